@@ -1,0 +1,48 @@
+//! Codecs: one stream of bytes in, one compressed stream out. A codec never sees a filter.
+
+pub mod blosclz;
+pub mod ndlz;
+pub mod zfp;
+
+use crate::error::Result;
+use crate::format::geometry::Container;
+use std::any::Any;
+
+/// What a codec is told besides the bytes of the stream.
+#[derive(Clone, Copy)]
+pub struct CodecContext<'a> {
+    /// Compression level, 1 to 9; 0 when decoding.
+    pub clevel: u8,
+    /// The codec's meta byte, from the parameters or from the chunk.
+    pub meta: u8,
+    /// The super-chunk around the chunk.
+    pub container: Container,
+    /// The whole chunk: uncompressed when encoding, compressed when decoding. Empty if there is none.
+    pub chunk: &'a [u8],
+    /// What the layer above wants to hand through to codecs that it registered itself.
+    pub host: Option<&'a (dyn Any + Sync)>,
+}
+
+/// A codec that is registered under an id of its own (32 and above).
+pub trait Codec: Send + Sync {
+    /// Compresses `src` into `dest` and returns the number of bytes written, at most `dest.len()`.
+    ///
+    /// 0 means that the stream cannot be compressed into `dest`; it is stored raw then.
+    ///
+    /// # Errors
+    ///
+    /// Any error fails the whole chunk.
+    fn encode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<usize>;
+
+    /// Decompresses `src` into `dest` and fills all of it.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if `src` is damaged or does not yield exactly `dest.len()` bytes.
+    fn decode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()>;
+
+    /// Whether [`CodecContext::container`] must be filled in with its n-d geometry.
+    fn needs_geometry(&self) -> bool {
+        false
+    }
+}

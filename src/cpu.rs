@@ -1,0 +1,22 @@
+//! CPU features, each asked once (the standard library caches the answer).
+
+/// AVX2 and the bit manipulation instructions that come with it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx2() -> bool {
+    std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi2")
+}
+
+/// AVX-512 with byte and word operations, and VBMI's byte permutations.
+#[cfg(all(target_arch = "x86_64", have_avx512))]
+pub(crate) fn has_avx512() -> bool {
+    std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512bw")
+        && std::arch::is_x86_feature_detected!("avx512vl")
+        && std::arch::is_x86_feature_detected!("avx512vbmi")
+}
+
+/// AVX-512 as in [`has_avx512`], and GFNI's bit matrix products.
+#[cfg(all(target_arch = "x86_64", have_avx512))]
+pub(crate) fn has_avx512_gfni() -> bool {
+    has_avx512() && std::arch::is_x86_feature_detected!("gfni")
+}

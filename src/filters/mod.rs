@@ -1,0 +1,51 @@
+//! Filters: a block of bytes in, as many bytes out. A filter never sees a codec.
+
+pub mod bitshuffle;
+pub mod bytedelta;
+pub mod delta;
+pub mod int_trunc;
+pub mod ndcell;
+pub mod ndmean;
+pub mod shuffle;
+pub mod trunc_prec;
+
+use crate::error::Result;
+use crate::format::geometry::Container;
+use std::any::Any;
+
+/// What a registered filter is told besides the bytes of the block.
+#[derive(Clone, Copy)]
+pub struct FilterContext<'a> {
+    /// The filter's own id.
+    pub id: u8,
+    /// The filter's meta byte.
+    pub meta: u8,
+    /// Bytes per item of the chunk, 1 to 255.
+    pub typesize: usize,
+    /// The super-chunk around the chunk.
+    pub container: Container,
+    /// What the layer above wants to hand through to filters that it registered itself.
+    pub host: Option<&'a (dyn Any + Sync)>,
+}
+
+/// A filter that is registered under an id of its own (32 and above). `src` and `dest` have the same length.
+pub trait Filter: Send + Sync {
+    /// Transforms `src` into `dest`, filling all of it.
+    ///
+    /// # Errors
+    ///
+    /// Any error fails the compression of the chunk.
+    fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()>;
+
+    /// Undoes [`forward`](Self::forward).
+    ///
+    /// # Errors
+    ///
+    /// Any error fails the decompression of the chunk.
+    fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()>;
+
+    /// Whether [`FilterContext::container`] must be filled in with its n-d geometry.
+    fn needs_geometry(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,4 @@
+//! What is stored, byte for byte: validated structs from bytes and back. No I/O, no compression.
+
+pub mod consts;
+pub mod geometry;
