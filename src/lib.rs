@@ -3,6 +3,7 @@
 //! Imports go one way, downwards in this list: `capi` (the exported C functions), `ndarray`, `schunk`, `frame`, `io`,
 //! `chunk`, `filters` and `codecs`, `format`, and the base modules `error`, `bytes`, `scratch`, `pool`, `cpu`.
 
+mod bytes;
 mod cpu;
 pub mod error;
 pub mod format;

@@ -31,9 +31,9 @@ impl BlockGeometry {
     /// Product of the extents if each is at least 1 and the product fits in an `i64`.
     #[must_use]
     pub fn nitems(&self) -> Option<i64> {
-        self.blockshape().iter().try_fold(1i64, |n, &extent| {
-            if extent < 1 { None } else { n.checked_mul(i64::from(extent)) }
-        })
+        self.blockshape()
+            .iter()
+            .try_fold(1i64, |n, &extent| if extent < 1 { None } else { n.checked_mul(i64::from(extent)) })
     }
 }
 

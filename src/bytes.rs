@@ -1,0 +1,26 @@
+//! Checked access to little-endian integers, and size arithmetic.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The `i32` stored little-endian at `at`, or `None` past the end.
+#[inline]
+pub(crate) fn get_i32(bytes: &[u8], at: usize) -> Option<i32> {
+    let raw = bytes.get(at..at.checked_add(4)?)?;
+    Some(i32::from_le_bytes(raw.try_into().expect("the range is 4 bytes long")))
+}
+
+/// Stores `value` little-endian at `at`; the caller made room for it.
+#[inline]
+pub(crate) fn put_i32(bytes: &mut [u8], at: usize, value: i32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+/// `value` as the `i32` that the format stores.
+///
+/// # Errors
+///
+/// `kind` if it does not fit.
+#[inline]
+pub(crate) fn to_i32(value: usize, kind: ErrorKind) -> Result<i32> {
+    i32::try_from(value).map_err(|_| Error::new(kind, "size does not fit in 32 bits"))
+}

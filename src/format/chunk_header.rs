@@ -1,0 +1,439 @@
+//! The 16- and 32-byte headers of chunks.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 1 | format version |
+//! | 1 | 1 | version of the codec's stream format |
+//! | 2 | 1 | flags, see [`flags`] |
+//! | 3 | 1 | typesize |
+//! | 4 | 4 | nbytes: uncompressed size |
+//! | 8 | 4 | blocksize; number of blocks in chunks of variable-length blocks |
+//! | 12 | 4 | cbytes: compressed size, header included |
+//! | 16 | 6 | filter ids (here the extended header begins) |
+//! | 22 | 1 | codec code |
+//! | 23 | 1 | codec meta |
+//! | 24 | 6 | filter metas |
+//! | 30 | 1 | see [`flags2`] |
+//! | 31 | 1 | see [`blosc2_flags`] |
+
+use super::consts::{
+    EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_FILTERS, MIN_HEADER_LENGTH, VERSION_ALPHA, VERSION_VLBLOCKS,
+    blosc2_flags, codec_format, filter, flags, flags2, special,
+};
+use crate::bytes::get_i32;
+use crate::error::{Error, ErrorKind, Result, ensure};
+
+/// The first 16 bytes of a chunk, checked as far as the query functions of the C API check them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BasicHeader {
+    /// Format version.
+    pub version: u8,
+    /// Version of the codec's stream format.
+    pub versionlz: u8,
+    /// Flag bits, see [`flags`].
+    pub flags: u8,
+    /// Bytes per item, at least 1.
+    pub typesize: u8,
+    /// Uncompressed size as stored; hostile chunks may hold a negative one.
+    pub nbytes: i32,
+    /// Block size in bytes, at least 1 and, unless `nbytes <= 0`, at most `nbytes`. For chunks of variable-length
+    /// blocks this is their number, but the basic header cannot tell.
+    pub blocksize: i32,
+    /// Compressed size with the header, at least 16.
+    pub cbytes: i32,
+}
+
+impl BasicHeader {
+    /// Reads the first 16 bytes of a chunk.
+    ///
+    /// # Errors
+    ///
+    /// `ReadBuffer` if `bytes` is shorter than 16, `InvalidHeader` for fields out of range.
+    pub fn read(bytes: &[u8]) -> Result<BasicHeader> {
+        let header = Self::read_fields(bytes)?;
+        let cap = header.nbytes > 0 && header.blocksize > header.nbytes;
+        Ok(BasicHeader { blocksize: if cap { header.nbytes } else { header.blocksize }, ..header })
+    }
+
+    fn read_fields(bytes: &[u8]) -> Result<BasicHeader> {
+        ensure(bytes.len() >= MIN_HEADER_LENGTH, ErrorKind::ReadBuffer, "chunk shorter than its header")?;
+        let field = |at| get_i32(bytes, at).expect("16 bytes were checked");
+        let (nbytes, blocksize, cbytes) = (field(4), field(8), field(12));
+        ensure(cbytes >= 16, ErrorKind::InvalidHeader, "cbytes smaller than the header")?;
+        let in_range = usize::try_from(blocksize).is_ok_and(|size| (1..=MAX_BLOCKSIZE).contains(&size));
+        ensure(in_range, ErrorKind::InvalidHeader, "blocksize out of range")?;
+        ensure(bytes[3] != 0, ErrorKind::InvalidHeader, "typesize is zero")?;
+        Ok(BasicHeader {
+            version: bytes[0],
+            versionlz: bytes[1],
+            flags: bytes[2],
+            typesize: bytes[3],
+            nbytes,
+            blocksize,
+            cbytes,
+        })
+    }
+
+    /// Whether the 32-byte header follows.
+    #[must_use]
+    pub fn is_extended(&self) -> bool {
+        self.flags & flags::EXTENDED == flags::EXTENDED
+    }
+
+    /// The format of the codec, see [`codec_format`].
+    #[must_use]
+    pub fn codec_format(&self) -> u8 {
+        self.flags >> flags::FORMAT_SHIFT
+    }
+}
+
+/// A whole chunk header, validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkHeader {
+    /// Format version.
+    pub version: u8,
+    /// Version of the codec's stream format.
+    pub versionlz: u8,
+    /// Flag bits, see [`flags`].
+    pub flags: u8,
+    /// Bytes per item, 1 to 255.
+    pub typesize: usize,
+    /// Uncompressed size in bytes.
+    pub nbytes: usize,
+    /// Block size in bytes, at least 1 and, unless `nbytes` is 0, at most `nbytes`; the number of blocks in chunks of
+    /// variable-length blocks.
+    pub blocksize: usize,
+    /// Compressed size in bytes, header included.
+    pub cbytes: usize,
+    /// The filter pipeline; derived from the flags if the header is a short one.
+    pub filters: [u8; MAX_FILTERS],
+    /// Meta bytes of the filters.
+    pub filters_meta: [u8; MAX_FILTERS],
+    /// Codec code, 0 if the header is a short one.
+    pub compcode: u8,
+    /// Meta byte of the codec.
+    pub compcode_meta: u8,
+    /// See [`flags2`]; 0 if the header is a short one.
+    pub flags2: u8,
+    /// See [`blosc2_flags`]; 0 if the header is a short one.
+    pub blosc2_flags: u8,
+}
+
+impl ChunkHeader {
+    /// Reads and validates the header at the start of `bytes`, which may be longer or shorter than the chunk.
+    ///
+    /// # Errors
+    ///
+    /// `ReadBuffer` if the header is cut off, `InvalidHeader` for contradictions, `VersionSupport` for chunks of a
+    /// future version with features unknown here.
+    pub fn read(bytes: &[u8]) -> Result<ChunkHeader> {
+        let basic = BasicHeader::read_fields(bytes)?;
+        let nbytes = usize::try_from(basic.nbytes);
+        let mut header = ChunkHeader {
+            version: basic.version,
+            versionlz: basic.versionlz,
+            flags: basic.flags,
+            typesize: usize::from(basic.typesize),
+            nbytes: *nbytes.as_ref().unwrap_or(&0),
+            blocksize: usize::try_from(basic.blocksize).expect("checked to be positive"),
+            cbytes: usize::try_from(basic.cbytes).expect("checked to be positive"),
+            filters: [0; MAX_FILTERS],
+            filters_meta: [0; MAX_FILTERS],
+            compcode: 0,
+            compcode_meta: 0,
+            flags2: 0,
+            blosc2_flags: 0,
+        };
+        if basic.is_extended() {
+            header.read_extended(bytes)?;
+        } else {
+            header.derive_filters();
+        }
+        let unknown = header.flags2 & !flags2::VL_BLOCKS != 0;
+        ensure(
+            header.version <= VERSION_VLBLOCKS || !unknown,
+            ErrorKind::VersionSupport,
+            "chunk version from the future",
+        )?;
+        ensure(
+            !(header.is_vl() && header.is_memcpyed()),
+            ErrorKind::InvalidHeader,
+            "variable-length blocks cannot be stored raw",
+        )?;
+        if nbytes.is_err() {
+            return Err(Error::new(ErrorKind::InvalidHeader, "nbytes is negative"));
+        }
+        if !header.is_vl() && header.nbytes > 0 {
+            header.blocksize = header.blocksize.min(header.nbytes);
+        }
+        Ok(header)
+    }
+
+    fn read_extended(&mut self, bytes: &[u8]) -> Result<()> {
+        let invalid = ErrorKind::InvalidHeader;
+        ensure(self.cbytes >= EXTENDED_HEADER_LENGTH, invalid, "cbytes smaller than the extended header")?;
+        let short = ErrorKind::ReadBuffer;
+        ensure(bytes.len() >= EXTENDED_HEADER_LENGTH, short, "chunk shorter than its extended header")?;
+        self.filters.copy_from_slice(&bytes[16..22]);
+        self.compcode = bytes[22];
+        self.compcode_meta = bytes[23];
+        self.filters_meta.copy_from_slice(&bytes[24..30]);
+        self.flags2 = bytes[30];
+        self.blosc2_flags = bytes[31];
+        let special = self.special();
+        ensure(
+            !(self.is_vl() && special != special::NONE),
+            invalid,
+            "special value in variable-length blocks",
+        )?;
+        match special {
+            special::NONE | special::ZERO => {}
+            special::VALUE => {
+                let width = self.cbytes - EXTENDED_HEADER_LENGTH;
+                let fits = (1..=MAX_BLOCKSIZE.min(self.nbytes)).contains(&width);
+                ensure(fits && self.nbytes % width == 0, invalid, "width of the repeated value")?;
+            }
+            _ => ensure(self.nbytes % self.typesize == 0, invalid, "nbytes is not a number of items")?,
+        }
+        if self.version == VERSION_ALPHA {
+            self.filters[5] = filter::NONE;
+            self.filters_meta[5] = 0;
+        }
+        Ok(())
+    }
+
+    fn derive_filters(&mut self) {
+        if self.flags & flags::SHUFFLE != 0 {
+            self.filters[5] = filter::SHUFFLE;
+        } else if self.flags & flags::BITSHUFFLE != 0 {
+            self.filters[5] = filter::BITSHUFFLE;
+        }
+        if self.flags & flags::DELTA != 0 {
+            self.filters[4] = filter::DELTA;
+        }
+    }
+
+    /// Writes the header as the 32 bytes of an extended one.
+    ///
+    /// # Panics
+    ///
+    /// If a size does not fit in an `i32`; whoever builds a header has checked that.
+    pub fn write(&self, dest: &mut [u8; EXTENDED_HEADER_LENGTH]) {
+        let (basic, extended) = dest.split_at_mut(MIN_HEADER_LENGTH);
+        self.write_basic(basic.try_into().expect("16 bytes"));
+        extended[..6].copy_from_slice(&self.filters);
+        extended[6] = self.compcode;
+        extended[7] = self.compcode_meta;
+        extended[8..14].copy_from_slice(&self.filters_meta);
+        extended[14] = self.flags2;
+        extended[15] = self.blosc2_flags;
+    }
+
+    /// Writes the first 16 bytes, which are all of a Blosc1 header.
+    ///
+    /// # Panics
+    ///
+    /// As [`write`](Self::write).
+    pub fn write_basic(&self, dest: &mut [u8; MIN_HEADER_LENGTH]) {
+        let size = |value| i32::try_from(value).expect("chunk sizes are below 2 GiB").to_le_bytes();
+        dest[0] = self.version;
+        dest[1] = self.versionlz;
+        dest[2] = self.flags;
+        dest[3] = u8::try_from(self.typesize).expect("typesizes above 255 are stored as 1");
+        dest[4..8].copy_from_slice(&size(self.nbytes));
+        dest[8..12].copy_from_slice(&size(self.blocksize));
+        dest[12..16].copy_from_slice(&size(self.cbytes));
+    }
+
+    /// Whether the header has 32 bytes.
+    #[must_use]
+    pub fn is_extended(&self) -> bool {
+        self.flags & flags::EXTENDED == flags::EXTENDED
+    }
+
+    /// Length of the header in bytes, 16 or 32.
+    #[must_use]
+    pub fn overhead(&self) -> usize {
+        if self.is_extended() { EXTENDED_HEADER_LENGTH } else { MIN_HEADER_LENGTH }
+    }
+
+    /// Whether the payload is the raw buffer.
+    #[must_use]
+    pub fn is_memcpyed(&self) -> bool {
+        self.flags & flags::MEMCPYED != 0
+    }
+
+    /// Whether the blocks have individual lengths.
+    #[must_use]
+    pub fn is_vl(&self) -> bool {
+        self.flags2 & flags2::VL_BLOCKS != 0
+    }
+
+    /// The special value, see [`special`]; 5 to 7 are invalid.
+    #[must_use]
+    pub fn special(&self) -> u8 {
+        (self.blosc2_flags & blosc2_flags::SPECIAL_MASK) >> blosc2_flags::SPECIAL_SHIFT
+    }
+
+    /// Whether the block data are elsewhere. Special chunks never are.
+    #[must_use]
+    pub fn is_lazy(&self) -> bool {
+        self.blosc2_flags & blosc2_flags::LAZY != 0 && self.special() == special::NONE
+    }
+
+    /// Whether the streams need the dictionary of the chunk. Stored and special chunks never do.
+    #[must_use]
+    pub fn has_dict(&self) -> bool {
+        self.blosc2_flags & blosc2_flags::USE_DICT != 0
+            && !self.is_memcpyed()
+            && self.special() == special::NONE
+    }
+
+    /// Whether the streams hold measurements instead of data.
+    #[must_use]
+    pub fn is_instrumented(&self) -> bool {
+        self.blosc2_flags & blosc2_flags::INSTRUMENTED != 0
+    }
+
+    /// Whether full blocks are split in `typesize` streams.
+    #[must_use]
+    pub fn is_split(&self) -> bool {
+        self.flags & flags::DONT_SPLIT == 0
+    }
+
+    /// The format of the codec, see [`codec_format`].
+    #[must_use]
+    pub fn codec_format(&self) -> u8 {
+        self.flags >> flags::FORMAT_SHIFT
+    }
+
+    /// The code of the codec that decodes this chunk; for LZ4 and LZ4HC, which share a format, that of LZ4.
+    /// `None` for formats that no codec has.
+    #[must_use]
+    pub fn decoder_compcode(&self) -> Option<u8> {
+        use super::consts::codec;
+        match self.codec_format() {
+            codec_format::BLOSCLZ => Some(codec::BLOSCLZ),
+            codec_format::LZ4 => Some(codec::LZ4),
+            codec_format::ZLIB => Some(codec::ZLIB),
+            codec_format::ZSTD => Some(codec::ZSTD),
+            codec_format::UDCODEC => Some(self.compcode),
+            _ => None,
+        }
+    }
+
+    /// Number of blocks.
+    #[must_use]
+    pub fn nblocks(&self) -> usize {
+        if self.is_vl() { self.blocksize } else { self.nbytes.div_ceil(self.blocksize) }
+    }
+
+    /// Length of block `nblock` in bytes, of a chunk whose blocks have equal lengths; only the last may be shorter.
+    #[must_use]
+    pub fn block_len(&self, nblock: usize) -> usize {
+        self.blocksize.min(self.nbytes - nblock * self.blocksize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> ChunkHeader {
+        ChunkHeader {
+            version: 5,
+            versionlz: 1,
+            flags: flags::EXTENDED,
+            typesize: 4,
+            nbytes: 200,
+            blocksize: 64,
+            cbytes: 102,
+            filters: [0, 0, 0, 0, 3, 1],
+            filters_meta: [0, 0, 0, 0, 7, 9],
+            compcode: 0,
+            compcode_meta: 3,
+            flags2: 0,
+            blosc2_flags: 0,
+        }
+    }
+
+    fn bytes_of(header: &ChunkHeader) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        header.write(&mut bytes);
+        bytes
+    }
+
+    fn code(bytes: &[u8]) -> i32 {
+        ChunkHeader::read(bytes).map_or_else(Error::code, |_| 0)
+    }
+
+    #[test]
+    fn a_written_header_reads_back() {
+        let header = sample();
+        assert_eq!(ChunkHeader::read(&bytes_of(&header)), Ok(header));
+        assert_eq!(header.nblocks(), 4);
+        assert_eq!(header.block_len(3), 8);
+    }
+
+    #[test]
+    fn the_order_of_checks_gives_the_documented_codes() {
+        let good = bytes_of(&sample());
+        assert_eq!(code(&good[..15]), -5);
+        assert_eq!(code(&good[..31]), -5);
+        let with = |at: usize, value: &[u8]| {
+            let mut bytes = good;
+            bytes[at..at + value.len()].copy_from_slice(value);
+            code(&bytes)
+        };
+        assert_eq!(with(12, &15i32.to_le_bytes()), -11);
+        assert_eq!(with(12, &31i32.to_le_bytes()), -11);
+        assert_eq!(with(8, &0i32.to_le_bytes()), -11);
+        assert_eq!(with(8, &536_866_817i32.to_le_bytes()), -11);
+        assert_eq!(with(3, &[0]), -11);
+        assert_eq!(with(4, &(-1i32).to_le_bytes()), -11);
+        assert_eq!(with(30, &[2]), 0);
+        assert_eq!(with(0, &[7]), 0);
+        let mut future = good;
+        (future[0], future[30]) = (7, 2);
+        assert_eq!(code(&future), -10);
+        let mut vl_raw = good;
+        (vl_raw[2], vl_raw[30]) = (7, 1);
+        assert_eq!(code(&vl_raw), -11);
+    }
+
+    #[test]
+    fn the_width_of_a_repeated_value_is_checked() {
+        let mut header = sample();
+        header.blosc2_flags = special::VALUE << blosc2_flags::SPECIAL_SHIFT;
+        for (cbytes, expected) in [(32, -11), (33, 0), (36, 0), (35, -11), (232, 0), (233, -11)] {
+            header.cbytes = cbytes;
+            assert_eq!(code(&bytes_of(&header)), expected, "cbytes {cbytes}");
+        }
+    }
+
+    #[test]
+    fn short_headers_derive_the_pipeline_from_the_flags() {
+        let mut bytes = bytes_of(&sample());
+        bytes[2] = flags::BITSHUFFLE | flags::DELTA;
+        let header = ChunkHeader::read(&bytes[..16]).unwrap();
+        assert_eq!(header.filters, [0, 0, 0, 0, 3, 2]);
+        assert_eq!(header.overhead(), 16);
+    }
+
+    #[test]
+    fn alpha_chunks_have_five_filter_slots() {
+        let mut header = sample();
+        header.version = 3;
+        let read = ChunkHeader::read(&bytes_of(&header)).unwrap();
+        assert_eq!((read.filters[5], read.filters_meta[5]), (0, 0));
+    }
+
+    #[test]
+    fn the_basic_header_caps_the_blocksize_but_keeps_a_negative_nbytes() {
+        let mut bytes = bytes_of(&sample());
+        bytes[8..12].copy_from_slice(&1000i32.to_le_bytes());
+        assert_eq!(BasicHeader::read(&bytes[..16]).unwrap().blocksize, 200);
+        bytes[4..8].copy_from_slice(&(-5i32).to_le_bytes());
+        assert_eq!(BasicHeader::read(&bytes[..16]).unwrap().nbytes, -5);
+    }
+}
