@@ -1,0 +1,414 @@
+//! The encoder: a greedy parse with one candidate per position, from a hash table of positions.
+
+use super::mem::{copy, load8, load64, store8};
+use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
+use std::num::NonZeroU64;
+
+/// Entries of the table at the highest levels, as a power of two.
+const MAX_TABLE_BITS: u32 = 14;
+const TABLE_LEN: usize = 1 << MAX_TABLE_BITS;
+/// Shortest input that is compressed at all.
+const MIN_INPUT: usize = 16;
+/// Smallest destination that is worth trying, as the C library has it.
+const MIN_DEST: usize = 66;
+/// No match starts in the last bytes of the input, so that eight bytes can be loaded at every start.
+const LAST_START: usize = 12;
+/// Literals at the end of a stream, and at its start; one of each would do, old decoders may rely on more.
+const LAST_LITERALS: usize = 3;
+const FIRST_LITERALS: usize = 4;
+/// Largest distance in a stream: what every release of the C library has produced.
+const MAX_DISTANCE: usize = 73_724;
+/// Shortest near match, and shortest far one, that are worth their bytes.
+const MIN_NEAR: u32 = 5;
+const MIN_FAR: u32 = 7;
+/// Bytes that copying the literals of a sequence may write, or read, beyond them.
+const SLACK: usize = 32;
+
+/// What a compression level means.
+struct Level {
+    /// log2 of the number of table entries.
+    table_bits: u32,
+    /// The probed window is the last 1/2^`window_shift` of the input.
+    window_shift: u32,
+    /// Smallest ratio that the probe must find, in percent.
+    min_ratio: usize,
+    /// After 2^`patience` misses in a row, the search steps over one more byte each time.
+    patience: u32,
+}
+
+#[rustfmt::skip]
+const LEVELS: [Level; 9] = [
+    Level { table_bits: 12, window_shift: 3, min_ratio: 190, patience: 6 },
+    Level { table_bits: 13, window_shift: 2, min_ratio: 143, patience: 6 },
+    Level { table_bits: 14, window_shift: 2, min_ratio: 114, patience: 6 },
+    Level { table_bits: 14, window_shift: 1, min_ratio: 114, patience: 6 },
+    Level { table_bits: 14, window_shift: 1, min_ratio: 114, patience: 6 },
+    Level { table_bits: 14, window_shift: 1, min_ratio: 114, patience: 6 },
+    Level { table_bits: 14, window_shift: 0, min_ratio: 110, patience: 6 },
+    Level { table_bits: 14, window_shift: 0, min_ratio: 105, patience: 6 },
+    Level { table_bits: 14, window_shift: 0, min_ratio: 100, patience: 6 },
+];
+
+/// Compresses streams, one per call, and owns the table for that.
+///
+/// The bytes of a stream depend on nothing but the arguments of the call. The table is not cleared between calls:
+/// it holds positions counted from `base`, which rises past all positions of the calls before, so that whatever
+/// they left lies further back than the start of the input.
+pub struct Encoder {
+    table: Box<[u32; TABLE_LEN]>,
+    base: u32,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Encoder {
+    /// An encoder with an empty table (64 KiB).
+    #[must_use]
+    pub fn new() -> Encoder {
+        let table =
+            vec![0; TABLE_LEN].into_boxed_slice().try_into().expect("the length is that of the array");
+        Encoder { table, base: 1 }
+    }
+
+    /// Compresses `src` into `dest` at level `clevel` and returns the number of bytes written.
+    ///
+    /// 0 means that the stream does not fit in `dest`, is too short, or promises too little for this level; `dest`
+    /// may hold anything then. Levels outside 1 to 9 count as the nearest one inside.
+    pub fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        if src.len() < MIN_INPUT || dest.len() < MIN_DEST {
+            return 0;
+        }
+        let level = &LEVELS[usize::from(clevel.clamp(1, 9)) - 1];
+        if !self.is_worthwhile(level, src) {
+            return 0;
+        }
+        self.encode::<false>(level, src, dest).unwrap_or(0)
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_base(&mut self, base: u32) {
+        self.base = base;
+    }
+
+    /// Estimates from a part of the input whether compressing all of it pays.
+    fn is_worthwhile(&mut self, level: &Level, src: &[u8]) -> bool {
+        let window = &src[src.len() - (src.len() >> level.window_shift)..];
+        let window = &window[..window.len().min(1 << level.table_bits)];
+        if window.len() < MIN_INPUT {
+            return true;
+        }
+        self.encode::<true>(level, window, &mut [])
+            .is_some_and(|size| window.len() * 100 >= size * level.min_ratio)
+    }
+
+    /// Encodes `src` into `dest`, or only counts the bytes if `DRY`. `None` if they do not fit.
+    fn encode<const DRY: bool>(&mut self, level: &Level, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+        let len = u32::try_from(src.len()).ok()?;
+        if self.base.checked_add(len).is_none() {
+            self.table.fill(0);
+            self.base = 1;
+        }
+        let base = self.base;
+        self.base = base.checked_add(len)?;
+        #[cfg(target_arch = "x86_64")]
+        if crate::cpu::has_avx2() {
+            // SAFETY: the CPU was just asked for AVX2 and BMI2.
+            return unsafe { parse_avx2::<DRY>(&mut self.table, base, level, src, dest) };
+        }
+        parse::<DRY>(&mut self.table, base, level, src, dest)
+    }
+}
+
+/// [`parse`], compiled for newer CPUs.
+///
+/// # Safety
+///
+/// The CPU has AVX2 and BMI2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2")]
+unsafe fn parse_avx2<const DRY: bool>(
+    table: &mut [u32; TABLE_LEN],
+    base: u32,
+    level: &Level,
+    src: &[u8],
+    dest: &mut [u8],
+) -> Option<usize> {
+    parse::<DRY>(table, base, level, src, dest)
+}
+
+/// Table index for the first five bytes of `bytes`.
+#[inline(always)]
+fn slot(bytes: u64, shift: u32) -> usize {
+    const PRIME: u64 = 889_523_592_379;
+    // At most 14 bits are left after the shift; the mask tells the compiler so.
+    ((bytes << 24).wrapping_mul(PRIME) >> shift) as usize & (TABLE_LEN - 1)
+}
+
+/// Searches `src` for matches and encodes what it finds. See [`Encoder::encode`].
+#[inline(always)]
+fn parse<const DRY: bool>(
+    table: &mut [u32; TABLE_LEN],
+    base: u32,
+    level: &Level,
+    src: &[u8],
+    dest: &mut [u8],
+) -> Option<usize> {
+    let shift = 64 - level.table_bits;
+    let last_start = src.len().checked_sub(LAST_START)?;
+    let match_end = src.len() - LAST_LITERALS;
+    let mut out = Output::<DRY> { src, dest, at: 0 };
+    let mut anchor = 0;
+    // No match may begin before this position.
+    let mut floor = FIRST_LITERALS;
+    let mut at = FIRST_LITERALS;
+    // SAFETY: `src` has at least MIN_INPUT bytes.
+    table[slot(unsafe { load64(src, 0) }, shift)] = base;
+    'sequences: loop {
+        let mut misses = 0;
+        let (distance, differing) = loop {
+            if at > last_start {
+                break 'sequences;
+            }
+            // SAFETY: `at + 12 <= src.len()`.
+            let bytes = unsafe { load64(src, at) };
+            let entry = &mut table[slot(bytes, shift)];
+            // Positions are below 2^32: `encode` saw to that.
+            let now = base + at as u32;
+            let distance = (now - *entry) as usize;
+            *entry = now;
+            if distance <= at.min(MAX_DISTANCE) {
+                // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`.
+                let differing = bytes ^ unsafe { load64(src, at - distance) };
+                let common = if distance < FAR_DISTANCE { MIN_NEAR } else { MIN_FAR };
+                if differing << (64 - 8 * common) == 0 {
+                    break (distance, differing);
+                }
+            }
+            misses += 1;
+            at += 1 + (misses >> level.patience);
+        };
+        // SAFETY: `distance <= at`, `at + 8 <= match_end`, and `differing` belongs to these positions.
+        let end = unsafe { extend(src, at, distance, differing, match_end) };
+        // SAFETY: `floor <= at` and `distance <= at`.
+        let start = unsafe { extend_back(src, at, distance, floor) };
+        out.sequence(anchor, start, end - start, distance)?;
+        anchor = end;
+        floor = end;
+        at = end;
+        if at <= last_start {
+            // SAFETY: `at + 12 <= src.len()`, and `at` is past a match.
+            let bytes = unsafe { load64(src, at - 2) };
+            table[slot(bytes, shift)] = base + (at - 2) as u32;
+        }
+    }
+    out.finish(anchor)
+}
+
+/// The end of the match of `at` with `at - distance`; `differing` is the XOR of the first eight bytes of both.
+///
+/// # Safety
+///
+/// `distance <= at`, `at + 8 <= limit <= src.len()`.
+#[inline(always)]
+unsafe fn extend(src: &[u8], at: usize, distance: usize, differing: u64, limit: usize) -> usize {
+    if let Some(differing) = NonZeroU64::new(differing) {
+        return at + differing.trailing_zeros() as usize / 8;
+    }
+    let mut end = at + 8;
+    while end + 32 <= limit {
+        // SAFETY: `end + 32 <= limit`, and the candidate lies before.
+        let same = unsafe { same32(src, end, end - distance) };
+        if !same {
+            break;
+        }
+        end += 32;
+    }
+    while end + 8 <= limit {
+        // SAFETY: `end + 8 <= limit`, and the candidate lies before.
+        let differing = unsafe { load64(src, end) ^ load64(src, end - distance) };
+        if let Some(differing) = NonZeroU64::new(differing) {
+            return end + differing.trailing_zeros() as usize / 8;
+        }
+        end += 8;
+    }
+    while end < limit && src[end] == src[end - distance] {
+        end += 1;
+    }
+    end
+}
+
+/// Whether 32 bytes at `a` and `b` are the same.
+///
+/// # Safety
+///
+/// `a + 32` and `b + 32` are at most `src.len()`.
+#[inline(always)]
+unsafe fn same32(src: &[u8], a: usize, b: usize) -> bool {
+    debug_assert!(a + 32 <= src.len() && b + 32 <= src.len());
+    // SAFETY: the caller guarantees the bytes at `a`.
+    let a = unsafe { src.as_ptr().add(a).cast::<[u8; 32]>().read() };
+    // SAFETY: the caller guarantees the bytes at `b`.
+    let b = unsafe { src.as_ptr().add(b).cast::<[u8; 32]>().read() };
+    a == b
+}
+
+/// Where the match of `at` with `at - distance` begins if the bytes before agree too, but not before `floor`.
+///
+/// # Safety
+///
+/// `floor <= at <= src.len()` and `distance <= at`.
+#[inline(always)]
+unsafe fn extend_back(src: &[u8], at: usize, distance: usize, floor: usize) -> usize {
+    let mut start = at;
+    while start > floor && start > distance {
+        // SAFETY: `distance < start <= src.len()`, so both positions are inside.
+        let same = unsafe { load8(src, start - 1) == load8(src, start - 1 - distance) };
+        if !same {
+            break;
+        }
+        start -= 1;
+    }
+    start
+}
+
+/// The stream being written; counts only if `DRY`.
+struct Output<'a, const DRY: bool> {
+    src: &'a [u8],
+    dest: &'a mut [u8],
+    /// Bytes written.
+    at: usize,
+}
+
+impl<const DRY: bool> Output<'_, DRY> {
+    /// Writes the literals `from..to` of the source and the match after them. `None` if they do not fit.
+    #[inline(always)]
+    fn sequence(&mut self, from: usize, to: usize, len: usize, distance: usize) -> Option<()> {
+        let run = to - from;
+        if DRY {
+            self.at += run + run.div_ceil(MAX_RUN) + 2;
+            self.at += if len < LONG_MATCH { 0 } else { 1 + (len - LONG_MATCH) / 255 };
+            self.at += if distance < FAR_DISTANCE { 0 } else { 2 };
+            return Some(());
+        }
+        // 8: the control byte, the last extension byte, three distance bytes, and the roundings.
+        let bound = run + run / MAX_RUN + len / 255 + 8 + SLACK;
+        if bound > self.dest.len() - self.at || to + SLACK > self.src.len() {
+            return self.sequence_near_end(from, to, len, distance);
+        }
+        let mut at = self.at;
+        let mut from = from;
+        while to - from > MAX_RUN {
+            // SAFETY: `bound` counts a control byte for each whole run.
+            unsafe { store8(self.dest, at, 31) };
+            // SAFETY: the same, and `from + 32 < to`.
+            unsafe { copy::<MAX_RUN>(self.src, from, self.dest, at + 1) };
+            at += MAX_RUN + 1;
+            from += MAX_RUN;
+        }
+        if to > from {
+            // SAFETY: `bound` counts this run's control byte.
+            unsafe { store8(self.dest, at, (to - from - 1) as u8) };
+            // SAFETY: `bound` counts SLACK bytes after everything, and `to + SLACK <= src.len()`.
+            unsafe { copy::<MAX_RUN>(self.src, from, self.dest, at + 1) };
+            at += 1 + to - from;
+        }
+        let (far, near) = if distance < FAR_DISTANCE {
+            (None, distance - 1)
+        } else {
+            (Some(distance - FAR_DISTANCE), FAR_DISTANCE - 1)
+        };
+        let high = (near >> 8) as u8;
+        if len < LONG_MATCH {
+            // SAFETY: `bound` counts all bytes of the match, here and below.
+            unsafe { store8(self.dest, at, ((len as u8 - 2) << 5) | high) };
+            at += 1;
+        } else {
+            // SAFETY: as above.
+            unsafe { store8(self.dest, at, (7 << 5) | high) };
+            at += 1;
+            let mut rest = len - LONG_MATCH;
+            while rest >= 255 {
+                // SAFETY: as above.
+                unsafe { store8(self.dest, at, 255) };
+                at += 1;
+                rest -= 255;
+            }
+            // SAFETY: as above.
+            unsafe { store8(self.dest, at, rest as u8) };
+            at += 1;
+        }
+        // SAFETY: as above.
+        unsafe { store8(self.dest, at, near as u8) };
+        at += 1;
+        if let Some(far) = far {
+            // SAFETY: as above.
+            unsafe { store8(self.dest, at, (far >> 8) as u8) };
+            // SAFETY: as above.
+            unsafe { store8(self.dest, at + 1, far as u8) };
+            at += 2;
+        }
+        self.at = at;
+        Some(())
+    }
+
+    /// [`sequence`](Self::sequence) with checks of every byte, for when either buffer may end.
+    #[cold]
+    #[inline(never)]
+    fn sequence_near_end(&mut self, from: usize, to: usize, len: usize, distance: usize) -> Option<()> {
+        self.literals(from, to)?;
+        let (far, near) = if distance < FAR_DISTANCE {
+            (None, distance - 1)
+        } else {
+            (Some(distance - FAR_DISTANCE), FAR_DISTANCE - 1)
+        };
+        let high = (near >> 8) as u8;
+        if len < LONG_MATCH {
+            self.put(((len as u8 - 2) << 5) | high)?;
+        } else {
+            self.put((7 << 5) | high)?;
+            let rest = len - LONG_MATCH;
+            for _ in 0..rest / 255 {
+                self.put(255)?;
+            }
+            self.put((rest % 255) as u8)?;
+        }
+        self.put(near as u8)?;
+        if let Some(far) = far {
+            self.put((far >> 8) as u8)?;
+            self.put(far as u8)?;
+        }
+        Some(())
+    }
+
+    /// Writes the last literals, from `from` to the end of the source, and returns the size of the stream.
+    fn finish(&mut self, from: usize) -> Option<usize> {
+        if DRY {
+            let run = self.src.len() - from;
+            return Some(self.at + run + run.div_ceil(MAX_RUN));
+        }
+        self.literals(from, self.src.len())?;
+        // Encoders mark the first element this way; decoders do not look at it.
+        self.dest[0] |= 1 << 5;
+        Some(self.at)
+    }
+
+    fn literals(&mut self, from: usize, to: usize) -> Option<()> {
+        for run in self.src[from..to].chunks(MAX_RUN) {
+            let dest = self.dest.get_mut(self.at..=self.at + run.len())?;
+            dest[0] = (run.len() - 1) as u8;
+            dest[1..].copy_from_slice(run);
+            self.at += 1 + run.len();
+        }
+        Some(())
+    }
+
+    fn put(&mut self, byte: u8) -> Option<()> {
+        *self.dest.get_mut(self.at)? = byte;
+        self.at += 1;
+        Some(())
+    }
+}

@@ -1,0 +1,420 @@
+use super::*;
+use proptest::prelude::*;
+
+fn compress(clevel: u8, src: &[u8]) -> Option<Vec<u8>> {
+    let mut dest = vec![0; src.len()];
+    let size = Encoder::new().compress(clevel, src, &mut dest);
+    dest.truncate(size);
+    (size > 0).then_some(dest)
+}
+
+fn decode(stream: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut out = vec![0xaa; size];
+    decompress(stream, &mut out).ok().map(|()| out)
+}
+
+/// The decoder as the format's definition has it, without any concern for speed.
+fn decode_by_definition(stream: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut out: Vec<u8> = Vec::new();
+    let mut input = stream.iter().copied();
+    let mut c = usize::from(input.next()? & 31);
+    loop {
+        if c < 32 {
+            for _ in 0..=c {
+                out.push(input.next()?);
+            }
+            if out.len() > size {
+                return None;
+            }
+            match input.next() {
+                None => return (out.len() == size).then_some(out),
+                Some(next) => c = usize::from(next),
+            }
+        } else {
+            let mut len = (c >> 5) + 2;
+            while len >= 9 {
+                let more = usize::from(input.next()?);
+                len += more;
+                if more < 255 {
+                    break;
+                }
+            }
+            let mut distance = 256 * (c & 31) + usize::from(input.next()?) + 1;
+            if distance == 8192 {
+                distance += 256 * usize::from(input.next()?) + usize::from(input.next()?);
+            }
+            if distance > out.len() || len > size - out.len() {
+                return None;
+            }
+            for _ in 0..len {
+                out.push(out[out.len() - distance]);
+            }
+            c = usize::from(input.next()?);
+        }
+    }
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+/// A generator that is the same everywhere (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.next() >> 33).unwrap() % n
+    }
+
+    fn bytes(&mut self, n: usize) -> Vec<u8> {
+        (0..n).map(|_| self.next().to_le_bytes()[3]).collect()
+    }
+}
+
+/// Data with literals, short and long matches, runs, and near and far distances.
+fn mixed(seed: u64, n: usize) -> Vec<u8> {
+    let mut random = Random(seed | 1);
+    let mut out = Vec::with_capacity(n + 1000);
+    while out.len() < n {
+        match random.below(5) {
+            0 => {
+                let len = 1 + random.below(50);
+                out.extend(random.bytes(len));
+            }
+            1 if !out.is_empty() => {
+                let byte = out[out.len() - 1];
+                let len = 1 + random.below(900);
+                out.extend(std::iter::repeat_n(byte, len));
+            }
+            _ if !out.is_empty() => {
+                let reach = out.len().min(2 << random.below(17));
+                let distance = 1 + random.below(reach);
+                let longest = if random.below(8) == 0 { 900 } else { 20 };
+                for _ in 0..3 + random.below(longest) {
+                    out.push(out[out.len() - distance]);
+                }
+            }
+            _ => out.push(7),
+        }
+    }
+    out.truncate(n);
+    out
+}
+
+fn int32_ramp(n: u32) -> Vec<u8> {
+    (0..n).flat_map(u32::to_le_bytes).collect()
+}
+
+#[test]
+fn streams_of_the_c_library_decode() {
+    let stream = hex("2f 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f e0 64 0f 02 0d 0e 0f");
+    let plain: Vec<u8> = (0..128).map(|i| i % 16).collect();
+    assert_eq!(decode(&stream, 128), Some(plain));
+
+    let mut stream = hex("3f");
+    let mut plain: Vec<u8> = (0..32u8).map(|i| i.wrapping_mul(9)).collect();
+    stream.extend(&plain);
+    stream.extend(hex("00 00 e0 ff 22 00 08 00 4c 4d 4e 4f 50 51 52 53"));
+    plain.extend([0; 300]);
+    plain.extend(0x4c..=0x53);
+    assert_eq!(decode(&stream, 340), Some(plain));
+
+    for first in ["22", "e2", "02"] {
+        let stream = hex(&format!("{first} 01 02 03 20 00 00 09"));
+        assert_eq!(decode(&stream, 7), Some(hex("01 02 03 03 03 03 09")));
+    }
+    let stream = hex("22 01 02 03 e0 00 02 00 09");
+    assert_eq!(decode(&stream, 13), Some(hex("01 02 03 01 02 03 01 02 03 01 02 03 09")));
+}
+
+#[test]
+fn a_far_match_decodes() {
+    // 9040 bytes of literals in runs of 32 and one of 16, then the match, then one literal.
+    let start = Random(5).bytes(9040);
+    let mut stream = Vec::new();
+    for run in start.chunks(32) {
+        stream.push(u8::try_from(run.len() - 1).unwrap());
+        stream.extend(run);
+    }
+    stream.extend(hex("ff 1e ff 03 50 00 77"));
+    let mut plain = start.clone();
+    plain.extend(&start[..39]);
+    plain.push(0x77);
+    assert_eq!(decode(&stream, 9040 + 40), Some(plain));
+}
+
+#[test]
+fn invalid_streams_are_rejected() {
+    for (stream, size) in [
+        ("", 0),
+        ("", 1),
+        ("20", 0),
+        ("20", 1),
+        ("20 01", 2),
+        ("21 01", 2),
+        ("22 01 02 03 20 03 00 09", 7),          // distance 4 of 3 bytes
+        ("22 01 02 03 20 00 00 09 00", 7),       // a byte left over
+        ("22 01 02 03 20 00 00 09", 6),          // output too small
+        ("22 01 02 03 20 00 00 09", 8),          // output too large
+        ("22 01 02 03 20 00", 6),                // ends in a near match
+        ("22 01 02 03 3f ff 00 00", 6),          // far distance of 3 bytes
+        ("22 01 02 03 20", 6),                   // ends inside a match
+        ("22 01 02 03 e0 ff", 6),                // ends inside the extension bytes
+        ("22 01 02 03 e0 ff ff ff 00 00 00", 9), // too long
+    ] {
+        assert_eq!(decode(&hex(stream), size), None, "{stream} as {size} bytes");
+        assert_eq!(decode_by_definition(&hex(stream), size), None, "{stream} as {size} bytes");
+    }
+    let error = decompress(&[0x20], &mut [0]).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Data);
+}
+
+#[test]
+fn a_match_as_last_element_is_rejected_however_far() {
+    let start = Random(6).bytes(9040);
+    let mut stream = Vec::new();
+    for run in start.chunks(32) {
+        stream.push(u8::try_from(run.len() - 1).unwrap());
+        stream.extend(run);
+    }
+    stream.extend(hex("ff 1e ff 03 50"));
+    assert_eq!(decode(&stream, 9040 + 39), None);
+}
+
+#[test]
+fn endless_extension_bytes_are_rejected() {
+    for size in [100, 1000, 100_000] {
+        let mut stream = hex("23 01 02 03 04 e0");
+        stream.extend(vec![255; 3_000_000]);
+        stream.extend(hex("00 00 00 09"));
+        assert_eq!(decode(&stream, size), None);
+    }
+}
+
+#[test]
+fn every_distance_and_length_decodes_like_the_definition() {
+    let start: Vec<u8> = (0..80).map(|i| i * 3).collect();
+    for tail in [1, 31, 100] {
+        for distance in 1..=80u8 {
+            for len in (3..=8).chain([9, 10, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 100, 263, 264, 265, 700])
+            {
+                let mut stream = Vec::new();
+                for run in start.chunks(32) {
+                    stream.push(u8::try_from(run.len() - 1).unwrap());
+                    stream.extend(run);
+                }
+                if len < 9 {
+                    stream.push(u8::try_from((len - 2) << 5).unwrap());
+                } else {
+                    stream.push(7 << 5);
+                    stream.extend(vec![255; (len - 9) / 255]);
+                    stream.push(u8::try_from((len - 9) % 255).unwrap());
+                }
+                stream.push(distance - 1);
+                for _ in 0..tail {
+                    stream.extend([0, 0x5a]);
+                }
+                let size = start.len() + len + tail;
+                let expected = decode_by_definition(&stream, size);
+                assert!(expected.is_some());
+                assert_eq!(decode(&stream, size), expected, "distance {distance}, length {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn truncated_streams_are_rejected() {
+    let plain = mixed(11, 3000);
+    let stream = compress(9, &plain).unwrap();
+    assert_eq!(decode(&stream, plain.len()).as_deref(), Some(&plain[..]));
+    for end in 0..stream.len() {
+        assert_eq!(decode(&stream[..end], plain.len()), None);
+    }
+    for size in (0..plain.len()).chain(plain.len() + 1..plain.len() + 100) {
+        assert_eq!(decode(&stream, size), None);
+    }
+}
+
+#[test]
+fn mutated_streams_decode_like_the_definition() {
+    let plain = mixed(3, 1200);
+    let stream = compress(9, &plain).unwrap();
+    for at in 0..stream.len() {
+        for value in [0, 1, 31, 32, 63, 127, 223, 224, 254, 255] {
+            let mut bad = stream.clone();
+            bad[at] = value;
+            assert_eq!(
+                decode(&bad, plain.len()),
+                decode_by_definition(&bad, plain.len()),
+                "byte {at} = {value}"
+            );
+        }
+    }
+}
+
+#[test]
+fn garbage_decodes_like_the_definition() {
+    let mut random = Random(99);
+    for round in 0..3000 {
+        let len = 1 + random.below(400);
+        let mut stream = random.bytes(len);
+        // Plain noise fails at the first large distance; small control bytes get further.
+        for byte in &mut stream {
+            if round % 2 == 1 && random.below(3) > 0 {
+                *byte &= 0xe3;
+            }
+        }
+        let size = random.below(2000);
+        assert_eq!(decode(&stream, size), decode_by_definition(&stream, size));
+    }
+}
+
+#[test]
+fn compressible_data_round_trip_at_every_level() {
+    for n in (16..200).chain([1000, 8192, 8300, 65536, 200_000]) {
+        for clevel in 1..=9 {
+            let plain = mixed(n as u64, n);
+            if let Some(stream) = compress(clevel, &plain) {
+                assert!(stream.len() <= n);
+                assert_eq!(decode(&stream, n).as_deref(), Some(&plain[..]), "{n} bytes at level {clevel}");
+                assert_eq!(decode_by_definition(&stream, n).as_deref(), Some(&plain[..]));
+            } else {
+                assert!(n < 200, "{n} bytes at level {clevel} must compress");
+            }
+        }
+    }
+}
+
+#[test]
+fn distances_up_to_the_limit_are_used_and_none_beyond() {
+    for gap in [8190, 8191, 8192, 8193, 60_000, 73_000, 73_600, 73_723, 73_724, 73_725, 80_000] {
+        let block = Random(17).bytes(100);
+        let mut plain = block.clone();
+        plain.resize(gap, 0);
+        plain.extend(&block);
+        plain.extend([1; 20]);
+        let stream = compress(5, &plain).unwrap();
+        assert_eq!(stream.len() > 180 + gap / 255, gap > 73_724, "gap {gap}, size {}", stream.len());
+        assert_eq!(decode(&stream, plain.len()).as_deref(), Some(&plain[..]));
+    }
+}
+
+#[test]
+fn streams_begin_and_end_with_literals_that_old_decoders_expect() {
+    for seed in 0..50 {
+        let plain = mixed(seed, 500);
+        let stream = compress(9, &plain).unwrap();
+        assert_eq!(stream[0] >> 5, 1);
+        assert!(stream[0] & 31 >= 3);
+    }
+    let stream = compress(5, &[0; 400]).unwrap();
+    assert_eq!(stream[0], 0x23);
+    assert_eq!(stream[stream.len() - 4..], [2, 0, 0, 0]);
+}
+
+#[test]
+fn the_output_never_exceeds_the_destination() {
+    for seed in 0..8 {
+        let plain = mixed(seed, 2000);
+        let full = compress(9, &plain).unwrap();
+        for room in 0..full.len() + 50 {
+            let mut dest = vec![0xee; room + 16];
+            let size = Encoder::new().compress(9, &plain, &mut dest[..room]);
+            assert_eq!(size, if room >= full.len().max(66) { full.len() } else { 0 });
+            assert_eq!(dest[room..], [0xee; 16]);
+            assert!(size == 0 || dest[..size] == full);
+        }
+    }
+}
+
+#[test]
+fn output_does_not_depend_on_what_was_compressed_before() {
+    let mut reused = Encoder::new();
+    let mut random = Random(1);
+    for seed in 0..300 {
+        let n = 16 + random.below(30_000);
+        let plain = mixed(seed % 7, n);
+        let clevel = u8::try_from(1 + random.below(9)).unwrap();
+        let mut dest = vec![0; n];
+        let size = reused.compress(clevel, &plain, &mut dest);
+        assert_eq!((size > 0).then(|| dest[..size].to_vec()), compress(clevel, &plain));
+    }
+}
+
+#[test]
+fn output_does_not_change_when_the_position_counter_starts_anew() {
+    let plain = mixed(42, 30_000);
+    let expected = compress(9, &plain);
+    let mut encoder = Encoder::new();
+    for before_overflow in [0, 1, 29_999, 30_000, 30_001, 45_000, 60_000, 60_001, 100_000] {
+        encoder.set_base(u32::MAX - before_overflow);
+        for _ in 0..4 {
+            let mut dest = vec![0; plain.len()];
+            let size = encoder.compress(9, &plain, &mut dest);
+            dest.truncate(size);
+            assert_eq!(Some(&dest), expected.as_ref());
+        }
+    }
+}
+
+#[test]
+fn too_short_streams_are_given_up() {
+    for n in 0..66 {
+        assert_eq!(compress(9, &vec![0; n]), None);
+    }
+    assert_eq!(Encoder::new().compress(9, &[0; 1000], &mut [0; 65]), 0);
+    assert!(compress(9, &[0; 66]).is_some());
+}
+
+#[test]
+fn noise_is_given_up() {
+    for n in [100, 1000, 100_000] {
+        for clevel in 1..=9 {
+            assert_eq!(compress(clevel, &Random(4).bytes(n)), None);
+        }
+    }
+}
+
+/// Applications rely on these: the C library's tests expect them to be stored.
+#[test]
+fn unshuffled_ramps_of_integers_are_given_up() {
+    for clevel in 1..=9 {
+        assert_eq!(Encoder::new().compress(clevel, &int32_ramp(250), &mut [0; 1000]), 0);
+        for block in int32_ramp(2000).chunks(1984) {
+            assert_eq!(compress(clevel, block), None);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_compressed_decodes(seed: u64, n in 0usize..5000, clevel in 1u8..=9, room in 0usize..6000) {
+        let plain = mixed(seed, n);
+        let mut dest = vec![0; room];
+        let size = Encoder::new().compress(clevel, &plain, &mut dest);
+        if size > 0 {
+            prop_assert_eq!(decode(&dest[..size], n), Some(plain.clone()));
+            prop_assert_eq!(decode_by_definition(&dest[..size], n), Some(plain));
+        }
+    }
+
+    #[test]
+    fn small_alphabets_round_trip(plain in prop::collection::vec(0u8..3, 16..3000), clevel in 1u8..=9) {
+        if let Some(stream) = compress(clevel, &plain) {
+            prop_assert_eq!(decode(&stream, plain.len()), Some(plain));
+        }
+    }
+
+    #[test]
+    fn any_stream_decodes_like_the_definition(stream in prop::collection::vec(any::<u8>(), 0..200), size in 0usize..500) {
+        prop_assert_eq!(decode(&stream, size), decode_by_definition(&stream, size));
+    }
+}
