@@ -1,0 +1,201 @@
+//! `cargo xtask bench`: our build of the library against the C library, in one process.
+//!
+//! Both copies are loaded with local binding and take turns inside each cell, so that whatever slows the machine down
+//! slows both down; the best of many short rounds counts. Every result is checked before it is timed: what one copy
+//! writes, the other reads back.
+//!
+//! The operations are in `ops/`, one file per family. A family lists its cells (parameters to measure) and measures one
+//! cell at a time; choosing, timing, progress and reports are shared. To add one, write a [`ops::Family`] and put it
+//! into [`ops::FAMILIES`].
+
+#[allow(dead_code)] // shared with the differential tests: each of the two uses a part
+#[path = "../../../tests/common/clib.rs"]
+mod clib;
+mod data;
+mod measure;
+mod ops;
+mod options;
+mod report;
+mod svg;
+
+use std::collections::HashMap;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+use std::time::Instant;
+
+use clib::Clib;
+use data::Kind;
+use options::{Key, Options};
+use report::{Record, Report};
+
+/// The two copies under test.
+pub struct Libs {
+    /// Our build.
+    pub ours: Clib,
+    /// The C library, when there is one to compare with.
+    pub theirs: Option<Clib>,
+}
+
+/// What the families share: the choice of cells, the data, and where results go.
+pub struct Bench {
+    /// What the command line asked for.
+    pub options: Options,
+    report: Report,
+    buffers: HashMap<(Kind, usize), Rc<[u8]>>,
+}
+
+impl Bench {
+    /// `nbytes` bytes of `kind`; made once.
+    pub fn data(&mut self, kind: Kind, nbytes: usize) -> Rc<[u8]> {
+        self.buffers.entry((kind, nbytes)).or_insert_with(|| data::generate(kind, nbytes).into()).clone()
+    }
+
+    /// Prints and keeps one result.
+    pub fn record(&mut self, record: Record) {
+        println!("{}", record.line());
+        self.report.records.push(record);
+    }
+}
+
+/// Entry of the command; `args` are those after `bench`. Exits with 1 if a check failed, 2 on wrong usage.
+pub fn run(args: Vec<String>) {
+    let code = match Options::parse(&args) {
+        Ok(Some(options)) => match bench(options) {
+            Ok(code) => code,
+            Err(why) => {
+                eprintln!("bench: {why}");
+                1
+            }
+        },
+        Ok(None) => {
+            print!("{}", options::usage());
+            0
+        }
+        Err(why) => {
+            eprintln!("bench: {why}\n\n{}", options::usage());
+            2
+        }
+    };
+    if code != 0 {
+        std::process::exit(code);
+    }
+}
+
+/// Loads both libraries, runs the chosen families, and reports; returns the exit code.
+fn bench(options: Options) -> Result<i32, String> {
+    let libs = load(&options)?;
+    println!("ours:   {} ({})", libs.ours.path.display(), libs.ours.version());
+    if let Some(theirs) = &libs.theirs {
+        println!("theirs: {} ({})", theirs.path.display(), theirs.version());
+    }
+    println!("cpu:    {}", cpu_model());
+
+    let start = Instant::now();
+    let mut bench = Bench { options, report: Report::default(), buffers: HashMap::new() };
+    for family in ops::FAMILIES {
+        if !family.ops.iter().any(|op| bench.options.wants_op(op)) {
+            continue;
+        }
+        let keys: Vec<Key> =
+            (family.cells)(&bench.options).into_iter().filter(|key| bench.options.wants(key)).collect();
+        for (i, key) in keys.iter().enumerate() {
+            progress(&format!(
+                "{}: {}/{} cells, {:.0} s",
+                family.name,
+                i,
+                keys.len(),
+                start.elapsed().as_secs_f64()
+            ));
+            if let Err(why) = (family.measure)(&libs, &mut bench, key) {
+                progress("");
+                println!("FAILED {key}: {why}");
+                bench.report.failures.push(format!("{}: {key}: {why}", family.name));
+            }
+        }
+        bench.buffers.clear();
+    }
+    progress("");
+    print!("{}", bench.report.summary());
+    println!("{} cells in {:.0} s", bench.report.records.len(), start.elapsed().as_secs_f64());
+    if let Some(path) = &bench.options.csv {
+        std::fs::write(path, bench.report.csv()).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    if let Some(path) = &bench.options.svg {
+        let chart = svg::chart("ours / the C library, geometric means of speed", &bench.report.bars());
+        std::fs::write(path, chart).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(i32::from(!bench.report.failures.is_empty()))
+}
+
+/// Builds ours unless told where it is, and loads both.
+fn load(options: &Options) -> Result<Libs, String> {
+    let ours = match &options.ours {
+        Some(path) => path.clone(),
+        None => build_ours()?,
+    };
+    let reference =
+        options.against.clone().or_else(|| std::env::var_os("BLOSC2_REFERENCE").map(PathBuf::from));
+    let theirs = match &reference {
+        Some(path) => Some(Clib::open(path)?),
+        None => {
+            eprintln!(
+                "No C library to compare with: measuring ours alone. To get one:\n  \
+                 pip download --no-deps --dest target/reference blosc2==4.14.1\n  \
+                 unzip -d target/reference target/reference/blosc2-*.whl 'blosc2/lib/*'\n  \
+                 export BLOSC2_REFERENCE=$PWD/target/reference/blosc2/lib/libblosc2.so"
+            );
+            None
+        }
+    };
+    let ours = Clib::open(&ours)?;
+    if theirs
+        .as_ref()
+        .is_some_and(|t| t.f.blosc2_compress_ctx as usize == ours.f.blosc2_compress_ctx as usize)
+    {
+        return Err("both paths lead to the same file; copy it to compare a build with itself".into());
+    }
+    Ok(Libs { ours, theirs })
+}
+
+/// `cargo build --release` of the library; returns the shared library's path.
+fn build_ours() -> Result<PathBuf, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is one level below the root");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--release", "--package", "libblosc2-rs"])
+        .current_dir(root)
+        .status()
+        .map_err(|e| format!("cargo: {e}"))?;
+    if !status.success() {
+        return Err("the library does not build".into());
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
+    let name = if cfg!(target_os = "macos") { "libblosc2.dylib" } else { "libblosc2.so" };
+    Ok(target.join("release").join(name))
+}
+
+/// The CPU's name, as Linux tells it.
+fn cpu_model() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(':'))
+        .map_or_else(|| "unknown".into(), |(_, name)| name.trim().into())
+}
+
+/// Shows `text` on one line of stderr that the next call overwrites; nothing unless stderr is a terminal or, every
+/// so many cells, a log.
+fn progress(text: &str) {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let mut err = std::io::stderr();
+    // Progress is a courtesy: a closed stderr must not stop the measurement.
+    if err.is_terminal() {
+        let _ = write!(err, "\r\x1b[K{text}");
+    } else if !text.is_empty() && CALLS.fetch_add(1, Ordering::Relaxed) % 50 == 0 {
+        let _ = writeln!(err, "{text}");
+    }
+    let _ = err.flush();
+}
