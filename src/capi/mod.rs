@@ -1,0 +1,26 @@
+//! The C interface: the only module that knows C. It may use everything else and nothing else uses it.
+//!
+//! Each exported function turns its C arguments into Rust values, makes one call into the core and turns the answer
+//! back. It knows nothing about formats and holds no loops over data. The rules of the boundary:
+//!
+//! - Every exported function runs inside [`guard`](guard::guard): the one place where a `Result` or a caught panic
+//!   becomes a C value. An unwind that reached `extern "C"` would abort the host program.
+//! - Pointers become slices and references at the edge, through `ptr`, and do not travel further.
+//! - Integers from C stay integers until `TryFrom` makes them something narrower. Structs that C fills in hold no
+//!   Rust `enum` or `bool` ([`CBool`](types::CBool) instead); callbacks are `Option<unsafe extern "C" fn>`.
+//! - Memory that the caller releases with `free()` comes from C's allocator, through `mem`. Memory lent to C belongs
+//!   to the handle that it came from, and the function's doc says for how long it stays valid.
+//! - Out-parameters are written on success only, unless the C library writes them on failure too.
+//! - Size, alignment and field offsets of every public struct are asserted in `types`, and again from C in
+//!   `capi-tests/`.
+//! - The doc comments of exported functions and public structs are those of the installed headers.
+
+pub mod consts;
+pub mod types;
+
+#[allow(dead_code)] // Shared by the exported functions; not all of them use each helper.
+pub(crate) mod guard;
+#[allow(dead_code)]
+pub(crate) mod mem;
+#[allow(dead_code)]
+pub(crate) mod ptr;

@@ -1,0 +1,795 @@
+//! The structs and callback types of the public headers, byte for byte.
+//!
+//! The doc comments here are those of the headers. Clients allocate most of these structs themselves, so no field may
+//! be added, moved or resized; the assertions at the end hold the layout of 64-bit targets.
+//!
+//! Strings and pointers in structs that a client fills in belong to the client. Those in structs that the library
+//! allocates (`blosc2_schunk`, `b2nd_array_t`) belong to the library and live as long as the struct.
+
+#![allow(non_camel_case_types)] // The C names.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+use super::consts::{
+    B2ND_MAX_DIM, BLOSC2_IO_FILESYSTEM, BLOSC2_MAX_FILTERS, BLOSC2_MAX_METALAYERS, BLOSC2_MAX_VLMETALAYERS,
+};
+
+/// C's `bool` in memory that C code wrote: any byte that is not 0 counts as true, where a Rust `bool` other than 0 or 1
+/// would be undefined behaviour.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CBool(u8);
+
+impl CBool {
+    /// `false`.
+    pub const FALSE: CBool = CBool(0);
+    /// `true`.
+    pub const TRUE: CBool = CBool(1);
+
+    /// The value for Rust.
+    #[must_use]
+    pub const fn get(self) -> bool {
+        self.0 != 0
+    }
+
+    /// The value for C.
+    #[must_use]
+    pub const fn new(value: bool) -> CBool {
+        CBool(value as u8)
+    }
+}
+
+impl From<bool> for CBool {
+    fn from(value: bool) -> CBool {
+        CBool::new(value)
+    }
+}
+
+/// A compression or decompression context (opaque).
+#[repr(C)]
+pub struct blosc2_context {
+    _opaque: [u8; 0],
+}
+
+/// A frame (opaque).
+#[repr(C)]
+pub struct blosc2_frame {
+    _opaque: [u8; 0],
+}
+
+/// The parameters for creating an array (opaque).
+#[repr(C)]
+pub struct b2nd_context_t {
+    _opaque: [u8; 0],
+}
+
+/// A point in time.
+pub type blosc_timestamp_t = libc::timespec;
+
+/// Runs `numjobs` calls of `dojob`, in any order and on any threads, and returns when all are done.
+///
+/// Job `i` is the call `dojob((char *)jobdata + i * jobdata_elsize)`.
+pub type blosc_threads_callback = Option<
+    unsafe extern "C" fn(
+        callback_data: *mut c_void,
+        dojob: Option<unsafe extern "C" fn(*mut c_void)>,
+        numjobs: c_int,
+        jobdata_elsize: usize,
+        jobdata: *mut c_void,
+    ),
+>;
+
+/// Opens `urlpath` in the `fopen` mode `mode`; returns a stream, or NULL.
+pub type blosc2_open_cb = Option<
+    unsafe extern "C" fn(urlpath: *const c_char, mode: *const c_char, params: *mut c_void) -> *mut c_void,
+>;
+/// Closes `stream`; returns 0, or another value on failure.
+pub type blosc2_close_cb = Option<unsafe extern "C" fn(stream: *mut c_void) -> c_int>;
+/// The size of the file behind `stream` in bytes, or a negative value.
+pub type blosc2_size_cb = Option<unsafe extern "C" fn(stream: *mut c_void) -> i64>;
+/// Writes `nitems` items of `size` bytes at byte `position`; returns the number of items written.
+pub type blosc2_write_cb = Option<
+    unsafe extern "C" fn(
+        ptr: *const c_void,
+        size: i64,
+        nitems: i64,
+        position: i64,
+        stream: *mut c_void,
+    ) -> i64,
+>;
+/// Reads `nitems` items of `size` bytes at byte `position`; returns the number of items read.
+///
+/// `*ptr` is the buffer to fill if the back-end's `is_allocation_necessary` is set; otherwise the callback stores
+/// there the address of memory of its own that holds the bytes.
+pub type blosc2_read_cb = Option<
+    unsafe extern "C" fn(
+        ptr: *mut *mut c_void,
+        size: i64,
+        nitems: i64,
+        position: i64,
+        stream: *mut c_void,
+    ) -> i64,
+>;
+/// Cuts or extends the file to `size` bytes; returns 0, or another value on failure.
+pub type blosc2_truncate_cb = Option<unsafe extern "C" fn(stream: *mut c_void, size: i64) -> c_int>;
+/// Called once with the `params` of a `blosc2_io` when its super-chunk is freed; returns 0, or a negative value.
+pub type blosc2_destroy_cb = Option<unsafe extern "C" fn(params: *mut c_void) -> c_int>;
+
+/// Computes the bytes to compress of one block; returns 0, or a non-zero value to make the compression fail.
+pub type blosc2_prefilter_fn = Option<unsafe extern "C" fn(params: *mut blosc2_prefilter_params) -> c_int>;
+/// Turns one decompressed block into the bytes to hand out; returns 0, or a non-zero value to make the
+/// decompression fail.
+pub type blosc2_postfilter_fn = Option<unsafe extern "C" fn(params: *mut blosc2_postfilter_params) -> c_int>;
+
+/// Compresses `input` into `output`; returns the bytes written, 0 if they do not fit, or a negative code.
+pub type blosc2_codec_encoder_cb = Option<
+    unsafe extern "C" fn(
+        input: *const u8,
+        input_len: i32,
+        output: *mut u8,
+        output_len: i32,
+        meta: u8,
+        cparams: *mut blosc2_cparams,
+        chunk: *const c_void,
+    ) -> c_int,
+>;
+/// Decompresses `input` into `output`; returns the bytes written, or a negative code.
+pub type blosc2_codec_decoder_cb = Option<
+    unsafe extern "C" fn(
+        input: *const u8,
+        input_len: i32,
+        output: *mut u8,
+        output_len: i32,
+        meta: u8,
+        dparams: *mut blosc2_dparams,
+        chunk: *const c_void,
+    ) -> c_int,
+>;
+/// Filters `length` bytes of `src` into `dest`; returns 0, or a negative code.
+pub type blosc2_filter_forward_cb = Option<
+    unsafe extern "C" fn(
+        src: *const u8,
+        dest: *mut u8,
+        length: i32,
+        meta: u8,
+        cparams: *mut blosc2_cparams,
+        id: u8,
+    ) -> c_int,
+>;
+/// Undoes the filter: `length` bytes of `src` into `dest`; returns 0, or a negative code.
+pub type blosc2_filter_backward_cb = Option<
+    unsafe extern "C" fn(
+        src: *const u8,
+        dest: *mut u8,
+        length: i32,
+        meta: u8,
+        dparams: *mut blosc2_dparams,
+        id: u8,
+    ) -> c_int,
+>;
+
+/// What an instrumented codec puts at the start of each block instead of data.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct blosc2_instr {
+    /// Compression ratio of the block.
+    pub cratio: f32,
+    /// Compression speed, in bytes per second.
+    pub cspeed: f32,
+    /// Filter speed, in bytes per second.
+    pub filter_speed: f32,
+    /// Byte 0 is 1 if the block is a run of one value; the others are reserved.
+    pub flags: [u8; 4],
+}
+
+/// An I/O back-end: the callbacks behind one identifier.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_io_cb {
+    /// The identifier, as in `blosc2_io`.
+    pub id: u8,
+    /// A name for messages.
+    pub name: *mut c_char,
+    /// Whether `read` fills a buffer of the caller (true) or lends memory of its own (false).
+    pub is_allocation_necessary: CBool,
+    /// Opens a file.
+    pub open: blosc2_open_cb,
+    /// Closes a stream.
+    pub close: blosc2_close_cb,
+    /// The size of a file.
+    pub size: blosc2_size_cb,
+    /// Writes at a position.
+    pub write: blosc2_write_cb,
+    /// Reads at a position.
+    pub read: blosc2_read_cb,
+    /// Sets the size of a file.
+    pub truncate: blosc2_truncate_cb,
+    /// Called when the super-chunk is freed.
+    pub destroy: blosc2_destroy_cb,
+}
+
+/// Which I/O back-end to use, and its parameters.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_io {
+    /// The identifier of the back-end.
+    pub id: u8,
+    /// Informational; never read.
+    pub name: *const c_char,
+    /// Handed to the back-end's `open` and `destroy`.
+    pub params: *mut c_void,
+}
+
+/// A tuner: chooses block sizes and compression parameters as chunks come along.
+///
+/// All callbacks return 0, or a negative code.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_tuner {
+    /// Prepares the tuner. `config` is only valid during the call; `dctx` may be NULL.
+    pub init: Option<
+        unsafe extern "C" fn(
+            config: *mut c_void,
+            cctx: *mut blosc2_context,
+            dctx: *mut blosc2_context,
+        ) -> c_int,
+    >,
+    /// Chooses the block size of the next chunk; the only callback used while the tuner is not initialised.
+    pub next_blocksize: Option<unsafe extern "C" fn(context: *mut blosc2_context) -> c_int>,
+    /// Chooses the compression parameters of the next chunk.
+    pub next_cparams: Option<unsafe extern "C" fn(context: *mut blosc2_context) -> c_int>,
+    /// Learns how long the last compression took, in seconds.
+    pub update: Option<unsafe extern "C" fn(context: *mut blosc2_context, ctime: f64) -> c_int>,
+    /// Releases what `init` made.
+    pub free: Option<unsafe extern "C" fn(context: *mut blosc2_context) -> c_int>,
+    /// The identifier.
+    pub id: c_int,
+    /// The name, also that of the plugin `libblosc2_<name>`.
+    pub name: *mut c_char,
+}
+
+/// What a prefilter gets for each block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_prefilter_params {
+    /// From the `preparams` of the compression parameters.
+    pub user_data: *mut c_void,
+    /// The bytes of this block in the source buffer.
+    pub input: *const u8,
+    /// Where the prefilter puts the bytes of this block.
+    pub output: *mut u8,
+    /// Bytes to put there.
+    pub output_size: i32,
+    /// Bytes per item.
+    pub output_typesize: i32,
+    /// Where this block begins in the chunk, in bytes.
+    pub output_offset: i32,
+    /// The number of the chunk in its super-chunk, or -1.
+    pub nchunk: i64,
+    /// The number of the block in its chunk.
+    pub nblock: i32,
+    /// The number of the thread that makes the call, from 0.
+    pub tid: i32,
+    /// Scratch memory of this thread that can hold a few blocks.
+    pub ttmp: *mut u8,
+    /// Bytes of scratch memory.
+    pub ttmp_nbytes: usize,
+    /// The compression context.
+    pub ctx: *mut blosc2_context,
+    /// Set if the result is not going to be stored, as when only block sizes are tried.
+    pub output_is_disposable: CBool,
+}
+
+/// What a postfilter gets for each block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_postfilter_params {
+    /// From the `postparams` of the decompression parameters.
+    pub user_data: *mut c_void,
+    /// The decompressed bytes of this block.
+    pub input: *const u8,
+    /// Where the postfilter puts its result.
+    pub output: *mut u8,
+    /// Bytes of input and output.
+    pub size: i32,
+    /// Bytes per item.
+    pub typesize: i32,
+    /// Where this block begins in the chunk, in bytes.
+    pub offset: i32,
+    /// The number of the chunk in its super-chunk, or -1.
+    pub nchunk: i64,
+    /// The number of the block in its chunk.
+    pub nblock: i32,
+    /// The number of the thread that makes the call, from 0.
+    pub tid: i32,
+    /// Scratch memory of this thread that can hold a few blocks.
+    pub ttmp: *mut u8,
+    /// Bytes of scratch memory.
+    pub ttmp_nbytes: usize,
+    /// The decompression context.
+    pub ctx: *mut blosc2_context,
+}
+
+/// The parameters of compression. Start from `BLOSC2_CPARAMS_DEFAULTS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_cparams {
+    /// The codec.
+    pub compcode: u8,
+    /// A byte for the codec: its meaning depends on it.
+    pub compcode_meta: u8,
+    /// The compression level, 0 (store) to 9.
+    pub clevel: u8,
+    /// Non-zero to use a dictionary, with zstd, lz4 and lz4hc.
+    pub use_dict: c_int,
+    /// Bytes per item.
+    pub typesize: i32,
+    /// Number of threads.
+    pub nthreads: i16,
+    /// Requested block size in bytes; 0 for automatic.
+    pub blocksize: i32,
+    /// Whether blocks are split in one stream per byte of an item: one of the `BLOSC_*_SPLIT` constants.
+    pub splitmode: i32,
+    /// The associated super-chunk, or NULL.
+    pub schunk: *mut c_void,
+    /// The filters, applied from first to last; 0 is none.
+    pub filters: [u8; BLOSC2_MAX_FILTERS],
+    /// A byte for each filter: its meaning depends on the filter.
+    pub filters_meta: [u8; BLOSC2_MAX_FILTERS],
+    /// Called for each block before the filters, or NULL.
+    pub prefilter: blosc2_prefilter_fn,
+    /// The prefilter's parameters.
+    pub preparams: *mut blosc2_prefilter_params,
+    /// The tuner's configuration.
+    pub tuner_params: *mut c_void,
+    /// The tuner.
+    pub tuner_id: c_int,
+    /// Whether blocks hold measurements (`blosc2_instr`) instead of data.
+    pub instr_codec: CBool,
+    /// For a registered codec.
+    pub codec_params: *mut c_void,
+    /// For registered filters.
+    pub filter_params: [*mut c_void; BLOSC2_MAX_FILTERS],
+}
+
+/// The parameters of decompression. Start from `BLOSC2_DPARAMS_DEFAULTS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_dparams {
+    /// Number of threads.
+    pub nthreads: i16,
+    /// The associated super-chunk, or NULL.
+    pub schunk: *mut c_void,
+    /// Called for each block after the filters, or NULL.
+    pub postfilter: blosc2_postfilter_fn,
+    /// The postfilter's parameters.
+    pub postparams: *mut blosc2_postfilter_params,
+    /// Bytes per item.
+    pub typesize: i32,
+}
+
+/// Where and how a super-chunk is stored. Start from `BLOSC2_STORAGE_DEFAULTS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_storage {
+    /// One contiguous frame (true), or chunks apart from each other (false).
+    pub contiguous: CBool,
+    /// The file (contiguous) or directory (sparse), or NULL for memory.
+    pub urlpath: *mut c_char,
+    /// The compression parameters, or NULL for the defaults.
+    pub cparams: *mut blosc2_cparams,
+    /// The decompression parameters, or NULL for the defaults.
+    pub dparams: *mut blosc2_dparams,
+    /// The I/O back-end, or NULL for plain files.
+    pub io: *mut blosc2_io,
+}
+
+/// A named piece of metadata.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_metalayer {
+    /// The name, at most 31 bytes.
+    pub name: *mut c_char,
+    /// The content.
+    pub content: *mut u8,
+    /// Bytes of content.
+    pub content_len: i32,
+}
+
+/// A super-chunk: a sequence of chunks with the same parameters, and metadata.
+///
+/// Made by `blosc2_schunk_new` and its like only. Treat the fields as read-only, apart from `cctx` and `dctx`, which
+/// may be replaced by other contexts (NULL before `blosc2_schunk_free` to keep them), and `current_nchunk`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_schunk {
+    /// Version of the frame format.
+    pub version: u8,
+    /// The codec.
+    pub compcode: u8,
+    /// A byte for the codec.
+    pub compcode_meta: u8,
+    /// The compression level.
+    pub clevel: u8,
+    /// The split mode.
+    pub splitmode: u8,
+    /// Bytes per item.
+    pub typesize: i32,
+    /// Requested block size in bytes; 0 for automatic.
+    pub blocksize: i32,
+    /// Uncompressed bytes per chunk; 0 if the chunks differ in size.
+    pub chunksize: i32,
+    /// Flags of the chunks: bit 0 is set if their blocks have variable length.
+    pub flags2: u8,
+    /// Whether dictionaries are used.
+    pub use_dict: u8,
+    /// The filters.
+    pub filters: [u8; BLOSC2_MAX_FILTERS],
+    /// A byte for each filter.
+    pub filters_meta: [u8; BLOSC2_MAX_FILTERS],
+    /// Number of chunks.
+    pub nchunks: i64,
+    /// The chunk being worked on.
+    pub current_nchunk: i64,
+    /// Uncompressed bytes of all chunks.
+    pub nbytes: i64,
+    /// Compressed bytes of all chunks.
+    pub cbytes: i64,
+    /// The chunks of a sparse super-chunk in memory, else NULL.
+    pub data: *mut *mut u8,
+    /// Bytes allocated for the array of chunk pointers.
+    pub data_len: usize,
+    /// A copy of what the super-chunk was made with.
+    pub storage: *mut blosc2_storage,
+    /// The frame behind the super-chunk, or NULL.
+    pub frame: *mut blosc2_frame,
+    /// The context that compresses chunks.
+    pub cctx: *mut blosc2_context,
+    /// The context that decompresses chunks.
+    pub dctx: *mut blosc2_context,
+    /// The fixed-length metalayers.
+    pub metalayers: [*mut blosc2_metalayer; BLOSC2_MAX_METALAYERS],
+    /// Number of fixed-length metalayers.
+    pub nmetalayers: u16,
+    /// The variable-length metalayers; their contents are compressed.
+    pub vlmetalayers: [*mut blosc2_metalayer; BLOSC2_MAX_VLMETALAYERS],
+    /// Number of variable-length metalayers.
+    pub nvlmetalayers: i16,
+    /// The tuner's configuration.
+    pub tuner_params: *mut c_void,
+    /// The tuner.
+    pub tuner_id: c_int,
+    /// Dimensions of the array in the super-chunk, or 0 or -1.
+    pub ndim: i8,
+    /// Shape of the array's blocks, in items, or NULL.
+    pub blockshape: *mut i64,
+    /// Whether this is a view that shares its chunks with another super-chunk.
+    pub view: CBool,
+    /// Grows each time the contents were read again from the file.
+    pub change_tick: i64,
+}
+
+/// A codec of the application.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_codec {
+    /// The identifier.
+    pub compcode: u8,
+    /// The name; not copied by `blosc2_register_codec`.
+    pub compname: *mut c_char,
+    /// The identifier of its library.
+    pub complib: u8,
+    /// The version of its format.
+    pub version: u8,
+    /// Compresses.
+    pub encoder: blosc2_codec_encoder_cb,
+    /// Decompresses.
+    pub decoder: blosc2_codec_decoder_cb,
+}
+
+/// A filter of the application.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_filter {
+    /// The identifier.
+    pub id: u8,
+    /// The name; not copied by `blosc2_register_filter`.
+    pub name: *mut c_char,
+    /// The version of its format.
+    pub version: u8,
+    /// Filters.
+    pub forward: blosc2_filter_forward_cb,
+    /// Undoes the filter.
+    pub backward: blosc2_filter_backward_cb,
+}
+
+/// The stream of the plain-file back-end.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_stdio_file {
+    /// The open file.
+    pub file: *mut libc::FILE,
+}
+
+/// The parameters of the plain-file back-end. They must outlive the super-chunks opened with them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_stdio_params {
+    /// Whether accesses are serialised with those of other handles and processes, by a lock file beside the frame.
+    /// The environment variable `BLOSC_LOCKING` does the same for every frame.
+    pub locking: CBool,
+}
+
+/// The parameters of the memory-mapping back-end, and the state of the mapping.
+///
+/// The caller sets the first three fields and takes the others from `BLOSC2_STDIO_MMAP_DEFAULTS`. One struct serves
+/// one super-chunk, and lives at least as long.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct blosc2_stdio_mmap {
+    /// `"r"` to read a file, `"r+"` to change it, `"w+"` to create it, `"c"` to change it in memory only.
+    pub mode: *const c_char,
+    /// Bytes to map at first, where the file can grow (modes `r+`, `w+`, `c`).
+    pub initial_mapping_size: usize,
+    /// Whether the library releases this struct with `free()` together with the super-chunk.
+    pub needs_free: CBool,
+    /// State: start of the mapping.
+    pub addr: *mut c_char,
+    /// State: the path.
+    pub urlpath: *mut c_char,
+    /// State: bytes in the file.
+    pub file_size: usize,
+    /// State: bytes mapped.
+    pub mapping_size: usize,
+    /// State: whether changes stay in memory (mode `c`).
+    pub is_memory_only: CBool,
+    /// State: the open file.
+    pub file: *mut libc::FILE,
+    /// State: its descriptor.
+    pub fd: c_int,
+    /// State: access flags of the mapping.
+    pub access_flags: i64,
+    /// State: other flags of the mapping.
+    pub map_flags: i64,
+}
+
+/// The last chunk read, kept for the next access to it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct chunk_cache_s {
+    /// The decompressed chunk, or NULL.
+    pub data: *mut u8,
+    /// Its number, or -1 if there is none.
+    pub nchunk: i64,
+}
+
+/// A multidimensional array, stored in a super-chunk: one chunk per box of `chunkshape` items.
+///
+/// Treat the fields as read-only. Shapes and strides are in items, the first `ndim` entries count, in C order.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct b2nd_array_t {
+    /// The super-chunk.
+    pub sc: *mut blosc2_schunk,
+    /// The shape.
+    pub shape: [i64; B2ND_MAX_DIM],
+    /// The shape of a chunk.
+    pub chunkshape: [i32; B2ND_MAX_DIM],
+    /// The shape, padded to whole chunks.
+    pub extshape: [i64; B2ND_MAX_DIM],
+    /// The shape of a block.
+    pub blockshape: [i32; B2ND_MAX_DIM],
+    /// The shape of a chunk, padded to whole blocks.
+    pub extchunkshape: [i64; B2ND_MAX_DIM],
+    /// Items of the array.
+    pub nitems: i64,
+    /// Items of a chunk.
+    pub chunknitems: i32,
+    /// Items of the padded array.
+    pub extnitems: i64,
+    /// Items of a block.
+    pub blocknitems: i32,
+    /// Items of a padded chunk.
+    pub extchunknitems: i64,
+    /// Number of dimensions.
+    pub ndim: i8,
+    /// The last chunk read.
+    pub chunk_cache: chunk_cache_s,
+    /// Strides of items in the array.
+    pub item_array_strides: [i64; B2ND_MAX_DIM],
+    /// Strides of items in a chunk.
+    pub item_chunk_strides: [i64; B2ND_MAX_DIM],
+    /// Strides of items in a padded chunk.
+    pub item_extchunk_strides: [i64; B2ND_MAX_DIM],
+    /// Strides of items in a block.
+    pub item_block_strides: [i64; B2ND_MAX_DIM],
+    /// Strides of blocks in a chunk.
+    pub block_chunk_strides: [i64; B2ND_MAX_DIM],
+    /// Strides of chunks in the array.
+    pub chunk_array_strides: [i64; B2ND_MAX_DIM],
+    /// The data type, in the notation that `dtype_format` names.
+    pub dtype: *mut c_char,
+    /// The notation of `dtype`: `DTYPE_NUMPY_FORMAT` or another.
+    pub dtype_format: i8,
+    /// The `change_tick` of the super-chunk when these fields were last brought up to date.
+    pub last_tick: i64,
+}
+
+/// The functions of a codec that is loaded at run time: the names to look up in its library.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct codec_info {
+    /// Name of the encoder.
+    pub encoder: *mut c_char,
+    /// Name of the decoder.
+    pub decoder: *mut c_char,
+}
+
+/// The functions of a filter that is loaded at run time: the names to look up in its library.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct filter_info {
+    /// Name of the filter.
+    pub forward: *mut c_char,
+    /// Name of its inverse.
+    pub backward: *mut c_char,
+}
+
+/// The functions of a tuner that is loaded at run time: the names to look up in its library.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tuner_info {
+    /// Name of `init`.
+    pub init: *mut c_char,
+    /// Name of `next_blocksize`.
+    pub next_blocksize: *mut c_char,
+    /// Name of `next_cparams`.
+    pub next_cparams: *mut c_char,
+    /// Name of `update`.
+    pub update: *mut c_char,
+    /// Name of `free`.
+    pub free: *mut c_char,
+}
+
+impl blosc2_cparams {
+    /// `BLOSC2_CPARAMS_DEFAULTS`: BloscLZ at level 5, byte shuffle in the last filter slot, items of 8 bytes, one thread.
+    pub const DEFAULTS: blosc2_cparams = blosc2_cparams {
+        compcode: 0,
+        compcode_meta: 0,
+        clevel: 5,
+        use_dict: 0,
+        typesize: 8,
+        nthreads: 1,
+        blocksize: 0,
+        splitmode: 4,
+        schunk: ptr::null_mut(),
+        filters: [0, 0, 0, 0, 0, 1],
+        filters_meta: [0; BLOSC2_MAX_FILTERS],
+        prefilter: None,
+        preparams: ptr::null_mut(),
+        tuner_params: ptr::null_mut(),
+        tuner_id: 0,
+        instr_codec: CBool::FALSE,
+        codec_params: ptr::null_mut(),
+        filter_params: [ptr::null_mut(); BLOSC2_MAX_FILTERS],
+    };
+}
+
+impl blosc2_dparams {
+    /// `BLOSC2_DPARAMS_DEFAULTS`: one thread.
+    pub const DEFAULTS: blosc2_dparams = blosc2_dparams {
+        nthreads: 1,
+        schunk: ptr::null_mut(),
+        postfilter: None,
+        postparams: ptr::null_mut(),
+        typesize: 8,
+    };
+}
+
+impl blosc2_storage {
+    /// `BLOSC2_STORAGE_DEFAULTS`: sparse, in memory.
+    pub const DEFAULTS: blosc2_storage = blosc2_storage {
+        contiguous: CBool::FALSE,
+        urlpath: ptr::null_mut(),
+        cparams: ptr::null_mut(),
+        dparams: ptr::null_mut(),
+        io: ptr::null_mut(),
+    };
+}
+
+impl blosc2_io {
+    /// `BLOSC2_IO_DEFAULTS`: plain files.
+    pub const DEFAULTS: blosc2_io =
+        blosc2_io { id: BLOSC2_IO_FILESYSTEM, name: c"filesystem".as_ptr(), params: ptr::null_mut() };
+}
+
+impl blosc2_stdio_mmap {
+    /// `BLOSC2_STDIO_MMAP_DEFAULTS`: read only.
+    pub const DEFAULTS: blosc2_stdio_mmap = blosc2_stdio_mmap {
+        mode: c"r".as_ptr(),
+        initial_mapping_size: 1 << 30,
+        needs_free: CBool::FALSE,
+        addr: ptr::null_mut(),
+        urlpath: ptr::null_mut(),
+        file_size: 0,
+        mapping_size: 0,
+        is_memory_only: CBool::FALSE,
+        file: ptr::null_mut(),
+        fd: -1,
+        access_flags: -1,
+        map_flags: -1,
+    };
+}
+
+/// Holds size, alignment and field offsets to those of the released headers.
+#[cfg(target_pointer_width = "64")]
+macro_rules! assert_layout {
+    ($($name:ident, size $size:literal, align $align:literal, { $($field:ident: $offset:literal,)* })*) => {
+        $(const _: () = {
+            assert!(size_of::<$name>() == $size);
+            assert!(align_of::<$name>() == $align);
+            $(assert!(std::mem::offset_of!($name, $field) == $offset);)*
+        };)*
+    };
+}
+
+#[cfg(target_pointer_width = "64")]
+#[rustfmt::skip]
+assert_layout! {
+    blosc2_instr, size 16, align 4, { cratio: 0, cspeed: 4, filter_speed: 8, flags: 12, }
+    blosc2_io_cb, size 80, align 8, {
+        id: 0, name: 8, is_allocation_necessary: 16, open: 24, close: 32, size: 40, write: 48, read: 56,
+        truncate: 64, destroy: 72,
+    }
+    blosc2_io, size 24, align 8, { id: 0, name: 8, params: 16, }
+    blosc2_tuner, size 56, align 8, {
+        init: 0, next_blocksize: 8, next_cparams: 16, update: 24, free: 32, id: 40, name: 48,
+    }
+    blosc2_prefilter_params, size 88, align 8, {
+        user_data: 0, input: 8, output: 16, output_size: 24, output_typesize: 28, output_offset: 32,
+        nchunk: 40, nblock: 48, tid: 52, ttmp: 56, ttmp_nbytes: 64, ctx: 72, output_is_disposable: 80,
+    }
+    blosc2_postfilter_params, size 80, align 8, {
+        user_data: 0, input: 8, output: 16, size: 24, typesize: 28, offset: 32, nchunk: 40, nblock: 48,
+        tid: 52, ttmp: 56, ttmp_nbytes: 64, ctx: 72,
+    }
+    blosc2_cparams, size 136, align 8, {
+        compcode: 0, compcode_meta: 1, clevel: 2, use_dict: 4, typesize: 8, nthreads: 12, blocksize: 16,
+        splitmode: 20, schunk: 24, filters: 32, filters_meta: 38, prefilter: 48, preparams: 56,
+        tuner_params: 64, tuner_id: 72, instr_codec: 76, codec_params: 80, filter_params: 88,
+    }
+    blosc2_dparams, size 40, align 8, {
+        nthreads: 0, schunk: 8, postfilter: 16, postparams: 24, typesize: 32,
+    }
+    blosc2_storage, size 40, align 8, { contiguous: 0, urlpath: 8, cparams: 16, dparams: 24, io: 32, }
+    blosc2_metalayer, size 24, align 8, { name: 0, content: 8, content_len: 16, }
+    blosc2_schunk, size 65840, align 8, {
+        version: 0, compcode: 1, compcode_meta: 2, clevel: 3, splitmode: 4, typesize: 8, blocksize: 12,
+        chunksize: 16, flags2: 20, use_dict: 21, filters: 22, filters_meta: 28, nchunks: 40,
+        current_nchunk: 48, nbytes: 56, cbytes: 64, data: 72, data_len: 80, storage: 88, frame: 96, cctx: 104, dctx: 112,
+        metalayers: 120, nmetalayers: 248, vlmetalayers: 256, nvlmetalayers: 65792, tuner_params: 65800,
+        tuner_id: 65808, ndim: 65812, blockshape: 65816, view: 65824, change_tick: 65832,
+    }
+    blosc2_codec, size 40, align 8, {
+        compcode: 0, compname: 8, complib: 16, version: 17, encoder: 24, decoder: 32,
+    }
+    blosc2_filter, size 40, align 8, { id: 0, name: 8, version: 16, forward: 24, backward: 32, }
+    chunk_cache_s, size 16, align 8, { data: 0, nchunk: 8, }
+    b2nd_array_t, size 1376, align 8, {
+        sc: 0, shape: 8, chunkshape: 136, extshape: 200, blockshape: 328, extchunkshape: 392, nitems: 520,
+        chunknitems: 528, extnitems: 536, blocknitems: 544, extchunknitems: 552, ndim: 560, chunk_cache: 568,
+        item_array_strides: 584, item_chunk_strides: 712, item_extchunk_strides: 840, item_block_strides: 968,
+        block_chunk_strides: 1096, chunk_array_strides: 1224, dtype: 1352, dtype_format: 1360,
+        last_tick: 1368,
+    }
+    blosc2_stdio_file, size 8, align 8, { file: 0, }
+    blosc2_stdio_params, size 1, align 1, { locking: 0, }
+    blosc2_stdio_mmap, size 96, align 8, {
+        mode: 0, initial_mapping_size: 8, needs_free: 16, addr: 24, urlpath: 32, file_size: 40,
+        mapping_size: 48, is_memory_only: 56, file: 64, fd: 72, access_flags: 80, map_flags: 88,
+    }
+    codec_info, size 16, align 8, { encoder: 0, decoder: 8, }
+    filter_info, size 16, align 8, { forward: 0, backward: 8, }
+    tuner_info, size 40, align 8, { init: 0, next_blocksize: 8, next_cparams: 16, update: 24, free: 32, }
+}
