@@ -1,1 +1,233 @@
-//! (being written)
+//! BYTEDELTA: differences of neighbouring bytes inside each byte stream of a shuffled block.
+//!
+//! The block is `channels` streams of `len / channels` bytes, as SHUFFLE leaves it; the rest is copied. Two filters
+//! share the code: [`ByteDelta`], and [`ByteDeltaBuggy`] for data of old versions, which started again from 0 at
+//! the last multiple of 16 of each stream.
+
+#![forbid(unsafe_code)]
+
+use super::{Filter, FilterContext};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::geometry::Container;
+
+/// The filter, as registered under [`ID`](ByteDelta::ID). Its meta byte is the number of streams; 0 stands for the
+/// type size of the super-chunk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByteDelta;
+
+impl ByteDelta {
+    /// The filter's id.
+    pub const ID: u8 = 35;
+}
+
+/// The filter with the fault of its first version, as registered under [`ID`](ByteDeltaBuggy::ID).
+///
+/// Builds of the C library without vector code wrote the same bytes as [`ByteDelta`] under this id; nothing in the data
+/// tells the two apart.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByteDeltaBuggy;
+
+impl ByteDeltaBuggy {
+    /// The filter's id.
+    pub const ID: u8 = 34;
+}
+
+impl Filter for ByteDelta {
+    fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        encode(channels(cx)?, src, dest);
+        Ok(())
+    }
+
+    fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        decode(channels(cx)?, src, dest);
+        Ok(())
+    }
+}
+
+impl Filter for ByteDeltaBuggy {
+    fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        encode_buggy(channels(cx)?, src, dest);
+        Ok(())
+    }
+
+    fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        decode_buggy(channels(cx)?, src, dest);
+        Ok(())
+    }
+}
+
+/// The number of streams.
+fn channels(cx: &FilterContext<'_>) -> Result<usize> {
+    if cx.meta != 0 {
+        return Ok(usize::from(cx.meta));
+    }
+    let Container::Schunk { typesize, .. } = cx.container else {
+        return Err(Error::new(ErrorKind::FilterPipeline, "bytedelta: meta 0 outside of a super-chunk"));
+    };
+    match usize::try_from(typesize) {
+        Ok(typesize) if typesize > 0 => Ok(typesize),
+        _ => Err(Error::new(ErrorKind::FilterPipeline, "bytedelta: impossible type size")),
+    }
+}
+
+/// Encodes each of the `channels` streams of `src` into `dest`.
+///
+/// # Panics
+///
+/// If `channels` is 0 or the lengths differ.
+pub fn encode(channels: usize, src: &[u8], dest: &mut [u8]) {
+    for_each_channel(channels, src, dest, encode_run);
+}
+
+/// Undoes [`encode`].
+///
+/// # Panics
+///
+/// If `channels` is 0 or the lengths differ.
+pub fn decode(channels: usize, src: &[u8], dest: &mut [u8]) {
+    for_each_channel(channels, src, dest, decode_run);
+}
+
+/// [`encode`] with the fault of the first version.
+///
+/// # Panics
+///
+/// If `channels` is 0 or the lengths differ.
+pub fn encode_buggy(channels: usize, src: &[u8], dest: &mut [u8]) {
+    for_each_channel(channels, src, dest, |src, dest| {
+        let restart = src.len() - src.len() % 16;
+        encode_run(&src[..restart], &mut dest[..restart]);
+        encode_run(&src[restart..], &mut dest[restart..]);
+    });
+}
+
+/// Undoes [`encode_buggy`].
+///
+/// # Panics
+///
+/// If `channels` is 0 or the lengths differ.
+pub fn decode_buggy(channels: usize, src: &[u8], dest: &mut [u8]) {
+    for_each_channel(channels, src, dest, |src, dest| {
+        let restart = src.len() - src.len() % 16;
+        decode_run(&src[..restart], &mut dest[..restart]);
+        decode_run(&src[restart..], &mut dest[restart..]);
+    });
+}
+
+/// Calls `f` for each stream and copies what is left over.
+fn for_each_channel(channels: usize, src: &[u8], dest: &mut [u8], f: impl Fn(&[u8], &mut [u8])) {
+    assert!(channels > 0 && src.len() == dest.len());
+    let len = src.len() / channels;
+    if len > 0 {
+        for (s, d) in src.chunks_exact(len).zip(dest.chunks_exact_mut(len)).take(channels) {
+            f(s, d);
+        }
+    }
+    let body = len * channels;
+    dest[body..].copy_from_slice(&src[body..]);
+}
+
+/// Differences, starting from 0. Compiled to vector code.
+fn encode_run(src: &[u8], dest: &mut [u8]) {
+    let ([first, rest @ ..], [dest_first, dest_rest @ ..]) = (src, dest) else { return };
+    *dest_first = *first;
+    for ((d, b), before) in dest_rest.iter_mut().zip(rest).zip(src) {
+        *d = b.wrapping_sub(*before);
+    }
+}
+
+/// The running sum, starting from 0.
+fn decode_run(src: &[u8], dest: &mut [u8]) {
+    let mut sum = 0u8;
+    for (s, d) in src.iter().zip(dest) {
+        sum = sum.wrapping_add(*s);
+        *d = sum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(len: usize) -> Vec<u8> {
+        (0..len).map(|i| u8::try_from((i * i * 7 + i / 3) % 251).unwrap()).collect()
+    }
+
+    fn naive(channels: usize, src: &[u8], is_buggy: bool) -> Vec<u8> {
+        let len = src.len() / channels;
+        let mut out = src.to_vec();
+        for c in 0..channels {
+            for i in 1..len {
+                if !(is_buggy && i == len / 16 * 16) {
+                    out[c * len + i] = src[c * len + i].wrapping_sub(src[c * len + i - 1]);
+                }
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn both_versions_agree_with_the_definition() {
+        for channels in [1, 2, 3, 4, 8, 255] {
+            for len in (0..300).chain([1000, 4097]) {
+                let src = bytes(len);
+                let mut dest = vec![0xee; len];
+                let mut back = vec![0xee; len];
+                encode(channels, &src, &mut dest);
+                assert_eq!(dest, naive(channels, &src, false), "{channels} channels, length {len}");
+                decode(channels, &dest, &mut back);
+                assert_eq!(back, src, "{channels} channels, length {len}");
+                encode_buggy(channels, &src, &mut dest);
+                assert_eq!(dest, naive(channels, &src, true), "buggy, {channels} channels, length {len}");
+                back.fill(0xee);
+                decode_buggy(channels, &dest, &mut back);
+                assert_eq!(back, src, "buggy, {channels} channels, length {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn known_vectors() {
+        let src = [
+            0x03, 0x04, 0x07, 0x0c, 0x13, 0x1c, 0x27, 0x34, 0x43, 0x54, 0x67, 0x7c, 0x93, 0xac, 0xc7, 0xe4,
+            0x03, 0x24, 0x47, 0x6c, 0x93, 0xbc,
+        ];
+        let want = [
+            0x03, 0x01, 0x03, 0x05, 0x07, 0x1c, 0x0b, 0x0d, 0x0f, 0x11, 0x67, 0x15, 0x17, 0x19, 0x1b, 0xe4,
+            0x1f, 0x21, 0x23, 0x25, 0x93, 0xbc,
+        ];
+        let mut dest = [0; 22];
+        encode(4, &src, &mut dest);
+        assert_eq!(dest, want);
+
+        let src: Vec<u8> = (0..70).collect();
+        let channel = |first, restart| [vec![first], vec![1; 31], vec![restart, 1, 1]].concat();
+        let mut dest = [0; 70];
+        encode_buggy(2, &src, &mut dest);
+        assert_eq!(dest.as_slice(), [channel(0, 0x20), channel(0x23, 0x43)].concat());
+    }
+
+    #[test]
+    fn number_of_streams_comes_from_meta_or_the_super_chunk() {
+        let schunk = |typesize| Container::Schunk { typesize, geometry: None };
+        let cx = |meta, container| FilterContext { id: 35, meta, typesize: 4, container, host: None };
+        let run = |cx: &FilterContext<'_>| -> Result<[u8; 6]> {
+            let mut dest = [0; 6];
+            ByteDelta.forward(cx, &[1, 2, 3, 4, 5, 6], &mut dest)?;
+            let mut back = [0; 6];
+            ByteDelta.backward(cx, &dest, &mut back)?;
+            assert_eq!(back, [1, 2, 3, 4, 5, 6]);
+            Ok(dest)
+        };
+        assert_eq!(run(&cx(2, schunk(3))), Ok([1, 1, 1, 4, 1, 1]));
+        assert_eq!(run(&cx(0, schunk(3))), Ok([1, 1, 3, 1, 5, 1]));
+        assert_eq!(run(&cx(2, Container::None)), Ok([1, 1, 1, 4, 1, 1]));
+        for container in [Container::None, schunk(0), schunk(-1)] {
+            assert_eq!(run(&cx(0, container)).unwrap_err().kind(), ErrorKind::FilterPipeline);
+        }
+        let mut dest = [0; 2];
+        let cx = cx(0, Container::None);
+        assert!(ByteDeltaBuggy.forward(&cx, &[1, 2], &mut dest).is_err());
+        assert!(ByteDeltaBuggy.backward(&cx, &[1, 2], &mut dest).is_err());
+    }
+}

@@ -1,1 +1,157 @@
-//! (being written)
+//! INT_TRUNC: the least significant bits of integers set to zero. Lossy; the way back is a plain copy.
+
+#![forbid(unsafe_code)]
+
+use super::{Filter, FilterContext};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The filter, as registered under [`ID`](IntTrunc::ID).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IntTrunc;
+
+impl IntTrunc {
+    /// The filter's id.
+    pub const ID: u8 = 36;
+}
+
+impl Filter for IntTrunc {
+    fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        forward(cx.typesize, cx.meta, src, dest)
+    }
+
+    fn backward(&self, _: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        dest.copy_from_slice(src);
+        Ok(())
+    }
+}
+
+/// Copies `src` to `dest` with the precision of each integer (`typesize` 1, 2, 4 or 8) reduced. `meta`, as a signed
+/// number, is how many bits to keep, or, if negative, how many to clear. The bytes after the last whole integer are
+/// copied.
+///
+/// # Errors
+///
+/// `FilterPipeline` for other type sizes, or if no bit or an impossible number would be left.
+///
+/// # Panics
+///
+/// If the lengths differ.
+pub fn forward(typesize: usize, meta: u8, src: &[u8], dest: &mut [u8]) -> Result<()> {
+    let bits = match typesize {
+        1 => 8,
+        2 => 16,
+        4 => 32,
+        8 => 64,
+        _ => {
+            return Err(Error::new(
+                ErrorKind::FilterPipeline,
+                "int_trunc works on 1-, 2-, 4- and 8-byte integers only",
+            ));
+        }
+    };
+    let precision = i32::from(i8::from_le_bytes([meta]));
+    let zeroed = if precision >= 0 { bits - precision } else { -precision };
+    match u32::try_from(zeroed) {
+        Ok(zeroed) if zeroed < bits.unsigned_abs() => {
+            clear_low_bits(typesize, zeroed, src, dest);
+            Ok(())
+        }
+        _ => Err(Error::new(ErrorKind::FilterPipeline, "int_trunc: precision out of range")),
+    }
+}
+
+/// Copies `src` to `dest`, clearing the `zeroed` least significant bits of each item in the machine's byte order.
+/// `typesize` is 1, 2, 4 or 8, and `zeroed` less than its bits. The bytes after the last whole item are copied.
+pub(super) fn clear_low_bits(typesize: usize, zeroed: u32, src: &[u8], dest: &mut [u8]) {
+    assert!(src.len() == dest.len());
+    let kept = u64::MAX << zeroed;
+    // The mask of one item, repeated over 8 bytes.
+    let item = kept.to_le_bytes();
+    let mask: [u8; 8] = std::array::from_fn(|b| {
+        let b = b % typesize;
+        item[if cfg!(target_endian = "little") { b } else { typesize - 1 - b }]
+    });
+    let (body, tail) = src.split_at(src.len() - src.len() % typesize);
+    let (dest, dest_tail) = dest.split_at_mut(body.len());
+    dest_tail.copy_from_slice(tail);
+    let word_mask = u64::from_ne_bytes(mask);
+    let mut chunks = body.chunks_exact(8);
+    let mut dest_chunks = dest.chunks_exact_mut(8);
+    for (s, d) in (&mut chunks).zip(&mut dest_chunks) {
+        let word = u64::from_ne_bytes(s.try_into().expect("8 bytes"));
+        d.copy_from_slice(&(word & word_mask).to_ne_bytes());
+    }
+    for ((s, d), m) in chunks.remainder().iter().zip(dest_chunks.into_remainder()).zip(mask) {
+        *d = s & m;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::geometry::Container;
+
+    fn truncated(typesize: usize, p: i8, src: &[u8]) -> Vec<u8> {
+        let mut dest = vec![0xee; src.len()];
+        forward(typesize, p.to_le_bytes()[0], src, &mut dest).unwrap();
+        dest
+    }
+
+    #[test]
+    fn known_vectors() {
+        let u32s = |x: u32| u32::from_ne_bytes(truncated(4, -4, &x.to_ne_bytes()).try_into().unwrap());
+        assert_eq!(u32s(0xdb92_4900), 0xdb92_4900);
+        assert_eq!(u32s(0xffb6_6d24), 0xffb6_6d20);
+        assert_eq!(truncated(1, 3, &[0x49]), [0x40]);
+        assert_eq!(truncated(2, -9, &0x4900u16.to_ne_bytes()), 0x4800u16.to_ne_bytes());
+    }
+
+    #[test]
+    fn all_items_lose_the_bits_and_the_tail_is_copied() {
+        for typesize in [1, 2, 4, 8] {
+            for len in 0..60 {
+                let src: Vec<u8> = (0..len).map(|i| 0xff - i).collect();
+                for zeroed in 1..8 * typesize {
+                    let dest = truncated(typesize, -i8::try_from(zeroed).unwrap(), &src);
+                    let mut want = src.clone();
+                    for item in want.chunks_exact_mut(typesize) {
+                        for bit in 0..zeroed {
+                            let byte =
+                                if cfg!(target_endian = "little") { bit / 8 } else { typesize - 1 - bit / 8 };
+                            item[byte] &= !(1 << (bit % 8));
+                        }
+                    }
+                    assert_eq!(dest, want, "typesize {typesize} length {len} zeroed {zeroed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn precisions_out_of_range_are_errors() {
+        for (typesize, bits) in [(1, 8), (2, 16), (4, 32), (8, 64)] {
+            for p in i8::MIN..=i8::MAX {
+                let got = forward(typesize, p.to_le_bytes()[0], &[1; 16], &mut [0; 16]);
+                assert_eq!(
+                    got.is_ok(),
+                    (1..=bits).contains(&p) || (1 - bits..=-1).contains(&p),
+                    "{typesize} {p}"
+                );
+            }
+        }
+        for typesize in [3, 16] {
+            let err = forward(typesize, 5, &[1; 16], &mut [0; 16]).unwrap_err();
+            assert_eq!(err.kind(), ErrorKind::FilterPipeline);
+        }
+    }
+
+    #[test]
+    fn filter_truncates_forward_and_copies_backward() {
+        let cx = FilterContext { id: 36, meta: 0xfc, typesize: 1, container: Container::None, host: None };
+        let (mut there, mut back) = ([0; 3], [0; 3]);
+        IntTrunc.forward(&cx, &[0xff, 0x1f, 0x0f], &mut there).unwrap();
+        assert_eq!(there, [0xf0, 0x10, 0]);
+        IntTrunc.backward(&cx, &there, &mut back).unwrap();
+        assert_eq!(back, there);
+    }
+}

@@ -1,1 +1,164 @@
-//! (being written)
+//! The bit shuffle: bit `k` of byte `j` of every item goes to row `8 * j + k`.
+//!
+//! It covers `n` items, the whole items rounded down to a multiple of 8; the output is `8 * typesize` rows of `n / 8`
+//! bytes, in which item `i` is bit `i % 8` (the least significant is bit 0) of byte `i / 8`. The rest of the
+//! block keeps its place. This is the only module that chooses between the variants; they see whole groups of 8
+//! items only.
+
+mod generic;
+#[cfg(test)]
+mod tests;
+
+use generic::transpose8;
+use std::sync::LazyLock;
+
+/// One implementation of the transposition.
+pub(crate) struct Kernel {
+    /// For test messages.
+    pub(crate) name: &'static str,
+    is_available: fn() -> bool,
+    /// `(typesize, src, dest)`: items to rows. `typesize >= 1`; `src` and `dest` have the same length, a multiple
+    /// of `8 * typesize` and not 0.
+    bitshuffle: unsafe fn(usize, &[u8], &mut [u8]),
+    /// `(typesize, stride, src, dest)`: `g = dest.len() / (8 * typesize)` groups of 8 items from rows of which row
+    /// `r` starts at `src[r * stride]`. `typesize >= 1`; `dest.len()` is a multiple of `8 * typesize` and not 0;
+    /// `g <= stride`; `src.len() >= (8 * typesize - 1) * stride + g`.
+    bitunshuffle: unsafe fn(usize, usize, &[u8], &mut [u8]),
+}
+
+/// Every variant compiled for this target, best first; the portable one is last.
+static KERNELS: &[Kernel] = &[generic::KERNEL];
+
+/// The variants that this CPU can run.
+pub(crate) fn usable() -> impl Iterator<Item = &'static Kernel> {
+    KERNELS.iter().filter(|kernel| (kernel.is_available)())
+}
+
+static BEST: LazyLock<&'static Kernel> = LazyLock::new(|| usable().next().expect("generic always runs"));
+
+/// The bytes of `len` that take part.
+fn body_len(typesize: usize, len: usize) -> usize {
+    assert!(typesize > 0);
+    let nitems = len / typesize;
+    (nitems - nitems % 8) * typesize
+}
+
+impl Kernel {
+    /// See [`bitshuffle`].
+    pub(crate) fn bitshuffle(&self, typesize: usize, src: &[u8], dest: &mut [u8]) {
+        assert!(src.len() == dest.len());
+        let body = body_len(typesize, src.len());
+        if body > 0 {
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple
+            // of `8 * typesize` and the length of both slices.
+            unsafe { (self.bitshuffle)(typesize, &src[..body], &mut dest[..body]) };
+        }
+        dest[body..].copy_from_slice(&src[body..]);
+    }
+
+    /// See [`bitunshuffle`].
+    pub(crate) fn bitunshuffle(&self, typesize: usize, src: &[u8], dest: &mut [u8]) {
+        assert!(src.len() == dest.len());
+        self.bitunshuffle_bytes(typesize, src, 0, dest);
+    }
+
+    /// See [`bitunshuffle_bytes`].
+    pub(crate) fn bitunshuffle_bytes(&self, typesize: usize, src: &[u8], start: usize, dest: &mut [u8]) {
+        assert!(start <= src.len() && dest.len() <= src.len() - start);
+        let body = body_len(typesize, src.len());
+        let (shuffled, tail) = src.split_at(body);
+        let in_body = dest.len().min(body.saturating_sub(start));
+        let (dest, dest_tail) = dest.split_at_mut(in_body);
+        if !dest_tail.is_empty() {
+            let skipped = (start + in_body) - body;
+            dest_tail.copy_from_slice(&tail[skipped..skipped + dest_tail.len()]);
+        }
+        if in_body > 0 {
+            self.bitunshuffle_from_rows(typesize, shuffled, start, dest);
+        }
+    }
+
+    /// Bytes `start..start + dest.len()` of the items whose rows are `src`; all of them exist.
+    fn bitunshuffle_from_rows(&self, typesize: usize, src: &[u8], start: usize, dest: &mut [u8]) {
+        // Groups have 8 items of at least 1 byte each and `src` has at least one group: no overflow.
+        let group_len = 8 * typesize;
+        let stride = src.len() / group_len;
+        let head = (start.next_multiple_of(group_len) - start).min(dest.len());
+        let (dest_head, dest) = dest.split_at_mut(head);
+        part_of_group(typesize, stride, src, start, dest_head);
+        let start = start + head;
+        let (groups, dest_end) = dest.split_at_mut(dest.len() - dest.len() % group_len);
+        if !groups.is_empty() {
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features; `groups` holds whole groups,
+            // `start` is where one begins, and all of them lie in the `stride` groups of `src`.
+            unsafe { (self.bitunshuffle)(typesize, stride, &src[start / group_len..], groups) };
+        }
+        part_of_group(typesize, stride, src, start + groups.len(), dest_end);
+    }
+}
+
+/// Bytes `start..start + dest.len()` of the items, all in one group of 8.
+fn part_of_group(typesize: usize, stride: usize, src: &[u8], start: usize, dest: &mut [u8]) {
+    if dest.is_empty() {
+        return;
+    }
+    let group = start / (8 * typesize);
+    let start = start % (8 * typesize);
+    let wanted = start..start + dest.len();
+    // Byte `j` of all items at once, if any of them is wanted; a range shorter than an item leaves some out.
+    for j in (0..typesize)
+        .filter(|&j| wanted.len() >= typesize || (0..8).any(|m| wanted.contains(&(m * typesize + j))))
+    {
+        let rows: [u8; 8] = std::array::from_fn(|k| src[(8 * j + k) * stride + group]);
+        let bytes = transpose8(u64::from_le_bytes(rows)).to_le_bytes();
+        for (m, byte) in bytes.into_iter().enumerate() {
+            let pos = m * typesize + j;
+            if wanted.contains(&pos) {
+                dest[pos - start] = byte;
+            }
+        }
+    }
+}
+
+/// Shuffles the bits of `src`, items of `typesize` bytes, into `dest`.
+///
+/// # Panics
+///
+/// If `typesize` is 0 or the lengths differ.
+pub fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {
+    BEST.bitshuffle(typesize, src, dest);
+}
+
+/// Undoes [`bitshuffle`].
+///
+/// # Panics
+///
+/// If `typesize` is 0 or the lengths differ.
+pub fn bitunshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {
+    BEST.bitunshuffle(typesize, src, dest);
+}
+
+/// Undoes the bit shuffle of format version 2 (the 1.x releases of the C library), which left a block alone unless its
+/// number of whole items was a multiple of 8.
+///
+/// # Panics
+///
+/// If `typesize` is 0 or the lengths differ.
+pub fn bitunshuffle_blosc1(typesize: usize, src: &[u8], dest: &mut [u8]) {
+    assert!(typesize > 0 && src.len() == dest.len());
+    if (src.len() / typesize) % 8 == 0 {
+        bitunshuffle(typesize, src, dest);
+    } else {
+        dest.copy_from_slice(src);
+    }
+}
+
+/// Unshuffles part of the bit-shuffled block `src`: bytes `start..start + dest.len()` of the block before
+/// [`bitshuffle`]. The cost depends on `dest.len()` and `typesize` only.
+///
+/// # Panics
+///
+/// If `typesize` is 0 or the bytes asked for reach past the end of the block.
+pub fn bitunshuffle_bytes(typesize: usize, src: &[u8], start: usize, dest: &mut [u8]) {
+    BEST.bitunshuffle_bytes(typesize, src, start, dest);
+}

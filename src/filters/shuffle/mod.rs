@@ -1,1 +1,134 @@
-//! (being written)
+//! The byte shuffle: byte `j` of every item goes to row `j`.
+//!
+//! For items of `width` bytes and `n = len / width` whole items, `out[j * n + i] = in[i * width + j]`; the
+//! `len - n * width` bytes after the last whole item keep their place. This is the only module that chooses
+//! between the variants; they see whole items only.
+
+mod generic;
+#[cfg(test)]
+mod tests;
+
+use std::sync::LazyLock;
+
+/// One implementation of the transposition.
+pub(crate) struct Kernel {
+    /// For test messages.
+    pub(crate) name: &'static str,
+    is_available: fn() -> bool,
+    /// `(width, src, dest)`: items to rows. `width >= 2`; `src` and `dest` have the same length, a multiple of
+    /// `width` and not 0.
+    shuffle: unsafe fn(usize, &[u8], &mut [u8]),
+    /// `(width, stride, src, dest)`: `n = dest.len() / width` items from rows of which row `j` starts at
+    /// `src[j * stride]`. `width >= 2`; `dest.len()` is a multiple of `width` and not 0; `n <= stride`;
+    /// `src.len() >= (width - 1) * stride + n`.
+    unshuffle: unsafe fn(usize, usize, &[u8], &mut [u8]),
+}
+
+/// Every variant compiled for this target, best first; the portable one is last.
+static KERNELS: &[Kernel] = &[generic::KERNEL];
+
+/// The variants that this CPU can run.
+pub(crate) fn usable() -> impl Iterator<Item = &'static Kernel> {
+    KERNELS.iter().filter(|kernel| (kernel.is_available)())
+}
+
+static BEST: LazyLock<&'static Kernel> = LazyLock::new(|| usable().next().expect("generic always runs"));
+
+impl Kernel {
+    /// See [`shuffle`].
+    pub(crate) fn shuffle(&self, width: usize, src: &[u8], dest: &mut [u8]) {
+        assert!(width > 0 && src.len() == dest.len());
+        let body = src.len() - src.len() % width;
+        if width == 1 || body == 0 {
+            dest.copy_from_slice(src);
+            return;
+        }
+        // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple of
+        // `width >= 2` and the length of both slices.
+        unsafe { (self.shuffle)(width, &src[..body], &mut dest[..body]) };
+        dest[body..].copy_from_slice(&src[body..]);
+    }
+
+    /// See [`unshuffle`].
+    pub(crate) fn unshuffle(&self, width: usize, src: &[u8], dest: &mut [u8]) {
+        assert!(width > 0 && src.len() == dest.len());
+        self.unshuffle_bytes(width, src, 0, dest);
+    }
+
+    /// See [`unshuffle_bytes`].
+    pub(crate) fn unshuffle_bytes(&self, width: usize, src: &[u8], start: usize, dest: &mut [u8]) {
+        assert!(width > 0 && start <= src.len() && dest.len() <= src.len() - start);
+        let body = src.len() - src.len() % width;
+        let (shuffled, tail) = src.split_at(body);
+        let in_body = dest.len().min(body.saturating_sub(start));
+        let (dest, dest_tail) = dest.split_at_mut(in_body);
+        if !dest_tail.is_empty() {
+            let skipped = (start + in_body) - body;
+            dest_tail.copy_from_slice(&tail[skipped..skipped + dest_tail.len()]);
+        }
+        if width == 1 {
+            dest.copy_from_slice(&shuffled[start..start + in_body]);
+        } else if in_body > 0 {
+            self.unshuffle_from_rows(width, shuffled, start, dest);
+        }
+    }
+
+    /// Bytes `start..start + dest.len()` of the items whose rows are `src`; all of them exist.
+    fn unshuffle_from_rows(&self, width: usize, src: &[u8], start: usize, dest: &mut [u8]) {
+        let stride = src.len() / width;
+        let byte = |pos: usize| src[pos % width * stride + pos / width];
+        let head = (start.next_multiple_of(width) - start).min(dest.len());
+        let (dest_head, dest) = dest.split_at_mut(head);
+        for (pos, d) in (start..).zip(dest_head) {
+            *d = byte(pos);
+        }
+        let start = start + head;
+        let (items, dest_end) = dest.split_at_mut(dest.len() - dest.len() % width);
+        if !items.is_empty() {
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features; `width >= 2`, `items` holds
+            // whole items, `start` is where one begins, and all of them lie in the `stride` items of `src`.
+            unsafe { (self.unshuffle)(width, stride, &src[start / width..], items) };
+        }
+        for (pos, d) in (start + items.len()..).zip(dest_end) {
+            *d = byte(pos);
+        }
+    }
+}
+
+/// Shuffles `src`, items of `width` bytes, into `dest`.
+///
+/// # Panics
+///
+/// If `width` is 0 or the lengths differ.
+pub fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
+    BEST.shuffle(width, src, dest);
+}
+
+/// Undoes [`shuffle`].
+///
+/// # Panics
+///
+/// If `width` is 0 or the lengths differ.
+pub fn unshuffle(width: usize, src: &[u8], dest: &mut [u8]) {
+    BEST.unshuffle(width, src, dest);
+}
+
+/// Unshuffles part of the shuffled block `src`: bytes `start..start + dest.len()` of the block before [`shuffle`].
+/// The cost depends on `dest.len()` only.
+///
+/// # Panics
+///
+/// If `width` is 0 or the bytes asked for reach past the end of the block.
+pub fn unshuffle_bytes(width: usize, src: &[u8], start: usize, dest: &mut [u8]) {
+    BEST.unshuffle_bytes(width, src, start, dest);
+}
+
+/// [`unshuffle_bytes`] from the start of item `first_item` on.
+///
+/// # Panics
+///
+/// If `width` is 0 or the bytes asked for reach past the end of the block.
+pub fn unshuffle_range(width: usize, src: &[u8], first_item: usize, dest: &mut [u8]) {
+    let start = first_item.checked_mul(width).expect("the item lies in the block");
+    unshuffle_bytes(width, src, start, dest);
+}

@@ -1,0 +1,134 @@
+//! Every variant against the definition, and nothing written outside the destination.
+
+use super::*;
+
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    })
+    .take(len)
+    .collect()
+}
+
+fn naive(width: usize, src: &[u8]) -> Vec<u8> {
+    let nitems = src.len() / width;
+    let mut out = src.to_vec();
+    for i in 0..nitems {
+        for j in 0..width {
+            out[j * nitems + i] = src[i * width + j];
+        }
+    }
+    out
+}
+
+const GUARD: usize = 64;
+
+/// Runs `f` on the inner `len` bytes of a buffer and checks that the bytes around them keep their values.
+fn guarded(len: usize, offset: usize, f: impl Fn(&mut [u8])) -> Vec<u8> {
+    let mut buf = vec![0xa5; GUARD + offset + len + GUARD];
+    f(&mut buf[GUARD + offset..GUARD + offset + len]);
+    assert!(buf[..GUARD + offset].iter().chain(&buf[GUARD + offset + len..]).all(|&b| b == 0xa5));
+    buf[GUARD + offset..GUARD + offset + len].to_vec()
+}
+
+fn check(kernel: &Kernel, width: usize, src: &[u8], offset: usize) {
+    let what = format!("{} width {width} length {} offset {offset}", kernel.name, src.len());
+    let want = naive(width, src);
+    let got = guarded(src.len(), offset, |dest| kernel.shuffle(width, src, dest));
+    assert!(got == want, "shuffle {what}");
+    let back = guarded(src.len(), offset, |dest| kernel.unshuffle(width, &want, dest));
+    assert!(back == src, "unshuffle {what}");
+}
+
+fn widths() -> impl Iterator<Item = usize> {
+    (1..=17).chain([20, 24, 31, 32, 33, 40, 48, 64, 80, 255, 256, 300])
+}
+
+#[test]
+fn every_variant_agrees_with_the_definition_at_short_lengths() {
+    for kernel in usable() {
+        for width in widths() {
+            // Every item count up to a little more than two of the widest tiles, with partial items of all sizes.
+            for nitems in 0..=(if width > 80 { 70 } else { 140 }) {
+                let len = nitems * width + nitems % width;
+                let src = noise(len + 1);
+                check(kernel, width, &src[1..], nitems % 3);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_variant_agrees_with_the_definition_at_all_start_offsets() {
+    for kernel in usable() {
+        for width in [2, 3, 4, 5, 7, 8, 12, 16, 24] {
+            for offset in 0..64 {
+                let src = noise(64 + 197 * width + 1);
+                check(kernel, width, &src[offset..offset + 197 * width + 1], 63 - offset);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_variant_agrees_with_the_definition_on_blocks() {
+    for kernel in usable() {
+        for width in widths() {
+            for len in [32 * 1024, 70_001] {
+                check(kernel, width, &noise(len), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn ranges_are_parts_of_the_unshuffled_block() {
+    for kernel in usable() {
+        for width in widths() {
+            let block = noise(150 * width + width / 2);
+            let shuffled = naive(width, &block);
+            let starts =
+                (0..20).chain([width, 7 * width + 1, 70 * width, 149 * width, block.len() - 1, block.len()]);
+            for start in starts.filter(|&s| s <= block.len()) {
+                let lens =
+                    (0..20).chain([width - 1, width, width + 1, 64 * width, 65 * width + 3, usize::MAX]);
+                for len in lens.map(|l| l.min(block.len() - start)) {
+                    let got = guarded(len, 0, |dest| kernel.unshuffle_bytes(width, &shuffled, start, dest));
+                    assert!(got == block[start..start + len], "{} width {width} {start}+{len}", kernel.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn range_starts_at_the_item() {
+    let block = noise(100);
+    let mut shuffled = vec![0; 100];
+    shuffle(6, &block, &mut shuffled);
+    let mut items = [0; 12];
+    unshuffle_range(6, &shuffled, 3, &mut items);
+    assert_eq!(items, block[18..30]);
+}
+
+#[test]
+fn known_vector() {
+    let src: Vec<u8> = (1..=19).collect();
+    let want = [1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 4, 8, 12, 16, 17, 18, 19];
+    let mut dest = [0; 19];
+    shuffle(4, &src, &mut dest);
+    assert_eq!(dest, want);
+    let mut back = [0; 19];
+    unshuffle(4, &dest, &mut back);
+    assert_eq!(back.as_slice(), src);
+}
+
+#[test]
+#[should_panic(expected = "src.len() == dest.len()")]
+fn unequal_lengths_are_a_bug_of_the_caller() {
+    shuffle(4, &[0; 8], &mut [0; 9]);
+}
