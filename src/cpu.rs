@@ -3,7 +3,10 @@
 /// AVX2 and the bit manipulation instructions that come with it.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2() -> bool {
-    std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi2")
+    std::arch::is_x86_feature_detected!("avx2")
+        && std::arch::is_x86_feature_detected!("bmi1")
+        && std::arch::is_x86_feature_detected!("bmi2")
+        && std::arch::is_x86_feature_detected!("lzcnt")
 }
 
 /// AVX-512 with byte and word operations, and VBMI's byte permutations.

@@ -1,0 +1,147 @@
+//! Item ranges of fixed-rate streams: every cell has the same length, so cells can be decoded one by one.
+
+use super::bitstream::BitReader;
+use super::cell::CellCoder;
+use super::field::{Field, MAX_DIMS, SIDE, TRUNCATED};
+use super::real::Real;
+use super::{Mode, stored_field};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::geometry::Container;
+
+/// Decodes consecutive items of a block that was compressed in [`Mode::Rate`], and no cells but those they lie in.
+///
+/// `meta` and `container` are those for decoding the whole block, `src` is its stream; `first_item` counts in C order
+/// within the block. `dest` is filled, with `dest.len()` / typesize items.
+///
+/// # Errors
+///
+/// `Data` if the geometry is missing or unfit, the items are not all in the block, `dest` is not a whole number of
+/// items, or `src` is too short.
+pub fn decode_items(
+    meta: u8,
+    container: &Container,
+    src: &[u8],
+    first_item: usize,
+    dest: &mut [u8],
+) -> Result<()> {
+    let (field, size) = stored_field(container)?;
+    let end = first_item.checked_add(dest.len() / size).filter(|&end| end <= field.nitems());
+    let Some(end) = end.filter(|_| dest.len() % size == 0) else {
+        return Err(Error::new(ErrorKind::Data, "items outside of the block"));
+    };
+    if first_item == end {
+        return Ok(());
+    }
+    match (size, field.dims) {
+        (4, 1) => decode_range::<f32, 4, 1>(meta, field, src, first_item, dest),
+        (4, 2) => decode_range::<f32, 16, 1>(meta, field, src, first_item, dest),
+        (4, 3) => decode_range::<f32, 64, 1>(meta, field, src, first_item, dest),
+        (4, _) => decode_range::<f32, 256, 4>(meta, field, src, first_item, dest),
+        (_, 1) => decode_range::<f64, 4, 1>(meta, field, src, first_item, dest),
+        (_, 2) => decode_range::<f64, 16, 1>(meta, field, src, first_item, dest),
+        (_, 3) => decode_range::<f64, 64, 1>(meta, field, src, first_item, dest),
+        (_, _) => decode_range::<f64, 256, 4>(meta, field, src, first_item, dest),
+    }
+}
+
+/// A run of wanted items within one line (or plane, or volume) of the block, relative to its start.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    start: usize,
+    end: usize,
+    /// Where the first of them goes, in items.
+    dest: usize,
+}
+
+/// The spans within the up to 4^3 parts of a cell that share the coordinates along the axes not looked at yet.
+type Spans = [Span; 64];
+
+struct RangeDecoder<'a, R: Real, const N: usize, const G: usize> {
+    field: Field,
+    coder: CellCoder<R, N, G>,
+    reader: BitReader<'a>,
+    dest: &'a mut [u8],
+}
+
+fn decode_range<R: Real, const N: usize, const G: usize>(
+    meta: u8,
+    field: Field,
+    src: &[u8],
+    first_item: usize,
+    dest: &mut [u8],
+) -> Result<()> {
+    let coder = CellCoder::new(Mode::Rate.limits(meta, &field, R::BYTES));
+    let whole = Span { start: first_item, end: first_item + dest.len() / R::BYTES, dest: 0 };
+    let mut spans = [Span::default(); 64];
+    spans[0] = whole;
+    RangeDecoder::<R, N, G> { field, coder, reader: BitReader::new(src, 0), dest }.descend(
+        field.dims - 1,
+        0,
+        &spans,
+    )
+}
+
+impl<R: Real, const N: usize, const G: usize> RangeDecoder<'_, R, N, G> {
+    /// Decodes the cells that `spans` touch. `axis` is the slowest axis not looked at yet, `first_cell` the number of
+    /// the first cell at these coordinates along the slower axes.
+    fn descend(&mut self, axis: usize, first_cell: u64, spans: &Spans) -> Result<()> {
+        // Parts of a cell along the slower axes.
+        let parts = N >> (2 * (axis + 1));
+        let stride = self.field.stride[axis];
+        let wanted = || spans[..parts].iter().filter(|span| span.start < span.end);
+        let Some(first) = wanted().map(|span| span.start / stride / SIDE).min() else {
+            return Ok(());
+        };
+        let last = wanted().map(|span| (span.end - 1) / stride / SIDE).max().unwrap_or(first);
+        let cells: u64 = self.field.extent[..axis].iter().map(|n| n.div_ceil(SIDE) as u64).product();
+        for slab in first..=last {
+            let cell = first_cell + slab as u64 * cells;
+            if axis == 0 {
+                if wanted().any(|span| span.start < (slab + 1) * SIDE && span.end > slab * SIDE) {
+                    self.decode_cell(cell, slab, &spans[..parts])?;
+                }
+                continue;
+            }
+            let mut inner = [Span::default(); 64];
+            for (part, span) in spans[..parts].iter().enumerate() {
+                for row in 0..SIDE {
+                    let row_start = (slab * SIDE + row) * stride;
+                    let start = span.start.max(row_start);
+                    let end = span.end.min(row_start + stride);
+                    if start < end {
+                        inner[part * SIDE + row] = Span {
+                            start: start - row_start,
+                            end: end - row_start,
+                            dest: span.dest + (start - span.start),
+                        };
+                    }
+                }
+            }
+            self.descend(axis - 1, cell, &inner)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes one cell, number `column` along the fastest axis, and copies the items in `rows`.
+    fn decode_cell(&mut self, cell: u64, column: usize, rows: &[Span]) -> Result<()> {
+        let start = cell
+            .checked_mul(u64::from(self.coder.limits.max_bits))
+            .filter(|&bit| bit / 8 <= usize::MAX as u64 / 16)
+            .ok_or(TRUNCATED)?;
+        self.reader.seek(start);
+        let mut items = [R::default(); N];
+        self.coder.decode(&mut self.reader, &mut items);
+        ensure(self.reader.within_bounds(), ErrorKind::Data, TRUNCATED.what())?;
+        let first = column * SIDE;
+        for (row, items) in rows.iter().zip(items.chunks_exact(SIDE)) {
+            for x in row.start.max(first)..row.end.min(first + SIDE) {
+                let to = (row.dest + (x - row.start)) * R::BYTES;
+                items[x - first].store(&mut self.dest[to..]);
+            }
+        }
+        Ok(())
+    }
+}
+
+// The parts of a cell along all but the fastest axis must fit in `Spans`.
+const _: () = assert!(SIDE.pow(MAX_DIMS as u32 - 1) == 64);
