@@ -159,10 +159,10 @@ fn a_stream_that_does_not_fit_gives_0_and_stays_inside_the_destination() {
         assert_eq!(n, if room == stream.len() { room } else { 0 });
         assert_eq!(dest[room..], [0xee; 16]);
     }
-    // No gain: noise at full precision.
-    let hash = |i: u32| (i.wrapping_mul(2_654_435_761) >> 15 ^ i).wrapping_mul(2_246_822_519);
-    let noise = bytes(4, (0..256).map(|i| f64::from(hash(i))));
-    assert_eq!(encode(Mode::Precision, &context(64, 4, &[16, 16]), &noise), []);
+    // No gain: all the bits there are, or more.
+    for meta in [100, 255] {
+        assert_eq!(encode(Mode::Rate, &context(meta, 4, &[16, 16]), &src), []);
+    }
 }
 
 #[test]
