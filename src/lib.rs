@@ -7,7 +7,10 @@ mod bytes;
 mod cpu;
 pub mod error;
 pub mod format;
+pub mod pool;
+mod scratch;
 
+pub mod chunk;
 pub mod codecs;
 pub mod filters;
 

@@ -1,8 +1,15 @@
 //! Codecs: one stream of bytes in, one compressed stream out. A codec never sees a filter.
 
 pub mod blosclz;
+mod builtin;
+pub(crate) mod lz4;
+pub(crate) mod lz4hc;
 pub mod ndlz;
+pub mod registry;
+pub(crate) mod state;
 pub mod zfp;
+pub(crate) mod zlib;
+pub(crate) mod zstd;
 
 use crate::error::Result;
 use crate::format::geometry::Container;

@@ -1,11 +1,13 @@
 //! Filters: a block of bytes in, as many bytes out. A filter never sees a codec.
 
 pub mod bitshuffle;
+mod builtin;
 pub mod bytedelta;
 pub mod delta;
 pub mod int_trunc;
 pub mod ndcell;
 pub mod ndmean;
+pub mod registry;
 pub mod shuffle;
 pub mod trunc_prec;
 

@@ -1,0 +1,548 @@
+//! One buffer in, one chunk out.
+
+use super::blocks::Layout;
+use super::dict;
+use super::ordered::{OrderedBlocks, Progress, encode_blocks};
+use super::params::{CParams, Encoding, PrefilterCall, callback_scratch_len};
+use super::pipeline::{DeltaReference, FilterHost, Pipeline};
+use super::streams::{INSTR_LEN, StreamWriter, Written};
+use crate::bytes::{put_i32, to_i32};
+use crate::codecs::CodecContext;
+use crate::codecs::state::{EncodeDict, StreamCodec};
+use crate::error::{ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{
+    EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, MIN_BUFFERSIZE, MIN_HEADER_LENGTH, VERSION_STABLE, blosc2_flags,
+    filter, flags, special,
+};
+use crate::format::geometry::Container;
+use crate::scratch::{self, Buffer, Worker};
+use std::borrow::Cow;
+use std::time::Instant;
+
+/// The data to compress.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// A buffer.
+    Bytes(&'a [u8]),
+    /// This many bytes, all made by the prefilter.
+    Generated(usize),
+}
+
+impl<'a> Source<'a> {
+    /// Uncompressed size in bytes.
+    #[must_use]
+    pub fn nbytes(&self) -> usize {
+        match self {
+            Source::Bytes(bytes) => bytes.len(),
+            Source::Generated(nbytes) => *nbytes,
+        }
+    }
+
+    /// The buffer; empty if there is none.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        match self {
+            Source::Bytes(bytes) => bytes,
+            Source::Generated(_) => &[],
+        }
+    }
+
+    fn address(&self, offset: usize) -> *const u8 {
+        match self {
+            Source::Bytes(bytes) => bytes.as_ptr().wrapping_add(offset),
+            Source::Generated(_) => std::ptr::null::<u8>().wrapping_add(offset),
+        }
+    }
+}
+
+/// The outcome of a compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compressed {
+    /// Size of the chunk in bytes; 0 if it does not fit in the destination.
+    pub cbytes: usize,
+    /// The block size used, in bytes.
+    pub blocksize: usize,
+    /// Number of blocks.
+    pub nblocks: usize,
+    /// Bytes per item as the chunk records it.
+    pub typesize: usize,
+}
+
+/// Compresses `src` into `dest` in the calling thread and returns the size of the chunk; 0 if it does not fit.
+///
+/// A `dest` of `src.len() + 32` bytes is always enough.
+///
+/// # Errors
+///
+/// As [`compress_with`].
+pub fn compress(params: &CParams, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+    Ok(compress_with(&Encoding::new(params), Source::Bytes(src), dest)?.cbytes)
+}
+
+/// Compresses `src` into `dest`. The bytes do not depend on the number of threads.
+///
+/// # Errors
+///
+/// `MaxBufsizeExceeded` for more than 2 147 483 615 bytes, or a `dest` of less than 32; `CodecParam` for a bad level,
+/// or a dictionary with a codec that takes none; `InvalidParam` for a bad typesize; `CodecSupport`, `FilterPipeline`,
+/// `Data`, `WriteBuffer` if codec, filter or prefilter are unknown or fail.
+pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Result<Compressed> {
+    check_sizes(src.nbytes(), dest.len())?;
+    let codec = StreamCodec::resolve(enc.params.codec_id());
+    ensure(enc.params.clevel <= 9, ErrorKind::CodecParam, "clevel above 9")?;
+    let dict_fits = !enc.params.use_dict || codec.takes_dict();
+    ensure(dict_fits, ErrorKind::CodecParam, "the codec takes no dictionary")?;
+    enc.params.check()?;
+    let job = Job::new(enc, src, &codec);
+    let cbytes = job.run(dest)?;
+    Ok(Compressed {
+        cbytes,
+        blocksize: job.layout.blocksize,
+        nblocks: job.nblocks(),
+        typesize: job.layout.typesize,
+    })
+}
+
+/// The checks of sizes that come before all others.
+pub(crate) fn check_sizes(nbytes: usize, destsize: usize) -> Result<()> {
+    ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::MaxBufsizeExceeded, "buffer above 2 GiB")?;
+    let room = destsize >= EXTENDED_HEADER_LENGTH;
+    ensure(room, ErrorKind::MaxBufsizeExceeded, "destination smaller than a header")
+}
+
+/// What codec and filters of this operation are told about the container.
+pub(crate) fn resolve_container(enc: &Encoding<'_>, codec: &StreamCodec, pipeline: &Pipeline) -> Container {
+    match enc.container {
+        Some(container) if codec.needs_geometry() || pipeline.needs_geometry() => container(),
+        _ => Container::None,
+    }
+}
+
+/// One compression under way.
+pub(super) struct Job<'a> {
+    pub(super) enc: &'a Encoding<'a>,
+    pub(super) src: Source<'a>,
+    pub(super) codec: &'a StreamCodec,
+    pub(super) layout: Layout,
+    pub(super) pipeline: Pipeline,
+    pub(super) container: Container,
+}
+
+/// What the blocks of a chunk share, besides the job.
+struct Context<'a> {
+    job: &'a Job<'a>,
+    dict: Option<EncodeDict>,
+    block0: Block0,
+    nstreams: usize,
+    instrumented: bool,
+}
+
+/// What is known of the first block before the others are encoded.
+#[derive(Default)]
+pub(super) struct Block0 {
+    /// Its prefiltered bytes, if they had to be made early.
+    input: Option<Vec<u8>>,
+    /// What a decoder will have as the first block, if DELTA refers to it and it is neither source nor `input`.
+    decoded: Option<Vec<u8>>,
+}
+
+impl<'a> Job<'a> {
+    fn new(enc: &'a Encoding<'a>, src: Source<'a>, codec: &'a StreamCodec) -> Job<'a> {
+        let params = enc.params;
+        let layout = Layout::new(params, src.nbytes());
+        let pipeline = Pipeline::forward(&params.filters, &params.filters_meta, layout.typesize);
+        let container = resolve_container(enc, codec, &pipeline);
+        Job { enc, src, codec, layout, pipeline, container }
+    }
+
+    pub(super) fn nblocks(&self) -> usize {
+        self.src.nbytes().div_ceil(self.layout.blocksize)
+    }
+
+    fn block_len(&self, nblock: usize) -> usize {
+        self.layout.blocksize.min(self.src.nbytes() - nblock * self.layout.blocksize)
+    }
+
+    fn overhead(&self) -> usize {
+        if self.enc.blosc1_header { MIN_HEADER_LENGTH } else { EXTENDED_HEADER_LENGTH }
+    }
+
+    fn nstreams(&self, nblock: usize) -> usize {
+        let whole = self.block_len(nblock) == self.layout.blocksize;
+        if self.layout.split && whole { self.layout.typesize } else { 1 }
+    }
+
+    /// Whether compression is not even tried.
+    fn is_stored_up_front(&self) -> bool {
+        self.enc.params.clevel == 0 || self.src.nbytes() < MIN_BUFFERSIZE
+    }
+
+    fn run(&self, dest: &mut [u8]) -> Result<usize> {
+        let mut header = self.header();
+        if self.is_stored_up_front() {
+            return self.store(header, dest);
+        }
+        let block0 = self.prepare_block0()?;
+        let dict = self.make_dict(&block0)?;
+        let start = self.overhead() + 4 * self.nblocks();
+        let room = start + dict.as_ref().map_or(0, |(bytes, _)| 4 + bytes.len()) <= dest.len();
+        if !room && dict.is_none() {
+            return self.store(header, dest);
+        }
+        header.flags |= self.coded_flags();
+        if !room {
+            return self.store(header, dest);
+        }
+        let mut progress = Progress { dest, pos: start, next: 0, all_zeros: true };
+        let dict = dict.map(|(bytes, digested)| {
+            header.blosc2_flags |= blosc2_flags::USE_DICT;
+            progress.all_zeros = false;
+            progress.append_dict(&bytes);
+            digested
+        });
+        let instrumented = self.enc.params.instrumented && !self.enc.blosc1_header;
+        let nstreams = self.nstreams(0);
+        let context = Context { job: self, dict, block0, nstreams, instrumented };
+        if context.encode_all(&mut progress)? {
+            if instrumented {
+                context.describe_measurements(&mut header);
+            }
+            let Progress { dest, pos, all_zeros, .. } = progress;
+            Ok(self.finish(header, pos, all_zeros, dest))
+        } else {
+            self.store(header, dest)
+        }
+    }
+
+    /// The header as far as it is known before any block is encoded.
+    fn header(&self) -> ChunkHeader {
+        let params = self.enc.params;
+        ChunkHeader {
+            version: VERSION_STABLE,
+            versionlz: self.codec.versionlz(),
+            flags: if self.enc.blosc1_header { 0 } else { flags::EXTENDED },
+            typesize: self.layout.typesize,
+            nbytes: self.src.nbytes(),
+            blocksize: self.layout.blocksize,
+            cbytes: 0,
+            filters: params.filters,
+            filters_meta: params.filters_meta,
+            compcode: params.compcode.to_le_bytes()[0],
+            compcode_meta: params.compcode_meta,
+            flags2: 0,
+            blosc2_flags: if cfg!(target_endian = "big") { blosc2_flags::BIG_ENDIAN } else { 0 },
+        }
+    }
+
+    /// The flag bits of a chunk that is not stored up front.
+    fn coded_flags(&self) -> u8 {
+        let filters = &self.enc.params.filters;
+        let mut bits = self.codec.format() << flags::FORMAT_SHIFT;
+        if filters.contains(&filter::DELTA) {
+            bits |= flags::DELTA;
+        }
+        if !self.layout.split {
+            bits |= flags::DONT_SPLIT;
+        }
+        if self.enc.blosc1_header {
+            if filters.contains(&filter::SHUFFLE) {
+                bits |= flags::SHUFFLE;
+            }
+            if filters.contains(&filter::BITSHUFFLE) {
+                bits |= flags::BITSHUFFLE;
+            }
+        }
+        bits
+    }
+
+    /// Writes the header of an encoded chunk and returns the chunk's size.
+    fn finish(&self, mut header: ChunkHeader, end: usize, all_zeros: bool, dest: &mut [u8]) -> usize {
+        let mut cbytes = end;
+        if all_zeros && !self.enc.blosc1_header {
+            header.blosc2_flags |= special::ZERO << blosc2_flags::SPECIAL_SHIFT;
+            cbytes = EXTENDED_HEADER_LENGTH;
+        }
+        header.cbytes = cbytes;
+        self.write_header(&header, dest);
+        cbytes
+    }
+
+    fn write_header(&self, header: &ChunkHeader, dest: &mut [u8]) {
+        if self.enc.blosc1_header {
+            header.write_basic(dest.first_chunk_mut().expect("32 bytes of room were checked"));
+        } else {
+            header.write(dest.first_chunk_mut().expect("32 bytes of room were checked"));
+        }
+    }
+
+    /// Stores the buffer raw; 0 if it does not fit.
+    fn store(&self, mut header: ChunkHeader, dest: &mut [u8]) -> Result<usize> {
+        let (nbytes, overhead) = (self.src.nbytes(), self.overhead());
+        let cbytes = nbytes + overhead;
+        if cbytes > dest.len() {
+            return Ok(0);
+        }
+        header.flags |= flags::MEMCPYED;
+        header.blosc2_flags &= !blosc2_flags::USE_DICT;
+        header.cbytes = cbytes;
+        self.write_header(&header, dest);
+        let payload = &mut dest[overhead..cbytes];
+        if self.enc.prefilter.is_none() {
+            payload.copy_from_slice(self.src.bytes());
+            return Ok(cbytes);
+        }
+        let mut worker = scratch::worker();
+        for (nblock, out) in payload.chunks_mut(self.layout.blocksize).enumerate() {
+            let block = self.input(nblock, 0, &mut worker.callback)?;
+            out.copy_from_slice(block);
+        }
+        Ok(cbytes)
+    }
+
+    /// The bytes of a block that go into the pipeline: those of the source, or what the prefilter makes in `buffer`.
+    pub(super) fn input<'b>(&self, nblock: usize, tid: usize, buffer: &'b mut Buffer) -> Result<&'b [u8]>
+    where
+        'a: 'b,
+    {
+        let offset = nblock * self.layout.blocksize;
+        let len = self.block_len(nblock);
+        if self.enc.prefilter.is_none() {
+            return Ok(&self.src.bytes()[offset..offset + len]);
+        }
+        let place = Place { input: self.src.address(offset), len, offset, nblock, tid };
+        run_prefilter(self.enc, &self.layout, &place, buffer)
+    }
+
+    /// Does what must be done with the first block before others are encoded.
+    fn prepare_block0(&self) -> Result<Block0> {
+        if !self.pipeline.has_delta() || self.nblocks() < 2 {
+            return Ok(Block0::default());
+        }
+        let mut worker = scratch::worker();
+        let Worker { ping, pong, callback, block, .. } = &mut *worker;
+        let len = self.layout.blocksize;
+        let input = self.input(0, 0, callback)?;
+        let mut known = Block0::default();
+        if self.pipeline.may_be_lossy() {
+            let filtered = self.pipeline.run_forward(
+                self.filter_host(),
+                DeltaReference::Own,
+                input,
+                ping.get(len),
+                pong.get(len),
+            )?;
+            let (from, to) = block.get(2 * len).split_at_mut(len);
+            from.copy_from_slice(filtered);
+            let mut decoded = vec![0; len];
+            let inverse = Pipeline::backward(&self.header());
+            inverse.run_backward(self.filter_host(), DeltaReference::Own, from, to, &mut decoded)?;
+            known.decoded = Some(decoded);
+        }
+        if self.enc.prefilter.is_some() {
+            known.input = Some(input.to_vec());
+        }
+        Ok(known)
+    }
+
+    pub(super) fn filter_host(&self) -> FilterHost<'a> {
+        FilterHost { container: self.container, host: self.enc.host }
+    }
+
+    /// The filtered bytes of a block.
+    pub(super) fn filtered<'b>(
+        &self,
+        block0: &'b Block0,
+        nblock: usize,
+        tid: usize,
+        buffers: FilterBuffers<'b>,
+    ) -> Result<&'b [u8]>
+    where
+        'a: 'b,
+    {
+        let input = match (&block0.input, nblock) {
+            (Some(early), 0) => early,
+            _ => self.input(nblock, tid, buffers.callback)?,
+        };
+        let first = || {
+            let source = || &self.src.bytes()[..self.layout.blocksize];
+            let made = block0.decoded.as_ref().or(block0.input.as_ref());
+            made.map_or_else(source, |bytes| &bytes[..])
+        };
+        let reference = if nblock > 0 && self.pipeline.has_delta() {
+            DeltaReference::Block(first())
+        } else {
+            DeltaReference::Own
+        };
+        let len = input.len();
+        self.pipeline.run_forward(
+            self.filter_host(),
+            reference,
+            input,
+            buffers.ping.get(len),
+            buffers.pong.get(len),
+        )
+    }
+
+    /// The dictionary of the chunk, if one is wanted and useful.
+    fn make_dict(&self, block0: &Block0) -> Result<Option<(Vec<u8>, EncodeDict)>> {
+        if !self.enc.params.use_dict || self.enc.blosc1_header {
+            return Ok(None);
+        }
+        let streams = if self.layout.split { self.layout.typesize } else { 1 };
+        let Some(plan) = dict::Plan::for_blocks(self.src.nbytes(), self.nblocks() * streams) else {
+            return Ok(None);
+        };
+        let mut samples = Vec::with_capacity(plan.wanted(self.codec));
+        let mut worker = scratch::worker();
+        for nblock in 0..self.nblocks() {
+            if samples.len() >= plan.wanted(self.codec) {
+                break;
+            }
+            let buffers = FilterBuffers::of(&mut worker);
+            samples.extend_from_slice(self.filtered(block0, nblock, 0, buffers)?);
+        }
+        Ok(plan.build(self.codec, self.enc.params.clevel, &samples))
+    }
+
+    fn codec_context(&self) -> CodecContext<'a> {
+        CodecContext {
+            clevel: self.enc.params.clevel,
+            meta: self.enc.params.compcode_meta,
+            container: self.container,
+            chunk: self.src.bytes(),
+            host: self.enc.host,
+        }
+    }
+}
+
+/// The buffers of a worker that filtering uses.
+pub(super) struct FilterBuffers<'b> {
+    pub(super) callback: &'b mut Buffer,
+    pub(super) ping: &'b mut Buffer,
+    pub(super) pong: &'b mut Buffer,
+}
+
+impl<'b> FilterBuffers<'b> {
+    pub(super) fn of(worker: &'b mut Worker) -> FilterBuffers<'b> {
+        FilterBuffers { callback: &mut worker.callback, ping: &mut worker.ping, pong: &mut worker.pong }
+    }
+}
+
+/// Which block a prefilter is asked for.
+pub(super) struct Place {
+    pub(super) input: *const u8,
+    pub(super) len: usize,
+    pub(super) offset: usize,
+    pub(super) nblock: usize,
+    pub(super) tid: usize,
+}
+
+/// Runs the prefilter for one block and returns the bytes for the pipeline.
+pub(super) fn run_prefilter<'b>(
+    enc: &Encoding<'_>,
+    layout: &Layout,
+    place: &Place,
+    buffer: &'b mut Buffer,
+) -> Result<&'b [u8]> {
+    let prefilter = enc.prefilter.expect("only called with a prefilter");
+    let output_len = place.len / layout.typesize * prefilter.output_typesize(layout.typesize);
+    let area = output_len.max(place.len);
+    let scratch_len = callback_scratch_len(layout.blocksize.max(place.len), layout.typesize);
+    let (output, scratch) = buffer.get(area + scratch_len).split_at_mut(area);
+    if !prefilter.is_disposable() {
+        output.fill(0);
+    }
+    prefilter.run(PrefilterCall {
+        input: place.input,
+        output,
+        output_len,
+        offset: place.offset,
+        nblock: place.nblock,
+        tid: place.tid,
+        typesize: layout.typesize,
+        scratch,
+    })?;
+    Ok(&buffer.get(area)[..place.len])
+}
+
+impl Context<'_> {
+    /// Encodes all blocks; false if they do not fit.
+    fn encode_all(&self, progress: &mut Progress<'_>) -> Result<bool> {
+        let job = self.job;
+        let (nblocks, bstarts) = (job.nblocks(), job.overhead());
+        if let Some((executor, ntasks)) = job.enc.threads.for_blocks(job.src.nbytes() / job.layout.blocksize)
+        {
+            let stream_overhead = if self.instrumented { 4 + INSTR_LEN } else { 4 };
+            let blocks = OrderedBlocks {
+                nblocks,
+                bstarts,
+                worst_case: job.layout.blocksize + stream_overhead * self.nstreams,
+                encode: &|tid, worker, nblock, dest| self.encode_block(tid, worker, nblock, dest),
+            };
+            encode_blocks(&blocks, progress, executor, ntasks)?;
+        }
+        let mut worker = scratch::worker();
+        while progress.next < nblocks {
+            let dest = &mut progress.dest[progress.pos..];
+            let Some(written) = self.encode_block(0, &mut worker, progress.next, dest)? else {
+                return Ok(false);
+            };
+            progress.advance(bstarts, written);
+        }
+        Ok(true)
+    }
+
+    fn encode_block(
+        &self,
+        tid: usize,
+        worker: &mut Worker,
+        nblock: usize,
+        dest: &mut [u8],
+    ) -> Result<Option<Written>> {
+        let job = self.job;
+        let nstreams = job.nstreams(nblock);
+        let Worker { codecs, ping, pong, stream, callback, .. } = worker;
+        let start = self.instrumented.then(Instant::now);
+        if job.enc.prefilter.is_some_and(|prefilter| prefilter.is_disposable()) && !job.enc.blosc1_header {
+            job.input(nblock, tid, callback)?;
+            return Ok(StreamWriter::write_zeros(nstreams, dest));
+        }
+        let block = job.filtered(&self.block0, nblock, tid, FilterBuffers { callback, ping, pong })?;
+        let writer = StreamWriter {
+            codec: job.codec,
+            dict: self.dict.as_ref(),
+            cx: job.codec_context(),
+            runs: !job.enc.blosc1_header,
+        };
+        match start {
+            None => writer.write(codecs, block, nstreams, dest),
+            Some(start) => {
+                let seconds = start.elapsed().as_secs_f64();
+                writer.write_measurements(codecs, block, nstreams, seconds, stream.get(block.len()), dest)
+            }
+        }
+    }
+
+    /// Makes the header tell of measurements in the place of data.
+    fn describe_measurements(&self, header: &mut ChunkHeader) {
+        let job = self.job;
+        let streams: usize = (0..job.nblocks()).map(|nblock| job.nstreams(nblock)).sum();
+        header.nbytes = INSTR_LEN * streams;
+        header.blocksize = INSTR_LEN * self.nstreams;
+        header.blosc2_flags |= blosc2_flags::INSTRUMENTED;
+    }
+}
+
+impl Progress<'_> {
+    /// Writes the dictionary section, for which there is room.
+    pub(super) fn append_dict(&mut self, dict: &[u8]) {
+        let len = to_i32(dict.len(), ErrorKind::CodecDict).expect("dictionaries are at most 32 KiB long");
+        put_i32(self.dest, self.pos, len);
+        let start = self.pos + 4;
+        self.dest[start..start + dict.len()].copy_from_slice(dict);
+        self.pos = start + dict.len();
+    }
+}
+
+/// A copy of `bytes`, or the bytes themselves.
+pub(super) type Bytes<'a> = Cow<'a, [u8]>;

@@ -1,0 +1,192 @@
+//! One chunk in, one buffer out.
+
+use super::params::{Decoding, Threads};
+use super::pipeline::DeltaReference;
+use super::reader::{Payload, Reader};
+use super::vlblocks::VlChunk;
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::scratch::{self, Worker};
+use parking_lot::Mutex;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The outcome of a decompression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decompressed {
+    /// Bytes produced.
+    pub nbytes: usize,
+    /// The header of the chunk.
+    pub header: ChunkHeader,
+}
+
+/// Decompresses `chunk` into the front of `dest` in the calling thread and returns the number of bytes produced.
+///
+/// # Errors
+///
+/// As [`decompress_with`].
+pub fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
+    Ok(decompress_with(&Decoding::default(), chunk, None, dest)?.nbytes)
+}
+
+/// Decompresses `chunk` into the front of `dest`.
+///
+/// `chunk` may be longer than the chunk it starts with. Blocks for which `mask` is true are skipped: their bytes in
+/// `dest` stay as they are, and count as produced all the same. `dest` is not read before it is written.
+///
+/// # Errors
+///
+/// Those of [`ChunkHeader::read`]; `WriteBuffer` if `dest` is too short; `InvalidHeader` if `chunk` is shorter than its
+/// header says; `Data` for a mask of another length than the number of blocks, and for damaged streams; `ReadBuffer`,
+/// `RunLength`, `CodecSupport`, `CodecDict`, `FilterPipeline`, `Failure` (unknown filters), `Postfilter`, and the errors of
+/// the source of a lazy chunk. After an error the contents of `dest` are arbitrary.
+pub fn decompress_with(
+    dec: &Decoding<'_>,
+    chunk: &[u8],
+    mask: Option<&[bool]>,
+    dest: &mut [u8],
+) -> Result<Decompressed> {
+    let header = ChunkHeader::read(chunk)?;
+    let dest = dest.get_mut(..header.nbytes);
+    let dest = dest.ok_or(Error::new(ErrorKind::WriteBuffer, "destination shorter than the data"))?;
+    let complete = header.is_lazy() || header.cbytes <= chunk.len();
+    ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+    let mask_fits = mask.is_none_or(|mask| mask.len() == header.nblocks());
+    ensure(mask_fits, ErrorKind::Data, "mask of another length than the number of blocks")?;
+    if header.is_memcpyed() {
+        let expected = header.nbytes + header.overhead();
+        ensure(header.cbytes == expected, ErrorKind::Data, "size of a stored chunk")?;
+    }
+    if header.nbytes == 0 && header.special() <= 4 {
+        return Ok(Decompressed { nbytes: 0, header });
+    }
+    let reader = Reader::open(dec, header, chunk)?;
+    let nbytes = if header.is_vl() {
+        VlChunk::new(reader)?.decode_all(mask, dest)?
+    } else if reader.payload != Payload::Coded && mask.is_none() && dec.postfilter.is_none() && is_small(dest)
+    {
+        reader.plain_bytes(0, dest)?;
+        dest.len()
+    } else {
+        decode_blocks(&reader, mask, dest)?
+    };
+    Ok(Decompressed { nbytes, header })
+}
+
+/// Whether a plain copy is not worth waking other threads for.
+fn is_small(dest: &[u8]) -> bool {
+    dest.len() <= 256 << 10
+}
+
+/// Decodes all blocks that the mask lets through; returns the number of bytes that the streams of all blocks cover.
+fn decode_blocks(reader: &Reader<'_>, mask: Option<&[bool]>, dest: &mut [u8]) -> Result<usize> {
+    let blocksize = reader.header.blocksize;
+    if !reader.refers_to_block0() {
+        return decode_range(reader, 0, mask, DeltaReference::Own, dest);
+    }
+    if mask.is_some_and(|mask| mask[0]) || reader.dec.postfilter.is_some() {
+        let mut first = vec![0; blocksize];
+        reader.decode_block(&mut scratch::worker(), 0, DeltaReference::Own, &mut first)?;
+        return decode_range(reader, 0, mask, DeltaReference::Block(&first), dest);
+    }
+    let (first, rest) = dest.split_at_mut(blocksize);
+    let covered = reader.decode_block(&mut scratch::worker(), 0, DeltaReference::Own, first)?;
+    Ok(covered + decode_range(reader, 1, mask, DeltaReference::Block(first), rest)?)
+}
+
+/// Decodes the blocks from `start` on; `dest` begins with that block.
+fn decode_range(
+    reader: &Reader<'_>,
+    start: usize,
+    mask: Option<&[bool]>,
+    reference: DeltaReference<'_>,
+    dest: &mut [u8],
+) -> Result<usize> {
+    let header = &reader.header;
+    let parts = DisjointParts::new(dest);
+    for_each_block(reader.dec.threads, start..header.nblocks(), &|tid, worker, nblock| {
+        let len = header.block_len(nblock);
+        if mask.is_some_and(|mask| mask[nblock]) {
+            return Ok(len);
+        }
+        // SAFETY: every block is handed out once, and blocks do not overlap.
+        let block = unsafe { parts.part((nblock - start) * header.blocksize, len) };
+        reader.finish_block(worker, tid, nblock, reference, block)
+    })
+}
+
+/// A buffer of which several threads write different parts.
+pub(super) struct DisjointParts<'a> {
+    start: *mut u8,
+    len: usize,
+    buffer: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: the only access is through `part`, whose callers see to it that parts do not overlap.
+unsafe impl Sync for DisjointParts<'_> {}
+
+impl<'a> DisjointParts<'a> {
+    pub(super) fn new(buffer: &'a mut [u8]) -> DisjointParts<'a> {
+        DisjointParts { start: buffer.as_mut_ptr(), len: buffer.len(), buffer: PhantomData }
+    }
+
+    /// The `len` bytes at `offset`.
+    ///
+    /// # Safety
+    ///
+    /// No two parts that are alive at the same time overlap.
+    #[allow(clippy::mut_from_ref)] // that is the point of this type
+    pub(super) unsafe fn part(&self, offset: usize, len: usize) -> &mut [u8] {
+        assert!(offset <= self.len && len <= self.len - offset);
+        // SAFETY: within the buffer by the assertion, and unshared by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(offset), len) }
+    }
+}
+
+/// What is done with one block: task number, the task's memory, index of the block. Tells the bytes produced.
+pub(super) type BlockFn<'a> = dyn Fn(usize, &mut Worker, usize) -> Result<usize> + Sync + 'a;
+
+/// Runs `work` for each block, on several threads if allowed and worthwhile; returns the sum of its answers.
+///
+/// # Errors
+///
+/// One of the errors of `work`; the blocks that nobody had begun by then are skipped.
+pub(super) fn for_each_block(
+    threads: Threads<'_>,
+    blocks: std::ops::Range<usize>,
+    work: &BlockFn<'_>,
+) -> Result<usize> {
+    let Some((executor, ntasks)) = threads.for_blocks(blocks.len()) else {
+        let mut worker = scratch::worker();
+        let mut sum = 0;
+        for nblock in blocks {
+            sum += work(0, &mut worker, nblock)?;
+        }
+        return Ok(sum);
+    };
+    let next = AtomicUsize::new(blocks.start);
+    let sum = AtomicUsize::new(0);
+    let error: Mutex<Option<Error>> = Mutex::new(None);
+    executor.run(ntasks, &|tid| {
+        let mut worker = scratch::worker();
+        loop {
+            let nblock = next.fetch_add(1, Ordering::Relaxed);
+            if nblock >= blocks.end {
+                return;
+            }
+            match work(tid, &mut worker, nblock) {
+                Ok(bytes) => {
+                    sum.fetch_add(bytes, Ordering::Relaxed);
+                }
+                Err(found) => {
+                    error.lock().get_or_insert(found);
+                    next.store(blocks.end, Ordering::Relaxed);
+                }
+            }
+        }
+    });
+    match error.into_inner() {
+        Some(error) => Err(error),
+        None => Ok(sum.into_inner()),
+    }
+}

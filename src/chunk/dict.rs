@@ -1,0 +1,64 @@
+//! Dictionaries: made for a chunk when compressing. Their stored form is an `i32` size and the bytes, right after the
+//! table of block starts.
+
+use crate::codecs::state::{EncodeDict, StreamCodec};
+use crate::codecs::zstd;
+use crate::format::consts::{MAX_DICTSIZE, MIN_USEFUL_DICT};
+
+/// Fewest samples that Zstandard's training gets.
+const MIN_SAMPLES: usize = 8;
+/// One part in this many of each stream becomes a sample.
+const SAMPLE_SHARE: usize = 16;
+
+/// What a dictionary is made from.
+pub(super) struct Plan {
+    /// Largest size of the dictionary, in bytes.
+    maxsize: usize,
+    /// Sizes of the samples, which lie one after another in the training data.
+    samples: Vec<usize>,
+}
+
+impl Plan {
+    /// The plan for a chunk of `nbytes` bytes in `nstreams` streams; `None` if a dictionary is not worth it.
+    pub(super) fn for_blocks(nbytes: usize, nstreams: usize) -> Option<Plan> {
+        let nsamples = nstreams.max(MIN_SAMPLES);
+        let sample = nbytes / nsamples / SAMPLE_SHARE;
+        Self::new(nbytes, sample, vec![sample; nsamples])
+    }
+
+    /// The plan for a chunk of variable-length blocks; `sizes` are those of the blocks.
+    pub(super) fn for_vl_blocks(sizes: &[usize]) -> Option<Plan> {
+        let nbytes: usize = sizes.iter().sum();
+        if sizes.len() < MIN_SAMPLES {
+            return None;
+        }
+        Self::new(nbytes, nbytes / sizes.len() / SAMPLE_SHARE, sizes.to_vec())
+    }
+
+    fn new(nbytes: usize, sample: usize, samples: Vec<usize>) -> Option<Plan> {
+        let maxsize = MAX_DICTSIZE.min(nbytes / 20);
+        (maxsize >= MIN_USEFUL_DICT && sample > 0).then_some(Plan { maxsize, samples })
+    }
+
+    /// How many bytes of filtered data the dictionary is made from.
+    pub(super) fn wanted(&self, codec: &StreamCodec) -> usize {
+        let total = self.samples.iter().sum();
+        if matches!(codec, StreamCodec::Zstd) { total } else { self.maxsize.min(total) }
+    }
+
+    /// Makes the dictionary from the first [`wanted`](Self::wanted) bytes of filtered data; `data` may hold more.
+    pub(super) fn build(
+        &self,
+        codec: &StreamCodec,
+        clevel: u8,
+        data: &[u8],
+    ) -> Option<(Vec<u8>, EncodeDict)> {
+        let data = data.get(..self.wanted(codec))?;
+        let bytes = match codec {
+            StreamCodec::Zstd => zstd::train_dict(data, &self.samples, self.maxsize)?,
+            _ => data.to_vec(),
+        };
+        let digested = EncodeDict::new(codec, clevel, &bytes)?;
+        Some((bytes, digested))
+    }
+}

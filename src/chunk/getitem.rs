@@ -1,0 +1,243 @@
+//! A range of items of a chunk without the rest.
+//!
+//! Of the blocks that hold the range only the streams, and of these only the bytes, are decoded that it needs, as far
+//! as codec and filters allow.
+
+use super::params::Decoding;
+use super::pipeline::DeltaReference;
+use super::reader::{Payload, Reader};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::filters::{bitshuffle, shuffle};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::special;
+use crate::scratch::{self, Worker};
+use std::ops::Range;
+
+/// The unit of [`getitem`]'s arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Items of the typesize that the chunk records (1 if the original one was above 255).
+    Items,
+    /// Bytes; ranges must consist of whole items.
+    Bytes,
+}
+
+/// Decompresses `count` items (or bytes) from `start` on into the front of `dest`; returns the bytes produced.
+///
+/// Runs in the calling thread. `dest` is not read before it is written.
+///
+/// # Errors
+///
+/// Those of [`ChunkHeader::read`]; `InvalidParam` for chunks of variable-length blocks and for ranges that are negative
+/// or exceed the chunk; `InvalidHeader` if `chunk` is shorter than its header says; `WriteBuffer` if `dest` is too short;
+/// `SchunkSpecial` for unknown special values; else as `decompress_with`.
+pub fn getitem(
+    dec: &Decoding<'_>,
+    chunk: &[u8],
+    unit: Unit,
+    start: i32,
+    count: i32,
+    dest: &mut [u8],
+) -> Result<usize> {
+    let header = ChunkHeader::read(chunk)?;
+    ensure(!header.is_vl(), ErrorKind::InvalidParam, "blocks of variable length have no items")?;
+    let (start, count) = match unit {
+        Unit::Items => (start, count),
+        Unit::Bytes => (whole_items(start, header.typesize)?, whole_items(count, header.typesize)?),
+    };
+    let complete = header.is_lazy() || header.cbytes <= chunk.len();
+    ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+    if count == 0 {
+        return Ok(0);
+    }
+    let range = byte_range(&header, start, count, dest.len())?;
+    if header.special() > special::UNINIT {
+        return Err(Error::new(ErrorKind::SchunkSpecial, "unknown special value"));
+    }
+    let reader = Reader::open(dec, header, chunk)?;
+    let dest = &mut dest[..range.len()];
+    if reader.payload != Payload::Coded && dec.postfilter.is_none() {
+        reader.plain_bytes(range.start, dest)?;
+    } else {
+        decode_blocks(&reader, range, dest)?;
+    }
+    Ok(dest.len())
+}
+
+/// `bytes` in items of `typesize` bytes.
+fn whole_items(bytes: i32, typesize: usize) -> Result<i32> {
+    let typesize = i32::try_from(typesize).expect("typesizes in chunks are one byte");
+    ensure(bytes >= 0 && bytes % typesize == 0, ErrorKind::InvalidParam, "not a number of whole items")?;
+    Ok(bytes / typesize)
+}
+
+/// The range of bytes for a range of items, checked against chunk and destination.
+fn byte_range(header: &ChunkHeader, start: i32, count: i32, destsize: usize) -> Result<Range<usize>> {
+    let typesize = header.typesize as u64;
+    let invalid = |_| Error::new(ErrorKind::InvalidParam, "negative range of items");
+    let count = u64::try_from(count).map_err(invalid)?;
+    let len = count * typesize;
+    let fits = len <= i32::MAX as u64 && len <= destsize as u64;
+    ensure(fits, ErrorKind::WriteBuffer, "destination shorter than the items")?;
+    let start = u64::try_from(start).map_err(invalid)?;
+    let end = (start + count) * typesize;
+    ensure(end <= header.nbytes as u64, ErrorKind::InvalidParam, "items behind the end of the chunk")?;
+    let position = |value: u64| usize::try_from(value).expect("within the chunk");
+    Ok(position(start * typesize)..position(end))
+}
+
+/// Decodes the bytes `range` of the chunk into `dest`.
+fn decode_blocks(reader: &Reader<'_>, range: Range<usize>, dest: &mut [u8]) -> Result<()> {
+    let blocksize = reader.header.blocksize;
+    let mut worker = scratch::worker();
+    let last = (range.end - 1) / blocksize;
+    let mut first_block = Vec::new();
+    if reader.refers_to_block0() && last > 0 {
+        first_block.resize(blocksize, 0);
+        reader.decode_block(&mut worker, 0, DeltaReference::Own, &mut first_block)?;
+    }
+    let reference = DeltaReference::Block(&first_block);
+    let mut rest = dest;
+    for nblock in range.start / blocksize..=last {
+        let offset = nblock * blocksize;
+        let len = reader.header.block_len(nblock);
+        let wanted = range.start.max(offset) - offset..range.end.min(offset + len) - offset;
+        let (part, behind) = rest.split_at_mut(wanted.len());
+        rest = behind;
+        decode_part(reader, &mut worker, nblock, wanted, reference, part)?;
+    }
+    Ok(())
+}
+
+/// Decodes the bytes `wanted` of block `nblock` into `dest`.
+fn decode_part(
+    reader: &Reader<'_>,
+    worker: &mut Worker,
+    nblock: usize,
+    wanted: Range<usize>,
+    reference: DeltaReference<'_>,
+    dest: &mut [u8],
+) -> Result<()> {
+    let len = reader.header.block_len(nblock);
+    let whole = wanted.len() == len;
+    if reader.payload != Payload::Coded || reader.dec.postfilter.is_some() || whole {
+        return decode_whole(reader, worker, nblock, wanted, reference, dest);
+    }
+    if reader.pipeline.is_empty() {
+        return decode_plain_part(reader, worker, nblock, wanted, dest);
+    }
+    if let Some(width) = reader.pipeline.as_shuffle() {
+        return decode_shuffled_part(reader, worker, nblock, width, wanted, dest);
+    }
+    if reader.pipeline.is_bitshuffle() {
+        let Worker { codecs, ping, stream, .. } = worker;
+        let nstreams = reader.nstreams(nblock);
+        let from = ping.get(len);
+        let mut streams = reader.streams(nblock, stream)?;
+        let decoder = reader.stream_decoder();
+        for part in from.chunks_exact_mut(len / nstreams).take(nstreams) {
+            decoder.decode(codecs, streams.next_stream()?, part)?;
+        }
+        check_covered(len / nstreams * nstreams, &wanted)?;
+        bitshuffle::bitunshuffle_bytes(reader.header.typesize, from, wanted.start, dest);
+        return Ok(());
+    }
+    decode_whole(reader, worker, nblock, wanted, reference, dest)
+}
+
+/// Fails if the streams of a block do not reach to the end of the wanted bytes.
+fn check_covered(covered: usize, wanted: &Range<usize>) -> Result<()> {
+    ensure(wanted.end <= covered, ErrorKind::Data, "fewer bytes than asked for")
+}
+
+/// Decodes a block into scratch and copies the part of it.
+fn decode_whole(
+    reader: &Reader<'_>,
+    worker: &mut Worker,
+    nblock: usize,
+    wanted: Range<usize>,
+    reference: DeltaReference<'_>,
+    dest: &mut [u8],
+) -> Result<()> {
+    let len = reader.header.block_len(nblock);
+    if wanted.len() == len {
+        let covered = reader.finish_block(worker, 0, nblock, reference, dest)?;
+        return check_covered(covered, &wanted);
+    }
+    let mut buffer = std::mem::replace(&mut worker.block, scratch::Buffer::new());
+    let block = buffer.get(len);
+    if reader.payload == Payload::Uninit {
+        block.fill(0);
+    }
+    let outcome = reader.finish_block(worker, 0, nblock, reference, block).and_then(|covered| {
+        check_covered(covered, &wanted)?;
+        dest.copy_from_slice(&block[wanted]);
+        Ok(())
+    });
+    worker.block = buffer;
+    outcome
+}
+
+/// Decodes a part of an unfiltered block: each stream holds consecutive bytes.
+fn decode_plain_part(
+    reader: &Reader<'_>,
+    worker: &mut Worker,
+    nblock: usize,
+    wanted: Range<usize>,
+    dest: &mut [u8],
+) -> Result<()> {
+    let nstreams = reader.nstreams(nblock);
+    let len = reader.header.block_len(nblock) / nstreams;
+    let Worker { codecs, ping, pong, stream, .. } = worker;
+    let mut streams = reader.streams(nblock, stream)?;
+    check_covered(len * nstreams, &wanted)?;
+    let decoder = reader.stream_decoder();
+    let mut rest = dest;
+    for start in (0..nstreams).map(|i| i * len) {
+        if start >= wanted.end {
+            break;
+        }
+        let content = streams.next_stream()?;
+        let part = wanted.start.max(start) - start..wanted.end.min(start + len).saturating_sub(start);
+        if part.is_empty() {
+            continue;
+        }
+        let (out, behind) = rest.split_at_mut(part.len());
+        rest = behind;
+        if part.start == 0 {
+            decoder.decode_prefix(codecs, content, len, out, pong.get(len))?;
+        } else {
+            let prefix = ping.get(part.end);
+            decoder.decode_prefix(codecs, content, len, prefix, pong.get(len))?;
+            out.copy_from_slice(&prefix[part]);
+        }
+    }
+    Ok(())
+}
+
+/// Decodes a part of a shuffled block. If it is split, each stream is one plane of bytes, and only its first bytes
+/// up to the last wanted item are decoded.
+fn decode_shuffled_part(
+    reader: &Reader<'_>,
+    worker: &mut Worker,
+    nblock: usize,
+    width: usize,
+    wanted: Range<usize>,
+    dest: &mut [u8],
+) -> Result<()> {
+    let nstreams = reader.nstreams(nblock);
+    let block_len = reader.header.block_len(nblock);
+    let len = block_len / nstreams;
+    let Worker { codecs, ping, pong, stream, .. } = worker;
+    let from = ping.get(block_len);
+    let mut streams = reader.streams(nblock, stream)?;
+    check_covered(len * nstreams, &wanted)?;
+    let decoder = reader.stream_decoder();
+    let planes = nstreams == width && block_len % width == 0;
+    let needed = if planes { wanted.end.div_ceil(width).min(len) } else { len };
+    for part in from.chunks_exact_mut(len).take(nstreams) {
+        decoder.decode_prefix(codecs, streams.next_stream()?, len, &mut part[..needed], pong.get(len))?;
+    }
+    shuffle::unshuffle_bytes(width, from, wanted.start, dest);
+    Ok(())
+}

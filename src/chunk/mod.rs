@@ -1,0 +1,27 @@
+//! One buffer in, one chunk out, and back. The only way to codecs and filters.
+
+pub mod blocks;
+mod compress;
+mod decompress;
+mod dict;
+mod getitem;
+mod ordered;
+pub mod params;
+mod pipeline;
+mod reader;
+pub mod source;
+mod special;
+mod streams;
+mod vlblocks;
+
+pub use compress::{Compressed, Source, compress, compress_with};
+pub use decompress::{Decompressed, decompress, decompress_with};
+pub use getitem::{Unit, getitem};
+pub use params::{
+    CParams, Decoding, Encoding, Postfilter, PostfilterCall, Prefilter, PrefilterCall, Threads,
+};
+pub use special::{SpecialValue, special_chunk};
+pub use vlblocks::{VlChunk, compress_vl, open_vl, vl_nblocks};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! The parameters of compression, and what else an operation on a chunk is given.
+
+use super::source::BlockSource;
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::consts::{MAX_BLOCKSIZE, MAX_FILTERS, codec, filter, split};
+use crate::format::geometry::Container;
+use crate::pool::Executor;
+use std::any::Any;
+
+/// How buffers are compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CParams {
+    /// Codec code, see [`codec`]. A value that no codec has fails only when a stream needs the codec.
+    pub compcode: i32,
+    /// Meta byte for registered codecs.
+    pub compcode_meta: u8,
+    /// Compression level, 0 (store) to 9.
+    pub clevel: u8,
+    /// Whether to compress with a dictionary, made anew for each chunk.
+    pub use_dict: bool,
+    /// Bytes per item, at least 1.
+    pub typesize: usize,
+    /// Wanted block size in bytes; 0 leaves the choice to the library.
+    pub blocksize: usize,
+    /// See [`split`].
+    pub splitmode: i32,
+    /// The filters, applied in this order; see [`filter`].
+    pub filters: [u8; MAX_FILTERS],
+    /// Meta bytes of the filters.
+    pub filters_meta: [u8; MAX_FILTERS],
+    /// Whether to store measurements of the codec instead of its output.
+    pub instrumented: bool,
+}
+
+impl Default for CParams {
+    fn default() -> CParams {
+        CParams {
+            compcode: i32::from(codec::BLOSCLZ),
+            compcode_meta: 0,
+            clevel: 5,
+            use_dict: false,
+            typesize: 8,
+            blocksize: 0,
+            splitmode: split::FORWARD_COMPAT,
+            filters: [0, 0, 0, 0, 0, filter::SHUFFLE],
+            filters_meta: [0; MAX_FILTERS],
+            instrumented: false,
+        }
+    }
+}
+
+impl CParams {
+    /// Checks what can be checked without knowing the data.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure(self.clevel <= 9, ErrorKind::CodecParam, "clevel above 9")?;
+        ensure((1..=MAX_BLOCKSIZE).contains(&self.typesize), ErrorKind::InvalidParam, "typesize out of range")
+    }
+
+    /// The codec code as one byte, or `None` if no codec can have it.
+    pub(crate) fn codec_id(&self) -> Option<u8> {
+        u8::try_from(self.compcode).ok()
+    }
+}
+
+/// The threads that an operation may use.
+#[derive(Clone, Copy, Default)]
+pub struct Threads<'a> {
+    /// Runs the tasks; `None` means the calling thread alone.
+    pub executor: Option<&'a dyn Executor>,
+    /// Number of tasks to cut an operation in.
+    pub nthreads: usize,
+}
+
+impl<'a> Threads<'a> {
+    /// The executor for an operation of `nblocks` blocks, or `None` if it runs in the calling thread.
+    pub(crate) fn for_blocks(&self, nblocks: usize) -> Option<(&'a dyn Executor, usize)> {
+        let worthwhile = self.nthreads > 1 && nblocks >= 2;
+        self.executor.filter(|_| worthwhile).map(|executor| (executor, self.nthreads))
+    }
+}
+
+/// Tells about the super-chunk around a chunk; asked only if a codec or filter wants to know.
+pub type ContainerFn<'a> = dyn Fn() -> Container + Sync + 'a;
+
+/// What compression is given besides the data.
+#[derive(Clone, Copy)]
+pub struct Encoding<'a> {
+    /// The parameters.
+    pub params: &'a CParams,
+    /// Threads to use.
+    pub threads: Threads<'a>,
+    /// Transforms the blocks before the filters.
+    pub prefilter: Option<&'a dyn Prefilter>,
+    /// Tells about the container; `None` outside of super-chunks.
+    pub container: Option<&'a ContainerFn<'a>>,
+    /// Handed through to codecs and filters of the layer above.
+    pub host: Option<&'a (dyn Any + Sync)>,
+    /// Write a 16-byte header, as Blosc1 did.
+    pub blosc1_header: bool,
+}
+
+impl<'a> Encoding<'a> {
+    /// Compression with `params` in the calling thread.
+    #[must_use]
+    pub fn new(params: &'a CParams) -> Encoding<'a> {
+        Encoding {
+            params,
+            threads: Threads::default(),
+            prefilter: None,
+            container: None,
+            host: None,
+            blosc1_header: false,
+        }
+    }
+}
+
+/// What decompression is given besides the chunk.
+#[derive(Clone, Copy, Default)]
+pub struct Decoding<'a> {
+    /// Threads to use.
+    pub threads: Threads<'a>,
+    /// Transforms the blocks after the filters.
+    pub postfilter: Option<&'a dyn Postfilter>,
+    /// Where the blocks of a lazy chunk are read.
+    pub source: Option<&'a dyn BlockSource>,
+    /// Tells about the container; `None` outside of super-chunks.
+    pub container: Option<&'a ContainerFn<'a>>,
+    /// Handed through to codecs and filters of the layer above.
+    pub host: Option<&'a (dyn Any + Sync)>,
+}
+
+/// One call of a prefilter.
+pub struct PrefilterCall<'a> {
+    /// Address of the block in the source. Not to be read if the operation was started without a source.
+    pub input: *const u8,
+    /// Where the block for the pipeline goes: at least [`output_len`](Self::output_len) bytes.
+    pub output: &'a mut [u8],
+    /// Bytes that the callback is asked to write.
+    pub output_len: usize,
+    /// Position of the block in the chunk, in bytes; 0 for blocks of variable length.
+    pub offset: usize,
+    /// Index of the block; 0 for blocks of variable length.
+    pub nblock: usize,
+    /// Number of the task that calls, below the number of threads.
+    pub tid: usize,
+    /// Bytes per item.
+    pub typesize: usize,
+    /// Memory that the callback may use as it likes.
+    pub scratch: &'a mut [u8],
+}
+
+/// A function of the application that makes the blocks to compress.
+pub trait Prefilter: Sync {
+    /// Bytes per item of its output, in chunks of this typesize.
+    fn output_typesize(&self, typesize: usize) -> usize;
+
+    /// Whether only the side effects count: the output is discarded and zeros are stored.
+    fn is_disposable(&self) -> bool;
+
+    /// Makes one block.
+    ///
+    /// # Errors
+    ///
+    /// Any error fails the compression.
+    fn run(&self, call: PrefilterCall<'_>) -> Result<()>;
+}
+
+/// One call of a postfilter.
+pub struct PostfilterCall<'a> {
+    /// The decoded block.
+    pub input: &'a [u8],
+    /// Where the transformed block goes; as long as `input`.
+    pub output: &'a mut [u8],
+    /// Bytes per item.
+    pub typesize: usize,
+    /// Position of the block in the chunk, in bytes.
+    pub offset: usize,
+    /// Index of the block.
+    pub nblock: usize,
+    /// Number of the task that calls, below the number of threads.
+    pub tid: usize,
+    /// Memory that the callback may use as it likes.
+    pub scratch: &'a mut [u8],
+}
+
+/// A function of the application that changes the decompressed blocks.
+pub trait Postfilter: Sync {
+    /// Makes the final block out of the decoded one.
+    ///
+    /// # Errors
+    ///
+    /// Any error fails the decompression.
+    fn run(&self, call: PostfilterCall<'_>) -> Result<()>;
+}
+
+/// Size of the scratch memory that callbacks get, in bytes.
+pub(crate) fn callback_scratch_len(blocksize: usize, typesize: usize) -> usize {
+    4 * (blocksize + 4 * typesize)
+}
+
+/// Fails if a filter id is one that no filter can ever have.
+///
+/// # Errors
+///
+/// `InvalidParam` for ids from 5 to 31 and from 37 to 159.
+pub fn check_filter_ids(filters: &[u8; MAX_FILTERS]) -> Result<()> {
+    let reserved = |id: u8| {
+        (filter::TRUNC_PREC + 1..filter::FIRST_REGISTERED).contains(&id)
+            || (filter::LAST_REGISTERED + 1..filter::FIRST_USER).contains(&id)
+    };
+    if filters.iter().any(|&id| reserved(id)) {
+        return Err(Error::new(ErrorKind::InvalidParam, "reserved filter id"));
+    }
+    Ok(())
+}

@@ -1,0 +1,381 @@
+//! A chunk opened for reading: its validated header, where its blocks are, and one block decoded.
+
+use super::compress::Bytes;
+use super::params::{Decoding, PostfilterCall, callback_scratch_len};
+use super::pipeline::{DeltaReference, FilterHost, Pipeline};
+use super::source::BlockSource;
+use super::streams::StreamDecoder;
+use crate::bytes::get_i32;
+use crate::codecs::CodecContext;
+use crate::codecs::state::{DecodeDict, StreamCodec};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_DICTSIZE, special};
+use crate::format::geometry::Container;
+use crate::scratch::{Buffer, Worker};
+
+/// What the payload of a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Payload {
+    /// Streams of blocks.
+    Coded,
+    /// The raw buffer.
+    Stored,
+    /// Zeros.
+    Zeros,
+    /// Quiet NaNs.
+    Nans,
+    /// The value behind the header, repeated.
+    Value,
+    /// Nothing: the destination stays as it is.
+    Uninit,
+}
+
+/// A chunk opened for reading.
+pub(super) struct Reader<'a> {
+    pub(super) dec: &'a Decoding<'a>,
+    pub(super) header: ChunkHeader,
+    /// The bytes at hand: the chunk up to its cbytes, or header, table and trailer of a lazy chunk.
+    pub(super) data: &'a [u8],
+    /// Where the blocks of a lazy chunk are.
+    pub(super) lazy: Option<&'a dyn BlockSource>,
+    pub(super) payload: Payload,
+    pub(super) codec: StreamCodec,
+    pub(super) pipeline: Pipeline,
+    pub(super) dict: Option<DecodeDict<'a>>,
+    pub(super) container: Container,
+}
+
+impl<'a> Reader<'a> {
+    /// Opens `chunk`, whose header was read. Checks the table of block starts, the trailer of lazy chunks, and the
+    /// dictionary; not the blocks.
+    ///
+    /// # Errors
+    ///
+    /// `ReadBuffer` for sections that are cut off, `Data` for a size that contradicts a stored chunk or an unknown
+    /// special value, `CodecDict` for bad dictionaries, `InvalidParam` for a lazy chunk without a source.
+    pub(super) fn open(dec: &'a Decoding<'a>, header: ChunkHeader, chunk: &'a [u8]) -> Result<Reader<'a>> {
+        let payload = match header.special() {
+            special::NONE if header.is_memcpyed() => Payload::Stored,
+            special::NONE => Payload::Coded,
+            special::ZERO => Payload::Zeros,
+            special::NAN => Payload::Nans,
+            special::VALUE => Payload::Value,
+            special::UNINIT => Payload::Uninit,
+            _ => return Err(Error::new(ErrorKind::Data, "unknown special value")),
+        };
+        let lazy = if header.is_lazy() {
+            let missing = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
+            Some(dec.source.ok_or(missing)?)
+        } else {
+            None
+        };
+        let data = if lazy.is_some() { chunk } else { &chunk[..chunk.len().min(header.cbytes)] };
+        let codec = if payload == Payload::Coded {
+            StreamCodec::resolve(header.decoder_compcode())
+        } else {
+            StreamCodec::Unknown
+        };
+        let mut reader = Reader {
+            dec,
+            header,
+            data,
+            lazy,
+            payload,
+            codec,
+            pipeline: Pipeline::backward(&header),
+            dict: None,
+            container: Container::None,
+        };
+        reader.check_sections()?;
+        if let Some(container) = dec.container {
+            if reader.codec.needs_geometry() || reader.pipeline.needs_geometry() {
+                reader.container = container();
+            }
+        }
+        if header.has_dict() {
+            let bytes = reader.read_dict()?;
+            reader.dict = Some(DecodeDict::new(&reader.codec, bytes)?);
+        }
+        Ok(reader)
+    }
+
+    /// Position of the trailer of lazy chunks, and end of the table of block starts.
+    pub(super) fn table_end(&self) -> usize {
+        self.header.overhead() + 4 * self.header.nblocks()
+    }
+
+    fn check_sections(&self) -> Result<()> {
+        let needs_table = self.payload == Payload::Coded || self.lazy.is_some();
+        if needs_table && self.header.nblocks() > 0 {
+            let room = self.table_end() <= self.data.len();
+            ensure(room, ErrorKind::ReadBuffer, "table of block starts is cut off")?;
+        }
+        if self.lazy.is_some() {
+            let end = self.table_end() + 12 + 4 * self.header.nblocks();
+            ensure(end <= self.data.len(), ErrorKind::ReadBuffer, "trailer of a lazy chunk is cut off")?;
+        }
+        Ok(())
+    }
+
+    fn read_dict(&self) -> Result<Bytes<'a>> {
+        let start = self.table_end();
+        let bad_size = Error::new(ErrorKind::CodecDict, "size of the dictionary");
+        let check = |size: i32| {
+            let size = usize::try_from(size).map_err(|_| bad_size)?;
+            if (1..=MAX_DICTSIZE).contains(&size) { Ok(size) } else { Err(bad_size) }
+        };
+        if let Some(source) = self.lazy {
+            let short = ErrorKind::InvalidHeader;
+            ensure(self.header.cbytes >= start + 4, short, "no room for the dictionary")?;
+            let mut raw = [0; 4];
+            source.read_at(start as u64, &mut raw)?;
+            let size = check(i32::from_le_bytes(raw))?;
+            ensure(self.header.cbytes - start - 4 >= size, short, "no room for the dictionary")?;
+            let mut bytes = vec![0; size];
+            source.read_at(start as u64 + 4, &mut bytes)?;
+            return Ok(bytes.into());
+        }
+        let short = Error::new(ErrorKind::ReadBuffer, "dictionary is cut off");
+        let size = check(get_i32(self.data, start).ok_or(short)?)?;
+        Ok(self.data[start + 4..].get(..size).ok_or(short)?.into())
+    }
+
+    /// The start of block `nblock` as the table has it.
+    pub(super) fn bstart(&self, nblock: usize) -> Result<usize> {
+        let start = get_i32(self.data, self.header.overhead() + 4 * nblock);
+        let start = start.ok_or(Error::new(ErrorKind::ReadBuffer, "table of block starts is cut off"))?;
+        let start = usize::try_from(start).unwrap_or(0);
+        ensure(start >= self.table_end(), ErrorKind::Data, "block starts before the end of the table")?;
+        Ok(start)
+    }
+
+    /// The size of block `nblock` as the trailer of a lazy chunk has it.
+    pub(super) fn lazy_size(&self, nblock: usize, max: usize) -> Result<usize> {
+        let size = get_i32(self.data, self.table_end() + 12 + 4 * nblock);
+        let size = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
+        ensure((1..=max).contains(&size), ErrorKind::InvalidHeader, "block size in a lazy chunk")?;
+        Ok(size)
+    }
+
+    /// The stored streams of block `nblock`, with whatever follows them in the chunk.
+    fn stored_block<'b>(&self, nblock: usize, buffer: &'b mut Buffer) -> Result<&'b [u8]>
+    where
+        'a: 'b,
+    {
+        let start = self.bstart(nblock)?;
+        let Some(source) = self.lazy else {
+            let rest = self.data.get(start..).filter(|rest| !rest.is_empty());
+            return rest.ok_or(Error::new(ErrorKind::Data, "block starts behind the end"));
+        };
+        let size = self.lazy_size(nblock, self.header.blocksize + 4 * self.header.typesize)?;
+        let bytes = buffer.get(size);
+        source.read_at(start as u64, bytes)?;
+        Ok(bytes)
+    }
+
+    /// Number of streams of block `nblock`.
+    pub(super) fn nstreams(&self, nblock: usize) -> usize {
+        let whole = self.header.block_len(nblock) == self.header.blocksize;
+        if self.header.is_split() && whole { self.header.typesize } else { 1 }
+    }
+
+    /// The streams of block `nblock` and the length of each of them when decoded.
+    pub(super) fn streams<'b>(
+        &self,
+        nblock: usize,
+        buffer: &'b mut Buffer,
+    ) -> Result<super::streams::StreamReader<'b>>
+    where
+        'a: 'b,
+    {
+        let len = self.header.block_len(nblock) / self.nstreams(nblock);
+        ensure(len > 0, ErrorKind::WriteBuffer, "streams without bytes")?;
+        Ok(super::streams::StreamReader::new(self.stored_block(nblock, buffer)?, len))
+    }
+
+    pub(super) fn stream_decoder(&self) -> StreamDecoder<'_> {
+        StreamDecoder {
+            codec: &self.codec,
+            dict: self.dict.as_ref(),
+            cx: CodecContext {
+                clevel: 0,
+                meta: self.header.compcode_meta,
+                container: self.container,
+                chunk: self.data,
+                host: self.dec.host,
+            },
+        }
+    }
+
+    pub(super) fn filter_host(&self) -> FilterHost<'_> {
+        FilterHost { container: self.container, host: self.dec.host }
+    }
+
+    /// Whether the first block must be decoded before any other.
+    pub(super) fn refers_to_block0(&self) -> bool {
+        self.payload == Payload::Coded
+            && !self.header.is_vl()
+            && self.header.nblocks() > 1
+            && self.pipeline.has_delta()
+    }
+
+    /// Decodes block `nblock` into `dest`, which has its length. Returns the number of bytes that its streams cover.
+    pub(super) fn decode_block(
+        &self,
+        worker: &mut Worker,
+        nblock: usize,
+        reference: DeltaReference<'_>,
+        dest: &mut [u8],
+    ) -> Result<usize> {
+        if self.payload != Payload::Coded {
+            self.plain_bytes(nblock * self.header.blocksize, dest)?;
+            return Ok(dest.len());
+        }
+        let reference = if nblock == 0 { DeltaReference::Own } else { reference };
+        let Worker { codecs, ping, pong, stream, .. } = worker;
+        let bytes = self.stored_block(nblock, stream)?;
+        let decoder = self.stream_decoder();
+        let nstreams = self.nstreams(nblock);
+        if self.pipeline.is_empty() {
+            return decoder.decode_all(codecs, bytes, nstreams, dest);
+        }
+        let (from, to) = (ping.get(dest.len()), pong.get(dest.len()));
+        let covered = decoder.decode_all(codecs, bytes, nstreams, from)?;
+        self.pipeline.run_backward(self.filter_host(), reference, from, to, dest)?;
+        Ok(covered)
+    }
+
+    /// Decodes block `nblock` into `dest` and runs the postfilter on it, if there is one.
+    pub(super) fn finish_block(
+        &self,
+        worker: &mut Worker,
+        tid: usize,
+        nblock: usize,
+        reference: DeltaReference<'_>,
+        dest: &mut [u8],
+    ) -> Result<usize> {
+        if self.dec.postfilter.is_none() || self.header.is_instrumented() {
+            return self.decode_block(worker, nblock, reference, dest);
+        }
+        let mut buffer = std::mem::replace(&mut worker.callback, Buffer::new());
+        let outcome = self.postfilter_block(worker, tid, nblock, reference, &mut buffer, dest);
+        worker.callback = buffer;
+        outcome
+    }
+
+    fn postfilter_block(
+        &self,
+        worker: &mut Worker,
+        tid: usize,
+        nblock: usize,
+        reference: DeltaReference<'_>,
+        buffer: &mut Buffer,
+        dest: &mut [u8],
+    ) -> Result<usize> {
+        let scratch_len = callback_scratch_len(self.header.blocksize, self.header.typesize);
+        let (block, scratch) = buffer.get(dest.len() + scratch_len).split_at_mut(dest.len());
+        if self.payload == Payload::Uninit {
+            block.fill(0);
+        }
+        self.decode_block(worker, nblock, reference, block)?;
+        let offset = nblock * self.header.blocksize;
+        self.run_postfilter(PostfilterCall {
+            input: block,
+            output: dest,
+            typesize: self.callback_typesize(),
+            offset,
+            nblock,
+            tid,
+            scratch,
+        })?;
+        Ok(block.len())
+    }
+
+    /// Runs the postfilter, if there is one.
+    pub(super) fn run_postfilter(&self, call: PostfilterCall<'_>) -> Result<()> {
+        match self.dec.postfilter {
+            Some(postfilter) => postfilter
+                .run(call)
+                .map_err(|_| Error::new(ErrorKind::Postfilter, "the postfilter reported a failure")),
+            None => Ok(()),
+        }
+    }
+
+    fn callback_typesize(&self) -> usize {
+        match self.payload {
+            Payload::Value => self.header.cbytes - EXTENDED_HEADER_LENGTH,
+            _ => self.header.typesize,
+        }
+    }
+
+    /// Copies the bytes of a chunk without codec, from `start` on, to all of `dest`.
+    pub(super) fn plain_bytes(&self, start: usize, dest: &mut [u8]) -> Result<()> {
+        match self.payload {
+            Payload::Coded => unreachable!("blocks with streams are decoded"),
+            Payload::Uninit => {}
+            Payload::Zeros => dest.fill(0),
+            Payload::Nans => match self.header.typesize {
+                4 => tile(&f32::NAN.to_ne_bytes(), start, dest),
+                8 => tile(&f64::NAN.to_ne_bytes(), start, dest),
+                _ => return Err(Error::new(ErrorKind::Data, "NaNs of this size do not exist")),
+            },
+            Payload::Value => {
+                let value = self.data.get(EXTENDED_HEADER_LENGTH..self.header.cbytes);
+                let value = value.ok_or(Error::new(ErrorKind::ReadBuffer, "value is cut off"))?;
+                tile(value, start, dest);
+            }
+            Payload::Stored => {
+                let at = self.header.overhead() + start;
+                if let Some(source) = self.lazy {
+                    source.read_at(at as u64, dest)?;
+                } else {
+                    let bytes = self.data.get(at..at + dest.len());
+                    let short = Error::new(ErrorKind::ReadBuffer, "stored bytes are cut off");
+                    dest.copy_from_slice(bytes.ok_or(short)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fills `dest` with repetitions of `value`, as seen at distance `start` from the start of the first one.
+fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
+    if let [byte] = value {
+        dest.fill(*byte);
+        return;
+    }
+    let phase = start % value.len();
+    let mut filled = 0;
+    let (tail, head) = value.split_at(phase);
+    for part in [head, tail] {
+        let len = part.len().min(dest.len() - filled);
+        dest[filled..filled + len].copy_from_slice(&part[..len]);
+        filled += len;
+    }
+    // One period is there; each copy doubles it.
+    while filled < dest.len() {
+        let len = filled.min(dest.len() - filled);
+        dest.copy_within(..len, filled);
+        filled += len;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_tiled_with_the_right_phase() {
+        let value = [1, 2, 3, 4, 5];
+        for start in 0..12 {
+            for len in 0..40 {
+                let mut dest = vec![0; len];
+                tile(&value, start, &mut dest);
+                let expected: Vec<u8> = (start..start + len).map(|i| value[i % 5]).collect();
+                assert_eq!(dest, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Chunks that consist of one value: made without data.
+
+use super::blocks::Layout;
+use super::compress::check_sizes;
+use super::params::CParams;
+use crate::error::{ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, VERSION_STABLE, blosc2_flags, flags, special};
+
+/// What a special chunk consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpecialValue<'a> {
+    /// Zeros.
+    Zeros,
+    /// Quiet NaNs.
+    Nans,
+    /// Nothing in particular.
+    Uninit,
+    /// This item, repeated; as long as the typesize.
+    Repeated(&'a [u8]),
+}
+
+/// Writes a chunk of `nbytes` bytes that all come from `value` to the front of `dest`; returns its size, 32 bytes and
+/// the repeated value.
+///
+/// # Errors
+///
+/// `Data` if `dest` is too short or `nbytes` is not a number of items; then as for compression.
+pub fn special_chunk(
+    params: &CParams,
+    nbytes: usize,
+    value: SpecialValue<'_>,
+    dest: &mut [u8],
+) -> Result<usize> {
+    ensure(params.typesize > 0, ErrorKind::InvalidParam, "typesize is zero")?;
+    let (id, tail): (u8, &[u8]) = match value {
+        SpecialValue::Zeros => (special::ZERO, &[]),
+        SpecialValue::Nans => (special::NAN, &[]),
+        SpecialValue::Uninit => (special::UNINIT, &[]),
+        SpecialValue::Repeated(item) => (special::VALUE, item),
+    };
+    let cbytes = EXTENDED_HEADER_LENGTH + tail.len();
+    ensure(dest.len() >= cbytes, ErrorKind::Data, "destination shorter than the chunk")?;
+    ensure(nbytes % params.typesize == 0, ErrorKind::Data, "not a number of items")?;
+    check_sizes(nbytes, dest.len())?;
+    params.check()?;
+    let layout = Layout::new(params, nbytes);
+    let header = ChunkHeader {
+        version: VERSION_STABLE,
+        versionlz: 1,
+        flags: flags::EXTENDED,
+        typesize: layout.typesize,
+        nbytes,
+        blocksize: layout.blocksize,
+        cbytes,
+        filters: [0; 6],
+        filters_meta: [0; 6],
+        compcode: 0,
+        compcode_meta: 0,
+        flags2: 0,
+        blosc2_flags: id << blosc2_flags::SPECIAL_SHIFT,
+    };
+    header.write(dest.first_chunk_mut().expect("the room was checked"));
+    dest[EXTENDED_HEADER_LENGTH..cbytes].copy_from_slice(tail);
+    Ok(cbytes)
+}

@@ -1,0 +1,285 @@
+//! The streams of a block: written and read.
+//!
+//! A block is one stream, or one per byte of an item. Each is an `i32` csize and its content: nothing for zeros, a
+//! token for a run of another byte (csize is minus that byte), raw bytes if csize is the stream's length, else
+//! csize bytes for the codec.
+
+use crate::bytes::{get_i32, put_i32, to_i32};
+use crate::codecs::CodecContext;
+use crate::codecs::state::{CodecStates, DecodeDict, EncodeDict, StreamCodec};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use std::time::Instant;
+
+/// Token of a run of one byte.
+const RUN_TOKEN: u8 = 0x01;
+/// Bytes that an instrumented stream holds.
+pub(crate) const INSTR_LEN: usize = 16;
+
+/// The byte that all of `bytes` are equal to. `bytes` is not empty.
+pub(crate) fn run_value(bytes: &[u8]) -> Option<u8> {
+    let first = bytes[0];
+    // Most streams differ within a few bytes; the wide loop is for those that do not.
+    if bytes[..bytes.len().min(8)].iter().any(|&byte| byte != first) {
+        return None;
+    }
+    let wide = bytes.chunks_exact(128);
+    let differs = |chunk: &[u8]| chunk.iter().fold(0, |acc, &byte| acc | (byte ^ first)) != 0;
+    if differs(wide.remainder()) || wide.into_iter().any(differs) {
+        return None;
+    }
+    Some(first)
+}
+
+/// What was written for one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Bytes in all.
+    pub(crate) len: usize,
+    /// Whether every stream is a run of zeros.
+    pub(crate) all_zeros: bool,
+}
+
+/// Writes the streams of blocks.
+pub(crate) struct StreamWriter<'a> {
+    pub(crate) codec: &'a StreamCodec,
+    pub(crate) dict: Option<&'a EncodeDict>,
+    pub(crate) cx: CodecContext<'a>,
+    /// Whether runs are written as such; old headers do not allow them.
+    pub(crate) runs: bool,
+}
+
+impl StreamWriter<'_> {
+    /// Writes `block` as `nstreams` streams to the front of `dest`; `None` if they do not fit.
+    pub(crate) fn write(
+        &self,
+        states: &mut CodecStates,
+        block: &[u8],
+        nstreams: usize,
+        dest: &mut [u8],
+    ) -> Result<Option<Written>> {
+        let len = block.len() / nstreams;
+        let mut pos = 0;
+        let mut all_zeros = true;
+        for stream in block.chunks_exact(len) {
+            let Some(room) = dest.len().checked_sub(pos + 4) else { return Ok(None) };
+            let (head, body) = dest[pos..].split_at_mut(4);
+            if let Some(value) = run_value(stream).filter(|_| self.runs) {
+                put_i32(head, 0, -i32::from(value));
+                pos += 4;
+                if value != 0 {
+                    all_zeros = false;
+                    let Some(token) = body.first_mut() else { return Ok(None) };
+                    *token = RUN_TOKEN;
+                    pos += 1;
+                }
+                continue;
+            }
+            all_zeros = false;
+            let capacity = len.min(room);
+            if capacity == 0 {
+                return Ok(None);
+            }
+            let mut csize = states.encode(self.codec, self.dict, &self.cx, stream, &mut body[..capacity])?;
+            if csize == 0 || csize == len {
+                let Some(raw) = body.get_mut(..len) else { return Ok(None) };
+                raw.copy_from_slice(stream);
+                csize = len;
+            }
+            put_i32(head, 0, to_i32(csize, ErrorKind::Data)?);
+            pos += 4 + csize;
+        }
+        Ok(Some(Written { len: pos, all_zeros }))
+    }
+
+    /// Writes a zero run for each of `nstreams` streams.
+    pub(crate) fn write_zeros(nstreams: usize, dest: &mut [u8]) -> Option<Written> {
+        dest.get_mut(..4 * nstreams)?.fill(0);
+        Some(Written { len: 4 * nstreams, all_zeros: true })
+    }
+
+    /// Compresses the streams into `scratch` and writes measurements of it in their place.
+    ///
+    /// `filter_seconds` is what the pipeline took for the block.
+    pub(crate) fn write_measurements(
+        &self,
+        states: &mut CodecStates,
+        block: &[u8],
+        nstreams: usize,
+        filter_seconds: f64,
+        scratch: &mut [u8],
+        dest: &mut [u8],
+    ) -> Result<Option<Written>> {
+        let len = block.len() / nstreams;
+        let size = 4 + INSTR_LEN;
+        let Some(dest) = dest.get_mut(..size * nstreams) else { return Ok(None) };
+        for (stream, slot) in block.chunks_exact(len).zip(dest.chunks_exact_mut(size)) {
+            let start = Instant::now();
+            let run = run_value(stream);
+            let stored = match run {
+                Some(0) => 4,
+                Some(_) => 5,
+                None => {
+                    let csize =
+                        states.encode(self.codec, self.dict, &self.cx, stream, &mut scratch[..len])?;
+                    4 + if csize == 0 { len } else { csize }
+                }
+            };
+            let speed = |bytes: usize, seconds: f64| (bytes as f64 / seconds.max(1e-9)) as f32;
+            put_i32(slot, 0, to_i32(INSTR_LEN, ErrorKind::Data)?);
+            slot[4..8].copy_from_slice(&(len as f32 / stored as f32).to_ne_bytes());
+            slot[8..12].copy_from_slice(&speed(len, start.elapsed().as_secs_f64()).to_ne_bytes());
+            slot[12..16].copy_from_slice(&speed(block.len(), filter_seconds).to_ne_bytes());
+            slot[16..].copy_from_slice(&[u8::from(run.is_some()), 0, 0, 0]);
+        }
+        Ok(Some(Written { len: size * nstreams, all_zeros: false }))
+    }
+}
+
+/// The content of one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream<'a> {
+    /// Equal bytes.
+    Run(u8),
+    /// The bytes themselves.
+    Raw(&'a [u8]),
+    /// Input of the codec.
+    Coded(&'a [u8]),
+}
+
+/// Iterates over the streams of one stored block.
+pub(crate) struct StreamReader<'a> {
+    bytes: &'a [u8],
+    len: usize,
+}
+
+impl<'a> StreamReader<'a> {
+    /// Streams of `len` bytes each, stored from the start of `bytes`.
+    pub(crate) fn new(bytes: &'a [u8], len: usize) -> StreamReader<'a> {
+        StreamReader { bytes, len }
+    }
+
+    /// Reads the next stream.
+    ///
+    /// # Errors
+    ///
+    /// `ReadBuffer` if it is cut off, `RunLength` for bad runs.
+    pub(crate) fn next_stream(&mut self) -> Result<Stream<'a>> {
+        let short = Error::new(ErrorKind::ReadBuffer, "stream is cut off");
+        let csize = get_i32(self.bytes, 0).ok_or(short)?;
+        self.bytes = &self.bytes[4..];
+        let Ok(csize) = usize::try_from(csize) else {
+            let token = *self.bytes.first().ok_or(short)?;
+            self.bytes = &self.bytes[1..];
+            let value = u8::try_from(csize.unsigned_abs());
+            let bad_run = Error::new(ErrorKind::RunLength, "bad run");
+            return match value {
+                Ok(value) if token & RUN_TOKEN != 0 => Ok(Stream::Run(value)),
+                _ => Err(bad_run),
+            };
+        };
+        if csize == 0 {
+            return Ok(Stream::Run(0));
+        }
+        let (content, rest) = self.bytes.split_at_checked(csize).ok_or(short)?;
+        self.bytes = rest;
+        Ok(if csize == self.len { Stream::Raw(content) } else { Stream::Coded(content) })
+    }
+}
+
+/// Decodes streams of one chunk.
+pub(crate) struct StreamDecoder<'a> {
+    pub(crate) codec: &'a StreamCodec,
+    pub(crate) dict: Option<&'a DecodeDict<'a>>,
+    pub(crate) cx: CodecContext<'a>,
+}
+
+impl StreamDecoder<'_> {
+    /// Decodes a whole stream into `dest`.
+    pub(crate) fn decode(&self, states: &mut CodecStates, stream: Stream<'_>, dest: &mut [u8]) -> Result<()> {
+        match stream {
+            Stream::Run(value) => dest.fill(value),
+            Stream::Raw(bytes) => dest.copy_from_slice(bytes),
+            Stream::Coded(bytes) => states.decode(self.codec, self.dict, &self.cx, bytes, dest)?,
+        }
+        Ok(())
+    }
+
+    /// Decodes the first bytes of a stream of `len` bytes into all of `dest`; `scratch` holds at least `len` bytes.
+    pub(crate) fn decode_prefix(
+        &self,
+        states: &mut CodecStates,
+        stream: Stream<'_>,
+        len: usize,
+        dest: &mut [u8],
+        scratch: &mut [u8],
+    ) -> Result<()> {
+        match stream {
+            Stream::Run(value) => dest.fill(value),
+            Stream::Raw(bytes) => dest.copy_from_slice(&bytes[..dest.len()]),
+            Stream::Coded(bytes) => {
+                states.decode_prefix(self.codec, self.dict, &self.cx, bytes, len, dest, scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the streams stored in `bytes` into `dest`, which is cut in `nstreams` equal parts; bytes left over at
+    /// its end become zero. Returns the number of bytes that the streams cover.
+    ///
+    /// # Errors
+    ///
+    /// `WriteBuffer` if the streams would be empty; the errors of [`StreamReader`] and of the codec.
+    pub(crate) fn decode_all(
+        &self,
+        states: &mut CodecStates,
+        bytes: &[u8],
+        nstreams: usize,
+        dest: &mut [u8],
+    ) -> Result<usize> {
+        let len = dest.len() / nstreams;
+        ensure(len > 0, ErrorKind::WriteBuffer, "streams without bytes")?;
+        let mut reader = StreamReader::new(bytes, len);
+        let mut parts = dest.chunks_exact_mut(len);
+        for part in parts.by_ref().take(nstreams) {
+            self.decode(states, reader.next_stream()?, part)?;
+        }
+        let covered = len * nstreams;
+        dest[covered..].fill(0);
+        Ok(covered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_found_whatever_the_length() {
+        for len in 1..300 {
+            let mut bytes = vec![9u8; len];
+            assert_eq!(run_value(&bytes), Some(9));
+            for at in [len - 1, len / 2, 0] {
+                bytes[at] = 8;
+                assert_eq!(run_value(&bytes), (len == 1).then_some(8), "len {len} at {at}");
+                bytes[at] = 9;
+            }
+        }
+    }
+
+    #[test]
+    fn stored_streams_are_told_apart() {
+        fn read(bytes: &[u8]) -> std::result::Result<Stream<'_>, i32> {
+            StreamReader::new(bytes, 3).next_stream().map_err(Error::code)
+        }
+        assert_eq!(read(&[0, 0, 0, 0]), Ok(Stream::Run(0)));
+        assert_eq!(read(&[0xf9, 0xff, 0xff, 0xff, 0x01]), Ok(Stream::Run(7)));
+        assert_eq!(read(&[0xf9, 0xff, 0xff, 0xff, 0x83]), Ok(Stream::Run(7)));
+        assert_eq!(read(&[0xf9, 0xff, 0xff, 0xff, 0x02]), Err(-17));
+        assert_eq!(read(&[0x00, 0xff, 0xff, 0xff, 0x01]), Err(-17));
+        assert_eq!(read(&[0xf9, 0xff, 0xff, 0xff]), Err(-5));
+        assert_eq!(read(&[3, 0, 0]), Err(-5));
+        assert_eq!(read(&[3, 0, 0, 0, 1, 2]), Err(-5));
+        assert_eq!(read(&[3, 0, 0, 0, 1, 2, 3]), Ok(Stream::Raw(&[1, 2, 3])));
+        assert_eq!(read(&[2, 0, 0, 0, 1, 2, 3]), Ok(Stream::Coded(&[1, 2])));
+    }
+}

@@ -1,0 +1,252 @@
+//! Round trips and edge cases of whole chunks.
+
+use super::*;
+use crate::error::Error;
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{codec, filter, split};
+use crate::pool::{self, Executor};
+
+/// Data with some structure: slowly rising items and a few odd ones.
+fn data(nbytes: usize, typesize: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(nbytes + typesize);
+    let mut i = 0u64;
+    while bytes.len() < nbytes {
+        let item = (i * 3 + (i % 17) * (i % 5)).to_le_bytes();
+        bytes.extend((0..typesize).map(|k| item[k % 8]));
+        i += 1;
+    }
+    bytes.truncate(nbytes);
+    bytes
+}
+
+fn compressed(params: &CParams, src: &[u8]) -> Vec<u8> {
+    let mut chunk = vec![0; src.len() + 32];
+    let cbytes = compress(params, src, &mut chunk).unwrap();
+    assert!(cbytes > 0);
+    chunk.truncate(cbytes);
+    chunk
+}
+
+fn decompressed(chunk: &[u8]) -> Vec<u8> {
+    let mut dest = vec![0xee; ChunkHeader::read(chunk).unwrap().nbytes];
+    assert_eq!(decompress(chunk, &mut dest), Ok(dest.len()));
+    dest
+}
+
+const CODECS: [u8; 5] = [codec::BLOSCLZ, codec::LZ4, codec::LZ4HC, codec::ZLIB, codec::ZSTD];
+
+#[test]
+fn every_codec_and_filter_comes_back() {
+    for id in CODECS {
+        for filters in [
+            [0, 0, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, filter::SHUFFLE],
+            [0, 0, 0, 0, 0, filter::BITSHUFFLE],
+            [0, 0, 0, 0, filter::DELTA, filter::SHUFFLE],
+            [filter::DELTA, filter::SHUFFLE, filter::BITSHUFFLE, 0, 0, filter::DELTA],
+        ] {
+            for (typesize, nbytes) in
+                [(1, 31), (1, 1000), (4, 100_003), (7, 50_000), (16, 300_000), (300, 9000)]
+            {
+                for splitmode in [split::ALWAYS, split::NEVER, split::FORWARD_COMPAT] {
+                    let params = CParams {
+                        compcode: i32::from(id),
+                        filters,
+                        typesize,
+                        splitmode,
+                        blocksize: 16 << 10,
+                        ..CParams::default()
+                    };
+                    let src = data(nbytes, typesize);
+                    let chunk = compressed(&params, &src);
+                    assert!(
+                        decompressed(&chunk) == src,
+                        "codec {id} {filters:?} {typesize} {nbytes} {splitmode}"
+                    );
+                    check_getitem(&chunk, &src);
+                }
+            }
+        }
+    }
+}
+
+fn check_getitem(chunk: &[u8], src: &[u8]) {
+    let typesize = ChunkHeader::read(chunk).unwrap().typesize;
+    let nitems = src.len() / typesize;
+    for (start, count) in [(0, 1), (nitems / 2, 3), (nitems - 1, 1), (nitems / 3, nitems / 2), (0, nitems)] {
+        let count = count.min(nitems - start);
+        let mut dest = vec![0; count * typesize];
+        let (start_arg, count_arg) = (i32::try_from(start).unwrap(), i32::try_from(count).unwrap());
+        let got = getitem(&Decoding::default(), chunk, Unit::Items, start_arg, count_arg, &mut dest);
+        assert_eq!(got, Ok(dest.len()));
+        assert!(dest == src[start * typesize..][..dest.len()], "items {start}+{count} of {typesize} bytes");
+    }
+}
+
+#[test]
+fn bytes_do_not_depend_on_the_number_of_threads_or_earlier_work() {
+    let src = data(1_000_000, 8);
+    for id in CODECS {
+        for use_dict in [false, true] {
+            if use_dict && matches!(id, codec::BLOSCLZ | codec::ZLIB) {
+                continue;
+            }
+            let params = CParams {
+                compcode: i32::from(id),
+                use_dict,
+                blocksize: 10_000,
+                filters: [0, 0, 0, 0, filter::DELTA, filter::SHUFFLE],
+                ..CParams::default()
+            };
+            let serial = compressed(&params, &src);
+            for nthreads in [2, 3, 5] {
+                let pool = pool::attach(nthreads);
+                let executor: &dyn Executor = &*pool;
+                let threads = Threads { executor: Some(executor), nthreads };
+                for destsize in [src.len() + 32, serial.len(), serial.len() - 1, 5000] {
+                    let mut alone = vec![0; destsize];
+                    let mut shared = vec![0; destsize];
+                    let one =
+                        compress_with(&Encoding::new(&params), Source::Bytes(&src), &mut alone).unwrap();
+                    let enc = Encoding { threads, ..Encoding::new(&params) };
+                    let many = compress_with(&enc, Source::Bytes(&src), &mut shared).unwrap();
+                    assert_eq!(one, many, "codec {id}, {nthreads} threads, {destsize}");
+                    assert!(alone[..one.cbytes] == shared[..many.cbytes]);
+                }
+                let dec = Decoding { threads, ..Decoding::default() };
+                let mut dest = vec![0; src.len()];
+                assert_eq!(decompress_with(&dec, &serial, None, &mut dest).unwrap().nbytes, src.len());
+                assert!(dest == src);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_documented_chunks_come_out() {
+    let hex = |text: &str| -> Vec<u8> {
+        text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+    };
+    let ints: Vec<u8> = (0..50i32).flat_map(i32::to_le_bytes).collect();
+    let typesize4 = CParams { typesize: 4, ..CParams::default() };
+    let ramp = compressed(&typesize4, &ints);
+    assert_eq!(
+        ramp[..36],
+        hex(
+            "05 01 05 04 c8 00 00 00 c8 00 00 00 66 00 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 00 24 00 00 00"
+        )
+    );
+    assert_eq!(ramp.len(), 102);
+    assert_eq!(
+        compressed(&typesize4, &[0; 400]),
+        hex(
+            "05 01 05 04 90 01 00 00 90 01 00 00 20 00 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 10"
+        )
+    );
+    let plain = CParams { filters: [0; 6], ..typesize4.clone() };
+    assert_eq!(
+        compressed(&plain, &[7; 400]),
+        hex("05 01 15 04 90 01 00 00 90 01 00 00 29 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+         24 00 00 00 f9 ff ff ff 01")
+    );
+    let bytes = CParams { typesize: 1, ..CParams::default() };
+    assert_eq!(
+        compressed(&bytes, b"abc"),
+        hex(
+            "05 01 07 01 03 00 00 00 03 00 00 00 23 00 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 00 61 62 63"
+        )
+    );
+    let zstd = CParams { compcode: 5, ..CParams::default() };
+    assert_eq!(
+        compressed(&zstd, &[]),
+        hex(
+            "05 01 07 08 00 00 00 00 01 00 00 00 20 00 00 00 00 00 00 00 00 01 05 00 00 00 00 00 00 00 00 00"
+        )
+    );
+}
+
+#[test]
+fn variable_length_blocks_come_back_one_by_one_and_together() {
+    let blocks: Vec<Vec<u8>> = (1..60).map(|i| data(i * 37, 1)).collect();
+    let refs: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+    let all = blocks.concat();
+    for id in CODECS {
+        for (clevel, use_dict) in [(0, false), (5, false), (5, true)] {
+            let params =
+                CParams { compcode: i32::from(id), clevel, use_dict, typesize: 1, ..CParams::default() };
+            let mut chunk = vec![0; 40_000 + all.len() + 8 * blocks.len()];
+            let cbytes = compress_vl(&Encoding::new(&params), &refs, &mut chunk).unwrap().cbytes;
+            chunk.truncate(cbytes);
+            assert!(decompressed(&chunk) == all);
+            let dec = Decoding::default();
+            let opened = open_vl(&dec, &chunk).unwrap();
+            assert_eq!(opened.nblocks(), blocks.len());
+            for (nblock, block) in blocks.iter().enumerate() {
+                let mut dest = vec![0; opened.block_len(nblock).unwrap()];
+                opened.decode_block(nblock, &mut dest).unwrap();
+                assert_eq!(&dest, block);
+            }
+            let mut small = vec![0; cbytes - 1];
+            assert_eq!(compress_vl(&Encoding::new(&params), &refs, &mut small).unwrap().cbytes, 0);
+        }
+    }
+}
+
+#[test]
+fn masked_blocks_stay_untouched() {
+    let src = data(100_000, 4);
+    for filters in [[0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 3, 1]] {
+        let params = CParams { typesize: 4, blocksize: 10_000, filters, ..CParams::default() };
+        let chunk = compressed(&params, &src);
+        let mask = [true, false, false, true, true, false, false, false, false, true];
+        let mut dest = vec![0xee; src.len()];
+        let done = decompress_with(&Decoding::default(), &chunk, Some(&mask), &mut dest).unwrap();
+        assert_eq!(done.nbytes, src.len());
+        for (nblock, masked) in mask.into_iter().enumerate() {
+            let range = nblock * 10_000..(nblock + 1) * 10_000;
+            let expected = if masked { &[0xee; 10_000][..] } else { &src[range.clone()] };
+            assert!(&dest[range] == expected, "block {nblock}");
+        }
+        let code =
+            decompress_with(&Decoding::default(), &chunk, Some(&mask[1..]), &mut dest).map_err(Error::code);
+        assert_eq!(code.err(), Some(-3));
+    }
+}
+
+#[test]
+fn special_chunks_hold_their_value() {
+    let params = CParams { typesize: 4, ..CParams::default() };
+    let mut chunk = [0; 36];
+    assert_eq!(special_chunk(&params, 12, SpecialValue::Repeated(&[1, 2, 3, 4]), &mut chunk), Ok(36));
+    assert_eq!(decompressed(&chunk), [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4]);
+    assert_eq!(special_chunk(&params, 400_000, SpecialValue::Nans, &mut chunk), Ok(32));
+    assert_eq!(decompressed(&chunk[..32]), f32::NAN.to_ne_bytes().repeat(100_000));
+    assert_eq!(special_chunk(&params, 8, SpecialValue::Zeros, &mut chunk), Ok(32));
+    assert_eq!(decompressed(&chunk[..32]), [0; 8]);
+    assert_eq!(special_chunk(&params, 8, SpecialValue::Uninit, &mut chunk), Ok(32));
+    assert_eq!(decompressed(&chunk[..32]), [0xee; 8]);
+    let code = special_chunk(&params, 9, SpecialValue::Zeros, &mut chunk).map_err(Error::code);
+    assert_eq!(code, Err(-3));
+}
+
+#[test]
+fn damaged_chunks_never_panic() {
+    let src = data(5000, 4);
+    let mut params = CParams { typesize: 4, blocksize: 1000, ..CParams::default() };
+    for id in CODECS {
+        params.compcode = i32::from(id);
+        let chunk = compressed(&params, &src);
+        let mut dest = vec![0; 70_000];
+        for len in 0..chunk.len() {
+            assert!(decompress(&chunk[..len], &mut dest).is_err(), "truncated at {len}");
+        }
+        for at in 0..chunk.len().min(400) {
+            for bit in 0..8 {
+                let mut bad = chunk.clone();
+                bad[at] ^= 1 << bit;
+                let _ = decompress(&bad, &mut dest);
+                let _ = getitem(&Decoding::default(), &bad, Unit::Items, 300, 10, &mut dest);
+            }
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Chunks of blocks with individually given lengths.
+//!
+//! Block `i` is stored at `bstarts[i]`: its length as an `i32`, then raw bytes if the rest of its span has that length,
+//! else input of the codec. The blocks lie in index order without gaps, and each goes through the filters alone.
+
+use super::blocks::{Layout, capped_typesize};
+use super::compress::{Compressed, FilterBuffers, Place, check_sizes, resolve_container, run_prefilter};
+use super::decompress::{DisjointParts, for_each_block};
+use super::dict;
+use super::ordered::{OrderedBlocks, Progress, encode_blocks};
+use super::params::{Decoding, Encoding, PostfilterCall, callback_scratch_len};
+use super::pipeline::{DeltaReference, FilterHost, Pipeline};
+use super::reader::Reader;
+use super::streams::Written;
+use crate::bytes::{get_i32, put_i32, to_i32};
+use crate::codecs::CodecContext;
+use crate::codecs::state::{EncodeDict, StreamCodec};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{
+    EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, VERSION_VLBLOCKS, blosc2_flags, filter, flags, flags2,
+};
+use crate::format::geometry::Container;
+use crate::scratch::{self, Buffer, Worker};
+
+/// Compresses `blocks` into one chunk; 32 bytes, 8 per block, the data and a dictionary always fit.
+///
+/// # Errors
+///
+/// `InvalidParam` without blocks or for empty ones; else as `compress_with`.
+pub fn compress_vl(enc: &Encoding<'_>, blocks: &[&[u8]], dest: &mut [u8]) -> Result<Compressed> {
+    let invalid = ErrorKind::InvalidParam;
+    ensure(!blocks.is_empty(), invalid, "no blocks")?;
+    ensure(blocks.iter().all(|block| !block.is_empty()), invalid, "empty block")?;
+    let total = blocks.iter().try_fold(0usize, |sum, block| sum.checked_add(block.len()));
+    let nbytes = total.filter(|&sum| sum <= MAX_BUFFERSIZE);
+    let nbytes = nbytes.ok_or(Error::new(ErrorKind::MaxBufsizeExceeded, "blocks above 2 GiB"))?;
+    check_sizes(nbytes, dest.len())?;
+    enc.params.check()?;
+    let codec = StreamCodec::resolve(enc.params.codec_id());
+    let typesize = capped_typesize(enc.params.typesize);
+    let pipeline = Pipeline::forward(&enc.params.filters, &enc.params.filters_meta, typesize);
+    let longest = blocks.iter().map(|block| block.len()).max().expect("there are blocks");
+    let layout = Layout { blocksize: longest, split: false, typesize };
+    let container = resolve_container(enc, &codec, &pipeline);
+    let writer = Writer { enc, blocks, codec: &codec, pipeline, layout, container };
+    let cbytes = writer.run(nbytes, dest)?;
+    Ok(Compressed { cbytes, blocksize: longest, nblocks: blocks.len(), typesize })
+}
+
+struct Writer<'a> {
+    enc: &'a Encoding<'a>,
+    blocks: &'a [&'a [u8]],
+    codec: &'a StreamCodec,
+    pipeline: Pipeline,
+    layout: Layout,
+    container: Container,
+}
+
+impl Writer<'_> {
+    fn run(&self, nbytes: usize, dest: &mut [u8]) -> Result<usize> {
+        let dict = self.make_dict()?;
+        let mut pos = EXTENDED_HEADER_LENGTH + 4 * self.blocks.len();
+        let room = pos + dict.as_ref().map_or(0, |(bytes, _)| 4 + bytes.len());
+        if room > dest.len() {
+            return Ok(0);
+        }
+        let mut progress = Progress { dest, pos, next: 0, all_zeros: false };
+        let has_dict = dict.is_some();
+        let dict = dict.map(|(bytes, digested)| {
+            progress.append_dict(&bytes);
+            digested
+        });
+        if !self.encode_all(dict.as_ref(), &mut progress)? {
+            return Ok(0);
+        }
+        pos = progress.pos;
+        let header = self.header(nbytes, pos, has_dict);
+        header.write(progress.dest.first_chunk_mut().expect("the room was checked"));
+        Ok(pos)
+    }
+
+    fn header(&self, nbytes: usize, cbytes: usize, has_dict: bool) -> ChunkHeader {
+        let params = self.enc.params;
+        let delta = if params.filters.contains(&filter::DELTA) { flags::DELTA } else { 0 };
+        ChunkHeader {
+            version: VERSION_VLBLOCKS,
+            versionlz: self.codec.versionlz(),
+            flags: flags::EXTENDED | flags::DONT_SPLIT | delta | self.codec.format() << flags::FORMAT_SHIFT,
+            typesize: self.layout.typesize,
+            nbytes,
+            blocksize: self.blocks.len(),
+            cbytes,
+            filters: params.filters,
+            filters_meta: params.filters_meta,
+            compcode: params.compcode.to_le_bytes()[0],
+            compcode_meta: params.compcode_meta,
+            flags2: flags2::VL_BLOCKS,
+            blosc2_flags: if has_dict { blosc2_flags::USE_DICT } else { 0 },
+        }
+    }
+
+    fn encode_all(&self, dict: Option<&EncodeDict>, progress: &mut Progress<'_>) -> Result<bool> {
+        let (nblocks, bstarts) = (self.blocks.len(), EXTENDED_HEADER_LENGTH);
+        let encode = |tid: usize, worker: &mut Worker, nblock: usize, dest: &mut [u8]| {
+            self.encode_block(dict, tid, worker, nblock, dest)
+        };
+        let total: usize = self.blocks.iter().map(|block| block.len()).sum();
+        if let Some((executor, ntasks)) = self.enc.threads.for_blocks(total / self.layout.blocksize) {
+            let worst_case = 4 + self.layout.blocksize;
+            let blocks = OrderedBlocks { nblocks, bstarts, worst_case, encode: &encode };
+            encode_blocks(&blocks, progress, executor, ntasks)?;
+        }
+        let mut worker = scratch::worker();
+        while progress.next < nblocks {
+            let dest = &mut progress.dest[progress.pos..];
+            let Some(written) = encode(0, &mut worker, progress.next, dest)? else { return Ok(false) };
+            progress.advance(bstarts, written);
+        }
+        Ok(true)
+    }
+
+    fn encode_block(
+        &self,
+        dict: Option<&EncodeDict>,
+        tid: usize,
+        worker: &mut Worker,
+        nblock: usize,
+        dest: &mut [u8],
+    ) -> Result<Option<Written>> {
+        let Worker { codecs, callback, ping, pong, .. } = worker;
+        let block = self.filtered(tid, nblock, FilterBuffers { callback, ping, pong })?;
+        let len = block.len();
+        let Some(room) = dest.len().checked_sub(4) else { return Ok(None) };
+        let (head, body) = dest.split_at_mut(4);
+        put_i32(head, 0, to_i32(len, ErrorKind::InvalidParam)?);
+        let capacity = len.min(room);
+        let mut csize = 0;
+        if self.enc.params.clevel > 0 {
+            let cx = CodecContext {
+                clevel: self.enc.params.clevel,
+                meta: self.enc.params.compcode_meta,
+                container: self.container,
+                chunk: &[],
+                host: self.enc.host,
+            };
+            csize = codecs.encode(self.codec, dict, &cx, block, &mut body[..capacity])?;
+        }
+        if csize == 0 || csize == len {
+            let Some(raw) = body.get_mut(..len) else { return Ok(None) };
+            raw.copy_from_slice(block);
+            csize = len;
+        }
+        Ok(Some(Written { len: 4 + csize, all_zeros: false }))
+    }
+
+    fn filtered<'b>(&'b self, tid: usize, nblock: usize, buffers: FilterBuffers<'b>) -> Result<&'b [u8]> {
+        let source = self.blocks[nblock];
+        let input = if self.enc.prefilter.is_some() {
+            let place = Place { input: source.as_ptr(), len: source.len(), offset: 0, nblock: 0, tid };
+            run_prefilter(self.enc, &self.layout, &place, buffers.callback)?
+        } else {
+            source
+        };
+        let host = FilterHost { container: self.container, host: self.enc.host };
+        let (ping, pong) = (buffers.ping.get(input.len()), buffers.pong.get(input.len()));
+        self.pipeline.run_forward(host, DeltaReference::Own, input, ping, pong)
+    }
+
+    /// The dictionary of the chunk; none for codecs that would not use it.
+    fn make_dict(&self) -> Result<Option<(Vec<u8>, EncodeDict)>> {
+        let params = self.enc.params;
+        if !params.use_dict || params.clevel == 0 || !self.codec.takes_dict() {
+            return Ok(None);
+        }
+        let sizes: Vec<usize> = self.blocks.iter().map(|block| block.len()).collect();
+        let Some(plan) = dict::Plan::for_vl_blocks(&sizes) else { return Ok(None) };
+        let mut samples = Vec::new();
+        let mut worker = scratch::worker();
+        for nblock in 0..self.blocks.len() {
+            if samples.len() >= plan.wanted(self.codec) {
+                break;
+            }
+            samples.extend_from_slice(self.filtered(0, nblock, FilterBuffers::of(&mut worker))?);
+        }
+        Ok(plan.build(self.codec, params.clevel, &samples))
+    }
+}
+
+/// A chunk of variable-length blocks, opened for reading; its table is valid.
+pub struct VlChunk<'a> {
+    reader: Reader<'a>,
+    /// Start of each block in the chunk, and the end of the last one.
+    starts: Vec<usize>,
+}
+
+/// Opens the chunk of variable-length blocks `chunk`.
+///
+/// # Errors
+///
+/// Those of [`ChunkHeader::read`]; `InvalidParam` for other chunks; `InvalidHeader` for contradictions in its tables;
+/// `ReadBuffer` if a section is cut off.
+pub fn open_vl<'a>(dec: &'a Decoding<'a>, chunk: &'a [u8]) -> Result<VlChunk<'a>> {
+    let header = ChunkHeader::read(chunk)?;
+    ensure(header.is_vl(), ErrorKind::InvalidParam, "not a chunk of variable-length blocks")?;
+    let complete = header.is_lazy() || header.cbytes <= chunk.len();
+    ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+    VlChunk::new(Reader::open(dec, header, chunk)?)
+}
+
+/// The number of blocks of the chunk of variable-length blocks that `chunk` starts with; only the header is read.
+///
+/// # Errors
+///
+/// Those of [`ChunkHeader::read`]; `InvalidParam` for other chunks.
+pub fn vl_nblocks(chunk: &[u8]) -> Result<usize> {
+    let header = ChunkHeader::read(chunk)?;
+    ensure(header.is_vl(), ErrorKind::InvalidParam, "not a chunk of variable-length blocks")?;
+    Ok(header.nblocks())
+}
+
+impl<'a> VlChunk<'a> {
+    /// Validates the tables of an opened chunk.
+    pub(super) fn new(reader: Reader<'a>) -> Result<VlChunk<'a>> {
+        let header = &reader.header;
+        let bad = |what| Error::new(ErrorKind::InvalidHeader, what);
+        let mut starts = Vec::with_capacity(header.nblocks() + 1);
+        for nblock in 0..header.nblocks() {
+            let start = reader.bstart(nblock).map_err(|_| bad("start of a block"))?;
+            if starts.last().is_some_and(|&last| start <= last) || start > header.cbytes {
+                return Err(bad("block starts are not in order"));
+            }
+            starts.push(start);
+        }
+        starts.push(header.cbytes);
+        if starts.len() >= 2 && starts[starts.len() - 2] >= header.cbytes {
+            return Err(bad("the last block is empty"));
+        }
+        let chunk = VlChunk { reader, starts };
+        if chunk.reader.lazy.is_none() {
+            chunk.check_lengths()?;
+        }
+        Ok(chunk)
+    }
+
+    /// Checks that the stored lengths are positive and add up to the size of the chunk.
+    fn check_lengths(&self) -> Result<()> {
+        let bad = ErrorKind::InvalidHeader;
+        let mut sum = 0usize;
+        for nblock in 0..self.nblocks() {
+            sum += self.block_len(nblock)?;
+            ensure(sum <= self.reader.header.nbytes, bad, "blocks longer than the chunk")?;
+        }
+        ensure(sum == self.reader.header.nbytes, bad, "blocks shorter than the chunk")
+    }
+
+    /// Number of blocks.
+    #[must_use]
+    pub fn nblocks(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn span(&self, nblock: usize) -> usize {
+        self.starts[nblock + 1] - self.starts[nblock]
+    }
+
+    /// Uncompressed length of block `nblock` in bytes. For lazy chunks this reads from the source.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidHeader` if the length is not positive or exceeds the chunk; errors of the source.
+    pub fn block_len(&self, nblock: usize) -> Result<usize> {
+        let start = self.starts[nblock];
+        let stored = match self.reader.lazy {
+            None => get_i32(self.reader.data, start),
+            Some(source) => {
+                let mut raw = [0; 4];
+                self.lazy_span(nblock)?;
+                source.read_at(start as u64, &mut raw)?;
+                Some(i32::from_le_bytes(raw))
+            }
+        };
+        let len = stored.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
+        let valid = (1..=self.reader.header.nbytes).contains(&len);
+        ensure(valid, ErrorKind::InvalidHeader, "length of a block")?;
+        Ok(len)
+    }
+
+    /// Checks the size of a block in the trailer of a lazy chunk.
+    fn lazy_span(&self, nblock: usize) -> Result<()> {
+        let longest = (0..self.nblocks()).map(|i| self.span(i)).max().unwrap_or(0);
+        let size = self.reader.lazy_size(nblock, longest)?;
+        ensure(size > 4 && size == self.span(nblock), ErrorKind::InvalidHeader, "block size in a lazy chunk")
+    }
+
+    /// Decodes block `nblock` into `dest`, which has its length.
+    ///
+    /// # Errors
+    ///
+    /// `Data` for damaged blocks and as `decompress_with`.
+    pub fn decode_block(&self, nblock: usize, dest: &mut [u8]) -> Result<()> {
+        let mut worker = scratch::worker();
+        self.finish_block(&mut worker, 0, nblock, dest)
+    }
+
+    fn finish_block(&self, worker: &mut Worker, tid: usize, nblock: usize, dest: &mut [u8]) -> Result<()> {
+        if self.reader.dec.postfilter.is_none() {
+            return self.decode(worker, nblock, dest);
+        }
+        let mut buffer = std::mem::replace(&mut worker.callback, Buffer::new());
+        let longest = if self.reader.lazy.is_some() { dest.len() } else { self.longest()? };
+        let scratch_len = callback_scratch_len(longest, self.reader.header.typesize);
+        let (input, scratch) = buffer.get(dest.len() + scratch_len).split_at_mut(dest.len());
+        let outcome = self.decode(worker, nblock, input).and_then(|()| {
+            self.reader.run_postfilter(PostfilterCall {
+                input,
+                output: dest,
+                typesize: self.reader.header.typesize,
+                offset: nblock * longest,
+                nblock,
+                tid,
+                scratch,
+            })
+        });
+        worker.callback = buffer;
+        outcome
+    }
+
+    fn longest(&self) -> Result<usize> {
+        (0..self.nblocks()).try_fold(0, |longest, nblock| Ok(self.block_len(nblock)?.max(longest)))
+    }
+
+    fn decode(&self, worker: &mut Worker, nblock: usize, dest: &mut [u8]) -> Result<()> {
+        let span = self.span(nblock);
+        ensure(span > 4, ErrorKind::Data, "block without content")?;
+        let (start, len) = (self.starts[nblock], dest.len());
+        let Worker { codecs, ping, pong, stream, .. } = worker;
+        let content = match self.reader.lazy {
+            None => {
+                let bytes = self.reader.data.get(start + 4..start + span);
+                bytes.ok_or(Error::new(ErrorKind::Data, "block is cut off"))?
+            }
+            Some(source) => {
+                let bytes = stream.get(span - 4);
+                source.read_at(start as u64 + 4, bytes)?;
+                bytes
+            }
+        };
+        let pipeline = &self.reader.pipeline;
+        let decoder = self.reader.stream_decoder();
+        let mut decode_into = |out: &mut [u8]| {
+            if content.len() == len {
+                out.copy_from_slice(content);
+                return Ok(());
+            }
+            codecs.decode(decoder.codec, decoder.dict, &decoder.cx, content, out)
+        };
+        if pipeline.is_empty() {
+            return decode_into(dest);
+        }
+        let (from, to) = (ping.get(len), pong.get(len));
+        decode_into(from)?;
+        pipeline.run_backward(self.reader.filter_host(), DeltaReference::Own, from, to, dest)
+    }
+
+    /// Decodes all blocks that the mask lets through into `dest`, one after another; returns its length.
+    pub(super) fn decode_all(&self, mask: Option<&[bool]>, dest: &mut [u8]) -> Result<usize> {
+        let mut offsets = Vec::with_capacity(self.nblocks());
+        let mut total = 0usize;
+        for nblock in 0..self.nblocks() {
+            let len = self.block_len(nblock)?;
+            offsets.push((total, len));
+            total += len;
+        }
+        ensure(total == dest.len(), ErrorKind::InvalidHeader, "blocks do not fill the chunk")?;
+        let parts = DisjointParts::new(dest);
+        for_each_block(self.reader.dec.threads, 0..self.nblocks(), &|tid, worker, nblock| {
+            let (offset, len) = offsets[nblock];
+            if !mask.is_some_and(|mask| mask[nblock]) {
+                // SAFETY: every block is handed out once, and the offsets are running sums of the lengths.
+                let block = unsafe { parts.part(offset, len) };
+                self.finish_block(worker, tid, nblock, block)?;
+            }
+            Ok(len)
+        })
+    }
+
+    /// Decodes all blocks, each into its own buffer of the right length.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode_block`](Self::decode_block).
+    pub fn decode_each(&self, dests: &mut [&mut [u8]]) -> Result<()> {
+        assert_eq!(dests.len(), self.nblocks());
+        let slots: Vec<_> = dests.iter_mut().map(|dest| parking_lot::Mutex::new(&mut **dest)).collect();
+        for_each_block(self.reader.dec.threads, 0..self.nblocks(), &|tid, worker, nblock| {
+            let mut dest = slots[nblock].lock();
+            self.finish_block(worker, tid, nblock, &mut dest)?;
+            Ok(0)
+        })?;
+        Ok(())
+    }
+}

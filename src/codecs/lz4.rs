@@ -1,0 +1,193 @@
+//! LZ4: raw blocks of the reference implementation, one independent block per stream.
+//!
+//! The fast encoder and the decoder, which also serves LZ4HC. Output depends on the arguments alone: the state is
+//! initialised for every stream, because LZ4's fast reset leaves old table entries behind that change a few matches.
+
+use crate::error::{ErrorKind, Result, ensure};
+use lz4_sys::{LZ4_decompress_safe, c_char, c_int};
+use std::ffi::c_void;
+
+unsafe extern "C" {
+    fn LZ4_sizeofState() -> c_int;
+    fn LZ4_initStream(buffer: *mut c_void, size: usize) -> *mut c_void;
+    fn LZ4_compress_fast_extState(
+        state: *mut c_void,
+        src: *const c_char,
+        dest: *mut c_char,
+        src_size: c_int,
+        dest_capacity: c_int,
+        acceleration: c_int,
+    ) -> c_int;
+    fn LZ4_loadDict(stream: *mut c_void, dict: *const c_char, size: c_int) -> c_int;
+    fn LZ4_attach_dictionary(working: *mut c_void, dictionary: *const c_void);
+    fn LZ4_compress_fast_continue(
+        stream: *mut c_void,
+        src: *const c_char,
+        dest: *mut c_char,
+        src_size: c_int,
+        dest_capacity: c_int,
+        acceleration: c_int,
+    ) -> c_int;
+    fn LZ4_decompress_safe_partial(
+        src: *const c_char,
+        dest: *mut c_char,
+        src_size: c_int,
+        target_size: c_int,
+        dest_capacity: c_int,
+    ) -> c_int;
+    fn LZ4_decompress_safe_usingDict(
+        src: *const c_char,
+        dest: *mut c_char,
+        src_size: c_int,
+        dest_capacity: c_int,
+        dict: *const c_char,
+        dict_size: c_int,
+    ) -> c_int;
+}
+
+/// Memory for one `LZ4_stream_t`, aligned as LZ4 wants it.
+pub(super) struct State(Box<[u64]>);
+
+impl State {
+    /// Zeroed memory of at least `size` bytes.
+    pub(super) fn new(size: usize) -> State {
+        State(vec![0; size.div_ceil(8)].into_boxed_slice())
+    }
+
+    pub(super) fn as_mut_ptr(&mut self) -> *mut c_void {
+        self.0.as_mut_ptr().cast()
+    }
+
+    pub(super) fn as_ptr(&self) -> *const c_void {
+        self.0.as_ptr().cast()
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.0.len() * 8
+    }
+}
+
+/// A length as LZ4's `int`. Streams are at most 512 MiB long and hostile sizes are bounded by the chunk.
+pub(super) fn int(len: usize) -> c_int {
+    c_int::try_from(len).unwrap_or(c_int::MAX)
+}
+
+/// LZ4's acceleration for a compression level from 1 to 9.
+fn acceleration(clevel: u8) -> c_int {
+    c_int::from(10 - clevel.clamp(1, 9))
+}
+
+/// The fast encoder.
+pub(crate) struct Encoder(State);
+
+impl Encoder {
+    pub(crate) fn new() -> Encoder {
+        // SAFETY: the function only returns a constant.
+        let size = unsafe { LZ4_sizeofState() };
+        Encoder(State::new(usize::try_from(size).expect("a size is positive")))
+    }
+
+    /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
+    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        // SAFETY: the state has the size that LZ4 asked for; the sizes are those of the slices.
+        let written = unsafe {
+            LZ4_compress_fast_extState(
+                self.0.as_mut_ptr(),
+                src.as_ptr().cast(),
+                dest.as_mut_ptr().cast(),
+                int(src.len()),
+                int(dest.len()),
+                acceleration(clevel),
+            )
+        };
+        usize::try_from(written).unwrap_or(0)
+    }
+
+    /// As [`compress`](Self::compress), with the dictionary as history.
+    pub(crate) fn compress_with(&mut self, dict: &Dict, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        let (state, size) = (self.0.as_mut_ptr(), self.0.size());
+        // SAFETY: `state` points to `size` bytes of our own.
+        unsafe { LZ4_initStream(state, size) };
+        // SAFETY: the stream was just initialised; the dictionary's stream and bytes outlive this call.
+        unsafe { LZ4_attach_dictionary(state, dict.state.as_ptr()) };
+        // SAFETY: as above; the sizes are those of the slices.
+        let written = unsafe {
+            LZ4_compress_fast_continue(
+                state,
+                src.as_ptr().cast(),
+                dest.as_mut_ptr().cast(),
+                int(src.len()),
+                int(dest.len()),
+                acceleration(clevel),
+            )
+        };
+        usize::try_from(written).unwrap_or(0)
+    }
+}
+
+/// A dictionary, digested once and shared by all streams of a chunk.
+pub(crate) struct Dict {
+    state: State,
+    /// `state` points into these bytes.
+    _bytes: Box<[u8]>,
+}
+
+impl Dict {
+    pub(crate) fn new(bytes: &[u8]) -> Dict {
+        let bytes: Box<[u8]> = bytes.into();
+        let mut state = Encoder::new().0;
+        let size = state.size();
+        // SAFETY: the state is ours and `size` bytes long.
+        unsafe { LZ4_initStream(state.as_mut_ptr(), size) };
+        // SAFETY: the stream was initialised; the bytes are kept beside it and never move, being boxed.
+        unsafe { LZ4_loadDict(state.as_mut_ptr(), bytes.as_ptr().cast(), int(bytes.len())) };
+        Dict { state, _bytes: bytes }
+    }
+}
+
+/// Checks the outcome of a decoder that should have written `wanted` bytes.
+fn check_length(written: c_int, wanted: usize) -> Result<()> {
+    ensure(usize::try_from(written) == Ok(wanted), ErrorKind::Data, "damaged LZ4 stream")
+}
+
+/// Decompresses `src`, which must give exactly `dest.len()` bytes.
+pub(crate) fn decompress(src: &[u8], dest: &mut [u8]) -> Result<()> {
+    // SAFETY: the sizes are those of the slices; LZ4 checks the stream against them.
+    let written = unsafe {
+        LZ4_decompress_safe(src.as_ptr().cast(), dest.as_mut_ptr().cast(), int(src.len()), int(dest.len()))
+    };
+    check_length(written, dest.len())
+}
+
+/// Decompresses the first `dest.len()` bytes of a stream that holds at least as many.
+pub(crate) fn decompress_prefix(src: &[u8], dest: &mut [u8]) -> Result<()> {
+    let len = int(dest.len());
+    // SAFETY: the sizes are those of the slices; LZ4 checks the stream against them.
+    let written = unsafe {
+        LZ4_decompress_safe_partial(src.as_ptr().cast(), dest.as_mut_ptr().cast(), int(src.len()), len, len)
+    };
+    check_length(written, dest.len())
+}
+
+/// Decompresses `src` with `dict` as history, into exactly `dest.len()` bytes.
+pub(crate) fn decompress_with(dict: &[u8], src: &[u8], dest: &mut [u8]) -> Result<()> {
+    // SAFETY: the sizes are those of the slices; LZ4 checks the stream against them.
+    let written = unsafe {
+        LZ4_decompress_safe_usingDict(
+            src.as_ptr().cast(),
+            dest.as_mut_ptr().cast(),
+            int(src.len()),
+            int(dest.len()),
+            dict.as_ptr().cast(),
+            int(dict.len()),
+        )
+    };
+    check_length(written, dest.len())
+}
+
+/// The version of LZ4, as text.
+pub(crate) fn version() -> String {
+    // SAFETY: the function only returns a constant.
+    let number = unsafe { lz4_sys::LZ4_versionNumber() };
+    format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
+}

@@ -1,0 +1,108 @@
+//! LZ4HC: the slow encoder of the LZ4 format. Its streams are decoded by [`super::lz4`].
+//!
+//! The 256 KiB state lives on between streams and is only reset the fast way: entries of earlier streams lie more
+//! than 64 KiB back and are never matched, so output depends on the arguments alone.
+
+use super::lz4::{State, int};
+use lz4_sys::{c_char, c_int};
+use std::ffi::c_void;
+
+unsafe extern "C" {
+    fn LZ4_sizeofStateHC() -> c_int;
+    fn LZ4_initStreamHC(buffer: *mut c_void, size: usize) -> *mut c_void;
+    fn LZ4_resetStreamHC_fast(stream: *mut c_void, level: c_int);
+    fn LZ4_compress_HC_extStateHC_fastReset(
+        state: *mut c_void,
+        src: *const c_char,
+        dest: *mut c_char,
+        src_size: c_int,
+        dest_capacity: c_int,
+        level: c_int,
+    ) -> c_int;
+    fn LZ4_loadDictHC(stream: *mut c_void, dict: *const c_char, size: c_int) -> c_int;
+    fn LZ4_attach_HC_dictionary(working: *mut c_void, dictionary: *const c_void);
+    fn LZ4_compress_HC_continue(
+        stream: *mut c_void,
+        src: *const c_char,
+        dest: *mut c_char,
+        src_size: c_int,
+        dest_capacity: c_int,
+    ) -> c_int;
+}
+
+/// An initialised `LZ4_streamHC_t`.
+fn new_state() -> State {
+    // SAFETY: the function only returns a constant.
+    let size = unsafe { LZ4_sizeofStateHC() };
+    let mut state = State::new(usize::try_from(size).expect("a size is positive"));
+    let size = state.size();
+    // SAFETY: the state is ours and `size` bytes long.
+    unsafe { LZ4_initStreamHC(state.as_mut_ptr(), size) };
+    state
+}
+
+/// The high-compression encoder.
+pub(crate) struct Encoder(State);
+
+impl Encoder {
+    pub(crate) fn new() -> Encoder {
+        Encoder(new_state())
+    }
+
+    /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
+    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        // SAFETY: the state was initialised; the sizes are those of the slices.
+        let written = unsafe {
+            LZ4_compress_HC_extStateHC_fastReset(
+                self.0.as_mut_ptr(),
+                src.as_ptr().cast(),
+                dest.as_mut_ptr().cast(),
+                int(src.len()),
+                int(dest.len()),
+                c_int::from(clevel),
+            )
+        };
+        usize::try_from(written).unwrap_or(0)
+    }
+
+    /// As [`compress`](Self::compress), with the dictionary as history; `clevel` is that of the dictionary.
+    pub(crate) fn compress_with(&mut self, dict: &Dict, src: &[u8], dest: &mut [u8]) -> usize {
+        let state = self.0.as_mut_ptr();
+        // SAFETY: the state was initialised.
+        unsafe { LZ4_resetStreamHC_fast(state, dict.level) };
+        // SAFETY: the dictionary's stream and bytes outlive this call.
+        unsafe { LZ4_attach_HC_dictionary(state, dict.state.as_ptr()) };
+        // SAFETY: the sizes are those of the slices.
+        let written = unsafe {
+            LZ4_compress_HC_continue(
+                state,
+                src.as_ptr().cast(),
+                dest.as_mut_ptr().cast(),
+                int(src.len()),
+                int(dest.len()),
+            )
+        };
+        usize::try_from(written).unwrap_or(0)
+    }
+}
+
+/// A dictionary, digested once for one compression level and shared by all streams of a chunk.
+pub(crate) struct Dict {
+    state: State,
+    level: c_int,
+    /// `state` points into these bytes.
+    _bytes: Box<[u8]>,
+}
+
+impl Dict {
+    pub(crate) fn new(bytes: &[u8], clevel: u8) -> Dict {
+        let bytes: Box<[u8]> = bytes.into();
+        let mut state = new_state();
+        let level = c_int::from(clevel);
+        // SAFETY: the state was initialised.
+        unsafe { LZ4_resetStreamHC_fast(state.as_mut_ptr(), level) };
+        // SAFETY: the bytes are kept beside the stream and never move, being boxed.
+        unsafe { LZ4_loadDictHC(state.as_mut_ptr(), bytes.as_ptr().cast(), int(bytes.len())) };
+        Dict { state, level, _bytes: bytes }
+    }
+}

@@ -1,0 +1,69 @@
+//! Codecs registered under ids of their own: those that the library defines from 32 on, and the application's.
+
+use super::Codec;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::consts::codec::FIRST_USER;
+use parking_lot::RwLock;
+use std::ffi::CStr;
+use std::sync::Arc;
+
+/// One registered codec.
+#[derive(Clone)]
+pub struct CodecEntry {
+    /// The codec's id, 32 to 255.
+    pub id: u8,
+    /// The codec's name. Lives as long as the process.
+    pub name: &'static CStr,
+    /// The library code that `blosc2_get_complib_info` reports.
+    pub complib: u8,
+    /// Version of the stream format; byte 1 of the chunks.
+    pub version: u8,
+    /// The codec itself.
+    pub codec: Arc<dyn Codec>,
+}
+
+/// The registered codecs in registration order.
+static ENTRIES: RwLock<Vec<Arc<CodecEntry>>> = RwLock::new(Vec::new());
+
+/// Most entries that the registry holds.
+const MAX_ENTRIES: usize = 255;
+
+/// The codec with this id.
+#[must_use]
+pub fn find(id: u8) -> Option<Arc<CodecEntry>> {
+    let found = ENTRIES.read().iter().find(|entry| entry.id == id).cloned();
+    found.or_else(|| super::builtin::BUILTIN.iter().find(|entry| entry.id == id).cloned())
+}
+
+/// The first codec with this name.
+#[must_use]
+pub fn find_by_name(name: &CStr) -> Option<Arc<CodecEntry>> {
+    let builtin = super::builtin::BUILTIN.iter().find(|entry| entry.name == name).cloned();
+    builtin.or_else(|| ENTRIES.read().iter().find(|entry| entry.name == name).cloned())
+}
+
+/// Registers a codec of the application. Registering the same id and name again changes nothing.
+///
+/// # Errors
+///
+/// `CodecParam` for an id below 160 or one that is taken under another name; `CodecSupport` if the registry is full.
+pub fn register(entry: CodecEntry) -> Result<()> {
+    if entry.id < FIRST_USER {
+        return Err(Error::new(ErrorKind::CodecParam, "codec ids below 160 are reserved"));
+    }
+    let mut entries = ENTRIES.write();
+    if entries.len() >= MAX_ENTRIES {
+        return Err(Error::new(ErrorKind::CodecSupport, "too many codecs are registered"));
+    }
+    match entries.iter().find(|known| known.id == entry.id) {
+        None => entries.push(Arc::new(entry)),
+        Some(known) if known.name == entry.name => {}
+        Some(_) => return Err(Error::new(ErrorKind::CodecParam, "codec id is taken")),
+    }
+    Ok(())
+}
+
+/// Forgets the codecs of the application. Operations under way keep theirs.
+pub fn clear() {
+    ENTRIES.write().clear();
+}

@@ -1,0 +1,251 @@
+//! The codec of a chunk, its dictionary, and the states of the built-in codecs that a thread keeps.
+
+use super::registry::{self, CodecEntry};
+use super::{CodecContext, blosclz, lz4, lz4hc, zlib, zstd};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::consts::{codec, codec_format};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The codec that a chunk's streams go through, resolved once per operation.
+#[derive(Clone)]
+pub(crate) enum StreamCodec {
+    BloscLz,
+    Lz4,
+    Lz4Hc,
+    Zlib,
+    Zstd,
+    Registered(Arc<CodecEntry>),
+    /// No such codec. Only an error if a stream needs it: stored streams and runs do not.
+    Unknown,
+}
+
+impl StreamCodec {
+    /// The codec with the code `compcode`.
+    pub(crate) fn resolve(compcode: Option<u8>) -> StreamCodec {
+        match compcode {
+            Some(codec::BLOSCLZ) => StreamCodec::BloscLz,
+            Some(codec::LZ4) => StreamCodec::Lz4,
+            Some(codec::LZ4HC) => StreamCodec::Lz4Hc,
+            Some(codec::ZLIB) => StreamCodec::Zlib,
+            Some(codec::ZSTD) => StreamCodec::Zstd,
+            Some(id) => registry::find(id).map_or(StreamCodec::Unknown, StreamCodec::Registered),
+            None => StreamCodec::Unknown,
+        }
+    }
+
+    /// The format number for the flags byte.
+    pub(crate) fn format(&self) -> u8 {
+        match self {
+            StreamCodec::BloscLz => codec_format::BLOSCLZ,
+            StreamCodec::Lz4 | StreamCodec::Lz4Hc => codec_format::LZ4,
+            StreamCodec::Zlib => codec_format::ZLIB,
+            StreamCodec::Zstd => codec_format::ZSTD,
+            StreamCodec::Registered(_) | StreamCodec::Unknown => codec_format::UDCODEC,
+        }
+    }
+
+    /// The stream version for byte 1 of the header.
+    pub(crate) fn versionlz(&self) -> u8 {
+        match self {
+            StreamCodec::Registered(entry) => entry.version,
+            StreamCodec::Unknown => 0xff,
+            _ => 1,
+        }
+    }
+
+    /// Whether streams can be compressed with a dictionary.
+    pub(crate) fn takes_dict(&self) -> bool {
+        matches!(self, StreamCodec::Lz4 | StreamCodec::Lz4Hc | StreamCodec::Zstd)
+    }
+
+    /// Whether the codec asks for the n-d geometry of the container.
+    pub(crate) fn needs_geometry(&self) -> bool {
+        matches!(self, StreamCodec::Registered(entry) if entry.codec.needs_geometry())
+    }
+}
+
+/// A dictionary made ready for compression.
+pub(crate) enum EncodeDict {
+    Lz4(lz4::Dict),
+    Lz4Hc(lz4hc::Dict),
+    Zstd(zstd::EncodeDict),
+}
+
+impl EncodeDict {
+    /// Digests `bytes` for `codec`; `None` if the codec takes no dictionary or refuses this one.
+    pub(crate) fn new(codec: &StreamCodec, clevel: u8, bytes: &[u8]) -> Option<EncodeDict> {
+        match codec {
+            StreamCodec::Lz4 => Some(EncodeDict::Lz4(lz4::Dict::new(bytes))),
+            StreamCodec::Lz4Hc => Some(EncodeDict::Lz4Hc(lz4hc::Dict::new(bytes, clevel))),
+            StreamCodec::Zstd => zstd::EncodeDict::new(bytes).map(EncodeDict::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// A dictionary made ready for decompression.
+pub(crate) enum DecodeDict<'a> {
+    /// LZ4's: the bytes themselves.
+    Lz4(Cow<'a, [u8]>),
+    Zstd(zstd::DecodeDict),
+    /// The codec has no use for it.
+    Ignored,
+}
+
+impl<'a> DecodeDict<'a> {
+    /// Digests `bytes` for `codec`.
+    pub(crate) fn new(codec: &StreamCodec, bytes: Cow<'a, [u8]>) -> Result<DecodeDict<'a>> {
+        Ok(match codec {
+            StreamCodec::Lz4 | StreamCodec::Lz4Hc => DecodeDict::Lz4(bytes),
+            StreamCodec::Zstd => DecodeDict::Zstd(zstd::DecodeDict::new(&bytes)?),
+            _ => DecodeDict::Ignored,
+        })
+    }
+}
+
+/// The states of the built-in codecs, each made at its first use. One thread uses them at a time.
+#[derive(Default)]
+pub(crate) struct CodecStates {
+    blosclz: Option<blosclz::Encoder>,
+    lz4: Option<lz4::Encoder>,
+    lz4hc: Option<lz4hc::Encoder>,
+    deflate: Option<zlib::Encoder>,
+    inflate: Option<zlib::Decoder>,
+    zstd: Option<zstd::Encoder>,
+    unzstd: Option<zstd::Decoder>,
+}
+
+impl CodecStates {
+    /// Compresses the stream `src` into `dest`, returning the bytes written; 0 means to store the stream raw.
+    ///
+    /// # Errors
+    ///
+    /// `CodecSupport` if the codec is unknown, `WriteBuffer` if a registered codec claims more than `dest.len()`,
+    /// `Data` if it fails.
+    pub(crate) fn encode(
+        &mut self,
+        codec: &StreamCodec,
+        dict: Option<&EncodeDict>,
+        cx: &CodecContext<'_>,
+        src: &[u8],
+        dest: &mut [u8],
+    ) -> Result<usize> {
+        let clevel = cx.clevel;
+        let written = match (codec, dict) {
+            (StreamCodec::Lz4, Some(EncodeDict::Lz4(dict))) => {
+                self.lz4.get_or_insert_with(lz4::Encoder::new).compress_with(dict, clevel, src, dest)
+            }
+            (StreamCodec::Lz4Hc, Some(EncodeDict::Lz4Hc(dict))) => {
+                self.lz4hc.get_or_insert_with(lz4hc::Encoder::new).compress_with(dict, src, dest)
+            }
+            (StreamCodec::Zstd, Some(EncodeDict::Zstd(dict))) => {
+                self.zstd.get_or_insert_with(zstd::Encoder::new).compress_with(dict, src, dest)
+            }
+            (StreamCodec::BloscLz, _) => {
+                self.blosclz.get_or_insert_with(blosclz::Encoder::new).compress(clevel, src, dest)
+            }
+            (StreamCodec::Lz4, _) => {
+                self.lz4.get_or_insert_with(lz4::Encoder::new).compress(clevel, src, dest)
+            }
+            (StreamCodec::Lz4Hc, _) => {
+                self.lz4hc.get_or_insert_with(lz4hc::Encoder::new).compress(clevel, src, dest)
+            }
+            (StreamCodec::Zlib, _) => {
+                self.deflate.get_or_insert_with(zlib::Encoder::new).compress(clevel, src, dest)
+            }
+            (StreamCodec::Zstd, _) => {
+                self.zstd.get_or_insert_with(zstd::Encoder::new).compress(clevel, src, dest)
+            }
+            (StreamCodec::Registered(entry), _) => {
+                let written = entry.codec.encode(cx, src, dest).map_err(only_support_or_data)?;
+                ensure(written <= dest.len(), ErrorKind::WriteBuffer, "codec wrote past its output")?;
+                written
+            }
+            (StreamCodec::Unknown, _) => return Err(unknown_codec()),
+        };
+        Ok(written)
+    }
+
+    /// Decompresses the stream `src`, which must give exactly `dest.len()` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `CodecSupport` if the codec is unknown, `Data` for damaged streams.
+    pub(crate) fn decode(
+        &mut self,
+        codec: &StreamCodec,
+        dict: Option<&DecodeDict<'_>>,
+        cx: &CodecContext<'_>,
+        src: &[u8],
+        dest: &mut [u8],
+    ) -> Result<()> {
+        match (codec, dict) {
+            (StreamCodec::Lz4 | StreamCodec::Lz4Hc, Some(DecodeDict::Lz4(dict))) => {
+                lz4::decompress_with(dict, src, dest)
+            }
+            (StreamCodec::Zstd, Some(DecodeDict::Zstd(dict))) => {
+                self.unzstd.get_or_insert_with(zstd::Decoder::new).decompress_with(dict, src, dest)
+            }
+            (StreamCodec::BloscLz, _) => blosclz::decompress(src, dest),
+            (StreamCodec::Lz4 | StreamCodec::Lz4Hc, _) => lz4::decompress(src, dest),
+            (StreamCodec::Zlib, _) => {
+                self.inflate.get_or_insert_with(zlib::Decoder::new).decompress(src, dest)
+            }
+            (StreamCodec::Zstd, _) => {
+                self.unzstd.get_or_insert_with(zstd::Decoder::new).decompress(src, dest)
+            }
+            (StreamCodec::Registered(entry), _) => {
+                entry.codec.decode(cx, src, dest).map_err(only_support_or_data)
+            }
+            (StreamCodec::Unknown, _) => Err(unknown_codec()),
+        }
+    }
+
+    /// Decompresses the first bytes of the stream `src` into all of `dest`. The stream holds `len` bytes in all.
+    ///
+    /// Codecs that cannot stop early decode everything into `scratch`.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    #[allow(clippy::too_many_arguments)] // the stream's codec, its data and two buffers
+    pub(crate) fn decode_prefix(
+        &mut self,
+        codec: &StreamCodec,
+        dict: Option<&DecodeDict<'_>>,
+        cx: &CodecContext<'_>,
+        src: &[u8],
+        len: usize,
+        dest: &mut [u8],
+        scratch: &mut [u8],
+    ) -> Result<()> {
+        if dest.len() == len {
+            return self.decode(codec, dict, cx, src, dest);
+        }
+        match (codec, dict) {
+            (StreamCodec::Lz4 | StreamCodec::Lz4Hc, None) => lz4::decompress_prefix(src, dest),
+            (StreamCodec::Zlib, _) => {
+                self.inflate.get_or_insert_with(zlib::Decoder::new).decompress_prefix(src, dest)
+            }
+            _ => {
+                let whole = &mut scratch[..len];
+                self.decode(codec, dict, cx, src, whole)?;
+                dest.copy_from_slice(&whole[..dest.len()]);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn unknown_codec() -> Error {
+    Error::new(ErrorKind::CodecSupport, "unknown codec")
+}
+
+/// A registered codec fails with `Data` whatever its own code, unless its plugin could not be loaded.
+fn only_support_or_data(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::CodecSupport => error,
+        _ => Error::new(ErrorKind::Data, "registered codec failed"),
+    }
+}

@@ -1,0 +1,217 @@
+//! Zstandard: one frame per stream, by the reference implementation.
+//!
+//! Contexts are kept between streams. Dictionaries are digested once per chunk and shared by its threads.
+
+use crate::error::{Error, ErrorKind, Result, ensure};
+use std::ffi::c_int;
+use std::ptr::NonNull;
+use zstd_sys as z;
+
+/// The zstd levels of the compression levels 0 to 9.
+const LEVELS: [c_int; 10] = [0, 1, 3, 5, 7, 9, 11, 13, 15, 22];
+
+/// Level of streams that use a dictionary, whatever the compression level, as the C library does.
+const DICT_LEVEL: c_int = 1;
+
+/// The size that a zstd function returned, or `None` for one of its error codes.
+fn size(code: usize) -> Option<usize> {
+    // SAFETY: a pure function of a number.
+    (unsafe { z::ZSTD_isError(code) } == 0).then_some(code)
+}
+
+macro_rules! owned {
+    ($(#[$doc:meta])* $name:ident($raw:ty), free: $free:path) => {
+        $(#[$doc])*
+        struct $name(NonNull<$raw>);
+
+        // SAFETY: zstd's contexts are tied to no thread.
+        unsafe impl Send for $name {}
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: the pointer came from the matching create function and is freed once.
+                unsafe { $free(self.0.as_ptr()) };
+            }
+        }
+    };
+}
+
+owned!(
+    /// A compression context.
+    CCtx(z::ZSTD_CCtx), free: z::ZSTD_freeCCtx
+);
+owned!(
+    /// A decompression context.
+    DCtx(z::ZSTD_DCtx), free: z::ZSTD_freeDCtx
+);
+owned!(
+    /// A digested dictionary for compression.
+    CDict(z::ZSTD_CDict), free: z::ZSTD_freeCDict
+);
+owned!(
+    /// A digested dictionary for decompression.
+    DDict(z::ZSTD_DDict), free: z::ZSTD_freeDDict
+);
+
+// SAFETY: digested dictionaries are only read after their creation.
+unsafe impl Sync for CDict {}
+// SAFETY: as above.
+unsafe impl Sync for DDict {}
+
+/// A compression context, made at the first use.
+pub(crate) struct Encoder(Option<CCtx>);
+
+impl Encoder {
+    pub(crate) fn new() -> Encoder {
+        Encoder(None)
+    }
+
+    fn context(&mut self) -> Option<*mut z::ZSTD_CCtx> {
+        if self.0.is_none() {
+            // SAFETY: no arguments.
+            self.0 = NonNull::new(unsafe { z::ZSTD_createCCtx() }).map(CCtx);
+        }
+        self.0.as_ref().map(|context| context.0.as_ptr())
+    }
+
+    /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
+    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        let Some(context) = self.context() else { return 0 };
+        let level = LEVELS[usize::from(clevel.min(9))];
+        // SAFETY: the context is valid and the sizes are those of the slices.
+        let code = unsafe {
+            z::ZSTD_compressCCtx(
+                context,
+                dest.as_mut_ptr().cast(),
+                dest.len(),
+                src.as_ptr().cast(),
+                src.len(),
+                level,
+            )
+        };
+        size(code).unwrap_or(0)
+    }
+
+    /// As [`compress`](Self::compress), with a dictionary.
+    pub(crate) fn compress_with(&mut self, dict: &EncodeDict, src: &[u8], dest: &mut [u8]) -> usize {
+        let Some(context) = self.context() else { return 0 };
+        // SAFETY: context and dictionary are valid and the sizes are those of the slices.
+        let code = unsafe {
+            z::ZSTD_compress_usingCDict(
+                context,
+                dest.as_mut_ptr().cast(),
+                dest.len(),
+                src.as_ptr().cast(),
+                src.len(),
+                dict.0.0.as_ptr(),
+            )
+        };
+        size(code).unwrap_or(0)
+    }
+}
+
+/// A dictionary for compression.
+pub(crate) struct EncodeDict(CDict);
+
+impl EncodeDict {
+    /// Digests `bytes`, or tells `None` if zstd refuses them.
+    pub(crate) fn new(bytes: &[u8]) -> Option<EncodeDict> {
+        // SAFETY: the size is that of the slice, which zstd copies.
+        let raw = unsafe { z::ZSTD_createCDict(bytes.as_ptr().cast(), bytes.len(), DICT_LEVEL) };
+        NonNull::new(raw).map(|raw| EncodeDict(CDict(raw)))
+    }
+}
+
+/// A dictionary for decompression.
+pub(crate) struct DecodeDict(DDict);
+
+impl DecodeDict {
+    /// Digests `bytes`.
+    pub(crate) fn new(bytes: &[u8]) -> Result<DecodeDict> {
+        // SAFETY: the size is that of the slice, which zstd copies.
+        let raw = unsafe { z::ZSTD_createDDict(bytes.as_ptr().cast(), bytes.len()) };
+        let raw = NonNull::new(raw).ok_or(Error::new(ErrorKind::CodecDict, "bad Zstandard dictionary"))?;
+        Ok(DecodeDict(DDict(raw)))
+    }
+}
+
+/// A decompression context, made at the first use.
+pub(crate) struct Decoder(Option<DCtx>);
+
+impl Decoder {
+    pub(crate) fn new() -> Decoder {
+        Decoder(None)
+    }
+
+    fn context(&mut self) -> Result<*mut z::ZSTD_DCtx> {
+        if self.0.is_none() {
+            // SAFETY: no arguments.
+            self.0 = NonNull::new(unsafe { z::ZSTD_createDCtx() }).map(DCtx);
+        }
+        let context = self.0.as_ref().ok_or(Error::new(ErrorKind::MemoryAlloc, "no Zstandard context"))?;
+        Ok(context.0.as_ptr())
+    }
+
+    /// Decompresses `src`, which must give exactly `dest.len()` bytes.
+    pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        let context = self.context()?;
+        // SAFETY: the context is valid and the sizes are those of the slices.
+        let code = unsafe {
+            z::ZSTD_decompressDCtx(
+                context,
+                dest.as_mut_ptr().cast(),
+                dest.len(),
+                src.as_ptr().cast(),
+                src.len(),
+            )
+        };
+        ensure(size(code) == Some(dest.len()), ErrorKind::Data, "damaged Zstandard stream")
+    }
+
+    /// As [`decompress`](Self::decompress), with a dictionary.
+    pub(crate) fn decompress_with(&mut self, dict: &DecodeDict, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        let context = self.context()?;
+        // SAFETY: context and dictionary are valid and the sizes are those of the slices.
+        let code = unsafe {
+            z::ZSTD_decompress_usingDDict(
+                context,
+                dest.as_mut_ptr().cast(),
+                dest.len(),
+                src.as_ptr().cast(),
+                src.len(),
+                dict.0.0.as_ptr(),
+            )
+        };
+        ensure(size(code) == Some(dest.len()), ErrorKind::Data, "damaged Zstandard stream")
+    }
+}
+
+/// Trains a dictionary of at most `capacity` bytes on samples of the given `sizes`, which lie one after another in
+/// `samples`. `None` if zstd finds nothing useful.
+pub(crate) fn train_dict(samples: &[u8], sizes: &[usize], capacity: usize) -> Option<Vec<u8>> {
+    assert!(sizes.iter().sum::<usize>() <= samples.len());
+    let mut dict = vec![0; capacity];
+    // SAFETY: the sizes add up to no more than the samples' length; the capacity is that of `dict`.
+    let code = unsafe {
+        z::ZDICT_trainFromBuffer(
+            dict.as_mut_ptr().cast(),
+            capacity,
+            samples.as_ptr().cast(),
+            sizes.as_ptr(),
+            u32::try_from(sizes.len()).ok()?,
+        )
+    };
+    // SAFETY: a pure function of a number.
+    if unsafe { z::ZDICT_isError(code) } != 0 {
+        return None;
+    }
+    dict.truncate(code);
+    Some(dict)
+}
+
+/// The version of Zstandard, as text.
+pub(crate) fn version() -> String {
+    // SAFETY: no arguments; the answer is a constant.
+    let number = unsafe { z::ZSTD_versionNumber() };
+    format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
+}

@@ -1,0 +1,61 @@
+//! Filters registered under ids of their own: those that the library defines from 32 on, and the application's.
+
+use super::Filter;
+use super::builtin::BUILTIN;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::consts::filter::FIRST_USER;
+use parking_lot::RwLock;
+use std::sync::Arc;
+
+/// One registered filter.
+#[derive(Clone)]
+pub struct FilterEntry {
+    /// The filter's id, 32 to 255.
+    pub id: u8,
+    /// Of no meaning here; the C layer keeps the address of the filter's name in it.
+    pub tag: usize,
+    /// The filter itself.
+    pub filter: Arc<dyn Filter>,
+}
+
+/// The registered filters in registration order.
+static ENTRIES: RwLock<Vec<Arc<FilterEntry>>> = RwLock::new(Vec::new());
+
+/// Most entries that the registry holds.
+const MAX_ENTRIES: usize = 255;
+
+/// The filter with this id.
+#[must_use]
+pub fn find(id: u8) -> Option<Arc<FilterEntry>> {
+    let found = BUILTIN.iter().find(|entry| entry.id == id).cloned();
+    found.or_else(|| ENTRIES.read().iter().find(|entry| entry.id == id).cloned())
+}
+
+/// Registers a filter of the application.
+///
+/// If the id is taken already, `is_same` decides whether that filter and the new one have the same name; if they do,
+/// nothing changes. (Names of new ids are not looked at: some clients leave them uninitialised.)
+///
+/// # Errors
+///
+/// `Failure` for an id below 160 or one that is taken under another name; `CodecSupport` if the registry is full.
+pub fn register(entry: FilterEntry, is_same: impl FnOnce(&FilterEntry) -> bool) -> Result<()> {
+    if entry.id < FIRST_USER {
+        return Err(Error::new(ErrorKind::Failure, "filter ids below 160 are reserved"));
+    }
+    let mut entries = ENTRIES.write();
+    if entries.len() >= MAX_ENTRIES {
+        return Err(Error::new(ErrorKind::CodecSupport, "too many filters are registered"));
+    }
+    match entries.iter().find(|known| known.id == entry.id) {
+        None => entries.push(Arc::new(entry)),
+        Some(known) if is_same(known) => {}
+        Some(_) => return Err(Error::new(ErrorKind::Failure, "filter id is taken")),
+    }
+    Ok(())
+}
+
+/// Forgets the filters of the application. Operations under way keep theirs.
+pub fn clear() {
+    ENTRIES.write().clear();
+}

@@ -1,0 +1,410 @@
+//! Thread pools, shared by all contexts with the same number of threads, and the [`Executor`] trait that also covers
+//! threads of the application.
+//!
+//! A pool for `n` threads has `n - 1` workers: the calling thread takes part. A job is cut in `n` tasks, and whoever
+//! is free takes the next one; tasks share their work through a counter, so a task that starts late finds nothing
+//! left to do and nobody waits for a thread that is slow to wake. Workers spin briefly before they sleep.
+//!
+//! After `fork` the child has none of the threads. A fork handler counts forks, pools remember the count of their
+//! birth, and [`attach`] replaces pools of another process.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// How long an idle worker watches for new jobs before it sleeps.
+const WORKER_SPIN: Duration = Duration::from_micros(60);
+/// How long a caller watches for the end of its job before it sleeps.
+const CALLER_SPIN: Duration = Duration::from_micros(200);
+
+/// Something that runs the tasks of an operation on several threads.
+pub trait Executor: Sync {
+    /// Calls `task(0)` to `task(ntasks - 1)`, in any order, on any threads, and returns when all have returned.
+    fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync));
+}
+
+/// One call of [`Pool::run`].
+struct Job {
+    /// The task; valid until `pending` is 0, since `run` does not return before.
+    task: *const (dyn Fn(usize) + Sync),
+    ntasks: usize,
+    /// The next task to hand out.
+    next: AtomicUsize,
+    /// Tasks that have not ended.
+    pending: AtomicUsize,
+    panicked: AtomicBool,
+    caller: Thread,
+}
+
+// SAFETY: the task is `Sync` and outlives its use, see `Job::task`; the other fields are Send and Sync.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+impl Job {
+    /// Takes the next task, if one is left.
+    fn take(&self) -> Option<usize> {
+        if self.next.load(Ordering::Relaxed) >= self.ntasks {
+            return None;
+        }
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        (index < self.ntasks).then_some(index)
+    }
+
+    /// Runs tasks until none is left.
+    fn work(&self) {
+        while let Some(index) = self.take() {
+            // SAFETY: this task has not ended, so `run` has not returned and the closure is alive.
+            let task = unsafe { &*self.task };
+            if catch_unwind(AssertUnwindSafe(|| task(index))).is_err() {
+                self.panicked.store(true, Ordering::Relaxed);
+            }
+            // The caller's handle is cloned first: once `pending` is 0, `run` may return.
+            let caller = self.caller.clone();
+            if self.pending.fetch_sub(1, Ordering::Release) == 1 {
+                caller.unpark();
+            }
+        }
+    }
+}
+
+struct Queue {
+    jobs: VecDeque<Arc<Job>>,
+    /// Workers asleep on the condition variable.
+    sleeping: usize,
+    closed: bool,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    /// Counts submitted jobs; spinning workers watch it.
+    submitted: AtomicUsize,
+}
+
+/// Locks a mutex. A panic never happens while one of ours is locked, so poison means nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// The body of a worker thread.
+    fn serve(&self) {
+        loop {
+            let seen = self.submitted.load(Ordering::Acquire);
+            let mut queue = lock(&self.queue);
+            if let Some(job) = queue.next_job() {
+                drop(queue);
+                job.work();
+                continue;
+            }
+            if queue.closed {
+                return;
+            }
+            drop(queue);
+            if self.spin(seen) {
+                continue;
+            }
+            let mut queue = lock(&self.queue);
+            if queue.next_job().is_none() && !queue.closed {
+                queue.sleeping += 1;
+                let mut woken = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                woken.sleeping -= 1;
+            }
+        }
+    }
+
+    /// Watches for a new job for a while; tells whether one came.
+    fn spin(&self, seen: usize) -> bool {
+        let start = Instant::now();
+        loop {
+            for _ in 0..64 {
+                if self.submitted.load(Ordering::Acquire) != seen {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if start.elapsed() > WORKER_SPIN {
+                return false;
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// The first job with tasks left; jobs without are dropped from the queue.
+    fn next_job(&mut self) -> Option<Arc<Job>> {
+        while let Some(job) = self.jobs.front() {
+            if job.next.load(Ordering::Relaxed) < job.ntasks {
+                return Some(Arc::clone(job));
+            }
+            self.jobs.pop_front();
+        }
+        None
+    }
+}
+
+/// A pool of worker threads.
+pub struct Pool {
+    shared: Arc<Shared>,
+    nthreads: usize,
+    /// Value of [`FORKS`] at creation.
+    forks: u64,
+    workers: Mutex<Vec<thread::JoinHandle<()>>>,
+}
+
+impl Pool {
+    /// Starts a pool. With fewer workers than asked for (the system refuses more threads) it is only slower.
+    fn new(nthreads: usize) -> Pool {
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(Queue { jobs: VecDeque::new(), sleeping: 0, closed: false }),
+            wake: Condvar::new(),
+            submitted: AtomicUsize::new(0),
+        });
+        let mut workers = Vec::with_capacity(nthreads - 1);
+        for _ in 1..nthreads {
+            let shared = Arc::clone(&shared);
+            let builder = thread::Builder::new().name("blosc2".into());
+            match builder.spawn(move || shared.serve()) {
+                Ok(handle) => workers.push(handle),
+                Err(_) => break,
+            }
+        }
+        Pool { shared, nthreads, forks: forks(), workers: Mutex::new(workers) }
+    }
+
+    /// The number of threads that work on a job, the caller included.
+    #[must_use]
+    pub fn nthreads(&self) -> usize {
+        self.nthreads
+    }
+
+    /// Whether the pool's threads exist in this process.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.forks == forks()
+    }
+
+    /// Ends the workers and waits for them; jobs submitted later run in their caller's thread.
+    pub fn shut_down(&self) {
+        if !self.is_alive() {
+            return;
+        }
+        lock(&self.shared.queue).closed = true;
+        self.shared.submitted.fetch_add(1, Ordering::Release);
+        self.shared.wake.notify_all();
+        let handles = std::mem::take(&mut *lock(&self.workers));
+        let me = thread::current().id();
+        for handle in handles {
+            // The last user of a pool may be one of its own workers; that one cannot wait for itself.
+            if handle.thread().id() != me {
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+impl Executor for Pool {
+    fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        // SAFETY: only the lifetime is changed; `run` returns after the last use, see `Job::task`.
+        let task = unsafe {
+            std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(task)
+        };
+        let job = Arc::new(Job {
+            task,
+            ntasks,
+            next: AtomicUsize::new(0),
+            pending: AtomicUsize::new(ntasks),
+            panicked: AtomicBool::new(false),
+            caller: thread::current(),
+        });
+        let mut queue = lock(&self.shared.queue);
+        if !queue.closed {
+            queue.jobs.push_back(Arc::clone(&job));
+        }
+        let sleeping = queue.sleeping;
+        drop(queue);
+        self.shared.submitted.fetch_add(1, Ordering::Release);
+        for _ in 0..sleeping.min(ntasks - 1) {
+            self.shared.wake.notify_one();
+        }
+        job.work();
+        wait_for_end(&job);
+        if job.panicked.load(Ordering::Relaxed) {
+            resume_unwind(Box::new("a task of a parallel operation panicked"));
+        }
+    }
+}
+
+/// Returns when all tasks of the job have ended.
+fn wait_for_end(job: &Job) {
+    let start = Instant::now();
+    let mut spinning = true;
+    while job.pending.load(Ordering::Acquire) != 0 {
+        if spinning {
+            for _ in 0..64 {
+                std::hint::spin_loop();
+            }
+            spinning = start.elapsed() < CALLER_SPIN;
+        } else {
+            thread::park();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if self.is_alive() {
+            self.shut_down();
+        } else {
+            // The threads belong to the parent process; their handles must not be joined or detached here.
+            if let Ok(mut workers) = self.workers.try_lock() {
+                std::mem::forget(std::mem::take(&mut *workers));
+            }
+        }
+    }
+}
+
+/// Forks seen by this process.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// The living pools by number of threads.
+static POOLS: Mutex<Vec<Weak<Pool>>> = Mutex::new(Vec::new());
+
+/// The number of forks between the first process and this one; installs the fork handler at the first call.
+fn forks() -> u64 {
+    #[cfg(unix)]
+    {
+        static INSTALLED: LazyLock<()> = LazyLock::new(|| {
+            // SAFETY: the handlers only touch an atomic and a mutex that no handler's caller holds.
+            unsafe {
+                libc::pthread_atfork(
+                    Some(fork_handlers::before),
+                    Some(fork_handlers::in_parent),
+                    Some(fork_handlers::in_child),
+                )
+            };
+        });
+        LazyLock::force(&INSTALLED);
+    }
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// Handlers around `fork`: the list of pools is locked meanwhile, so that the child finds it whole and unlocked.
+#[cfg(unix)]
+mod fork_handlers {
+    use super::{FORKS, POOLS, Pool, lock};
+    use std::cell::RefCell;
+    use std::sync::atomic::Ordering;
+    use std::sync::{MutexGuard, Weak};
+
+    thread_local! {
+        static HELD: RefCell<Option<MutexGuard<'static, Vec<Weak<Pool>>>>> = const { RefCell::new(None) };
+    }
+
+    pub(super) extern "C" fn before() {
+        let guard = lock(&POOLS);
+        let _ = HELD.try_with(|held| *held.borrow_mut() = Some(guard));
+    }
+
+    pub(super) extern "C" fn in_parent() {
+        let _ = HELD.try_with(|held| held.borrow_mut().take());
+    }
+
+    pub(super) extern "C" fn in_child() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+        let _ = HELD.try_with(|held| held.borrow_mut().take());
+    }
+}
+
+/// The shared pool for `nthreads` threads (at least 2), started if there is none.
+#[must_use]
+pub fn attach(nthreads: usize) -> Arc<Pool> {
+    forks(); // a fork handler must be in place before the list is first locked
+    let mut pools = lock(&POOLS);
+    pools.retain(|pool| pool.strong_count() > 0);
+    let found = pools
+        .iter()
+        .filter_map(Weak::upgrade)
+        .find(|pool| pool.nthreads == nthreads && pool.is_alive() && !lock(&pool.shared.queue).closed);
+    found.unwrap_or_else(|| {
+        let pool = Arc::new(Pool::new(nthreads));
+        pools.push(Arc::downgrade(&pool));
+        pool
+    })
+}
+
+/// Ends all pools. Contexts that hold one work on, and attach to a new one at their next operation.
+pub fn shut_down_all() {
+    let pools: Vec<Arc<Pool>> = lock(&POOLS).drain(..).filter_map(|pool| pool.upgrade()).collect();
+    for pool in pools {
+        pool.shut_down();
+    }
+}
+
+impl Pool {
+    /// Whether operations should attach anew: the pool was shut down or belongs to a parent process.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        !self.is_alive() || lock(&self.shared.queue).closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_runs_once_from_many_callers() {
+        let pool = attach(4);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for ntasks in [2, 3, 4, 9] {
+                        let hits: Vec<AtomicUsize> = (0..ntasks).map(|_| AtomicUsize::new(0)).collect();
+                        pool.run(ntasks, &|i| {
+                            hits[i].fetch_add(1, Ordering::Relaxed);
+                        });
+                        assert!(hits.iter().all(|hit| hit.load(Ordering::Relaxed) == 1));
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn pools_are_shared_by_number_of_threads() {
+        let (a, b, c) = (attach(5), attach(5), attach(6));
+        assert!(Arc::ptr_eq(&a, &b));
+        assert!(!Arc::ptr_eq(&a, &c));
+    }
+
+    #[test]
+    fn a_panic_in_a_task_reaches_the_caller_after_all_tasks_ended() {
+        let pool = Pool::new(3);
+        let ended = AtomicUsize::new(0);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            pool.run(3, &|i| {
+                if i == 1 {
+                    panic!("on purpose");
+                }
+                ended.fetch_add(1, Ordering::Relaxed);
+            });
+        }));
+        assert!(outcome.is_err());
+        assert_eq!(ended.load(Ordering::Relaxed), 2);
+        pool.run(2, &|_| ());
+    }
+
+    #[test]
+    fn a_pool_that_was_shut_down_runs_jobs_in_the_caller() {
+        let pool = Pool::new(3);
+        pool.shut_down();
+        assert!(pool.is_stale());
+        let here = thread::current().id();
+        pool.run(3, &|_| assert_eq!(thread::current().id(), here));
+    }
+}

@@ -1,0 +1,181 @@
+//! Reusable work memory: what one thread needs to encode or decode blocks, kept from one operation to the next.
+//!
+//! Callbacks of the application may compress or decompress themselves while an operation is under way, so each
+//! operation borrows a whole [`Worker`] and a nested one borrows another.
+
+use crate::codecs::state::CodecStates;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Alignment of scratch memory in bytes: a cache line, and the widest vector.
+const ALIGN: usize = 64;
+
+/// A thread keeps at most this much memory per buffer between operations, in bytes.
+const KEEP: usize = 16 << 20;
+
+/// A work buffer that grows on demand. Contents are left over from earlier uses.
+pub(crate) struct Buffer {
+    ptr: NonNull<u8>,
+    capacity: usize,
+}
+
+// SAFETY: the buffer owns its memory.
+unsafe impl Send for Buffer {}
+// SAFETY: shared references only read.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    pub(crate) const fn new() -> Buffer {
+        Buffer { ptr: NonNull::dangling(), capacity: 0 }
+    }
+
+    fn layout(capacity: usize) -> Layout {
+        Layout::from_size_align(capacity, ALIGN).expect("scratch sizes are far below isize::MAX")
+    }
+
+    /// The first `len` bytes; the contents are arbitrary.
+    pub(crate) fn get(&mut self, len: usize) -> &mut [u8] {
+        if len > self.capacity {
+            self.grow(len);
+        }
+        // SAFETY: `len` bytes were allocated zeroed, so they are initialised, and `self` is borrowed for as long.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), len) }
+    }
+
+    #[cold]
+    fn grow(&mut self, len: usize) {
+        self.free();
+        let layout = Self::layout(len.next_multiple_of(4096));
+        // SAFETY: the layout is not empty, since `len > capacity >= 0`.
+        let raw = unsafe { alloc_zeroed(layout) };
+        let Some(ptr) = NonNull::new(raw) else { handle_alloc_error(layout) };
+        self.ptr = ptr;
+        self.capacity = layout.size();
+    }
+
+    fn free(&mut self) {
+        if self.capacity > 0 {
+            // SAFETY: the memory was allocated with this layout and is freed once.
+            unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.capacity)) };
+            self.capacity = 0;
+        }
+    }
+
+    /// Gives the memory back if it is more than a thread should keep.
+    fn trim(&mut self) {
+        if self.capacity > KEEP {
+            self.free();
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+/// Everything that one thread needs to encode or decode blocks.
+pub(crate) struct Worker {
+    /// The states of the built-in codecs.
+    pub(crate) codecs: CodecStates,
+    /// Two buffers that filters go back and forth between.
+    pub(crate) ping: Buffer,
+    /// See `ping`.
+    pub(crate) pong: Buffer,
+    /// Streams that cannot go to their place at once.
+    pub(crate) stream: Buffer,
+    /// Callbacks of the application: their own scratch, and the block that they read or write.
+    pub(crate) callback: Buffer,
+    /// A decoded block of which only a part is wanted.
+    pub(crate) block: Buffer,
+    /// Buffers for blocks that wait for their turn.
+    pub(crate) spare: Vec<Buffer>,
+}
+
+impl Worker {
+    fn new() -> Worker {
+        Worker {
+            codecs: CodecStates::default(),
+            ping: Buffer::new(),
+            pong: Buffer::new(),
+            stream: Buffer::new(),
+            callback: Buffer::new(),
+            block: Buffer::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    fn trim(&mut self) {
+        for buffer in [&mut self.ping, &mut self.pong, &mut self.stream, &mut self.callback, &mut self.block]
+        {
+            buffer.trim();
+        }
+        self.spare.iter_mut().for_each(Buffer::trim);
+    }
+}
+
+thread_local! {
+    /// The workers of this thread that no operation uses at the moment.
+    static IDLE: RefCell<Vec<Box<Worker>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A worker on loan to one operation of this thread.
+pub(crate) struct Borrowed(Option<Box<Worker>>);
+
+/// Borrows a worker; it goes back when the answer is dropped.
+pub(crate) fn worker() -> Borrowed {
+    let idle = IDLE.try_with(|idle| idle.borrow_mut().pop()).ok().flatten();
+    Borrowed(Some(idle.unwrap_or_else(|| Box::new(Worker::new()))))
+}
+
+impl Deref for Borrowed {
+    type Target = Worker;
+
+    fn deref(&self) -> &Worker {
+        self.0.as_ref().expect("present until dropped")
+    }
+}
+
+impl DerefMut for Borrowed {
+    fn deref_mut(&mut self) -> &mut Worker {
+        self.0.as_mut().expect("present until dropped")
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        let Some(mut worker) = self.0.take() else { return };
+        if std::thread::panicking() {
+            return; // its codec states may be half changed
+        }
+        worker.trim();
+        // At thread exit the list may be gone already; then the worker is simply freed.
+        let _ = IDLE.try_with(|idle| idle.borrow_mut().push(worker));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_aligned_and_grows() {
+        let mut buffer = Buffer::new();
+        assert!(buffer.get(0).is_empty());
+        buffer.get(10)[9] = 7;
+        assert_eq!(buffer.get(10)[9], 7);
+        assert_eq!(buffer.get(100_000).as_ptr().align_offset(ALIGN), 0);
+    }
+
+    #[test]
+    fn nested_operations_get_workers_of_their_own() {
+        let mut outer = worker();
+        outer.ping.get(8).fill(1);
+        let mut inner = worker();
+        inner.ping.get(8).fill(2);
+        assert_eq!(outer.ping.get(8), [1; 8]);
+    }
+}
