@@ -135,16 +135,19 @@ fn load(options: &Options) -> Result<Libs, String> {
         Some(path) => path.clone(),
         None => build_ours()?,
     };
-    let reference =
-        options.against.clone().or_else(|| std::env::var_os("BLOSC2_REFERENCE").map(PathBuf::from));
+    let fetched = root().join("target/reference/libblosc2.so");
+    let reference = options
+        .against
+        .clone()
+        .or_else(|| std::env::var_os("BLOSC2_REFERENCE").map(PathBuf::from))
+        .or_else(|| fetched.exists().then_some(fetched));
     let theirs = match &reference {
         Some(path) => Some(Clib::open(path)?),
         None => {
             eprintln!(
-                "No C library to compare with: measuring ours alone. To get one:\n  \
-                 pip download --no-deps --dest target/reference blosc2==4.14.1\n  \
-                 unzip -d target/reference target/reference/blosc2-*.whl 'blosc2/lib/*'\n  \
-                 export BLOSC2_REFERENCE=$PWD/target/reference/blosc2/lib/libblosc2.so"
+                "No C library to compare with: measuring ours alone. To get one, run tests/common/get_reference.sh,\n\
+                 or unpack the wheel that `pip download --no-deps blosc2==4.14.1` fetches and name its\n\
+                 blosc2/lib/libblosc2.so with --against or in BLOSC2_REFERENCE."
             );
             None
         }
@@ -159,9 +162,14 @@ fn load(options: &Options) -> Result<Libs, String> {
     Ok(Libs { ours, theirs })
 }
 
+/// The root of the workspace.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is one level below the root")
+}
+
 /// `cargo build --release` of the library; returns the shared library's path.
 fn build_ours() -> Result<PathBuf, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is one level below the root");
+    let root = root();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["build", "--release", "--package", "libblosc2-rs"])

@@ -109,7 +109,8 @@ pub fn usage() -> String {
 
 Measures our library against the C library: ratio of speeds per cell, above 1 where ours is faster.
 
-  --against FILE   shared library to compare with (default: $BLOSC2_REFERENCE)
+  --against FILE   shared library to compare with (default: $BLOSC2_REFERENCE,
+                   else target/reference/libblosc2.so)
   --ours FILE      our shared library (default: built with --release)
   --op, --codec, --filter, --data, --clevel, --threads LIST
                    only these, separated by commas
