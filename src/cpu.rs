@@ -1,5 +1,11 @@
 //! CPU features, each asked once (the standard library caches the answer).
 
+/// SSSE3: byte permutations.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_ssse3() -> bool {
+    std::arch::is_x86_feature_detected!("ssse3")
+}
+
 /// AVX2 and the bit manipulation instructions that come with it.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2() -> bool {

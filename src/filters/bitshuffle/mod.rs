@@ -5,7 +5,13 @@
 //! block keeps its place. This is the only module that chooses between the variants; they see whole groups of 8
 //! items only.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod generic;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod ssse3;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +21,7 @@ use std::sync::LazyLock;
 /// One implementation of the transposition.
 pub(crate) struct Kernel {
     /// For test messages.
+    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) name: &'static str,
     is_available: fn() -> bool,
     /// `(typesize, src, dest)`: items to rows. `typesize >= 1`; `src` and `dest` have the same length, a multiple
@@ -27,7 +34,13 @@ pub(crate) struct Kernel {
 }
 
 /// Every variant compiled for this target, best first; the portable one is last.
-static KERNELS: &[Kernel] = &[generic::KERNEL];
+static KERNELS: &[Kernel] = &[
+    #[cfg(target_arch = "x86_64")]
+    avx2::KERNEL,
+    #[cfg(target_arch = "x86_64")]
+    ssse3::KERNEL,
+    generic::KERNEL,
+];
 
 /// The variants that this CPU can run.
 pub(crate) fn usable() -> impl Iterator<Item = &'static Kernel> {

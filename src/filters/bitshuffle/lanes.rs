@@ -1,0 +1,213 @@
+//! The bit transposition for all vector widths, on top of the byte shuffle's [`Lanes`].
+//!
+//! Eight neighbouring items count as one item of `8 * typesize` bytes. A byte shuffle of those leaves, for every byte
+//! `j` of the original items, eight registers: items 0 (mod 8), items 1 (mod 8) and so on. Three rounds that swap bits
+//! between pairs of these registers make them the rows of bits 0 to 7.
+//!
+//! A tile is 16 groups of 8 items per lane. Less than 16 groups in all go to [`generic`].
+
+use super::generic;
+use crate::filters::shuffle::lanes::{Lanes, gather, overlapping, scatter};
+use std::mem::MaybeUninit;
+
+/// The registers of one tile: byte `j` of item `m` (mod 8) is register `m * min(typesize, 16) + j`.
+type Tile<V> = [MaybeUninit<V>; 128];
+
+/// Transposes bits: bit `k` of the bytes of register `m` becomes bit `m` of those of register `k`.
+#[inline(always)]
+unsafe fn transpose_bits<V: Lanes>(mut r: [V; 8]) -> [V; 8] {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        for m in [0, 1, 2, 3] {
+            (r[m], r[m + 4]) = V::swap_bits::<4>(r[m], r[m + 4]);
+        }
+        for m in [0, 1, 4, 5] {
+            (r[m], r[m + 2]) = V::swap_bits::<2>(r[m], r[m + 2]);
+        }
+        for m in [0, 2, 4, 6] {
+            (r[m], r[m + 1]) = V::swap_bits::<1>(r[m], r[m + 1]);
+        }
+    }
+    r
+}
+
+/// From the byte columns of `columns` bytes, which register `m * pitch + j` of `tile` holds, to the rows of bits; row
+/// `r` goes to `dest[out + r * stride]`.
+#[inline(always)]
+unsafe fn store_rows<V: Lanes>(tile: &Tile<V>, columns: usize, dest: &mut [u8], out: usize, stride: usize) {
+    for j in 0..columns {
+        // SAFETY: the first `8 * columns` registers are initialised; the rest is passed on to the caller.
+        unsafe {
+            let mut r = [V::zero(); 8];
+            for (m, r) in r.iter_mut().enumerate() {
+                *r = tile[m * columns + j].assume_init();
+            }
+            for (k, row) in transpose_bits(r).into_iter().enumerate() {
+                row.store(dest, out + (8 * j + k) * stride);
+            }
+        }
+    }
+}
+
+/// Undoes [`store_rows`], initialising the first `8 * columns` registers of `tile`.
+#[inline(always)]
+unsafe fn load_rows<V: Lanes>(tile: &mut Tile<V>, columns: usize, src: &[u8], at: usize, stride: usize) {
+    for j in 0..columns {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let mut r = [V::zero(); 8];
+            for (k, r) in r.iter_mut().enumerate() {
+                *r = V::load(src, at + (8 * j + k) * stride);
+            }
+            for (m, column) in transpose_bits(r).into_iter().enumerate() {
+                tile[m * columns + j].write(column);
+            }
+        }
+    }
+}
+
+/// Bit-shuffles `16 * V::LANES` groups: items from `src[at]` on to rows from `dest[out]` on, `stride` bytes apart.
+///
+/// # Safety
+///
+/// The CPU has the instruction set of `V`; the groups and the `8 * typesize` rows exist.
+#[inline(always)]
+unsafe fn shuffle_tile<V: Lanes>(
+    typesize: usize,
+    src: &[u8],
+    at: usize,
+    dest: &mut [u8],
+    out: usize,
+    stride: usize,
+) {
+    let group = 8 * typesize;
+    debug_assert!(at + 16 * V::LANES * group <= src.len());
+    debug_assert!(out + (group - 1) * stride + 16 * V::LANES <= dest.len());
+    let mut tile: Tile<V> = [MaybeUninit::uninit(); 128];
+    // SAFETY: all columns read lie in the groups; registers are initialised for all columns before they are used.
+    unsafe {
+        if typesize == 1 {
+            let columns = gather::<V, 8, 8>(src, at, 8);
+            for (k, row) in transpose_bits(columns).into_iter().enumerate() {
+                row.store(dest, out + k * stride);
+            }
+        } else if typesize <= 16 {
+            for column in overlapping(16, group) {
+                for (b, r) in gather::<V, 16, 16>(src, at + column, group).into_iter().enumerate() {
+                    tile[column + b].write(r);
+                }
+            }
+            store_rows(&tile, typesize, dest, out, stride);
+        } else {
+            for j in overlapping(16, typesize) {
+                for m in 0..8 {
+                    let columns = gather::<V, 16, 16>(src, at + m * typesize + j, group);
+                    for (b, r) in columns.into_iter().enumerate() {
+                        tile[m * 16 + b].write(r);
+                    }
+                }
+                store_rows(&tile, 16, dest, out + 8 * j * stride, stride);
+            }
+        }
+    }
+}
+
+/// Undoes [`shuffle_tile`]: rows from `src[at]` on, `stride` bytes apart, to items from `dest[out]` on.
+///
+/// # Safety
+///
+/// As for [`shuffle_tile`].
+#[inline(always)]
+unsafe fn unshuffle_tile<V: Lanes>(
+    typesize: usize,
+    src: &[u8],
+    at: usize,
+    stride: usize,
+    dest: &mut [u8],
+    out: usize,
+) {
+    let group = 8 * typesize;
+    debug_assert!(at + (group - 1) * stride + 16 * V::LANES <= src.len());
+    debug_assert!(out + 16 * V::LANES * group <= dest.len());
+    let mut tile: Tile<V> = [MaybeUninit::uninit(); 128];
+    // SAFETY: all columns written lie in the groups; `load_rows` initialises what is read from `tile`.
+    unsafe {
+        if typesize == 1 {
+            let mut rows = [V::zero(); 8];
+            for (k, row) in rows.iter_mut().enumerate() {
+                *row = V::load(src, at + k * stride);
+            }
+            scatter::<V, 8, 8>(transpose_bits(rows), dest, out, 8);
+        } else if typesize <= 16 {
+            load_rows(&mut tile, typesize, src, at, stride);
+            for column in overlapping(16, group) {
+                let mut r = [V::zero(); 16];
+                for (b, r) in r.iter_mut().enumerate() {
+                    *r = tile[column + b].assume_init();
+                }
+                scatter::<V, 16, 16>(r, dest, out + column, group);
+            }
+        } else {
+            for j in overlapping(16, typesize) {
+                load_rows(&mut tile, 16, src, at + 8 * j * stride, stride);
+                for m in 0..8 {
+                    let mut r = [V::zero(); 16];
+                    for (b, r) in r.iter_mut().enumerate() {
+                        *r = tile[m * 16 + b].assume_init();
+                    }
+                    scatter::<V, 16, 16>(r, dest, out + m * typesize + j, group);
+                }
+            }
+        }
+    }
+}
+
+/// [`Kernel`](super::Kernel)'s `bitshuffle`.
+///
+/// # Safety
+///
+/// The CPU has the instruction set of `V`; arguments as for the field.
+#[inline(always)]
+pub(super) unsafe fn bitshuffle<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8]) {
+    let group = 8 * typesize;
+    let stride = src.len() / group;
+    // SAFETY: tiles are inside the `stride` groups; the rest is passed on to the caller.
+    unsafe {
+        let mut g = 0;
+        while g + 16 * V::LANES <= stride {
+            shuffle_tile::<V>(typesize, src, g * group, dest, g, stride);
+            g += 16 * V::LANES;
+        }
+        while g < stride && stride >= 16 {
+            g = g.min(stride - 16);
+            shuffle_tile::<V::Narrow>(typesize, src, g * group, dest, g, stride);
+            g += 16;
+        }
+        generic::bitshuffle(typesize, src, dest, g..stride);
+    }
+}
+
+/// [`Kernel`](super::Kernel)'s `bitunshuffle`.
+///
+/// # Safety
+///
+/// The CPU has the instruction set of `V`; arguments as for the field.
+#[inline(always)]
+pub(super) unsafe fn bitunshuffle<V: Lanes>(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    let group = 8 * typesize;
+    let ngroups = dest.len() / group;
+    // SAFETY: tiles are inside the `ngroups` groups; the rest is passed on to the caller.
+    unsafe {
+        let mut g = 0;
+        while g + 16 * V::LANES <= ngroups {
+            unshuffle_tile::<V>(typesize, src, g, stride, dest, g * group);
+            g += 16 * V::LANES;
+        }
+        while g < ngroups && ngroups >= 16 {
+            g = g.min(ngroups - 16);
+            unshuffle_tile::<V::Narrow>(typesize, src, g, stride, dest, g * group);
+            g += 16;
+        }
+        generic::bitunshuffle(typesize, stride, src, dest, g..ngroups);
+    }
+}

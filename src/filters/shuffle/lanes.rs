@@ -1,0 +1,377 @@
+//! The byte transposition for all vector widths: one algorithm over [`Lanes`], which each instruction set implements.
+//!
+//! A tile is 16 items per lane by `C` = 2, 4, 8 or 16 columns of bytes, in `C` registers. To shuffle, each 16-byte
+//! lane is loaded with `16 / C` items (of up to `C` bytes, so that it may reach into the next item) and permuted
+//! so that equal columns are neighbours; `log2 C` rounds of zipping registers then collect each column in a register.
+//! To unshuffle, the same rounds with other granules collect the items.
+//!
+//! What is left over at the end is covered by one more tile that overlaps the one before; less than 16 items in all go to
+//! [`generic`](super::generic).
+
+use super::generic;
+
+/// A vector register as lanes of 16 bytes.
+///
+/// # Safety
+///
+/// All functions: the CPU has the instruction set of the implementation. Bytes named in the comments exist.
+pub(in crate::filters) trait Lanes: Copy {
+    /// Lanes per register.
+    const LANES: usize;
+    /// The register of one lane, for what is left over.
+    type Narrow: Lanes<Narrow = Self::Narrow>;
+    /// All zeros.
+    unsafe fn zero() -> Self;
+    /// Lane `l` is the 16 bytes from `src[at + l * lane_stride]` on.
+    unsafe fn load_lanes(src: &[u8], at: usize, lane_stride: usize) -> Self;
+    /// The `16 * LANES` bytes from `src[at]` on.
+    unsafe fn load(src: &[u8], at: usize) -> Self;
+    /// Writes `16 * LANES` bytes from `dest[at]` on.
+    unsafe fn store(self, dest: &mut [u8], at: usize);
+    /// Writes the 16 bytes of one lane from `dest[at]` on.
+    unsafe fn store_lane(self, lane: usize, dest: &mut [u8], at: usize);
+    /// In each lane: byte `p` becomes byte `index[p]`, or 0 if that is 0x80.
+    unsafe fn permute(self, index: [u8; 16]) -> Self;
+    /// In each lane: granules of `G` (1, 2, 4 or 8) bytes of the low halves of `a` and `b`, alternating.
+    unsafe fn zip_low<const G: usize>(a: Self, b: Self) -> Self;
+    /// The same for the high halves.
+    unsafe fn zip_high<const G: usize>(a: Self, b: Self) -> Self;
+    /// Swaps, in all bytes, the bits of `a` whose index has bit `S` (1, 2 or 4) set with the bits of `b` that are `S`
+    /// places lower.
+    unsafe fn swap_bits<const S: i32>(a: Self, b: Self) -> (Self, Self);
+}
+
+/// One round: in groups of `n` registers, zips neighbours; the low halves go to the first half of the group.
+#[inline(always)]
+unsafe fn zip_round<V: Lanes, const C: usize, const G: usize>(r: [V; C], n: usize) -> [V; C] {
+    let mut out = r;
+    for group in (0..C).step_by(n) {
+        for k in 0..n / 2 {
+            let (a, b) = (r[group + 2 * k], r[group + 2 * k + 1]);
+            // SAFETY: passed on to the caller.
+            unsafe {
+                out[group + k] = V::zip_low::<G>(a, b);
+                out[group + n / 2 + k] = V::zip_high::<G>(a, b);
+            }
+        }
+    }
+    out
+}
+
+/// The columns from `src[at]` on of `16 * LANES` items that are `width` bytes apart: register `b` holds column `b`
+/// (only those below `W` mean anything). Reads 16 bytes from the first item of every lane load on.
+///
+/// # Safety
+///
+/// As for [`Lanes`]; `at + (16 * LANES - 16 / C) * width + 16 <= src.len()`; `width == W` unless `C` is 16.
+#[inline(always)]
+pub(in crate::filters) unsafe fn gather<V: Lanes, const C: usize, const W: usize>(
+    src: &[u8],
+    at: usize,
+    width: usize,
+) -> [V; C] {
+    let per_lane = 16 / C;
+    debug_assert!(at + (16 * V::LANES - per_lane) * width + 16 <= src.len());
+    let mut index = [0x80; 16];
+    for (p, x) in index.iter_mut().enumerate() {
+        let (column, item) = (p / per_lane, p % per_lane);
+        if column < W {
+            *x = (item * W + column) as u8; // at most 15
+        }
+    }
+    // SAFETY: the last lane of the last register starts at item `16 * LANES - 16 / C`; the rest is passed on.
+    unsafe {
+        let mut r = [V::zero(); C];
+        for (k, r) in r.iter_mut().enumerate() {
+            *r = V::load_lanes(src, at + k * per_lane * width, 16 * width);
+            if C < 16 {
+                *r = r.permute(index);
+            }
+        }
+        match C {
+            2 => zip_round::<V, C, 8>(r, 2),
+            4 => zip_round::<V, C, 8>(zip_round::<V, C, 4>(r, 4), 2),
+            8 => zip_round::<V, C, 8>(zip_round::<V, C, 4>(zip_round::<V, C, 2>(r, 8), 4), 2),
+            _ => {
+                let r = zip_round::<V, C, 2>(zip_round::<V, C, 1>(r, 16), 8);
+                zip_round::<V, C, 8>(zip_round::<V, C, 4>(r, 4), 2)
+            }
+        }
+    }
+}
+
+/// Undoes [`gather`]: `columns` (those from `W` on are ignored) go to items that are `width` bytes apart. Where
+/// `W` is less than `C`, up to 14 bytes after each item are overwritten, in ascending order.
+///
+/// # Safety
+///
+/// As for [`gather`], for `dest` in place of `src`.
+#[inline(always)]
+pub(in crate::filters) unsafe fn scatter<V: Lanes, const C: usize, const W: usize>(
+    columns: [V; C],
+    dest: &mut [u8],
+    at: usize,
+    width: usize,
+) {
+    let per_lane = 16 / C;
+    debug_assert!(at + (16 * V::LANES - per_lane) * width + 16 <= dest.len());
+    let mut index = [0x80; 16];
+    for item in 0..per_lane {
+        for column in 0..W {
+            index[item * W + column] = (item * C + column) as u8; // at most 15
+        }
+    }
+    // SAFETY: the last lane of the last register starts at item `16 * LANES - 16 / C`; the rest is passed on.
+    unsafe {
+        let mut r = match C {
+            2 => zip_round::<V, C, 1>(columns, 2),
+            4 => zip_round::<V, C, 2>(zip_round::<V, C, 1>(columns, 4), 2),
+            8 => zip_round::<V, C, 4>(zip_round::<V, C, 2>(zip_round::<V, C, 1>(columns, 8), 4), 2),
+            _ => {
+                let r = zip_round::<V, C, 2>(zip_round::<V, C, 1>(columns, 16), 8);
+                zip_round::<V, C, 8>(zip_round::<V, C, 4>(r, 4), 2)
+            }
+        };
+        if C < 16 && W < C {
+            for r in &mut r {
+                *r = r.permute(index);
+            }
+        }
+        for lane in 0..V::LANES {
+            for (k, r) in r.iter().enumerate() {
+                r.store_lane(lane, dest, at + (16 * lane + k * per_lane) * width);
+            }
+        }
+    }
+}
+
+/// Shuffles one tile: the columns from `src[at]` on go to `dest[out]`, `dest[out + stride]` and so on.
+///
+/// # Safety
+///
+/// As for [`gather`]; `out + (W - 1) * stride + 16 * LANES <= dest.len()`.
+#[inline(always)]
+unsafe fn shuffle_tile<V: Lanes, const C: usize, const W: usize>(
+    width: usize,
+    src: &[u8],
+    at: usize,
+    dest: &mut [u8],
+    out: usize,
+    stride: usize,
+) {
+    debug_assert!(out + (W - 1) * stride + 16 * V::LANES <= dest.len());
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let rows = gather::<V, C, W>(src, at, width);
+        for (j, row) in rows.into_iter().enumerate().take(W) {
+            row.store(dest, out + j * stride);
+        }
+    }
+}
+
+/// Unshuffles one tile: rows from `src[at]`, `src[at + stride]` and so on go to the columns from `dest[out]` on.
+///
+/// # Safety
+///
+/// As for [`scatter`]; `at + (W - 1) * stride + 16 * LANES <= src.len()`.
+#[inline(always)]
+unsafe fn unshuffle_tile<V: Lanes, const C: usize, const W: usize>(
+    width: usize,
+    src: &[u8],
+    at: usize,
+    stride: usize,
+    dest: &mut [u8],
+    out: usize,
+) {
+    debug_assert!(at + (W - 1) * stride + 16 * V::LANES <= src.len());
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let mut rows = [V::zero(); C];
+        for (j, row) in rows.iter_mut().enumerate().take(W) {
+            *row = V::load(src, at + j * stride);
+        }
+        scatter::<V, C, W>(rows, dest, out, width);
+    }
+}
+
+/// Room for 16 items of up to 15 bytes and for what a lane reaches past them.
+const PADDED: usize = 16 * 16 + 16;
+
+/// [`Kernel`](super::Kernel)'s `shuffle` for `width == W`, 2 to 16.
+#[inline(always)]
+unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+    let nitems = src.len() / W;
+    if nitems < 16 {
+        return generic::shuffle(W, src, dest, 0..nitems);
+    }
+    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `src`. The last tiles read from a
+    // buffer with room for its lanes.
+    unsafe {
+        let mut i = 0;
+        while i + 16 * V::LANES <= nitems && (i + 16 * V::LANES - 16 / C) * W + 16 <= src.len() {
+            shuffle_tile::<V, C, W>(W, src, i * W, dest, i, nitems);
+            i += 16 * V::LANES;
+        }
+        while V::LANES > 1 && i + 16 <= nitems && (i + 16 - 16 / C) * W + 16 <= src.len() {
+            shuffle_tile::<V::Narrow, C, W>(W, src, i * W, dest, i, nitems);
+            i += 16;
+        }
+        while i < nitems {
+            i = i.min(nitems - 16);
+            let mut items = [0; PADDED];
+            items[..16 * W].copy_from_slice(&src[i * W..(i + 16) * W]);
+            shuffle_tile::<V::Narrow, C, W>(W, &items, 0, dest, i, nitems);
+            i += 16;
+        }
+    }
+}
+
+/// [`Kernel`](super::Kernel)'s `unshuffle` for `width == W`, 2 to 16.
+#[inline(always)]
+unsafe fn unshuffle_narrow<V: Lanes, const C: usize, const W: usize>(
+    stride: usize,
+    src: &[u8],
+    dest: &mut [u8],
+) {
+    let nitems = dest.len() / W;
+    if nitems < 16 {
+        return generic::unshuffle(W, stride, src, dest, 0..nitems);
+    }
+    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `dest`. The last tiles go to a
+    // buffer with room for its lanes. What lanes overwrite past their tile belongs to later tiles.
+    unsafe {
+        let mut i = 0;
+        while i + 16 * V::LANES <= nitems && (i + 16 * V::LANES - 16 / C) * W + 16 <= dest.len() {
+            unshuffle_tile::<V, C, W>(W, src, i, stride, dest, i * W);
+            i += 16 * V::LANES;
+        }
+        while V::LANES > 1 && i + 16 <= nitems && (i + 16 - 16 / C) * W + 16 <= dest.len() {
+            unshuffle_tile::<V::Narrow, C, W>(W, src, i, stride, dest, i * W);
+            i += 16;
+        }
+        while i < nitems {
+            i = i.min(nitems - 16);
+            let mut items = [0; PADDED];
+            unshuffle_tile::<V::Narrow, C, W>(W, src, i, stride, &mut items, 0);
+            dest[i * W..(i + 16) * W].copy_from_slice(&items[..16 * W]);
+            i += 16;
+        }
+    }
+}
+
+/// The starts of tiles of `size` that cover `0..len`, the last one overlapping the one before.
+#[inline(always)]
+pub(in crate::filters) fn overlapping(size: usize, len: usize) -> impl Iterator<Item = usize> {
+    debug_assert!(len >= size);
+    (0..len - size).step_by(size).chain([len - size])
+}
+
+/// [`Kernel`](super::Kernel)'s `shuffle` for items of 17 bytes and more.
+#[inline(always)]
+unsafe fn shuffle_wide<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
+    let nitems = src.len() / width;
+    // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
+    unsafe {
+        if nitems >= 16 * V::LANES {
+            for i in overlapping(16 * V::LANES, nitems) {
+                for j in overlapping(16, width) {
+                    shuffle_tile::<V, 16, 16>(width, src, i * width + j, dest, j * nitems + i, nitems);
+                }
+            }
+        } else if nitems >= 16 {
+            for i in overlapping(16, nitems) {
+                for j in overlapping(16, width) {
+                    shuffle_tile::<V::Narrow, 16, 16>(
+                        width,
+                        src,
+                        i * width + j,
+                        dest,
+                        j * nitems + i,
+                        nitems,
+                    );
+                }
+            }
+        } else {
+            generic::shuffle(width, src, dest, 0..nitems);
+        }
+    }
+}
+
+/// [`Kernel`](super::Kernel)'s `unshuffle` for items of 17 bytes and more.
+#[inline(always)]
+unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    let nitems = dest.len() / width;
+    // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
+    unsafe {
+        if nitems >= 16 * V::LANES {
+            for i in overlapping(16 * V::LANES, nitems) {
+                for j in overlapping(16, width) {
+                    unshuffle_tile::<V, 16, 16>(width, src, j * stride + i, stride, dest, i * width + j);
+                }
+            }
+        } else if nitems >= 16 {
+            for i in overlapping(16, nitems) {
+                for j in overlapping(16, width) {
+                    unshuffle_tile::<V::Narrow, 16, 16>(
+                        width,
+                        src,
+                        j * stride + i,
+                        stride,
+                        dest,
+                        i * width + j,
+                    );
+                }
+            }
+        } else {
+            generic::unshuffle(width, stride, src, dest, 0..nitems);
+        }
+    }
+}
+
+/// Calls `$narrow::<V, C, W>` for the width, or `$wide::<V>` from 17 on.
+macro_rules! by_width {
+    ($width:expr, $narrow:ident $args:tt, $wide:expr) => {
+        match $width {
+            2 => $narrow::<V, 2, 2> $args,
+            3 => $narrow::<V, 4, 3> $args,
+            4 => $narrow::<V, 4, 4> $args,
+            5 => $narrow::<V, 8, 5> $args,
+            6 => $narrow::<V, 8, 6> $args,
+            7 => $narrow::<V, 8, 7> $args,
+            8 => $narrow::<V, 8, 8> $args,
+            9 => $narrow::<V, 16, 9> $args,
+            10 => $narrow::<V, 16, 10> $args,
+            11 => $narrow::<V, 16, 11> $args,
+            12 => $narrow::<V, 16, 12> $args,
+            13 => $narrow::<V, 16, 13> $args,
+            14 => $narrow::<V, 16, 14> $args,
+            15 => $narrow::<V, 16, 15> $args,
+            16 => $narrow::<V, 16, 16> $args,
+            _ => $wide,
+        }
+    };
+}
+
+/// [`Kernel`](super::Kernel)'s `shuffle`.
+///
+/// # Safety
+///
+/// The CPU has the instruction set of `V`; arguments as for the field.
+#[inline(always)]
+pub(super) unsafe fn shuffle<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
+    // SAFETY: passed on to the caller.
+    unsafe { by_width!(width, shuffle_narrow(src, dest), shuffle_wide::<V>(width, src, dest)) }
+}
+
+/// [`Kernel`](super::Kernel)'s `unshuffle`.
+///
+/// # Safety
+///
+/// The CPU has the instruction set of `V`; arguments as for the field.
+#[inline(always)]
+pub(super) unsafe fn unshuffle<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        by_width!(width, unshuffle_narrow(stride, src, dest), unshuffle_wide::<V>(width, stride, src, dest));
+    }
+}
