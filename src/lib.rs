@@ -14,4 +14,7 @@ pub mod chunk;
 pub mod codecs;
 pub mod filters;
 
+#[cfg(feature = "capi")]
+pub mod capi;
+
 pub use error::{Error, ErrorKind, Result};
