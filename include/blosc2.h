@@ -1,0 +1,1377 @@
+/* Written by `cargo xtask headers` from cbindgen/ and src/capi/; edit those. */
+/* The Blosc2 library: chunks, contexts, super-chunks, plugins. */
+
+#ifndef BLOSC_BLOSC2_H
+#define BLOSC_BLOSC2_H
+
+#include "blosc2/blosc2-export.h"
+#include "blosc2/blosc2-common.h"
+#include "blosc2/blosc2-stdio.h"
+
+#if defined(_WIN32) && !defined(__MINGW32__)
+#include <windows.h>
+#include <malloc.h>
+#include <process.h>
+#define getpid _getpid
+#endif
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The names of Blosc 1, for programs written for it ---- */
+
+#ifdef BLOSC1_COMPAT
+#define BLOSC_VERSION_MAJOR BLOSC2_VERSION_MAJOR
+#define BLOSC_VERSION_MINOR BLOSC2_VERSION_MINOR
+#define BLOSC_VERSION_RELEASE BLOSC2_VERSION_RELEASE
+#define BLOSC_VERSION_STRING BLOSC2_VERSION_STRING
+#define BLOSC_VERSION_DATE BLOSC2_VERSION_DATE
+#define BLOSC_MAX_OVERHEAD BLOSC2_MAX_OVERHEAD
+#define BLOSC_MAX_BUFFERSIZE BLOSC2_MAX_BUFFERSIZE
+
+#define blosc_compress blosc1_compress
+#define blosc_decompress blosc1_decompress
+#define blosc_getitem blosc1_getitem
+#define blosc_get_compressor blosc1_get_compressor
+#define blosc_set_compressor blosc1_set_compressor
+#define blosc_cbuffer_sizes blosc1_cbuffer_sizes
+#define blosc_cbuffer_validate blosc1_cbuffer_validate
+#define blosc_cbuffer_metainfo blosc1_cbuffer_metainfo
+#define blosc_get_blocksize blosc1_get_blocksize
+#define blosc_set_blocksize blosc1_set_blocksize
+#define blosc_set_splitmode blosc1_set_splitmode
+
+#define blosc_init blosc2_init
+#define blosc_destroy blosc2_destroy
+#define blosc_free_resources blosc2_free_resources
+#define blosc_get_nthreads blosc2_get_nthreads
+#define blosc_set_nthreads blosc2_set_nthreads
+#define blosc_compcode_to_compname blosc2_compcode_to_compname
+#define blosc_compname_to_compcode blosc2_compname_to_compcode
+#define blosc_list_compressors blosc2_list_compressors
+#define blosc_get_version_string blosc2_get_version_string
+#define blosc_get_complib_info blosc2_get_complib_info
+#define blosc_cbuffer_versions blosc2_cbuffer_versions
+#define blosc_cbuffer_complib blosc2_cbuffer_complib
+#endif /* BLOSC1_COMPAT */
+
+/* ---- Versions ---- */
+
+/** The version of the C API. */
+#define BLOSC2_VERSION_MAJOR 3
+#define BLOSC2_VERSION_MINOR 3
+#define BLOSC2_VERSION_RELEASE 5
+#define BLOSC2_VERSION_STRING "3.3.5"
+#define BLOSC2_VERSION_DATE "$Date:: 2026-09-24 #$"
+
+/** Versions of the chunk format. */
+enum {
+  /** Blosc before 1.0. */
+  BLOSC1_VERSION_FORMAT_PRE1 = 1,
+  /** Blosc 1. */
+  BLOSC1_VERSION_FORMAT = 2,
+  /** The alpha versions of Blosc 2. */
+  BLOSC2_VERSION_FORMAT_ALPHA = 3,
+  /** The first beta version of Blosc 2. */
+  BLOSC2_VERSION_FORMAT_BETA1 = 4,
+  /** Blosc 2. */
+  BLOSC2_VERSION_FORMAT_STABLE = 5,
+  /** Chunks with blocks of variable length. */
+  BLOSC2_VERSION_FORMAT_VL_BLOCKS = 6,
+  /** The highest version that this library reads. */
+  BLOSC2_VERSION_FORMAT = BLOSC2_VERSION_FORMAT_VL_BLOCKS
+};
+
+/** Versions of the frame format. */
+enum {
+  /** Blosc 2.0.0 beta 2. */
+  BLOSC2_VERSION_FRAME_FORMAT_BETA2 = 1,
+  /** Blosc 2. */
+  BLOSC2_VERSION_FRAME_FORMAT_RC1 = 2,
+  /** Frames of chunks with blocks of variable length. */
+  BLOSC2_VERSION_FRAME_FORMAT_VL_BLOCKS = 3,
+  /** The highest version that this library reads. */
+  BLOSC2_VERSION_FRAME_FORMAT = BLOSC2_VERSION_FRAME_FORMAT_VL_BLOCKS
+};
+
+/* ---- Messages ---- */
+
+/**
+ * Prints `[cat] - message (file:line)` to stderr if the environment variable BLOSC_TRACE is set. The category
+ * is a word without quotes; a format (a string literal) and its arguments follow, as for printf.
+ */
+#define BLOSC_TRACE(cat, ...)                             \
+  do {                                                    \
+    if (getenv("BLOSC_TRACE") != NULL) {                  \
+      fprintf(stderr, "[%s] - ", #cat);                   \
+      fprintf(stderr, __VA_ARGS__);                       \
+      fprintf(stderr, " (%s:%d)\n", __FILE__, __LINE__);  \
+    }                                                     \
+  } while (0)
+/** `BLOSC_TRACE` for errors, warnings and information: a format and its arguments. */
+#define BLOSC_TRACE_ERROR(...) BLOSC_TRACE(error, __VA_ARGS__)
+#define BLOSC_TRACE_WARNING(...) BLOSC_TRACE(warning, __VA_ARGS__)
+#define BLOSC_TRACE_INFO(...) BLOSC_TRACE(info, __VA_ARGS__)
+
+/** Prints `[INFO] - message` to stderr if the environment variable BLOSC_INFO is set. */
+#define BLOSC_INFO(...)                    \
+  do {                                     \
+    if (getenv("BLOSC_INFO") != NULL) {    \
+      fprintf(stderr, "[INFO] - ");        \
+      fprintf(stderr, __VA_ARGS__);        \
+      fprintf(stderr, "\n");               \
+    }                                      \
+  } while (0)
+
+/** Returns `rc` from the function around it if `pointer` is NULL. */
+#define BLOSC_ERROR_NULL(pointer, rc)          \
+  do {                                         \
+    if ((pointer) == NULL) {                   \
+      BLOSC_TRACE_ERROR("Pointer is null");    \
+      return (rc);                             \
+    }                                          \
+  } while (0)
+/** Returns `rc` from the function around it if it is negative; evaluates it once. */
+#define BLOSC_ERROR(rc)                              \
+  do {                                               \
+    int rc_ = (rc);                                  \
+    if (rc_ < BLOSC2_ERROR_SUCCESS) {                \
+      char *error_msg = print_error(rc_);            \
+      BLOSC_TRACE_ERROR("%s", error_msg);            \
+      return rc_;                                    \
+    }                                                \
+  } while (0)
+
+#if defined(__GNUC__)
+#define BLOSC_ATTRIBUTE_UNUSED __attribute__((unused))
+#else
+#define BLOSC_ATTRIBUTE_UNUSED
+#endif
+
+/** What functions return when they fail. */
+enum {
+  /** Success. */
+  BLOSC2_ERROR_SUCCESS = 0,
+  /** No better code fits. */
+  BLOSC2_ERROR_FAILURE = -1,
+  /** Unused. */
+  BLOSC2_ERROR_STREAM = -2,
+  /** Compressed data contradict themselves. */
+  BLOSC2_ERROR_DATA = -3,
+  /** Memory cannot be had. */
+  BLOSC2_ERROR_MEMORY_ALLOC = -4,
+  /** The source ends too early. */
+  BLOSC2_ERROR_READ_BUFFER = -5,
+  /** The destination is too small. */
+  BLOSC2_ERROR_WRITE_BUFFER = -6,
+  /** The codec is unknown, or its plugin cannot be loaded. */
+  BLOSC2_ERROR_CODEC_SUPPORT = -7,
+  /** A parameter that the codec cannot work with. */
+  BLOSC2_ERROR_CODEC_PARAM = -8,
+  /** A bad dictionary. */
+  BLOSC2_ERROR_CODEC_DICT = -9,
+  /** A format version from the future. */
+  BLOSC2_ERROR_VERSION_SUPPORT = -10,
+  /** A header field out of its range. */
+  BLOSC2_ERROR_INVALID_HEADER = -11,
+  /** An argument out of its range. */
+  BLOSC2_ERROR_INVALID_PARAM = -12,
+  /** Reading a file failed. */
+  BLOSC2_ERROR_FILE_READ = -13,
+  /** Writing a file failed. */
+  BLOSC2_ERROR_FILE_WRITE = -14,
+  /** Opening a file failed. */
+  BLOSC2_ERROR_FILE_OPEN = -15,
+  /** What was asked for does not exist. */
+  BLOSC2_ERROR_NOT_FOUND = -16,
+  /** A run of equal bytes is encoded wrongly. */
+  BLOSC2_ERROR_RUN_LENGTH = -17,
+  /** A filter failed or is unknown. */
+  BLOSC2_ERROR_FILTER_PIPELINE = -18,
+  /** A chunk could not be inserted. */
+  BLOSC2_ERROR_CHUNK_INSERT = -19,
+  /** A chunk could not be appended. */
+  BLOSC2_ERROR_CHUNK_APPEND = -20,
+  /** A chunk could not be replaced. */
+  BLOSC2_ERROR_CHUNK_UPDATE = -21,
+  /** A size above the 2 GiB limit. */
+  BLOSC2_ERROR_2GB_LIMIT = -22,
+  /** A super-chunk could not be copied. */
+  BLOSC2_ERROR_SCHUNK_COPY = -23,
+  /** The frame is of the wrong kind. */
+  BLOSC2_ERROR_FRAME_TYPE = -24,
+  /** A file could not be truncated. */
+  BLOSC2_ERROR_FILE_TRUNCATE = -25,
+  /** A thread or its memory could not be had. */
+  BLOSC2_ERROR_THREAD_CREATE = -26,
+  /** The postfilter failed. */
+  BLOSC2_ERROR_POSTFILTER = -27,
+  /** A special frame could not be made. */
+  BLOSC2_ERROR_FRAME_SPECIAL = -28,
+  /** A special super-chunk could not be made or read. */
+  BLOSC2_ERROR_SCHUNK_SPECIAL = -29,
+  /** An I/O back-end is missing or failed. */
+  BLOSC2_ERROR_PLUGIN_IO = -30,
+  /** A file could not be removed. */
+  BLOSC2_ERROR_FILE_REMOVE = -31,
+  /** A pointer is NULL. */
+  BLOSC2_ERROR_NULL_POINTER = -32,
+  /** An index out of range. */
+  BLOSC2_ERROR_INVALID_INDEX = -33,
+  /** There is no metalayer with this name. */
+  BLOSC2_ERROR_METALAYER_NOT_FOUND = -34,
+  /** A buffer is too large, or the destination smaller than a header. */
+  BLOSC2_ERROR_MAX_BUFSIZE_EXCEEDED = -35,
+  /** A tuner failed. */
+  BLOSC2_ERROR_TUNER = -36,
+  /** The lock of a frame cannot be taken. */
+  BLOSC2_ERROR_LOCK = -37
+};
+
+/**
+ * `blosc2_error_string` for old programs. The text is constant although its type does not say so: neither
+ * change nor free it.
+ */
+static char *print_error(int rc) BLOSC_ATTRIBUTE_UNUSED;
+static char *print_error(int rc) {
+  return (char *)blosc2_error_string(rc);
+}
+
+/* ---- Limits, identifiers, flags ---- */
+
+/*
+ * Where a Blosc 1 header came first (its guard is BLOSC_H), the constants that both have are left to it.
+ */
+
+/**
+ * What an instrumented codec puts at the start of each block instead of data.
+ */
+typedef struct blosc2_instr {
+  /**
+   * Compression ratio of the block.
+   */
+  float cratio;
+  /**
+   * Compression speed, in bytes per second.
+   */
+  float cspeed;
+  /**
+   * Filter speed, in bytes per second.
+   */
+  float filter_speed;
+  /**
+   * Byte 0 is 1 if the block is a run of one value; the others are reserved.
+   */
+  uint8_t flags[4];
+} blosc2_instr;
+
+/** Sizes, in bytes. */
+enum {
+#ifndef BLOSC_H
+  /** Header of a Blosc 1 chunk. */
+  BLOSC_MIN_HEADER_LENGTH = 16,
+#endif
+  /** Header of a Blosc 2 chunk. */
+  BLOSC_EXTENDED_HEADER_LENGTH = 32,
+  /** How much larger than its source a chunk can be. */
+  BLOSC2_MAX_OVERHEAD = BLOSC_EXTENDED_HEADER_LENGTH,
+  /** Largest source buffer. */
+  BLOSC2_MAX_BUFFERSIZE = (INT_MAX - BLOSC2_MAX_OVERHEAD),
+#ifndef BLOSC_H
+  /** Largest typesize; with a larger one the source counts as a stream of bytes. */
+  BLOSC_MAX_TYPESIZE = UINT8_MAX,
+#endif
+  /** Smallest source buffer that is compressed; smaller ones are stored. */
+  BLOSC_MIN_BUFFERSIZE = 32
+};
+
+/** Ranges of tuner identifiers. */
+enum {
+  /** Of the library. */
+  BLOSC2_DEFINED_TUNER_START = 0,
+  BLOSC2_DEFINED_TUNER_STOP = 31,
+  /** Registered with the Blosc developers. */
+  BLOSC2_GLOBAL_REGISTERED_TUNER_START = 32,
+  BLOSC2_GLOBAL_REGISTERED_TUNER_STOP = 159,
+  /** How many of those the library contains. */
+  BLOSC2_GLOBAL_REGISTERED_TUNERS = 0,
+  /** Of the application. */
+  BLOSC2_USER_REGISTERED_TUNER_START = 160,
+  BLOSC2_USER_REGISTERED_TUNER_STOP = 255
+};
+
+/** Tuners. */
+enum {
+  /** The default: block sizes by codec, level and typesize. */
+  BLOSC_STUNE = 0,
+  /** One more than the last tuner of the library. */
+  BLOSC_LAST_TUNER = 1,
+  /** The last registered tuner that the library contains. */
+  BLOSC_LAST_REGISTERED_TUNE = BLOSC2_GLOBAL_REGISTERED_TUNER_START + BLOSC2_GLOBAL_REGISTERED_TUNERS - 1
+};
+
+/** Ranges of filter identifiers, and limits of the filter pipeline. */
+enum {
+  /** Of the library. */
+  BLOSC2_DEFINED_FILTERS_START = 0,
+  BLOSC2_DEFINED_FILTERS_STOP = 31,
+  /** Registered with the Blosc developers. */
+  BLOSC2_GLOBAL_REGISTERED_FILTERS_START = 32,
+  BLOSC2_GLOBAL_REGISTERED_FILTERS_STOP = 159,
+  /** How many of those the library contains. */
+  BLOSC2_GLOBAL_REGISTERED_FILTERS = 5,
+  /** Of the application. */
+  BLOSC2_USER_REGISTERED_FILTERS_START = 160,
+  BLOSC2_USER_REGISTERED_FILTERS_STOP = 255,
+  /** Slots of the filter pipeline. */
+  BLOSC2_MAX_FILTERS = 6,
+  /** Most filters that an application should register. */
+  BLOSC2_MAX_UDFILTERS = 16
+};
+
+/** Filters. */
+enum {
+#ifndef BLOSC_H
+  /** None. */
+  BLOSC_NOSHUFFLE = 0,
+  BLOSC_NOFILTER = 0,
+  /** Byte shuffle; the meta byte is the number of byte streams, 0 for the typesize. */
+  BLOSC_SHUFFLE = 1,
+  /** Bit shuffle. */
+  BLOSC_BITSHUFFLE = 2,
+#endif
+  /** XOR with the first block. */
+  BLOSC_DELTA = 3,
+  /** Zeroes low mantissa bits of floats; the (signed) meta byte is the number of bits to keep or, if negative,
+      to zero. */
+  BLOSC_TRUNC_PREC = 4,
+  /** One more than the last filter of the library. */
+  BLOSC_LAST_FILTER = 5,
+  /** The last registered filter that the library contains. */
+  BLOSC_LAST_REGISTERED_FILTER = BLOSC2_GLOBAL_REGISTERED_FILTERS_START + BLOSC2_GLOBAL_REGISTERED_FILTERS - 1
+};
+
+/** Bits of the flags byte of a chunk. */
+enum {
+#ifndef BLOSC_H
+  /** Byte shuffle. */
+  BLOSC_DOSHUFFLE = 0x1,
+  /** Stored without compression. */
+  BLOSC_MEMCPYED = 0x2,
+  /** Bit shuffle. */
+  BLOSC_DOBITSHUFFLE = 0x4,
+#endif
+  /** Delta. */
+  BLOSC_DODELTA = 0x8
+};
+
+/** Bits of the Blosc 2 flags byte of a chunk. */
+enum {
+  /** A dictionary precedes the blocks. */
+  BLOSC2_USEDICT = 0x1,
+  /** The data are big-endian. */
+  BLOSC2_BIGENDIAN = 0x2,
+  /** The blocks hold `blosc2_instr` instead of data. */
+  BLOSC2_INSTR_CODEC = 0x80
+};
+
+/** Bits of the second Blosc 2 flags byte of a chunk. */
+enum {
+  /** The blocks have variable length. */
+  BLOSC2_VL_BLOCKS = 0x1
+};
+
+/** More sizes, in bytes. */
+enum {
+  /** Largest dictionary. */
+  BLOSC2_MAXDICTSIZE = 32 * 1024,
+  /** Smallest dictionary worth using. */
+  BLOSC2_MINUSEFULDICT = 256,
+  /** Largest block. */
+  BLOSC2_MAXBLOCKSIZE = 536866816,
+  /** Largest item. */
+  BLOSC2_MAXTYPESIZE = BLOSC2_MAXBLOCKSIZE
+};
+
+/** Ranges of codec identifiers. */
+enum {
+  /** Of the library. */
+  BLOSC2_DEFINED_CODECS_START = 0,
+  BLOSC2_DEFINED_CODECS_STOP = 31,
+  /** Registered with the Blosc developers. */
+  BLOSC2_GLOBAL_REGISTERED_CODECS_START = 32,
+  BLOSC2_GLOBAL_REGISTERED_CODECS_STOP = 159,
+  /** How many of those the library counts as its own. */
+  BLOSC2_GLOBAL_REGISTERED_CODECS = 5,
+  /** Of the application. */
+  BLOSC2_USER_REGISTERED_CODECS_START = 160,
+  BLOSC2_USER_REGISTERED_CODECS_STOP = 255
+};
+
+/** Codecs. */
+enum {
+#ifndef BLOSC_H
+  BLOSC_BLOSCLZ = 0,
+  BLOSC_LZ4 = 1,
+  BLOSC_LZ4HC = 2,
+  BLOSC_ZLIB = 4,
+  BLOSC_ZSTD = 5,
+#endif
+  /** One more than the last codec of the library. */
+  BLOSC_LAST_CODEC = 6,
+  /** The last registered codec. */
+  BLOSC_LAST_REGISTERED_CODEC = BLOSC2_GLOBAL_REGISTERED_CODECS_START + BLOSC2_GLOBAL_REGISTERED_CODECS - 1
+};
+
+#ifndef BLOSC_H
+/** Names of the codecs. */
+#define BLOSC_BLOSCLZ_COMPNAME "blosclz"
+#define BLOSC_LZ4_COMPNAME "lz4"
+#define BLOSC_LZ4HC_COMPNAME "lz4hc"
+#define BLOSC_ZLIB_COMPNAME "zlib"
+#define BLOSC_ZSTD_COMPNAME "zstd"
+#endif
+
+/** Libraries behind the codecs; what a chunk's flags name. */
+enum {
+#ifndef BLOSC_H
+  BLOSC_BLOSCLZ_LIB = 0,
+  BLOSC_LZ4_LIB = 1,
+  BLOSC_ZLIB_LIB = 3,
+  BLOSC_ZSTD_LIB = 4,
+#endif
+  /** Registered codecs. */
+  BLOSC_UDCODEC_LIB = 6,
+  /** In headers of super-chunks. */
+  BLOSC_SCHUNK_LIB = 7
+};
+
+#ifndef BLOSC_H
+/** Names of the libraries. */
+#define BLOSC_BLOSCLZ_LIBNAME "BloscLZ"
+#define BLOSC_LZ4_LIBNAME "LZ4"
+#define BLOSC_ZLIB_LIBNAME "Zlib"
+#define BLOSC_ZSTD_LIBNAME "Zstd"
+#endif
+
+/** Stream formats; LZ4 and LZ4HC share one. */
+enum {
+#ifndef BLOSC_H
+  BLOSC_BLOSCLZ_FORMAT = BLOSC_BLOSCLZ_LIB,
+  BLOSC_LZ4_FORMAT = BLOSC_LZ4_LIB,
+  BLOSC_LZ4HC_FORMAT = BLOSC_LZ4_LIB,
+  BLOSC_ZLIB_FORMAT = BLOSC_ZLIB_LIB,
+  BLOSC_ZSTD_FORMAT = BLOSC_ZSTD_LIB,
+#endif
+  BLOSC_UDCODEC_FORMAT = BLOSC_UDCODEC_LIB
+};
+
+/** Versions of the stream formats. */
+enum {
+#ifndef BLOSC_H
+  BLOSC_BLOSCLZ_VERSION_FORMAT = 1,
+  BLOSC_LZ4_VERSION_FORMAT = 1,
+  BLOSC_LZ4HC_VERSION_FORMAT = 1,
+  BLOSC_ZLIB_VERSION_FORMAT = 1,
+  BLOSC_ZSTD_VERSION_FORMAT = 1,
+#endif
+  BLOSC_UDCODEC_VERSION_FORMAT = 1
+};
+
+#ifndef BLOSC_H
+/** Whether blocks are split in one stream per byte of an item. */
+enum {
+  BLOSC_ALWAYS_SPLIT = 1,
+  BLOSC_NEVER_SPLIT = 2,
+  /** By codec, level and filters. */
+  BLOSC_AUTO_SPLIT = 3,
+  /** As old releases of Blosc did; the default. */
+  BLOSC_FORWARD_COMPAT_SPLIT = 4
+};
+#endif
+
+/** Byte offsets in the header of a chunk. */
+enum {
+  /** Version of the chunk format. */
+  BLOSC2_CHUNK_VERSION = 0x0,
+  /** Version of the stream format. */
+  BLOSC2_CHUNK_VERSIONLZ = 0x1,
+  /** Flags and stream format. */
+  BLOSC2_CHUNK_FLAGS = 0x2,
+  /** Bytes per item (uint8). */
+  BLOSC2_CHUNK_TYPESIZE = 0x3,
+  /** Uncompressed bytes (int32). */
+  BLOSC2_CHUNK_NBYTES = 0x4,
+  /** Bytes per block (int32). */
+  BLOSC2_CHUNK_BLOCKSIZE = 0x8,
+  /** Compressed bytes, with this header (int32). */
+  BLOSC2_CHUNK_CBYTES = 0xc,
+  /** Filters. */
+  BLOSC2_CHUNK_FILTER_CODES = 0x10,
+  /** Meta bytes of the filters. */
+  BLOSC2_CHUNK_FILTER_META = 0x18,
+  /** Second Blosc 2 flags. */
+  BLOSC2_CHUNK_BLOSC2_FLAGS2 = 0x1e,
+  /** Blosc 2 flags. */
+  BLOSC2_CHUNK_BLOSC2_FLAGS = 0x1f
+};
+
+/** Chunks without data, by what they stand for. */
+enum {
+  /** A chunk with data. */
+  BLOSC2_NO_SPECIAL = 0x0,
+  /** Zeros. */
+  BLOSC2_SPECIAL_ZERO = 0x1,
+  /** NaNs. */
+  BLOSC2_SPECIAL_NAN = 0x2,
+  /** One item, repeated. */
+  BLOSC2_SPECIAL_VALUE = 0x3,
+  /** Any bytes. */
+  BLOSC2_SPECIAL_UNINIT = 0x4,
+  /** The last of them. */
+  BLOSC2_SPECIAL_LASTID = 0x4,
+  /** The bits that hold them. */
+  BLOSC2_SPECIAL_MASK = 0x7
+};
+
+/* ---- Start and end; threads ---- */
+
+/**
+ * Runs `numjobs` calls of `dojob`, in any order and on any threads, and returns when all are done.
+ *
+ * Job `i` is the call `dojob((char *)jobdata + i * jobdata_elsize)`.
+ */
+typedef void (*blosc_threads_callback)(void *callback_data,
+                                       void (*dojob)(void*),
+                                       int numjobs,
+                                       size_t jobdata_elsize,
+                                       void *jobdata);
+
+/* ---- Compression with global settings ---- */
+
+/* ---- Facts about the library ---- */
+
+/* ---- Facts about a chunk ---- */
+
+/* ---- I/O back-ends ---- */
+
+/** I/O back-ends. */
+enum {
+  /** Plain files. */
+  BLOSC2_IO_FILESYSTEM = 0,
+  /** Memory-mapped files. */
+  BLOSC2_IO_FILESYSTEM_MMAP = 1,
+  /** One more than the last back-end of the library. */
+  BLOSC_IO_LAST_BLOSC_DEFINED = 2,
+  /** One more than the last back-end registered with the Blosc developers. */
+  BLOSC_IO_LAST_REGISTERED = 32
+};
+
+/** Ends of the ranges of back-end identifiers. */
+enum {
+  /** Of the library. */
+  BLOSC2_IO_BLOSC_DEFINED = 32,
+  /** Registered with the Blosc developers. */
+  BLOSC2_IO_REGISTERED = 160,
+  /** Of the application. */
+  BLOSC2_IO_USER_DEFINED = 256
+};
+
+/**
+ * Opens `urlpath` in the `fopen` mode `mode`; returns a stream, or NULL.
+ */
+typedef void *(*blosc2_open_cb)(const char *urlpath, const char *mode, void *params);
+
+/**
+ * Closes `stream`; returns 0, or another value on failure.
+ */
+typedef int (*blosc2_close_cb)(void *stream);
+
+/**
+ * The size of the file behind `stream` in bytes, or a negative value.
+ */
+typedef int64_t (*blosc2_size_cb)(void *stream);
+
+/**
+ * Writes `nitems` items of `size` bytes at byte `position`; returns the number of items written.
+ */
+typedef int64_t (*blosc2_write_cb)(const void *ptr,
+                                   int64_t size,
+                                   int64_t nitems,
+                                   int64_t position,
+                                   void *stream);
+
+/**
+ * Reads `nitems` items of `size` bytes at byte `position`; returns the number of items read.
+ *
+ * `*ptr` is the buffer to fill if the back-end's `is_allocation_necessary` is set; otherwise the callback stores
+ * there the address of memory of its own that holds the bytes.
+ */
+typedef int64_t (*blosc2_read_cb)(void **ptr, int64_t size, int64_t nitems, int64_t position, void *stream);
+
+/**
+ * Cuts or extends the file to `size` bytes; returns 0, or another value on failure.
+ */
+typedef int (*blosc2_truncate_cb)(void *stream, int64_t size);
+
+/**
+ * Called once with the `params` of a `blosc2_io` when its super-chunk is freed; returns 0, or a negative value.
+ */
+typedef int (*blosc2_destroy_cb)(void *params);
+
+/**
+ * An I/O back-end: the callbacks behind one identifier.
+ */
+typedef struct blosc2_io_cb {
+  /**
+   * The identifier, as in `blosc2_io`.
+   */
+  uint8_t id;
+  /**
+   * A name for messages.
+   */
+  char *name;
+  /**
+   * Whether `read` fills a buffer of the caller (true) or lends memory of its own (false).
+   */
+  bool is_allocation_necessary;
+  /**
+   * Opens a file.
+   */
+  blosc2_open_cb open;
+  /**
+   * Closes a stream.
+   */
+  blosc2_close_cb close;
+  /**
+   * The size of a file.
+   */
+  blosc2_size_cb size;
+  /**
+   * Writes at a position.
+   */
+  blosc2_write_cb write;
+  /**
+   * Reads at a position.
+   */
+  blosc2_read_cb read;
+  /**
+   * Sets the size of a file.
+   */
+  blosc2_truncate_cb truncate;
+  /**
+   * Called when the super-chunk is freed.
+   */
+  blosc2_destroy_cb destroy;
+} blosc2_io_cb;
+
+/**
+ * Which I/O back-end to use, and its parameters.
+ */
+typedef struct blosc2_io {
+  /**
+   * The identifier of the back-end.
+   */
+  uint8_t id;
+  /**
+   * Informational; never read.
+   */
+  const char *name;
+  /**
+   * Handed to the back-end's `open` and `destroy`.
+   */
+  void *params;
+} blosc2_io;
+
+/** The defaults of `blosc2_io`: plain files. */
+static const blosc2_io BLOSC2_IO_DEFAULTS = {BLOSC2_IO_FILESYSTEM, "filesystem", NULL};
+
+/* ---- Contexts: compression with settings of their own ---- */
+
+/** A compression or decompression context. One thread at a time may use it. */
+typedef struct blosc2_context_s blosc2_context;
+
+/**
+ * A tuner: chooses block sizes and compression parameters as chunks come along.
+ *
+ * All callbacks return 0, or a negative code.
+ */
+typedef struct blosc2_tuner {
+  /**
+   * Prepares the tuner. `config` is only valid during the call; `dctx` may be NULL.
+   */
+  int (*init)(void *config, blosc2_context *cctx, blosc2_context *dctx);
+  /**
+   * Chooses the block size of the next chunk; the only callback used while the tuner is not initialised.
+   */
+  int (*next_blocksize)(blosc2_context *context);
+  /**
+   * Chooses the compression parameters of the next chunk.
+   */
+  int (*next_cparams)(blosc2_context *context);
+  /**
+   * Learns how long the last compression took, in seconds.
+   */
+  int (*update)(blosc2_context *context, double ctime);
+  /**
+   * Releases what `init` made.
+   */
+  int (*free)(blosc2_context *context);
+  /**
+   * The identifier.
+   */
+  int id;
+  /**
+   * The name, also that of the plugin `libblosc2_<name>`.
+   */
+  char *name;
+} blosc2_tuner;
+
+/**
+ * What a prefilter gets for each block.
+ */
+typedef struct blosc2_prefilter_params {
+  /**
+   * From the `preparams` of the compression parameters.
+   */
+  void *user_data;
+  /**
+   * The bytes of this block in the source buffer.
+   */
+  const uint8_t *input;
+  /**
+   * Where the prefilter puts the bytes of this block.
+   */
+  uint8_t *output;
+  /**
+   * Bytes to put there.
+   */
+  int32_t output_size;
+  /**
+   * Bytes per item.
+   */
+  int32_t output_typesize;
+  /**
+   * Where this block begins in the chunk, in bytes.
+   */
+  int32_t output_offset;
+  /**
+   * The number of the chunk in its super-chunk, or -1.
+   */
+  int64_t nchunk;
+  /**
+   * The number of the block in its chunk.
+   */
+  int32_t nblock;
+  /**
+   * The number of the thread that makes the call, from 0.
+   */
+  int32_t tid;
+  /**
+   * Scratch memory of this thread that can hold a few blocks.
+   */
+  uint8_t *ttmp;
+  /**
+   * Bytes of scratch memory.
+   */
+  size_t ttmp_nbytes;
+  /**
+   * The compression context.
+   */
+  blosc2_context *ctx;
+  /**
+   * Set if the result is not going to be stored, as when only block sizes are tried.
+   */
+  bool output_is_disposable;
+} blosc2_prefilter_params;
+
+/**
+ * What a postfilter gets for each block.
+ */
+typedef struct blosc2_postfilter_params {
+  /**
+   * From the `postparams` of the decompression parameters.
+   */
+  void *user_data;
+  /**
+   * The decompressed bytes of this block.
+   */
+  const uint8_t *input;
+  /**
+   * Where the postfilter puts its result.
+   */
+  uint8_t *output;
+  /**
+   * Bytes of input and output.
+   */
+  int32_t size;
+  /**
+   * Bytes per item.
+   */
+  int32_t typesize;
+  /**
+   * Where this block begins in the chunk, in bytes.
+   */
+  int32_t offset;
+  /**
+   * The number of the chunk in its super-chunk, or -1.
+   */
+  int64_t nchunk;
+  /**
+   * The number of the block in its chunk.
+   */
+  int32_t nblock;
+  /**
+   * The number of the thread that makes the call, from 0.
+   */
+  int32_t tid;
+  /**
+   * Scratch memory of this thread that can hold a few blocks.
+   */
+  uint8_t *ttmp;
+  /**
+   * Bytes of scratch memory.
+   */
+  size_t ttmp_nbytes;
+  /**
+   * The decompression context.
+   */
+  blosc2_context *ctx;
+} blosc2_postfilter_params;
+
+/**
+ * Computes the bytes to compress of one block; returns 0, or a non-zero value to make the compression fail.
+ */
+typedef int (*blosc2_prefilter_fn)(struct blosc2_prefilter_params *params);
+
+/**
+ * Turns one decompressed block into the bytes to hand out; returns 0, or a non-zero value to make the
+ * decompression fail.
+ */
+typedef int (*blosc2_postfilter_fn)(struct blosc2_postfilter_params *params);
+
+/**
+ * The parameters of compression. Start from `BLOSC2_CPARAMS_DEFAULTS`.
+ */
+typedef struct blosc2_cparams {
+  /**
+   * The codec.
+   */
+  uint8_t compcode;
+  /**
+   * A byte for the codec: its meaning depends on it.
+   */
+  uint8_t compcode_meta;
+  /**
+   * The compression level, 0 (store) to 9.
+   */
+  uint8_t clevel;
+  /**
+   * Non-zero to use a dictionary, with zstd, lz4 and lz4hc.
+   */
+  int use_dict;
+  /**
+   * Bytes per item.
+   */
+  int32_t typesize;
+  /**
+   * Number of threads.
+   */
+  int16_t nthreads;
+  /**
+   * Requested block size in bytes; 0 for automatic.
+   */
+  int32_t blocksize;
+  /**
+   * Whether blocks are split in one stream per byte of an item: one of the `BLOSC_*_SPLIT` constants.
+   */
+  int32_t splitmode;
+  /**
+   * The associated super-chunk, or NULL.
+   */
+  void *schunk;
+  /**
+   * The filters, applied from first to last; 0 is none.
+   */
+  uint8_t filters[BLOSC2_MAX_FILTERS];
+  /**
+   * A byte for each filter: its meaning depends on the filter.
+   */
+  uint8_t filters_meta[BLOSC2_MAX_FILTERS];
+  /**
+   * Called for each block before the filters, or NULL.
+   */
+  blosc2_prefilter_fn prefilter;
+  /**
+   * The prefilter's parameters.
+   */
+  struct blosc2_prefilter_params *preparams;
+  /**
+   * The tuner's configuration.
+   */
+  void *tuner_params;
+  /**
+   * The tuner.
+   */
+  int tuner_id;
+  /**
+   * Whether blocks hold measurements (`blosc2_instr`) instead of data.
+   */
+  bool instr_codec;
+  /**
+   * For a registered codec.
+   */
+  void *codec_params;
+  /**
+   * For registered filters.
+   */
+  void *filter_params[BLOSC2_MAX_FILTERS];
+} blosc2_cparams;
+
+/** The defaults of `blosc2_cparams`: BloscLZ, level 5, byte shuffle, items of 8 bytes, one thread. */
+static const blosc2_cparams BLOSC2_CPARAMS_DEFAULTS = {
+    BLOSC_BLOSCLZ, 0, 5, 0, 8, 1, 0, BLOSC_FORWARD_COMPAT_SPLIT, NULL,
+    {0, 0, 0, 0, 0, BLOSC_SHUFFLE}, {0, 0, 0, 0, 0, 0},
+    NULL, NULL, NULL, 0, false, NULL, {NULL, NULL, NULL, NULL, NULL, NULL}
+};
+
+/**
+ * The parameters of decompression. Start from `BLOSC2_DPARAMS_DEFAULTS`.
+ */
+typedef struct blosc2_dparams {
+  /**
+   * Number of threads.
+   */
+  int16_t nthreads;
+  /**
+   * The associated super-chunk, or NULL.
+   */
+  void *schunk;
+  /**
+   * Called for each block after the filters, or NULL.
+   */
+  blosc2_postfilter_fn postfilter;
+  /**
+   * The postfilter's parameters.
+   */
+  struct blosc2_postfilter_params *postparams;
+  /**
+   * Bytes per item.
+   */
+  int32_t typesize;
+} blosc2_dparams;
+
+/** The defaults of `blosc2_dparams`: one thread. */
+static const blosc2_dparams BLOSC2_DPARAMS_DEFAULTS = {1, NULL, NULL, NULL, 8};
+
+/* ---- Super-chunks ---- */
+
+/** Most metalayers of a super-chunk, and the longest name of one. */
+#define BLOSC2_MAX_METALAYERS 16
+#define BLOSC2_METALAYER_NAME_MAXLEN 31
+/** The same for metalayers of variable length. */
+#define BLOSC2_MAX_VLMETALAYERS (8 * 1024)
+#define BLOSC2_VLMETALAYERS_NAME_MAXLEN BLOSC2_METALAYER_NAME_MAXLEN
+
+/**
+ * Where and how a super-chunk is stored. Start from `BLOSC2_STORAGE_DEFAULTS`.
+ */
+typedef struct blosc2_storage {
+  /**
+   * One contiguous frame (true), or chunks apart from each other (false).
+   */
+  bool contiguous;
+  /**
+   * The file (contiguous) or directory (sparse), or NULL for memory.
+   */
+  char *urlpath;
+  /**
+   * The compression parameters, or NULL for the defaults.
+   */
+  struct blosc2_cparams *cparams;
+  /**
+   * The decompression parameters, or NULL for the defaults.
+   */
+  struct blosc2_dparams *dparams;
+  /**
+   * The I/O back-end, or NULL for plain files.
+   */
+  struct blosc2_io *io;
+} blosc2_storage;
+
+/** The defaults of `blosc2_storage`: sparse, in memory. */
+static const blosc2_storage BLOSC2_STORAGE_DEFAULTS = {false, NULL, NULL, NULL, NULL};
+
+/** A frame. */
+typedef struct blosc2_frame_s blosc2_frame;
+
+/**
+ * A named piece of metadata.
+ */
+typedef struct blosc2_metalayer {
+  /**
+   * The name, at most 31 bytes.
+   */
+  char *name;
+  /**
+   * The content.
+   */
+  uint8_t *content;
+  /**
+   * Bytes of content.
+   */
+  int32_t content_len;
+} blosc2_metalayer;
+
+/**
+ * A super-chunk: a sequence of chunks with the same parameters, and metadata.
+ *
+ * Made by `blosc2_schunk_new` and its like only. Treat the fields as read-only, apart from `cctx` and `dctx`, which
+ * may be replaced by other contexts (NULL before `blosc2_schunk_free` to keep them), and `current_nchunk`.
+ */
+typedef struct blosc2_schunk {
+  /**
+   * Version of the frame format.
+   */
+  uint8_t version;
+  /**
+   * The codec.
+   */
+  uint8_t compcode;
+  /**
+   * A byte for the codec.
+   */
+  uint8_t compcode_meta;
+  /**
+   * The compression level.
+   */
+  uint8_t clevel;
+  /**
+   * The split mode.
+   */
+  uint8_t splitmode;
+  /**
+   * Bytes per item.
+   */
+  int32_t typesize;
+  /**
+   * Requested block size in bytes; 0 for automatic.
+   */
+  int32_t blocksize;
+  /**
+   * Uncompressed bytes per chunk; 0 if the chunks differ in size.
+   */
+  int32_t chunksize;
+  /**
+   * Flags of the chunks: bit 0 is set if their blocks have variable length.
+   */
+  uint8_t flags2;
+  /**
+   * Whether dictionaries are used.
+   */
+  uint8_t use_dict;
+  /**
+   * The filters.
+   */
+  uint8_t filters[BLOSC2_MAX_FILTERS];
+  /**
+   * A byte for each filter.
+   */
+  uint8_t filters_meta[BLOSC2_MAX_FILTERS];
+  /**
+   * Number of chunks.
+   */
+  int64_t nchunks;
+  /**
+   * The chunk being worked on.
+   */
+  int64_t current_nchunk;
+  /**
+   * Uncompressed bytes of all chunks.
+   */
+  int64_t nbytes;
+  /**
+   * Compressed bytes of all chunks.
+   */
+  int64_t cbytes;
+  /**
+   * The chunks of a sparse super-chunk in memory, else NULL.
+   */
+  uint8_t **data;
+  /**
+   * Bytes allocated for the array of chunk pointers.
+   */
+  size_t data_len;
+  /**
+   * A copy of what the super-chunk was made with.
+   */
+  struct blosc2_storage *storage;
+  /**
+   * The frame behind the super-chunk, or NULL.
+   */
+  blosc2_frame *frame;
+  /**
+   * The context that compresses chunks.
+   */
+  blosc2_context *cctx;
+  /**
+   * The context that decompresses chunks.
+   */
+  blosc2_context *dctx;
+  /**
+   * The fixed-length metalayers.
+   */
+  struct blosc2_metalayer *metalayers[BLOSC2_MAX_METALAYERS];
+  /**
+   * Number of fixed-length metalayers.
+   */
+  uint16_t nmetalayers;
+  /**
+   * The variable-length metalayers; their contents are compressed.
+   */
+  struct blosc2_metalayer *vlmetalayers[BLOSC2_MAX_VLMETALAYERS];
+  /**
+   * Number of variable-length metalayers.
+   */
+  int16_t nvlmetalayers;
+  /**
+   * The tuner's configuration.
+   */
+  void *tuner_params;
+  /**
+   * The tuner.
+   */
+  int tuner_id;
+  /**
+   * Dimensions of the array in the super-chunk, or 0 or -1.
+   */
+  int8_t ndim;
+  /**
+   * Shape of the array's blocks, in items, or NULL.
+   */
+  int64_t *blockshape;
+  /**
+   * Whether this is a view that shares its chunks with another super-chunk.
+   */
+  bool view;
+  /**
+   * Grows each time the contents were read again from the file.
+   */
+  int64_t change_tick;
+} blosc2_schunk;
+
+/* ---- Metalayers of fixed length ---- */
+
+/**
+ * Returns the index of the metalayer `name`, BLOSC2_ERROR_NOT_FOUND if there is none, or
+ * BLOSC2_ERROR_INVALID_PARAM if the name is too long or `schunk` is NULL.
+ */
+static inline int blosc2_meta_exists(blosc2_schunk *schunk, const char *name) {
+  int i;
+  if (strlen(name) > BLOSC2_METALAYER_NAME_MAXLEN) {
+    BLOSC_TRACE_ERROR("the name of a metalayer has at most %d characters", BLOSC2_METALAYER_NAME_MAXLEN);
+    return BLOSC2_ERROR_INVALID_PARAM;
+  }
+  if (schunk == NULL) {
+    BLOSC_TRACE_ERROR("the super-chunk is NULL");
+    return BLOSC2_ERROR_INVALID_PARAM;
+  }
+  for (i = 0; i < schunk->nmetalayers; i++) {
+    if (strcmp(schunk->metalayers[i]->name, name) == 0) {
+      return i;
+    }
+  }
+  return BLOSC2_ERROR_NOT_FOUND;
+}
+
+/**
+ * Stores a copy of the metalayer `name` in `*content`, for the caller to free(), and its length in
+ * `*content_len`; NULL and 0 if it is empty. Returns its index, or a negative code.
+ */
+static inline int blosc2_meta_get(blosc2_schunk *schunk, const char *name, uint8_t **content,
+                                  int32_t *content_len) {
+  int index;
+  const blosc2_metalayer *meta;
+  uint8_t *copy;
+  if (schunk == NULL || name == NULL || content == NULL || content_len == NULL) {
+    BLOSC_TRACE_ERROR("an argument is NULL");
+    return BLOSC2_ERROR_INVALID_PARAM;
+  }
+  index = blosc2_meta_exists(schunk, name);
+  if (index < 0) {
+    BLOSC_TRACE_WARNING("there is no metalayer \"%s\"", name);
+    return index;
+  }
+  meta = schunk->metalayers[index];
+  if (meta->content_len < 0 || (meta->content_len > 0 && meta->content == NULL)) {
+    BLOSC_TRACE_ERROR("the metalayer \"%s\" is damaged", name);
+    if (meta->content_len > 0) {
+      *content = NULL;
+      *content_len = 0;
+    }
+    return BLOSC2_ERROR_DATA;
+  }
+  *content = NULL;
+  *content_len = 0;
+  if (meta->content_len > 0) {
+    copy = (uint8_t *)malloc((size_t)meta->content_len);
+    if (copy == NULL) {
+      BLOSC_TRACE_ERROR("no memory for the metalayer \"%s\"", name);
+      return BLOSC2_ERROR_MEMORY_ALLOC;
+    }
+    memcpy(copy, meta->content, (size_t)meta->content_len);
+    *content = copy;
+    *content_len = meta->content_len;
+  }
+  return index;
+}
+
+/* ---- Metalayers of variable length ---- */
+
+/* ---- Time ---- */
+
+/** A point in time. */
+#if defined(_WIN32)
+typedef LARGE_INTEGER blosc_timestamp_t;
+#else
+typedef struct timespec blosc_timestamp_t;
+#endif
+
+/* ---- Codecs and filters of the application ---- */
+
+/**
+ * Compresses `input` into `output`; returns the bytes written, 0 if they do not fit, or a negative code.
+ */
+typedef int (*blosc2_codec_encoder_cb)(const uint8_t *input,
+                                       int32_t input_len,
+                                       uint8_t *output,
+                                       int32_t output_len,
+                                       uint8_t meta,
+                                       struct blosc2_cparams *cparams,
+                                       const void *chunk);
+
+/**
+ * Decompresses `input` into `output`; returns the bytes written, or a negative code.
+ */
+typedef int (*blosc2_codec_decoder_cb)(const uint8_t *input,
+                                       int32_t input_len,
+                                       uint8_t *output,
+                                       int32_t output_len,
+                                       uint8_t meta,
+                                       struct blosc2_dparams *dparams,
+                                       const void *chunk);
+
+/**
+ * A codec of the application.
+ */
+typedef struct blosc2_codec {
+  /**
+   * The identifier.
+   */
+  uint8_t compcode;
+  /**
+   * The name; not copied by `blosc2_register_codec`.
+   */
+  char *compname;
+  /**
+   * The identifier of its library.
+   */
+  uint8_t complib;
+  /**
+   * The version of its format.
+   */
+  uint8_t version;
+  /**
+   * Compresses.
+   */
+  blosc2_codec_encoder_cb encoder;
+  /**
+   * Decompresses.
+   */
+  blosc2_codec_decoder_cb decoder;
+} blosc2_codec;
+
+/**
+ * Filters `length` bytes of `src` into `dest`; returns 0, or a negative code.
+ */
+typedef int (*blosc2_filter_forward_cb)(const uint8_t *src,
+                                        uint8_t *dest,
+                                        int32_t length,
+                                        uint8_t meta,
+                                        struct blosc2_cparams *cparams,
+                                        uint8_t id);
+
+/**
+ * Undoes the filter: `length` bytes of `src` into `dest`; returns 0, or a negative code.
+ */
+typedef int (*blosc2_filter_backward_cb)(const uint8_t *src,
+                                         uint8_t *dest,
+                                         int32_t length,
+                                         uint8_t meta,
+                                         struct blosc2_dparams *dparams,
+                                         uint8_t id);
+
+/**
+ * A filter of the application.
+ */
+typedef struct blosc2_filter {
+  /**
+   * The identifier.
+   */
+  uint8_t id;
+  /**
+   * The name; not copied by `blosc2_register_filter`.
+   */
+  char *name;
+  /**
+   * The version of its format.
+   */
+  uint8_t version;
+  /**
+   * Filters.
+   */
+  blosc2_filter_forward_cb forward;
+  /**
+   * Undoes the filter.
+   */
+  blosc2_filter_backward_cb backward;
+} blosc2_filter;
+
+/* ---- Files, indices, filters by themselves ---- */
+
+/**
+ * Copies `size` bytes (1, 2, 4 or 8) from `pa` to `dest`, between the byte order of this machine and big-endian.
+ * The two may overlap.
+ */
+static inline void swap_store(void *dest, const void *pa, int size) {
+  const uint16_t one = 1;
+  uint8_t from[8], to[8];
+  int i;
+  if (size != 1 && size != 2 && size != 4 && size != 8) {
+    fprintf(stderr, "Unhandled nitems: %d\n", size);
+    return;
+  }
+  memcpy(from, pa, (size_t)size);
+  if (*(const uint8_t *)&one == 1) {
+    for (i = 0; i < size; i++) {
+      to[i] = from[size - 1 - i];
+    }
+    memcpy(dest, to, (size_t)size);
+  } else {
+    memcpy(dest, from, (size_t)size);
+  }
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BLOSC_BLOSC2_H */
