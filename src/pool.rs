@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -153,27 +153,32 @@ pub struct Pool {
     nthreads: usize,
     /// Value of [`FORKS`] at creation.
     forks: u64,
+    started: Once,
     workers: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
 impl Pool {
-    /// Starts a pool. With fewer workers than asked for (the system refuses more threads) it is only slower.
+    /// A pool whose workers start with its first job.
     fn new(nthreads: usize) -> Pool {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue { jobs: VecDeque::new(), sleeping: 0, closed: false }),
             wake: Condvar::new(),
             submitted: AtomicUsize::new(0),
         });
-        let mut workers = Vec::with_capacity(nthreads - 1);
-        for _ in 1..nthreads {
-            let shared = Arc::clone(&shared);
+        Pool { shared, nthreads, forks: forks(), started: Once::new(), workers: Mutex::new(Vec::new()) }
+    }
+
+    /// Starts the workers. With fewer than asked for (the system refuses more threads) jobs only take longer.
+    fn start(&self) {
+        let mut workers = lock(&self.workers);
+        for _ in 1..self.nthreads {
+            let shared = Arc::clone(&self.shared);
             let builder = thread::Builder::new().name("blosc2".into());
             match builder.spawn(move || shared.serve()) {
                 Ok(handle) => workers.push(handle),
                 Err(_) => break,
             }
         }
-        Pool { shared, nthreads, forks: forks(), workers: Mutex::new(workers) }
     }
 
     /// The number of threads that work on a job, the caller included.
@@ -209,6 +214,7 @@ impl Pool {
 
 impl Executor for Pool {
     fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.started.call_once(|| self.start());
         // SAFETY: only the lifetime is changed; `run` returns after the last use, see `Job::task`.
         let task = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(task)

@@ -11,6 +11,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::environment::trace;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A type that exported functions return, with its value for a failure.
@@ -60,7 +61,10 @@ impl CReturn for () {
 pub(crate) fn guard<T: CReturn>(body: impl FnOnce() -> Result<T>) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => value,
-        Ok(Err(error)) => T::from_error(error),
+        Ok(Err(error)) => {
+            trace(error);
+            T::from_error(error)
+        }
         Err(_) => T::from_error(Error::new(ErrorKind::Failure, "a panic inside the library")),
     }
 }

@@ -15,8 +15,15 @@
 //!   `capi-tests/`.
 //! - The doc comments of exported functions and public structs are those of the installed headers.
 
+pub mod blosc1;
+mod callbacks;
+pub mod chunk;
 pub mod consts;
+mod context;
+mod environment;
+mod tuner;
 pub mod types;
+pub mod util;
 
 #[allow(dead_code)] // Shared by the exported functions; not all of them use each helper.
 pub(crate) mod guard;

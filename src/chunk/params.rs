@@ -94,7 +94,7 @@ pub struct Encoding<'a> {
     /// Tells about the container; `None` outside of super-chunks.
     pub container: Option<&'a ContainerFn<'a>>,
     /// Handed through to codecs and filters of the layer above.
-    pub host: Option<&'a (dyn Any + Sync)>,
+    pub host: Option<&'a (dyn Any + Send + Sync)>,
     /// Write a 16-byte header, as Blosc1 did.
     pub blosc1_header: bool,
 }
@@ -126,7 +126,7 @@ pub struct Decoding<'a> {
     /// Tells about the container; `None` outside of super-chunks.
     pub container: Option<&'a ContainerFn<'a>>,
     /// Handed through to codecs and filters of the layer above.
-    pub host: Option<&'a (dyn Any + Sync)>,
+    pub host: Option<&'a (dyn Any + Send + Sync)>,
 }
 
 /// One call of a prefilter.

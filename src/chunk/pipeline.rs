@@ -36,7 +36,7 @@ pub(crate) enum DeltaReference<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct FilterHost<'a> {
     pub(crate) container: Container,
-    pub(crate) host: Option<&'a (dyn Any + Sync)>,
+    pub(crate) host: Option<&'a (dyn Any + Send + Sync)>,
 }
 
 /// The active filters of a chunk in the order of application.

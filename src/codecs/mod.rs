@@ -27,7 +27,7 @@ pub struct CodecContext<'a> {
     /// The whole chunk: uncompressed when encoding, compressed when decoding. Empty if there is none.
     pub chunk: &'a [u8],
     /// What the layer above wants to hand through to codecs that it registered itself.
-    pub host: Option<&'a (dyn Any + Sync)>,
+    pub host: Option<&'a (dyn Any + Send + Sync)>,
 }
 
 /// A codec that is registered under an id of its own (32 and above).

@@ -27,7 +27,7 @@ pub struct FilterContext<'a> {
     /// The super-chunk around the chunk.
     pub container: Container,
     /// What the layer above wants to hand through to filters that it registered itself.
-    pub host: Option<&'a (dyn Any + Sync)>,
+    pub host: Option<&'a (dyn Any + Send + Sync)>,
 }
 
 /// A filter that is registered under an id of its own (32 and above). `src` and `dest` have the same length.

@@ -21,6 +21,9 @@ mod tests;
 pub use decode::decompress;
 pub use encode::Encoder;
 
+/// The version of the format and its heuristics that the library reports.
+pub(crate) const VERSION: &str = "2.5.3";
+
 /// Longest literal run of one element.
 const MAX_RUN: usize = 32;
 /// Length of the shortest match with extension bytes.

@@ -1,0 +1,327 @@
+//! Functions of the application as implementations of the library's traits.
+
+use std::any::Any;
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+
+use super::types::{
+    CBool, blosc_threads_callback, blosc2_codec, blosc2_context, blosc2_cparams, blosc2_dparams,
+    blosc2_filter, blosc2_postfilter_params, blosc2_prefilter_params, blosc2_schunk,
+};
+use crate::chunk::source::BlockSource;
+use crate::chunk::{Postfilter, PostfilterCall, Prefilter, PrefilterCall};
+use crate::codecs::{Codec, CodecContext};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::filters::{Filter, FilterContext};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::geometry::Container;
+use crate::pool::Executor;
+
+/// Sizes in chunks as C's `int`; chunks are below 2 GiB.
+fn int(value: usize) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+/// The parameters of an operation, as registered codecs and filters get them.
+pub(crate) struct Snapshot {
+    pub(crate) cparams: blosc2_cparams,
+    pub(crate) dparams: blosc2_dparams,
+}
+
+// SAFETY: the pointers inside are the client's, who lets its callbacks run on several threads.
+unsafe impl Send for Snapshot {}
+// SAFETY: as above.
+unsafe impl Sync for Snapshot {}
+
+impl Snapshot {
+    /// The snapshot that was handed through, or the defaults.
+    fn of(host: Option<&(dyn Any + Send + Sync)>) -> (blosc2_cparams, blosc2_dparams) {
+        match host.and_then(|host| host.downcast_ref::<Snapshot>()) {
+            Some(snapshot) => (snapshot.cparams, snapshot.dparams),
+            None => (blosc2_cparams::DEFAULTS, blosc2_dparams::DEFAULTS),
+        }
+    }
+}
+
+/// Parameters for a prefilter that was given none.
+pub(crate) fn no_preparams() -> blosc2_prefilter_params {
+    // SAFETY: integers and raw pointers only.
+    unsafe { std::mem::zeroed() }
+}
+
+/// Parameters for a postfilter that was given none.
+pub(crate) fn no_postparams() -> blosc2_postfilter_params {
+    // SAFETY: integers and raw pointers only.
+    unsafe { std::mem::zeroed() }
+}
+
+/// A prefilter.
+pub(crate) struct CPrefilter {
+    pub(crate) function: unsafe extern "C" fn(*mut blosc2_prefilter_params) -> c_int,
+    pub(crate) params: blosc2_prefilter_params,
+    pub(crate) nchunk: i64,
+    pub(crate) ctx: *mut blosc2_context,
+}
+
+// SAFETY: the client lets its callback run on several threads, each call with its own parameters.
+unsafe impl Send for CPrefilter {}
+// SAFETY: as above.
+unsafe impl Sync for CPrefilter {}
+
+impl Prefilter for CPrefilter {
+    fn output_typesize(&self, typesize: usize) -> usize {
+        match usize::try_from(self.params.output_typesize) {
+            Ok(0) | Err(_) => typesize,
+            Ok(given) => given,
+        }
+    }
+
+    fn is_disposable(&self) -> bool {
+        self.params.output_is_disposable.get()
+    }
+
+    fn run(&self, call: PrefilterCall<'_>) -> Result<()> {
+        let mut params = blosc2_prefilter_params {
+            user_data: self.params.user_data,
+            input: call.input,
+            output: call.output.as_mut_ptr(),
+            output_size: int(call.output_len),
+            output_typesize: int(self.output_typesize(call.typesize)),
+            output_offset: int(call.offset),
+            nchunk: self.nchunk,
+            nblock: int(call.nblock),
+            tid: int(call.tid),
+            ttmp: call.scratch.as_mut_ptr(),
+            ttmp_nbytes: call.scratch.len(),
+            ctx: self.ctx,
+            output_is_disposable: CBool::new(self.is_disposable()),
+        };
+        // SAFETY: the client vouches for its callback; the buffers are as long as the parameters say.
+        let code = unsafe { (self.function)(&raw mut params) };
+        let fine = code == 0 || self.is_disposable();
+        ensure(fine, ErrorKind::FilterPipeline, "the prefilter reported a failure")
+    }
+}
+
+/// A postfilter.
+pub(crate) struct CPostfilter {
+    pub(crate) function: unsafe extern "C" fn(*mut blosc2_postfilter_params) -> c_int,
+    pub(crate) params: blosc2_postfilter_params,
+    pub(crate) nchunk: i64,
+    pub(crate) ctx: *mut blosc2_context,
+}
+
+// SAFETY: the client lets its callback run on several threads, each call with its own parameters.
+unsafe impl Send for CPostfilter {}
+// SAFETY: as above.
+unsafe impl Sync for CPostfilter {}
+
+impl Postfilter for CPostfilter {
+    fn run(&self, call: PostfilterCall<'_>) -> Result<()> {
+        let mut params = blosc2_postfilter_params {
+            user_data: self.params.user_data,
+            input: call.input.as_ptr(),
+            output: call.output.as_mut_ptr(),
+            size: int(call.input.len()),
+            typesize: int(call.typesize),
+            offset: int(call.offset),
+            nchunk: self.nchunk,
+            nblock: int(call.nblock),
+            tid: int(call.tid),
+            ttmp: call.scratch.as_mut_ptr(),
+            ttmp_nbytes: call.scratch.len(),
+            ctx: self.ctx,
+        };
+        // SAFETY: the client vouches for its callback; the buffers are as long as the parameters say.
+        let code = unsafe { (self.function)(&raw mut params) };
+        ensure(code == 0, ErrorKind::Postfilter, "the postfilter reported a failure")
+    }
+}
+
+/// A codec of the application.
+pub(crate) struct CCodec(pub(crate) blosc2_codec);
+
+// SAFETY: the client lets its callbacks run on several threads.
+unsafe impl Send for CCodec {}
+// SAFETY: as above.
+unsafe impl Sync for CCodec {}
+
+/// The address of the chunk for callbacks; null if there is none.
+fn chunk_address(chunk: &[u8]) -> *const c_void {
+    if chunk.is_empty() { std::ptr::null() } else { chunk.as_ptr().cast() }
+}
+
+fn not_loadable() -> Error {
+    Error::new(ErrorKind::CodecSupport, "the codec has no functions")
+}
+
+impl Codec for CCodec {
+    fn encode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let encoder = self.0.encoder.ok_or_else(not_loadable)?;
+        let (mut cparams, _) = Snapshot::of(cx.host);
+        // SAFETY: the client vouches for its callback; the lengths are those of the slices.
+        let code = unsafe {
+            encoder(
+                src.as_ptr(),
+                int(src.len()),
+                dest.as_mut_ptr(),
+                int(dest.len()),
+                cx.meta,
+                &raw mut cparams,
+                chunk_address(cx.chunk),
+            )
+        };
+        usize::try_from(code).map_err(|_| Error::new(ErrorKind::Data, "the encoder reported a failure"))
+    }
+
+    fn decode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        let decoder = self.0.decoder.ok_or_else(not_loadable)?;
+        let (_, mut dparams) = Snapshot::of(cx.host);
+        // SAFETY: the client vouches for its callback; the lengths are those of the slices.
+        let code = unsafe {
+            decoder(
+                src.as_ptr(),
+                int(src.len()),
+                dest.as_mut_ptr(),
+                int(dest.len()),
+                cx.meta,
+                &raw mut dparams,
+                chunk_address(cx.chunk),
+            )
+        };
+        ensure(code == int(dest.len()), ErrorKind::Data, "the decoder reported a failure")
+    }
+}
+
+/// A filter of the application.
+pub(crate) struct CFilter(pub(crate) blosc2_filter);
+
+// SAFETY: the client lets its callbacks run on several threads.
+unsafe impl Send for CFilter {}
+// SAFETY: as above.
+unsafe impl Sync for CFilter {}
+
+fn no_function() -> Error {
+    Error::new(ErrorKind::FilterPipeline, "the filter has no functions")
+}
+
+impl Filter for CFilter {
+    fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        let forward = self.0.forward.ok_or_else(no_function)?;
+        let (mut cparams, _) = Snapshot::of(cx.host);
+        // SAFETY: the client vouches for its callback; both buffers have this length.
+        let code = unsafe {
+            forward(src.as_ptr(), dest.as_mut_ptr(), int(src.len()), cx.meta, &raw mut cparams, cx.id)
+        };
+        ensure(code == 0, ErrorKind::FilterPipeline, "the filter reported a failure")
+    }
+
+    fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        let backward = self.0.backward.ok_or_else(no_function)?;
+        let (_, mut dparams) = Snapshot::of(cx.host);
+        // SAFETY: the client vouches for its callback; both buffers have this length.
+        let code = unsafe {
+            backward(src.as_ptr(), dest.as_mut_ptr(), int(src.len()), cx.meta, &raw mut dparams, cx.id)
+        };
+        match code {
+            0 => Ok(()),
+            1.. => Err(Error::new(ErrorKind::FilterPipeline, "the filter reported a failure")),
+            _ => Err(Error::from_callback(code, "the filter reported a failure")),
+        }
+    }
+}
+
+/// Threads of the application.
+#[derive(Clone, Copy)]
+pub(crate) struct UserThreads {
+    callback: unsafe extern "C" fn(
+        *mut c_void,
+        Option<unsafe extern "C" fn(*mut c_void)>,
+        c_int,
+        usize,
+        *mut c_void,
+    ),
+    data: *mut c_void,
+}
+
+// SAFETY: the client lets any thread call its callback.
+unsafe impl Send for UserThreads {}
+// SAFETY: as above.
+unsafe impl Sync for UserThreads {}
+
+static USER_THREADS: Mutex<Option<UserThreads>> = Mutex::new(None);
+
+impl UserThreads {
+    /// Installs a callback for all operations to come, or removes it.
+    pub(crate) fn install(callback: blosc_threads_callback, data: *mut c_void) {
+        let threads = callback.map(|callback| UserThreads { callback, data });
+        *USER_THREADS.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = threads;
+    }
+
+    /// The callback in force.
+    pub(crate) fn installed() -> Option<UserThreads> {
+        *USER_THREADS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// One job for the application's threads.
+struct UserJob<'a> {
+    task: &'a (dyn Fn(usize) + Sync),
+    index: usize,
+    panicked: bool,
+}
+
+/// Runs one job; a panic is kept for later, since it must not unwind through the application's code.
+unsafe extern "C" fn run_user_job(job: *mut c_void) {
+    // SAFETY: `job` points to one element of the array in `run`, and each element is run by one thread.
+    let job = unsafe { &mut *job.cast::<UserJob<'_>>() };
+    job.panicked = catch_unwind(AssertUnwindSafe(|| (job.task)(job.index))).is_err();
+}
+
+impl Executor for UserThreads {
+    fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        let mut jobs: Vec<UserJob<'_>> =
+            (0..ntasks).map(|index| UserJob { task, index, panicked: false }).collect();
+        // SAFETY: the array lives until the callback returns, by when all jobs are done.
+        unsafe {
+            (self.callback)(
+                self.data,
+                Some(run_user_job),
+                int(ntasks),
+                size_of::<UserJob<'_>>(),
+                jobs.as_mut_ptr().cast(),
+            );
+        }
+        if jobs.iter().any(|job| job.panicked) {
+            resume_unwind(Box::new("a task of a parallel operation panicked"));
+        }
+    }
+}
+
+/// What codecs and filters are told about a super-chunk.
+///
+/// # Safety
+///
+/// `schunk` is null or valid.
+pub(crate) unsafe fn container(schunk: *const blosc2_schunk) -> Container {
+    // SAFETY: the caller's promise.
+    match unsafe { schunk.as_ref() } {
+        None => Container::None,
+        Some(schunk) => Container::Schunk { typesize: schunk.typesize, geometry: None },
+    }
+}
+
+/// Where the blocks of the lazy chunk `chunk` are read.
+///
+/// # Safety
+///
+/// `schunk` is null or valid.
+pub(crate) unsafe fn lazy_source(
+    schunk: *const blosc2_schunk,
+    _chunk: &[u8],
+    _header: &ChunkHeader,
+) -> Result<Option<Box<dyn BlockSource>>> {
+    ensure(!schunk.is_null(), ErrorKind::InvalidParam, "lazy chunk outside of a super-chunk")?;
+    Ok(None)
+}

@@ -1,0 +1,489 @@
+//! Exported functions: contexts, and chunks compressed and decompressed with them.
+
+use std::ffi::{c_int, c_void};
+
+use super::context::{self, Context};
+use super::guard::{guard, guard_count, guard_status};
+use super::ptr::{handle_mut, in_bytes, in_slice, out_bytes, store};
+use super::tuner;
+use super::types::{CBool, blosc2_context, blosc2_cparams, blosc2_dparams};
+use crate::chunk::{self, Source, SpecialValue, Unit};
+use crate::error::{Error, ErrorKind, Result, ensure};
+
+/// The bytes of a destination. Sizes below 32, negative ones too, are refused with `MaxBufsizeExceeded`.
+///
+/// # Safety
+///
+/// `dest` is writable for `destsize` bytes.
+pub(super) unsafe fn chunk_dest<'a>(dest: *mut c_void, destsize: i32) -> Result<&'a mut [u8]> {
+    ensure(destsize >= 32, ErrorKind::MaxBufsizeExceeded, "destination smaller than a header")?;
+    // SAFETY: the caller's promise.
+    unsafe { out_bytes(dest, destsize) }
+}
+
+/// The data to compress; a null `src` stands for data that a prefilter makes.
+///
+/// # Safety
+///
+/// `src` is null or readable for `srcsize` bytes.
+pub(super) unsafe fn chunk_source<'a>(src: *const c_void, srcsize: i32) -> Result<Source<'a>> {
+    if src.is_null() {
+        let nbytes = usize::try_from(srcsize).ok();
+        return nbytes.map(Source::Generated).ok_or(Error::new(ErrorKind::InvalidParam, "negative size"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { in_bytes(src, srcsize) }.map(Source::Bytes)
+}
+
+/// Creates a context for compression with the parameters `cparams`.
+///
+/// The environment variables `BLOSC_CLEVEL`, `BLOSC_SHUFFLE`, `BLOSC_DELTA`, `BLOSC_TYPESIZE`, `BLOSC_COMPRESSOR`,
+/// `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE` override parameters. Returns NULL for reserved filter ids
+/// and for unknown or failing tuners. Release it with `blosc2_free_ctx`.
+///
+/// # Safety
+///
+/// The pointers in `cparams` are NULL or valid for as long as the context is used, `preparams` during this call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_create_cctx(cparams: blosc2_cparams) -> *mut blosc2_context {
+    guard(|| {
+        let context = Context::for_compression(&cparams)?.into_raw();
+        // SAFETY: the context was just made.
+        match unsafe { tuner::init(context) } {
+            Ok(()) => Ok(context),
+            Err(error) => {
+                // SAFETY: the context came from `into_raw` and nobody else knows it.
+                drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+                Err(error)
+            }
+        }
+    })
+}
+
+/// Creates a context for decompression with the parameters `dparams`. Release it with `blosc2_free_ctx`.
+///
+/// # Safety
+///
+/// The pointers in `dparams` are NULL or valid for as long as the context is used, `postparams` during this call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_create_dctx(dparams: blosc2_dparams) -> *mut blosc2_context {
+    guard(|| Ok(Context::for_decompression(&dparams).into_raw()))
+}
+
+/// Releases a context; NULL is ignored.
+///
+/// # Safety
+///
+/// `context` is NULL or comes from `blosc2_create_cctx` or `blosc2_create_dctx` and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_free_ctx(context: *mut blosc2_context) {
+    guard(|| {
+        if !context.is_null() {
+            // SAFETY: the caller's promise.
+            drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+        }
+        Ok(())
+    });
+}
+
+/// Stores the parameters of a context for compression in `*cparams`; returns 0, or a negative code.
+///
+/// After a compression, block size and typesize are those that were used.
+///
+/// # Safety
+///
+/// `ctx` is NULL or a valid context; `cparams` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_ctx_get_cparams(
+    ctx: *mut blosc2_context,
+    cparams: *mut blosc2_cparams,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        let context = unsafe { Context::from_raw(ctx) }?;
+        // SAFETY: the caller's promise.
+        let out = unsafe { handle_mut(cparams) }?;
+        let (tuner_params, filter_params) = (out.tuner_params, out.filter_params);
+        *out = blosc2_cparams { tuner_params, filter_params, ..context.cparams() };
+        Ok(())
+    })
+}
+
+/// Stores the parameters of a context for decompression in `*dparams`; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `ctx` is NULL or a valid context; `dparams` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_ctx_get_dparams(
+    ctx: *mut blosc2_context,
+    dparams: *mut blosc2_dparams,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        let context = unsafe { Context::from_raw(ctx) }?;
+        // SAFETY: the caller's promise.
+        *unsafe { handle_mut(dparams) }? = context.dparams();
+        Ok(())
+    })
+}
+
+/// Sets a mask of blocks to skip in the next call of `blosc2_decompress_ctx`, which uses it up.
+///
+/// `maskout` holds one flag for each of the `nblocks` blocks; true skips the block, whose bytes in the destination stay
+/// as they are. It is copied. Returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `ctx` is NULL or a valid context; `maskout` is readable for `nblocks` flags.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_set_maskout(
+    ctx: *mut blosc2_context,
+    maskout: *mut bool,
+    nblocks: c_int,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        let context = unsafe { Context::from_raw(ctx) }?;
+        // SAFETY: the caller's promise; `CBool` takes any byte.
+        let flags = unsafe { in_slice(maskout.cast::<CBool>(), nblocks) }?;
+        context.set_maskout(flags.iter().map(|flag| flag.get()).collect());
+        Ok(())
+    })
+}
+
+/// Compresses `srcsize` bytes at `src` into `dest`, of `destsize` bytes.
+///
+/// Returns the size of the chunk, 0 if it does not fit (`srcsize + BLOSC2_MAX_OVERHEAD` bytes always do), or a negative
+/// code. With a prefilter, `src` may be NULL.
+///
+/// # Safety
+///
+/// `context` is NULL or a valid context that no other thread is using. `src` is NULL or readable for `srcsize` bytes and
+/// `dest` writable for `destsize`; the two do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_compress_ctx(
+    context: *mut blosc2_context,
+    src: *const c_void,
+    srcsize: i32,
+    dest: *mut c_void,
+    destsize: i32,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let source = unsafe { chunk_source(src, srcsize) }?;
+        // SAFETY: the caller's promise.
+        let dest = unsafe { chunk_dest(dest, destsize) }?;
+        // SAFETY: the caller's promise.
+        unsafe { context::compress(context, source, dest) }
+    })
+}
+
+/// Decompresses the chunk `src` into `dest`; returns the bytes written, or a negative code.
+///
+/// `srcsize` may exceed the size of the chunk.
+///
+/// # Safety
+///
+/// `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes and `dest`
+/// writable for `destsize`; the two do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_decompress_ctx(
+    context: *mut blosc2_context,
+    src: *const c_void,
+    srcsize: i32,
+    dest: *mut c_void,
+    destsize: i32,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        // SAFETY: the caller's promise.
+        let dest = unsafe { out_bytes(dest, destsize.max(0)) }?;
+        // SAFETY: the caller's promise.
+        unsafe { context::decompress(context, chunk, dest) }
+    })
+}
+
+/// Compresses `nblocks` buffers into one chunk, each as a block of its own length.
+///
+/// `srcs[i]` points to `srcsizes[i]` bytes, at least one. Returns the size of the chunk, 0 if it does not fit, or a
+/// negative code.
+///
+/// # Safety
+///
+/// `context` is NULL or a valid context that no other thread is using. `srcs` and `srcsizes` hold `nblocks` entries, and
+/// `dest` is writable for `destsize` bytes and overlaps with none of the sources.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vlcompress_ctx(
+    context: *mut blosc2_context,
+    srcs: *const *const c_void,
+    srcsizes: *const i32,
+    nblocks: i32,
+    dest: *mut c_void,
+    destsize: i32,
+) -> c_int {
+    guard_count(|| {
+        let invalid = ErrorKind::InvalidParam;
+        ensure(!srcs.is_null() && !srcsizes.is_null() && nblocks > 0, invalid, "no blocks")?;
+        // SAFETY: the caller's promise.
+        let (pointers, sizes) = unsafe { (in_slice(srcs, nblocks)?, in_slice(srcsizes, nblocks)?) };
+        let blocks = pointers.iter().zip(sizes).map(|(&pointer, &size)| {
+            ensure(!pointer.is_null() && size > 0, invalid, "empty block")?;
+            // SAFETY: the caller's promise.
+            unsafe { in_bytes(pointer, size) }
+        });
+        let blocks = blocks.collect::<Result<Vec<_>>>()?;
+        // SAFETY: the caller's promise.
+        let dest = unsafe { chunk_dest(dest, destsize) }?;
+        // SAFETY: the caller's promise.
+        unsafe { context::compress_vl(context, &blocks, dest) }
+    })
+}
+
+/// Decompresses each block of a chunk of variable-length blocks into memory of its own.
+///
+/// `dests[i]` and `destsizes[i]` receive block `i`; release the blocks with `free()`. Returns the number of blocks, at
+/// most `maxblocks`, or a negative code.
+///
+/// # Safety
+///
+/// `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes, `dests` and
+/// `destsizes` are writable for `maxblocks` entries.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vldecompress_ctx(
+    context: *mut blosc2_context,
+    src: *const c_void,
+    srcsize: i32,
+    dests: *mut *mut c_void,
+    destsizes: *mut i32,
+    maxblocks: i32,
+) -> c_int {
+    guard_count(|| {
+        let max = usize::try_from(maxblocks).unwrap_or(0);
+        let given = !dests.is_null() && !destsizes.is_null() && max > 0;
+        ensure(given, ErrorKind::InvalidParam, "no room for blocks")?;
+        // SAFETY: the caller's promise.
+        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        // SAFETY: the caller's promise.
+        let blocks = unsafe { context::decompress_vl(context, chunk, max) };
+        let blocks = blocks.inspect_err(|_| {
+            for i in 0..chunk::vl_nblocks(chunk).unwrap_or(0).min(max) {
+                // SAFETY: below `maxblocks`.
+                unsafe { dests.add(i).write(std::ptr::null_mut()) };
+            }
+        })?;
+        let count = blocks.len();
+        for (i, block) in blocks.into_iter().enumerate() {
+            let size = i32::try_from(block.len()).unwrap_or(i32::MAX);
+            // SAFETY: `i` is below `maxblocks`.
+            unsafe {
+                destsizes.add(i).write(size);
+                dests.add(i).write(block.into_raw().cast());
+            }
+        }
+        Ok(count)
+    })
+}
+
+/// Stores the number of blocks of a chunk of variable-length blocks in `*nblocks`; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `src` is NULL or readable for `srcsize` bytes; `nblocks` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vlchunk_get_nblocks(
+    src: *const c_void,
+    srcsize: i32,
+    nblocks: *mut i32,
+) -> c_int {
+    guard_status(|| {
+        ensure(!src.is_null() && !nblocks.is_null(), ErrorKind::InvalidParam, "null pointer")?;
+        // SAFETY: the caller's promise.
+        let count = chunk::vl_nblocks(unsafe { in_bytes(src, srcsize.max(0)) }?)?;
+        // SAFETY: the caller's promise.
+        unsafe { store(nblocks, i32::try_from(count).unwrap_or(i32::MAX)) };
+        Ok(())
+    })
+}
+
+/// Decompresses block `nblock` of a chunk of variable-length blocks.
+///
+/// `*dest` and `*destsize` receive the block; release it with `free()`. Returns its size, or a negative code.
+///
+/// # Safety
+///
+/// `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes; `dest` and
+/// `destsize` are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vldecompress_block_ctx(
+    context: *mut blosc2_context,
+    src: *const c_void,
+    srcsize: i32,
+    nblock: i32,
+    dest: *mut *mut u8,
+    destsize: *mut i32,
+) -> c_int {
+    guard_count(|| {
+        ensure(!dest.is_null() && !destsize.is_null(), ErrorKind::InvalidParam, "null pointer")?;
+        // SAFETY: the caller's promise.
+        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        // SAFETY: the caller's promise.
+        let block = unsafe { context::decompress_vl_block(context, chunk, nblock) }?;
+        let size = block.len();
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(destsize, i32::try_from(size).unwrap_or(i32::MAX));
+            store(dest, block.into_raw());
+        }
+        Ok(size)
+    })
+}
+
+/// Decompresses `nitems` items of the chunk `src`, from item `start` on, into `dest`.
+///
+/// Items have the typesize that the chunk records: bytes, if the original one was above 255. Returns the number of bytes
+/// written, or a negative code.
+///
+/// # Safety
+///
+/// `context` is NULL or a valid context, of either kind, that no other thread is using. `src` is readable for `srcsize`
+/// bytes and `dest` writable for `destsize`; the two do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_getitem_ctx(
+    context: *mut blosc2_context,
+    src: *const c_void,
+    srcsize: i32,
+    start: c_int,
+    nitems: c_int,
+    dest: *mut c_void,
+    destsize: i32,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        // SAFETY: the caller's promise.
+        let dest = unsafe { out_bytes(dest, destsize.max(0)) }?;
+        // SAFETY: the caller's promise.
+        unsafe { context::getitem(context, chunk, Unit::Items, start, nitems, dest) }
+    })
+}
+
+/// As `blosc2_getitem_ctx`, with `start` and `nbytes` in bytes, which must be whole items.
+///
+/// # Safety
+///
+/// As for `blosc2_getitem_ctx`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_getitem_bytes_ctx(
+    context: *mut blosc2_context,
+    src: *const c_void,
+    srcsize: i32,
+    start: i32,
+    nbytes: i32,
+    dest: *mut c_void,
+    destsize: i32,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        // SAFETY: the caller's promise.
+        let dest = unsafe { out_bytes(dest, destsize.max(0)) }?;
+        // SAFETY: the caller's promise.
+        unsafe { context::getitem(context, chunk, Unit::Bytes, start, nbytes, dest) }
+    })
+}
+
+/// Makes a special chunk; see the exported functions below.
+///
+/// # Safety
+///
+/// `dest` is writable for `destsize` bytes.
+unsafe fn special(
+    cparams: &blosc2_cparams,
+    nbytes: i32,
+    dest: *mut c_void,
+    destsize: i32,
+    value: SpecialValue<'_>,
+) -> Result<usize> {
+    let dest_len = usize::try_from(destsize).unwrap_or(0);
+    // SAFETY: the caller's promise.
+    let dest = unsafe { out_bytes(dest, dest_len) }?;
+    let null = |_| Error::new(ErrorKind::NullPointer, "no context for these parameters");
+    let params = Context::for_compression(cparams).map_err(null)?.into_params()?;
+    let nbytes = usize::try_from(nbytes).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative size"))?;
+    chunk::special_chunk(&params, nbytes, value, dest)
+}
+
+/// Writes a chunk of `nbytes` zeros to `dest`; returns its size, 32 bytes, or a negative code.
+///
+/// # Safety
+///
+/// `dest` is writable for `destsize` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_chunk_zeros(
+    cparams: blosc2_cparams,
+    nbytes: i32,
+    dest: *mut c_void,
+    destsize: i32,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard_count(|| unsafe { special(&cparams, nbytes, dest, destsize, SpecialValue::Zeros) })
+}
+
+/// Writes a chunk of `nbytes` bytes of NaNs, of 4 or 8 bytes each, to `dest`; returns its size, 32 bytes, or a negative
+/// code.
+///
+/// # Safety
+///
+/// `dest` is writable for `destsize` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_chunk_nans(
+    cparams: blosc2_cparams,
+    nbytes: i32,
+    dest: *mut c_void,
+    destsize: i32,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard_count(|| unsafe { special(&cparams, nbytes, dest, destsize, SpecialValue::Nans) })
+}
+
+/// Writes a chunk of `nbytes` bytes that repeat the item at `repeatval` to `dest`; returns its size, 32 bytes and one
+/// item, or a negative code.
+///
+/// # Safety
+///
+/// `dest` is writable for `destsize` bytes; `repeatval` is readable for one item of `cparams.typesize` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_chunk_repeatval(
+    cparams: blosc2_cparams,
+    nbytes: i32,
+    dest: *mut c_void,
+    destsize: i32,
+    repeatval: *const c_void,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let item = unsafe { in_bytes(repeatval, cparams.typesize) }?;
+        // SAFETY: the caller's promise.
+        unsafe { special(&cparams, nbytes, dest, destsize, SpecialValue::Repeated(item)) }
+    })
+}
+
+/// Writes a chunk of `nbytes` bytes without contents to `dest`; returns its size, 32 bytes, or a negative code.
+///
+/// Decompressing it leaves the destination as it is.
+///
+/// # Safety
+///
+/// `dest` is writable for `destsize` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_chunk_uninit(
+    cparams: blosc2_cparams,
+    nbytes: i32,
+    dest: *mut c_void,
+    destsize: i32,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard_count(|| unsafe { special(&cparams, nbytes, dest, destsize, SpecialValue::Uninit) })
+}

@@ -1,0 +1,173 @@
+//! Tuners: callbacks that choose parameters before each compression and learn from it.
+
+use parking_lot::RwLock;
+use std::ffi::{CStr, c_int};
+use std::ptr;
+
+use super::context::Context;
+use super::types::{blosc2_context, blosc2_tuner};
+use crate::error::{Error, ErrorKind, Result, ensure};
+
+/// First id that applications may register.
+const FIRST_USER: c_int = 160;
+/// Most entries of the registry.
+const MAX_ENTRIES: usize = 255;
+
+/// A registered tuner.
+#[derive(Clone, Copy)]
+struct Entry(blosc2_tuner);
+
+// SAFETY: function pointers, and a name that the client keeps alive.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+static TUNERS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
+
+/// The registered tuner with this id.
+///
+/// # Errors
+///
+/// `InvalidParam` if there is none.
+fn find(id: c_int) -> Result<blosc2_tuner> {
+    let tuners = TUNERS.read();
+    let found = tuners.iter().find(|entry| entry.0.id == id).map(|entry| entry.0);
+    found.ok_or(Error::new(ErrorKind::InvalidParam, "unknown tuner"))
+}
+
+/// Registers a tuner of the application. Registering the same id and name again changes nothing.
+///
+/// # Safety
+///
+/// The name of a tuner whose id is registered already is a string.
+///
+/// # Errors
+///
+/// `Failure` for ids below 160 and for ids taken under another name; `CodecSupport` if the registry is full.
+pub(crate) unsafe fn register(tuner: &blosc2_tuner) -> Result<()> {
+    ensure(tuner.id >= FIRST_USER, ErrorKind::Failure, "tuner ids below 160 are reserved")?;
+    let mut tuners = TUNERS.write();
+    ensure(tuners.len() < MAX_ENTRIES, ErrorKind::CodecSupport, "too many tuners are registered")?;
+    let Some(known) = tuners.iter().find(|entry| entry.0.id == tuner.id) else {
+        tuners.push(Entry(*tuner));
+        return Ok(());
+    };
+    // SAFETY: the caller's promise, and that of whoever registered the known one.
+    let same = unsafe { same_name(known.0.name, tuner.name) };
+    ensure(same, ErrorKind::Failure, "tuner id is taken")
+}
+
+/// Whether two names are equal; null equals null.
+///
+/// # Safety
+///
+/// Both are null or strings.
+pub(crate) unsafe fn same_name(a: *const std::ffi::c_char, b: *const std::ffi::c_char) -> bool {
+    if a.is_null() || b.is_null() {
+        return ptr::eq(a, b);
+    }
+    // SAFETY: the caller's promise.
+    let (a, b) = unsafe { (CStr::from_ptr(a), CStr::from_ptr(b)) };
+    a == b
+}
+
+/// Forgets the tuners of the application.
+pub(crate) fn clear() {
+    TUNERS.write().clear();
+}
+
+/// The code of a tuner's callback as a result.
+fn check(code: c_int) -> Result<()> {
+    ensure(code >= 0, ErrorKind::Tuner, "the tuner reported a failure")
+}
+
+/// Lets the tuner of a new context initialise itself.
+///
+/// # Safety
+///
+/// `context` is valid and no other thread uses it; there are no references to it.
+///
+/// # Errors
+///
+/// `InvalidParam` for an unknown tuner, `Tuner` if it fails.
+pub(crate) unsafe fn init(context: *mut blosc2_context) -> Result<()> {
+    // SAFETY: the caller's promise; the reference ends with the statement.
+    let (id, config) =
+        unsafe { Context::from_raw(context) }.map(|this| (this.fields.tuner_id, this.tuner_config()))?;
+    if id <= 0 {
+        return Ok(());
+    }
+    match find(id)?.init {
+        // SAFETY: the client vouches for its callback.
+        Some(init) => check(unsafe { init(config, context, ptr::null_mut()) }),
+        None => Ok(()),
+    }
+}
+
+/// Lets the tuner choose parameters for the next compression.
+///
+/// # Safety
+///
+/// As for [`init`].
+///
+/// # Errors
+///
+/// `InvalidParam` for an unknown tuner, `Tuner` if it fails.
+pub(crate) unsafe fn prepare(context: *mut blosc2_context) -> Result<()> {
+    // SAFETY: the caller's promise; the reference ends with the statement.
+    let (id, has_state) = unsafe { state(context) }?;
+    if id <= 0 {
+        return Ok(());
+    }
+    let tuner = find(id)?;
+    match if has_state { tuner.next_cparams } else { tuner.next_blocksize } {
+        // SAFETY: the client vouches for its callback.
+        Some(next) => check(unsafe { next(context) }),
+        None => Ok(()),
+    }
+}
+
+/// Tells the tuner how long a compression took.
+///
+/// # Safety
+///
+/// As for [`init`].
+///
+/// # Errors
+///
+/// `InvalidParam` for an unknown tuner, `Tuner` if it fails.
+pub(crate) unsafe fn update(context: *mut blosc2_context, seconds: f64) -> Result<()> {
+    // SAFETY: the caller's promise; the reference ends with the statement.
+    let (id, has_state) = unsafe { state(context) }?;
+    if id <= 0 || !has_state {
+        return Ok(());
+    }
+    match find(id)?.update {
+        // SAFETY: the client vouches for its callback.
+        Some(update) => check(unsafe { update(context, seconds) }),
+        None => Ok(()),
+    }
+}
+
+/// The tuner of a context and whether it keeps state there.
+///
+/// # Safety
+///
+/// As for [`init`].
+unsafe fn state(context: *mut blosc2_context) -> Result<(c_int, bool)> {
+    // SAFETY: the caller's promise.
+    let fields = unsafe { Context::from_raw(context) }.map(|this| &this.fields)?;
+    Ok((fields.tuner_id, !fields.tuner_params.is_null()))
+}
+
+/// Lets the tuner of a context that is going away release its state.
+pub(crate) fn free(context: &mut Context) {
+    let (id, has_state) = (context.fields.tuner_id, !context.fields.tuner_params.is_null());
+    if id <= 0 || !has_state {
+        return;
+    }
+    if let Ok(blosc2_tuner { free: Some(free), .. }) = find(id) {
+        // SAFETY: the client vouches for its callback; the context is still whole.
+        unsafe { free((&raw mut *context).cast()) };
+    }
+}

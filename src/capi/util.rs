@@ -1,0 +1,564 @@
+//! Exported functions that stand alone: queries, registration, filters on plain buffers, defaults, clocks, indices.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::Arc;
+
+use super::blosc1::NAMES;
+use super::callbacks::{CCodec, CFilter};
+use super::consts::BLOSC2_VERSION_STRING;
+use super::guard::{guard, guard_count, guard_or, guard_status};
+use super::mem::c_string;
+use super::ptr::{c_str, handle_ref, in_bytes, in_slice, out_bytes, out_slice, store};
+use super::tuner;
+use super::types::{
+    blosc_timestamp_t, blosc2_codec, blosc2_cparams, blosc2_dparams, blosc2_filter, blosc2_io,
+    blosc2_storage, blosc2_tuner,
+};
+use crate::codecs::registry::{self as codec_registry, CodecEntry};
+use crate::codecs::{blosclz, lz4, zlib, zstd};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::filters::registry::{self as filter_registry, FilterEntry};
+use crate::filters::{bitshuffle, shuffle};
+use crate::format::chunk_header::BasicHeader;
+use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH, codec, codec_format};
+
+/// The version of the C API that this library implements.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_get_version_string() -> *const c_char {
+    BLOSC2_VERSION_STRING.as_ptr()
+}
+
+/// The text for an error code.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_error_string(error_code: c_int) -> *const c_char {
+    ErrorKind::from_code(error_code).map_or(c"Unknown error", ErrorKind::c_text).as_ptr()
+}
+
+/// The names of the built-in codecs, separated by commas.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_list_compressors() -> *const c_char {
+    c"blosclz,lz4,lz4hc,zlib,zstd".as_ptr()
+}
+
+/// Stores the name of a codec in `*compname` and returns its code; an unknown one gives -1 and NULL.
+///
+/// # Safety
+///
+/// `compname` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_compcode_to_compname(compcode: c_int, compname: *mut *const c_char) -> c_int {
+    guard(|| {
+        let name = u8::try_from(compcode).ok().and_then(|code| {
+            NAMES.name_of(code).or_else(|| codec_registry::find(code).map(|entry| entry.name))
+        });
+        // SAFETY: the caller's promise.
+        unsafe { store(compname, name.map_or(std::ptr::null(), CStr::as_ptr)) };
+        Ok(if name.is_some() { compcode } else { -1 })
+    })
+}
+
+/// The code of the codec `compname`, or -1.
+///
+/// # Safety
+///
+/// `compname` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_compname_to_compcode(compname: *const c_char) -> c_int {
+    guard_or(-1, || {
+        // SAFETY: the caller's promise.
+        let name = unsafe { c_str(compname) }?;
+        let code = NAMES.code_of(name).or_else(|| codec_registry::find_by_name(name).map(|entry| entry.id));
+        code.map(c_int::from).ok_or(Error::new(ErrorKind::Failure, "unknown codec"))
+    })
+}
+
+/// The name of the library behind a codec format.
+fn complib_name(format: u8) -> Option<&'static CStr> {
+    match format {
+        codec_format::BLOSCLZ => Some(c"BloscLZ"),
+        codec_format::LZ4 => Some(c"LZ4"),
+        codec_format::ZLIB => Some(c"Zlib"),
+        codec_format::ZSTD => Some(c"Zstd"),
+        _ => None,
+    }
+}
+
+/// Tells which library implements the codec `compname`, and its version.
+///
+/// Both strings are to be released with `free()`; either pointer may be NULL. Returns the code of the library, or -1 for
+/// an unknown codec, whose strings are NULL.
+///
+/// # Safety
+///
+/// `compname` is NULL or a string; `complib` and `version` are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_get_complib_info(
+    compname: *const c_char,
+    complib: *mut *mut c_char,
+    version: *mut *mut c_char,
+) -> c_int {
+    guard_or(-1, || {
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(complib, std::ptr::null_mut());
+            store(version, std::ptr::null_mut());
+        }
+        // SAFETY: the caller's promise.
+        let info = complib_info(unsafe { c_str(compname) }?)?;
+        if !complib.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { complib.write(c_string(info.name)?) };
+        }
+        if !version.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { version.write(c_string(&info.version)?) };
+        }
+        Ok(c_int::from(info.code))
+    })
+}
+
+/// What is known of the library behind a codec.
+struct ComplibInfo {
+    code: u8,
+    name: &'static CStr,
+    version: CString,
+}
+
+fn complib_info(name: &CStr) -> Result<ComplibInfo> {
+    let text = |version: String| CString::new(version).unwrap_or_default();
+    let (code, version) = match NAMES.code_of(name) {
+        Some(codec::BLOSCLZ) => (codec_format::BLOSCLZ, blosclz::VERSION.to_owned()),
+        Some(codec::LZ4 | codec::LZ4HC) => (codec_format::LZ4, lz4::version()),
+        Some(codec::ZLIB) => (codec_format::ZLIB, zlib::version()),
+        Some(_) => (codec_format::ZSTD, zstd::version()),
+        None => {
+            let entry = codec_registry::find_by_name(name);
+            let entry = entry.ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
+            return Ok(ComplibInfo { code: entry.complib, name: entry.name, version: c"unknown".into() });
+        }
+    };
+    let name = complib_name(code).expect("a built-in format");
+    Ok(ComplibInfo { code, name, version: text(version) })
+}
+
+/// The first 16 bytes of a chunk, checked.
+///
+/// # Safety
+///
+/// `cbuffer` is null or readable for 16 bytes.
+unsafe fn basic_header(cbuffer: *const c_void) -> Result<BasicHeader> {
+    // SAFETY: the caller's promise.
+    BasicHeader::read(unsafe { in_bytes(cbuffer, MIN_HEADER_LENGTH) }?)
+}
+
+/// A size of a header for C's `size_t`; negative ones, of hostile chunks, wrap as they do in C.
+#[allow(clippy::cast_sign_loss)]
+fn size(value: i32) -> usize {
+    value as usize
+}
+
+/// Stores the sizes that a chunk's header tells; zeros for a bad header.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc1_cbuffer_sizes(
+    cbuffer: *const c_void,
+    nbytes: *mut usize,
+    cbytes: *mut usize,
+    blocksize: *mut usize,
+) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let sizes = unsafe { basic_header(cbuffer) }.map_or([0; 3], |h| [h.nbytes, h.cbytes, h.blocksize]);
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(nbytes, size(sizes[0]));
+            store(cbytes, size(sizes[1]));
+            store(blocksize, size(sizes[2]));
+        }
+        Ok(())
+    });
+}
+
+/// Stores the sizes that a chunk's header tells, and returns 0; zeros and a negative code for a bad header.
+///
+/// For chunks of variable-length blocks, `*blocksize` is the number of blocks.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_cbuffer_sizes(
+    cbuffer: *const c_void,
+    nbytes: *mut i32,
+    cbytes: *mut i32,
+    blocksize: *mut i32,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) };
+        let sizes = header.as_ref().map_or([0; 3], |h| [h.nbytes, h.cbytes, h.blocksize]);
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(nbytes, sizes[0]);
+            store(cbytes, sizes[1]);
+            store(blocksize, sizes[2]);
+        }
+        header.map(|_| ())
+    })
+}
+
+/// Checks the header of a chunk of `cbytes` bytes and stores its uncompressed size; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for `cbytes` bytes; `nbytes` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc1_cbuffer_validate(
+    cbuffer: *const c_void,
+    cbytes: usize,
+    nbytes: *mut usize,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        unsafe { store(nbytes, 0) };
+        ensure(cbytes >= MIN_HEADER_LENGTH, ErrorKind::WriteBuffer, "chunk shorter than its header")?;
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) }?;
+        let complete = usize::try_from(header.cbytes) == Ok(cbytes);
+        ensure(complete, ErrorKind::InvalidHeader, "size of the chunk")?;
+        let valid = usize::try_from(header.nbytes).is_ok_and(|size| size <= MAX_BUFFERSIZE);
+        ensure(valid, ErrorKind::MemoryAlloc, "uncompressed size out of range")?;
+        // SAFETY: the caller's promise.
+        unsafe { store(nbytes, size(header.nbytes)) };
+        Ok(())
+    })
+}
+
+/// Stores typesize and flags of a chunk; zeros for a bad header.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc1_cbuffer_metainfo(
+    cbuffer: *const c_void,
+    typesize: *mut usize,
+    flags: *mut c_int,
+) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) };
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(typesize, header.as_ref().map_or(0, |header| usize::from(header.typesize)));
+            store(flags, header.as_ref().map_or(0, |header| c_int::from(header.flags)));
+        }
+        Ok(())
+    });
+}
+
+/// Stores the versions of a chunk's format and of its codec's format; zeros for a bad header.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_cbuffer_versions(
+    cbuffer: *const c_void,
+    version: *mut c_int,
+    versionlz: *mut c_int,
+) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) };
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(version, header.as_ref().map_or(0, |header| c_int::from(header.version)));
+            store(versionlz, header.as_ref().map_or(0, |header| c_int::from(header.versionlz)));
+        }
+        Ok(())
+    });
+}
+
+/// The name of the library that compressed a chunk; NULL if it is not a built-in one.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_cbuffer_complib(cbuffer: *const c_void) -> *const c_char {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) }?;
+        Ok(complib_name(header.codec_format()).map_or(std::ptr::null(), CStr::as_ptr))
+    })
+}
+
+/// Registers a codec; its code must be at least 160. The struct is copied, its name is not.
+///
+/// Returns 0, also if the code is already registered under this name (then nothing changes), or a negative code.
+///
+/// # Safety
+///
+/// `codec` is NULL or valid, its name a string that outlives the library's use, its callbacks fulfil their contracts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_int {
+    guard_status(|| {
+        ensure(!codec.is_null(), ErrorKind::InvalidParam, "no codec")?;
+        // SAFETY: the caller's promise.
+        let codec = unsafe { *handle_ref(codec)? };
+        let taken = codec.compcode < codec::FIRST_USER;
+        ensure(!taken, ErrorKind::CodecParam, "codec ids below 160 are reserved")?;
+        // SAFETY: the caller's promise.
+        let name: &'static CStr = unsafe { c_str(codec.compname) }?;
+        codec_registry::register(CodecEntry {
+            id: codec.compcode,
+            name,
+            complib: codec.complib,
+            version: codec.version,
+            codec: Arc::new(CCodec(codec)),
+        })
+    })
+}
+
+/// Registers a filter; its id must be at least 160. The struct is copied, its name is not.
+///
+/// Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
+///
+/// # Safety
+///
+/// `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, its name is NULL or
+/// a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c_int {
+    guard_status(|| {
+        ensure(!filter.is_null(), ErrorKind::InvalidParam, "no filter")?;
+        // SAFETY: the caller's promise.
+        let filter = unsafe { *handle_ref(filter)? };
+        let name = filter.name;
+        let entry = FilterEntry { id: filter.id, tag: name as usize, filter: Arc::new(CFilter(filter)) };
+        filter_registry::register(entry, |known| {
+            // SAFETY: the caller's promise, now and when the known one was registered.
+            unsafe { tuner::same_name(known.tag as *const c_char, name) }
+        })
+    })
+}
+
+/// Registers a tuner; its id must be at least 160. The struct is copied, its name is not.
+///
+/// Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
+///
+/// # Safety
+///
+/// `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, its name is NULL or
+/// a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_register_tuner(tuner: *mut blosc2_tuner) -> c_int {
+    guard_status(|| {
+        ensure(!tuner.is_null(), ErrorKind::InvalidParam, "no tuner")?;
+        // SAFETY: the caller's promise.
+        unsafe { tuner::register(handle_ref(tuner)?) }
+    })
+}
+
+/// A kernel on plain buffers: typesize, source, destination.
+type Kernel = fn(usize, &[u8], &mut [u8]);
+
+/// Runs a shuffle kernel on buffers of C; returns their size.
+///
+/// # Safety
+///
+/// `src` is readable and `dest` writable for `blocksize` bytes; the two do not overlap.
+unsafe fn run_kernel(
+    kernel: Kernel,
+    typesize: i32,
+    max_typesize: i32,
+    blocksize: i32,
+    src: *const c_void,
+    dest: *mut c_void,
+) -> Result<usize> {
+    let valid = (1..=max_typesize).contains(&typesize) && blocksize >= 0;
+    ensure(valid, ErrorKind::InvalidParam, "typesize or blocksize out of range")?;
+    // SAFETY: the caller's promise.
+    let (src, dest) = unsafe { (in_bytes(src, blocksize)?, out_bytes(dest, blocksize)?) };
+    kernel(usize::try_from(typesize).expect("checked to be positive"), src, dest);
+    Ok(src.len())
+}
+
+/// Largest typesize that the shuffle functions take.
+const MAX_SHUFFLE_TYPESIZE: i32 = 256;
+
+/// Shuffles the bytes of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code.
+///
+/// # Safety
+///
+/// `src` is readable and `dest` writable for `blocksize` bytes; the two do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_shuffle(
+    typesize: i32,
+    blocksize: i32,
+    src: *const c_void,
+    dest: *mut c_void,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    guard_count(|| unsafe {
+        run_kernel(shuffle::shuffle, typesize, MAX_SHUFFLE_TYPESIZE, blocksize, src, dest)
+    })
+}
+
+/// Undoes `blosc2_shuffle`; returns `blocksize`, or a negative code.
+///
+/// # Safety
+///
+/// As for `blosc2_shuffle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_unshuffle(
+    typesize: i32,
+    blocksize: i32,
+    src: *const c_void,
+    dest: *mut c_void,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    guard_count(|| unsafe {
+        run_kernel(shuffle::unshuffle, typesize, MAX_SHUFFLE_TYPESIZE, blocksize, src, dest)
+    })
+}
+
+/// Shuffles the bits of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code.
+///
+/// # Safety
+///
+/// As for `blosc2_shuffle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_bitshuffle(
+    typesize: i32,
+    blocksize: i32,
+    src: *const c_void,
+    dest: *mut c_void,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    guard_count(|| unsafe {
+        run_kernel(bitshuffle::bitshuffle, typesize, MAX_SHUFFLE_TYPESIZE, blocksize, src, dest)
+    })
+}
+
+/// Undoes `blosc2_bitshuffle`; returns `blocksize`, or a negative code.
+///
+/// # Safety
+///
+/// As for `blosc2_shuffle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_bitunshuffle(
+    typesize: i32,
+    blocksize: i32,
+    src: *const c_void,
+    dest: *mut c_void,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    guard_count(|| unsafe { run_kernel(bitshuffle::bitunshuffle, typesize, i32::MAX, blocksize, src, dest) })
+}
+
+/// The default compression parameters.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_get_blosc2_cparams_defaults() -> blosc2_cparams {
+    blosc2_cparams::DEFAULTS
+}
+
+/// The default decompression parameters.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_get_blosc2_dparams_defaults() -> blosc2_dparams {
+    blosc2_dparams::DEFAULTS
+}
+
+/// The default storage properties.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_get_blosc2_storage_defaults() -> blosc2_storage {
+    blosc2_storage::DEFAULTS
+}
+
+/// The default I/O back-end: plain files.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_get_blosc2_io_defaults() -> blosc2_io {
+    blosc2_io::DEFAULTS
+}
+
+/// Stores the time of the monotonic clock in `*timestamp`.
+///
+/// # Safety
+///
+/// `timestamp` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc_set_timestamp(timestamp: *mut blosc_timestamp_t) {
+    guard(|| {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `now` is writable.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+        // SAFETY: the caller's promise.
+        unsafe { store(timestamp, now) };
+        Ok(())
+    });
+}
+
+/// The nanoseconds between two timestamps.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc_elapsed_nsecs(start_time: blosc_timestamp_t, end_time: blosc_timestamp_t) -> f64 {
+    let seconds = (end_time.tv_sec - start_time.tv_sec) as f64;
+    1e9 * seconds + (end_time.tv_nsec - start_time.tv_nsec) as f64
+}
+
+/// The seconds between two timestamps.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc_elapsed_secs(start_time: blosc_timestamp_t, end_time: blosc_timestamp_t) -> f64 {
+    1e-9 * blosc_elapsed_nsecs(start_time, end_time)
+}
+
+/// Turns the flat index `i` of an item into one index per dimension of the array of shape `shape`, in C order.
+///
+/// # Safety
+///
+/// `shape` is readable and `index` writable for `ndim` entries.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_unidim_to_multidim(ndim: u8, shape: *mut i64, i: i64, index: *mut i64) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (shape, index) = unsafe { (in_slice(shape.cast_const(), ndim)?, out_slice(index, ndim)?) };
+        let mut rest = i;
+        for (position, &extent) in index.iter_mut().zip(shape).rev() {
+            *position = rest.checked_rem(extent).unwrap_or(0);
+            rest = rest.checked_div(extent).unwrap_or(0);
+        }
+        // As the C library does: an index behind the end shows in the first dimension.
+        if let (Some(first), Some(&extent)) = (index.first_mut(), shape.first()) {
+            *first += rest * extent;
+        }
+        Ok(())
+    });
+}
+
+/// Turns one index per dimension into a flat index: the sum of `index[j] * strides[j]`.
+///
+/// # Safety
+///
+/// `index` and `strides` are readable for `ndim` entries; `i` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_multidim_to_unidim(
+    index: *const i64,
+    ndim: i8,
+    strides: *const i64,
+    i: *mut i64,
+) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (index, strides) = unsafe { (in_slice(index, ndim)?, in_slice(strides, ndim)?) };
+        let flat = index
+            .iter()
+            .zip(strides)
+            .fold(0i64, |sum, (&position, &stride)| sum.wrapping_add(position.wrapping_mul(stride)));
+        // SAFETY: the caller's promise.
+        unsafe { store(i, flat) };
+        Ok(())
+    });
+}
