@@ -14,6 +14,9 @@ pub mod chunk;
 pub mod codecs;
 pub mod filters;
 
+pub mod frame;
+pub mod io;
+
 #[cfg(feature = "capi")]
 pub mod capi;
 

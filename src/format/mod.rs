@@ -2,4 +2,9 @@
 
 pub mod chunk_header;
 pub mod consts;
+pub mod frame_header;
+pub(crate) mod frame_trailer;
 pub mod geometry;
+pub mod metalayers;
+pub(crate) mod msgpack;
+pub mod offsets;

@@ -1,0 +1,109 @@
+//! The trailer of a frame: variable-length metalayers and a fingerprint that nobody fills in.
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | `94 01` | array of four, trailer version |
+//! | section | see [`metalayers`](super::metalayers) |
+//! | `ce` BE32 | length of the whole trailer |
+//! | `d8` type | fingerprint, 16 bytes; type 0: none |
+//!
+//! Frames from before 2.0.0-rc1 have one chunk of user metadata, `c6` BE32 length, in place of the section.
+
+use super::metalayers::{self, MAX_VLMETALAYERS, Metalayer, Section};
+use super::msgpack::{self, BIN32, UINT32};
+use crate::error::{ErrorKind, Result, ensure};
+
+/// Bytes at the end of a frame that tell where the trailer starts.
+pub(crate) const TAIL_LEN: usize = 23;
+/// Least length of a trailer, in bytes.
+pub(crate) const MIN_LEN: usize = 25;
+/// Name under which the metadata chunk of old frames appears.
+pub(crate) const USERMETA_NAME: &[u8] = b"usermeta";
+
+/// The trailer for `layers`.
+///
+/// # Errors
+///
+/// `InvalidParam` for names or contents that do not fit.
+pub(crate) fn write(layers: &[Metalayer]) -> Result<Vec<u8>> {
+    let mut bytes = vec![0x94, 0x01];
+    metalayers::write(&mut bytes, Section::Trailer, layers)?;
+    let len = bytes.len() + TAIL_LEN;
+    let len = i32::try_from(len).ok().and_then(|len| u32::try_from(len).ok());
+    ensure(len.is_some(), ErrorKind::InvalidParam, "trailer too large")?;
+    msgpack::put_u32(&mut bytes, len.unwrap_or(0));
+    msgpack::put_fixext16(&mut bytes, 0);
+    bytes.extend_from_slice(&[0; 16]);
+    Ok(bytes)
+}
+
+/// The length of the trailer, from `tail`, the last [`TAIL_LEN`] bytes of a frame of `frame_len` bytes.
+///
+/// `None` if this is not the end of a frame or the length is impossible.
+pub(crate) fn read_len(tail: &[u8; TAIL_LEN], frame_len: u64, min_header: u64) -> Option<usize> {
+    let len = msgpack::be_u32(tail, 1).ok()?;
+    let fits = i32::try_from(len).is_ok() && u64::from(len) <= frame_len.checked_sub(min_header)?;
+    let len = usize::try_from(len).ok()?;
+    (tail[0] == UINT32 && len >= MIN_LEN && fits).then_some(len)
+}
+
+/// The layers of a whole trailer.
+///
+/// # Errors
+///
+/// `Data` or `ReadBuffer` for damaged bytes.
+pub(crate) fn read(bytes: &[u8]) -> Result<Vec<Metalayer>> {
+    if let Some(usermeta) = read_usermeta(bytes) {
+        let name = USERMETA_NAME.to_vec();
+        return Ok(if usermeta.is_empty() {
+            Vec::new()
+        } else {
+            vec![Metalayer { name, content: usermeta.to_vec() }]
+        });
+    }
+    metalayers::read(bytes, 6, MAX_VLMETALAYERS)
+}
+
+/// The user metadata of the trailers of old frames; `None` for other trailers.
+fn read_usermeta(bytes: &[u8]) -> Option<&[u8]> {
+    if *bytes.get(2)? != BIN32 {
+        return None;
+    }
+    let len = usize::try_from(msgpack::be_u32(bytes, 3).ok()?).ok()?;
+    (len.checked_add(7 + TAIL_LEN)? == bytes.len()).then(|| &bytes[7..7 + len])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_trailer_has_35_bytes() {
+        let bytes = write(&[]).unwrap();
+        assert_eq!(bytes[..13], [0x94, 1, 0x93, 0xcd, 0, 6, 0xde, 0, 0, 0xdc, 0, 0, 0xce]);
+        assert_eq!(bytes.len(), 35);
+        assert_eq!(read(&bytes), Ok(Vec::new()));
+        let tail: [u8; TAIL_LEN] = bytes[12..].try_into().unwrap();
+        assert_eq!(read_len(&tail, 132, 87), Some(35));
+        assert_eq!(read_len(&tail, 121, 87), None);
+    }
+
+    #[test]
+    fn a_layer_is_at_the_documented_place() {
+        let layer = Metalayer { name: b"vl1".to_vec(), content: vec![7; 0x28] };
+        let bytes = write(std::slice::from_ref(&layer)).unwrap();
+        assert_eq!(bytes.len(), 0x59);
+        assert_eq!(bytes[..0x1a][2..9], [0x93, 0xcd, 0, 0x0f, 0xde, 0, 1]);
+        assert_eq!(bytes[9..18], [0xa3, b'v', b'l', b'1', 0xd2, 0, 0, 0, 0x15]);
+        assert_eq!(read(&bytes), Ok(vec![layer]));
+    }
+
+    #[test]
+    fn the_usermeta_chunk_of_old_frames_is_a_layer() {
+        let mut bytes = vec![0x94, 1, 0xc6, 0, 0, 0, 4, 1, 2, 3, 4, 0xce, 0, 0, 0, 34, 0xd8, 0];
+        bytes.extend_from_slice(&[0; 16]);
+        let layers = read(&bytes).unwrap();
+        assert_eq!(layers[0].name, USERMETA_NAME);
+        assert_eq!(layers[0].content, [1, 2, 3, 4]);
+    }
+}

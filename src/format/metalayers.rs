@@ -1,0 +1,180 @@
+//! The section of named byte strings that ends the header of a frame and fills its trailer.
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | `93` | array of three; in the trailer this byte is not counted in the map size |
+//! | `cd` BE16 | map size: length in bytes up to the end of the map |
+//! | `de` BE16 | number of layers, then for each `a0 + length`, name, `d2` BE32 position of its value |
+//! | `dc` BE16 | number of layers, then for each `c6` BE32 length, content |
+//!
+//! Positions count from the start of the header or trailer.
+
+use super::msgpack::{self, BIN32, FIXSTR, INT32, MAP16};
+use crate::error::{ErrorKind, Result, ensure};
+
+/// Most bytes in the name of a metalayer.
+pub const MAX_NAME: usize = 31;
+/// Most fixed metalayers of a super-chunk.
+pub const MAX_METALAYERS: usize = 16;
+/// Most variable-length metalayers that a reader accepts.
+pub const MAX_VLMETALAYERS: usize = 8192;
+/// Most variable-length metalayers that are written to a frame, as in the C library.
+pub const MAX_VLMETALAYERS_WRITTEN: usize = 16;
+
+/// One metalayer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metalayer {
+    /// The name: at most [`MAX_NAME`] bytes, in practice UTF-8.
+    pub name: Vec<u8>,
+    /// The stored content; of variable-length metalayers this is a chunk.
+    pub content: Vec<u8>,
+}
+
+/// Which of the two sections is meant: they count the map size from different bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    /// At the end of the header: the map size counts from the `93`.
+    Header,
+    /// In the trailer: the map size counts from the `cd`.
+    Trailer,
+}
+
+/// Appends the section for `layers` to `dest`, which holds all that comes before it.
+///
+/// # Errors
+///
+/// `InvalidParam` for a name that is too long or a section too large for its size fields.
+pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Metalayer]) -> Result<()> {
+    let too_large = "metalayers too large for a frame";
+    let names: usize = layers.iter().map(|layer| 6 + layer.name.len()).sum();
+    let map_size = if section == Section::Header { 7 } else { 6 } + names;
+    let map_size = u16::try_from(map_size).ok();
+    let count = u16::try_from(layers.len()).ok();
+    let (Some(map_size), Some(count)) = (map_size, count) else {
+        return ensure(false, ErrorKind::InvalidParam, too_large);
+    };
+    let mut position = dest.len() + 10 + names;
+    msgpack::put_fixarray(dest, 3);
+    msgpack::put_u16(dest, map_size);
+    msgpack::put_map16(dest, count);
+    for layer in layers {
+        ensure(layer.name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")?;
+        msgpack::put_fixstr(dest, &layer.name);
+        let at = i32::try_from(position);
+        ensure(at.is_ok(), ErrorKind::InvalidParam, too_large)?;
+        msgpack::put_i32(dest, at.unwrap_or(0));
+        position = position.saturating_add(5 + layer.content.len());
+    }
+    ensure(i32::try_from(position).is_ok(), ErrorKind::InvalidParam, too_large)?;
+    msgpack::put_array16(dest, count);
+    for layer in layers {
+        msgpack::put_bin32(dest, &layer.content);
+    }
+    Ok(())
+}
+
+/// Reads the layers whose map starts at `map_at` in `bytes`, the whole header or trailer; at most `limit` of them.
+///
+/// # Errors
+///
+/// `Data` for wrong markers, counts or positions, `ReadBuffer` where something reaches past the end.
+pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Vec<Metalayer>> {
+    msgpack::expect(bytes, map_at, MAP16, "metalayer map marker")?;
+    let count = usize::from(msgpack::be_u16(bytes, map_at + 1)?);
+    ensure(count <= limit, ErrorKind::Data, "too many metalayers")?;
+    let mut layers = Vec::with_capacity(count);
+    let mut at = map_at + 3;
+    // Contents that overlap could make a small frame ask for a lot of memory; no writer makes them.
+    let mut budget = bytes.len();
+    for _ in 0..count {
+        let head = msgpack::byte(bytes, at)?;
+        ensure(head & 0xe0 == FIXSTR, ErrorKind::Data, "metalayer name marker")?;
+        let name_at = at + 1;
+        let name_end = name_at + usize::from(head & 0x1f);
+        msgpack::byte(bytes, name_end)?;
+        msgpack::expect(bytes, name_end, INT32, "metalayer position marker")?;
+        let position = msgpack::be_i32(bytes, name_end + 1)?;
+        let content = read_content(bytes, position)?;
+        ensure(content.len() <= budget, ErrorKind::Data, "metalayers overlap")?;
+        budget -= content.len();
+        layers.push(Metalayer { name: bytes[name_at..name_end].to_vec(), content: content.to_vec() });
+        at = name_end + 5;
+    }
+    Ok(layers)
+}
+
+fn read_content(bytes: &[u8], position: i32) -> Result<&[u8]> {
+    let position = usize::try_from(position).unwrap_or(usize::MAX);
+    ensure(position < bytes.len(), ErrorKind::Data, "metalayer position out of range")?;
+    ensure(bytes.len() - position >= 5, ErrorKind::ReadBuffer, "metalayer cut off")?;
+    msgpack::expect(bytes, position, BIN32, "metalayer content marker")?;
+    let len = usize::try_from(msgpack::be_i32(bytes, position + 1)?);
+    ensure(len.is_ok(), ErrorKind::Data, "negative metalayer length")?;
+    let rest = &bytes[position + 5..];
+    let content = rest.get(..len.unwrap_or(usize::MAX));
+    ensure(content.is_some(), ErrorKind::ReadBuffer, "metalayer reaches past the end")?;
+    Ok(content.unwrap_or_default())
+}
+
+/// Length in bytes of the section for `layers`.
+#[cfg(test)]
+pub(crate) fn section_len(layers: &[Metalayer]) -> usize {
+    10 + layers.iter().map(|layer| 6 + layer.name.len() + 5 + layer.content.len()).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(name: &str, content: &[u8]) -> Metalayer {
+        Metalayer { name: name.into(), content: content.into() }
+    }
+
+    fn sample() -> Vec<u8> {
+        let mut bytes = vec![0; 0x57];
+        write(&mut bytes, Section::Header, &[layer("m1", b"hello"), layer("me2", b"xy")]).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn the_documented_bytes_are_written() {
+        let expected = [
+            0x93, 0xcd, 0, 0x18, 0xde, 0, 2, 0xa2, b'm', b'1', 0xd2, 0, 0, 0, 0x72, 0xa3, b'm', b'e', b'2',
+            0xd2, 0, 0, 0, 0x7c, 0xdc, 0, 2, 0xc6, 0, 0, 0, 5, b'h', b'e', b'l', b'l', b'o', 0xc6, 0, 0, 0,
+            2, b'x', b'y',
+        ];
+        let bytes = sample();
+        assert_eq!(bytes[0x57..], expected);
+        assert_eq!(bytes.len() - 0x57, section_len(&[layer("m1", b"hello"), layer("me2", b"xy")]));
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let bytes = sample();
+        let layers = read(&bytes, 0x57 + 4, MAX_METALAYERS).unwrap();
+        assert_eq!(layers, [layer("m1", b"hello"), layer("me2", b"xy")]);
+        assert_eq!(read(&bytes, 0x57 + 4, 1).unwrap_err().kind(), ErrorKind::Data);
+    }
+
+    #[test]
+    fn every_damaged_byte_gives_layers_or_an_error() {
+        let bytes = sample();
+        for at in 0x57..bytes.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xa0, 0xbf, 0xff] {
+                let mut bad = bytes.clone();
+                bad[at] = value;
+                let _ = read(&bad, 0x57 + 4, MAX_METALAYERS);
+            }
+            assert!(read(&bytes[..at], 0x57 + 4, MAX_METALAYERS).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn absurd_lengths_are_rejected_not_wrapped() {
+        for len in [1 << 28, i32::MAX, i32::MAX - 5, -1] {
+            let mut bytes = sample();
+            bytes[0x73..0x77].copy_from_slice(&i32::to_be_bytes(len));
+            assert!(read(&bytes, 0x5b, MAX_METALAYERS).is_err(), "{len}");
+        }
+    }
+}

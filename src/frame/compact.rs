@@ -1,0 +1,233 @@
+//! Giving back the room of deleted and replaced chunks.
+//!
+//! Holes are closed when they take more than half of what the chunks take, so each dead byte costs a few copied ones at
+//! most, whatever the number of chunks. Every step is a change of its own that is all-or-nothing: chunks are copied to
+//! places that nothing refers to, and only then the index refers to them.
+
+use super::edit::Session;
+use super::index_codec::IndexOf;
+use super::read::Place;
+use super::state::State;
+use super::store::{Store, Write};
+use super::{Frame, View};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::consts::EXTENDED_HEADER_LENGTH;
+use crate::format::offsets::Entry;
+use crate::io::lock::Held;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Up to this number of chunks all sizes are looked up to learn how much of an opened frame is dead.
+const FEW_CHUNKS: usize = 256;
+/// In larger frames this many of the largest gaps, and as many chunks in all parts of the frame, are looked at.
+const SAMPLES: usize = 32;
+
+/// A stored chunk: its position in the payload area, and its length there, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Extent {
+    position: u64,
+    len: u64,
+}
+
+impl Extent {
+    fn end(self) -> u64 {
+        self.position + self.len
+    }
+}
+
+impl Frame {
+    /// Closes holes if they take too much room.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading and writing; the frame is complete in any case.
+    pub(super) fn reclaim(&mut self, session: &Session) -> Result<()> {
+        self.trim(session)?;
+        let state = self.snapshot();
+        if !state.dead_is_known {
+            self.learn_holes(session)?;
+        }
+        let state = if state.dead_is_known { state } else { self.snapshot() };
+        let live = state.live_end - state.dead;
+        let behind = state.header.cbytes.saturating_sub(state.live_end);
+        if (state.dead + behind) * 2 <= live && (live > 0 || behind == 0) {
+            return Ok(());
+        }
+        if state.dead * 2 <= live {
+            let mut next = State::clone(&state);
+            next.header.cbytes = next.live_end;
+            drop(state);
+            return self.write_tail(session, next, &[], IndexOf::Other, None);
+        }
+        let extents = self.extents(session, &state)?;
+        drop(state);
+        self.compact(session, &extents)
+    }
+
+    /// Notes how much behind the last chunk is dead.
+    fn trim(&mut self, session: &Session) -> Result<()> {
+        let state = self.snapshot();
+        let end = match state.index.stored().max() {
+            None => 0,
+            Some(last) if last + (EXTENDED_HEADER_LENGTH as u64) >= state.live_end => return Ok(()), // widening
+            Some(last) => self.extent(session, &state, last)?.end(),
+        };
+        if end < state.live_end {
+            let behind = state.live_end - end;
+            drop(state);
+            let state = Arc::make_mut(self.state.get_mut());
+            state.live_end = end;
+            state.dead = if end == 0 { 0 } else { state.dead.saturating_sub(behind).min(end) };
+        }
+        Ok(())
+    }
+
+    /// Finds out how many bytes of an opened frame are dead; of a large one, only whether it may be many.
+    fn learn_holes(&mut self, session: &Session) -> Result<()> {
+        let state = self.snapshot();
+        let mut positions: Vec<u64> = state.index.stored().collect();
+        positions.sort_unstable();
+        positions.dedup();
+        let few = positions.len() <= FEW_CHUNKS;
+        let dead = if few || self.looks_hollow(session, &state, &positions)? {
+            let mut live = 0;
+            for &position in &positions {
+                live += self.extent(session, &state, position)?.len;
+            }
+            state.live_end.saturating_sub(live)
+        } else {
+            state.dead
+        };
+        drop(state);
+        let state = Arc::make_mut(self.state.get_mut());
+        state.dead = dead;
+        state.dead_is_known = true;
+        Ok(())
+    }
+
+    /// Whether a sample says that a third of the payload area is dead.
+    fn looks_hollow(&self, session: &Session, state: &Arc<State>, positions: &[u64]) -> Result<bool> {
+        let ends = positions[1..].iter().copied().chain([state.live_end]);
+        let mut gaps: Vec<Extent> = positions
+            .iter()
+            .zip(ends)
+            .map(|(&position, end)| Extent { position, len: end.saturating_sub(position) })
+            .collect();
+        let dead_in = |gap: Extent| -> Result<u64> {
+            Ok(gap.len.saturating_sub(self.extent(session, state, gap.position)?.len))
+        };
+        let mut spread = 0;
+        let step = gaps.len() / SAMPLES;
+        for i in 0..SAMPLES {
+            spread += dead_in(gaps[i * step])?;
+        }
+        gaps.sort_unstable_by_key(|gap| std::cmp::Reverse(gap.len));
+        let mut largest = 0;
+        for &gap in &gaps[..SAMPLES] {
+            largest += dead_in(gap)?;
+        }
+        Ok((largest + spread.saturating_mul(step as u64)).saturating_mul(3) > state.live_end) // widening
+    }
+
+    fn extent(&self, session: &Session, state: &Arc<State>, position: u64) -> Result<Extent> {
+        let view = View { state: Arc::clone(state), file: session.file.clone(), _held: Held::nothing() };
+        let place = Place::find(self, &view, position)?;
+        // Short chunks are stored with room for 32 bytes.
+        let len = place.cbytes.max(EXTENDED_HEADER_LENGTH) as u64; // widening
+        Ok(Extent { position, len: len.min(state.header.cbytes - position) })
+    }
+
+    /// All stored chunks by position.
+    fn extents(&self, session: &Session, state: &Arc<State>) -> Result<Vec<Extent>> {
+        let mut positions: Vec<u64> = state.index.stored().collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions.into_iter().map(|position| self.extent(session, state, position)).collect()
+    }
+
+    /// Moves all chunks behind the first hole together.
+    fn compact(&mut self, session: &Session, extents: &[Extent]) -> Result<()> {
+        if extents.windows(2).any(|pair| pair[0].end() > pair[1].position) {
+            // Chunks of a damaged frame overlap: there is no telling what is dead.
+            let state = Arc::make_mut(self.state.get_mut());
+            (state.dead, state.dead_is_known) = (0, true);
+            return Ok(());
+        }
+        let mut hole = 0;
+        let moved = extents.iter().position(|extent| {
+            let after_hole = extent.position > hole;
+            hole = if after_hole { hole } else { extent.end() };
+            after_hole
+        });
+        let moved = &extents[moved.unwrap_or(extents.len())..];
+        let len: u64 = moved.iter().map(|extent| extent.len).sum();
+        let first = moved.first().map_or(hole, |extent| extent.position);
+        if matches!(self.store, Store::Memory(_)) || len <= first - hole {
+            // In memory nothing can go wrong between the steps, and moving down in order never overwrites what is
+            // still to be moved. In a file the old places must stay as they are until the index is written.
+            return self.move_chunks(session, moved, hole, hole, None);
+        }
+        let state = self.snapshot();
+        let aside = state.header.frame_len - state.header.header_len as u64; // widening
+        drop(state);
+        self.move_chunks(session, moved, hole, aside, None)?;
+        let mut at = aside;
+        let aside: Vec<Extent> = moved
+            .iter()
+            .map(|extent| {
+                let position = at;
+                at += extent.len;
+                Extent { position, ..*extent }
+            })
+            .collect();
+        let live = aside[0].position..at;
+        self.move_chunks(session, &aside, hole, hole, Some(live))
+    }
+
+    /// Moves `moved`, all chunks behind `hole`, to `to`, one after the other, as one change; `live` is a part of the payload area that the old
+    /// content needs and that the new index might reach into.
+    fn move_chunks(
+        &mut self,
+        session: &Session,
+        moved: &[Extent],
+        hole: u64,
+        to: u64,
+        live: Option<Range<u64>>,
+    ) -> Result<()> {
+        let mut next = State::clone(&self.snapshot());
+        let header_len = next.header.header_len as u64; // widening
+        let mut places = HashMap::with_capacity(moved.len());
+        let mut runs: Vec<(Extent, u64)> = Vec::new();
+        let mut at = to;
+        for extent in moved {
+            places.insert(extent.position, at);
+            match runs.last_mut() {
+                Some((run, _)) if run.end() == extent.position => run.len += extent.len,
+                _ => runs.push((*extent, at)),
+            }
+            at += extent.len;
+        }
+        for entry in next.index.table_mut() {
+            if let Some(&place) = u64::try_from(*entry).ok().and_then(|position| places.get(&position)) {
+                *entry = Entry::Stored(place).encode();
+            }
+        }
+        next.live_end = at;
+        next.header.cbytes = at;
+        next.dead = to - hole;
+        next.dead_is_known = true;
+        let writes: Vec<Write<'_>> = runs
+            .iter()
+            .map(|(run, to)| Write::Copy {
+                from: header_len + run.position,
+                to: header_len + to,
+                len: run.len,
+            })
+            .collect();
+        let live = live.map(|live| header_len + live.start..header_len + live.end);
+        let too_large = Error::new(ErrorKind::Data, "payload area too large");
+        i64::try_from(at).map_err(|_| too_large)?;
+        self.write_tail(session, next, &writes, IndexOf::Other, live)
+    }
+}

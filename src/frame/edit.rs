@@ -1,0 +1,482 @@
+//! Changes of the chunks of a frame.
+//!
+//! A new chunk goes behind the last one. What it replaces becomes a hole, which [`compact`](super::compact) closes when
+//! holes take too much room; the C library moves everything behind a replaced chunk instead.
+
+use super::index_codec::IndexOf;
+use super::offsets::Index;
+use super::read::Place;
+use super::sizes::{ChunkInfo, Sizes};
+use super::state::State;
+use super::store::{self, Change, Disk, Store, Write};
+use super::{Frame, View, special};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::BasicHeader;
+use crate::format::consts::EXTENDED_HEADER_LENGTH;
+use crate::format::frame_header::Layout;
+use crate::format::frame_trailer;
+use crate::format::offsets::{Entry, MAX_CHUNKS};
+use crate::io::{IoFile, OpenMode};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Entry of a chunk whose place is not known yet: not a place, so nothing takes it for one.
+const PLACEHOLDER: i64 = i64::MIN;
+
+/// Dead bytes in front of the index that change the length of a frame.
+const NUDGE: u64 = 8;
+
+/// Chunks that a change adds: their bytes, and which entry of the index they are for.
+struct NewChunk<'a> {
+    nchunk: usize,
+    bytes: std::borrow::Cow<'a, [u8]>,
+}
+
+/// A frame during a change: locked, up to date, repaired if a change had been broken off.
+pub(super) struct Session {
+    /// The file of the frame; `None` in memory.
+    pub(super) file: Option<Arc<dyn IoFile>>,
+    pub(super) _held: crate::io::lock::Held,
+}
+
+impl Frame {
+    /// Appends `chunk`, the bytes of one compressed chunk; returns the number of chunks.
+    ///
+    /// Chunks of zeros, NaNs or uninitialised bytes become an entry of the index, if the chunk size is fixed.
+    ///
+    /// # Errors
+    ///
+    /// Those of a damaged chunk; `ChunkAppend` if it does not fit in or cannot be written, `Lock`.
+    pub fn append(&mut self, chunk: &[u8]) -> Result<usize> {
+        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkAppend))?;
+        self.insert_in(&session, None, &[chunk], ErrorKind::ChunkAppend)
+    }
+
+    /// Appends `chunks` as one change; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append); none of the chunks is appended then.
+    pub fn append_all(&mut self, chunks: &[&[u8]]) -> Result<usize> {
+        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkAppend))?;
+        self.insert_in(&session, None, chunks, ErrorKind::ChunkAppend)
+    }
+
+    /// Inserts `chunk` before chunk `nchunk`, which may be the number of chunks; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a number out of range, those of a damaged chunk, `ChunkInsert` if it does not fit in or cannot
+    /// be written, `Lock`.
+    pub fn insert(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
+        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkInsert))?;
+        ensure(nchunk <= self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        self.insert_in(&session, Some(nchunk), &[chunk], ErrorKind::ChunkInsert)
+    }
+
+    /// Inserts `chunks` before chunk `nchunk`, or at the end.
+    fn insert_in(
+        &mut self,
+        session: &Session,
+        nchunk: Option<usize>,
+        chunks: &[&[u8]],
+        kind: ErrorKind,
+    ) -> Result<usize> {
+        let old = self.snapshot();
+        let nchunk = nchunk.unwrap_or(old.index.len());
+        let mut sizes = old.sizes();
+        let mut infos = Vec::with_capacity(chunks.len());
+        for (i, chunk) in chunks.iter().enumerate() {
+            let (chunk, info) = whole_chunk(chunk)?;
+            sizes = sizes.with_inserted(nchunk + i, &info, kind)?;
+            infos.push((chunk, info));
+        }
+        ensure(sizes.nchunks <= MAX_CHUNKS, kind, "too many chunks")?;
+        let mut next = State::clone(&old);
+        let placeholders = std::iter::repeat_n(PLACEHOLDER, chunks.len());
+        next.index.table_mut().splice(nchunk..nchunk, placeholders);
+        let mut added = Vec::with_capacity(chunks.len());
+        for (i, (chunk, info)) in infos.iter().enumerate() {
+            let new = place_chunk(&mut next, sizes, nchunk + i, chunk, info);
+            added.extend(new.map_err(|e| surface(e, kind))?);
+        }
+        let moved = |i| if i < nchunk { i } else { i + chunks.len() };
+        convert_specials(&old, &mut next, sizes, &mut added, moved).map_err(|e| surface(e, kind))?;
+        drop(old);
+        let written = self.write_chunks(session, next, sizes, &added, IndexOf::Other);
+        written.map_err(|e| surface(e, kind))?;
+        Ok(self.nchunks())
+    }
+
+    /// Replaces chunk `nchunk` by `chunk`; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a number out of range, those of a damaged chunk, `Failure` if the old chunk cannot be read,
+    /// `ChunkUpdate` if the new one does not fit in or cannot be written, `Lock`.
+    pub fn update(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
+        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
+        let old = self.snapshot();
+        ensure(nchunk < old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        let (chunk, info) = whole_chunk(chunk)?;
+        let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
+        let sizes = old.sizes().with_updated(nchunk, replaced, &info)?;
+        let mut next = State::clone(&old);
+        self.forget(&mut next, nchunk, &gone);
+        let failed = |e| surface(e, ErrorKind::ChunkUpdate);
+        let new = place_chunk(&mut next, sizes, nchunk, chunk, &info).map_err(failed)?;
+        let mut added: Vec<_> = new.into_iter().collect();
+        convert_specials(&old, &mut next, sizes, &mut added, |i| i).map_err(failed)?;
+        drop(old);
+        self.write_chunks(&session, next, sizes, &added, IndexOf::Other).map_err(failed)?;
+        self.clean_up(&session, &gone);
+        Ok(self.nchunks())
+    }
+
+    /// Deletes chunk `nchunk`; returns the number of chunks left.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a number out of range, `Failure` if the chunk cannot be read, `ChunkUpdate` if the frame cannot
+    /// be written, `Lock`.
+    pub fn delete(&mut self, nchunk: usize) -> Result<usize> {
+        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
+        let old = self.snapshot();
+        ensure(nchunk < old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
+        let sizes = old.sizes().with_deleted(replaced);
+        let mut next = State::clone(&old);
+        self.forget(&mut next, nchunk, &gone);
+        next.index.table_mut().remove(nchunk);
+        drop(old);
+        let written = self.write_chunks(&session, next, sizes, &[], IndexOf::Delete);
+        written.map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
+        self.clean_up(&session, &gone);
+        Ok(self.nchunks())
+    }
+
+    /// Reorders the chunks: chunk `i` becomes what chunk `order[i]` was.
+    ///
+    /// # Errors
+    ///
+    /// `Data` unless `order` is a permutation of all chunk numbers of a frame that has chunks, else those of writing.
+    pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
+        let wrong = "not a permutation of the chunks";
+        let mut seen = vec![false; order.len()];
+        for &from in order {
+            let fresh = seen.get_mut(from).is_some_and(|seen| !std::mem::replace(seen, true));
+            ensure(fresh, ErrorKind::Data, wrong)?;
+        }
+        ensure(order.len() == self.nchunks() && !order.is_empty(), ErrorKind::Data, wrong)?;
+        let session = self.begin()?;
+        let old = self.snapshot();
+        ensure(order.len() == old.index.len(), ErrorKind::Data, wrong)?;
+        let sizes = old.sizes().with_reordered(order);
+        let mut next = State::clone(&old);
+        let table = order.iter().map(|&from| old.index.raw(from).expect("checked to be a permutation"));
+        next.index = Index::Table(Arc::new(table.collect()));
+        let mut now_at = vec![0; order.len()];
+        for (to, &from) in order.iter().enumerate() {
+            now_at[from] = to;
+        }
+        let mut added = Vec::new();
+        convert_specials(&old, &mut next, sizes, &mut added, |i| now_at[i])?;
+        drop(old);
+        self.write_chunks(&session, next, sizes, &added, IndexOf::Other)
+    }
+
+    /// Fills an empty frame with `nchunks` chunks of the special value `kind` and `nbytes` bytes in all, `chunksize`
+    /// bytes each but the last; returns the number of chunks. `blocksize` is recorded as the block size.
+    ///
+    /// # Errors
+    ///
+    /// `FrameSpecial` if the frame has chunks, the value is not one that the index can hold, or there are too many
+    /// chunks; `InvalidParam` for a chunk size of 0 or less; those of writing.
+    pub fn fill_special(&mut self, kind: u8, nbytes: u64, chunksize: i32, blocksize: i32) -> Result<usize> {
+        let special = ErrorKind::FrameSpecial;
+        ensure(Entry::is_index_only(kind), special, "no special value of the index")?;
+        let size = u64::try_from(chunksize).ok().filter(|&size| size > 0);
+        let size = size.ok_or(Error::new(ErrorKind::InvalidParam, "chunk size out of range"))?;
+        let nchunks = usize::try_from(nbytes.div_ceil(size)).unwrap_or(usize::MAX);
+        ensure((1..=MAX_CHUNKS).contains(&nchunks), special, "too many chunks")?;
+        let session = self.begin()?;
+        let old = self.snapshot();
+        ensure(old.index.len() == 0 && old.header.nbytes == 0, special, "frame is not empty")?;
+        let mut next = State::clone(&old);
+        drop(old);
+        next.index = Index::Run { entry: Entry::Special(kind).encode(), nchunks };
+        let params = self.params;
+        self.params.blocksize = blocksize;
+        let sizes = Sizes { chunksize, nchunks, nbytes, vl_blocks: false };
+        let written = self.write_chunks(&session, next, sizes, &[], IndexOf::Other);
+        if written.is_err() {
+            self.params = params;
+        }
+        written.map(|()| nchunks)
+    }
+
+    /// Locks, takes over what others changed, and undoes what was broken off.
+    pub(super) fn begin(&mut self) -> Result<Session> {
+        let held = self.hold(true)?;
+        let mut session = Session { file: None, _held: held };
+        if let Store::Disk(disk) = &self.store {
+            let (state, _) = self.poll(disk, session._held.changed)?;
+            let file = disk.writer()?;
+            if disk.repair(&*file, state.header.frame_len)? {
+                self.adopt(disk, disk.load(&*file)?)?;
+            }
+            session.file = Some(file);
+        }
+        let writable = self.state.read().header.layout == Layout::Stable;
+        ensure(writable, ErrorKind::VersionSupport, "frames of beta releases cannot be changed")?;
+        Ok(session)
+    }
+
+    /// Uncompressed size of chunk `nchunk`, and what of it is stored.
+    fn old_chunk(&self, session: &Session, old: &Arc<State>, nchunk: usize) -> Result<(u64, Gone)> {
+        let unreadable = |e: Error| Error::new(ErrorKind::Failure, e.what());
+        let view = View {
+            state: Arc::clone(old),
+            file: session.file.clone(),
+            _held: crate::io::lock::Held::nothing(),
+        };
+        match old.index.entry(nchunk).map_err(unreadable)? {
+            Entry::Special(_) => {
+                let nbytes = old.sizes().chunk_nbytes(nchunk);
+                let unknown = Error::new(ErrorKind::Failure, "special chunk of unknown size");
+                Ok((nbytes.ok_or(unknown)?, Gone { position: None, cbytes: 0 }))
+            }
+            Entry::Stored(position) => {
+                let place = Place::find(self, &view, position).map_err(unreadable)?;
+                let nbytes = u64::try_from(place.info.nbytes).unwrap_or(0);
+                // A damaged frame may use one place twice: it is not free before the last use is gone.
+                let shared = old.index.stored().filter(|&other| other == position).count() > 1;
+                let cbytes = place.cbytes as u64; // widening
+                Ok((nbytes, Gone { position: (!shared).then_some(position), cbytes }))
+            }
+        }
+    }
+
+    /// Takes the place of a chunk that goes out of the books of `next`, where entry `nchunk` still refers to it.
+    fn forget(&self, next: &mut State, nchunk: usize, gone: &Gone) {
+        if gone.position.is_none() {
+            return;
+        }
+        if next.header.sparse {
+            next.header.cbytes = next.header.cbytes.saturating_sub(gone.cbytes);
+            return;
+        }
+        next.index.table_mut()[nchunk] = PLACEHOLDER;
+        let room = gone.cbytes.max(EXTENDED_HEADER_LENGTH as u64); // widening
+        next.dead = (next.dead + room).min(next.live_end);
+    }
+
+    /// Writes the chunks `added`, and the index of `next` with their positions, as one change.
+    fn write_chunks(
+        &mut self,
+        session: &Session,
+        mut next: State,
+        sizes: Sizes,
+        added: &[NewChunk<'_>],
+        of: IndexOf,
+    ) -> Result<()> {
+        next.set_sizes(sizes);
+        if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
+            write_chunk_files(disk, &mut next, added)?;
+            return self.write_tail(session, next, &[], of, None);
+        }
+        let header_len = next.header.header_len as u64; // widening
+        let mut writes = Vec::with_capacity(added.len());
+        for new in added {
+            let at = next.live_end;
+            next.index.table_mut()[new.nchunk] = Entry::Stored(at).encode();
+            writes.push(Write::Bytes(header_len + at, &new.bytes));
+            // Readers of the C library want 32 bytes wherever a chunk is.
+            next.live_end += new.bytes.len().max(EXTENDED_HEADER_LENGTH) as u64; // widening
+        }
+        next.header.cbytes = next.live_end;
+        self.write_tail(session, next, &writes, of, None)
+    }
+
+    /// Writes `payload`, then index, trailer and header of `next`, as one change; `next` is the state from then on.
+    ///
+    /// `live`: see [`write_change`](Self::write_change).
+    pub(super) fn write_tail(
+        &mut self,
+        session: &Session,
+        mut next: State,
+        payload: &[Write<'_>],
+        of: IndexOf,
+        live: Option<Range<u64>>,
+    ) -> Result<()> {
+        let mut tail = next.index.write(of)?;
+        let trailer = frame_trailer::write(&next.vlmetalayers)?;
+        tail.extend_from_slice(&trailer);
+        next.trailer_len = trailer.len();
+        next.header.params = self.params;
+        next.header.has_vlmeta = !next.vlmetalayers.is_empty();
+        next.header.header_len = next.header.write(&next.metalayers)?.len();
+        let mut at = next.index_at();
+        let old = self.state.get_mut();
+        if at + tail.len() as u64 == old.header.frame_len && next.dead > old.dead {
+            // Handles that do not lock notice changes by the length of the frame, so it must not stay the same.
+            next.header.cbytes += NUDGE;
+            at += NUDGE;
+        }
+        next.header.frame_len = at + tail.len() as u64; // widening
+        let header = next.header.write(&next.metalayers)?;
+        let mut writes: Vec<Write<'_>> = Vec::with_capacity(payload.len() + 2);
+        for write in payload {
+            writes.push(match *write {
+                Write::Bytes(at, bytes) => Write::Bytes(at, bytes),
+                Write::Copy { from, to, len } => Write::Copy { from, to, len },
+            });
+        }
+        writes.push(Write::Bytes(at, &tail));
+        writes.push(Write::Bytes(0, &header));
+        self.write_change(session, &writes, next.header.frame_len, live)?;
+        next.seen = *header.first_chunk().expect("a header is longer");
+        *self.state.get_mut() = Arc::new(next);
+        Ok(())
+    }
+
+    /// Carries out `writes`, or nothing of them.
+    ///
+    /// The old content needs its header, its index and its trailer. Its chunks, too, but no change writes there, with
+    /// the exception of what `live` names (positions in the frame).
+    pub(super) fn write_change(
+        &mut self,
+        session: &Session,
+        writes: &[Write<'_>],
+        new_len: u64,
+        live: Option<Range<u64>>,
+    ) -> Result<()> {
+        let old = self.state.get_mut();
+        let old_len = old.header.frame_len;
+        let header_len = old.header.header_len as u64; // widening
+        let needed = [0..header_len, old.index_at()..old_len, live.unwrap_or(0..0)];
+        let change = Change { writes, needed: &needed, old_len, new_len };
+        match (&mut self.store, &session.file) {
+            (Store::Memory(buffer), _) => store::write_memory(buffer, &change),
+            (Store::Disk(disk), Some(file)) => disk.write(&**file, &change),
+            (Store::Disk(_), None) => unreachable!("sessions of frames on disk have a file"),
+        }
+    }
+
+    /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait.
+    fn clean_up(&mut self, session: &Session, gone: &Gone) {
+        if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
+            if let Some(path) = gone.position.and_then(|id| disk.chunk_path(id).ok()) {
+                let _ = disk.io.remove(&path);
+            }
+            return;
+        }
+        let _ = self.reclaim(session);
+    }
+}
+
+/// Puts `chunk` at entry `nchunk` of the index of `next`: as a special value, or as a payload to write.
+fn place_chunk<'a>(
+    next: &mut State,
+    sizes: Sizes,
+    nchunk: usize,
+    chunk: &'a [u8],
+    info: &ChunkInfo,
+) -> Result<Option<NewChunk<'a>>> {
+    if !info.is_index_only() {
+        return Ok(Some(NewChunk { nchunk, bytes: chunk.into() }));
+    }
+    let typesize = next.header.params.typesize.max(1);
+    if sizes.chunksize > 0 && info.nbytes % typesize == 0 && info.nbytes > 0 {
+        next.index.table_mut()[nchunk] = Entry::Special(info.special).encode();
+        return Ok(None);
+    }
+    let nbytes = usize::try_from(info.nbytes).unwrap_or(0);
+    let bytes = special::with_payload(info.special, nbytes, usize::try_from(typesize).unwrap_or(1))?;
+    Ok(Some(NewChunk { nchunk, bytes: bytes.into() }))
+}
+
+/// When the chunk size becomes variable, special chunks need a payload, which tells their size: the index does not.
+///
+/// `moved` gives the new number of a chunk of `old`.
+fn convert_specials(
+    old: &State,
+    next: &mut State,
+    sizes: Sizes,
+    added: &mut Vec<NewChunk<'_>>,
+    moved: impl Fn(usize) -> usize,
+) -> Result<()> {
+    if sizes.chunksize != 0 || old.header.chunksize <= 0 {
+        return Ok(());
+    }
+    let typesize = usize::try_from(old.header.params.typesize).unwrap_or(1);
+    let replaced: HashSet<usize> = added.iter().map(|new| new.nchunk).collect();
+    for (nchunk, raw) in old.index.iter().enumerate() {
+        let now = moved(nchunk);
+        if raw >= 0 || replaced.contains(&now) {
+            continue;
+        }
+        let Entry::Special(kind) = Entry::decode(raw)? else { continue };
+        let nbytes = old.sizes().chunk_nbytes(nchunk).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        let bytes = special::with_payload(kind, nbytes, typesize)?;
+        next.index.table_mut()[now] = PLACEHOLDER;
+        added.push(NewChunk { nchunk: now, bytes: bytes.into() });
+    }
+    Ok(())
+}
+
+/// What a deleted or replaced chunk leaves behind.
+struct Gone {
+    /// Its position or file number, unless it is special or still used.
+    position: Option<u64>,
+    cbytes: u64,
+}
+
+/// The bytes of exactly one chunk, and what its header says.
+fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
+    BasicHeader::read(chunk)?;
+    let info = ChunkInfo::read(chunk)?;
+    let bytes = chunk.get(..info.cbytes);
+    ensure(bytes.is_some(), ErrorKind::ReadBuffer, "chunk cut off")?;
+    Ok((bytes.unwrap_or_default(), info))
+}
+
+/// The code under which the failure of a change is reported: that of the operation, except for what the caller did.
+fn surface(e: Error, kind: ErrorKind) -> Error {
+    match e.kind() {
+        ErrorKind::Lock | ErrorKind::InvalidParam => e,
+        _ => Error::new(kind, e.what()),
+    }
+}
+
+/// Writes each chunk to a file of its own. The old content refers to none of them.
+fn write_chunk_files(disk: &Disk, next: &mut State, added: &[NewChunk<'_>]) -> Result<()> {
+    for new in added {
+        // The entry still holds the old file, or a placeholder: neither may be taken.
+        let id = free_id(&next.index, next.header.cbytes);
+        let path = disk.chunk_path(id)?;
+        let file = disk.io.open(&path, OpenMode::Create)?;
+        let written =
+            file.write_at(0, &new.bytes).and_then(|()| if disk.sync { file.sync() } else { Ok(()) });
+        drop(file);
+        if let Err(e) = written {
+            let _ = disk.io.remove(&path);
+            return Err(e);
+        }
+        next.index.table_mut()[new.nchunk] = Entry::Stored(id).encode();
+        next.header.cbytes += new.bytes.len() as u64; // widening
+    }
+    Ok(())
+}
+
+/// A file number that `index` does not use: one more than the largest, as the C library takes; but it does not open
+/// frames with numbers larger than `cbytes - 32`, so rather than that the smallest free one.
+fn free_id(index: &Index, cbytes: u64) -> u64 {
+    let next = index.stored().max().map_or(0, |id| id + 1);
+    if next + 32 <= cbytes || next < 2 {
+        return next;
+    }
+    let used: HashSet<u64> = index.stored().collect();
+    (0..).find(|id| !used.contains(id)).unwrap_or(next)
+}

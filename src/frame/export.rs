@@ -1,0 +1,45 @@
+//! Whole frames in memory, written to files.
+
+use super::Frame;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Io, OpenMode};
+use std::path::Path;
+
+impl Frame {
+    /// Writes a frame that is in memory to the file `path`, which is replaced if it exists; returns its length in bytes.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileWrite`.
+    pub fn write_file(&self, path: &Path, io: &dyn Io) -> Result<u64> {
+        let bytes = self.in_memory()?;
+        let file = io.open(path, OpenMode::Create)?;
+        file.write_at(0, bytes)?;
+        Ok(bytes.len() as u64) // widening
+    }
+
+    /// Writes a frame that is in memory behind what the file `path` holds; the file is made if it is missing. Returns
+    /// the position at which the frame starts.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileRead`, `FileWrite`.
+    pub fn append_to_file(&self, path: &Path, io: &dyn Io) -> Result<u64> {
+        let bytes = self.in_memory()?;
+        let file = io.open(path, OpenMode::Update).or_else(|_| {
+            drop(io.open(path, OpenMode::Append)?);
+            io.open(path, OpenMode::Update)
+        })?;
+        let at = file.size()?;
+        if let Err(e) = file.write_at(at, bytes) {
+            let _ = file.truncate(at); // what was there before stays as it was
+            return Err(e);
+        }
+        Ok(at)
+    }
+
+    fn in_memory(&self) -> Result<&[u8]> {
+        let on_disk = Error::new(ErrorKind::InvalidParam, "frame is not in memory");
+        self.buffer().map(|buffer| &buffer[..]).ok_or(on_disk)
+    }
+}

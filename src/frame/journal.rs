@@ -1,0 +1,262 @@
+//! What makes changes of a frame file all-or-nothing: an undo record behind the end of the file.
+//!
+//! Before a change overwrites bytes that the old content needs (the header, the index, the trailer), they are saved
+//! behind the end of both the old and the new frame. Readers ignore what follows a frame, so a complete file never shows
+//! it. Then the change is written, and cutting the file off at the new end commits it: that removes the record in one
+//! step. A file that still ends in a valid record holds a change that was not finished, and the saved bytes are the
+//! truth.
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 16 | start mark |
+//! | LE64 | number of ranges, then for each its position in the frame LE64, its length LE64 and its old bytes |
+//! | LE64 | length of the whole record |
+//! | LE64 | position of the frame in the file |
+//! | LE64 | length of the frame before the change |
+//! | LE64 | checksum of all the above |
+//! | 16 | end mark |
+
+use crate::error::Result;
+use crate::format::frame_header::MAGIC;
+use crate::io::IoFile;
+
+const START: &[u8; 16] = b"\0blosc2-rs undo\x01";
+const END: &[u8; 16] = b"\x01undo blosc2-rs\0";
+const FOOTER: usize = 4 * 8 + 16;
+const HEAD: usize = 16 + 8;
+/// No record is longer: it holds a header, an index and a trailer.
+const MAX_LEN: u64 = 1 << 33;
+
+/// Old bytes of a frame, by position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Undo {
+    /// Length of the frame before the change.
+    pub(crate) frame_len: u64,
+    /// Positions, relative to the frame, and the bytes that belong there.
+    pub(crate) ranges: Vec<(u64, Vec<u8>)>,
+}
+
+impl Undo {
+    /// The record as it is written, for the frame at `base` in its file.
+    pub(crate) fn record(&self, base: u64) -> Vec<u8> {
+        let mut bytes = START.to_vec();
+        put(&mut bytes, self.ranges.len() as u64); // widening
+        for (at, old) in &self.ranges {
+            put(&mut bytes, *at);
+            put(&mut bytes, old.len() as u64); // widening
+            bytes.extend_from_slice(old);
+        }
+        let len = bytes.len() + FOOTER;
+        put(&mut bytes, len as u64); // widening
+        put(&mut bytes, base);
+        put(&mut bytes, self.frame_len);
+        let sum = checksum(&bytes);
+        put(&mut bytes, sum);
+        bytes.extend_from_slice(END);
+        bytes
+    }
+
+    /// The record at the end of `file`, which has `size` bytes, if it is one for the frame at `base`.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading; what is no record is `None`.
+    pub(crate) fn find(file: &dyn IoFile, base: u64, size: u64) -> Result<Option<Undo>> {
+        let Some(footer_at) = size.checked_sub(FOOTER as u64).filter(|&at| at >= base) else {
+            return Ok(None);
+        };
+        let mut footer = [0; FOOTER];
+        file.read_exact_at(footer_at, &mut footer)?;
+        let (len, its_base, frame_len) = (get(&footer, 0), get(&footer, 8), get(&footer, 16));
+        let room = len <= MAX_LEN && len >= (HEAD + FOOTER) as u64 && len <= size - base; // widening
+        if footer[32..] != *END || its_base != base || !room {
+            return Ok(None);
+        }
+        let Ok(len) = usize::try_from(len) else { return Ok(None) };
+        let mut bytes = vec![0; len];
+        file.read_exact_at(size - len as u64, &mut bytes)?; // widening
+        Ok(parse(&bytes, frame_len))
+    }
+
+    /// Puts the old bytes over `bytes`, which were read at `at` of the frame.
+    pub(crate) fn overlay(&self, at: u64, bytes: &mut [u8]) {
+        let end = at + bytes.len() as u64; // widening
+        for (start, old) in &self.ranges {
+            let (from, to) = ((*start).max(at), (start + old.len() as u64).min(end)); // widening
+            if from < to {
+                let place = |position: u64, origin: u64| {
+                    usize::try_from(position - origin).expect("inside a range that is in memory")
+                };
+                let source = &old[place(from, *start)..place(to, *start)];
+                bytes[place(from, at)..place(to, at)].copy_from_slice(source);
+            }
+        }
+    }
+
+    /// Writes the old bytes back and cuts the record off, which ends the change.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing; the record is still there then.
+    pub(crate) fn roll_back(&self, file: &dyn IoFile, base: u64, sync: bool) -> Result<()> {
+        for (at, old) in &self.ranges {
+            file.write_at(base + at, old)?;
+        }
+        if sync {
+            file.sync()?;
+        }
+        file.truncate(base + self.frame_len)?;
+        if sync { file.sync() } else { Ok(()) }
+    }
+}
+
+/// Whether what follows the frame that ends at `end` of a file of `size` bytes may be overwritten: the rest of a change
+/// that was broken off, but no other data.
+///
+/// # Errors
+///
+/// Those of reading.
+pub(crate) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool> {
+    const WINDOW: u64 = 1 << 16;
+    let len = usize::try_from((size - end).min(WINDOW)).expect("at most 64 kB");
+    let mut head = vec![0; len];
+    file.read_exact_at(end, &mut head)?;
+    if head.get(2..10) == Some(MAGIC.as_slice()) {
+        return Ok(false);
+    }
+    let marked = head.iter().position(|&b| b != 0).is_none_or(|at| {
+        // The mark starts with a zero byte, and may have been cut off itself.
+        let found = &head[at..(at + START.len() - 1).min(head.len())];
+        START[1..].starts_with(found)
+    });
+    if marked {
+        return Ok(true);
+    }
+    // The C library cuts a file off last, so a crash of it leaves the end of the old trailer.
+    let mut tail = [0; 23];
+    if size - end < tail.len() as u64 {
+        return Ok(false);
+    }
+    file.read_exact_at(size - tail.len() as u64, &mut tail)?; // widening
+    Ok(tail[0] == 0xce && tail[5..] == [0xd8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+}
+
+fn parse(bytes: &[u8], frame_len: u64) -> Option<Undo> {
+    let body = bytes.len() - FOOTER;
+    let summed = bytes.len() - END.len() - 8;
+    if bytes[..16] != *START || checksum(&bytes[..summed]) != get(bytes, summed) {
+        return None;
+    }
+    let mut ranges = Vec::new();
+    let mut at = HEAD;
+    for _ in 0..get(bytes, 16) {
+        if body - at < 16 {
+            return None;
+        }
+        let (start, len) = (get(bytes, at), usize::try_from(get(bytes, at + 8)).ok()?);
+        at += 16;
+        let inside = start.checked_add(len as u64)? <= frame_len; // widening
+        if len > body - at || !inside {
+            return None;
+        }
+        ranges.push((start, bytes[at..at + len].to_vec()));
+        at += len;
+    }
+    (at == body).then_some(Undo { frame_len, ranges })
+}
+
+fn put(bytes: &mut Vec<u8>, value: u64) {
+    bytes.extend_from_slice(&value.to_le_bytes());
+}
+
+fn get(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+}
+
+/// Good enough to tell a record from one that was written in part, and fast: a multiplication per 8 bytes.
+fn checksum(bytes: &[u8]) -> u64 {
+    const K: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut words = bytes.chunks_exact(8);
+    let mut sum = (bytes.len() as u64).wrapping_mul(K); // widening
+    for word in &mut words {
+        sum = (sum.rotate_left(23) ^ get(word, 0)).wrapping_mul(K);
+    }
+    for &byte in words.remainder() {
+        sum = (sum.rotate_left(23) ^ u64::from(byte)).wrapping_mul(K);
+    }
+    sum ^ (sum >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::OpenMode;
+    use crate::io::file::PlainFile;
+
+    fn scratch(name: &str) -> (std::path::PathBuf, PlainFile) {
+        let path = std::env::temp_dir().join(format!("blosc2-journal-{name}-{}", std::process::id()));
+        let file = PlainFile::open(&path, OpenMode::Create).unwrap();
+        (path, file)
+    }
+
+    #[test]
+    fn a_record_is_found_and_undone() {
+        let (path, file) = scratch("undo");
+        file.write_at(0, b"..old-frame").unwrap();
+        let undo = Undo { frame_len: 9, ranges: vec![(0, b"old".to_vec()), (4, b"frame".to_vec())] };
+        file.write_at(20, &undo.record(2)).unwrap();
+        file.write_at(2, b"new").unwrap();
+        let size = file.size().unwrap();
+        let found = Undo::find(&file, 2, size).unwrap().unwrap();
+        assert_eq!(found, undo);
+        let mut bytes = *b"XXXXXXXXX";
+        found.overlay(0, &mut bytes);
+        assert_eq!(&bytes, b"oldXframe");
+        let mut part = *b"XX";
+        found.overlay(3, &mut part);
+        assert_eq!(&part, b"Xf");
+        found.roll_back(&file, 2, false).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"..old-frame");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_record_cut_off_anywhere_is_none_but_recognised_as_leftover() {
+        let undo = Undo { frame_len: 4, ranges: vec![(0, vec![7; 100])] };
+        let record = undo.record(0);
+        for cut in 0..record.len() {
+            let (path, file) = scratch("cut");
+            file.write_at(0, b"abcd").unwrap();
+            file.write_at(40, &record[..cut]).unwrap();
+            let size = file.size().unwrap();
+            assert_eq!(Undo::find(&file, 0, size).unwrap(), None);
+            assert!(size <= 4 || is_leftover(&file, 4, size).unwrap(), "cut at {cut}");
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn damaged_records_are_not_trusted() {
+        let undo = Undo { frame_len: 300, ranges: vec![(200, vec![7; 100])] };
+        let record = undo.record(0);
+        let (path, file) = scratch("damaged");
+        for at in 0..record.len() {
+            let mut bad = record.clone();
+            bad[at] ^= 0x41;
+            file.truncate(0).unwrap();
+            file.write_at(0, &bad).unwrap();
+            assert_eq!(Undo::find(&file, 0, bad.len() as u64).unwrap(), None, "byte {at}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn another_frame_is_no_leftover() {
+        let (path, file) = scratch("other");
+        file.write_at(0, b"....\x9e\xa8b2frame\0 and so on").unwrap();
+        assert!(!is_leftover(&file, 4, file.size().unwrap()).unwrap());
+        file.write_at(0, b"....something else entirely, long").unwrap();
+        assert!(!is_leftover(&file, 4, file.size().unwrap()).unwrap());
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,160 @@
+//! Metalayers of a frame.
+
+use super::Frame;
+use super::edit::Session;
+use super::index_codec::IndexOf;
+use super::state::State;
+use super::store::Write;
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::frame_trailer;
+use crate::format::metalayers::{MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS_WRITTEN, Metalayer};
+use std::sync::Arc;
+
+const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
+
+fn find(layers: &[Metalayer], name: &[u8]) -> Option<usize> {
+    layers.iter().position(|layer| layer.name == name)
+}
+
+fn check_name(name: &[u8]) -> Result<()> {
+    ensure(name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")
+}
+
+impl Frame {
+    /// Adds a fixed metalayer; returns its number. They live in the header, so the frame must not have chunks yet.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a name that is too long or in use, a 17th metalayer, or a frame with chunks; those of writing.
+    pub fn meta_add(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
+        let invalid = ErrorKind::InvalidParam;
+        check_name(name)?;
+        ensure(i32::try_from(content.len()).is_ok(), invalid, "metalayer too large")?;
+        let session = self.begin()?;
+        let mut next = State::clone(&self.snapshot());
+        ensure(find(&next.metalayers, name).is_none(), invalid, "metalayer exists already")?;
+        ensure(next.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
+        ensure(next.index.len() == 0 && next.header.nbytes == 0, invalid, "frame has chunks already")?;
+        Arc::make_mut(&mut next.metalayers).push(Metalayer { name: name.into(), content: content.into() });
+        next.tick += 1;
+        // Whatever the payload area still holds is dead.
+        (next.header.cbytes, next.live_end, next.dead) = (0, 0, 0);
+        let number = next.metalayers.len() - 1;
+        self.write_tail(&session, next, &[], IndexOf::Other, None)?;
+        Ok(number)
+    }
+
+    /// Overwrites the start of a fixed metalayer with `content`; returns its number. Length and remaining bytes stay;
+    /// content longer than that is not written.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
+    pub fn meta_update(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
+        check_name(name)?;
+        let session = self.begin()?;
+        let mut next = State::clone(&self.snapshot());
+        let number = find(&next.metalayers, name).ok_or(NOT_FOUND)?;
+        let layer = &mut Arc::make_mut(&mut next.metalayers)[number];
+        let Some(start) = layer.content.get_mut(..content.len()) else { return Ok(number) };
+        start.copy_from_slice(content);
+        next.tick += 1;
+        next.header.params = self.params();
+        let header = next.header.write(&next.metalayers)?;
+        let len = next.header.frame_len;
+        self.write_change(&session, &[Write::Bytes(0, &header)], len, None)?;
+        next.seen = *header.first_chunk().expect("a header is longer");
+        self.set_state(next);
+        Ok(number)
+    }
+
+    /// Number of the variable-length metalayer `name`, after taking over what others changed.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `InvalidParam` for a name that is too long, `Lock`.
+    pub fn vlmeta_find(&self, name: &[u8]) -> Result<usize> {
+        check_name(name)?;
+        let state = match self.view() {
+            Ok(view) => Arc::clone(&view.state),
+            Err(e) if e.kind() == ErrorKind::Lock => return Err(e),
+            Err(_) => self.snapshot(),
+        };
+        find(&state.vlmetalayers, name).ok_or(NOT_FOUND)
+    }
+
+    /// Adds a variable-length metalayer; returns its number. `content` is a whole chunk.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a name that is too long or in use, `Failure` for a 17th metalayer, which the C library could
+    /// read but not write; those of writing.
+    pub fn vlmeta_add(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
+        check_name(name)?;
+        let session = self.begin()?;
+        let mut layers = Vec::clone(&self.vlmetalayers());
+        ensure(find(&layers, name).is_none(), ErrorKind::InvalidParam, "metalayer exists already")?;
+        ensure(
+            layers.len() < MAX_VLMETALAYERS_WRITTEN,
+            ErrorKind::Failure,
+            "too many metalayers for a frame",
+        )?;
+        layers.push(Metalayer { name: name.into(), content });
+        let number = layers.len() - 1;
+        self.write_trailer(&session, layers)?;
+        Ok(number)
+    }
+
+    /// Replaces the content of a variable-length metalayer; returns its number. `content` is a whole chunk.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
+    pub fn vlmeta_update(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
+        check_name(name)?;
+        let session = self.begin()?;
+        let mut layers = Vec::clone(&self.vlmetalayers());
+        let number = find(&layers, name).ok_or(NOT_FOUND)?;
+        layers[number].content = content;
+        self.write_trailer(&session, layers)?;
+        Ok(number)
+    }
+
+    /// Deletes a variable-length metalayer; returns the number of those left.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
+    pub fn vlmeta_delete(&mut self, name: &[u8]) -> Result<usize> {
+        check_name(name)?;
+        let session = self.begin()?;
+        let mut layers = Vec::clone(&self.vlmetalayers());
+        layers.remove(find(&layers, name).ok_or(NOT_FOUND)?);
+        let left = layers.len();
+        self.write_trailer(&session, layers)?;
+        Ok(left)
+    }
+
+    /// Writes a trailer with `layers` in the place of the old one; index and chunks stay as they are.
+    fn write_trailer(&mut self, session: &Session, layers: Vec<Metalayer>) -> Result<()> {
+        let mut next = State::clone(&self.snapshot());
+        let trailer = frame_trailer::write(&layers)?;
+        let at = next.header.frame_len - next.trailer_len as u64; // widening
+        next.vlmetalayers = Arc::new(layers);
+        next.tick += 1;
+        next.trailer_len = trailer.len();
+        next.header.frame_len = at + trailer.len() as u64; // widening
+        next.header.has_vlmeta = !next.vlmetalayers.is_empty();
+        next.header.params = self.params();
+        let header = next.header.write(&next.metalayers)?;
+        let len = next.header.frame_len;
+        self.write_change(session, &[Write::Bytes(at, &trailer), Write::Bytes(0, &header)], len, None)?;
+        next.seen = *header.first_chunk().expect("a header is longer");
+        self.set_state(next);
+        Ok(())
+    }
+
+    fn set_state(&mut self, next: State) {
+        *self.state.get_mut() = Arc::new(next);
+    }
+}

@@ -1,0 +1,554 @@
+//! Frames: chunks, their index and metalayers in one buffer or file (contiguous), or in a directory (sparse).
+//!
+//! ```text
+//! contiguous:  header | payload area: chunks and holes | index chunk | trailer
+//! sparse:      chunks.b2frame: header | index chunk | trailer;  00000000.chunk, 00000001.chunk, ...
+//! ```
+//!
+//! The index is kept in memory, decoded. Before each access to a frame on disk its fixed header is compared with the one
+//! seen last, so that changes made through other handles and by other processes are taken over.
+//!
+//! # What is promised
+//!
+//! *Readers*: any number of threads may call the `&self` methods of one [`Frame`].
+//!
+//! *Nothing lost*: after a failed write, or if the process is killed between any two system calls, the file opens again
+//! with this library and holds either the old or the new content; see the `journal` module for how. While no change is
+//! being written, files are complete for every reader of the format. With [`Durability::Sync`] the same holds after a
+//! power loss; by default the system may write in any order then. Back-ends of the application have no journal.
+//!
+//! *Locking*: handles that lock, in any process and of the C library too, see each other's changes completely or not at
+//! all. Without locking, one writer and any number of readers work as long as readers retry what fails while the writer
+//! is at it.
+
+mod compact;
+mod edit;
+mod export;
+mod index_codec;
+mod journal;
+mod lazy;
+mod meta;
+mod offsets;
+mod read;
+mod readers;
+pub(crate) mod sizes;
+pub(crate) mod special;
+mod state;
+mod store;
+
+pub use lazy::{ChunkSource, LazyChunk};
+
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::frame_header::{FIXED_LEN, FrameHeader, FrameParams, Layout, MAGIC, MIN_FRAME_LEN};
+use crate::format::frame_trailer;
+use crate::format::metalayers::Metalayer;
+use crate::io::file::FileIo;
+use crate::io::lock::{self, FrameLock, Held};
+use crate::io::memory::MallocBuf;
+use crate::io::{Io, IoFile, OpenMode, dirs};
+use offsets::Index;
+use parking_lot::{Mutex, RwLock};
+use state::{Source, State};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Disk, MemoryFile, Store};
+
+/// How often reading a frame is tried while another handle may be writing it.
+const ATTEMPTS: usize = 50;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
+
+/// When written bytes are on the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When the system sees fit: a killed process loses nothing, a power loss may.
+    #[default]
+    System,
+    /// Before each change returns, and in the right order.
+    Sync,
+}
+
+/// How a frame on disk is accessed.
+#[derive(Clone)]
+pub struct FrameOptions {
+    /// The back-end.
+    pub io: Arc<dyn Io>,
+    /// Whether accesses lock the frame against other handles that lock.
+    pub locking: bool,
+    /// When written bytes are on the device.
+    pub durability: Durability,
+}
+
+impl Default for FrameOptions {
+    fn default() -> FrameOptions {
+        FrameOptions { io: Arc::new(FileIo), locking: false, durability: Durability::System }
+    }
+}
+
+/// A frame and the handle to it.
+pub struct Frame {
+    store: Store,
+    state: RwLock<Arc<State>>,
+    /// What the next change writes to the header.
+    params: FrameParams,
+    lock: Option<Arc<FrameLock>>,
+    /// The fixed header for which reading the rest failed: not worth waiting for a second time.
+    unreadable: Mutex<Option<[u8; FIXED_LEN]>>,
+}
+
+/// A state together with what keeps it true while chunks are read.
+struct View {
+    state: Arc<State>,
+    /// The handle that the state was compared with; `None` for frames in memory.
+    file: Option<Arc<dyn IoFile>>,
+    _held: Held,
+}
+
+impl Frame {
+    // Creating
+
+    /// An empty frame in memory.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub fn create_in_memory(params: FrameParams) -> Result<Frame> {
+        let (state, bytes) = empty(&params, false)?;
+        Ok(Frame::assemble(Store::Memory(MallocBuf::copy_of(&bytes)?), state, params, None))
+    }
+
+    /// An empty contiguous frame in the new file `path`.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen` if something exists at the path or the file cannot be made, `FileWrite`.
+    pub fn create_file(path: &Path, params: FrameParams, options: &FrameOptions) -> Result<Frame> {
+        ensure(std::fs::metadata(path).is_err(), ErrorKind::FileOpen, "path exists already")?;
+        let disk = Disk::new(Arc::clone(&options.io), path.to_path_buf(), None, 0, options.sync());
+        let lock = options.lock_at(|| lock::beside(path));
+        Frame::create_on(disk, params, lock)
+    }
+
+    /// An empty sparse frame in the new directory `path`.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen` if something exists at the path or the directory cannot be made, `FileWrite`.
+    pub fn create_dir(path: &Path, params: FrameParams, options: &FrameOptions) -> Result<Frame> {
+        let dir = dirs::strip_trailing_slash(path);
+        dirs::make(&dir)?;
+        let lock = options.lock_at(|| lock::inside(&dir));
+        let disk =
+            Disk::new(Arc::clone(&options.io), dir.join(dirs::INDEX_NAME), Some(dir), 0, options.sync());
+        Frame::create_on(disk, params, lock)
+    }
+
+    fn create_on(mut disk: Disk, params: FrameParams, lock: Option<Arc<FrameLock>>) -> Result<Frame> {
+        let (state, bytes) = empty(&params, disk.dir.is_some())?;
+        let file = disk.io.open(&disk.file, OpenMode::Create)?;
+        file.write_at(0, &bytes)?;
+        file.truncate(bytes.len() as u64)?; // widening
+        if disk.sync {
+            file.sync()?;
+        }
+        drop(file);
+        disk.keep_mapping()?;
+        Ok(Frame::assemble(Store::Disk(disk), state, params, lock))
+    }
+
+    fn assemble(store: Store, state: State, params: FrameParams, lock: Option<Arc<FrameLock>>) -> Frame {
+        Frame { store, state: RwLock::new(Arc::new(state)), params, lock, unreadable: Mutex::new(None) }
+    }
+
+    // Opening
+
+    /// Opens the frame at `path`: a directory holds a sparse frame, anything else a contiguous one that starts at byte
+    /// `offset`. A leading `file:///` must be removed by the caller.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen` if the path does not exist or cannot be opened, `Lock`, else those of a damaged frame.
+    pub fn open(path: &Path, offset: u64, options: &FrameOptions) -> Result<Frame> {
+        // Another process may be replacing the file at this moment.
+        let attempts = if options.locking { ATTEMPTS } else { 1 };
+        let meta = retry(attempts, || {
+            std::fs::metadata(path).map_err(|_| Error::new(ErrorKind::FileOpen, "no such frame"))
+        })?;
+        let dir = meta.is_dir().then(|| dirs::strip_trailing_slash(path));
+        ensure(dir.is_none() || offset == 0, ErrorKind::InvalidParam, "offset into a directory")?;
+        let lock = options.lock_at(|| dir.as_deref().map_or_else(|| lock::beside(path), lock::inside));
+        let file = dir.as_ref().map_or_else(|| path.to_path_buf(), |dir| dir.join(dirs::INDEX_NAME));
+        let mut disk = Disk::new(Arc::clone(&options.io), file, dir, offset, options.sync());
+        let held = lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(false))?;
+        let mut state = retry(attempts, || disk.load(&*disk.reader()?))?;
+        state.header.vl_blocks = first_chunk_has_vl_blocks(&disk, &state)?;
+        disk.keep_mapping()?;
+        drop(held);
+        let params = state.header.params;
+        Ok(Frame::assemble(Store::Disk(disk), state, params, lock))
+    }
+
+    /// A frame in the memory of `buffer`, which holds it and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Those of a damaged frame.
+    pub fn from_buffer(buffer: MallocBuf) -> Result<Frame> {
+        let damaged = |what| Error::new(ErrorKind::InvalidHeader, what);
+        ensure(buffer.len() >= FIXED_LEN, ErrorKind::ReadBuffer, "buffer shorter than a frame header")?;
+        ensure(buffer[2..10] == *MAGIC, ErrorKind::InvalidHeader, "no frame magic")?;
+        let size = buffer.len() as u64; // widening
+        let source =
+            Source { file: &MemoryFile(&buffer), base: 0, size: Some(size), undo: None, sparse: false };
+        let mut state = State::load(&source)?;
+        ensure(
+            state.header.frame_len == size,
+            ErrorKind::InvalidHeader,
+            "frame length differs from the buffer",
+        )?;
+        let params = state.header.params;
+        state.header.vl_blocks = match read::first_chunk_head(&state, |at, head| {
+            let at = usize::try_from(at).map_err(|_| damaged("chunk outside the frame"))?;
+            let rest = buffer.get(at..).ok_or(damaged("chunk outside the frame"))?;
+            let n = rest.len().min(head.len());
+            head[..n].copy_from_slice(&rest[..n]);
+            Ok(n)
+        })? {
+            Some(info) => info.vl_blocks,
+            None => false,
+        };
+        Ok(Frame::assemble(Store::Memory(buffer), state, params, None))
+    }
+
+    // Facts
+
+    fn snapshot(&self) -> Arc<State> {
+        Arc::clone(&self.state.read())
+    }
+
+    /// The fixed fields of the header as of the last access; its compression parameters are those read at opening or
+    /// written last.
+    #[must_use]
+    pub fn header(&self) -> FrameHeader {
+        self.state.read().header
+    }
+
+    /// Number of chunks.
+    #[must_use]
+    pub fn nchunks(&self) -> usize {
+        self.state.read().index.len()
+    }
+
+    /// Sum of the uncompressed chunk sizes in bytes.
+    #[must_use]
+    pub fn nbytes(&self) -> u64 {
+        self.state.read().header.nbytes
+    }
+
+    /// Bytes that the chunks take, without those of deleted ones as far as they are known.
+    #[must_use]
+    pub fn cbytes(&self) -> u64 {
+        let state = self.state.read();
+        if state.header.sparse { state.header.cbytes } else { state.live_end - state.dead }
+    }
+
+    /// Bytes per chunk: 0 if they vary, -1 as long as no chunk was stored.
+    #[must_use]
+    pub fn chunksize(&self) -> i32 {
+        self.state.read().header.chunksize
+    }
+
+    /// Whether the chunks consist of variable-length blocks.
+    #[must_use]
+    pub fn has_vl_blocks(&self) -> bool {
+        self.state.read().header.vl_blocks
+    }
+
+    /// Length of the frame in bytes; of sparse frames that of the index file.
+    #[must_use]
+    pub fn frame_len(&self) -> u64 {
+        self.state.read().header.frame_len
+    }
+
+    /// Length of the trailer in bytes.
+    #[must_use]
+    pub fn trailer_len(&self) -> usize {
+        self.state.read().trailer_len
+    }
+
+    /// How often this handle took over changes from elsewhere or changed metalayers.
+    #[must_use]
+    pub fn change_tick(&self) -> u64 {
+        self.state.read().tick
+    }
+
+    /// Whether the chunks are files of a directory.
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        matches!(&self.store, Store::Disk(Disk { dir: Some(_), .. }))
+    }
+
+    /// Whether the frame is in a file or directory.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        matches!(self.store, Store::Disk(_))
+    }
+
+    /// The file of a contiguous frame or the directory of a sparse one; `None` in memory.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.store {
+            Store::Memory(_) => None,
+            Store::Disk(disk) => Some(disk.dir.as_deref().unwrap_or(&disk.file)),
+        }
+    }
+
+    /// Position of the frame in its file, in bytes.
+    #[must_use]
+    pub fn file_offset(&self) -> u64 {
+        match &self.store {
+            Store::Memory(_) => 0,
+            Store::Disk(disk) => disk.base,
+        }
+    }
+
+    /// The whole frame, if it is in memory.
+    #[must_use]
+    pub fn buffer(&self) -> Option<&MallocBuf> {
+        match &self.store {
+            Store::Memory(buffer) => Some(buffer),
+            Store::Disk(_) => None,
+        }
+    }
+
+    /// The buffer of a frame in memory, to say who owns it. Its content must stay as it is.
+    pub fn buffer_mut(&mut self) -> Option<&mut MallocBuf> {
+        match &mut self.store {
+            Store::Memory(buffer) => Some(buffer),
+            Store::Disk(_) => None,
+        }
+    }
+
+    /// The buffer of a frame in memory; `Err` gives other frames back.
+    ///
+    /// # Errors
+    ///
+    /// The frame itself if it is on disk.
+    pub fn into_buffer(self) -> std::result::Result<MallocBuf, Box<Frame>> {
+        match self.store {
+            Store::Memory(buffer) => Ok(buffer),
+            Store::Disk(_) => Err(Box::new(self)),
+        }
+    }
+
+    /// The index as it is stored: positions in the payload area, numbers of chunk files, or negative numbers for
+    /// special chunks; see [`Entry`](crate::format::offsets::Entry).
+    #[must_use]
+    pub fn offsets(&self) -> Vec<i64> {
+        self.snapshot().index.iter().collect()
+    }
+
+    /// The fixed metalayers, in the order in which they were added.
+    #[must_use]
+    pub fn metalayers(&self) -> Arc<Vec<Metalayer>> {
+        Arc::clone(&self.state.read().metalayers)
+    }
+
+    /// The variable-length metalayers with their content compressed, as of the last access.
+    #[must_use]
+    pub fn vlmetalayers(&self) -> Arc<Vec<Metalayer>> {
+        Arc::clone(&self.state.read().vlmetalayers)
+    }
+
+    /// Compression parameters that the next change writes to the header.
+    #[must_use]
+    pub fn params(&self) -> FrameParams {
+        self.params
+    }
+
+    /// Sets the compression parameters that the next change writes to the header.
+    pub fn set_params(&mut self, params: FrameParams) {
+        self.params = params;
+    }
+
+    /// Sets the chunk size of a frame that has no chunks; the next change writes it.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if there are chunks.
+    pub fn preset_chunksize(&mut self, chunksize: i32) -> Result<()> {
+        let state = Arc::make_mut(self.state.get_mut());
+        ensure(state.index.len() == 0, ErrorKind::InvalidParam, "chunks are there already")?;
+        state.header.chunksize = chunksize;
+        Ok(())
+    }
+
+    // Sharing
+
+    /// Takes the exclusive lock of the frame until [`unlock`](Self::unlock); locks nest. Without locking it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// `Lock`.
+    pub fn lock(&self) -> Result<()> {
+        if let Some(lock) = &self.lock {
+            if lock.lock()? {
+                if let Store::Disk(disk) = &self.store {
+                    // What cannot be read now is reported by the access that needs it.
+                    let _ = self.poll(disk, true);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends one [`lock`](Self::lock); without one it does nothing.
+    pub fn unlock(&self) {
+        if let Some(lock) = &self.lock {
+            lock.unlock();
+        }
+    }
+
+    /// Takes over what other handles changed; tells whether there was anything.
+    ///
+    /// # Errors
+    ///
+    /// `Lock`, or those of a damaged frame.
+    pub fn refresh(&self) -> Result<bool> {
+        let Store::Disk(disk) = &self.store else { return Ok(false) };
+        let before = self.change_tick();
+        let held = self.hold(false)?;
+        match self.poll(disk, held.changed) {
+            // A file that is gone, or in the middle of being written, is no news.
+            Err(e) if matches!(e.kind(), ErrorKind::FileOpen | ErrorKind::FileRead) => {}
+            other => drop(other?),
+        }
+        Ok(self.change_tick() != before)
+    }
+
+    fn hold(&self, exclusive: bool) -> Result<Held> {
+        self.lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(exclusive))
+    }
+
+    /// The current state, and what is needed to read chunks of it.
+    fn view(&self) -> Result<View> {
+        let Store::Disk(disk) = &self.store else {
+            return Ok(View { state: self.snapshot(), file: None, _held: Held::nothing() });
+        };
+        let held = self.hold(false)?;
+        let (state, file) = self.poll(disk, held.changed)?;
+        Ok(View { state, file: Some(file), _held: held })
+    }
+
+    /// Compares the state with the file and reads it again if they differ, or in any case if `force` is set.
+    fn poll(&self, disk: &Disk, force: bool) -> Result<(Arc<State>, Arc<dyn IoFile>)> {
+        let file = disk.reader()?;
+        let seen = state::read_fixed(&*file, disk.base)?;
+        let known = self.snapshot();
+        if !force && seen == known.seen {
+            return Ok((known, file));
+        }
+        let hopeless = *self.unreadable.lock() == Some(seen);
+        let attempts = if self.lock.is_some() || hopeless { 1 } else { ATTEMPTS };
+        match retry(attempts, || disk.load(&*disk.reader()?)) {
+            Ok(fresh) => {
+                *self.unreadable.lock() = None;
+                Ok((self.adopt(disk, fresh)?, disk.reader()?))
+            }
+            Err(e) if self.lock.is_some() => Err(e),
+            Err(_) => {
+                // A writer that does not lock is at it, or was killed: go on with what is known.
+                *self.unreadable.lock() = Some(seen);
+                Ok((known, file))
+            }
+        }
+    }
+
+    /// Replaces the state by one that was read just now.
+    fn adopt(&self, disk: &Disk, mut fresh: State) -> Result<Arc<State>> {
+        fresh.header.vl_blocks = first_chunk_has_vl_blocks(disk, &fresh)?;
+        let mut state = self.state.write();
+        fresh.tick = state.tick + 1;
+        *state = Arc::new(fresh);
+        Ok(Arc::clone(&state))
+    }
+
+    /// Closes the cached read handle; the next access opens it again.
+    pub fn close_reader(&self) {
+        if let Store::Disk(disk) = &self.store {
+            disk.reader.close();
+        }
+    }
+}
+
+impl FrameOptions {
+    fn sync(&self) -> bool {
+        self.durability == Durability::Sync
+    }
+
+    fn lock_at(&self, path: impl FnOnce() -> PathBuf) -> Option<Arc<FrameLock>> {
+        (self.locking && self.io.features().local).then(|| FrameLock::new(path()))
+    }
+}
+
+/// State and bytes of a frame without chunks.
+fn empty(params: &FrameParams, sparse: bool) -> Result<(State, Vec<u8>)> {
+    let mut header = FrameHeader {
+        layout: Layout::Stable,
+        header_len: 0,
+        frame_len: 0,
+        sparse,
+        nbytes: 0,
+        cbytes: 0,
+        chunksize: -1,
+        vl_blocks: false,
+        has_vlmeta: false,
+        params: *params,
+    };
+    header.header_len = header.write(&[])?.len();
+    let trailer = frame_trailer::write(&[])?;
+    header.frame_len = (header.header_len + trailer.len()) as u64; // widening
+    debug_assert!(header.frame_len >= MIN_FRAME_LEN);
+    let mut bytes = header.write(&[])?;
+    bytes.extend_from_slice(&trailer);
+    let state = State {
+        header,
+        trailer_len: trailer.len(),
+        index: Index::default(),
+        metalayers: Arc::default(),
+        vlmetalayers: Arc::default(),
+        seen: *bytes.first_chunk().expect("a header is longer"),
+        live_end: 0,
+        dead: 0,
+        dead_is_known: true,
+        tick: 0,
+    };
+    Ok((state, bytes))
+}
+
+/// Whether the first chunk consists of variable-length blocks; the header of the frame is not trusted about that.
+fn first_chunk_has_vl_blocks(disk: &Disk, state: &State) -> Result<bool> {
+    let head = read::first_chunk_head(state, |at, head| {
+        if disk.dir.is_some() {
+            let file = disk.io.open(&disk.chunk_path(at)?, OpenMode::Read)?;
+            return file.read_at(0, head);
+        }
+        disk.reader()?.read_at(disk.base + at, head)
+    })?;
+    Ok(head.is_some_and(|info| info.vl_blocks))
+}
+
+fn retry<T>(attempts: usize, mut read: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut result = read();
+    for _ in 1..attempts {
+        if result.is_ok() {
+            break;
+        }
+        std::thread::sleep(BETWEEN_ATTEMPTS);
+        result = read();
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! The chunk index in memory, decoded once.
+
+use super::index_codec::{self, IndexOf};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
+use crate::format::offsets::{Entry, MAX_CHUNKS};
+use std::sync::Arc;
+
+/// An index larger than this, in bytes, must not expand from almost nothing.
+const LARGE: usize = 64 << 20;
+/// How much a large index may have been compressed.
+const MAX_RATIO: usize = 1 << 10;
+
+/// Where each chunk is.
+#[derive(Clone, Debug)]
+pub(crate) enum Index {
+    /// One entry per chunk.
+    Table(Arc<Vec<i64>>),
+    /// The same entry for all chunks, however many.
+    Run {
+        /// The entry.
+        entry: i64,
+        /// Number of chunks.
+        nchunks: usize,
+    },
+}
+
+impl Default for Index {
+    fn default() -> Index {
+        Index::Table(Arc::default())
+    }
+}
+
+impl Index {
+    /// Number of chunks.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Index::Table(table) => table.len(),
+            Index::Run { nchunks, .. } => *nchunks,
+        }
+    }
+
+    /// The stored number for chunk `nchunk`.
+    pub(crate) fn raw(&self, nchunk: usize) -> Option<i64> {
+        match self {
+            Index::Table(table) => table.get(nchunk).copied(),
+            Index::Run { entry, nchunks } => (nchunk < *nchunks).then_some(*entry),
+        }
+    }
+
+    /// Where chunk `nchunk` is.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if there is no such chunk, `Data` for an unknown special value.
+    pub(crate) fn entry(&self, nchunk: usize) -> Result<Entry> {
+        let none = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
+        Entry::decode(self.raw(nchunk).ok_or(none)?)
+    }
+
+    /// All entries, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = i64> + '_ {
+        let (table, run) = match self {
+            Index::Table(table) => (table.as_slice(), (0, 0)),
+            Index::Run { entry, nchunks } => (&[][..], (*entry, *nchunks)),
+        };
+        table.iter().copied().chain(std::iter::repeat_n(run.0, run.1))
+    }
+
+    /// The entries as a table that can be changed.
+    pub(crate) fn table_mut(&mut self) -> &mut Vec<i64> {
+        if let Index::Run { entry, nchunks } = *self {
+            *self = Index::Table(Arc::new(vec![entry; nchunks]));
+        }
+        match self {
+            Index::Table(table) => Arc::make_mut(table),
+            Index::Run { .. } => unreachable!("made a table above"),
+        }
+    }
+
+    /// Positions or file numbers of the stored chunks.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = u64> + '_ {
+        self.iter().filter_map(|raw| u64::try_from(raw).ok())
+    }
+
+    /// The bytes to store; empty without chunks.
+    ///
+    /// # Errors
+    ///
+    /// Those of the compressor; `InvalidParam` for too many chunks.
+    pub(crate) fn write(&self, of: IndexOf) -> Result<Vec<u8>> {
+        ensure(self.len() <= MAX_CHUNKS, ErrorKind::InvalidParam, "too many chunks")?;
+        match self {
+            Index::Table(table) if table.is_empty() => Ok(Vec::new()),
+            Index::Table(table) => index_codec::compress(table, of),
+            Index::Run { entry, nchunks } => Ok(index_codec::repeated(*entry, *nchunks)),
+        }
+    }
+
+    /// Reads the index chunk `chunk`. `nchunks` is the number of chunks, if the header of the frame gives it;
+    /// `narrow` allows the 16- and 32-bit entries of frames from before 2.0.0-rc1.
+    ///
+    /// # Errors
+    ///
+    /// `Data` or `InvalidHeader` if the index does not fit the frame, else those of the decompressor.
+    pub(crate) fn read(chunk: &[u8], nchunks: Option<usize>, narrow: bool) -> Result<Index> {
+        let header = ChunkHeader::read(chunk)?;
+        let width = match nchunks {
+            Some(n) if narrow && n > 0 => header.nbytes / n,
+            _ => 8,
+        };
+        ensure(matches!(width, 8 | 4 | 2), ErrorKind::Data, "width of the index entries")?;
+        ensure(header.nbytes % width == 0, ErrorKind::InvalidHeader, "index of broken entries")?;
+        let count = header.nbytes / width;
+        ensure(nchunks.is_none_or(|n| n == count), ErrorKind::Data, "index of another number of chunks")?;
+        ensure(count <= MAX_CHUNKS, ErrorKind::InvalidHeader, "too many chunks")?;
+        if let Some(entry) = run_entry(chunk, &header, width) {
+            return Ok(Index::Run { entry, nchunks: count });
+        }
+        let honest = header.nbytes <= LARGE || header.nbytes / MAX_RATIO <= chunk.len();
+        ensure(honest, ErrorKind::Data, "index much larger than its chunk")?;
+        let mut raw = Vec::new();
+        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the index");
+        raw.try_reserve_exact(header.nbytes).map_err(|_| no_memory)?;
+        raw.resize(header.nbytes, 0);
+        index_codec::decompress(chunk, &mut raw)?;
+        Ok(Index::Table(Arc::new(decode_table(&raw, width))))
+    }
+}
+
+/// The entry that the whole index repeats, if the index chunk is a special one that says so.
+fn run_entry(chunk: &[u8], header: &ChunkHeader, width: usize) -> Option<i64> {
+    match header.special() {
+        special::ZERO => Some(0),
+        special::VALUE => {
+            let value = chunk.get(EXTENDED_HEADER_LENGTH..header.cbytes)?;
+            (value.len() == width).then(|| decode_table(value, width)[0])
+        }
+        _ => None,
+    }
+}
+
+fn decode_table(raw: &[u8], width: usize) -> Vec<i64> {
+    let mut table = Vec::with_capacity(raw.len() / width);
+    table.extend(raw.chunks_exact(width).map(|bytes| {
+        let mut wide = [0; 8];
+        wide[..width].copy_from_slice(bytes);
+        i64::from_le_bytes(wide)
+    }));
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_stay_compact_until_they_are_changed() {
+        let entry = Entry::Special(special::NAN).encode();
+        let chunk = index_codec::repeated(entry, 26);
+        #[rustfmt::skip]
+        let expected = [
+            5, 1, 5, 8, 0xd0, 0, 0, 0, 0xd0, 0, 0, 0, 0x28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x30,
+            0, 0, 0, 0, 0, 0, 0, 0x82,
+        ];
+        assert_eq!(chunk, expected);
+        let mut index = Index::read(&chunk, Some(26), false).unwrap();
+        assert!(matches!(index, Index::Run { .. }));
+        assert_eq!(index.entry(25), Ok(Entry::Special(special::NAN)));
+        assert_eq!(index.entry(26).unwrap_err().kind(), ErrorKind::InvalidParam);
+        index.table_mut()[3] = 7;
+        assert_eq!(index.iter().filter(|&e| e == entry).count(), 25);
+    }
+
+    #[test]
+    fn a_small_index_is_stored_as_documented() {
+        let mut index = Index::default();
+        index.table_mut().extend([0, 394, 813]);
+        let chunk = index.write(IndexOf::Other).unwrap();
+        assert_eq!(chunk.len(), 56);
+        assert_eq!(chunk[..16], [5, 1, 7, 8, 0x18, 0, 0, 0, 0x18, 0, 0, 0, 0x38, 0, 0, 0]);
+        assert_eq!(chunk[16..32], [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(Index::read(&chunk, Some(3), false).unwrap().iter().collect::<Vec<_>>(), [0, 394, 813]);
+        assert!(Index::read(&chunk, Some(4), false).is_err());
+        assert!(Index::read(&chunk[..50], Some(3), false).is_err());
+    }
+}

@@ -1,0 +1,118 @@
+//! Read handles of contiguous frames, kept open between accesses up to a limit for the whole process.
+
+use crate::error::Result;
+use crate::io::{FileId, Io, IoFile, OpenMode, file};
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Number of handles kept open in this process.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// The read handle of one frame.
+#[derive(Default)]
+pub(crate) struct Reader {
+    kept: Mutex<Option<Kept>>,
+}
+
+struct Kept {
+    file: Arc<dyn IoFile>,
+    id: Option<FileId>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Reader {
+    /// A handle for reading the file at `path`; if another file has taken the path, that one.
+    ///
+    /// A file that is gone stays readable through a handle that is still open.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen` or `PluginIo`.
+    pub(crate) fn get(&self, io: &dyn Io, path: &Path) -> Result<Arc<dyn IoFile>> {
+        let features = io.features();
+        if !features.keeps_handles || !features.local {
+            // Mappings hand out the same handle each time; other back-ends want to be asked each time.
+            return io.open(path, OpenMode::Read);
+        }
+        let mut kept = self.kept.lock();
+        if let Some(known) = &*kept {
+            let now = file::id_at(path);
+            if now.is_none() || now == known.id {
+                return Ok(Arc::clone(&known.file));
+            }
+            *kept = None;
+        }
+        let opened = io.open(path, OpenMode::Read)?;
+        if KEPT.fetch_add(1, Ordering::Relaxed) < limit() {
+            *kept = Some(Kept { id: opened.id(), file: Arc::clone(&opened) });
+        } else {
+            KEPT.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(opened)
+    }
+
+    /// Closes the handle as soon as nobody reads through it.
+    pub(crate) fn close(&self) {
+        *self.kept.lock() = None;
+    }
+}
+
+/// The most handles to keep: `BLOSC_MAX_CACHED_READERS`, or a share of what the process may open.
+fn limit() -> usize {
+    static LIMIT: OnceLock<usize> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let asked = std::env::var("BLOSC_MAX_CACHED_READERS").ok();
+        asked.as_deref().and_then(parse_limit).unwrap_or_else(|| (open_file_limit() / 16).min(96))
+    })
+}
+
+/// The number at the start of `text` as C's `strtol` reads it; `None` for the default.
+fn parse_limit(text: &str) -> Option<usize> {
+    if text.is_empty() {
+        return None;
+    }
+    let text = text.trim_start();
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let value = if end == 0 { 0 } else { digits[..end].parse().unwrap_or(usize::MAX) };
+    (!negative || value == 0).then_some(value)
+}
+
+#[cfg(unix)]
+fn open_file_limit() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call fills in the struct it is given.
+    let rc = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    if rc == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 256 }
+}
+
+#[cfg(not(unix))]
+fn open_file_limit() -> usize {
+    512
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_read_as_strtol_does() {
+        assert_eq!(parse_limit("7"), Some(7));
+        assert_eq!(parse_limit(" +12abc"), Some(12));
+        assert_eq!(parse_limit("junk"), Some(0));
+        assert_eq!(parse_limit("0"), Some(0));
+        assert_eq!(parse_limit("-3"), None);
+        assert_eq!(parse_limit(""), None);
+    }
+}

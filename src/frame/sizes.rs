@@ -1,0 +1,207 @@
+//! What a chunk more, another or less does to the chunk size of a super-chunk.
+//!
+//! The chunk size is -1 as long as nothing was stored, then fixed (all chunks have it, only the last may be smaller),
+//! and 0 once the sizes vary, which is for good.
+
+use crate::error::{ErrorKind, Result, ensure};
+use crate::format::chunk_header::BasicHeader;
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags2, special};
+
+/// The sizes of a super-chunk that the rules are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Bytes per chunk; 0 variable, -1 not known yet.
+    pub(crate) chunksize: i32,
+    /// Number of chunks.
+    pub(crate) nchunks: usize,
+    /// Sum of the uncompressed chunk sizes.
+    pub(crate) nbytes: u64,
+    /// Whether chunks consist of variable-length blocks.
+    pub(crate) vl_blocks: bool,
+}
+
+/// What the rules and the containers need to know of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkInfo {
+    /// Uncompressed size in bytes.
+    pub(crate) nbytes: i32,
+    /// Compressed size in bytes.
+    pub(crate) cbytes: usize,
+    /// Whether it consists of variable-length blocks.
+    pub(crate) vl_blocks: bool,
+    /// Its special value, see [`special`].
+    pub(crate) special: u8,
+}
+
+impl ChunkInfo {
+    /// Reads what is needed from the start of `chunk`, which may be cut off after 32 bytes.
+    ///
+    /// # Errors
+    ///
+    /// `ReadBuffer` or `InvalidHeader` for damaged headers.
+    pub(crate) fn read(chunk: &[u8]) -> Result<ChunkInfo> {
+        let header = BasicHeader::read(chunk)?;
+        ensure(header.nbytes >= 0, ErrorKind::InvalidHeader, "nbytes is negative")?;
+        let cbytes = usize::try_from(header.cbytes).expect("checked to be at least 16");
+        // Blosc1 chunks have data where the extended header has its flags.
+        let extended = header.is_extended() && cbytes >= EXTENDED_HEADER_LENGTH && chunk.len() >= 32;
+        let flag_byte = |at: usize| if extended { chunk[at] } else { 0 };
+        Ok(ChunkInfo {
+            nbytes: header.nbytes,
+            cbytes,
+            vl_blocks: flag_byte(30) & flags2::VL_BLOCKS != 0,
+            special: (flag_byte(31) & blosc2_flags::SPECIAL_MASK) >> blosc2_flags::SPECIAL_SHIFT,
+        })
+    }
+
+    /// Whether frames keep this chunk as an index entry only.
+    pub(crate) fn is_index_only(&self) -> bool {
+        matches!(self.special, special::ZERO | special::NAN | special::UNINIT)
+    }
+}
+
+impl Sizes {
+    /// Uncompressed size of the last chunk of a super-chunk with fixed chunk size.
+    fn last_nbytes(&self) -> u64 {
+        let full = u64::try_from(self.chunksize).unwrap_or(0);
+        let before = (self.nchunks as u64).saturating_sub(1).saturating_mul(full); // widening
+        self.nbytes.saturating_sub(before)
+    }
+
+    fn last_is_short(&self) -> bool {
+        self.nchunks > 0 && self.last_nbytes() < u64::try_from(self.chunksize).unwrap_or(0)
+    }
+
+    /// Sizes after `chunk` was put at `nchunk`, from 0 to `nchunks`.
+    ///
+    /// # Errors
+    ///
+    /// `failure` if the chunk does not fit in.
+    pub(crate) fn with_inserted(self, nchunk: usize, chunk: &ChunkInfo, failure: ErrorKind) -> Result<Sizes> {
+        let mixed = self.nchunks > 0 && self.vl_blocks != chunk.vl_blocks;
+        ensure(!mixed, failure, "chunks with and without variable-length blocks")?;
+        let (c, n) = (self.chunksize, chunk.nbytes);
+        let chunksize = if c < 0 {
+            n
+        } else if c == 0 {
+            0
+        } else if self.nchunks == 0 {
+            ensure(n <= c, failure, "chunk larger than the chunk size")?;
+            if n == 0 { 0 } else { c }
+        } else {
+            let at_end = nchunk == self.nchunks;
+            let fits = !self.last_is_short() && if at_end { n <= c && n > 0 } else { n == c };
+            if fits { c } else { 0 }
+        };
+        let nbytes = self.nbytes + u64::try_from(n).expect("checked not to be negative");
+        Ok(Sizes { chunksize, nchunks: self.nchunks + 1, nbytes, vl_blocks: chunk.vl_blocks })
+    }
+
+    /// Sizes after chunk `nchunk` of `old_nbytes` bytes was replaced by `chunk`.
+    ///
+    /// # Errors
+    ///
+    /// `ChunkUpdate` if the chunk does not fit in.
+    pub(crate) fn with_updated(self, nchunk: usize, old_nbytes: u64, chunk: &ChunkInfo) -> Result<Sizes> {
+        let mixed = self.nchunks > 1 && self.vl_blocks != chunk.vl_blocks;
+        ensure(!mixed, ErrorKind::ChunkUpdate, "chunks with and without variable-length blocks")?;
+        let (c, n) = (self.chunksize, chunk.nbytes);
+        let last = nchunk + 1 == self.nchunks;
+        let fits = c > 0 && n <= c && n > 0 && (last || n == c);
+        let nbytes = self.nbytes.saturating_sub(old_nbytes) + u64::try_from(n).expect("not negative");
+        Ok(Sizes { chunksize: if fits { c } else { 0 }, nbytes, vl_blocks: chunk.vl_blocks, ..self })
+    }
+
+    /// Sizes after a chunk of `old_nbytes` bytes was deleted.
+    pub(crate) fn with_deleted(self, old_nbytes: u64) -> Sizes {
+        let nchunks = self.nchunks - 1;
+        Sizes {
+            nchunks,
+            nbytes: if nchunks == 0 { 0 } else { self.nbytes.saturating_sub(old_nbytes) },
+            vl_blocks: self.vl_blocks && nchunks > 0,
+            ..self
+        }
+    }
+
+    /// Sizes after chunk `i` became what chunk `order[i]` was.
+    pub(crate) fn with_reordered(self, order: &[usize]) -> Sizes {
+        let moved = self.nchunks > 0 && order.last() != Some(&(self.nchunks - 1));
+        let variable = self.chunksize > 0 && self.last_is_short() && moved;
+        Sizes { chunksize: if variable { 0 } else { self.chunksize }, ..self }
+    }
+
+    /// Uncompressed size of chunk `nchunk`, where the chunk size is fixed.
+    pub(crate) fn chunk_nbytes(&self, nchunk: usize) -> Option<u64> {
+        let full = u64::try_from(self.chunksize).ok().filter(|&c| c > 0)?;
+        let rest = self.nbytes % full;
+        Some(if nchunk + 1 == self.nchunks && rest != 0 { rest } else { full })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(nbytes: i32) -> ChunkInfo {
+        ChunkInfo { nbytes, cbytes: 40, vl_blocks: false, special: 0 }
+    }
+
+    fn sizes(chunksize: i32, chunks: &[u64]) -> Sizes {
+        Sizes { chunksize, nchunks: chunks.len(), nbytes: chunks.iter().sum(), vl_blocks: false }
+    }
+
+    fn appended(s: Sizes, n: i32) -> Result<i32> {
+        s.with_inserted(s.nchunks, &chunk(n), ErrorKind::ChunkAppend).map(|s| s.chunksize)
+    }
+
+    #[test]
+    fn the_first_chunk_decides_and_short_ones_end_the_fixed_size() {
+        assert_eq!(appended(sizes(-1, &[]), 400), Ok(400));
+        assert_eq!(appended(sizes(400, &[]), 401).unwrap_err().kind(), ErrorKind::ChunkAppend);
+        assert_eq!(appended(sizes(400, &[]), 300), Ok(400));
+        assert_eq!(appended(sizes(400, &[400]), 300), Ok(400));
+        assert_eq!(appended(sizes(400, &[400]), 401), Ok(0));
+        assert_eq!(appended(sizes(400, &[400, 300]), 400), Ok(0));
+        assert_eq!(appended(sizes(400, &[400]), 0), Ok(0));
+        assert_eq!(appended(sizes(0, &[7]), 9), Ok(0));
+    }
+
+    #[test]
+    fn inserting_in_the_middle_needs_full_chunks() {
+        let s = sizes(400, &[400, 400]);
+        assert_eq!(s.with_inserted(0, &chunk(400), ErrorKind::ChunkInsert).unwrap().chunksize, 400);
+        assert_eq!(s.with_inserted(1, &chunk(300), ErrorKind::ChunkInsert).unwrap().chunksize, 0);
+        assert_eq!(s.with_inserted(2, &chunk(300), ErrorKind::ChunkInsert).unwrap().chunksize, 400);
+    }
+
+    #[test]
+    fn updates_may_only_resize_the_last_chunk() {
+        let s = sizes(400, &[400, 100]);
+        assert_eq!(s.with_updated(1, 100, &chunk(400)).unwrap(), sizes(400, &[400, 400]));
+        assert_eq!(s.with_updated(0, 400, &chunk(100)).unwrap(), sizes(0, &[100, 100]));
+        assert_eq!(s.with_updated(1, 100, &chunk(500)).unwrap().chunksize, 0);
+    }
+
+    #[test]
+    fn kinds_of_blocks_do_not_mix() {
+        let vl = ChunkInfo { vl_blocks: true, ..chunk(5) };
+        let s = sizes(400, &[400]);
+        assert_eq!(
+            s.with_inserted(1, &vl, ErrorKind::ChunkInsert).unwrap_err().kind(),
+            ErrorKind::ChunkInsert
+        );
+        assert!(s.with_updated(0, 400, &vl).unwrap().vl_blocks);
+        let two = sizes(400, &[400, 400]);
+        assert_eq!(two.with_updated(0, 400, &vl).unwrap_err().kind(), ErrorKind::ChunkUpdate);
+    }
+
+    #[test]
+    fn moving_a_short_last_chunk_makes_the_size_variable() {
+        let s = sizes(400, &[400, 100]);
+        assert_eq!(s.with_reordered(&[1, 0]).chunksize, 0);
+        assert_eq!(s.with_reordered(&[0, 1]).chunksize, 400);
+        assert_eq!(sizes(400, &[400, 400]).with_reordered(&[1, 0]).chunksize, 400);
+        assert_eq!(s.chunk_nbytes(1), Some(100));
+        assert_eq!(s.chunk_nbytes(0), Some(400));
+    }
+}

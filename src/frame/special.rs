@@ -1,0 +1,121 @@
+//! Chunks without a payload, rebuilt from the index or written out where the index cannot hold them.
+
+use crate::chunk::{CParams, SpecialValue, special_chunk};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{
+    self, EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_TYPESIZE, blosc2_flags, flags, special,
+};
+
+/// Header of a chunk of `nbytes` bytes of the special value `kind`.
+fn header(kind: u8, nbytes: usize, typesize: usize, blocksize: usize, cbytes: usize) -> ChunkHeader {
+    ChunkHeader {
+        version: consts::VERSION_STABLE,
+        versionlz: 1,
+        flags: flags::EXTENDED,
+        typesize: if typesize > MAX_TYPESIZE { 1 } else { typesize.max(1) },
+        nbytes,
+        blocksize: blocksize.min(nbytes).clamp(1, MAX_BLOCKSIZE),
+        cbytes,
+        filters: [0; 6],
+        filters_meta: [0; 6],
+        compcode: 0,
+        compcode_meta: 0,
+        flags2: 0,
+        blosc2_flags: kind << blosc2_flags::SPECIAL_SHIFT,
+    }
+}
+
+/// The 32 bytes of a chunk of `nbytes` bytes of the special value `kind`; `blocksize` 0 leaves that to the library.
+///
+/// # Errors
+///
+/// `InvalidHeader` for sizes that no chunk has.
+pub(crate) fn chunk(kind: u8, nbytes: usize, typesize: usize, blocksize: usize) -> Result<[u8; 32]> {
+    ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::InvalidHeader, "special chunk too large")?;
+    let mut bytes = [0; EXTENDED_HEADER_LENGTH];
+    let value = match kind {
+        special::ZERO => SpecialValue::Zeros,
+        special::NAN => SpecialValue::Nans,
+        _ => SpecialValue::Uninit,
+    };
+    let params = CParams { typesize: typesize.max(1), blocksize, ..CParams::default() };
+    let made = special_chunk(&params, nbytes, value, &mut bytes);
+    if made.is_err() {
+        // A frame may hold a broken number of items; its chunks are rebuilt all the same.
+        header(kind, nbytes, 1, nbytes, EXTENDED_HEADER_LENGTH).write(&mut bytes);
+    }
+    Ok(bytes)
+}
+
+/// The same values as a chunk with a payload, for frames whose index cannot tell the size.
+///
+/// # Errors
+///
+/// `InvalidParam` for NaNs of an unusual size.
+pub(crate) fn with_payload(kind: u8, nbytes: usize, typesize: usize) -> Result<Vec<u8>> {
+    ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::InvalidHeader, "special chunk too large")?;
+    let typesize = typesize.max(1);
+    if nbytes == 0 || nbytes % typesize != 0 || typesize > MAX_BLOCKSIZE {
+        ensure(kind != special::NAN, ErrorKind::InvalidParam, "NaNs in a broken number of items")?;
+        return Ok(zero_runs(nbytes));
+    }
+    let value = match (kind, typesize) {
+        (special::NAN, 4) => 0x7fc0_0000_u32.to_ne_bytes().to_vec(),
+        (special::NAN, 8) => 0x7ff8_0000_0000_0000_u64.to_ne_bytes().to_vec(),
+        (special::NAN, _) => {
+            return Err(Error::new(ErrorKind::InvalidParam, "NaNs are 4 or 8 bytes long"));
+        }
+        _ => vec![0; typesize],
+    };
+    let mut bytes = [0; EXTENDED_HEADER_LENGTH];
+    header(special::VALUE, nbytes, typesize, nbytes, EXTENDED_HEADER_LENGTH + typesize).write(&mut bytes);
+    Ok([&bytes[..], &value].concat())
+}
+
+/// A regular chunk of `nbytes` zeros: every block is one empty stream, which stands for zeros.
+fn zero_runs(nbytes: usize) -> Vec<u8> {
+    if nbytes == 0 {
+        let mut bytes = [0; EXTENDED_HEADER_LENGTH];
+        header(special::NONE, 0, 1, 1, EXTENDED_HEADER_LENGTH).write(&mut bytes);
+        return bytes.to_vec();
+    }
+    let blocksize = nbytes.min(1 << 20);
+    let nblocks = nbytes.div_ceil(blocksize);
+    let first = EXTENDED_HEADER_LENGTH + 4 * nblocks;
+    let mut head = header(special::NONE, nbytes, 1, blocksize, first + 4 * nblocks);
+    head.flags |= flags::DONT_SPLIT;
+    let mut bytes = [0; EXTENDED_HEADER_LENGTH];
+    head.write(&mut bytes);
+    let mut chunk = bytes.to_vec();
+    for block in 0..nblocks {
+        let start = i32::try_from(first + 4 * block).expect("at most 2048 blocks");
+        chunk.extend_from_slice(&start.to_le_bytes());
+    }
+    chunk.resize(first + 4 * nblocks, 0);
+    chunk
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documented_chunk_of_zeros_is_built() {
+        let bytes = chunk(special::ZERO, 4000, 4, 4000).unwrap();
+        let mut expected = [0; 32];
+        expected[..16].copy_from_slice(&[5, 1, 5, 4, 0xa0, 0xf, 0, 0, 0xa0, 0xf, 0, 0, 0x20, 0, 0, 0]);
+        expected[31] = 0x10;
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn broken_items_become_a_regular_chunk() {
+        let chunk = with_payload(special::ZERO, 4001, 4).unwrap();
+        let header = ChunkHeader::read(&chunk).unwrap();
+        assert_eq!((header.nbytes, header.cbytes, header.special()), (4001, chunk.len(), special::NONE));
+        assert_eq!(chunk.len(), 40);
+        assert!(with_payload(special::NAN, 12, 3).is_err());
+        assert_eq!(with_payload(special::UNINIT, 40, 4).unwrap().len(), 36);
+    }
+}

@@ -1,0 +1,262 @@
+//! What a handle knows of its frame: header, index and metalayers, read in a constant number of accesses.
+
+use super::journal::Undo;
+use super::offsets::Index;
+use super::sizes::{ChunkInfo, Sizes};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
+use crate::format::frame_header::{FIXED_LEN, FrameHeader, Layout, MIN_FRAME_LEN};
+use crate::format::frame_trailer::{self, TAIL_LEN};
+use crate::format::metalayers::Metalayer;
+use crate::format::offsets::Entry;
+use crate::io::IoFile;
+use std::sync::Arc;
+
+/// Up to this size the index and the trailer are read together, in bytes.
+const TAIL_AT_ONCE: u64 = 1 << 18;
+
+/// One consistent view of a frame.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) header: FrameHeader,
+    pub(crate) trailer_len: usize,
+    pub(crate) index: Index,
+    pub(crate) metalayers: Arc<Vec<Metalayer>>,
+    pub(crate) vlmetalayers: Arc<Vec<Metalayer>>,
+    /// The fixed header as it is in the file, also while the file holds a change that was broken off.
+    pub(crate) seen: [u8; FIXED_LEN],
+    /// End of the last chunk in the payload area; what follows up to the index is dead. Contiguous frames only.
+    pub(crate) live_end: u64,
+    /// Dead bytes before `live_end`, as far as they are known.
+    pub(crate) dead: u64,
+    /// Whether `dead` is exact.
+    pub(crate) dead_is_known: bool,
+    /// How often this handle took over changes from elsewhere or changed metalayers.
+    pub(crate) tick: u64,
+}
+
+/// Where the bytes of a frame come from while it is read.
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a dyn IoFile,
+    /// Position of the frame in the file.
+    pub(crate) base: u64,
+    /// Length of the file, if it is known.
+    pub(crate) size: Option<u64>,
+    /// Bytes that a broken-off change overwrote.
+    pub(crate) undo: Option<Undo>,
+    pub(crate) sparse: bool,
+}
+
+impl Source<'_> {
+    /// Reads exactly `len` bytes at `at` of the frame.
+    fn read(&self, at: u64, len: u64) -> Result<Vec<u8>> {
+        let cut_off = Error::new(ErrorKind::ReadBuffer, "frame cut off");
+        let position = self.base.checked_add(at).ok_or(cut_off)?;
+        let end = position.checked_add(len).ok_or(cut_off)?;
+        // Without a known size a wrong length must not make the allocation large before the read fails.
+        let honest = self.size.map_or(len <= 1 << 31, |size| end <= size);
+        ensure(honest, ErrorKind::ReadBuffer, "frame cut off")?;
+        let mut bytes = Vec::new();
+        let len = usize::try_from(len).map_err(|_| cut_off)?;
+        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the frame's metadata");
+        bytes.try_reserve_exact(len).map_err(|_| no_memory)?;
+        bytes.resize(len, 0);
+        self.file.read_exact_at(position, &mut bytes)?;
+        if let Some(undo) = &self.undo {
+            undo.overlay(at, &mut bytes);
+        }
+        Ok(bytes)
+    }
+}
+
+/// Reads the fixed header as it is stored.
+///
+/// # Errors
+///
+/// `FileRead` if the file ends before.
+pub(crate) fn read_fixed(file: &dyn IoFile, base: u64) -> Result<[u8; FIXED_LEN]> {
+    let mut raw = [0; FIXED_LEN];
+    file.read_exact_at(base, &mut raw)?;
+    Ok(raw)
+}
+
+impl State {
+    /// Reads everything but the chunks.
+    ///
+    /// # Errors
+    ///
+    /// `VersionSupport`, `FrameType`, `InvalidHeader`, `Data`, `ReadBuffer` for damaged frames, `FileRead` for files
+    /// that end too early, else those of decompressing the index.
+    pub(crate) fn load(source: &Source<'_>) -> Result<State> {
+        let seen = read_fixed(source.file, source.base)?;
+        let mut fixed = seen;
+        if let Some(undo) = &source.undo {
+            undo.overlay(0, &mut fixed);
+        }
+        let header = FrameHeader::read(&fixed)?;
+        ensure(header.sparse == source.sparse, ErrorKind::FrameType, "frame of the other kind")?;
+        let min_len = if header.layout == Layout::Stable { MIN_FRAME_LEN } else { 64 };
+        ensure(header.frame_len >= min_len, ErrorKind::InvalidHeader, "frame too short")?;
+        if let Some(size) = source.size {
+            let inside = size.checked_sub(source.base).is_some_and(|room| header.frame_len <= room);
+            ensure(inside, ErrorKind::InvalidHeader, "frame longer than its file")?;
+        }
+        let head = source.read(0, header.header_len as u64)?; // widening
+        let metalayers = header.read_metalayers(&head)?;
+        let tail = Tail::read(source, &header)?;
+        let index = read_index(&header, &tail)?;
+        check_entries(&header, &index)?;
+        let area = if header.sparse { 0 } else { header.cbytes };
+        let empty = index.len() == 0;
+        Ok(State {
+            trailer_len: tail.trailer.len(),
+            vlmetalayers: Arc::new(tail.vlmetalayers()?),
+            index,
+            metalayers: Arc::new(metalayers),
+            seen,
+            live_end: if empty { 0 } else { area },
+            dead: 0,
+            dead_is_known: empty,
+            tick: 0,
+            header,
+        })
+    }
+
+    /// The sizes that the chunk-size rules are about.
+    pub(crate) fn sizes(&self) -> Sizes {
+        Sizes {
+            chunksize: self.header.chunksize,
+            nchunks: self.index.len(),
+            nbytes: self.header.nbytes,
+            vl_blocks: self.header.vl_blocks,
+        }
+    }
+
+    /// Takes over `sizes`.
+    pub(crate) fn set_sizes(&mut self, sizes: Sizes) {
+        self.header.chunksize = sizes.chunksize;
+        self.header.nbytes = sizes.nbytes;
+        self.header.vl_blocks = sizes.vl_blocks;
+    }
+
+    /// Position of the index in the frame.
+    pub(crate) fn index_at(&self) -> u64 {
+        index_at(&self.header)
+    }
+
+    /// Position in the frame of the chunk at `position` of the payload area.
+    pub(crate) fn chunk_at(&self, position: u64) -> u64 {
+        self.header.header_len as u64 + position // widening; both were checked to lie inside the frame
+    }
+}
+
+fn index_at(header: &FrameHeader) -> u64 {
+    header.header_len as u64 + if header.sparse { 0 } else { header.cbytes } // widening
+}
+
+/// The bytes between the payload area and the end of the frame.
+struct Tail {
+    /// Index chunk and what lies between it and the trailer.
+    index: Vec<u8>,
+    trailer: Vec<u8>,
+    layout: Layout,
+}
+
+impl Tail {
+    fn read(source: &Source<'_>, header: &FrameHeader) -> Result<Tail> {
+        let layout = header.layout;
+        let invalid = ErrorKind::InvalidHeader;
+        let min_header = header.header_len as u64; // widening
+        if layout == Layout::Beta1 {
+            let at = index_at(header);
+            let len = header.frame_len.checked_sub(at);
+            let len = len.ok_or(Error::new(invalid, "payload longer than the frame"))?;
+            return Ok(Tail { index: source.read(at, len)?, trailer: Vec::new(), layout });
+        }
+        let end = header.frame_len;
+        let at = index_at(header);
+        if header.nbytes > 0 && at < end && end - at <= TAIL_AT_ONCE {
+            let mut bytes = source.read(at, end - at)?;
+            let len = trailer_len(&bytes, end, min_header)?;
+            ensure(len < bytes.len(), invalid, "no room for an index")?;
+            let trailer = bytes.split_off(bytes.len() - len);
+            return Ok(Tail { index: bytes, trailer, layout });
+        }
+        let last = source.read(end - TAIL_LEN as u64, TAIL_LEN as u64)?; // widening
+        let len = trailer_len(&last, end, min_header)?;
+        let trailer_at = end - len as u64; // widening
+        let trailer = source.read(trailer_at, len as u64)?; // widening
+        let index = if header.nbytes > 0 { read_large_index(source, at, trailer_at)? } else { Vec::new() };
+        Ok(Tail { index, trailer, layout })
+    }
+
+    fn vlmetalayers(&self) -> Result<Vec<Metalayer>> {
+        if self.layout == Layout::Beta1 { Ok(Vec::new()) } else { frame_trailer::read(&self.trailer) }
+    }
+}
+
+fn trailer_len(bytes: &[u8], frame_len: u64, min_header: u64) -> Result<usize> {
+    let tail: Option<&[u8; TAIL_LEN]> = bytes.last_chunk();
+    let len = tail.and_then(|tail| frame_trailer::read_len(tail, frame_len, min_header));
+    len.ok_or(Error::new(ErrorKind::InvalidHeader, "no trailer"))
+}
+
+/// Reads the index chunk alone: a large gap may follow it.
+fn read_large_index(source: &Source<'_>, at: u64, end: u64) -> Result<Vec<u8>> {
+    let room = end.checked_sub(at).filter(|&room| room >= EXTENDED_HEADER_LENGTH as u64); // widening
+    let room = room.ok_or(Error::new(ErrorKind::InvalidHeader, "no room for an index"))?;
+    let head = source.read(at, EXTENDED_HEADER_LENGTH as u64)?; // widening
+    let info = ChunkInfo::read(&head)?;
+    let len = info.cbytes as u64; // widening
+    ensure(len <= room, ErrorKind::InvalidHeader, "index reaches into the trailer")?;
+    source.read(at, len)
+}
+
+fn read_index(header: &FrameHeader, tail: &Tail) -> Result<Index> {
+    if header.nbytes == 0 {
+        return Ok(Index::default());
+    }
+    let nchunks = u64::try_from(header.chunksize).ok().filter(|&c| c > 0).map(|c| header.nbytes.div_ceil(c));
+    let nchunks = match nchunks.map(usize::try_from) {
+        Some(Err(_)) => return Err(Error::new(ErrorKind::InvalidHeader, "too many chunks")),
+        Some(Ok(n)) => Some(n),
+        None => None,
+    };
+    Index::read(&tail.index, nchunks, header.layout != Layout::Stable)
+}
+
+/// Rejects positions that no chunk can have; what lies there is checked when it is read.
+fn check_entries(header: &FrameHeader, index: &Index) -> Result<()> {
+    let mut last = None;
+    if let Index::Run { entry, .. } = index {
+        last = u64::try_from(*entry).ok();
+    } else if let Some(max) = index.stored().max() {
+        last = Some(max);
+    }
+    let Some(last) = last else { return Ok(()) };
+    if header.sparse {
+        return ensure(
+            u32::try_from(last).is_ok(),
+            ErrorKind::InvalidHeader,
+            "chunk file number out of range",
+        );
+    }
+    let end = last.checked_add(MIN_HEADER_LENGTH as u64); // widening
+    let inside = end.is_some_and(|end| end <= header.cbytes);
+    ensure(
+        inside && index_at(header) <= header.frame_len,
+        ErrorKind::InvalidHeader,
+        "chunk outside the frame",
+    )
+}
+
+/// Fails unless `entry` can be the place of a chunk of `len` bytes in the payload area.
+///
+/// # Errors
+///
+/// `InvalidHeader`.
+pub(crate) fn check_extent(header: &FrameHeader, entry: Entry, len: u64) -> Result<()> {
+    let Entry::Stored(position) = entry else { return Ok(()) };
+    let inside = position.checked_add(len).is_some_and(|end| end <= header.cbytes);
+    ensure(inside, ErrorKind::InvalidHeader, "chunk reaches past the payload area")
+}

@@ -1,0 +1,281 @@
+//! Where a frame is kept, and how a change of it is written.
+
+use super::journal::{self, Undo};
+use super::readers::Reader;
+use super::state::{Source, State};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::frame_header::FIXED_LEN;
+use crate::format::frame_header::FrameHeader;
+use crate::io::memory::MallocBuf;
+use crate::io::{Io, IoFile, OpenMode, dirs};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How many bytes are copied at once when payload moves inside a file.
+const COPY_BUFFER: usize = 1 << 20;
+
+/// The home of a frame.
+pub(crate) enum Store {
+    Memory(MallocBuf),
+    Disk(Disk),
+}
+
+/// A file or directory.
+pub(crate) struct Disk {
+    pub(crate) io: Arc<dyn Io>,
+    /// The file of a contiguous frame, the index file of a sparse one.
+    pub(crate) file: PathBuf,
+    /// The directory of a sparse frame.
+    pub(crate) dir: Option<PathBuf>,
+    /// Position of the frame in the file.
+    pub(crate) base: u64,
+    pub(crate) reader: Reader,
+    /// The file, if the back-end maps it into memory.
+    pub(crate) mapped: Option<Arc<dyn IoFile>>,
+    /// Whether each step waits for the device.
+    pub(crate) sync: bool,
+}
+
+/// One step of a change; positions are relative to the frame.
+pub(crate) enum Write<'a> {
+    /// These bytes go there.
+    Bytes(u64, &'a [u8]),
+    /// `len` bytes move from `from` to `to`; the ranges do not overlap.
+    Copy { from: u64, to: u64, len: u64 },
+}
+
+impl Write<'_> {
+    fn range(&self) -> Range<u64> {
+        match *self {
+            Write::Bytes(at, bytes) => at..at + bytes.len() as u64, // widening
+            Write::Copy { to, len, .. } => to..to + len,
+        }
+    }
+}
+
+/// A change of the frame's file from one complete content to another.
+pub(crate) struct Change<'a> {
+    /// The steps, in order.
+    pub(crate) writes: &'a [Write<'a>],
+    /// What the old content needs; where the steps overwrite it, it is saved first.
+    pub(crate) needed: &'a [Range<u64>],
+    pub(crate) old_len: u64,
+    pub(crate) new_len: u64,
+}
+
+impl Disk {
+    /// The contiguous frame at `base` of `file`, or the sparse one in `dir`.
+    pub(crate) fn new(io: Arc<dyn Io>, file: PathBuf, dir: Option<PathBuf>, base: u64, sync: bool) -> Disk {
+        Disk { io, file, dir, base, reader: Reader::default(), mapped: None, sync }
+    }
+
+    /// Keeps the mapping of the file at hand, if there is one, so that chunks can be borrowed from it.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen`.
+    pub(crate) fn keep_mapping(&mut self) -> Result<()> {
+        if self.io.features().maps {
+            self.mapped = Some(self.io.open(&self.file, OpenMode::Update)?);
+        }
+        Ok(())
+    }
+
+    /// A handle for reading the frame's file.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen` or `PluginIo`.
+    pub(crate) fn reader(&self) -> Result<Arc<dyn IoFile>> {
+        if self.dir.is_some() {
+            return self.io.open(&self.file, OpenMode::Read);
+        }
+        self.reader.get(&*self.io, &self.file)
+    }
+
+    /// A handle for changing the frame's file.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen` or `PluginIo`.
+    pub(crate) fn writer(&self) -> Result<Arc<dyn IoFile>> {
+        self.io.open(&self.file, OpenMode::Update)
+    }
+
+    /// Path of the file of chunk `id` of a sparse frame.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for numbers above 32 bits.
+    pub(crate) fn chunk_path(&self, id: u64) -> Result<PathBuf> {
+        let dir = self.dir.as_deref().unwrap_or(Path::new(""));
+        Ok(dir.join(dirs::chunk_name(id)?))
+    }
+
+    /// Reads the whole state through `file`.
+    ///
+    /// # Errors
+    ///
+    /// See [`State::load`].
+    pub(crate) fn load(&self, file: &dyn IoFile) -> Result<State> {
+        let size = if self.io.features().journal { Some(file.size()?) } else { None };
+        let mut source = Source { file, base: self.base, size, undo: None, sparse: self.dir.is_some() };
+        if let Some(size) = size {
+            source.undo = self.find_undo(file, size)?;
+        }
+        State::load(&source)
+    }
+
+    /// The record of a change that was broken off, if the file ends in one.
+    fn find_undo(&self, file: &dyn IoFile, size: u64) -> Result<Option<Undo>> {
+        let mut raw = [0; FIXED_LEN];
+        file.read_exact_at(self.base, &mut raw)?;
+        let complete =
+            FrameHeader::read(&raw).is_ok_and(|header| header.frame_len.checked_add(self.base) == Some(size));
+        if complete { Ok(None) } else { Undo::find(file, self.base, size) }
+    }
+
+    /// Undoes a change that was broken off; tells whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// `FileWrite` and others if the old bytes cannot be written back, or if other data follow the frame.
+    pub(crate) fn repair(&self, file: &dyn IoFile, frame_len: u64) -> Result<bool> {
+        if !self.io.features().journal {
+            return Ok(false);
+        }
+        let size = file.size()?;
+        if let Some(undo) = self.find_undo(file, size)? {
+            undo.roll_back(file, self.base, self.sync)?;
+            return Ok(true);
+        }
+        let end = self.base + frame_len;
+        let alone = size <= end || journal::is_leftover(file, end, size)?;
+        ensure(alone, ErrorKind::FileWrite, "other data follow the frame in its file")?;
+        Ok(false)
+    }
+
+    /// Writes `change` to `file`: all of it, or, after a failure, nothing.
+    ///
+    /// # Errors
+    ///
+    /// `FileWrite`, `FileRead`, `FileTruncate`. The file is as before, or will be taken for that when it is read.
+    pub(crate) fn write(&self, file: &dyn IoFile, change: &Change<'_>) -> Result<()> {
+        if !self.io.features().journal {
+            self.apply(file, change)?;
+            return file.truncate(self.base + change.new_len);
+        }
+        let undo = Undo { frame_len: change.old_len, ranges: self.save(file, change)? };
+        let record_at = self.base + change.old_len.max(change.new_len);
+        let written = file
+            .write_at(record_at, &undo.record(self.base))
+            .and_then(|()| self.sync(file))
+            .and_then(|()| self.apply(file, change))
+            .and_then(|()| self.sync(file))
+            .and_then(|()| file.truncate(self.base + change.new_len));
+        if let Err(e) = written {
+            // If this fails as well, the record stays, and readers go by it.
+            let _ = undo.roll_back(file, self.base, self.sync);
+            return Err(e);
+        }
+        // The change is complete; what a power loss would take away now is the change as a whole.
+        let _ = self.sync(file);
+        Ok(())
+    }
+
+    fn sync(&self, file: &dyn IoFile) -> Result<()> {
+        if self.sync { file.sync() } else { Ok(()) }
+    }
+
+    /// Reads what the old content needs and the steps overwrite.
+    fn save(&self, file: &dyn IoFile, change: &Change<'_>) -> Result<Vec<(u64, Vec<u8>)>> {
+        let mut ranges = Vec::new();
+        for write in change.writes {
+            let over = write.range();
+            for needed in change.needed {
+                let (from, to) = (over.start.max(needed.start), over.end.min(needed.end));
+                if from >= to {
+                    continue;
+                }
+                let too_large = Error::new(ErrorKind::MemoryAlloc, "change too large to be undone");
+                let mut old = vec![0; usize::try_from(to - from).map_err(|_| too_large)?];
+                file.read_exact_at(self.base + from, &mut old)?;
+                ranges.push((from, old));
+            }
+        }
+        Ok(ranges)
+    }
+
+    fn apply(&self, file: &dyn IoFile, change: &Change<'_>) -> Result<()> {
+        for write in change.writes {
+            match *write {
+                Write::Bytes(at, bytes) => file.write_at(self.base + at, bytes)?,
+                Write::Copy { from, to, len } => copy(file, self.base + from, self.base + to, len)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn copy(file: &dyn IoFile, from: u64, to: u64, len: u64) -> Result<()> {
+    let mut buffer = vec![0; usize::try_from(len).map_or(COPY_BUFFER, |len| len.min(COPY_BUFFER))];
+    let mut done = 0;
+    while done < len {
+        let n = usize::try_from(len - done).map_or(COPY_BUFFER, |rest| rest.min(COPY_BUFFER));
+        file.read_exact_at(from + done, &mut buffer[..n])?;
+        file.write_at(to + done, &buffer[..n])?;
+        done += n as u64; // widening
+    }
+    Ok(())
+}
+
+/// Writes `change` to a frame in memory: all of it, or, without memory, nothing.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn write_memory(buffer: &mut MallocBuf, change: &Change<'_>) -> Result<()> {
+    let no_memory = Error::new(ErrorKind::MemoryAlloc, "frame too large for memory");
+    let size = |value: u64| usize::try_from(value).map_err(|_| no_memory);
+    let end = change.writes.iter().map(|write| write.range().end).max().unwrap_or(0);
+    buffer.reserve(size(end.max(change.new_len))?)?;
+    for write in change.writes {
+        match *write {
+            Write::Bytes(at, bytes) => buffer.write_at(size(at)?, bytes)?,
+            Write::Copy { from, to, len } => {
+                let (from, to, len) = (size(from)?, size(to)?, size(len)?);
+                if to + len > buffer.len() {
+                    buffer.write_at(to + len, &[])?;
+                }
+                buffer.copy_within(from, to, len);
+            }
+        }
+    }
+    buffer.truncate(size(change.new_len)?);
+    Ok(())
+}
+
+/// A frame in memory, read as a file.
+pub(crate) struct MemoryFile<'a>(pub(crate) &'a [u8]);
+
+impl IoFile for MemoryFile<'_> {
+    fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+        let at = usize::try_from(position).unwrap_or(usize::MAX).min(self.0.len());
+        let n = buf.len().min(self.0.len() - at);
+        buf[..n].copy_from_slice(&self.0[at..at + n]);
+        Ok(n)
+    }
+
+    fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
+        Err(Error::new(ErrorKind::FileWrite, "frame in memory, opened for reading"))
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.0.len() as u64) // widening
+    }
+
+    fn truncate(&self, _: u64) -> Result<()> {
+        Err(Error::new(ErrorKind::FileTruncate, "frame in memory, opened for reading"))
+    }
+}

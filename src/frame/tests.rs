@@ -1,0 +1,465 @@
+//! Frames of every kind against a plain list of chunks, and with every system call failing in turn.
+
+use super::*;
+use crate::chunk::source::BlockSource;
+use crate::io::Features;
+use crate::io::mmap::{MmapIo, MmapMode};
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+mod faults;
+mod sharing;
+
+/// A fresh path that is removed, with what is there, when dropped.
+pub(super) struct TempPath(PathBuf);
+
+impl TempPath {
+    pub(super) fn new(name: &str) -> TempPath {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        TempPath(std::env::temp_dir().join(format!("blosc2-frame-{name}-{}-{n}", std::process::id())))
+    }
+}
+
+impl std::ops::Deref for TempPath {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempPath {
+    fn drop(&mut self) {
+        let _ = dirs::remove_frame(&self.0);
+    }
+}
+
+pub(super) fn params() -> FrameParams {
+    FrameParams {
+        typesize: 4,
+        clevel: 5,
+        splitmode: 4,
+        filters: [0, 0, 0, 0, 0, 1],
+        nthreads_c: 1,
+        nthreads_d: 1,
+        ..FrameParams::default()
+    }
+}
+
+/// A stored chunk of `nbytes` bytes that depend on `seed`.
+pub(super) fn chunk(nbytes: usize, seed: u8) -> Vec<u8> {
+    let mut chunk = vec![5, 1, 7, 4];
+    for size in [nbytes, nbytes.max(1), nbytes + 32] {
+        chunk.extend_from_slice(&i32::try_from(size).unwrap().to_le_bytes());
+    }
+    chunk.resize(32, 0);
+    chunk.extend((0..nbytes).map(|i| seed.wrapping_mul(31).wrapping_add(u8::try_from(i % 251).unwrap())));
+    chunk
+}
+
+pub(super) fn zeros(nbytes: usize) -> Vec<u8> {
+    special::chunk(special_kind(), nbytes, 4, 0).unwrap().to_vec()
+}
+
+fn special_kind() -> u8 {
+    crate::format::consts::special::ZERO
+}
+
+pub(super) fn contents(frame: &Frame) -> Vec<Vec<u8>> {
+    (0..frame.nchunks()).map(|i| frame.chunk(i).unwrap().into_owned()).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Memory,
+    File,
+    Dir,
+    Mapped,
+}
+
+fn create(kind: Kind, path: &Path) -> Frame {
+    let options = FrameOptions::default();
+    match kind {
+        Kind::Memory => Frame::create_in_memory(params()).unwrap(),
+        Kind::File => Frame::create_file(path, params(), &options).unwrap(),
+        Kind::Dir => Frame::create_dir(path, params(), &options).unwrap(),
+        Kind::Mapped => {
+            let io = Arc::new(MmapIo::new(MmapMode::Create, 1));
+            Frame::create_file(path, params(), &FrameOptions { io, ..options }).unwrap()
+        }
+    }
+}
+
+/// The frame as a new handle sees it.
+fn reopen(frame: &Frame) -> Frame {
+    match frame.path() {
+        None => Frame::from_buffer(MallocBuf::copy_of(frame.buffer().unwrap()).unwrap()).unwrap(),
+        Some(path) => Frame::open(path, 0, &FrameOptions::default()).unwrap(),
+    }
+}
+
+/// A small generator with a fixed sequence.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % n
+    }
+}
+
+#[test]
+fn an_empty_frame_has_132_bytes_on_every_back_end() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
+        let path = TempPath::new("empty");
+        let frame = create(kind, &path);
+        assert_eq!((frame.frame_len(), frame.nchunks(), frame.chunksize()), (132, 0, -1), "{kind:?}");
+        assert_eq!(reopen(&frame).nchunks(), 0);
+    }
+}
+
+#[test]
+fn a_chunk_gives_the_documented_frame() {
+    let mut frame = create(Kind::Memory, Path::new(""));
+    let mut chunk = vec![5, 1, 7, 4, 16, 0, 0, 0, 16, 0, 0, 0, 48, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    chunk.resize(32, 0);
+    chunk.extend([0i32, 1, 2, 3].map(i32::to_le_bytes).concat());
+    assert_eq!(frame.append(&chunk).unwrap(), 1);
+    let bytes = frame.buffer().unwrap();
+    assert_eq!(bytes.len(), 220);
+    assert_eq!(bytes[0x10..0x18], [0, 0, 0, 0, 0, 0, 0, 0xdc]);
+    assert_eq!(bytes[0x1e..0x2f], [0, 0, 0, 0, 0, 0, 0, 16, 0xd3, 0, 0, 0, 0, 0, 0, 0, 0x30]);
+    assert_eq!(bytes[0x39..0x3e], [0xd2, 0, 0, 0, 16]);
+    assert_eq!(bytes[0x61..0x91], chunk);
+    assert_eq!(bytes[0x91..0xa1], [5, 1, 7, 8, 8, 0, 0, 0, 8, 0, 0, 0, 0x28, 0, 0, 0]);
+    assert_eq!(bytes[0xb9..0xbb], [0x94, 1]);
+}
+
+#[test]
+fn filling_with_a_special_value_needs_172_bytes() {
+    let mut frame = create(Kind::Memory, Path::new(""));
+    assert_eq!(frame.fill_special(special_kind(), 10_000, 4000, 4000).unwrap(), 3);
+    let bytes = frame.buffer().unwrap();
+    assert_eq!(bytes.len(), 172);
+    assert_eq!(bytes[0x61..0x71], [5, 1, 5, 8, 0x18, 0, 0, 0, 0x18, 0, 0, 0, 0x28, 0, 0, 0]);
+    assert_eq!(bytes[0x80], 0x30);
+    let frame = reopen(&frame);
+    assert_eq!(frame.chunk_info(2).unwrap().nbytes, 2000);
+    assert_eq!(frame.chunk(0).unwrap()[..8], [5, 1, 5, 4, 0xa0, 0xf, 0, 0]);
+}
+
+#[test]
+fn random_edits_match_a_list_of_chunks() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
+        let path = TempPath::new("edits");
+        let mut frame = create(kind, &path);
+        let mut model: Vec<Vec<u8>> = Vec::new();
+        let mut random = Random(7);
+        for step in 0..400 {
+            let at = random.below(model.len() + 1);
+            // Now and then a chunk of zeros; sizes are fixed at first and vary later.
+            let nbytes = if step < 150 { 64 } else { 4 * (1 + random.below(200)) };
+            let new = if random.below(8) == 0 { zeros(nbytes) } else { padded(nbytes, step) };
+            match random.below(6) {
+                0 | 1 => {
+                    frame.append(&new).unwrap();
+                    model.push(new);
+                }
+                2 => {
+                    frame.insert(at, &new).unwrap();
+                    model.insert(at, new);
+                }
+                3 if at < model.len() => {
+                    frame.update(at, &new).unwrap();
+                    model[at] = new;
+                }
+                4 if at < model.len() => {
+                    assert_eq!(frame.delete(at).unwrap(), model.len() - 1);
+                    model.remove(at);
+                }
+                5 if !model.is_empty() => {
+                    let mut order: Vec<usize> = (0..model.len()).collect();
+                    let by = at % model.len();
+                    order.rotate_left(by);
+                    frame.reorder(&order).unwrap();
+                    model.rotate_left(by);
+                }
+                _ => continue,
+            }
+            check(&frame, &model, &format!("{kind:?} step {step}"));
+            if step % 16 == 0 {
+                check(&reopen(&frame), &model, &format!("{kind:?} reopened after step {step}"));
+            }
+        }
+        let live: usize = model.iter().map(Vec::len).sum();
+        if kind != Kind::Dir {
+            assert!(frame.frame_len() < 2 * live as u64 + 4096, "{} for {live}", frame.frame_len());
+        }
+        if kind == Kind::Dir {
+            let files = fs::read_dir(&*path).unwrap().count();
+            let stored = frame.offsets().iter().filter(|&&offset| offset >= 0).count();
+            assert_eq!(files, stored + 1);
+        }
+        while !model.is_empty() {
+            model.pop();
+            frame.delete(model.len()).unwrap();
+        }
+        assert_eq!((frame.nbytes(), frame.cbytes(), frame.frame_len()), (0, 0, 132), "{kind:?}");
+    }
+}
+
+fn padded(nbytes: usize, step: usize) -> Vec<u8> {
+    chunk(nbytes, u8::try_from(step % 256).unwrap())
+}
+
+/// Compares by content: zeros may come back in another form.
+fn check(frame: &Frame, model: &[Vec<u8>], when: &str) {
+    assert_eq!(frame.nchunks(), model.len(), "{when}");
+    let nbytes = |chunk: &[u8]| sizes::ChunkInfo::read(chunk).unwrap().nbytes;
+    let total: i64 = model.iter().map(|chunk| i64::from(nbytes(chunk))).sum();
+    assert_eq!(frame.nbytes(), u64::try_from(total).unwrap(), "{when}");
+    for (i, expected) in model.iter().enumerate() {
+        let got = frame.chunk(i).unwrap_or_else(|e| panic!("{when}: chunk {i}: {e}"));
+        if sizes::ChunkInfo::read(expected).unwrap().is_index_only() {
+            assert_eq!(nbytes(&got), nbytes(expected), "{when}: chunk {i}");
+            assert!(got.len() <= 40, "{when}: chunk {i}");
+        } else {
+            assert!(*got == **expected, "{when}: chunk {i} differs");
+        }
+    }
+}
+
+#[test]
+fn deleting_nine_of_ten_chunks_gives_the_room_back() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
+        for forwards in [true, false] {
+            let path = TempPath::new("nine");
+            let mut frame = create(kind, &path);
+            for i in 0..10 {
+                frame.append(&chunk(4000, i)).unwrap();
+            }
+            for left in (1..10).rev() {
+                frame.delete(if forwards { 0 } else { left }).unwrap();
+            }
+            assert_eq!(frame.cbytes(), 4032, "{kind:?}");
+            assert_eq!(*frame.chunk(0).unwrap(), chunk(4000, if forwards { 9 } else { 0 }));
+            assert!(frame.frame_len() <= 2 * 4032, "{kind:?}: {}", frame.frame_len());
+            assert_eq!(reopen(&frame).cbytes(), 4032, "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn holes_of_an_opened_frame_are_found() {
+    let path = TempPath::new("holes");
+    let mut frame = create(Kind::File, &path);
+    for i in 0..40 {
+        frame.append(&chunk(1000, i)).unwrap();
+    }
+    for _ in 0..13 {
+        frame.delete(0).unwrap();
+    }
+    assert_eq!(frame.cbytes(), 27 * 1032);
+    let len = frame.frame_len();
+    let mut again = reopen(&frame);
+    again.delete(3).unwrap();
+    assert!(again.frame_len() < len);
+    assert_eq!(again.cbytes(), 26 * 1032);
+    assert_eq!(*again.chunk(3).unwrap(), chunk(1000, 17));
+}
+
+#[test]
+fn a_switch_to_variable_chunks_keeps_special_ones_readable() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir] {
+        let path = TempPath::new("switch");
+        let mut frame = create(kind, &path);
+        frame.append(&zeros(400)).unwrap();
+        frame.append(&chunk(200, 1)).unwrap();
+        frame.append(&chunk(400, 2)).unwrap();
+        assert_eq!(frame.chunksize(), 0);
+        frame.append(&zeros(100)).unwrap();
+        let frame = reopen(&frame);
+        let sizes: Vec<i32> = (0..4).map(|i| frame.chunk_info(i).unwrap().nbytes).collect();
+        assert_eq!(sizes, [400, 200, 400, 100], "{kind:?}");
+        assert_eq!(frame.offsets().iter().filter(|&&offset| offset < 0).count(), 0);
+    }
+}
+
+#[test]
+fn metalayers_survive_edits_and_never_harm_a_filled_frame() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
+        let path = TempPath::new("meta");
+        let mut frame = create(kind, &path);
+        assert_eq!(frame.meta_add(b"m1", b"hello").unwrap(), 0);
+        assert_eq!(frame.meta_add(b"", b"").unwrap(), 1);
+        let code = |r: Result<usize>| r.unwrap_err().kind();
+        assert_eq!(code(frame.meta_add(b"m1", b"x")), ErrorKind::InvalidParam);
+        assert_eq!(code(frame.meta_add(&[b'n'; 32], b"x")), ErrorKind::InvalidParam);
+        frame.append(&chunk(400, 1)).unwrap();
+        assert_eq!(code(frame.meta_add(b"late", b"x")), ErrorKind::InvalidParam);
+        assert_eq!(frame.meta_update(b"m1", b"HE").unwrap(), 0);
+        assert_eq!(frame.meta_update(b"m1", b"too long").unwrap(), 0);
+        assert_eq!(code(frame.meta_update(b"nope", b"")), ErrorKind::NotFound);
+        assert_eq!(frame.vlmeta_add(b"v1", vec![1; 50]).unwrap(), 0);
+        assert_eq!(frame.vlmeta_add(b"v2", vec![2; 60]).unwrap(), 1);
+        assert_eq!(frame.vlmeta_update(b"v1", vec![3; 500]).unwrap(), 0);
+        frame.append(&chunk(400, 2)).unwrap();
+        assert_eq!(frame.vlmeta_delete(b"v2").unwrap(), 1);
+        assert_eq!(frame.vlmeta_find(b"v2").unwrap_err().kind(), ErrorKind::NotFound);
+        let again = reopen(&frame);
+        assert_eq!(again.metalayers()[0].content, b"HEllo");
+        assert_eq!(again.vlmetalayers()[0].content, vec![3; 500]);
+        assert_eq!(contents(&again), [chunk(400, 1), chunk(400, 2)], "{kind:?}");
+        for i in 1..16 {
+            frame.vlmeta_add(format!("n{i}").as_bytes(), vec![0; 40]).unwrap();
+        }
+        assert_eq!(code(frame.vlmeta_add(b"one more", vec![0; 40])), ErrorKind::Failure);
+        assert_eq!(reopen(&frame).vlmetalayers().len(), 16);
+    }
+}
+
+#[test]
+fn frames_start_anywhere_in_a_file_and_never_overwrite_the_next_one() {
+    let path = TempPath::new("offsets");
+    fs::write(&*path, b"something before").unwrap();
+    let mut frames = Vec::new();
+    for seed in 0..3 {
+        let mut frame = create(Kind::Memory, Path::new(""));
+        frame.append(&chunk(400, seed)).unwrap();
+        frames.push(frame.append_to_file(&path, &FileIo).unwrap());
+    }
+    assert_eq!(frames[0], 16);
+    for (seed, &at) in frames.iter().enumerate() {
+        let mut frame = Frame::open(&path, at, &FrameOptions::default()).unwrap();
+        assert_eq!(*frame.chunk(0).unwrap(), padded(400, seed));
+        let last = seed == 2;
+        assert_eq!(frame.append(&chunk(400, 9)).is_ok(), last);
+    }
+    for (seed, &at) in frames.iter().enumerate() {
+        let frame = Frame::open(&path, at, &FrameOptions::default()).unwrap();
+        assert_eq!(*frame.chunk(0).unwrap(), padded(400, seed));
+    }
+    assert!(Frame::open(&path, 1, &FrameOptions::default()).is_err());
+    assert!(Frame::open(&path, u64::MAX, &FrameOptions::default()).is_err());
+}
+
+#[test]
+fn creating_refuses_what_exists() {
+    let path = TempPath::new("exists");
+    let options = FrameOptions::default();
+    drop(Frame::create_file(&path, params(), &options).unwrap());
+    assert!(Frame::create_file(&path, params(), &options).is_err());
+    assert!(Frame::create_dir(&path, params(), &options).is_err());
+}
+
+#[test]
+fn lazy_chunks_have_the_documented_layout_and_read_their_blocks() {
+    for kind in [Kind::File, Kind::Dir, Kind::Mapped] {
+        let path = TempPath::new("lazy");
+        let mut frame = create(kind, &path);
+        frame.append(&zeros(400)).unwrap();
+        let stored = chunk(400, 3);
+        frame.append(&stored).unwrap();
+        assert_eq!(*frame.lazy_chunk(0).unwrap(), *frame.chunk(0).unwrap());
+        let lazy = frame.lazy_chunk_with_source(1).unwrap();
+        let (at, number) = if kind == Kind::Dir { (0u64, 0u32) } else { (97, 1) };
+        let mut expected = stored[..32].to_vec();
+        expected[31] |= 8;
+        expected.extend_from_slice(&[0; 4]);
+        expected.extend_from_slice(&number.to_le_bytes());
+        expected.extend_from_slice(&at.to_le_bytes());
+        expected.extend_from_slice(&400u32.to_le_bytes());
+        assert_eq!(*lazy.bytes, *expected, "{kind:?}");
+        let source = lazy.source.unwrap();
+        let mut block = [0; 400];
+        source.read_at(32, &mut block).unwrap();
+        assert_eq!(block, stored[32..]);
+        assert_eq!(source.read_at(33, &mut block).unwrap_err().kind(), ErrorKind::ReadBuffer);
+    }
+}
+
+#[test]
+fn sparse_frames_notice_missing_and_short_chunk_files() {
+    let path = TempPath::new("sparse");
+    let mut frame = create(Kind::Dir, &path);
+    for i in 0..3 {
+        frame.append(&chunk(400, i)).unwrap();
+    }
+    fs::write(path.join("00000001.chunk"), &chunk(400, 1)[..100]).unwrap();
+    fs::remove_file(path.join("00000002.chunk")).unwrap();
+    let mut frame = reopen(&frame);
+    assert!(frame.chunk(0).is_ok());
+    assert_eq!(frame.chunk(1).unwrap_err().kind(), ErrorKind::FileRead);
+    assert_eq!(frame.chunk(2).unwrap_err().kind(), ErrorKind::FileOpen);
+    assert_eq!(frame.delete(2).unwrap_err().kind(), ErrorKind::Failure);
+    fs::write(path.join("00000000.chunk"), b"short").unwrap();
+    assert!(Frame::open(&path, 0, &FrameOptions::default()).is_err());
+}
+
+#[test]
+fn every_damaged_byte_of_a_frame_gives_data_or_an_error() {
+    let mut frame = create(Kind::Memory, Path::new(""));
+    frame.meta_add(b"m1", b"hello").unwrap();
+    frame.append(&chunk(64, 1)).unwrap();
+    frame.append(&zeros(64)).unwrap();
+    frame.append(&chunk(20, 2)).unwrap();
+    frame.vlmeta_add(b"v1", chunk(8, 3)).unwrap();
+    let good = frame.buffer().unwrap().to_vec();
+    let options = FrameOptions::default();
+    let path = TempPath::new("damaged");
+    let mut opened = 0;
+    for at in 0..good.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff, good[at] ^ 1, good[at].wrapping_add(1)] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            let memory = Frame::from_buffer(MallocBuf::copy_of(&bad).unwrap());
+            fs::write(&*path, &bad).unwrap();
+            let file = Frame::open(&path, 0, &options);
+            for frame in [memory, file].into_iter().flatten() {
+                opened += 1;
+                for i in 0..frame.nchunks().min(100) {
+                    let _ = frame.chunk(i);
+                    let _ = frame.lazy_chunk(i);
+                }
+                let mut frame = frame;
+                let _ = frame.update(0, &chunk(64, 9));
+                let _ = frame.delete(1);
+                let _ = frame.append(&chunk(64, 9));
+                assert!(frame.frame_len() < 10_000);
+            }
+            if fs::metadata(&*path).is_ok_and(|meta| meta.len() > 20_000) {
+                panic!("file grew after damage at {at}");
+            }
+        }
+    }
+    assert!(opened > 1000);
+    for cut in 0..good.len() {
+        let buffer = MallocBuf::copy_of(&good[..cut]).unwrap();
+        assert!(Frame::from_buffer(buffer).is_err());
+        fs::write(&*path, &good[..cut]).unwrap();
+        assert!(Frame::open(&path, 0, &options).is_err());
+    }
+}
+
+#[test]
+fn an_index_that_expands_from_nothing_is_kept_compact_or_refused() {
+    let mut frame = create(Kind::Memory, Path::new(""));
+    let nchunks = 200_000_000;
+    frame.fill_special(special_kind(), nchunks, 1, 1).unwrap();
+    assert_eq!(frame.buffer().unwrap().len(), 172);
+    let frame = reopen(&frame);
+    assert_eq!(frame.nchunks() as u64, nchunks);
+    assert_eq!(frame.chunk_info(199_999_999).unwrap().nbytes, 1);
+}
+
+#[test]
+fn handles_beyond_the_limit_still_read() {
+    let path = TempPath::new("many");
+    let mut frame = create(Kind::File, &path);
+    frame.append(&chunk(400, 1)).unwrap();
+    let handles: Vec<Frame> = (0..200).map(|_| reopen(&frame)).collect();
+    for handle in &handles {
+        assert_eq!(*handle.chunk(0).unwrap(), chunk(400, 1));
+    }
+}

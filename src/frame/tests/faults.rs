@@ -1,0 +1,260 @@
+//! Each write, truncation, removal and opening for writing fails in turn, completely or half-way, once or for good.
+
+use super::*;
+use crate::io::file::PlainFile;
+
+/// What happens at the call with the chosen number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// That call fails and does nothing; later ones work.
+    Once,
+    /// That call writes half, or nothing if it is no write, and fails; later ones work.
+    Half,
+    /// As `Half`, and no later call does anything: the process is gone.
+    Kill,
+}
+
+struct Plan {
+    calls: AtomicUsize,
+    at: usize,
+    fault: Fault,
+}
+
+impl Plan {
+    /// Counts a call; the part of it, in halves, that is to be done: 2 is all.
+    fn next(&self) -> usize {
+        let n = self.calls.fetch_add(1, Ordering::SeqCst);
+        match (n == self.at, n > self.at, self.fault) {
+            (true, _, Fault::Once) => 0,
+            (true, _, _) => 1,
+            (_, true, Fault::Kill) => 0,
+            _ => 2,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct FaultyIo(Arc<Plan>);
+
+struct FaultyFile {
+    inner: PlainFile,
+    plan: Arc<Plan>,
+}
+
+const INJECTED: Error = Error::new(ErrorKind::FileWrite, "injected");
+
+impl Io for FaultyIo {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn IoFile>> {
+        if mode != OpenMode::Read && self.0.next() < 2 {
+            return Err(INJECTED);
+        }
+        Ok(Arc::new(FaultyFile { inner: PlainFile::open(path, mode)?, plan: Arc::clone(&self.0) }))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        if self.0.next() < 2 { Err(INJECTED) } else { FileIo.remove(path) }
+    }
+
+    fn features(&self) -> Features {
+        FileIo.features()
+    }
+}
+
+impl IoFile for FaultyFile {
+    fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(position, buf)
+    }
+
+    fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
+        let halves = self.plan.next();
+        self.inner.write_at(position, &bytes[..bytes.len() * halves / 2])?;
+        if halves == 2 { Ok(()) } else { Err(INJECTED) }
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        if self.plan.next() < 2 { Err(INJECTED) } else { self.inner.truncate(len) }
+    }
+
+    fn id(&self) -> Option<crate::io::FileId> {
+        self.inner.id()
+    }
+}
+
+/// All that a reader can see of a frame.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    chunks: Vec<Vec<u8>>,
+    meta: Vec<Metalayer>,
+    vlmeta: Vec<Metalayer>,
+    nbytes: u64,
+}
+
+fn see(path: &Path) -> Seen {
+    let frame = Frame::open(path, 0, &FrameOptions::default()).unwrap();
+    see_frame(&frame)
+}
+
+fn see_frame(frame: &Frame) -> Seen {
+    Seen {
+        chunks: contents(frame),
+        meta: Vec::clone(&frame.metalayers()),
+        vlmeta: Vec::clone(&frame.vlmetalayers()),
+        nbytes: frame.nbytes(),
+    }
+}
+
+type Operation = (&'static str, fn(&mut Frame) -> Result<()>);
+
+const OPERATIONS: &[Operation] = &[
+    ("append", |f| f.append(&chunk(64, 100)).map(drop)),
+    ("append zeros", |f| f.append(&zeros(64)).map(drop)),
+    ("append large", |f| f.append(&chunk(5000, 100)).map(drop)),
+    ("insert", |f| f.insert(1, &chunk(64, 101)).map(drop)),
+    ("update larger", |f| f.update(1, &chunk(300, 102)).map(drop)),
+    ("update same", |f| f.update(1, &chunk(64, 102)).map(drop)),
+    ("update to zeros", |f| f.update(0, &zeros(64)).map(drop)),
+    ("update from zeros", |f| f.update(2, &chunk(64, 103)).map(drop)),
+    ("delete first", |f| f.delete(0).map(drop)),
+    ("delete last", |f| f.delete(f.nchunks().saturating_sub(1)).map(drop)),
+    ("delete zeros", |f| f.delete(2).map(drop)),
+    ("reorder", |f| f.reorder(&(0..f.nchunks()).rev().collect::<Vec<_>>())),
+    ("meta update", |f| f.meta_update(b"m1", b"HELLO").map(drop)),
+    ("vlmeta add", |f| f.vlmeta_add(b"v2", vec![9; 90]).map(drop)),
+    ("vlmeta longer", |f| f.vlmeta_update(b"v1", vec![8; 900]).map(drop)),
+    ("vlmeta shorter", |f| f.vlmeta_update(b"v1", vec![8; 3]).map(drop)),
+    ("vlmeta delete", |f| f.vlmeta_delete(b"v1").map(drop)),
+];
+
+const ON_EMPTY: &[Operation] = &[
+    ("first append", |f| f.append(&chunk(64, 100)).map(drop)),
+    ("meta add", |f| f.meta_add(b"m2", b"world").map(drop)),
+    ("fill", |f| f.fill_special(special_kind(), 640, 64, 64).map(drop)),
+];
+
+fn build(path: &Path, dir: bool, nchunks: usize) {
+    let options = FrameOptions::default();
+    let mut frame = if dir {
+        Frame::create_dir(path, params(), &options).unwrap()
+    } else {
+        Frame::create_file(path, params(), &options).unwrap()
+    };
+    frame.meta_add(b"m1", b"hello").unwrap();
+    frame.vlmeta_add(b"v1", vec![7; 70]).unwrap();
+    for i in 0..nchunks {
+        let new = if i == 2 { zeros(64) } else { padded(64, i) };
+        frame.append(&new).unwrap();
+    }
+}
+
+fn copy_frame(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        fs::copy(from, to).unwrap();
+        return;
+    }
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+fn check_operation(base: &Path, (name, operation): Operation) -> usize {
+    let old = see(base);
+    let done = TempPath::new("done");
+    copy_frame(base, &done);
+    operation(&mut Frame::open(&done, 0, &FrameOptions::default()).unwrap()).unwrap();
+    let new = see(&done);
+    let mut most = 0;
+    for fault in [Fault::Once, Fault::Half, Fault::Kill] {
+        for at in 0.. {
+            let path = TempPath::new("fault");
+            copy_frame(base, &path);
+            let plan = Arc::new(Plan { calls: AtomicUsize::new(0), at, fault });
+            let io = Arc::new(FaultyIo(Arc::clone(&plan)));
+            let options = FrameOptions { io, ..FrameOptions::default() };
+            let mut frame = Frame::open(&path, 0, &options).unwrap();
+            let result = operation(&mut frame);
+            let calls = plan.calls.load(Ordering::SeqCst);
+            let what = format!("{name}, {fault:?} at call {at}");
+            let now = see(&path);
+            let expected = if result.is_ok() { &new } else { &old };
+            if fault == Fault::Kill {
+                assert!(now == old || now == new, "{what}: neither old nor new");
+            } else {
+                assert_eq!(&now, expected, "{what}");
+                assert_eq!(&see_frame(&frame), expected, "{what}: this handle");
+                // The handle goes on working, and so does a new one.
+                if at < calls {
+                    let n = frame.append(&chunk(64, 150));
+                    let n = n.unwrap_or_else(|e| panic!("{what}: then append: {e}"));
+                    assert_eq!(see(&path).chunks.len(), n, "{what}");
+                }
+            }
+            drop(frame);
+            let mut next = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+            let before = next.nchunks();
+            next.append(&chunk(64, 200)).unwrap_or_else(|e| panic!("{what}: append afterwards: {e}"));
+            drop(next);
+            let after = see(&path);
+            assert_eq!(after.chunks.len(), before + 1, "{what}");
+            assert_eq!(after.chunks.last(), Some(&chunk(64, 200)), "{what}");
+            if calls <= at {
+                assert!(result.is_ok(), "{what}");
+                most = most.max(at);
+                break;
+            }
+        }
+    }
+    most
+}
+
+#[test]
+fn whatever_call_fails_the_frame_holds_the_old_or_the_new_content() {
+    for dir in [false, true] {
+        let base = TempPath::new("base");
+        build(&base, dir, 6);
+        for &operation in OPERATIONS {
+            let calls = check_operation(&base, operation);
+            assert!(calls >= 4, "{}: only {calls} calls", operation.0);
+        }
+        let base = TempPath::new("base");
+        build(&base, dir, 0);
+        for &operation in ON_EMPTY {
+            check_operation(&base, operation);
+        }
+        let base = TempPath::new("base");
+        build(&base, dir, 1);
+        for &operation in &OPERATIONS[8..10] {
+            check_operation(&base, operation);
+        }
+    }
+}
+
+#[test]
+fn compaction_is_as_safe_as_the_rest() {
+    let base = TempPath::new("base");
+    build(&base, false, 12);
+    {
+        let mut frame = Frame::open(&base, 0, &FrameOptions::default()).unwrap();
+        for _ in 0..4 {
+            frame.delete(1).unwrap();
+        }
+    }
+    let most = check_operation(&base, ("delete with compaction", |f| f.delete(1).map(drop)));
+    assert!(most > 10, "compaction did not run: {most} calls");
+    check_operation(&base, ("update with compaction", |f| f.update(1, &chunk(500, 50)).map(drop)));
+}
+
+#[test]
+fn a_failed_creation_is_reported() {
+    for at in 0..3 {
+        let path = TempPath::new("create");
+        let plan = Arc::new(Plan { calls: AtomicUsize::new(0), at, fault: Fault::Half });
+        let options = FrameOptions { io: Arc::new(FaultyIo(plan)), ..FrameOptions::default() };
+        assert!(Frame::create_file(&path, params(), &options).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! Several handles on one frame: threads, re-synchronisation, locks.
+
+use super::*;
+use std::thread;
+
+fn locking() -> FrameOptions {
+    FrameOptions { locking: true, ..FrameOptions::default() }
+}
+
+#[test]
+fn eight_threads_read_through_one_handle() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
+        let path = TempPath::new("threads");
+        let mut frame = create(kind, &path);
+        for i in 0..50 {
+            frame.append(&padded(400, i)).unwrap();
+        }
+        let frame = &frame;
+        thread::scope(|scope| {
+            for t in 0..8 {
+                scope.spawn(move || {
+                    for round in 0..400 {
+                        let i = (round * 7 + t * 13) % 50;
+                        assert_eq!(*frame.chunk(i).unwrap(), padded(400, i));
+                        assert!(frame.lazy_chunk(i).is_ok());
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_second_handle_sees_what_the_first_one_changes() {
+    for kind in [Kind::File, Kind::Dir] {
+        let path = TempPath::new("second");
+        let mut a = create(kind, &path);
+        a.append(&chunk(400, 0)).unwrap();
+        let mut b = reopen(&a);
+        assert!(!b.refresh().unwrap());
+        a.append(&chunk(400, 1)).unwrap();
+        assert!(b.refresh().unwrap());
+        assert!(!b.refresh().unwrap());
+        assert_eq!(b.nchunks(), 2);
+        b.append(&chunk(400, 2)).unwrap();
+        a.insert(0, &chunk(400, 3)).unwrap();
+        a.vlmeta_add(b"v", vec![1; 40]).unwrap();
+        assert_eq!(b.vlmeta_find(b"v").unwrap(), 0);
+        b.update(1, &zeros(400)).unwrap();
+        assert_eq!(a.chunk(1).unwrap().len(), 32);
+        assert_eq!(a.lazy_chunk(1).unwrap().len(), 32);
+        assert_eq!(contents(&a), contents(&b));
+        assert_eq!(a.nchunks(), 4);
+        // The chunk size becomes variable behind the back of a handle.
+        a.append(&chunk(100, 5)).unwrap();
+        a.append(&chunk(400, 6)).unwrap();
+        b.append(&chunk(50, 7)).unwrap();
+        assert_eq!(contents(&reopen(&b)).len(), 7);
+    }
+}
+
+#[test]
+fn a_frame_that_takes_the_path_is_followed() {
+    let (path, other) = (TempPath::new("old"), TempPath::new("new"));
+    let mut frame = create(Kind::File, &path);
+    frame.append(&chunk(400, 1)).unwrap();
+    let handle = reopen(&frame);
+    assert_eq!(*handle.chunk(0).unwrap(), chunk(400, 1));
+    let mut replacement = create(Kind::File, &other);
+    replacement.append(&chunk(400, 2)).unwrap();
+    fs::remove_file(&*path).unwrap();
+    assert_eq!(*handle.chunk(0).unwrap(), chunk(400, 1));
+    fs::rename(&*other, &*path).unwrap();
+    assert_eq!(*handle.chunk(0).unwrap(), chunk(400, 2));
+}
+
+#[test]
+fn handles_that_lock_lose_nothing() {
+    for kind in [Kind::File, Kind::Dir] {
+        let path = TempPath::new("locked");
+        drop(create(kind, &path));
+        thread::scope(|scope| {
+            for t in 0..4u8 {
+                let path = &path;
+                scope.spawn(move || {
+                    let mut frame = Frame::open(path, 0, &locking()).unwrap();
+                    for i in 0..25 {
+                        frame.insert(0, &chunk(64, t * 25 + i)).unwrap();
+                        let n = frame.nchunks();
+                        frame.chunk(n - 1).unwrap();
+                    }
+                });
+            }
+        });
+        let frame = Frame::open(&path, 0, &locking()).unwrap();
+        assert_eq!(frame.nbytes(), 6400);
+        let mut all = contents(&frame);
+        let mut expected: Vec<_> = (0..100).map(|seed| chunk(64, seed)).collect();
+        all.sort();
+        expected.sort();
+        assert!(all == expected, "{kind:?}");
+        let lock = if kind == Kind::Dir { path.join(".b2lock") } else { lock::beside(&path) };
+        assert_eq!(fs::read(lock).unwrap(), [[0; 8], 100u64.to_ne_bytes()].concat());
+    }
+}
+
+#[test]
+fn with_locking_changes_of_equal_length_are_seen() {
+    let path = TempPath::new("equal");
+    let mut a = Frame::create_file(&path, params(), &locking()).unwrap();
+    a.append(&chunk(64, 0)).unwrap();
+    a.append(&chunk(64, 1)).unwrap();
+    let b = Frame::open(&path, 0, &locking()).unwrap();
+    a.reorder(&[1, 0]).unwrap();
+    assert_eq!(*b.chunk(0).unwrap(), chunk(64, 1));
+    a.lock().unwrap();
+    a.lock().unwrap();
+    a.append(&chunk(64, 2)).unwrap();
+    a.unlock();
+    a.unlock();
+    a.unlock();
+    assert_eq!(b.refresh(), Ok(true));
+    assert_eq!(b.nchunks(), 3);
+}
+
+#[test]
+fn without_locking_no_lock_file_appears() {
+    let path = TempPath::new("nolock");
+    let mut frame = create(Kind::File, &path);
+    frame.append(&chunk(64, 0)).unwrap();
+    frame.lock().unwrap();
+    frame.unlock();
+    assert!(!lock::beside(&path).exists());
+}

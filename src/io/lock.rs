@@ -1,0 +1,312 @@
+//! The lock file beside a frame: advisory locks between processes, and a counter of mutations.
+//!
+//! The file is made at the first locked operation and stays. It holds 8 unused bytes and a 64-bit counter in native
+//! byte order; whoever takes the exclusive lock adds 1 before it changes anything. A counter that differs from the
+//! last one seen says that the frame may have changed.
+
+use super::file::PlainFile;
+use super::{IoFile, dirs};
+use crate::error::{Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Name of the lock file in the directory of a sparse frame; appended to the path of a contiguous one.
+const SUFFIX: &str = ".b2lock";
+const COUNTER_AT: u64 = 8;
+/// How long readers of one handle may hand the shared lock on to each other before writers elsewhere get a turn.
+const SHARED_TURN: Duration = Duration::from_millis(2);
+
+/// Path of the lock file of the contiguous frame at `path`.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let mut name: OsString = dirs::strip_trailing_slash(path).into_os_string();
+    name.push(SUFFIX);
+    name.into()
+}
+
+/// Path of the lock file of the sparse frame in `dir`.
+pub(crate) fn inside(dir: &Path) -> PathBuf {
+    dir.join(SUFFIX)
+}
+
+/// The lock of one handle. It counts how often it is taken; only the first and the last touch the file.
+#[derive(Debug)]
+pub(crate) struct FrameLock {
+    path: PathBuf,
+    state: Mutex<State>,
+    released: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    file: Option<(File, PlainFile)>,
+    depth: usize,
+    exclusive: bool,
+    /// How many of `depth` are explicit brackets of the application.
+    brackets: usize,
+    counter: u64,
+    since: Instant,
+}
+
+/// Holds the lock until dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    lock: Option<Arc<FrameLock>>,
+    /// Whether somebody else changed the frame since this handle last held the lock.
+    pub(crate) changed: bool,
+}
+
+impl Held {
+    /// Holds nothing, for frames without locking.
+    pub(crate) fn nothing() -> Held {
+        Held { lock: None, changed: false }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(lock) = &self.lock {
+            lock.release();
+        }
+    }
+}
+
+impl FrameLock {
+    pub(crate) fn new(path: PathBuf) -> Arc<FrameLock> {
+        let state =
+            State { file: None, depth: 0, exclusive: false, brackets: 0, counter: 0, since: Instant::now() };
+        Arc::new(FrameLock { path, state: Mutex::new(state), released: Condvar::new() })
+    }
+
+    /// Takes the lock, shared or exclusive, and waits for it.
+    ///
+    /// Inside a shared lock of this handle an exclusive one is not upgraded.
+    ///
+    /// # Errors
+    ///
+    /// `Lock` if the lock file cannot be made, read or locked.
+    pub(crate) fn hold(self: &Arc<FrameLock>, exclusive: bool) -> Result<Held> {
+        let changed = self.acquire(exclusive, false)?;
+        Ok(Held { lock: Some(Arc::clone(self)), changed })
+    }
+
+    /// Takes the exclusive lock until [`unlock`](Self::unlock); tells whether the frame may have changed.
+    ///
+    /// # Errors
+    ///
+    /// `Lock`.
+    pub(crate) fn lock(&self) -> Result<bool> {
+        self.acquire(true, true)
+    }
+
+    /// Ends one [`lock`](Self::lock); without one it does nothing.
+    pub(crate) fn unlock(&self) {
+        let mut state = self.state.lock();
+        if state.brackets > 0 {
+            state.brackets -= 1;
+            drop(state);
+            self.release();
+        }
+    }
+
+    fn acquire(&self, exclusive: bool, bracket: bool) -> Result<bool> {
+        let mut state = self.state.lock();
+        // A stream of readers of this handle must not keep writers in other processes out for ever.
+        while state.depth > 0 && !state.exclusive && !exclusive && state.since.elapsed() > SHARED_TURN {
+            self.released.wait(&mut state);
+        }
+        let mut changed = false;
+        if state.depth == 0 {
+            changed = self.lock_file(&mut state, exclusive)?;
+            state.exclusive = exclusive;
+            state.since = Instant::now();
+        }
+        state.depth += 1;
+        state.brackets += usize::from(bracket);
+        Ok(changed)
+    }
+
+    fn lock_file(&self, state: &mut State, exclusive: bool) -> Result<bool> {
+        let failed = Error::new(ErrorKind::Lock, "lock file cannot be locked");
+        if state.file.is_none() {
+            let file =
+                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path);
+            let file = file.map_err(|_| Error::new(ErrorKind::Lock, "lock file cannot be opened"))?;
+            let twin = file.try_clone().map_err(|_| failed)?;
+            state.file = Some((file, twin.into()));
+        }
+        let (file, access) = state.file.as_ref().expect("opened above");
+        sys::lock(file, exclusive).map_err(|_| failed)?;
+        let counted = read_counter(access).and_then(|seen| {
+            let next = if exclusive { seen.wrapping_add(1) } else { seen };
+            if exclusive {
+                access.write_at(COUNTER_AT, &next.to_ne_bytes()).map_err(|_| failed)?;
+            }
+            Ok((seen, next))
+        });
+        match counted {
+            Ok((seen, next)) => {
+                let changed = seen != state.counter;
+                state.counter = next;
+                Ok(changed)
+            }
+            Err(e) => {
+                sys::unlock(file);
+                Err(e)
+            }
+        }
+    }
+
+    fn release(&self) {
+        let mut state = self.state.lock();
+        state.depth -= 1;
+        if state.depth == 0 {
+            if let Some((file, _)) = &state.file {
+                sys::unlock(file);
+            }
+            drop(state);
+            self.released.notify_all();
+        }
+    }
+}
+
+fn read_counter(file: &PlainFile) -> Result<u64> {
+    let mut raw = [0; 8];
+    let n = file.read_at(COUNTER_AT, &mut raw).map_err(|e| Error::new(ErrorKind::Lock, e.what()))?;
+    Ok(if n == raw.len() { u64::from_ne_bytes(raw) } else { 0 })
+}
+
+#[cfg(unix)]
+mod sys {
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::AsRawFd;
+
+    pub(super) fn lock(file: &File, exclusive: bool) -> io::Result<()> {
+        let operation = if exclusive { libc::LOCK_EX } else { libc::LOCK_SH };
+        loop {
+            // SAFETY: the descriptor is that of an open file, and flock touches no memory.
+            if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    pub(super) fn unlock(file: &File) {
+        // SAFETY: as in `lock`. A failure leaves the lock to be released when the file is closed.
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+    }
+}
+
+#[cfg(windows)]
+mod sys {
+    use std::ffi::c_void;
+    use std::fs::File;
+    use std::io;
+    use std::os::windows::io::AsRawHandle;
+
+    #[repr(C)]
+    struct Overlapped {
+        internal: usize,
+        internal_high: usize,
+        offset: u32,
+        offset_high: u32,
+        event: *mut c_void,
+    }
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn LockFileEx(
+            file: *mut c_void,
+            flags: u32,
+            reserved: u32,
+            low: u32,
+            high: u32,
+            overlapped: *mut Overlapped,
+        ) -> i32;
+        fn UnlockFileEx(
+            file: *mut c_void,
+            reserved: u32,
+            low: u32,
+            high: u32,
+            overlapped: *mut Overlapped,
+        ) -> i32;
+    }
+
+    const EXCLUSIVE: u32 = 2;
+
+    fn first_byte() -> Overlapped {
+        Overlapped { internal: 0, internal_high: 0, offset: 0, offset_high: 0, event: std::ptr::null_mut() }
+    }
+
+    pub(super) fn lock(file: &File, exclusive: bool) -> io::Result<()> {
+        let flags = if exclusive { EXCLUSIVE } else { 0 };
+        let mut at = first_byte();
+        // SAFETY: the handle is open and `at` lives for the whole, synchronous call.
+        if unsafe { LockFileEx(file.as_raw_handle().cast(), flags, 0, 1, 0, &mut at) } != 0 {
+            return Ok(());
+        }
+        Err(io::Error::last_os_error())
+    }
+
+    pub(super) fn unlock(file: &File) {
+        let mut at = first_byte();
+        // SAFETY: as in `lock`. A failure leaves the lock to be released when the file is closed.
+        unsafe { UnlockFileEx(file.as_raw_handle().cast(), 0, 1, 0, &mut at) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("blosc2-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn exclusive_holders_count_and_others_notice() {
+        let frame = path("lock");
+        let (a, b) = (FrameLock::new(beside(&frame)), FrameLock::new(beside(&frame)));
+        for _ in 0..3 {
+            let outer = a.hold(true).unwrap();
+            let _inner = a.hold(true).unwrap();
+            assert!(!outer.changed);
+        }
+        assert!(b.hold(false).unwrap().changed);
+        assert!(!b.hold(false).unwrap().changed);
+        drop(b.hold(true).unwrap());
+        assert!(a.hold(false).unwrap().changed);
+        let bytes = std::fs::read(beside(&frame)).unwrap();
+        assert_eq!(bytes, [[0; 8], 4u64.to_ne_bytes()].concat());
+        std::fs::remove_file(beside(&frame)).unwrap();
+    }
+
+    #[test]
+    fn two_handles_exclude_each_other() {
+        let frame = path("lock2");
+        let a = FrameLock::new(beside(&frame));
+        a.lock().unwrap();
+        let b = FrameLock::new(beside(&frame));
+        let waiter = std::thread::spawn(move || b.hold(false).unwrap().changed);
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(!waiter.is_finished());
+        a.unlock();
+        assert!(waiter.join().unwrap());
+        a.unlock();
+        std::fs::remove_file(beside(&frame)).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_that_cannot_be_made_is_a_lock_error() {
+        let lock = FrameLock::new(path("absent").join("x.b2lock"));
+        assert_eq!(lock.hold(false).unwrap_err().kind(), ErrorKind::Lock);
+    }
+}

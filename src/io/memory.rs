@@ -1,0 +1,239 @@
+//! A growing buffer from the C allocator, for frames whose memory C callers may take over.
+
+use crate::error::{Error, ErrorKind, Result};
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+
+/// Bytes that C may `free()`.
+pub struct MallocBuf {
+    data: NonNull<u8>,
+    len: usize,
+    /// Allocated bytes; 0 means that `data` points nowhere.
+    capacity: usize,
+    /// Whether the memory is somebody else's: it is neither written nor freed.
+    borrowed: bool,
+}
+
+// SAFETY: the buffer owns its memory, or only reads memory that its maker vouched for.
+unsafe impl Send for MallocBuf {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for MallocBuf {}
+
+impl MallocBuf {
+    /// An empty buffer.
+    #[must_use]
+    pub const fn new() -> MallocBuf {
+        MallocBuf { data: NonNull::dangling(), len: 0, capacity: 0, borrowed: false }
+    }
+
+    /// Takes over `len` bytes that came from `malloc`.
+    ///
+    /// # Safety
+    ///
+    /// `data` comes from C's allocator, holds `len` initialised bytes and is used by nobody else from now on.
+    #[must_use]
+    pub unsafe fn from_malloc(data: NonNull<u8>, len: usize) -> MallocBuf {
+        MallocBuf { data, len, capacity: len, borrowed: false }
+    }
+
+    /// Borrows `len` bytes of the caller; the first write copies them.
+    ///
+    /// # Safety
+    ///
+    /// `data` is readable for `len` bytes, and nobody writes there, as long as this buffer lives or until
+    /// [`is_borrowed`](Self::is_borrowed) turns false.
+    #[must_use]
+    pub unsafe fn borrow(data: NonNull<u8>, len: usize) -> MallocBuf {
+        MallocBuf { data, len, capacity: len, borrowed: true }
+    }
+
+    /// A copy of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub fn copy_of(bytes: &[u8]) -> Result<MallocBuf> {
+        let mut buf = MallocBuf::new();
+        buf.write_at(0, bytes)?;
+        Ok(buf)
+    }
+
+    /// Whether the memory is still that of the caller.
+    #[must_use]
+    pub fn is_borrowed(&self) -> bool {
+        self.borrowed
+    }
+
+    /// Says whose the memory is: `true` keeps it from being freed and written, `false` makes it this buffer's own.
+    ///
+    /// # Safety
+    ///
+    /// With `false`, as [`from_malloc`](Self::from_malloc); with `true`, somebody else frees the memory, and not
+    /// before this buffer is gone.
+    pub unsafe fn set_borrowed(&mut self, borrowed: bool) {
+        self.borrowed = borrowed;
+    }
+
+    /// Gives the memory away: its address and length in bytes. The new owner calls `free()`.
+    #[must_use]
+    pub fn into_raw(self) -> (*mut u8, usize) {
+        let this = std::mem::ManuallyDrop::new(self);
+        let data = if this.capacity == 0 { ptr::null_mut() } else { this.data.as_ptr() };
+        (data, this.len)
+    }
+
+    /// Makes room for `capacity` bytes in all, so that writes up to there cannot fail.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`; the content is as before.
+    pub fn reserve(&mut self, capacity: usize) -> Result<()> {
+        if capacity <= self.capacity && !self.borrowed {
+            return Ok(());
+        }
+        let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for the frame");
+        // Growing by halves keeps appends linear in all.
+        let wanted = capacity.max(self.len).max(self.len.saturating_add(self.len / 2)).max(64);
+        if isize::try_from(wanted).is_err() {
+            return Err(failed);
+        }
+        let moved = if self.borrowed || self.capacity == 0 {
+            // SAFETY: allocating has no preconditions.
+            let fresh = NonNull::new(unsafe { libc::malloc(wanted) }.cast::<u8>()).ok_or(failed)?;
+            // SAFETY: both hold at least `len` bytes (none are read if `data` dangles, as `len` is 0 then), and the
+            // fresh allocation overlaps nothing.
+            unsafe { ptr::copy_nonoverlapping(self.data.as_ptr(), fresh.as_ptr(), self.len) };
+            fresh
+        } else {
+            // SAFETY: `data` is an allocation of this buffer, since it is not borrowed and has a capacity.
+            let raw = unsafe { libc::realloc(self.data.as_ptr().cast(), wanted) };
+            NonNull::new(raw.cast::<u8>()).ok_or(failed)?
+        };
+        self.data = moved;
+        self.capacity = wanted;
+        self.borrowed = false;
+        Ok(())
+    }
+
+    /// Writes `bytes` at `at`; a gap before it is filled with zeros.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`; the content is as before.
+    pub fn write_at(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        let end = at.checked_add(bytes.len());
+        let end = end.ok_or(Error::new(ErrorKind::MemoryAlloc, "frame too large for memory"))?;
+        self.reserve(end.max(self.len))?;
+        if at > self.len {
+            // SAFETY: `len < at <= capacity`, so the gap lies inside the allocation, which is this buffer's own.
+            unsafe { ptr::write_bytes(self.data.as_ptr().add(self.len), 0, at - self.len) };
+        }
+        // SAFETY: `end <= capacity` bytes are allocated; `bytes` is a shared slice, and this buffer is borrowed
+        // mutably, so they do not overlap.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.data.as_ptr().add(at), bytes.len()) };
+        self.len = self.len.max(end);
+        Ok(())
+    }
+
+    /// Copies `len` bytes from `from` to `to` inside the buffer; the ranges may overlap.
+    ///
+    /// # Panics
+    ///
+    /// If a range reaches past the end or the memory is borrowed.
+    pub fn copy_within(&mut self, from: usize, to: usize, len: usize) {
+        assert!(!self.borrowed && from.max(to).checked_add(len).is_some_and(|end| end <= self.len));
+        // SAFETY: both ranges lie inside the first `len` bytes, which are initialised and this buffer's own.
+        unsafe { ptr::copy(self.data.as_ptr().add(from), self.data.as_ptr().add(to), len) };
+    }
+
+    /// Cuts the content off after `len` bytes; longer contents are left alone. Memory is given back when much is
+    /// unused.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        if !self.borrowed && self.len > 0 && self.capacity / 4 > self.len {
+            // SAFETY: `data` is an allocation of this buffer, since it is not borrowed and has a capacity.
+            let raw = unsafe { libc::realloc(self.data.as_ptr().cast(), self.len) };
+            if let Some(data) = NonNull::new(raw.cast::<u8>()) {
+                self.data = data;
+                self.capacity = self.len;
+            }
+        }
+    }
+}
+
+impl Default for MallocBuf {
+    fn default() -> MallocBuf {
+        MallocBuf::new()
+    }
+}
+
+impl Deref for MallocBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the first `len` bytes are initialised, by this buffer or by whoever lent the memory; a dangling
+        // `data` comes with `len` 0.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for MallocBuf {
+    fn drop(&mut self) {
+        if self.capacity > 0 && !self.borrowed {
+            // SAFETY: `data` is an allocation of this buffer, and nobody can use it any more.
+            unsafe { libc::free(self.data.as_ptr().cast()) };
+        }
+    }
+}
+
+impl std::fmt::Debug for MallocBuf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MallocBuf({} bytes)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_grows_and_fills_gaps_with_zeros() {
+        let mut buf = MallocBuf::new();
+        assert!(buf.is_empty());
+        buf.write_at(3, b"ab").unwrap();
+        assert_eq!(&buf[..], b"\0\0\0ab");
+        buf.truncate(4);
+        buf.write_at(6, b"c").unwrap();
+        assert_eq!(&buf[..], b"\0\0\0a\0\0c");
+        buf.copy_within(3, 4, 3);
+        assert_eq!(&buf[..], b"\0\0\0aa\0\0");
+    }
+
+    #[test]
+    fn borrowed_memory_is_copied_by_the_first_write() {
+        let mut own = *b"hello";
+        // SAFETY: `own` outlives `buf` and is not written.
+        let mut buf = unsafe { MallocBuf::borrow(NonNull::from(&mut own).cast(), 5) };
+        assert_eq!(&buf[..], b"hello");
+        buf.write_at(0, b"J").unwrap();
+        assert_eq!(&buf[..], b"Jello");
+        assert!(!buf.is_borrowed());
+        assert_eq!(own, *b"hello");
+    }
+
+    #[test]
+    fn c_can_free_what_is_given_away() {
+        let (data, len) = MallocBuf::copy_of(b"xyz").unwrap().into_raw();
+        assert_eq!(len, 3);
+        // SAFETY: `into_raw` hands over memory from malloc.
+        unsafe { libc::free(data.cast()) };
+    }
+
+    #[test]
+    fn impossible_sizes_are_an_error() {
+        let mut buf = MallocBuf::copy_of(b"x").unwrap();
+        assert_eq!(buf.write_at(usize::MAX, b"y").unwrap_err().kind(), ErrorKind::MemoryAlloc);
+        assert_eq!(buf.reserve(usize::MAX / 2 + 1).unwrap_err().kind(), ErrorKind::MemoryAlloc);
+        assert_eq!(&buf[..], b"x");
+    }
+}

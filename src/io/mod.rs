@@ -1,0 +1,142 @@
+//! Bytes at rest: files, mappings, back-ends of the application, and memory.
+//!
+//! The layers above read and write at absolute positions only, so one open file serves any number of threads.
+
+pub mod dirs;
+pub mod file;
+pub(crate) mod lock;
+pub mod memory;
+pub mod mmap;
+
+use crate::error::{Error, ErrorKind, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Reading an existing file (`rb`).
+    Read,
+    /// Reading and writing an existing file (`rb+`).
+    Update,
+    /// Writing a file that is made, or emptied if it exists (`wb`).
+    Create,
+    /// Appending to a file that is made if it is missing (`ab`); writes are still positional.
+    Append,
+}
+
+/// Tells a file from another that took its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    /// Number of the device.
+    pub device: u64,
+    /// Number of the file on it.
+    pub file: u64,
+}
+
+/// What a back-end can do beyond reading and writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Handles may be kept open and shared between threads.
+    pub keeps_handles: bool,
+    /// Paths are those of the file system: files may be locked, removed and compared with their path.
+    pub local: bool,
+    /// Files are mapped: all opens of one path give the same handle, and [`IoFile::bytes`] works.
+    pub maps: bool,
+    /// [`IoFile::size`] is exact and cheap and bytes may lie behind the end of a frame, so writes are protected by a
+    /// journal (see the frame layer).
+    pub journal: bool,
+}
+
+/// A way to keep files.
+pub trait Io: Send + Sync {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen`, or `PluginIo` if the back-end is gone.
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn IoFile>>;
+
+    /// Removes the file at `path`, or empties it if the back-end cannot remove files.
+    ///
+    /// # Errors
+    ///
+    /// `FileRemove`, or those of [`open`](Self::open) and [`IoFile::truncate`].
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.open(path, OpenMode::Create)?.truncate(0)
+    }
+
+    /// What the back-end can do.
+    fn features(&self) -> Features;
+}
+
+/// An open file.
+///
+/// Several threads may read at once; nobody reads what is being written.
+pub trait IoFile: Send + Sync {
+    /// Reads at `position` and returns the number of bytes read, less than `buf.len()` only at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// `FileRead`.
+    fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize>;
+
+    /// Writes all of `bytes` at `position`; a gap before it reads as zeros.
+    ///
+    /// # Errors
+    ///
+    /// `FileWrite`; part of the bytes may have been written.
+    fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Length in bytes.
+    ///
+    /// # Errors
+    ///
+    /// `FileRead`.
+    fn size(&self) -> Result<u64>;
+
+    /// Cuts the file off, or extends it with zeros, to `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `FileTruncate`.
+    fn truncate(&self, len: u64) -> Result<()>;
+
+    /// Waits until all that was written has reached the device.
+    ///
+    /// # Errors
+    ///
+    /// `FileWrite`.
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Identity of the open file, if it has one.
+    fn id(&self) -> Option<FileId> {
+        None
+    }
+
+    /// The `len` bytes at `position` without a copy, if the back-end holds them in memory: `Ok(None)` if it does not.
+    ///
+    /// The bytes stay readable as long as the file is open, but change when somebody writes there.
+    ///
+    /// # Errors
+    ///
+    /// `FileRead` if the range reaches past the end.
+    fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
+        let _ = (position, len);
+        Ok(None)
+    }
+
+    /// Reads exactly `buf.len()` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `FileRead`, also if the file ends too early.
+    fn read_exact_at(&self, position: u64, buf: &mut [u8]) -> Result<()> {
+        if self.read_at(position, buf)? == buf.len() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::FileRead, "file ends too early"))
+    }
+}
