@@ -7,6 +7,9 @@ use crate::format::consts::{
     self, EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_TYPESIZE, blosc2_flags, flags, special,
 };
 
+/// About how large the blocks of a repeated value are, in bytes.
+const BLOCKSIZE: usize = 1 << 16;
+
 /// Header of a chunk of `nbytes` bytes of the special value `kind`.
 fn header(kind: u8, nbytes: usize, typesize: usize, blocksize: usize, cbytes: usize) -> ChunkHeader {
     ChunkHeader {
@@ -69,7 +72,8 @@ pub(crate) fn with_payload(kind: u8, nbytes: usize, typesize: usize) -> Result<V
         _ => vec![0; typesize],
     };
     let mut bytes = [0; EXTENDED_HEADER_LENGTH];
-    header(special::VALUE, nbytes, typesize, nbytes, EXTENDED_HEADER_LENGTH + typesize).write(&mut bytes);
+    let blocksize = typesize * (BLOCKSIZE / typesize).max(1);
+    header(special::VALUE, nbytes, typesize, blocksize, EXTENDED_HEADER_LENGTH + typesize).write(&mut bytes);
     Ok([&bytes[..], &value].concat())
 }
 
