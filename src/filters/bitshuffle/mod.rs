@@ -7,6 +7,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(all(target_arch = "x86_64", have_avx512))]
+mod avx512;
 mod generic;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
@@ -35,6 +37,8 @@ pub(crate) struct Kernel {
 
 /// Every variant compiled for this target, best first; the portable one is last.
 static KERNELS: &[Kernel] = &[
+    #[cfg(all(target_arch = "x86_64", have_avx512))]
+    avx512::KERNEL,
     #[cfg(target_arch = "x86_64")]
     avx2::KERNEL,
     #[cfg(target_arch = "x86_64")]
@@ -72,7 +76,13 @@ impl Kernel {
     /// See [`bitunshuffle`].
     pub(crate) fn bitunshuffle(&self, typesize: usize, src: &[u8], dest: &mut [u8]) {
         assert!(src.len() == dest.len());
-        self.bitunshuffle_bytes(typesize, src, 0, dest);
+        let body = body_len(typesize, src.len());
+        if body > 0 {
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple
+            // of `8 * typesize`, and `src` has all rows of it.
+            unsafe { (self.bitunshuffle)(typesize, body / (8 * typesize), src, &mut dest[..body]) };
+        }
+        dest[body..].copy_from_slice(&src[body..]);
     }
 
     /// See [`bitunshuffle_bytes`].

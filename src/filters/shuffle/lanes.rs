@@ -151,7 +151,7 @@ pub(in crate::filters) unsafe fn scatter<V: Lanes, const C: usize, const W: usiz
 ///
 /// As for [`gather`]; `out + (W - 1) * stride + 16 * LANES <= dest.len()`.
 #[inline(always)]
-unsafe fn shuffle_tile<V: Lanes, const C: usize, const W: usize>(
+pub(super) unsafe fn shuffle_tile<V: Lanes, const C: usize, const W: usize>(
     width: usize,
     src: &[u8],
     at: usize,
@@ -175,7 +175,7 @@ unsafe fn shuffle_tile<V: Lanes, const C: usize, const W: usize>(
 ///
 /// As for [`scatter`]; `at + (W - 1) * stride + 16 * LANES <= src.len()`.
 #[inline(always)]
-unsafe fn unshuffle_tile<V: Lanes, const C: usize, const W: usize>(
+pub(super) unsafe fn unshuffle_tile<V: Lanes, const C: usize, const W: usize>(
     width: usize,
     src: &[u8],
     at: usize,
@@ -199,7 +199,7 @@ const PADDED: usize = 16 * 16 + 16;
 
 /// [`Kernel`](super::Kernel)'s `shuffle` for `width == W`, 2 to 16.
 #[inline(always)]
-unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
     let nitems = src.len() / W;
     if nitems < 16 {
         return generic::shuffle(W, src, dest, 0..nitems);
@@ -228,7 +228,7 @@ unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(src: &[u8], d
 
 /// [`Kernel`](super::Kernel)'s `unshuffle` for `width == W`, 2 to 16.
 #[inline(always)]
-unsafe fn unshuffle_narrow<V: Lanes, const C: usize, const W: usize>(
+pub(super) unsafe fn unshuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     stride: usize,
     src: &[u8],
     dest: &mut [u8],
@@ -268,7 +268,7 @@ pub(in crate::filters) fn overlapping(size: usize, len: usize) -> impl Iterator<
 
 /// [`Kernel`](super::Kernel)'s `shuffle` for items of 17 bytes and more.
 #[inline(always)]
-unsafe fn shuffle_wide<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
+pub(super) unsafe fn shuffle_wide<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
     let nitems = src.len() / width;
     // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
     unsafe {
@@ -299,7 +299,7 @@ unsafe fn shuffle_wide<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
 
 /// [`Kernel`](super::Kernel)'s `unshuffle` for items of 17 bytes and more.
 #[inline(always)]
-unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+pub(super) unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     let nitems = dest.len() / width;
     // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
     unsafe {
@@ -328,29 +328,30 @@ unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[u8], dest
     }
 }
 
-/// Calls `$narrow::<V, C, W>` for the width, or `$wide::<V>` from 17 on.
+/// Calls `$narrow::<$v, C, W>` for the width, or `$wide` from 17 on.
 macro_rules! by_width {
-    ($width:expr, $narrow:ident $args:tt, $wide:expr) => {
+    ($width:expr, $narrow:ident[$($v:ty,)?] $args:tt, $wide:expr) => {
         match $width {
-            2 => $narrow::<V, 2, 2> $args,
-            3 => $narrow::<V, 4, 3> $args,
-            4 => $narrow::<V, 4, 4> $args,
-            5 => $narrow::<V, 8, 5> $args,
-            6 => $narrow::<V, 8, 6> $args,
-            7 => $narrow::<V, 8, 7> $args,
-            8 => $narrow::<V, 8, 8> $args,
-            9 => $narrow::<V, 16, 9> $args,
-            10 => $narrow::<V, 16, 10> $args,
-            11 => $narrow::<V, 16, 11> $args,
-            12 => $narrow::<V, 16, 12> $args,
-            13 => $narrow::<V, 16, 13> $args,
-            14 => $narrow::<V, 16, 14> $args,
-            15 => $narrow::<V, 16, 15> $args,
-            16 => $narrow::<V, 16, 16> $args,
+            2 => $narrow::<$($v,)? 2, 2> $args,
+            3 => $narrow::<$($v,)? 4, 3> $args,
+            4 => $narrow::<$($v,)? 4, 4> $args,
+            5 => $narrow::<$($v,)? 8, 5> $args,
+            6 => $narrow::<$($v,)? 8, 6> $args,
+            7 => $narrow::<$($v,)? 8, 7> $args,
+            8 => $narrow::<$($v,)? 8, 8> $args,
+            9 => $narrow::<$($v,)? 16, 9> $args,
+            10 => $narrow::<$($v,)? 16, 10> $args,
+            11 => $narrow::<$($v,)? 16, 11> $args,
+            12 => $narrow::<$($v,)? 16, 12> $args,
+            13 => $narrow::<$($v,)? 16, 13> $args,
+            14 => $narrow::<$($v,)? 16, 14> $args,
+            15 => $narrow::<$($v,)? 16, 15> $args,
+            16 => $narrow::<$($v,)? 16, 16> $args,
             _ => $wide,
         }
     };
 }
+pub(in crate::filters) use by_width;
 
 /// [`Kernel`](super::Kernel)'s `shuffle`.
 ///
@@ -360,7 +361,7 @@ macro_rules! by_width {
 #[inline(always)]
 pub(super) unsafe fn shuffle<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: passed on to the caller.
-    unsafe { by_width!(width, shuffle_narrow(src, dest), shuffle_wide::<V>(width, src, dest)) }
+    unsafe { by_width!(width, shuffle_narrow[V,](src, dest), shuffle_wide::<V>(width, src, dest)) }
 }
 
 /// [`Kernel`](super::Kernel)'s `unshuffle`.
@@ -372,6 +373,6 @@ pub(super) unsafe fn shuffle<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]
 pub(super) unsafe fn unshuffle<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: passed on to the caller.
     unsafe {
-        by_width!(width, unshuffle_narrow(stride, src, dest), unshuffle_wide::<V>(width, stride, src, dest));
+        by_width!(width, unshuffle_narrow[V,](stride, src, dest), unshuffle_wide::<V>(width, stride, src, dest));
     }
 }

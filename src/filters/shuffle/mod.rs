@@ -6,6 +6,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(all(target_arch = "x86_64", have_avx512))]
+pub(super) mod avx512;
 mod generic;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod lanes;
@@ -33,6 +35,8 @@ pub(crate) struct Kernel {
 
 /// Every variant compiled for this target, best first; the portable one is last.
 static KERNELS: &[Kernel] = &[
+    #[cfg(all(target_arch = "x86_64", have_avx512))]
+    avx512::KERNEL,
     #[cfg(target_arch = "x86_64")]
     avx2::KERNEL,
     #[cfg(target_arch = "x86_64")]
@@ -65,7 +69,15 @@ impl Kernel {
     /// See [`unshuffle`].
     pub(crate) fn unshuffle(&self, width: usize, src: &[u8], dest: &mut [u8]) {
         assert!(width > 0 && src.len() == dest.len());
-        self.unshuffle_bytes(width, src, 0, dest);
+        let body = src.len() - src.len() % width;
+        if width == 1 || body == 0 {
+            dest.copy_from_slice(src);
+            return;
+        }
+        // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple of
+        // `width >= 2`, and `src` has all rows of it.
+        unsafe { (self.unshuffle)(width, body / width, src, &mut dest[..body]) };
+        dest[body..].copy_from_slice(&src[body..]);
     }
 
     /// See [`unshuffle_bytes`].

@@ -1,0 +1,431 @@
+//! AVX-512 with VBMI and GFNI, whose bit matrix product transposes 8 by 8 bits in every 8 bytes at once.
+//!
+//! A tile is 64 groups of 8 items by up to 16 columns of bytes. The byte shuffle's tiles bring each column together, in a
+//! buffer on the stack; then the 512 bytes of each column become 8 rows of 64 bytes in
+//! registers. Incomplete tiles are loaded and stored with masks.
+
+// Which intrinsics are safe to call depends on the version of the compiler.
+#![allow(unused_unsafe)]
+// `have_avx512` stands for a compiler that knows the intrinsics.
+#![allow(clippy::incompatible_msrv)]
+
+use super::Kernel;
+use crate::cpu;
+use crate::filters::shuffle::avx512::{
+    gather, load, load_until, scatter, store, store_until, to_columns, to_items,
+};
+use crate::filters::shuffle::lanes::{self, by_width, overlapping};
+use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
+
+pub(super) const KERNEL: Kernel =
+    Kernel { name: "avx512", is_available: cpu::has_avx512_gfni, bitshuffle, bitunshuffle };
+
+/// Up to 16 columns of bytes of 64 groups of 8 items, 8 registers each.
+type Tile = [[MaybeUninit<__m512i>; 8]; 16];
+
+/// The most groups per tile.
+const GROUPS: usize = 64;
+
+/// Transposes, in every 8 bytes, bit `k` of byte `7 - m` to bit `m` of byte `k`.
+#[inline(always)]
+unsafe fn transpose_reversed(x: __m512i) -> __m512i {
+    // SAFETY: the caller checked the CPU.
+    unsafe {
+        // Row `k` of the identity selects bit `k` of each row of `x`; the product counts the latter from the end.
+        let identity = _mm512_set1_epi64(i64::from_le_bytes([1, 2, 4, 8, 16, 32, 64, 128]));
+        _mm512_gf2p8affine_epi64_epi8::<0>(identity, x)
+    }
+}
+
+/// Transposes, in every 8 bytes, bit `k` of byte `m` to bit `m` of byte `k`.
+#[inline(always)]
+unsafe fn transpose_words(x: __m512i) -> __m512i {
+    // SAFETY: the caller checked the CPU.
+    unsafe {
+        let reversed = _mm_set_epi8(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+        transpose_reversed(_mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(reversed)))
+    }
+}
+
+/// From the 512 bytes of a column to its 8 rows of bits.
+#[inline(always)]
+unsafe fn to_rows(mut column: [__m512i; 8]) -> [__m512i; 8] {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        for r in &mut column {
+            *r = transpose_words(*r);
+        }
+        to_columns::<8, 8>(column)
+    }
+}
+
+/// Undoes [`to_rows`].
+#[inline(always)]
+unsafe fn to_column(mut rows: [__m512i; 8]) -> [__m512i; 8] {
+    rows.reverse();
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let mut column = to_items::<8, 8>(rows);
+        for r in &mut column {
+            *r = transpose_reversed(*r);
+        }
+        column
+    }
+}
+
+/// Writes rows of `ngroups` bytes each from `dest[out]` on, `stride` apart.
+#[inline(always)]
+unsafe fn store_rows(rows: [__m512i; 8], dest: &mut [u8], out: usize, stride: usize, ngroups: usize) {
+    // SAFETY: the caller says that the rows exist.
+    unsafe {
+        if ngroups == GROUPS {
+            for (k, row) in rows.into_iter().enumerate() {
+                store(row, dest, out + k * stride);
+            }
+        } else {
+            for (k, row) in rows.into_iter().enumerate() {
+                store_until(row, dest, out + k * stride, out + k * stride + ngroups);
+            }
+        }
+    }
+}
+
+/// Undoes [`store_rows`].
+#[inline(always)]
+unsafe fn load_rows(src: &[u8], at: usize, stride: usize, ngroups: usize) -> [__m512i; 8] {
+    // SAFETY: the caller says that the rows exist.
+    unsafe {
+        let mut rows = [_mm512_setzero_si512(); 8];
+        if ngroups == GROUPS {
+            for (k, row) in rows.iter_mut().enumerate() {
+                *row = load(src, at + k * stride);
+            }
+        } else {
+            for (k, row) in rows.iter_mut().enumerate() {
+                *row = load_until(src, at + k * stride, at + k * stride + ngroups);
+            }
+        }
+        rows
+    }
+}
+
+/// Bit-shuffles `ngroups <= GROUPS` groups of items of `W` bytes: from `src[at]` on to rows from `dest[out]` on.
+#[inline(always)]
+unsafe fn shuffle_tile<const C: usize, const W: usize>(
+    src: &[u8],
+    at: usize,
+    dest: &mut [u8],
+    out: usize,
+    stride: usize,
+    ngroups: usize,
+) {
+    let end = at + 8 * ngroups * W;
+    let nparts = ngroups.div_ceil(8);
+    let mut tile: Tile = [[MaybeUninit::uninit(); 8]; 16];
+    // SAFETY: the caller says that the items and rows exist. The first `nparts` registers of `W` columns are
+    // written before they are read.
+    unsafe {
+        for s in 0..nparts {
+            for (j, column) in gather::<C, W>(src, at + 64 * W * s, end).into_iter().enumerate().take(W) {
+                tile[j][s].write(column);
+            }
+        }
+        for (j, parts) in tile.iter().enumerate().take(W) {
+            let mut column = [_mm512_setzero_si512(); 8];
+            for (r, part) in column.iter_mut().zip(&parts[..nparts]) {
+                *r = part.assume_init();
+            }
+            store_rows(to_rows(column), dest, out + 8 * j * stride, stride, ngroups);
+        }
+    }
+}
+
+/// Undoes [`shuffle_tile`].
+#[inline(always)]
+unsafe fn unshuffle_tile<const C: usize, const W: usize>(
+    src: &[u8],
+    at: usize,
+    stride: usize,
+    dest: &mut [u8],
+    out: usize,
+    ngroups: usize,
+) {
+    let end = out + 8 * ngroups * W;
+    let nparts = ngroups.div_ceil(8);
+    let mut tile: Tile = [[MaybeUninit::uninit(); 8]; 16];
+    // SAFETY: the caller says that the items and rows exist. All registers of `W` columns are written before
+    // they are read.
+    unsafe {
+        for (j, parts) in tile.iter_mut().enumerate().take(W) {
+            let rows = load_rows(src, at + 8 * j * stride, stride, ngroups);
+            for (part, r) in parts.iter_mut().zip(to_column(rows)) {
+                part.write(r);
+            }
+        }
+        for s in 0..nparts {
+            let mut columns = [_mm512_setzero_si512(); C];
+            for (column, parts) in columns.iter_mut().zip(&tile).take(W) {
+                *column = parts[s].assume_init();
+            }
+            scatter::<C, W>(columns, dest, out + 64 * W * s, end);
+        }
+    }
+}
+
+/// [`shuffle_tile`] for bytes, which are columns already.
+#[inline(always)]
+unsafe fn shuffle_byte_tile(
+    src: &[u8],
+    at: usize,
+    dest: &mut [u8],
+    out: usize,
+    stride: usize,
+    ngroups: usize,
+) {
+    // SAFETY: the caller says that the items and rows exist.
+    unsafe {
+        let mut column = [_mm512_setzero_si512(); 8];
+        for (s, r) in column.iter_mut().enumerate() {
+            *r = load_until(src, at + 64 * s, at + 8 * ngroups);
+        }
+        store_rows(to_rows(column), dest, out, stride, ngroups);
+    }
+}
+
+/// Undoes [`shuffle_byte_tile`].
+#[inline(always)]
+unsafe fn unshuffle_byte_tile(
+    src: &[u8],
+    at: usize,
+    stride: usize,
+    dest: &mut [u8],
+    out: usize,
+    ngroups: usize,
+) {
+    // SAFETY: the caller says that the items and rows exist.
+    unsafe {
+        let column = to_column(load_rows(src, at, stride, ngroups));
+        for (s, r) in column.into_iter().enumerate() {
+            if ngroups == GROUPS {
+                store(r, dest, out + 64 * s);
+            } else {
+                store_until(r, dest, out + 64 * s, out + 8 * ngroups);
+            }
+        }
+    }
+}
+
+/// Bit-shuffles `GROUPS` groups of items of `typesize > 16` bytes: from `src[at]` on to rows from `dest[out]` on.
+#[inline(always)]
+unsafe fn shuffle_wide_tile(
+    typesize: usize,
+    src: &[u8],
+    at: usize,
+    dest: &mut [u8],
+    out: usize,
+    stride: usize,
+) {
+    let mut tile: Tile = [[MaybeUninit::uninit(); 8]; 16];
+    for j in overlapping(16, typesize) {
+        // SAFETY: the caller says that the items and rows exist. All of `tile` is written before it is read.
+        unsafe {
+            for s in 0..8 {
+                let at = at + 64 * s * typesize + j;
+                let low = lanes::gather::<__m256i, 16, 16>(src, at, typesize);
+                let high = lanes::gather::<__m256i, 16, 16>(src, at + 32 * typesize, typesize);
+                for ((parts, low), high) in tile.iter_mut().zip(low).zip(high) {
+                    parts[s].write(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high));
+                }
+            }
+            for (b, parts) in tile.iter().enumerate() {
+                let mut column = [_mm512_setzero_si512(); 8];
+                for (r, part) in column.iter_mut().zip(parts) {
+                    *r = part.assume_init();
+                }
+                store_rows(to_rows(column), dest, out + 8 * (j + b) * stride, stride, GROUPS);
+            }
+        }
+    }
+}
+
+/// Undoes [`shuffle_wide_tile`].
+#[inline(always)]
+unsafe fn unshuffle_wide_tile(
+    typesize: usize,
+    src: &[u8],
+    at: usize,
+    stride: usize,
+    dest: &mut [u8],
+    out: usize,
+) {
+    let mut tile: Tile = [[MaybeUninit::uninit(); 8]; 16];
+    for j in overlapping(16, typesize) {
+        // SAFETY: the caller says that the items and rows exist. All of `tile` is written before it is read.
+        unsafe {
+            for (b, parts) in tile.iter_mut().enumerate() {
+                let rows = load_rows(src, at + 8 * (j + b) * stride, stride, GROUPS);
+                for (part, r) in parts.iter_mut().zip(to_column(rows)) {
+                    part.write(r);
+                }
+            }
+            for s in 0..8 {
+                let mut low = [_mm256_setzero_si256(); 16];
+                let mut high = [_mm256_setzero_si256(); 16];
+                for ((low, high), parts) in low.iter_mut().zip(&mut high).zip(&tile) {
+                    *low = _mm512_castsi512_si256(parts[s].assume_init());
+                    *high = _mm512_extracti64x4_epi64::<1>(parts[s].assume_init());
+                }
+                let out = out + 64 * s * typesize + j;
+                lanes::scatter::<__m256i, 16, 16>(low, dest, out, typesize);
+                lanes::scatter::<__m256i, 16, 16>(high, dest, out + 32 * typesize, typesize);
+            }
+        }
+    }
+}
+
+/// [`Kernel`]'s `bitshuffle` for `typesize == W`, 2 to 16, and at most 8 groups: a column is one register.
+#[inline(always)]
+unsafe fn shuffle_few<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+    let ngroups = src.len() / (8 * W);
+    let end = dest.len();
+    // The 8 rows of a column are neighbours: row `k` of group `m` is byte `k * ngroups + m`.
+    let mut index = [0; 64];
+    for (k, row) in index.chunks_exact_mut(ngroups).enumerate().take(8) {
+        for (x, m) in row.iter_mut().zip(0..) {
+            *x = 8 * m + k as u8; // `k < 8`
+        }
+    }
+    // SAFETY: rows are written up to `end` only; what is overwritten after them belongs to later ones.
+    unsafe {
+        let index = load(&index, 0);
+        for (j, column) in gather::<C, W>(src, 0, src.len()).into_iter().enumerate().take(W) {
+            let rows = _mm512_permutexvar_epi8(index, transpose_words(column));
+            let at = 8 * j * ngroups;
+            if at + 64 <= end {
+                store(rows, dest, at);
+            } else {
+                store_until(rows, dest, at, end);
+            }
+        }
+    }
+}
+
+/// [`Kernel`]'s `bitunshuffle` for `typesize == W`, 2 to 16, and at most 8 groups which are all that there are.
+#[inline(always)]
+unsafe fn unshuffle_few<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+    let ngroups = dest.len() / (8 * W);
+    let mut index = [0; 64];
+    for (bytes, m) in index.chunks_exact_mut(8).zip(0u8..) {
+        for (x, k) in bytes.iter_mut().rev().zip(0u8..) {
+            *x = k * ngroups as u8 + m; // `ngroups <= 8`
+        }
+    }
+    // SAFETY: masks keep loads and stores inside the slices.
+    unsafe {
+        let index = load(&index, 0);
+        let mut columns = [_mm512_setzero_si512(); C];
+        for (j, column) in columns.iter_mut().enumerate().take(W) {
+            let rows = load_until(src, 8 * j * ngroups, src.len());
+            *column = transpose_reversed(_mm512_permutexvar_epi8(index, rows));
+        }
+        scatter::<C, W>(columns, dest, 0, dest.len());
+    }
+}
+
+/// The first groups of tiles of [`GROUPS`] that cover `ngroups`, which may be less, and the groups in each.
+#[inline(always)]
+fn tiles(ngroups: usize) -> (impl Iterator<Item = usize>, usize) {
+    let size = ngroups.min(GROUPS);
+    (overlapping(size, ngroups), size)
+}
+
+/// [`Kernel`]'s `bitshuffle` for `typesize == W`, 2 to 16.
+#[inline(always)]
+unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+    let stride = src.len() / (8 * W);
+    // SAFETY: tiles are inside the `stride` groups; the rest is passed on to the caller.
+    unsafe {
+        if stride <= 8 {
+            return shuffle_few::<C, W>(src, dest);
+        }
+        let (starts, size) = tiles(stride);
+        for g in starts {
+            shuffle_tile::<C, W>(src, 8 * g * W, dest, g, stride, size);
+        }
+    }
+}
+
+/// [`Kernel`]'s `bitunshuffle` for `typesize == W`, 2 to 16.
+#[inline(always)]
+unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &[u8], dest: &mut [u8]) {
+    let ngroups = dest.len() / (8 * W);
+    // SAFETY: tiles are inside the `ngroups` groups; the rest is passed on to the caller.
+    unsafe {
+        if stride <= 8 && ngroups == stride {
+            return unshuffle_few::<C, W>(src, dest);
+        }
+        let (starts, size) = tiles(ngroups);
+        for g in starts {
+            unshuffle_tile::<C, W>(src, g, stride, dest, 8 * g * W, size);
+        }
+    }
+}
+
+/// [`Kernel`]'s `bitshuffle` for `typesize` 1, and from 17 on.
+#[inline(always)]
+unsafe fn shuffle_other(typesize: usize, src: &[u8], dest: &mut [u8]) {
+    let stride = src.len() / (8 * typesize);
+    // SAFETY: tiles are inside the `stride` groups; the rest is passed on to the caller.
+    unsafe {
+        if typesize > 16 && stride < GROUPS {
+            return super::lanes::bitshuffle::<__m256i>(typesize, src, dest);
+        }
+        let (starts, size) = tiles(stride);
+        for g in starts {
+            if typesize == 1 {
+                shuffle_byte_tile(src, 8 * g, dest, g, stride, size);
+            } else {
+                shuffle_wide_tile(typesize, src, 8 * g * typesize, dest, g, stride);
+            }
+        }
+    }
+}
+
+/// [`Kernel`]'s `bitunshuffle` for `typesize` 1, and from 17 on.
+#[inline(always)]
+unsafe fn unshuffle_other(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    let ngroups = dest.len() / (8 * typesize);
+    // SAFETY: tiles are inside the `ngroups` groups; the rest is passed on to the caller.
+    unsafe {
+        if typesize > 16 && ngroups < GROUPS {
+            return super::lanes::bitunshuffle::<__m256i>(typesize, stride, src, dest);
+        }
+        let (starts, size) = tiles(ngroups);
+        for g in starts {
+            if typesize == 1 {
+                unshuffle_byte_tile(src, g, stride, dest, 8 * g, size);
+            } else {
+                unshuffle_wide_tile(typesize, src, g, stride, dest, 8 * g * typesize);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
+unsafe fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {
+    // SAFETY: the caller checked the CPU and the arguments.
+    unsafe { by_width!(typesize, shuffle_narrow[](src, dest), shuffle_other(typesize, src, dest)) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
+unsafe fn bitunshuffle(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    // SAFETY: the caller checked the CPU and the arguments.
+    unsafe {
+        by_width!(
+            typesize,
+            unshuffle_narrow[](stride, src, dest),
+            unshuffle_other(typesize, stride, src, dest)
+        );
+    }
+}
