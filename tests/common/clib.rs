@@ -206,7 +206,7 @@ impl Clib {
     pub fn cctx(&self, params: &CParams) -> Option<Ctx<'_>> {
         // SAFETY: pointers in `params` are null or were made valid by whoever set them.
         let raw = unsafe { (self.f.blosc2_create_cctx)(*params) };
-        (!raw.is_null()).then_some(Ctx { lib: self, raw })
+        (!raw.is_null()).then(|| Ctx { lib: self, raw })
     }
 
     /// A decompression context with `nthreads` threads.
