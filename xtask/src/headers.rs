@@ -3,12 +3,12 @@
 //! Each header has a hand-written fragment in `cbindgen/` with its macros, constants and inline functions. Its lines
 //! `@items a b c` are replaced by the declarations of these structs, callback types and functions, which cbindgen
 //! writes from `src/capi/` with their doc comments. A function that does not exist in Rust is left out; one that no
-//! fragment mentions is an error.
+//! fragment mentions is an error. The list of exported functions, `capi-tests/symbols.txt`, is written along.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::paths;
+use crate::{paths, symbols};
 
 /// The headers, by their place in `include/`; the fragment has the same name with `.in` in `cbindgen/`.
 pub const HEADERS: [&str; 8] = [
@@ -46,7 +46,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// The path and the text of each header.
+/// The path and the text of each header and of the list of functions.
 fn generate() -> Result<Vec<(PathBuf, String)>, String> {
     let mut fragments = Vec::new();
     for name in HEADERS {
@@ -59,6 +59,9 @@ fn generate() -> Result<Vec<(PathBuf, String)>, String> {
     for (name, fragment) in &fragments {
         headers.push((paths::root().join("include").join(name), fill(fragment, &mut items)));
     }
+    let functions =
+        items.iter().filter(|(_, item)| item.text.contains("BLOSC_EXPORT")).map(|(name, _)| name.as_str());
+    headers.push((symbols::list_path(), symbols::list_text(functions)));
     let homeless: Vec<_> =
         items.iter().filter(|(_, item)| !item.used).map(|(name, _)| name.as_str()).collect();
     if homeless.is_empty() {

@@ -1,8 +1,28 @@
 //! The project's chores: `cargo xtask <command>`.
 
 mod bench;
+mod build;
+mod demo;
 mod headers;
+mod install;
 mod paths;
+mod process;
+mod symbols;
+mod test;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  demo [FILE]         build, install into target/dist, compress FILE (or a file found) from C
+  test [--valgrind] [--no-rust]
+                      all tests: Rust, headers, symbols, C against the shared and the static library
+  bench [OPTIONS]     speed, also against another build of the library; see bench --help
+  headers [--check]   write the C headers, or compare them with what would be written
+  install --prefix DIR [--libdir DIR] [--destdir DIR] [--debug]
+                      build and install libraries, headers, pkg-config and CMake files
+  uninstall --prefix DIR [--libdir DIR] [--destdir DIR]
+                      remove what install installed
+";
 
 fn main() {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
@@ -12,9 +32,17 @@ fn main() {
             bench::run(args);
             Ok(())
         }
+        "demo" => demo::run(&args),
+        "test" => test::run(&args),
         "headers" => headers::run(&args),
+        "install" => install::run(&args),
+        "uninstall" => install::uninstall(&args),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(())
+        }
         _ => {
-            eprintln!("usage: cargo xtask bench | headers [--check]");
+            eprint!("{USAGE}");
             std::process::exit(2);
         }
     };

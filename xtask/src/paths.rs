@@ -9,7 +9,6 @@ pub fn root() -> PathBuf {
     xtask.parent().expect("xtask lies in the top directory").to_path_buf()
 }
 
-#[allow(dead_code)]
 /// Cargo's target directory.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
@@ -33,7 +32,6 @@ pub fn make_dir(path: &Path) -> Result<(), String> {
     fs::create_dir_all(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-#[allow(dead_code)]
 /// Copies a file, over an existing one too.
 pub fn copy(from: &Path, to: &Path) -> Result<(), String> {
     if let Some(parent) = to.parent() {

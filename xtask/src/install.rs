@@ -1,0 +1,258 @@
+//! `cargo xtask install` and `uninstall`: libraries, headers, pkg-config and CMake files, as packagers expect them.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::build::{self, Built};
+use crate::headers::HEADERS;
+use crate::paths;
+use crate::process::{self, command};
+
+/// The version of the C API: in the file name of the shared library, `blosc2.pc` and the CMake package.
+pub const VERSION: &str = "3.3.5";
+/// The number in the soname.
+const SOVERSION: &str = "9";
+
+/// Where an installation goes.
+pub struct Layout {
+    /// The prefix, as programs will see it.
+    pub prefix: PathBuf,
+    /// The directory of the libraries, as programs will see it.
+    pub libdir: PathBuf,
+    /// Put before each path when files are written; for packages.
+    pub destdir: Option<PathBuf>,
+}
+
+impl Layout {
+    /// Everything under `prefix`, libraries in `lib`.
+    pub fn below(prefix: PathBuf) -> Layout {
+        Layout { libdir: prefix.join("lib"), prefix, destdir: None }
+    }
+
+    /// The directory of the headers.
+    pub fn includedir(&self) -> PathBuf {
+        self.prefix.join("include")
+    }
+
+    /// Where a file of the installation is written.
+    fn real(&self, path: &Path) -> PathBuf {
+        match &self.destdir {
+            None => path.to_path_buf(),
+            Some(destdir) => {
+                let inside = path.components().filter(|part| matches!(part, Component::Normal(_)));
+                destdir.join(inside.collect::<PathBuf>())
+            }
+        }
+    }
+
+    /// A file in the directory of the libraries, where it is written.
+    pub fn lib(&self, name: &str) -> PathBuf {
+        self.real(&self.libdir.join(name))
+    }
+
+    /// From the directory of the libraries to the prefix, as in `../..`; none if the one is not below the other.
+    fn up_from_libdir(&self) -> Option<String> {
+        let below = self.libdir.strip_prefix(&self.prefix).ok()?;
+        Some(below.components().map(|_| "..").collect::<Vec<_>>().join("/"))
+    }
+
+    /// Every file that is installed, with the path that programs will see.
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files: Vec<PathBuf> = HEADERS.iter().map(|name| self.includedir().join(name)).collect();
+        files.extend(shared_names().map(|name| self.libdir.join(name)));
+        files.push(self.libdir.join("libblosc2.a"));
+        files.push(self.libdir.join("pkgconfig/blosc2.pc"));
+        files.extend(CMAKE_FILES.map(|name| self.libdir.join("cmake/blosc2").join(name)));
+        files
+    }
+}
+
+/// The shared library's file, then the links to it: soname, and the name for linking.
+fn shared_names() -> [String; 3] {
+    if cfg!(target_os = "macos") {
+        [
+            format!("libblosc2.{VERSION}.dylib"),
+            format!("libblosc2.{SOVERSION}.dylib"),
+            "libblosc2.dylib".to_string(),
+        ]
+    } else {
+        [format!("libblosc2.so.{VERSION}"), format!("libblosc2.so.{SOVERSION}"), "libblosc2.so".to_string()]
+    }
+}
+
+/// The files of the CMake package; their templates are in `cmake/`.
+const CMAKE_FILES: [&str; 3] = ["Blosc2Config.cmake", "Blosc2ConfigVersion.cmake", "Blosc2Targets.cmake"];
+
+/// The command line of install and uninstall.
+struct Arguments {
+    layout: Layout,
+    debug: bool,
+}
+
+fn arguments(args: &[String]) -> Result<Arguments, String> {
+    let (mut prefix, mut libdir, mut destdir, mut debug) = (None, None, None, false);
+    let mut words = args.iter().flat_map(|arg| match arg.split_once('=') {
+        Some((option, value)) if option.starts_with("--") => vec![option, value],
+        _ => vec![arg.as_str()],
+    });
+    while let Some(word) = words.next() {
+        let mut value = || words.next().map(PathBuf::from).ok_or_else(|| format!("{word} needs a value"));
+        match word {
+            "--prefix" => prefix = Some(value()?),
+            "--libdir" => libdir = Some(value()?),
+            "--destdir" => destdir = Some(value()?),
+            "--debug" => debug = true,
+            _ => return Err(format!("unknown argument {word}")),
+        }
+    }
+    let absolute = |path: PathBuf| std::path::absolute(&path).map_err(|e| format!("{}: {e}", path.display()));
+    let prefix = absolute(prefix.ok_or("--prefix is needed")?)?;
+    let destdir = destdir.map(absolute).transpose()?;
+    // A relative --libdir counts from the prefix, as GNU tools take it.
+    let libdir = prefix.join(libdir.unwrap_or_else(|| PathBuf::from("lib")));
+    Ok(Arguments { layout: Layout { prefix, libdir, destdir }, debug })
+}
+
+/// The command `install`.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let arguments = arguments(args)?;
+    install(&arguments.layout, arguments.debug)?;
+    for file in arguments.layout.files() {
+        println!("{}", arguments.layout.real(&file).display());
+    }
+    Ok(())
+}
+
+/// The command `uninstall`.
+pub fn uninstall(args: &[String]) -> Result<(), String> {
+    let layout = arguments(args)?.layout;
+    for file in layout.files() {
+        let real = layout.real(&file);
+        match fs::remove_file(&real) {
+            Ok(()) => println!("removed {}", real.display()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(format!("{}: {e}", real.display())),
+        }
+    }
+    // Directories of ours alone; fails, as it should, where somebody else put a file.
+    for dir in [layout.includedir().join("blosc2"), layout.libdir.join("cmake/blosc2")] {
+        let _ = fs::remove_dir(layout.real(&dir));
+    }
+    Ok(())
+}
+
+/// Builds and installs.
+pub fn install(layout: &Layout, debug: bool) -> Result<Built, String> {
+    let built = build::libraries(debug)?;
+    for name in HEADERS {
+        paths::copy(
+            &paths::root().join("include").join(name),
+            &layout.real(&layout.includedir().join(name)),
+        )?;
+    }
+    install_shared(layout, &built, debug)?;
+    build::localised_archive(&built.archive, &layout.lib("libblosc2.a"), debug)?;
+    paths::write(&layout.lib("pkgconfig/blosc2.pc"), pkg_config(layout, &built))?;
+    for name in CMAKE_FILES {
+        let template = paths::read(&paths::root().join("cmake").join(format!("{name}.in")))?;
+        paths::write(&layout.lib("cmake/blosc2").join(name), cmake(&template, layout, &built)?)?;
+    }
+    Ok(built)
+}
+
+fn install_shared(layout: &Layout, built: &Built, debug: bool) -> Result<(), String> {
+    let [file, links @ ..] = shared_names();
+    let installed = layout.lib(&file);
+    paths::copy(&built.shared, &installed)?;
+    if !debug && cfg!(target_os = "linux") {
+        process::run(command(process::tool("STRIP", "strip"), ["--strip-unneeded"]).arg(&installed))?;
+    }
+    for link in links {
+        let link = layout.lib(&link);
+        let _ = fs::remove_file(&link);
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&file, &link).map_err(|e| format!("{}: {e}", link.display()))?;
+        #[cfg(not(unix))]
+        paths::copy(&installed, &link)?;
+    }
+    Ok(())
+}
+
+/// The text of `blosc2.pc`. It finds its prefix from its own place, so an installation can be moved.
+fn pkg_config(layout: &Layout, built: &Built) -> String {
+    let (prefix, libdir) = match (layout.up_from_libdir(), layout.libdir.strip_prefix(&layout.prefix)) {
+        (Some(up), Ok(below)) => {
+            (format!("${{pcfiledir}}/../{up}"), format!("${{prefix}}/{}", below.display()))
+        }
+        _ => (layout.prefix.display().to_string(), layout.libdir.display().to_string()),
+    };
+    format!(
+        "prefix={prefix}\nlibdir={libdir}\nincludedir=${{prefix}}/include\n\n\
+         Name: blosc2\n\
+         Description: Compressed chunks, super-chunks and n-dimensional arrays (libblosc2-rs)\n\
+         Version: {VERSION}\n\n\
+         Requires:\n\
+         Libs: -L${{libdir}} -lblosc2\n\
+         Libs.private: {}\n\
+         Cflags: -I${{includedir}}\n",
+        built.native_libs
+    )
+}
+
+/// A file of the CMake package from its template.
+fn cmake(template: &str, layout: &Layout, built: &Built) -> Result<String, String> {
+    let prefix = match layout.up_from_libdir() {
+        Some(up) => format!("${{CMAKE_CURRENT_LIST_DIR}}/../../{up}"),
+        None => layout.prefix.display().to_string(),
+    };
+    let libdir = match layout.libdir.strip_prefix(&layout.prefix) {
+        Ok(below) => format!("${{_blosc2_prefix}}/{}", below.display()),
+        Err(_) => layout.libdir.display().to_string(),
+    };
+    let libs: Vec<&str> =
+        built.native_libs.split_whitespace().map(|flag| flag.strip_prefix("-l").unwrap_or(flag)).collect();
+    let [file, soname, _] = shared_names();
+    let text = template
+        .replace("@VERSION@", VERSION)
+        .replace("@PREFIX@", &prefix)
+        .replace("@LIBDIR@", &libdir)
+        .replace("@SHARED_FILE@", &file)
+        .replace("@SONAME@", &soname)
+        .replace("@NATIVE_LIBS@", &libs.join(";"));
+    match text.split('@').nth(1) {
+        Some(word) if word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_') => {
+            Err(format!("a CMake template has an unknown @{word}@"))
+        }
+        _ => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(args: &[&str]) -> Result<Arguments, String> {
+        arguments(&args.iter().map(|arg| (*arg).to_string()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn libdir_counts_from_the_prefix_and_destdir_goes_before_all() {
+        let layout = parsed(&["--prefix=/usr", "--libdir", "lib/x86", "--destdir", "/tmp/d"]).unwrap().layout;
+        assert_eq!(layout.libdir, Path::new("/usr/lib/x86"));
+        assert_eq!(layout.lib("libblosc2.a"), Path::new("/tmp/d/usr/lib/x86/libblosc2.a"));
+        assert_eq!(layout.up_from_libdir().as_deref(), Some("../.."));
+        assert!(parsed(&[]).is_err());
+        assert!(parsed(&["--prefix"]).is_err());
+        assert!(parsed(&["--prefix", "/usr", "--what"]).is_err());
+    }
+
+    #[test]
+    fn pkg_config_is_relocatable_unless_libdir_is_elsewhere() {
+        let built = Built { shared: PathBuf::new(), archive: PathBuf::new(), native_libs: "-lm".to_string() };
+        let near = pkg_config(&Layout::below(PathBuf::from("/opt/b")), &built);
+        assert!(near.starts_with("prefix=${pcfiledir}/../..\nlibdir=${prefix}/lib\n"), "{near}");
+        let layout = Layout { prefix: "/opt/b".into(), libdir: "/lib64".into(), destdir: None };
+        let far = pkg_config(&layout, &built);
+        assert!(far.starts_with("prefix=/opt/b\nlibdir=/lib64\n"), "{far}");
+    }
+}

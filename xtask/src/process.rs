@@ -1,0 +1,58 @@
+//! Running other programs, with messages that show the command.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+/// A command made of a program and its arguments.
+pub fn command<S: AsRef<OsStr>>(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(program);
+    command.args(args);
+    command
+}
+
+/// Runs a command to its end; its output goes where ours goes.
+pub fn run(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|e| format!("{}: {e}", shown(command)))?;
+    if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
+}
+
+/// Runs a command and returns what it wrote to stdout.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    let out = command.stderr(Stdio::inherit()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
+    if !out.status.success() {
+        return Err(format!("{}: {}", shown(command), out.status));
+    }
+    String::from_utf8(out.stdout).map_err(|_| format!("{}: output is not UTF-8", shown(command)))
+}
+
+/// Runs a command silently; if it fails, both its outputs are in the message.
+pub fn quiet(command: &mut Command) -> Result<(), String> {
+    let out = command.output().map_err(|e| format!("{}: {e}", shown(command)))?;
+    if out.status.success() {
+        return Ok(());
+    }
+    let text = [out.stdout, out.stderr].concat();
+    Err(format!("{}: {}\n{}", shown(command), out.status, String::from_utf8_lossy(&text)))
+}
+
+/// Whether a program can be started.
+pub fn exists(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+/// The value of an environment variable that names a tool, or `default`.
+pub fn tool(variable: &str, default: &str) -> String {
+    std::env::var(variable).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_string())
+}
+
+/// Cargo, the one that runs us.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(tool("CARGO", "cargo"));
+    cargo.current_dir(crate::paths::root());
+    cargo
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,61 @@
+//! The list of exported functions, `capi-tests/symbols.txt`, and its comparison with the built libraries.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::paths;
+use crate::process::{self, command};
+
+/// Where the list is.
+pub fn list_path() -> PathBuf {
+    paths::root().join("capi-tests/symbols.txt")
+}
+
+/// The functions in the list.
+pub fn listed() -> Result<Vec<String>, String> {
+    let text = paths::read(&list_path())?;
+    Ok(text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(str::to_string).collect())
+}
+
+/// The text of the list for these functions.
+pub fn list_text<'a>(functions: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<&str> = functions.collect();
+    names.sort_unstable();
+    let head = "# The functions that the libraries export, and nothing else.\n\
+                # Written by `cargo xtask headers`, compared with the built libraries by `cargo xtask test`.\n";
+    head.to_string() + &names.join("\n") + "\n"
+}
+
+/// Fails unless the shared library exports the listed functions and nothing else.
+pub fn check_shared(library: &Path) -> Result<(), String> {
+    compare("shared", &global_symbols(library, &["-D"])?, &listed()?)
+}
+
+/// Fails unless the static library's global symbols are the listed functions and the three `register_*`.
+pub fn check_static(library: &Path) -> Result<(), String> {
+    let mut wanted = listed()?;
+    wanted.extend(["register_codecs", "register_filters", "register_tuners"].map(str::to_string));
+    compare("static", &global_symbols(library, &["-g"])?, &wanted)
+}
+
+fn compare(which: &str, found: &BTreeSet<String>, wanted: &[String]) -> Result<(), String> {
+    let wanted: BTreeSet<String> = wanted.iter().cloned().collect();
+    let names = |set: Vec<&String>| set.into_iter().map(String::as_str).collect::<Vec<_>>().join(" ");
+    let missing = names(wanted.difference(found).collect());
+    let excess = names(found.difference(&wanted).collect());
+    if missing.is_empty() && excess.is_empty() {
+        println!("{which} library: {} symbols, as listed", found.len());
+        Ok(())
+    } else {
+        Err(format!("{which} library: missing: [{missing}], not in capi-tests/symbols.txt: [{excess}]"))
+    }
+}
+
+/// The defined global symbols of a library.
+fn global_symbols(library: &Path, options: &[&str]) -> Result<BTreeSet<String>, String> {
+    let mut nm = command(process::tool("NM", "nm"), ["--defined-only", "-f", "posix"]);
+    let text = process::output(nm.args(options).arg(library))?;
+    // Lines are "name type value size"; an archive's member headings end in a colon.
+    let symbols = text.lines().filter(|line| !line.ends_with(':')).filter_map(|line| line.split(' ').next());
+    Ok(symbols.filter(|name| !name.is_empty()).map(str::to_string).collect())
+}
