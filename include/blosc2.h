@@ -237,6 +237,11 @@ enum {
 };
 
 /**
+ * The text for an error code.
+ */
+BLOSC_EXPORT const char *blosc2_error_string(int error_code);
+
+/**
  * `blosc2_error_string` for old programs. The text is constant although its type does not say so: neither
  * change nor free it.
  */
@@ -545,6 +550,27 @@ enum {
 /* ---- Start and end; threads ---- */
 
 /**
+ * Initialises the library. Calling it is optional, and calling it more than once does nothing.
+ *
+ * After `blosc2_destroy` it forgets the codecs, filters and tuners that were registered before.
+ */
+BLOSC_EXPORT void blosc2_init(void);
+
+/**
+ * Ends the library's threads. One call undoes any number of calls of `blosc2_init`; contexts that are still alive can
+ * be used and released all the same.
+ */
+BLOSC_EXPORT
+void blosc2_destroy(void);
+
+/**
+ * Releases the threads of the functions without context; they come back on demand. Returns 0, or -1 if the library is
+ * not initialised.
+ */
+BLOSC_EXPORT
+int blosc2_free_resources(void);
+
+/**
  * Runs `numjobs` calls of `dojob`, in any order and on any threads, and returns when all are done.
  *
  * Job `i` is the call `dojob((char *)jobdata + i * jobdata_elsize)`.
@@ -555,11 +581,266 @@ typedef void (*blosc_threads_callback)(void *callback_data,
                                        size_t jobdata_elsize,
                                        void *jobdata);
 
+/**
+ * Lets the application run the parallel parts of all operations; NULL goes back to the library's own threads.
+ *
+ * The caller's part:
+ *
+ * `callback` fulfils its contract from now on, from any thread, with `callback_data`.
+ */
+BLOSC_EXPORT void blosc2_set_threads_callback(blosc_threads_callback callback, void *callback_data);
+
+/**
+ * The number of threads of the functions without context.
+ */
+BLOSC_EXPORT int16_t blosc2_get_nthreads(void);
+
+/**
+ * Sets the number of threads of the functions without context; returns the previous one, or a negative code.
+ */
+BLOSC_EXPORT int16_t blosc2_set_nthreads(int16_t nthreads);
+
 /* ---- Compression with global settings ---- */
+
+/**
+ * As `blosc2_compress`, with sizes as `size_t`.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_compress`.
+ */
+BLOSC_EXPORT
+int blosc1_compress(int clevel,
+                    int doshuffle,
+                    size_t typesize,
+                    size_t nbytes,
+                    const void *src,
+                    void *dest,
+                    size_t destsize);
+
+/**
+ * As `blosc2_decompress`, trusting the header of the chunk for its size.
+ *
+ * The caller's part:
+ *
+ * `src` points to a whole chunk, and `dest` is writable for `destsize` bytes; the two do not overlap.
+ */
+BLOSC_EXPORT int blosc1_decompress(const void *src, void *dest, size_t destsize);
+
+/**
+ * As `blosc2_getitem`, trusting the header of the chunk for its size, and `dest` to be large enough.
+ *
+ * The caller's part:
+ *
+ * `src` points to a whole chunk, and `dest` is writable for `nitems` items; the two do not overlap.
+ */
+BLOSC_EXPORT int blosc1_getitem(const void *src, int start, int nitems, void *dest);
+
+/**
+ * Compresses `srcsize` bytes at `src` into `dest` with the settings of the process.
+ *
+ * `doshuffle` is 0 (no filter), 1 (byte shuffle) or 2 (bit shuffle). Environment variables override arguments and
+ * settings. Returns the size of the chunk, 0 if it does not fit (`srcsize + BLOSC2_MAX_OVERHEAD` bytes always do), or
+ * a negative code.
+ *
+ * The caller's part:
+ *
+ * `src` is readable for `srcsize` bytes and `dest` writable for `destsize`; the two do not overlap.
+ */
+BLOSC_EXPORT
+int blosc2_compress(int clevel,
+                    int doshuffle,
+                    int32_t typesize,
+                    const void *src,
+                    int32_t srcsize,
+                    void *dest,
+                    int32_t destsize);
+
+/**
+ * Decompresses the chunk `src` into `dest`; returns the bytes written, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `src` is readable for `srcsize` bytes and `dest` writable for `destsize`; the two do not overlap.
+ */
+BLOSC_EXPORT int blosc2_decompress(const void *src, int32_t srcsize, void *dest, int32_t destsize);
+
+/**
+ * Decompresses `nitems` items of the chunk `src`, from item `start` on; returns the bytes written, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `src` is readable for `srcsize` bytes and `dest` writable for `destsize`; the two do not overlap.
+ */
+BLOSC_EXPORT
+int blosc2_getitem(const void *src,
+                   int32_t srcsize,
+                   int start,
+                   int nitems,
+                   void *dest,
+                   int32_t destsize);
+
+/**
+ * The name of the codec that the functions without context use.
+ */
+BLOSC_EXPORT const char *blosc1_get_compressor(void);
+
+/**
+ * Chooses the codec of the functions without context; returns its code, or a negative one for names that they cannot
+ * use. Then the codec stays what it was.
+ *
+ * The caller's part:
+ *
+ * `compname` is NULL or a string.
+ */
+BLOSC_EXPORT
+int blosc1_set_compressor(const char *compname);
+
+/**
+ * Switches the delta filter of the functions without context on or off.
+ */
+BLOSC_EXPORT void blosc2_set_delta(int dodelta);
+
+/**
+ * The block size set with `blosc1_set_blocksize`; 0 means automatic.
+ */
+BLOSC_EXPORT int blosc1_get_blocksize(void);
+
+/**
+ * Forces a block size, in bytes, on the functions without context; 0 makes it automatic again.
+ */
+BLOSC_EXPORT void blosc1_set_blocksize(size_t blocksize);
+
+/**
+ * Sets the split mode of the functions without context.
+ */
+BLOSC_EXPORT void blosc1_set_splitmode(int splitmode);
 
 /* ---- Facts about the library ---- */
 
+/**
+ * Stores the name of a codec in `*compname` and returns its code; an unknown one gives -1 and NULL.
+ *
+ * The caller's part:
+ *
+ * `compname` is NULL or writable.
+ */
+BLOSC_EXPORT int blosc2_compcode_to_compname(int compcode, const char **compname);
+
+/**
+ * The code of the codec `compname`, or -1.
+ *
+ * The caller's part:
+ *
+ * `compname` is NULL or a string.
+ */
+BLOSC_EXPORT int blosc2_compname_to_compcode(const char *compname);
+
+/**
+ * The names of the built-in codecs, separated by commas.
+ */
+BLOSC_EXPORT const char *blosc2_list_compressors(void);
+
+/**
+ * The version of the C API that this library implements.
+ */
+BLOSC_EXPORT const char *blosc2_get_version_string(void);
+
+/**
+ * Tells which library implements the codec `compname`, and its version.
+ *
+ * Both strings are to be released with `free()`; either pointer may be NULL. Returns the code of the library, or -1 for
+ * an unknown codec, whose strings are NULL.
+ *
+ * The caller's part:
+ *
+ * `compname` is NULL or a string; `complib` and `version` are NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc2_get_complib_info(const char *compname,
+                            char **complib,
+                            char **version);
+
 /* ---- Facts about a chunk ---- */
+
+/**
+ * Stores the sizes that a chunk's header tells; zeros for a bad header.
+ *
+ * The caller's part:
+ *
+ * `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+ */
+BLOSC_EXPORT
+void blosc1_cbuffer_sizes(const void *cbuffer,
+                          size_t *nbytes,
+                          size_t *cbytes,
+                          size_t *blocksize);
+
+/**
+ * Stores the sizes that a chunk's header tells, and returns 0; zeros and a negative code for a bad header.
+ *
+ * For chunks of variable-length blocks, `*blocksize` is the number of blocks.
+ *
+ * The caller's part:
+ *
+ * `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc2_cbuffer_sizes(const void *cbuffer,
+                         int32_t *nbytes,
+                         int32_t *cbytes,
+                         int32_t *blocksize);
+
+/**
+ * Checks the header of a chunk of `cbytes` bytes and stores its uncompressed size; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `cbuffer` is readable for `cbytes` bytes; `nbytes` is NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc1_cbuffer_validate(const void *cbuffer,
+                            size_t cbytes,
+                            size_t *nbytes);
+
+/**
+ * Stores typesize and flags of a chunk; zeros for a bad header.
+ *
+ * The caller's part:
+ *
+ * `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+ */
+BLOSC_EXPORT void blosc1_cbuffer_metainfo(const void *cbuffer, size_t *typesize, int *flags);
+
+/**
+ * Stores the versions of a chunk's format and of its codec's format; zeros for a bad header.
+ *
+ * The caller's part:
+ *
+ * `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+ */
+BLOSC_EXPORT void blosc2_cbuffer_versions(const void *cbuffer, int *version, int *versionlz);
+
+/**
+ * The name of the library that compressed a chunk; NULL if it is not a built-in one.
+ *
+ * The caller's part:
+ *
+ * `cbuffer` is readable for 16 bytes.
+ */
+BLOSC_EXPORT const char *blosc2_cbuffer_complib(const void *cbuffer);
+
+/**
+ * Stores the number of blocks of a chunk of variable-length blocks in `*nblocks`; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `src` is NULL or readable for `srcsize` bytes; `nblocks` is NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc2_vlchunk_get_nblocks(const void *src,
+                               int32_t srcsize,
+                               int32_t *nblocks);
 
 /* ---- I/O back-ends ---- */
 
@@ -734,6 +1015,19 @@ typedef struct blosc2_tuner {
    */
   char *name;
 } blosc2_tuner;
+
+/**
+ * Registers a tuner; its id must be at least 160. The struct is copied, its name is not.
+ *
+ * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
+ *
+ * The caller's part:
+ *
+ * `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, its name is NULL or
+ * a string.
+ */
+BLOSC_EXPORT
+int blosc2_register_tuner(struct blosc2_tuner *tuner);
 
 /**
  * What a prefilter gets for each block.
@@ -972,6 +1266,258 @@ typedef struct blosc2_dparams {
 /** The defaults of `blosc2_dparams`: one thread. */
 static const blosc2_dparams BLOSC2_DPARAMS_DEFAULTS = {1, NULL, NULL, NULL, 8};
 
+/**
+ * Creates a context for compression with the parameters `cparams`.
+ *
+ * The environment variables `BLOSC_CLEVEL`, `BLOSC_SHUFFLE`, `BLOSC_DELTA`, `BLOSC_TYPESIZE`, `BLOSC_COMPRESSOR`,
+ * `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE` override parameters. Returns NULL for reserved filter ids
+ * and for unknown or failing tuners. Release it with `blosc2_free_ctx`.
+ *
+ * The caller's part:
+ *
+ * The pointers in `cparams` are NULL or valid for as long as the context is used, `preparams` during this call.
+ */
+BLOSC_EXPORT
+blosc2_context *blosc2_create_cctx(struct blosc2_cparams cparams);
+
+/**
+ * Creates a context for decompression with the parameters `dparams`. Release it with `blosc2_free_ctx`.
+ *
+ * The caller's part:
+ *
+ * The pointers in `dparams` are NULL or valid for as long as the context is used, `postparams` during this call.
+ */
+BLOSC_EXPORT
+blosc2_context *blosc2_create_dctx(struct blosc2_dparams dparams);
+
+/**
+ * Releases a context; NULL is ignored.
+ *
+ * The caller's part:
+ *
+ * `context` is NULL or comes from `blosc2_create_cctx` or `blosc2_create_dctx` and is not used any more.
+ */
+BLOSC_EXPORT void blosc2_free_ctx(blosc2_context *context);
+
+/**
+ * Stores the parameters of a context for compression in `*cparams`; returns 0, or a negative code.
+ *
+ * After a compression, block size and typesize are those that were used.
+ *
+ * The caller's part:
+ *
+ * `ctx` is NULL or a valid context; `cparams` is NULL or writable.
+ */
+BLOSC_EXPORT int blosc2_ctx_get_cparams(blosc2_context *ctx, struct blosc2_cparams *cparams);
+
+/**
+ * Stores the parameters of a context for decompression in `*dparams`; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `ctx` is NULL or a valid context; `dparams` is NULL or writable.
+ */
+BLOSC_EXPORT int blosc2_ctx_get_dparams(blosc2_context *ctx, struct blosc2_dparams *dparams);
+
+/**
+ * Sets a mask of blocks to skip in the next call of `blosc2_decompress_ctx`, which uses it up.
+ *
+ * `maskout` holds one flag for each of the `nblocks` blocks; true skips the block, whose bytes in the destination stay
+ * as they are. It is copied. Returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `ctx` is NULL or a valid context; `maskout` is readable for `nblocks` flags.
+ */
+BLOSC_EXPORT
+int blosc2_set_maskout(blosc2_context *ctx,
+                       bool *maskout,
+                       int nblocks);
+
+/**
+ * Compresses `srcsize` bytes at `src` into `dest`, of `destsize` bytes.
+ *
+ * Returns the size of the chunk, 0 if it does not fit (`srcsize + BLOSC2_MAX_OVERHEAD` bytes always do), or a negative
+ * code. With a prefilter, `src` may be NULL.
+ *
+ * The caller's part:
+ *
+ * `context` is NULL or a valid context that no other thread is using. `src` is NULL or readable for `srcsize` bytes and
+ * `dest` writable for `destsize`; the two do not overlap.
+ */
+BLOSC_EXPORT
+int blosc2_compress_ctx(blosc2_context *context,
+                        const void *src,
+                        int32_t srcsize,
+                        void *dest,
+                        int32_t destsize);
+
+/**
+ * Decompresses the chunk `src` into `dest`; returns the bytes written, or a negative code.
+ *
+ * `srcsize` may exceed the size of the chunk.
+ *
+ * The caller's part:
+ *
+ * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes and `dest`
+ * writable for `destsize`; the two do not overlap.
+ */
+BLOSC_EXPORT
+int blosc2_decompress_ctx(blosc2_context *context,
+                          const void *src,
+                          int32_t srcsize,
+                          void *dest,
+                          int32_t destsize);
+
+/**
+ * Decompresses `nitems` items of the chunk `src`, from item `start` on, into `dest`.
+ *
+ * Items have the typesize that the chunk records: bytes, if the original one was above 255. Returns the number of bytes
+ * written, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `context` is NULL or a valid context, of either kind, that no other thread is using. `src` is readable for `srcsize`
+ * bytes and `dest` writable for `destsize`; the two do not overlap.
+ */
+BLOSC_EXPORT
+int blosc2_getitem_ctx(blosc2_context *context,
+                       const void *src,
+                       int32_t srcsize,
+                       int start,
+                       int nitems,
+                       void *dest,
+                       int32_t destsize);
+
+/**
+ * As `blosc2_getitem_ctx`, with `start` and `nbytes` in bytes, which must be whole items.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_getitem_ctx`.
+ */
+BLOSC_EXPORT
+int blosc2_getitem_bytes_ctx(blosc2_context *context,
+                             const void *src,
+                             int32_t srcsize,
+                             int32_t start,
+                             int32_t nbytes,
+                             void *dest,
+                             int32_t destsize);
+
+/**
+ * Compresses `nblocks` buffers into one chunk, each as a block of its own length.
+ *
+ * `srcs[i]` points to `srcsizes[i]` bytes, at least one. Returns the size of the chunk, 0 if it does not fit, or a
+ * negative code.
+ *
+ * The caller's part:
+ *
+ * `context` is NULL or a valid context that no other thread is using. `srcs` and `srcsizes` hold `nblocks` entries, and
+ * `dest` is writable for `destsize` bytes and overlaps with none of the sources.
+ */
+BLOSC_EXPORT
+int blosc2_vlcompress_ctx(blosc2_context *context,
+                          const void *const *srcs,
+                          const int32_t *srcsizes,
+                          int32_t nblocks,
+                          void *dest,
+                          int32_t destsize);
+
+/**
+ * Decompresses each block of a chunk of variable-length blocks into memory of its own.
+ *
+ * `dests[i]` and `destsizes[i]` receive block `i`; release the blocks with `free()`. Returns the number of blocks, at
+ * most `maxblocks`, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes, `dests` and
+ * `destsizes` are writable for `maxblocks` entries.
+ */
+BLOSC_EXPORT
+int blosc2_vldecompress_ctx(blosc2_context *context,
+                            const void *src,
+                            int32_t srcsize,
+                            void **dests,
+                            int32_t *destsizes,
+                            int32_t maxblocks);
+
+/**
+ * Decompresses block `nblock` of a chunk of variable-length blocks.
+ *
+ * `*dest` and `*destsize` receive the block; release it with `free()`. Returns its size, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes; `dest` and
+ * `destsize` are NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc2_vldecompress_block_ctx(blosc2_context *context,
+                                  const void *src,
+                                  int32_t srcsize,
+                                  int32_t nblock,
+                                  uint8_t **dest,
+                                  int32_t *destsize);
+
+/**
+ * Writes a chunk of `nbytes` zeros to `dest`; returns its size, 32 bytes, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `dest` is writable for `destsize` bytes.
+ */
+BLOSC_EXPORT
+int blosc2_chunk_zeros(struct blosc2_cparams cparams,
+                       int32_t nbytes,
+                       void *dest,
+                       int32_t destsize);
+
+/**
+ * Writes a chunk of `nbytes` bytes of NaNs, of 4 or 8 bytes each, to `dest`; returns its size, 32 bytes, or a negative
+ * code.
+ *
+ * The caller's part:
+ *
+ * `dest` is writable for `destsize` bytes.
+ */
+BLOSC_EXPORT
+int blosc2_chunk_nans(struct blosc2_cparams cparams,
+                      int32_t nbytes,
+                      void *dest,
+                      int32_t destsize);
+
+/**
+ * Writes a chunk of `nbytes` bytes that repeat the item at `repeatval` to `dest`; returns its size, 32 bytes and one
+ * item, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `dest` is writable for `destsize` bytes; `repeatval` is readable for one item of `cparams.typesize` bytes.
+ */
+BLOSC_EXPORT
+int blosc2_chunk_repeatval(struct blosc2_cparams cparams,
+                           int32_t nbytes,
+                           void *dest,
+                           int32_t destsize,
+                           const void *repeatval);
+
+/**
+ * Writes a chunk of `nbytes` bytes without contents to `dest`; returns its size, 32 bytes, or a negative code.
+ *
+ * Decompressing it leaves the destination as it is.
+ *
+ * The caller's part:
+ *
+ * `dest` is writable for `destsize` bytes.
+ */
+BLOSC_EXPORT
+int blosc2_chunk_uninit(struct blosc2_cparams cparams,
+                        int32_t nbytes,
+                        void *dest,
+                        int32_t destsize);
+
 /* ---- Super-chunks ---- */
 
 /** Most metalayers of a super-chunk, and the longest name of one. */
@@ -1009,6 +1555,26 @@ typedef struct blosc2_storage {
 
 /** The defaults of `blosc2_storage`: sparse, in memory. */
 static const blosc2_storage BLOSC2_STORAGE_DEFAULTS = {false, NULL, NULL, NULL, NULL};
+
+/**
+ * The default compression parameters.
+ */
+BLOSC_EXPORT struct blosc2_cparams blosc2_get_blosc2_cparams_defaults(void);
+
+/**
+ * The default decompression parameters.
+ */
+BLOSC_EXPORT struct blosc2_dparams blosc2_get_blosc2_dparams_defaults(void);
+
+/**
+ * The default storage properties.
+ */
+BLOSC_EXPORT struct blosc2_storage blosc2_get_blosc2_storage_defaults(void);
+
+/**
+ * The default I/O back-end: plain files.
+ */
+BLOSC_EXPORT struct blosc2_io blosc2_get_blosc2_io_defaults(void);
 
 /** A frame. */
 typedef struct blosc2_frame_s blosc2_frame;
@@ -1245,6 +1811,25 @@ typedef LARGE_INTEGER blosc_timestamp_t;
 typedef struct timespec blosc_timestamp_t;
 #endif
 
+/**
+ * Stores the time of the monotonic clock in `*timestamp`.
+ *
+ * The caller's part:
+ *
+ * `timestamp` is NULL or writable.
+ */
+BLOSC_EXPORT void blosc_set_timestamp(blosc_timestamp_t *timestamp);
+
+/**
+ * The nanoseconds between two timestamps.
+ */
+BLOSC_EXPORT double blosc_elapsed_nsecs(blosc_timestamp_t start_time, blosc_timestamp_t end_time);
+
+/**
+ * The seconds between two timestamps.
+ */
+BLOSC_EXPORT double blosc_elapsed_secs(blosc_timestamp_t start_time, blosc_timestamp_t end_time);
+
 /* ---- Codecs and filters of the application ---- */
 
 /**
@@ -1300,6 +1885,18 @@ typedef struct blosc2_codec {
 } blosc2_codec;
 
 /**
+ * Registers a codec; its code must be at least 160. The struct is copied, its name is not.
+ *
+ * Returns 0, also if the code is already registered under this name (then nothing changes), or a negative code.
+ *
+ * The caller's part:
+ *
+ * `codec` is NULL or valid, its name a string that outlives the library's use, its callbacks fulfil their contracts.
+ */
+BLOSC_EXPORT
+int blosc2_register_codec(struct blosc2_codec *codec);
+
+/**
  * Filters `length` bytes of `src` into `dest`; returns 0, or a negative code.
  */
 typedef int (*blosc2_filter_forward_cb)(const uint8_t *src,
@@ -1345,7 +1942,78 @@ typedef struct blosc2_filter {
   blosc2_filter_backward_cb backward;
 } blosc2_filter;
 
+/**
+ * Registers a filter; its id must be at least 160. The struct is copied, its name is not.
+ *
+ * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
+ *
+ * The caller's part:
+ *
+ * `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, its name is NULL or
+ * a string.
+ */
+BLOSC_EXPORT
+int blosc2_register_filter(struct blosc2_filter *filter);
+
 /* ---- Files, indices, filters by themselves ---- */
+
+/**
+ * Turns the flat index `i` of an item into one index per dimension of the array of shape `shape`, in C order.
+ *
+ * The caller's part:
+ *
+ * `shape` is readable and `index` writable for `ndim` entries.
+ */
+BLOSC_EXPORT void blosc2_unidim_to_multidim(uint8_t ndim, int64_t *shape, int64_t i, int64_t *index);
+
+/**
+ * Turns one index per dimension into a flat index: the sum of `index[j] * strides[j]`.
+ *
+ * The caller's part:
+ *
+ * `index` and `strides` are readable for `ndim` entries; `i` is NULL or writable.
+ */
+BLOSC_EXPORT
+void blosc2_multidim_to_unidim(const int64_t *index,
+                               int8_t ndim,
+                               const int64_t *strides,
+                               int64_t *i);
+
+/**
+ * Shuffles the bytes of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `src` is readable and `dest` writable for `blocksize` bytes; the two do not overlap.
+ */
+BLOSC_EXPORT int32_t blosc2_shuffle(int32_t typesize, int32_t blocksize, const void *src, void *dest);
+
+/**
+ * Undoes `blosc2_shuffle`; returns `blocksize`, or a negative code.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_shuffle`.
+ */
+BLOSC_EXPORT int32_t blosc2_unshuffle(int32_t typesize, int32_t blocksize, const void *src, void *dest);
+
+/**
+ * Shuffles the bits of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_shuffle`.
+ */
+BLOSC_EXPORT int32_t blosc2_bitshuffle(int32_t typesize, int32_t blocksize, const void *src, void *dest);
+
+/**
+ * Undoes `blosc2_bitshuffle`; returns `blocksize`, or a negative code.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_shuffle`.
+ */
+BLOSC_EXPORT int32_t blosc2_bitunshuffle(int32_t typesize, int32_t blocksize, const void *src, void *dest);
 
 /**
  * Copies `size` bytes (1, 2, 4 or 8) from `pa` to `dest`, between the byte order of this machine and big-endian.

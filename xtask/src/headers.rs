@@ -6,7 +6,7 @@
 //! fragment mentions is an error. The list of exported functions, `capi-tests/symbols.txt`, is written along.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::{paths, symbols};
 
@@ -110,12 +110,8 @@ fn declarations<'a>(wanted: impl Iterator<Item = &'a str>) -> Result<BTreeMap<St
     let mut config = cbindgen::Config::from_file(root.join("cbindgen/cbindgen.toml"))?;
     // cbindgen leaves out types that no function uses unless they are named here.
     config.export.include = wanted.map(str::to_string).collect();
-    let mut builder = cbindgen::Builder::new().with_config(config);
-    for source in paths::files_below(&root.join("src/capi"), "rs")? {
-        if exports_something(&source)? {
-            builder = builder.with_src(source);
-        }
-    }
+    // cbindgen follows the `mod` lines.
+    let builder = cbindgen::Builder::new().with_config(config).with_src(root.join("src/capi/mod.rs"));
     let bindings = builder.generate().map_err(|e| e.to_string())?;
     let mut text = Vec::new();
     bindings.write(&mut text);
@@ -132,12 +128,6 @@ fn declarations<'a>(wanted: impl Iterator<Item = &'a str>) -> Result<BTreeMap<St
         }
     }
     Ok(items)
-}
-
-/// Whether a source file holds C declarations; the helpers and module lists do not, and need no parsing.
-fn exports_something(source: &Path) -> Result<bool, String> {
-    let text = paths::read(source)?;
-    Ok(text.contains("extern \"C\" fn") || text.contains("#[repr(C)]"))
 }
 
 /// The code of a declaration, without the comments.
