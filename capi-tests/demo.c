@@ -12,6 +12,7 @@
 
 enum {
   CHUNK_SIZE = 1024 * 1024,
+  MOST_BYTES = 64 * CHUNK_SIZE, /* how much of the file is used */
   ROUNDS = 3
 };
 
@@ -22,16 +23,15 @@ typedef struct {
   size_t count;
 } chunks;
 
-/* Reads a whole file; NULL if that fails. At most 64 MiB are used. */
+/* Reads the first MOST_BYTES of a file; NULL if that fails. */
 static uint8_t *read_file(const char *name, size_t *size) {
-  const size_t most = (size_t)64 << 20;
   FILE *file = fopen(name, "rb");
-  uint8_t *data = (uint8_t *)malloc(most);
+  uint8_t *data = (uint8_t *)malloc(MOST_BYTES);
   if (file == NULL || data == NULL) {
     free(data);
     data = NULL;
   } else {
-    *size = fread(data, 1, most, file);
+    *size = fread(data, 1, MOST_BYTES, file);
   }
   if (file != NULL) {
     fclose(file);
@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
     return EXIT_FAILURE;
   }
   data = read_file(argv[1], &size);
-  if (data == NULL || size == 0) {
+  if (data == NULL || size == 0 || size > MOST_BYTES) {
     fprintf(stderr, "cannot read %s, or it is empty\n", argv[1]);
     free(data);
     return EXIT_FAILURE;

@@ -70,12 +70,14 @@ pub fn localised_archive(archive: &Path, to: &Path, debug: bool) -> Result<(), S
         command(cc(), ["-O2", "-fPIC", "-ffunction-sections", "-c"]).arg(&stub_c).arg("-o").arg(&stub_o),
     )?;
     // Section groups would keep their names, and be merged with those of other Rust libraries: dissolve them.
-    let mut ld = command(process::tool("LD", "ld"), ["-r", "--force-group-allocation", "-o"]);
-    process::run(ld.arg(&linked).arg(&stub_o).arg(archive))?;
-    let kept = api.iter().map(String::as_str).chain(REGISTER);
-    paths::write(&keep, kept.map(|name| format!("{name}\n")).collect::<String>())?;
-    let mut objcopy = command(process::tool("OBJCOPY", "objcopy"), ["--keep-global-symbols"]);
-    objcopy.arg(&keep);
+    let mut ld = command(process::tool("LD", "ld"), ["-r", "--force-group-allocation", "--gc-sections"]);
+    let kept = || api.iter().map(String::as_str).chain(REGISTER);
+    ld.args(kept().map(|name| format!("--undefined={name}")));
+    process::run(ld.arg("-o").arg(&linked).arg(&stub_o).arg(archive))?;
+    paths::write(&keep, kept().map(|name| format!("{name}\n")).collect::<String>())?;
+    // The standard library comes with bitcode for link-time optimisation, in which no C linker is interested.
+    let mut objcopy = command(process::tool("OBJCOPY", "objcopy"), ["-R", ".llvmbc", "-R", ".llvmcmd"]);
+    objcopy.arg("--keep-global-symbols").arg(&keep);
     if !debug {
         objcopy.args(["--strip-debug", "--strip-unneeded"]);
     }
