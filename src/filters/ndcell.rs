@@ -124,10 +124,10 @@ impl CellGrid {
         loop {
             cell.nitems = 1;
             cell.start = 0;
-            for axis in 0..self.ndim {
-                cell.extent[axis] = (self.shape[axis] - origin[axis]).min(self.side[axis]);
+            for (axis, &first) in origin[..self.ndim].iter().enumerate() {
+                cell.extent[axis] = (self.shape[axis] - first).min(self.side[axis]);
                 cell.nitems *= cell.extent[axis];
-                cell.start += origin[axis] * self.stride[axis];
+                cell.start += first * self.stride[axis];
             }
             visit(&cell);
             let mut axis = self.ndim - 1;
