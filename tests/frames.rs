@@ -310,7 +310,8 @@ fn appended_inserted_and_reordered_chunks_give_the_same_bytes() {
                 }
                 1 if step > 2 => {
                     let mut order: Vec<usize> = (0..ours.nchunks()).collect();
-                    order.rotate_right(rng.below(order.len()));
+                    let by = rng.below(order.len());
+                    order.rotate_right(by);
                     ours.reorder(&order).unwrap();
                     let order: Vec<i64> = order.into_iter().map(int).collect();
                     // SAFETY: one number per chunk.
