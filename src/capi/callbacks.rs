@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 
+use super::context::Context;
 use super::types::{
     CBool, blosc_threads_callback, blosc2_codec, blosc2_context, blosc2_cparams, blosc2_dparams,
     blosc2_filter, blosc2_postfilter_params, blosc2_prefilter_params, blosc2_schunk,
@@ -23,25 +24,31 @@ fn int(value: usize) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// The parameters of an operation, as registered codecs and filters get them.
-pub(crate) struct Snapshot {
-    pub(crate) cparams: blosc2_cparams,
-    pub(crate) dparams: blosc2_dparams,
+/// The context that an operation runs with, handed through to registered codecs and filters.
+pub(crate) struct Host(pub(crate) *mut blosc2_context);
+
+// SAFETY: the context is only read while the operation runs.
+unsafe impl Send for Host {}
+// SAFETY: as above.
+unsafe impl Sync for Host {}
+
+/// The context that was handed through, if there is one.
+fn context_of<'a>(host: Option<&'a (dyn Any + Send + Sync)>) -> Option<&'a Context> {
+    let host = host?.downcast_ref::<Host>()?;
+    // SAFETY: the context outlives the operation that the host was made for, and is not changed during it.
+    unsafe { host.0.cast::<Context>().as_ref() }
 }
 
-// SAFETY: the pointers inside are the client's, who lets its callbacks run on several threads.
-unsafe impl Send for Snapshot {}
-// SAFETY: as above.
-unsafe impl Sync for Snapshot {}
+/// The compression parameters for a callback.
+fn cparams_for(host: Option<&(dyn Any + Send + Sync)>, typesize: usize, blocksize: usize) -> blosc2_cparams {
+    let cparams = context_of(host).map_or(blosc2_cparams::DEFAULTS, Context::cparams);
+    blosc2_cparams { typesize: int(typesize), blocksize: int(blocksize), ..cparams }
+}
 
-impl Snapshot {
-    /// The snapshot that was handed through, or the defaults.
-    fn of(host: Option<&(dyn Any + Send + Sync)>) -> (blosc2_cparams, blosc2_dparams) {
-        match host.and_then(|host| host.downcast_ref::<Snapshot>()) {
-            Some(snapshot) => (snapshot.cparams, snapshot.dparams),
-            None => (blosc2_cparams::DEFAULTS, blosc2_dparams::DEFAULTS),
-        }
-    }
+/// The decompression parameters for a callback.
+fn dparams_for(host: Option<&(dyn Any + Send + Sync)>, typesize: usize) -> blosc2_dparams {
+    let dparams = context_of(host).map_or(blosc2_dparams::DEFAULTS, Context::dparams);
+    blosc2_dparams { typesize: int(typesize), ..dparams }
 }
 
 /// Parameters for a prefilter that was given none.
@@ -159,7 +166,7 @@ fn not_loadable() -> Error {
 impl Codec for CCodec {
     fn encode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         let encoder = self.0.encoder.ok_or_else(not_loadable)?;
-        let (mut cparams, _) = Snapshot::of(cx.host);
+        let mut cparams = cparams_for(cx.host, cx.typesize, cx.blocksize);
         // SAFETY: the client vouches for its callback; the lengths are those of the slices.
         let code = unsafe {
             encoder(
@@ -177,7 +184,7 @@ impl Codec for CCodec {
 
     fn decode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let decoder = self.0.decoder.ok_or_else(not_loadable)?;
-        let (_, mut dparams) = Snapshot::of(cx.host);
+        let mut dparams = dparams_for(cx.host, cx.typesize);
         // SAFETY: the client vouches for its callback; the lengths are those of the slices.
         let code = unsafe {
             decoder(
@@ -209,7 +216,7 @@ fn no_function() -> Error {
 impl Filter for CFilter {
     fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let forward = self.0.forward.ok_or_else(no_function)?;
-        let (mut cparams, _) = Snapshot::of(cx.host);
+        let mut cparams = cparams_for(cx.host, cx.typesize, cx.blocksize);
         // SAFETY: the client vouches for its callback; both buffers have this length.
         let code = unsafe {
             forward(src.as_ptr(), dest.as_mut_ptr(), int(src.len()), cx.meta, &raw mut cparams, cx.id)
@@ -219,7 +226,7 @@ impl Filter for CFilter {
 
     fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let backward = self.0.backward.ok_or_else(no_function)?;
-        let (_, mut dparams) = Snapshot::of(cx.host);
+        let mut dparams = dparams_for(cx.host, cx.typesize);
         // SAFETY: the client vouches for its callback; both buffers have this length.
         let code = unsafe {
             backward(src.as_ptr(), dest.as_mut_ptr(), int(src.len()), cx.meta, &raw mut dparams, cx.id)

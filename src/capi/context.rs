@@ -4,12 +4,12 @@
 //! fixed offsets, so [`ContextFields`] carries these, live. An operation takes what it needs out of the context, runs
 //! without holding on to it (callbacks may look at the context meanwhile), and records its outcome at the end.
 
-use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::callbacks::{self, CPostfilter, CPrefilter, Snapshot, UserThreads};
+use super::callbacks::{self, CPostfilter, CPrefilter, Host, UserThreads};
 use super::environment::Environment;
 use super::mem::CBuffer;
 use super::ptr::handle_mut;
@@ -19,13 +19,10 @@ use super::types::{
     blosc2_prefilter_fn, blosc2_prefilter_params, blosc2_schunk,
 };
 use crate::chunk::params::check_filter_ids;
-use crate::chunk::source::BlockSource;
-use crate::chunk::{
-    self, CParams, Compressed, Decoding, Decompressed, Encoding, Source, Threads, Unit, VlChunk,
-};
+use crate::chunk::{self, CParams, Compressed, Decoding, Encoding, Source, Threads, Unit, VlChunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{MAX_FILTERS, MAX_TYPESIZE};
+use crate::format::consts::MAX_FILTERS;
 use crate::format::geometry::Container;
 use crate::pool::{self, Executor, Pool};
 
@@ -390,17 +387,24 @@ impl Context {
         let nchunk = self.nchunk();
         Some(CPostfilter { function, params, nchunk, ctx: (&raw mut *self).cast() })
     }
-
-    fn snapshot(&self, params: &CParams) -> Snapshot {
-        let mut cparams = self.cparams();
-        cparams.typesize = if params.typesize > MAX_TYPESIZE { 1 } else { cparams.typesize };
-        Snapshot { cparams, dparams: self.dparams() }
-    }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
         tuner::free(self);
+    }
+}
+
+/// Measures a compression for the tuner; does nothing without one.
+struct Stopwatch(Option<Instant>);
+
+impl Stopwatch {
+    fn start(context: &Context) -> Stopwatch {
+        Stopwatch((context.fields.tuner_id > 0).then(Instant::now))
+    }
+
+    fn seconds(&self) -> f64 {
+        self.0.map_or(0.0, |start| start.elapsed().as_secs_f64())
     }
 }
 
@@ -420,44 +424,34 @@ impl SchunkPtr {
     }
 }
 
-/// What one compression takes out of its context.
-struct CompressionSetup {
-    params: CParams,
-    backend: Backend,
-    nthreads: i16,
-    prefilter: Option<CPrefilter>,
-    snapshot: Snapshot,
-    schunk: SchunkPtr,
-}
-
-impl CompressionSetup {
-    fn new(context: &mut Context) -> Result<CompressionSetup> {
-        let params = context.params()?;
-        let snapshot = context.snapshot(&params);
-        Ok(CompressionSetup {
-            backend: context.attach(),
-            nthreads: context.fields.nthreads,
-            prefilter: context.prefilter(),
-            snapshot,
-            schunk: SchunkPtr(context.fields.schunk),
-            params,
-        })
-    }
-
-    /// Runs `operation` with everything that was taken out.
-    fn run<T>(&self, operation: impl FnOnce(&Encoding<'_>) -> Result<T>) -> Result<T> {
-        let schunk = self.schunk;
-        let container = move || schunk.container();
-        let enc = Encoding {
-            params: &self.params,
-            threads: self.backend.threads(self.nthreads),
-            prefilter: self.prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
-            container: Some(&container),
-            host: Some(&self.snapshot as &(dyn Any + Send + Sync)),
-            blosc1_header: false,
-        };
-        operation(&enc)
-    }
+/// Runs a compression with everything that it needs, taken out of the context.
+///
+/// # Safety
+///
+/// As for [`compress`].
+unsafe fn with_encoding<T>(
+    context: *mut blosc2_context,
+    nbytes: usize,
+    operation: impl FnOnce(&Encoding<'_>) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    let params = this.params()?;
+    params.print_info(nbytes);
+    let backend = this.attach();
+    let prefilter = this.prefilter();
+    let schunk = SchunkPtr(this.fields.schunk);
+    let container = move || schunk.container();
+    let host = Host(context);
+    let enc = Encoding {
+        params: &params,
+        threads: backend.threads(this.fields.nthreads),
+        prefilter: prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
+        container: Some(&container),
+        host: Some(&host),
+        blosc1_header: false,
+    };
+    operation(&enc)
 }
 
 /// Compresses `src` with a context of the application.
@@ -481,10 +475,10 @@ pub(crate) unsafe fn compress(
     let is_generated = matches!(src, Source::Generated(_));
     let missing = is_generated && src.nbytes() > 0 && this.fields.prefilter.is_none();
     ensure(!missing, ErrorKind::NullPointer, "no source and no prefilter")?;
-    let setup = CompressionSetup::new(this)?;
-    setup.params.print_info(src.nbytes());
-    let start = std::time::Instant::now();
-    let outcome = setup.run(|enc| chunk::compress_with(enc, src, dest))?;
+    let start = Stopwatch::start(this);
+    // SAFETY: as above.
+    let outcome =
+        unsafe { with_encoding(context, src.nbytes(), |enc| chunk::compress_with(enc, src, dest)) }?;
     // SAFETY: as above.
     unsafe { finish_compression(context, &outcome, start) }?;
     Ok(outcome.cbytes)
@@ -508,9 +502,9 @@ pub(crate) unsafe fn compress_vl(
     // SAFETY: as above; `this` is not used after this line.
     unsafe { tuner::prepare(context) }?;
     // SAFETY: as above.
-    let setup = CompressionSetup::new(unsafe { Context::from_raw(context) }?)?;
-    let start = std::time::Instant::now();
-    let outcome = setup.run(|enc| chunk::compress_vl(enc, blocks, dest))?;
+    let start = Stopwatch::start(unsafe { Context::from_raw(context) }?);
+    // SAFETY: as above.
+    let outcome = unsafe { with_encoding(context, nbytes, |enc| chunk::compress_vl(enc, blocks, dest)) }?;
     // SAFETY: as above.
     unsafe { finish_compression(context, &outcome, start) }?;
     Ok(outcome.cbytes)
@@ -524,7 +518,7 @@ pub(crate) unsafe fn compress_vl(
 unsafe fn finish_compression(
     context: *mut blosc2_context,
     outcome: &Compressed,
-    start: std::time::Instant,
+    start: Stopwatch,
 ) -> Result<()> {
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
@@ -538,7 +532,7 @@ unsafe fn finish_compression(
         fields.use_dict = 0;
     }
     // SAFETY: the caller's promise; `this` is not used after this line.
-    unsafe { tuner::update(context, start.elapsed().as_secs_f64()) }
+    unsafe { tuner::update(context, start.seconds()) }
 }
 
 impl Context {
@@ -556,10 +550,10 @@ impl Context {
     /// Records what a decompression learned from a chunk's header.
     fn note_header(&mut self, header: &ChunkHeader) {
         let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
-        self.typesize.show(&mut self.fields.typesize, header.typesize);
         if self.is_for_compression() {
             return;
         }
+        self.typesize.show(&mut self.fields.typesize, header.typesize);
         self.blocksize.show(&mut self.fields.blocksize, header.blocksize);
         let fields = &mut self.fields;
         fields.sourcesize = size(header.nbytes);
@@ -576,52 +570,44 @@ impl Context {
     }
 }
 
-/// What one decompression takes out of its context.
-struct DecompressionSetup {
-    backend: Backend,
-    nthreads: i16,
-    postfilter: Option<CPostfilter>,
-    snapshot: Snapshot,
-    schunk: SchunkPtr,
-    source: Option<Box<dyn BlockSource>>,
-}
-
-impl DecompressionSetup {
-    /// `threads` tells whether other threads may take part.
-    fn new(context: &mut Context, chunk: &[u8], threads: bool) -> Result<DecompressionSetup> {
-        let header = ChunkHeader::read(chunk)?;
-        let backend = if threads { context.attach() } else { Backend::Serial };
-        let mut dparams = context.dparams();
-        dparams.typesize = i32::try_from(header.typesize).unwrap_or(1);
-        let source = if header.is_lazy() {
-            // SAFETY: the client vouches for the super-chunk of its parameters.
-            unsafe { callbacks::lazy_source(context.fields.schunk, chunk, &header) }?
-        } else {
-            None
-        };
-        Ok(DecompressionSetup {
-            backend,
-            nthreads: context.fields.nthreads,
-            postfilter: context.postfilter(),
-            snapshot: Snapshot { cparams: context.cparams(), dparams },
-            schunk: SchunkPtr(context.fields.schunk),
-            source,
-        })
-    }
-
-    /// Runs `operation` with everything that was taken out.
-    fn run<T>(&self, operation: impl FnOnce(&Decoding<'_>) -> Result<T>) -> Result<T> {
-        let schunk = self.schunk;
-        let container = move || schunk.container();
-        let dec = Decoding {
-            threads: self.backend.threads(self.nthreads),
-            postfilter: self.postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
-            source: self.source.as_deref(),
-            container: Some(&container),
-            host: Some(&self.snapshot as &(dyn Any + Send + Sync)),
-        };
-        operation(&dec)
-    }
+/// Runs a decompression with everything that it needs, taken out of the context.
+///
+/// `threads` tells whether other threads may take part.
+///
+/// # Safety
+///
+/// As for [`compress`].
+unsafe fn with_decoding<T>(
+    context: *mut blosc2_context,
+    chunk: &[u8],
+    threads: bool,
+    operation: impl FnOnce(&Decoding<'_>, &ChunkHeader) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    let header = ChunkHeader::read(chunk)?;
+    let backend = if threads { this.attach() } else { Backend::Serial };
+    let source = if header.is_lazy() {
+        // SAFETY: the client vouches for the super-chunk of its parameters.
+        unsafe { callbacks::lazy_source(this.fields.schunk, chunk, &header) }?
+    } else {
+        None
+    };
+    let postfilter = this.postfilter();
+    let schunk = SchunkPtr(this.fields.schunk);
+    let container = move || schunk.container();
+    let host = Host(context);
+    let dec = Decoding {
+        threads: backend.threads(this.fields.nthreads),
+        postfilter: postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
+        source: source.as_deref(),
+        container: Some(&container),
+        host: Some(&host),
+    };
+    let result = operation(&dec, &header)?;
+    // SAFETY: the caller's promise.
+    unsafe { Context::from_raw(context) }?.note_header(&header);
+    Ok(result)
 }
 
 /// Decompresses `chunk` with a context of the application; a pending mask is used up.
@@ -638,12 +624,12 @@ pub(crate) unsafe fn decompress(
     let this = unsafe { Context::from_raw(context) }?;
     ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
     let mask = this.maskout.take();
-    let setup = DecompressionSetup::new(this, chunk, true)?;
-    let Decompressed { nbytes, header } =
-        setup.run(|dec| chunk::decompress_with(dec, chunk, mask.as_deref(), dest))?;
     // SAFETY: as above.
-    unsafe { Context::from_raw(context) }?.note_header(&header);
-    Ok(nbytes)
+    unsafe {
+        with_decoding(context, chunk, true, |dec, header| {
+            chunk::decompress_parsed(dec, header, chunk, mask.as_deref(), dest)
+        })
+    }
 }
 
 /// Decompresses items of `chunk` with a context of the application, of either kind.
@@ -660,15 +646,11 @@ pub(crate) unsafe fn getitem(
     dest: &mut [u8],
 ) -> Result<usize> {
     // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    let setup = DecompressionSetup::new(this, chunk, false)?;
-    let nbytes = setup.run(|dec| chunk::getitem(dec, chunk, unit, start, count, dest))?;
-    // SAFETY: as above.
-    let this = unsafe { Context::from_raw(context) }?;
-    if !this.is_for_compression() {
-        this.note_header(&ChunkHeader::read(chunk)?);
+    unsafe {
+        with_decoding(context, chunk, false, |dec, header| {
+            chunk::getitem_parsed(dec, header, chunk, unit, start, count, dest)
+        })
     }
-    Ok(nbytes)
 }
 
 /// Opens the chunk of variable-length blocks `chunk` and runs `operation` on it.
@@ -684,11 +666,8 @@ unsafe fn with_vl<T>(
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
     ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
-    let setup = DecompressionSetup::new(this, chunk, true)?;
-    let result = setup.run(|dec| operation(&chunk::open_vl(dec, chunk)?))?;
     // SAFETY: as above.
-    unsafe { Context::from_raw(context) }?.note_header(&ChunkHeader::read(chunk)?);
-    Ok(result)
+    unsafe { with_decoding(context, chunk, true, |dec, _| operation(&chunk::open_vl(dec, chunk)?)) }
 }
 
 /// Decompresses all blocks of a chunk of variable-length blocks, at most `max`, into memory of their own.

@@ -213,15 +213,16 @@ impl Environment<'_> {
     }
 }
 
-/// Whether the environment variable `name` exists.
-fn is_set(name: &CStr) -> bool {
-    // SAFETY: the name is a string.
-    !unsafe { libc::getenv(name.as_ptr()) }.is_null()
+/// Whether the environment variable `BLOSC_<name>` exists.
+fn is_set(name: &[u8]) -> bool {
+    let mut found = false;
+    for_each_variable(|known, _| found |= known == name);
+    found
 }
 
 /// Prints a failure to stderr if `BLOSC_TRACE` is set.
 pub(crate) fn trace(error: Error) {
-    if is_set(c"BLOSC_TRACE") {
+    if is_set(b"TRACE") {
         eprintln!("[error] - {error} ({})", error.code());
     }
 }
@@ -229,7 +230,7 @@ pub(crate) fn trace(error: Error) {
 impl CParams {
     /// Prints what a compression of `nbytes` bytes is going to use, if `BLOSC_INFO` is set.
     pub(crate) fn print_info(&self, nbytes: usize) {
-        if is_set(c"BLOSC_INFO") && self.typesize > 0 {
+        if is_set(b"INFO") && self.typesize > 0 {
             let blocksize = crate::chunk::blocks::effective_blocksize(self, nbytes);
             eprintln!(
                 "[INFO] - compcode: {}, clevel: {}, blocksize: {blocksize}, splitmode: {}, typesize: {}",

@@ -345,7 +345,7 @@ impl<'a> Job<'a> {
     }
 
     pub(super) fn filter_host(&self) -> FilterHost<'a> {
-        FilterHost { container: self.container, host: self.enc.host }
+        FilterHost { blocksize: self.layout.blocksize, container: self.container, host: self.enc.host }
     }
 
     /// The filtered bytes of a block.
@@ -408,6 +408,8 @@ impl<'a> Job<'a> {
         CodecContext {
             clevel: self.enc.params.clevel,
             meta: self.enc.params.compcode_meta,
+            typesize: self.layout.typesize,
+            blocksize: self.layout.blocksize,
             container: self.container,
             chunk: self.src.bytes(),
             host: self.enc.host,

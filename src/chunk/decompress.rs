@@ -47,6 +47,22 @@ pub fn decompress_with(
     dest: &mut [u8],
 ) -> Result<Decompressed> {
     let header = ChunkHeader::read(chunk)?;
+    let nbytes = decompress_parsed(dec, &header, chunk, mask, dest)?;
+    Ok(Decompressed { nbytes, header })
+}
+
+/// As [`decompress_with`], for a chunk whose header was read already. Returns the bytes produced.
+///
+/// # Errors
+///
+/// As [`decompress_with`].
+pub fn decompress_parsed(
+    dec: &Decoding<'_>,
+    header: &ChunkHeader,
+    chunk: &[u8],
+    mask: Option<&[bool]>,
+    dest: &mut [u8],
+) -> Result<usize> {
     let dest = dest.get_mut(..header.nbytes);
     let dest = dest.ok_or(Error::new(ErrorKind::WriteBuffer, "destination shorter than the data"))?;
     let complete = header.is_lazy() || header.cbytes <= chunk.len();
@@ -58,19 +74,18 @@ pub fn decompress_with(
         ensure(header.cbytes == expected, ErrorKind::Data, "size of a stored chunk")?;
     }
     if header.nbytes == 0 && header.special() <= 4 {
-        return Ok(Decompressed { nbytes: 0, header });
+        return Ok(0);
     }
     let reader = Reader::open(dec, header, chunk)?;
-    let nbytes = if header.is_vl() {
-        VlChunk::new(reader)?.decode_all(mask, dest)?
+    if header.is_vl() {
+        VlChunk::new(reader)?.decode_all(mask, dest)
     } else if reader.payload != Payload::Coded && mask.is_none() && dec.postfilter.is_none() && is_small(dest)
     {
         reader.plain_bytes(0, dest)?;
-        dest.len()
+        Ok(dest.len())
     } else {
-        decode_blocks(&reader, mask, dest)?
-    };
-    Ok(Decompressed { nbytes, header })
+        decode_blocks(&reader, mask, dest)
+    }
 }
 
 /// Whether a plain copy is not worth waking other threads for.

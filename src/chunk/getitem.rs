@@ -39,7 +39,23 @@ pub fn getitem(
     count: i32,
     dest: &mut [u8],
 ) -> Result<usize> {
-    let header = ChunkHeader::read(chunk)?;
+    getitem_parsed(dec, &ChunkHeader::read(chunk)?, chunk, unit, start, count, dest)
+}
+
+/// As [`getitem`], for a chunk whose header was read already.
+///
+/// # Errors
+///
+/// As [`getitem`].
+pub fn getitem_parsed(
+    dec: &Decoding<'_>,
+    header: &ChunkHeader,
+    chunk: &[u8],
+    unit: Unit,
+    start: i32,
+    count: i32,
+    dest: &mut [u8],
+) -> Result<usize> {
     ensure(!header.is_vl(), ErrorKind::InvalidParam, "blocks of variable length have no items")?;
     let (start, count) = match unit {
         Unit::Items => (start, count),
@@ -50,7 +66,7 @@ pub fn getitem(
     if count == 0 {
         return Ok(0);
     }
-    let range = byte_range(&header, start, count, dest.len())?;
+    let range = byte_range(header, start, count, dest.len())?;
     if header.special() > special::UNINIT {
         return Err(Error::new(ErrorKind::SchunkSpecial, "unknown special value"));
     }

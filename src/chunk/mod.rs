@@ -15,8 +15,8 @@ mod streams;
 mod vlblocks;
 
 pub use compress::{Compressed, Source, compress, compress_with};
-pub use decompress::{Decompressed, decompress, decompress_with};
-pub use getitem::{Unit, getitem};
+pub use decompress::{Decompressed, decompress, decompress_parsed, decompress_with};
+pub use getitem::{Unit, getitem, getitem_parsed};
 pub use params::{
     CParams, Decoding, Encoding, Postfilter, PostfilterCall, Prefilter, PrefilterCall, Threads,
 };

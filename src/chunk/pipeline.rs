@@ -10,7 +10,6 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// One active slot, resolved.
-#[derive(Clone)]
 enum Step {
     Shuffle(usize),
     Bitshuffle,
@@ -35,14 +34,16 @@ pub(crate) enum DeltaReference<'a> {
 /// What registered filters are told.
 #[derive(Clone, Copy)]
 pub(crate) struct FilterHost<'a> {
+    pub(crate) blocksize: usize,
     pub(crate) container: Container,
     pub(crate) host: Option<&'a (dyn Any + Send + Sync)>,
 }
 
 /// The active filters of a chunk in the order of application.
-#[derive(Clone)]
 pub(crate) struct Pipeline {
-    steps: Vec<Step>,
+    /// The first `len` entries count. In place, because an allocation per chunk shows with small chunks.
+    slots: [Option<Step>; MAX_FILTERS],
+    len: usize,
     typesize: usize,
 }
 
@@ -53,74 +54,95 @@ impl Pipeline {
         metas: &[u8; MAX_FILTERS],
         typesize: usize,
     ) -> Pipeline {
-        let steps = filters.iter().zip(metas).filter_map(|(&id, &meta)| match id {
-            filter::NONE => None,
-            filter::SHUFFLE => shuffle_step(meta, typesize),
-            filter::BITSHUFFLE => Some(Step::Bitshuffle),
-            filter::DELTA => Some(Step::Delta),
-            filter::TRUNC_PREC => Some(Step::TruncPrec(meta)),
-            id => Some(match registry::find(id) {
-                Some(entry) => Step::Registered(entry, meta),
-                None => Step::Unknown(ErrorKind::FilterPipeline),
+        Pipeline::from_steps(
+            typesize,
+            filters.iter().zip(metas).filter_map(|(&id, &meta)| match id {
+                filter::NONE => None,
+                filter::SHUFFLE => shuffle_step(meta, typesize),
+                filter::BITSHUFFLE => Some(Step::Bitshuffle),
+                filter::DELTA => Some(Step::Delta),
+                filter::TRUNC_PREC => Some(Step::TruncPrec(meta)),
+                id => Some(match registry::find(id) {
+                    Some(entry) => Step::Registered(entry, meta),
+                    None => Step::Unknown(ErrorKind::FilterPipeline),
+                }),
             }),
-        });
-        Pipeline { steps: steps.collect(), typesize }
+        )
     }
 
     /// The inverse pipeline of a chunk.
     pub(crate) fn backward(header: &ChunkHeader) -> Pipeline {
         if header.is_instrumented() {
-            return Pipeline { steps: Vec::new(), typesize: header.typesize };
+            return Pipeline::empty();
         }
         let slots = header.filters.iter().zip(&header.filters_meta).rev();
-        let steps = slots.filter_map(|(&id, &meta)| match id {
-            filter::NONE | filter::TRUNC_PREC => None,
-            filter::SHUFFLE => shuffle_step(meta, header.typesize),
-            filter::BITSHUFFLE if header.version == VERSION_BLOSC1 => Some(Step::BitunshuffleBlosc1),
-            filter::BITSHUFFLE => Some(Step::Bitshuffle),
-            filter::DELTA => Some(Step::Delta),
-            id if id < filter::FIRST_REGISTERED => Some(Step::Unknown(ErrorKind::Failure)),
-            id => Some(match registry::find(id) {
-                Some(entry) => Step::Registered(entry, meta),
-                None => Step::Unknown(ErrorKind::FilterPipeline),
+        Pipeline::from_steps(
+            header.typesize,
+            slots.filter_map(|(&id, &meta)| match id {
+                filter::NONE | filter::TRUNC_PREC => None,
+                filter::SHUFFLE => shuffle_step(meta, header.typesize),
+                filter::BITSHUFFLE if header.version == VERSION_BLOSC1 => Some(Step::BitunshuffleBlosc1),
+                filter::BITSHUFFLE => Some(Step::Bitshuffle),
+                filter::DELTA => Some(Step::Delta),
+                id if id < filter::FIRST_REGISTERED => Some(Step::Unknown(ErrorKind::Failure)),
+                id => Some(match registry::find(id) {
+                    Some(entry) => Step::Registered(entry, meta),
+                    None => Step::Unknown(ErrorKind::FilterPipeline),
+                }),
             }),
-        });
-        Pipeline { steps: steps.collect(), typesize: header.typesize }
+        )
+    }
+
+    /// The pipeline that leaves blocks as they are.
+    pub(crate) fn empty() -> Pipeline {
+        Pipeline { slots: [const { None }; MAX_FILTERS], len: 0, typesize: 1 }
+    }
+
+    fn from_steps(typesize: usize, steps: impl Iterator<Item = Step>) -> Pipeline {
+        let mut pipeline = Pipeline { typesize, ..Pipeline::empty() };
+        for step in steps {
+            pipeline.slots[pipeline.len] = Some(step);
+            pipeline.len += 1;
+        }
+        pipeline
+    }
+
+    /// The active steps.
+    fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> + ExactSizeIterator {
+        self.slots[..self.len].iter().map(|slot| slot.as_ref().expect("the first slots are filled"))
     }
 
     /// Whether blocks pass unchanged.
     pub(crate) fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.len == 0
     }
 
     /// Whether DELTA takes part.
     pub(crate) fn has_delta(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Delta))
+        self.steps().any(|step| matches!(step, Step::Delta))
     }
 
     /// Whether what comes back may differ from what went in.
     pub(crate) fn may_be_lossy(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::TruncPrec(_) | Step::Registered(..)))
+        self.steps().any(|step| matches!(step, Step::TruncPrec(_) | Step::Registered(..)))
     }
 
     /// Whether a filter asks for the n-d geometry of the container.
     pub(crate) fn needs_geometry(&self) -> bool {
-        self.steps
-            .iter()
-            .any(|step| matches!(step, Step::Registered(entry, _) if entry.filter.needs_geometry()))
+        self.steps().any(|step| matches!(step, Step::Registered(entry, _) if entry.filter.needs_geometry()))
     }
 
     /// The width if the pipeline is one byte shuffle and nothing else.
     pub(crate) fn as_shuffle(&self) -> Option<usize> {
-        match self.steps[..] {
-            [Step::Shuffle(width)] => Some(width),
+        match self.slots[..self.len] {
+            [Some(Step::Shuffle(width))] => Some(width),
             _ => None,
         }
     }
 
     /// Whether the pipeline is one bit shuffle of the current kind and nothing else.
     pub(crate) fn is_bitshuffle(&self) -> bool {
-        matches!(self.steps[..], [Step::Bitshuffle])
+        matches!(self.slots[..self.len], [Some(Step::Bitshuffle)])
     }
 
     /// Runs `block` forward. The answer lies in `block` itself or in one of the buffers, each as long as `block`.
@@ -132,10 +154,11 @@ impl Pipeline {
         ping: &'b mut [u8],
         pong: &'b mut [u8],
     ) -> Result<&'b [u8]> {
-        let Some((first, rest)) = self.steps.split_first() else { return Ok(block) };
+        let mut steps = self.steps();
+        let Some(first) = steps.next() else { return Ok(block) };
         let (mut from, mut to) = (ping, pong);
         self.apply_forward(first, host, reference, block, from)?;
-        for step in rest {
+        for step in steps {
             self.apply_forward(step, host, reference, from, to)?;
             std::mem::swap(&mut from, &mut to);
         }
@@ -153,7 +176,8 @@ impl Pipeline {
         mut to: &'b mut [u8],
         dest: &mut [u8],
     ) -> Result<()> {
-        let Some((last, steps)) = self.steps.split_last() else {
+        let mut steps = self.steps();
+        let Some(last) = steps.next_back() else {
             dest.copy_from_slice(from);
             return Ok(());
         };
@@ -222,6 +246,7 @@ impl Pipeline {
             id: entry.id,
             meta,
             typesize: self.typesize,
+            blocksize: host.blocksize,
             container: host.container,
             host: host.host,
         }

@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
     ///
     /// `ReadBuffer` for sections that are cut off, `Data` for a size that contradicts a stored chunk or an unknown
     /// special value, `CodecDict` for bad dictionaries, `InvalidParam` for a lazy chunk without a source.
-    pub(super) fn open(dec: &'a Decoding<'a>, header: ChunkHeader, chunk: &'a [u8]) -> Result<Reader<'a>> {
+    pub(super) fn open(dec: &'a Decoding<'a>, header: &ChunkHeader, chunk: &'a [u8]) -> Result<Reader<'a>> {
         let payload = match header.special() {
             special::NONE if header.is_memcpyed() => Payload::Stored,
             special::NONE => Payload::Coded,
@@ -78,12 +78,12 @@ impl<'a> Reader<'a> {
         };
         let mut reader = Reader {
             dec,
-            header,
+            header: *header,
             data,
             lazy,
             payload,
             codec,
-            pipeline: Pipeline::backward(&header),
+            pipeline: if payload == Payload::Coded { Pipeline::backward(header) } else { Pipeline::empty() },
             dict: None,
             container: Container::None,
         };
@@ -201,6 +201,8 @@ impl<'a> Reader<'a> {
             cx: CodecContext {
                 clevel: 0,
                 meta: self.header.compcode_meta,
+                typesize: self.header.typesize,
+                blocksize: self.header.blocksize,
                 container: self.container,
                 chunk: self.data,
                 host: self.dec.host,
@@ -209,7 +211,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn filter_host(&self) -> FilterHost<'_> {
-        FilterHost { container: self.container, host: self.dec.host }
+        FilterHost { blocksize: self.header.blocksize, container: self.container, host: self.dec.host }
     }
 
     /// Whether the first block must be decoded before any other.

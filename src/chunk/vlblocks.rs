@@ -140,6 +140,8 @@ impl Writer<'_> {
             let cx = CodecContext {
                 clevel: self.enc.params.clevel,
                 meta: self.enc.params.compcode_meta,
+                typesize: self.layout.typesize,
+                blocksize: self.layout.blocksize,
                 container: self.container,
                 chunk: &[],
                 host: self.enc.host,
@@ -162,7 +164,8 @@ impl Writer<'_> {
         } else {
             source
         };
-        let host = FilterHost { container: self.container, host: self.enc.host };
+        let host =
+            FilterHost { blocksize: self.layout.blocksize, container: self.container, host: self.enc.host };
         let (ping, pong) = (buffers.ping.get(input.len()), buffers.pong.get(input.len()));
         self.pipeline.run_forward(host, DeltaReference::Own, input, ping, pong)
     }
@@ -205,7 +208,7 @@ pub fn open_vl<'a>(dec: &'a Decoding<'a>, chunk: &'a [u8]) -> Result<VlChunk<'a>
     ensure(header.is_vl(), ErrorKind::InvalidParam, "not a chunk of variable-length blocks")?;
     let complete = header.is_lazy() || header.cbytes <= chunk.len();
     ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
-    VlChunk::new(Reader::open(dec, header, chunk)?)
+    VlChunk::new(Reader::open(dec, &header, chunk)?)
 }
 
 /// The number of blocks of the chunk of variable-length blocks that `chunk` starts with; only the header is read.

@@ -22,6 +22,10 @@ pub struct CodecContext<'a> {
     pub clevel: u8,
     /// The codec's meta byte, from the parameters or from the chunk.
     pub meta: u8,
+    /// Bytes per item as the chunk records it, 1 to 255.
+    pub typesize: usize,
+    /// Block size of the chunk in bytes.
+    pub blocksize: usize,
     /// The super-chunk around the chunk.
     pub container: Container,
     /// The whole chunk: uncompressed when encoding, compressed when decoding. Empty if there is none.

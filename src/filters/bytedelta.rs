@@ -33,6 +33,11 @@ impl ByteDeltaBuggy {
 }
 
 impl Filter for ByteDelta {
+    /// Meta 0 stands for the typesize of the super-chunk.
+    fn needs_geometry(&self) -> bool {
+        true
+    }
+
     fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
         encode(channels(cx)?, src, dest);
         Ok(())
@@ -45,6 +50,11 @@ impl Filter for ByteDelta {
 }
 
 impl Filter for ByteDeltaBuggy {
+    /// Meta 0 stands for the typesize of the super-chunk.
+    fn needs_geometry(&self) -> bool {
+        true
+    }
+
     fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
         encode_buggy(channels(cx)?, src, dest);
         Ok(())
@@ -210,7 +220,14 @@ mod tests {
     #[test]
     fn number_of_streams_comes_from_meta_or_the_super_chunk() {
         let schunk = |typesize| Container::Schunk { typesize, geometry: None };
-        let cx = |meta, container| FilterContext { id: 35, meta, typesize: 4, container, host: None };
+        let cx = |meta, container| FilterContext {
+            id: 35,
+            meta,
+            typesize: 4,
+            blocksize: 0,
+            container,
+            host: None,
+        };
         let run = |cx: &FilterContext<'_>| -> Result<[u8; 6]> {
             let mut dest = [0; 6];
             ByteDelta.forward(cx, &[1, 2, 3, 4, 5, 6], &mut dest)?;

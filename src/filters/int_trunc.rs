@@ -147,7 +147,14 @@ mod tests {
 
     #[test]
     fn filter_truncates_forward_and_copies_backward() {
-        let cx = FilterContext { id: 36, meta: 0xfc, typesize: 1, container: Container::None, host: None };
+        let cx = FilterContext {
+            id: 36,
+            meta: 0xfc,
+            typesize: 1,
+            blocksize: 0,
+            container: Container::None,
+            host: None,
+        };
         let (mut there, mut back) = ([0; 3], [0; 3]);
         IntTrunc.forward(&cx, &[0xff, 0x1f, 0x0f], &mut there).unwrap();
         assert_eq!(there, [0xf0, 0x10, 0]);

@@ -24,6 +24,8 @@ pub struct FilterContext<'a> {
     pub meta: u8,
     /// Bytes per item of the chunk, 1 to 255.
     pub typesize: usize,
+    /// Block size of the chunk in bytes.
+    pub blocksize: usize,
     /// The super-chunk around the chunk.
     pub container: Container,
     /// What the layer above wants to hand through to filters that it registered itself.

@@ -225,7 +225,14 @@ mod tests {
 
     fn context(meta: u8, typesize: i32, blockshape: &[i32]) -> FilterContext<'static> {
         let container = Container::Schunk { typesize, geometry: BlockGeometry::new(blockshape) };
-        FilterContext { id: 32, meta, typesize: typesize.max(0) as usize, container, host: None }
+        FilterContext {
+            id: 32,
+            meta,
+            typesize: typesize.max(0) as usize,
+            blocksize: 0,
+            container,
+            host: None,
+        }
     }
 
     fn run(cx: &FilterContext<'_>, src: &[u8]) -> Vec<u8> {

@@ -87,7 +87,14 @@ mod tests {
 
     fn context(meta: u8, typesize: i32, blockshape: &[i32]) -> FilterContext<'static> {
         let container = Container::Schunk { typesize, geometry: BlockGeometry::new(blockshape) };
-        FilterContext { id: 33, meta, typesize: typesize.max(0) as usize, container, host: None }
+        FilterContext {
+            id: 33,
+            meta,
+            typesize: typesize.max(0) as usize,
+            blocksize: 0,
+            container,
+            host: None,
+        }
     }
 
     fn floats(bytes: &[u8]) -> Vec<f32> {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 fn context(meta: u8, blockshape: &[i32]) -> CodecContext<'static> {
     let container = Container::Schunk { typesize: 1, geometry: BlockGeometry::new(blockshape) };
-    CodecContext { clevel: 5, meta, container, chunk: &[], host: None }
+    CodecContext { clevel: 5, meta, typesize: 1, blocksize: 0, container, chunk: &[], host: None }
 }
 
 fn encode(meta: u8, rows: i32, columns: i32, src: &[u8]) -> Vec<u8> {
