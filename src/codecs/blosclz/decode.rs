@@ -1,6 +1,6 @@
 //! The decoder: a fast loop while both buffers have room for whole vectors, and a careful one for the rest.
 
-use super::mem::{copy, copy_inside, load8, load128, store};
+use super::mem::{copy, copy_inside, load8, load64, load128, store};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -8,6 +8,10 @@ use crate::error::{Error, ErrorKind, Result};
 const OUT_SLACK: usize = 64;
 /// Bytes that an element without many extension bytes may read, including what a copy reads past a literal run.
 const IN_SLACK: usize = MAX_RUN + 1;
+/// Distances below this one are within reach of stores that have not got to the cache yet.
+const CLOSE: usize = 128;
+/// Length from which calling the memory functions of the C library pays.
+const VERY_LONG: usize = 512;
 
 /// Decompresses the stream `src` into `dest`, filling all of it.
 ///
@@ -21,14 +25,14 @@ pub fn decompress(src: &[u8], dest: &mut [u8]) -> Result<()> {
         // SAFETY: the CPU was just asked for AVX2 and BMI2.
         return check(unsafe { decode_avx2(src, dest) });
     }
-    check(decode(src, dest))
+    check(decode::<false>(src, dest))
 }
 
 fn check(decoded: Option<()>) -> Result<()> {
     decoded.ok_or(Error::new(ErrorKind::Data, "damaged BloscLZ stream"))
 }
 
-/// [`decode`], compiled for 32-byte registers: 10 to 40 % faster than with 16-byte ones.
+/// [`decode`], compiled for 32-byte registers and byte permutations.
 ///
 /// # Safety
 ///
@@ -36,32 +40,49 @@ fn check(decoded: Option<()>) -> Result<()> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
 unsafe fn decode_avx2(src: &[u8], dest: &mut [u8]) -> Option<()> {
-    decode(src, dest)
+    decode::<true>(src, dest)
 }
 
+/// Decodes `src` into `dest`. `AVX2` says that the CPU has it.
 #[inline(always)]
-fn decode(src: &[u8], dest: &mut [u8]) -> Option<()> {
+fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8]) -> Option<()> {
     // The three upper bits of the first byte mean nothing.
     let first = usize::from(*src.first()? & 31) + 1;
     dest.get_mut(..first)?.copy_from_slice(src.get(1..=first)?);
-    let (ip, op) = decode_fast(src, dest, 1 + first, first)?;
-    decode_careful(src, dest, ip, op)
+    let (mut ip, mut op) = (1 + first, first);
+    // Whenever the position is `src.len()`, the last element was a literal run.
+    while ip < src.len() {
+        (ip, op) = decode_fast::<AVX2>(src, dest, ip, op)?;
+        (ip, op) = decode_careful(src, dest, ip, op)?;
+    }
+    (op == dest.len()).then_some(())
 }
 
-/// Decodes elements while neither end is near. Takes and returns the positions of the next element and of its
-/// output. The last element decoded is a literal run if the returned input position is `src.len()`.
+/// Decodes elements while neither end is near, up to the first very long match. Takes and returns the positions of
+/// the next element and of its output.
 #[inline(always)]
-fn decode_fast(src: &[u8], dest: &mut [u8], mut ip: usize, mut op: usize) -> Option<(usize, usize)> {
+fn decode_fast<const AVX2: bool>(
+    src: &[u8],
+    dest: &mut [u8],
+    mut ip: usize,
+    mut op: usize,
+) -> Option<(usize, usize)> {
     let in_end = src.len().saturating_sub(IN_SLACK);
     let out_end = dest.len().saturating_sub(OUT_SLACK);
     while ip < in_end && op < out_end {
-        // SAFETY: `ip < src.len()`.
+        // SAFETY: `ip < in_end`.
         let c = usize::from(unsafe { load8(src, ip) });
         if c < MAX_RUN {
             // SAFETY: `ip + 1 + 32 <= src.len()` since `ip < in_end`, and `op + 32 <= dest.len()` since `op < out_end`.
             unsafe { copy::<MAX_RUN>(src, ip + 1, dest, op) };
-            ip += c + 2;
-            op += c + 1;
+            if c == MAX_RUN - 1 {
+                // In noise all runs are of this length; with a constant step the CPU need not wait for `c`.
+                ip += MAX_RUN + 1;
+                op += MAX_RUN;
+            } else {
+                ip += c + 2;
+                op += c + 1;
+            }
             continue;
         }
         let start = ip;
@@ -97,72 +118,116 @@ fn decode_fast(src: &[u8], dest: &mut [u8], mut ip: usize, mut op: usize) -> Opt
         if distance > op {
             return None;
         }
-        if len >= dest.len() - OUT_SLACK - op {
-            // The careful loop takes it from here, or finds it too long.
-            return Some((start, op));
+        if len < LONG_MATCH {
+            // SAFETY: `distance <= op`, and `op + 8 <= dest.len()` since `op < out_end`.
+            unsafe { copy_short_match(dest, op, distance) };
+        } else {
+            if len >= VERY_LONG.min(dest.len() - OUT_SLACK - op) {
+                // The careful loop copies it, or finds it too long.
+                return Some((start, op));
+            }
+            // SAFETY: `distance <= op` and `op + len + OUT_SLACK < dest.len()`, both checked just above.
+            unsafe { copy_match::<AVX2>(dest, op, distance, len) };
         }
-        // SAFETY: `distance <= op` and `op + len + OUT_SLACK < dest.len()`, both checked just above.
-        unsafe { copy_match(dest, op, distance, len) };
         op += len;
     }
     Some((ip, op))
+}
+
+/// Copies eight bytes, as of a match, from `distance` bytes back to `op`.
+///
+/// # Safety
+///
+/// `1 <= distance <= op` and `op + 8 <= dest.len()`.
+#[inline(always)]
+unsafe fn copy_short_match(dest: &mut [u8], op: usize, distance: usize) {
+    /// Multiplying by the entry for `d` repeats the `d` lowest bytes.
+    const REPEAT: [u64; 8] = [
+        0,
+        0x0101_0101_0101_0101,
+        0x0001_0001_0001_0001,
+        0x0001_0000_0100_0001,
+        0x0000_0001_0000_0001,
+        0x0000_0100_0000_0001,
+        0x0001_0000_0000_0001,
+        0x0100_0000_0000_0001,
+    ];
+    if distance >= 8 {
+        // SAFETY: the caller's promise; the source lies before `op`.
+        unsafe { copy_inside::<8>(dest, op - distance, op) };
+    } else {
+        // SAFETY: `op - distance + 8 <= op + 8`.
+        let pattern = unsafe { load64(dest, op - distance) } & ((1 << (8 * distance)) - 1);
+        // SAFETY: the caller's promise.
+        unsafe { store(dest, op, pattern.wrapping_mul(REPEAT[distance]).to_le_bytes()) };
+    }
 }
 
 /// Copies `len` bytes from `distance` bytes back to `op`. May write up to OUT_SLACK bytes more.
 ///
 /// # Safety
 ///
-/// `1 <= distance <= op` and `op + len + OUT_SLACK <= dest.len()`.
+/// `1 <= distance <= op` and `op + len + OUT_SLACK <= dest.len()`. If `AVX2`, the CPU has it.
 #[inline(always)]
-unsafe fn copy_match(dest: &mut [u8], op: usize, distance: usize, len: usize) {
+unsafe fn copy_match<const AVX2: bool>(dest: &mut [u8], op: usize, mut distance: usize, len: usize) {
     let end = op + len;
     let mut to = op;
-    if distance >= 32 {
-        loop {
-            // SAFETY: `to < end`, so `to + 32` is within the slack; the source lies before it.
+    if distance > 16 {
+        if distance < 32 {
+            // SAFETY: `to < end`, so `to + 32` is within the slack; both sources lie before what they are copied to.
+            unsafe { copy_inside::<16>(dest, to - distance, to) };
+            // SAFETY: the same.
+            unsafe { copy_inside::<16>(dest, to + 16 - distance, to + 16) };
+            to += 32;
+            if to >= end {
+                return;
+            }
+            distance *= 2;
+        }
+        if distance < CLOSE {
+            // Loading what was stored a moment ago in other pieces takes long, so copy from further and further back.
+            while to + distance < end {
+                let period_end = to + distance;
+                while to < period_end {
+                    // SAFETY: `to < end`, so `to + 32` is within the slack; the source lies before it.
+                    unsafe { copy_inside::<32>(dest, to - distance, to) };
+                    to += 32;
+                }
+                // Now at least this many bytes back, all consists of periods.
+                distance *= 2;
+            }
+        }
+        while to < end {
+            // SAFETY: as above.
             unsafe { copy_inside::<32>(dest, to - distance, to) };
             to += 32;
-            if to >= end {
-                return;
-            }
         }
+        return;
     }
-    if distance >= 16 {
-        loop {
-            // SAFETY: as above.
-            unsafe { copy_inside::<16>(dest, to - distance, to) };
-            to += 16;
-            if to >= end {
-                return;
-            }
-        }
-    }
-    if distance == 1 {
-        // SAFETY: `op >= distance`, and `op <= dest.len()`.
-        let byte = unsafe { load8(dest, op - 1) };
-        loop {
-            // SAFETY: `to < end`, so `to + 32` is within the slack.
-            unsafe { store(dest, to, [byte; 32]) };
-            to += 32;
-            if to >= end {
-                return;
-            }
-        }
-    }
-    // Repeat the `distance` bytes in a register by doubling, then store as many whole periods as fit at a time.
-    // SAFETY: `op - distance + 16 <= op + 16`, which is within the slack.
-    let mut pattern = unsafe { load128(dest, op - distance) } & ((1 << (8 * distance)) - 1);
-    let mut bits = 8 * distance;
-    while bits < 128 {
-        pattern |= pattern << bits;
-        bits *= 2;
-    }
-    let bytes = pattern.to_le_bytes();
+    // SAFETY: `op - distance + 16 <= op + 16`, which is within the slack. The CPU has AVX2 if `AVX2`.
+    let pattern = unsafe { repeat::<AVX2>(load128(dest, op - distance), distance) };
     let step = usize::from(WHOLE_PERIODS[distance]);
+    if step == 16 {
+        let mut twice = [0; 32];
+        twice[..16].copy_from_slice(&pattern.to_le_bytes());
+        twice[16..].copy_from_slice(&pattern.to_le_bytes());
+        loop {
+            // SAFETY: `to < end`, so `to + 64` is within the slack.
+            unsafe { store(dest, to, twice) };
+            // SAFETY: the same.
+            unsafe { store(dest, to + 32, twice) };
+            to += 64;
+            if to >= end {
+                return;
+            }
+        }
+    }
     loop {
-        // SAFETY: `to < end`, so `to + 16` is within the slack.
-        unsafe { store(dest, to, bytes) };
-        to += step;
+        // SAFETY: `to < end`, so `to + 16` is within the slack, and so is the next one, at most 15 further.
+        unsafe { store(dest, to, pattern.to_le_bytes()) };
+        // SAFETY: the same.
+        unsafe { store(dest, to + step, pattern.to_le_bytes()) };
+        to += 2 * step;
         if to >= end {
             return;
         }
@@ -170,11 +235,59 @@ unsafe fn copy_match(dest: &mut [u8], op: usize, distance: usize, len: usize) {
 }
 
 /// The largest multiple of the index that is at most 16.
-const WHOLE_PERIODS: [u8; 16] = [0, 16, 16, 15, 16, 15, 12, 14, 16, 9, 10, 11, 12, 13, 14, 15];
+const WHOLE_PERIODS: [u8; 17] = [0, 16, 16, 15, 16, 15, 12, 14, 16, 9, 10, 11, 12, 13, 14, 15, 16];
 
-/// Decodes the rest of the stream with all checks. An input position of `src.len()` at the start stands for a
-/// stream that has just ended in a literal run.
-fn decode_careful(src: &[u8], dest: &mut [u8], mut ip: usize, mut op: usize) -> Option<()> {
+/// Sixteen bytes that repeat the first `period` bytes of `bytes`, for a period of 1 to 16.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
+#[inline(always)]
+unsafe fn repeat<const AVX2: bool>(bytes: u128, period: usize) -> u128 {
+    #[cfg(target_arch = "x86_64")]
+    if AVX2 {
+        use std::arch::x86_64::{__m128i, _mm_shuffle_epi8};
+        // SAFETY: both types are sixteen bytes without invalid values.
+        let bytes = unsafe { std::mem::transmute::<u128, __m128i>(bytes) };
+        // SAFETY: as above.
+        let order = unsafe { std::mem::transmute::<[u8; 16], __m128i>(ORDERS[period]) };
+        // SAFETY: a CPU with AVX2 has SSSE3.
+        let repeated = unsafe { _mm_shuffle_epi8(bytes, order) };
+        // SAFETY: as above.
+        return unsafe { std::mem::transmute::<__m128i, u128>(repeated) };
+    }
+    if period == 16 {
+        return bytes;
+    }
+    let mut bits = 8 * period;
+    let mut pattern = bytes & ((1 << bits) - 1);
+    while bits < 128 {
+        pattern |= pattern << bits;
+        bits *= 2;
+    }
+    pattern
+}
+
+/// For each period, which byte goes where when it is repeated.
+#[cfg(target_arch = "x86_64")]
+static ORDERS: [[u8; 16]; 17] = {
+    let mut orders = [[0; 16]; 17];
+    let mut period = 1;
+    while period <= 16 {
+        let mut i = 0;
+        while i < 16 {
+            orders[period][i] = (i % period) as u8;
+            i += 1;
+        }
+        period += 1;
+    }
+    orders
+};
+
+/// Decodes elements with all checks, to the end of the stream or of the first very long match. Takes and returns the
+/// positions of the next element and of its output.
+#[inline(never)]
+fn decode_careful(src: &[u8], dest: &mut [u8], mut ip: usize, mut op: usize) -> Option<(usize, usize)> {
     while ip < src.len() {
         let c = usize::from(src[ip]);
         ip += 1;
@@ -212,17 +325,36 @@ fn decode_careful(src: &[u8], dest: &mut [u8], mut ip: usize, mut op: usize) -> 
         }
         copy_match_exactly(dest, op, distance, len);
         op += len;
+        if len >= VERY_LONG {
+            break;
+        }
     }
-    (op == dest.len()).then_some(())
+    Some((ip, op))
 }
 
 /// Copies `len` bytes from `distance` bytes back to `op`, and nothing beyond.
 fn copy_match_exactly(dest: &mut [u8], op: usize, distance: usize, len: usize) {
+    assert!((1..=op).contains(&distance) && len <= dest.len() - op);
+    if distance == 1 {
+        let byte = dest[op - 1];
+        dest[op..op + len].fill(byte);
+        return;
+    }
     let mut done = 0;
+    if distance < VERY_LONG / 4 {
+        // The start of a pattern, so that it is not copied in tiny pieces.
+        done = len.min(VERY_LONG - OUT_SLACK).min((dest.len() - op).saturating_sub(OUT_SLACK));
+        if done > 0 {
+            // SAFETY: `distance` is asserted above, and `done` leaves OUT_SLACK bytes.
+            unsafe { copy_match::<false>(dest, op, distance, done) };
+        }
+    }
     while done < len {
-        // What is there by now, and so what can be copied at once, is a whole number of periods.
-        let n = (distance + done).min(len - done);
-        dest.copy_within(op - distance..op - distance + n, op + done);
+        // Everything so far consists of periods of `distance` bytes, so a multiple of it leads to the same bytes.
+        let back = (done / distance + 1) * distance;
+        let n = back.min(len - done);
+        let to = op + done;
+        dest.copy_within(to - back..to - back + n, to);
         done += n;
     }
 }
