@@ -74,18 +74,23 @@ unsafe fn to_column(mut rows: [__m512i; 8]) -> [__m512i; 8] {
     }
 }
 
-/// Writes rows of `ngroups` bytes each from `dest[out]` on, `stride` apart.
+/// Writes rows of `ngroups` (in a `FULL` tile [`GROUPS`]) bytes each from `dest[out]` on, `stride` apart.
 #[inline(always)]
-unsafe fn store_rows(rows: [__m512i; 8], dest: &mut [u8], out: usize, stride: usize, ngroups: usize) {
-    // SAFETY: the caller says that the rows exist.
-    unsafe {
-        if ngroups == GROUPS {
-            for (k, row) in rows.into_iter().enumerate() {
-                store(row, dest, out + k * stride);
-            }
-        } else {
-            for (k, row) in rows.into_iter().enumerate() {
-                store_until(row, dest, out + k * stride, out + k * stride + ngroups);
+unsafe fn store_rows<const FULL: bool>(
+    rows: [__m512i; 8],
+    dest: &mut [u8],
+    out: usize,
+    stride: usize,
+    ngroups: usize,
+) {
+    for (k, row) in rows.into_iter().enumerate() {
+        let at = out + k * stride;
+        // SAFETY: the caller says that the rows exist.
+        unsafe {
+            if FULL {
+                store(row, dest, at);
+            } else {
+                store_until(row, dest, at, at + ngroups);
             }
         }
     }
@@ -93,26 +98,22 @@ unsafe fn store_rows(rows: [__m512i; 8], dest: &mut [u8], out: usize, stride: us
 
 /// Undoes [`store_rows`].
 #[inline(always)]
-unsafe fn load_rows(src: &[u8], at: usize, stride: usize, ngroups: usize) -> [__m512i; 8] {
+unsafe fn load_rows<const FULL: bool>(src: &[u8], at: usize, stride: usize, ngroups: usize) -> [__m512i; 8] {
     // SAFETY: the caller says that the rows exist.
     unsafe {
         let mut rows = [_mm512_setzero_si512(); 8];
-        if ngroups == GROUPS {
-            for (k, row) in rows.iter_mut().enumerate() {
-                *row = load(src, at + k * stride);
-            }
-        } else {
-            for (k, row) in rows.iter_mut().enumerate() {
-                *row = load_until(src, at + k * stride, at + k * stride + ngroups);
-            }
+        for (k, row) in rows.iter_mut().enumerate() {
+            let at = at + k * stride;
+            *row = if FULL { load(src, at) } else { load_until(src, at, at + ngroups) };
         }
         rows
     }
 }
 
-/// Bit-shuffles `ngroups <= GROUPS` groups of items of `W` bytes: from `src[at]` on to rows from `dest[out]` on.
+/// Bit-shuffles `ngroups` groups of items of `W` bytes (in a `FULL` tile [`GROUPS`], else less): from `src[at]` on to
+/// rows from `dest[out]` on.
 #[inline(always)]
-unsafe fn shuffle_tile<const C: usize, const W: usize>(
+unsafe fn shuffle_tile<const C: usize, const W: usize, const FULL: bool>(
     src: &[u8],
     at: usize,
     dest: &mut [u8],
@@ -120,30 +121,33 @@ unsafe fn shuffle_tile<const C: usize, const W: usize>(
     stride: usize,
     ngroups: usize,
 ) {
-    let end = at + 8 * ngroups * W;
-    let nparts = ngroups.div_ceil(8);
     let mut tile: Tile = [[MaybeUninit::uninit(); 8]; 16];
-    // SAFETY: the caller says that the items and rows exist. The first `nparts` registers of `W` columns are
-    // written before they are read.
+    // SAFETY: the caller says that the items and rows exist. All registers of `W` columns are written before
+    // they are read.
     unsafe {
-        for s in 0..nparts {
-            for (j, column) in gather::<C, W>(src, at + 64 * W * s, end).into_iter().enumerate().take(W) {
-                tile[j][s].write(column);
+        for s in 0..8 {
+            let columns = if FULL || 8 * s < ngroups {
+                gather::<C, W>(src, at + 64 * W * s, src.len())
+            } else {
+                [_mm512_setzero_si512(); C]
+            };
+            for (parts, column) in tile.iter_mut().zip(columns).take(W) {
+                parts[s].write(column);
             }
         }
         for (j, parts) in tile.iter().enumerate().take(W) {
             let mut column = [_mm512_setzero_si512(); 8];
-            for (r, part) in column.iter_mut().zip(&parts[..nparts]) {
+            for (r, part) in column.iter_mut().zip(parts) {
                 *r = part.assume_init();
             }
-            store_rows(to_rows(column), dest, out + 8 * j * stride, stride, ngroups);
+            store_rows::<FULL>(to_rows(column), dest, out + 8 * j * stride, stride, ngroups);
         }
     }
 }
 
 /// Undoes [`shuffle_tile`].
 #[inline(always)]
-unsafe fn unshuffle_tile<const C: usize, const W: usize>(
+unsafe fn unshuffle_tile<const C: usize, const W: usize, const FULL: bool>(
     src: &[u8],
     at: usize,
     stride: usize,
@@ -151,31 +155,32 @@ unsafe fn unshuffle_tile<const C: usize, const W: usize>(
     out: usize,
     ngroups: usize,
 ) {
-    let end = out + 8 * ngroups * W;
-    let nparts = ngroups.div_ceil(8);
     let mut tile: Tile = [[MaybeUninit::uninit(); 8]; 16];
     // SAFETY: the caller says that the items and rows exist. All registers of `W` columns are written before
-    // they are read.
+    // they are read. What is overwritten after the tile belongs to the next one.
     unsafe {
         for (j, parts) in tile.iter_mut().enumerate().take(W) {
-            let rows = load_rows(src, at + 8 * j * stride, stride, ngroups);
+            let rows = load_rows::<FULL>(src, at + 8 * j * stride, stride, ngroups);
             for (part, r) in parts.iter_mut().zip(to_column(rows)) {
                 part.write(r);
             }
         }
-        for s in 0..nparts {
-            let mut columns = [_mm512_setzero_si512(); C];
-            for (column, parts) in columns.iter_mut().zip(&tile).take(W) {
-                *column = parts[s].assume_init();
+        for s in 0..8 {
+            if FULL || 8 * s < ngroups {
+                let mut columns = [_mm512_setzero_si512(); C];
+                for (column, parts) in columns.iter_mut().zip(&tile).take(W) {
+                    *column = parts[s].assume_init();
+                }
+                let end = dest.len();
+                scatter::<C, W>(columns, dest, out + 64 * W * s, end);
             }
-            scatter::<C, W>(columns, dest, out + 64 * W * s, end);
         }
     }
 }
 
 /// [`shuffle_tile`] for bytes, which are columns already.
 #[inline(always)]
-unsafe fn shuffle_byte_tile(
+unsafe fn shuffle_byte_tile<const FULL: bool>(
     src: &[u8],
     at: usize,
     dest: &mut [u8],
@@ -187,15 +192,16 @@ unsafe fn shuffle_byte_tile(
     unsafe {
         let mut column = [_mm512_setzero_si512(); 8];
         for (s, r) in column.iter_mut().enumerate() {
-            *r = load_until(src, at + 64 * s, at + 8 * ngroups);
+            let part = at + 64 * s;
+            *r = if FULL { load(src, part) } else { load_until(src, part, at + 8 * ngroups) };
         }
-        store_rows(to_rows(column), dest, out, stride, ngroups);
+        store_rows::<FULL>(to_rows(column), dest, out, stride, ngroups);
     }
 }
 
 /// Undoes [`shuffle_byte_tile`].
 #[inline(always)]
-unsafe fn unshuffle_byte_tile(
+unsafe fn unshuffle_byte_tile<const FULL: bool>(
     src: &[u8],
     at: usize,
     stride: usize,
@@ -205,12 +211,13 @@ unsafe fn unshuffle_byte_tile(
 ) {
     // SAFETY: the caller says that the items and rows exist.
     unsafe {
-        let column = to_column(load_rows(src, at, stride, ngroups));
+        let column = to_column(load_rows::<FULL>(src, at, stride, ngroups));
         for (s, r) in column.into_iter().enumerate() {
-            if ngroups == GROUPS {
-                store(r, dest, out + 64 * s);
+            let part = out + 64 * s;
+            if FULL {
+                store(r, dest, part);
             } else {
-                store_until(r, dest, out + 64 * s, out + 8 * ngroups);
+                store_until(r, dest, part, out + 8 * ngroups);
             }
         }
     }
@@ -243,7 +250,7 @@ unsafe fn shuffle_wide_tile(
                 for (r, part) in column.iter_mut().zip(parts) {
                     *r = part.assume_init();
                 }
-                store_rows(to_rows(column), dest, out + 8 * (j + b) * stride, stride, GROUPS);
+                store_rows::<true>(to_rows(column), dest, out + 8 * (j + b) * stride, stride, GROUPS);
             }
         }
     }
@@ -264,7 +271,7 @@ unsafe fn unshuffle_wide_tile(
         // SAFETY: the caller says that the items and rows exist. All of `tile` is written before it is read.
         unsafe {
             for (b, parts) in tile.iter_mut().enumerate() {
-                let rows = load_rows(src, at + 8 * (j + b) * stride, stride, GROUPS);
+                let rows = load_rows::<true>(src, at + 8 * (j + b) * stride, stride, GROUPS);
                 for (part, r) in parts.iter_mut().zip(to_column(rows)) {
                     part.write(r);
                 }
@@ -333,13 +340,6 @@ unsafe fn unshuffle_few<const C: usize, const W: usize>(src: &[u8], dest: &mut [
     }
 }
 
-/// The first groups of tiles of [`GROUPS`] that cover `ngroups`, which may be less, and the groups in each.
-#[inline(always)]
-fn tiles(ngroups: usize) -> (impl Iterator<Item = usize>, usize) {
-    let size = ngroups.min(GROUPS);
-    (overlapping(size, ngroups), size)
-}
-
 /// [`Kernel`]'s `bitshuffle` for `typesize == W`, 2 to 16.
 #[inline(always)]
 unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
@@ -347,11 +347,16 @@ unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut 
     // SAFETY: tiles are inside the `stride` groups; the rest is passed on to the caller.
     unsafe {
         if stride <= 8 {
-            return shuffle_few::<C, W>(src, dest);
-        }
-        let (starts, size) = tiles(stride);
-        for g in starts {
-            shuffle_tile::<C, W>(src, 8 * g * W, dest, g, stride, size);
+            shuffle_few::<C, W>(src, dest);
+        } else if stride < GROUPS && stride % 16 == 0 {
+            // Without a rest, narrower vectors are faster than masks.
+            super::lanes::bitshuffle::<__m256i>(W, src, dest);
+        } else if stride < GROUPS {
+            shuffle_tile::<C, W, false>(src, 0, dest, 0, stride, stride);
+        } else {
+            for g in overlapping(GROUPS, stride) {
+                shuffle_tile::<C, W, true>(src, 8 * g * W, dest, g, stride, GROUPS);
+            }
         }
     }
 }
@@ -363,11 +368,15 @@ unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &
     // SAFETY: tiles are inside the `ngroups` groups; the rest is passed on to the caller.
     unsafe {
         if stride <= 8 && ngroups == stride {
-            return unshuffle_few::<C, W>(src, dest);
-        }
-        let (starts, size) = tiles(ngroups);
-        for g in starts {
-            unshuffle_tile::<C, W>(src, g, stride, dest, 8 * g * W, size);
+            unshuffle_few::<C, W>(src, dest);
+        } else if ngroups < GROUPS && ngroups % 16 == 0 {
+            super::lanes::bitunshuffle::<__m256i>(W, stride, src, dest);
+        } else if ngroups < GROUPS {
+            unshuffle_tile::<C, W, false>(src, 0, stride, dest, 0, ngroups);
+        } else {
+            for g in overlapping(GROUPS, ngroups) {
+                unshuffle_tile::<C, W, true>(src, g, stride, dest, 8 * g * W, GROUPS);
+            }
         }
     }
 }
@@ -378,14 +387,18 @@ unsafe fn shuffle_other(typesize: usize, src: &[u8], dest: &mut [u8]) {
     let stride = src.len() / (8 * typesize);
     // SAFETY: tiles are inside the `stride` groups; the rest is passed on to the caller.
     unsafe {
-        if typesize > 16 && stride < GROUPS {
-            return super::lanes::bitshuffle::<__m256i>(typesize, src, dest);
-        }
-        let (starts, size) = tiles(stride);
-        for g in starts {
+        if stride < GROUPS {
             if typesize == 1 {
-                shuffle_byte_tile(src, 8 * g, dest, g, stride, size);
+                shuffle_byte_tile::<false>(src, 0, dest, 0, stride, stride);
             } else {
+                super::lanes::bitshuffle::<__m256i>(typesize, src, dest);
+            }
+        } else if typesize == 1 {
+            for g in overlapping(GROUPS, stride) {
+                shuffle_byte_tile::<true>(src, 8 * g, dest, g, stride, GROUPS);
+            }
+        } else {
+            for g in overlapping(GROUPS, stride) {
                 shuffle_wide_tile(typesize, src, 8 * g * typesize, dest, g, stride);
             }
         }
@@ -398,14 +411,18 @@ unsafe fn unshuffle_other(typesize: usize, stride: usize, src: &[u8], dest: &mut
     let ngroups = dest.len() / (8 * typesize);
     // SAFETY: tiles are inside the `ngroups` groups; the rest is passed on to the caller.
     unsafe {
-        if typesize > 16 && ngroups < GROUPS {
-            return super::lanes::bitunshuffle::<__m256i>(typesize, stride, src, dest);
-        }
-        let (starts, size) = tiles(ngroups);
-        for g in starts {
+        if ngroups < GROUPS {
             if typesize == 1 {
-                unshuffle_byte_tile(src, g, stride, dest, 8 * g, size);
+                unshuffle_byte_tile::<false>(src, 0, stride, dest, 0, ngroups);
             } else {
+                super::lanes::bitunshuffle::<__m256i>(typesize, stride, src, dest);
+            }
+        } else if typesize == 1 {
+            for g in overlapping(GROUPS, ngroups) {
+                unshuffle_byte_tile::<true>(src, g, stride, dest, 8 * g, GROUPS);
+            }
+        } else {
+            for g in overlapping(GROUPS, ngroups) {
                 unshuffle_wide_tile(typesize, src, g, stride, dest, 8 * g * typesize);
             }
         }
