@@ -391,6 +391,9 @@ static void test_fork(void) {
     ok = ok && blosc2_compress(5, 1, 4, data, SIZE, chunk, SIZE + BLOSC2_MAX_OVERHEAD) > 0;
     ok = ok && blosc2_decompress(chunk, SIZE + BLOSC2_MAX_OVERHEAD, back, SIZE) == SIZE;
     blosc2_free_ctx(cctx);
+    free(data);
+    free(back);
+    free(chunk);
     _exit(ok ? 0 : 1);
   }
   CHECK(child > 0);
