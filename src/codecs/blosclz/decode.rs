@@ -28,6 +28,12 @@ pub fn decompress(src: &[u8], dest: &mut [u8]) -> Result<()> {
     check(decode::<false>(src, dest))
 }
 
+/// [`decompress`] with the instructions that every CPU has.
+#[cfg(test)]
+pub(super) fn decompress_portably(src: &[u8], dest: &mut [u8]) -> Result<()> {
+    check(decode::<false>(src, dest))
+}
+
 fn check(decoded: Option<()>) -> Result<()> {
     decoded.ok_or(Error::new(ErrorKind::Data, "damaged BloscLZ stream"))
 }

@@ -4,6 +4,9 @@ use super::mem::{copy, load64, store8};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use std::num::NonZeroU64;
 
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) use self::same_bytes_portable as same_bytes;
+
 /// Entries of the table at most levels, as a power of two. 32 KiB fit the first-level cache; with twice that, streams
 /// are 0.2 % smaller on average and compression takes 5 to 15 % longer.
 const MAX_TABLE_BITS: u32 = 13;
@@ -100,6 +103,14 @@ impl Encoder {
             return 0;
         }
         self.encode::<false>(level, src, dest).unwrap_or(0)
+    }
+
+    /// Compresses without the probe and with the instructions that every CPU has.
+    #[cfg(test)]
+    pub(super) fn compress_portably(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+        let level = &LEVELS[usize::from(clevel) - 1];
+        self.table.fill(0);
+        parse::<false>(&mut self.table, 1, level, src, dest)
     }
 
     #[cfg(test)]
@@ -272,7 +283,7 @@ unsafe fn extend_long(src: &[u8], mut end: usize, distance: usize, limit: usize)
 /// `a + 32` and `b + 32` are at most `src.len()`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn same_bytes(src: &[u8], a: usize, b: usize) -> u32 {
+pub(super) unsafe fn same_bytes(src: &[u8], a: usize, b: usize) -> u32 {
     use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8};
     debug_assert!(a + 32 <= src.len() && b + 32 <= src.len());
     let half = |offset: usize| {
@@ -286,14 +297,14 @@ unsafe fn same_bytes(src: &[u8], a: usize, b: usize) -> u32 {
     half(0) | half(16) << 16
 }
 
-/// Which of 32 bytes at `a` and `b` are the same, the first in the lowest bit.
+/// [`same_bytes`] without vector instructions.
 ///
 /// # Safety
 ///
 /// `a + 32` and `b + 32` are at most `src.len()`.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline(always)]
-unsafe fn same_bytes(src: &[u8], a: usize, b: usize) -> u32 {
+pub(super) unsafe fn same_bytes_portable(src: &[u8], a: usize, b: usize) -> u32 {
     let mut same = 0;
     for offset in (0..32).step_by(8) {
         // SAFETY: the caller guarantees 32 readable bytes at both.

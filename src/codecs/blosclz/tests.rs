@@ -8,9 +8,14 @@ fn compress(clevel: u8, src: &[u8]) -> Option<Vec<u8>> {
     (size > 0).then_some(dest)
 }
 
+/// What the decoders make of `stream`; the portable one and the one for this CPU must agree.
 fn decode(stream: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut out = vec![0xaa; size];
-    decompress(stream, &mut out).ok().map(|()| out)
+    let decoded = decompress(stream, &mut out).ok().map(|()| out);
+    let mut out = vec![0x55; size];
+    let portable = decode::decompress_portably(stream, &mut out).ok().map(|()| out);
+    assert!(decoded == portable);
+    decoded
 }
 
 /// The decoder as the format's definition has it, without any concern for speed.
@@ -391,6 +396,39 @@ fn unshuffled_ramps_of_integers_are_given_up() {
         for block in int32_ramp(2000).chunks(1984) {
             assert_eq!(compress(clevel, block), None);
         }
+    }
+}
+
+#[test]
+fn the_portable_encoder_makes_the_same_streams() {
+    for seed in 0..40 {
+        let plain = mixed(seed, 20 + 500 * usize::try_from(seed).unwrap());
+        for clevel in [1, 5, 9] {
+            let mut dest = vec![0; plain.len()];
+            let size = Encoder::new().compress_portably(clevel, &plain, &mut dest);
+            if let Some(stream) = compress(clevel, &plain) {
+                assert_eq!(size, Some(stream.len()));
+                assert_eq!(dest[..stream.len()], stream);
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_are_compared_alike_with_and_without_vectors() {
+    let mut random = Random(3);
+    for _ in 0..2000 {
+        let mut bytes = random.bytes(32);
+        bytes.extend_from_within(..);
+        for _ in 0..random.below(6) {
+            let at = random.below(64);
+            bytes[at] = [0, 1, 0x7f, 0x80, 0xff, bytes[at]][random.below(6)];
+        }
+        let expected = (0..32).fold(0, |mask, i| mask | u32::from(bytes[i] == bytes[32 + i]) << i);
+        // SAFETY: there are 64 bytes.
+        assert_eq!(unsafe { encode::same_bytes(&bytes, 0, 32) }, expected);
+        // SAFETY: as above.
+        assert_eq!(unsafe { encode::same_bytes_portable(&bytes, 0, 32) }, expected);
     }
 }
 
