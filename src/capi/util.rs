@@ -1,7 +1,6 @@
 //! Exported functions that stand alone: queries, registration, filters on plain buffers, defaults, clocks, indices.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::Arc;
 
 use super::blosc1::NAMES;
 use super::callbacks::{CCodec, CFilter};
@@ -319,7 +318,7 @@ pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_in
             name,
             complib: codec.complib,
             version: codec.version,
-            codec: Arc::new(CCodec(codec)),
+            codec: Box::new(CCodec(codec)),
         })
     })
 }
@@ -339,7 +338,7 @@ pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c
         // SAFETY: the caller's promise.
         let filter = unsafe { *handle_ref(filter)? };
         let name = filter.name;
-        let entry = FilterEntry { id: filter.id, tag: name as usize, filter: Arc::new(CFilter(filter)) };
+        let entry = FilterEntry { id: filter.id, tag: name as usize, filter: Box::new(CFilter(filter)) };
         filter_registry::register(entry, |known| {
             // SAFETY: the caller's promise, now and when the known one was registered.
             unsafe { tuner::same_name(known.tag as *const c_char, name) }

@@ -7,17 +7,20 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, VERSION_BLOSC1, filter};
 use crate::format::geometry::Container;
 use std::any::Any;
-use std::sync::Arc;
 
-/// One active slot, resolved.
+/// One slot, resolved.
+#[derive(Clone, Copy)]
 enum Step {
+    /// Nothing to do.
+    None,
+    /// The width of the items that are shuffled.
     Shuffle(usize),
     Bitshuffle,
     /// The inverse for chunks of Blosc1.
     BitunshuffleBlosc1,
     Delta,
     TruncPrec(u8),
-    Registered(Arc<FilterEntry>, u8),
+    Registered(&'static FilterEntry, u8),
     /// No such filter: an error of this kind as soon as a block goes through.
     Unknown(ErrorKind),
 }
@@ -42,7 +45,7 @@ pub(crate) struct FilterHost<'a> {
 /// The active filters of a chunk in the order of application.
 pub(crate) struct Pipeline {
     /// The first `len` entries count. In place, because an allocation per chunk shows with small chunks.
-    slots: [Option<Step>; MAX_FILTERS],
+    slots: [Step; MAX_FILTERS],
     len: usize,
     typesize: usize,
 }
@@ -95,21 +98,21 @@ impl Pipeline {
 
     /// The pipeline that leaves blocks as they are.
     pub(crate) fn empty() -> Pipeline {
-        Pipeline { slots: [const { None }; MAX_FILTERS], len: 0, typesize: 1 }
+        Pipeline { slots: [Step::None; MAX_FILTERS], len: 0, typesize: 1 }
     }
 
     fn from_steps(typesize: usize, steps: impl Iterator<Item = Step>) -> Pipeline {
         let mut pipeline = Pipeline { typesize, ..Pipeline::empty() };
         for step in steps {
-            pipeline.slots[pipeline.len] = Some(step);
+            pipeline.slots[pipeline.len] = step;
             pipeline.len += 1;
         }
         pipeline
     }
 
     /// The active steps.
-    fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> + ExactSizeIterator {
-        self.slots[..self.len].iter().map(|slot| slot.as_ref().expect("the first slots are filled"))
+    fn steps(&self) -> &[Step] {
+        &self.slots[..self.len]
     }
 
     /// Whether blocks pass unchanged.
@@ -119,30 +122,32 @@ impl Pipeline {
 
     /// Whether DELTA takes part.
     pub(crate) fn has_delta(&self) -> bool {
-        self.steps().any(|step| matches!(step, Step::Delta))
+        self.steps().iter().any(|step| matches!(step, Step::Delta))
     }
 
     /// Whether what comes back may differ from what went in.
     pub(crate) fn may_be_lossy(&self) -> bool {
-        self.steps().any(|step| matches!(step, Step::TruncPrec(_) | Step::Registered(..)))
+        self.steps().iter().any(|step| matches!(step, Step::TruncPrec(_) | Step::Registered(..)))
     }
 
     /// Whether a filter asks for the n-d geometry of the container.
     pub(crate) fn needs_geometry(&self) -> bool {
-        self.steps().any(|step| matches!(step, Step::Registered(entry, _) if entry.filter.needs_geometry()))
+        self.steps()
+            .iter()
+            .any(|step| matches!(step, Step::Registered(entry, _) if entry.filter.needs_geometry()))
     }
 
     /// The width if the pipeline is one byte shuffle and nothing else.
     pub(crate) fn as_shuffle(&self) -> Option<usize> {
-        match self.slots[..self.len] {
-            [Some(Step::Shuffle(width))] => Some(width),
+        match self.steps() {
+            [Step::Shuffle(width)] => Some(*width),
             _ => None,
         }
     }
 
     /// Whether the pipeline is one bit shuffle of the current kind and nothing else.
     pub(crate) fn is_bitshuffle(&self) -> bool {
-        matches!(self.slots[..self.len], [Some(Step::Bitshuffle)])
+        matches!(self.steps(), [Step::Bitshuffle])
     }
 
     /// Runs `block` forward. The answer lies in `block` itself or in one of the buffers, each as long as `block`.
@@ -154,8 +159,7 @@ impl Pipeline {
         ping: &'b mut [u8],
         pong: &'b mut [u8],
     ) -> Result<&'b [u8]> {
-        let mut steps = self.steps();
-        let Some(first) = steps.next() else { return Ok(block) };
+        let Some((first, steps)) = self.steps().split_first() else { return Ok(block) };
         let (mut from, mut to) = (ping, pong);
         self.apply_forward(first, host, reference, block, from)?;
         for step in steps {
@@ -176,8 +180,7 @@ impl Pipeline {
         mut to: &'b mut [u8],
         dest: &mut [u8],
     ) -> Result<()> {
-        let mut steps = self.steps();
-        let Some(last) = steps.next_back() else {
+        let Some((last, steps)) = self.steps().split_last() else {
             dest.copy_from_slice(from);
             return Ok(());
         };
@@ -197,6 +200,7 @@ impl Pipeline {
         dest: &mut [u8],
     ) -> Result<()> {
         match step {
+            Step::None => dest.copy_from_slice(src),
             Step::Shuffle(width) => shuffle::shuffle(*width, src, dest),
             Step::Bitshuffle | Step::BitunshuffleBlosc1 => bitshuffle::bitshuffle(self.typesize, src, dest),
             Step::Delta => match reference {
@@ -222,6 +226,7 @@ impl Pipeline {
         dest: &mut [u8],
     ) -> Result<()> {
         match step {
+            Step::None => dest.copy_from_slice(src),
             Step::Shuffle(width) => shuffle::unshuffle(*width, src, dest),
             Step::Bitshuffle => bitshuffle::bitunshuffle(self.typesize, src, dest),
             Step::BitunshuffleBlosc1 => bitshuffle::bitunshuffle_blosc1(self.typesize, src, dest),

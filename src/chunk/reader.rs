@@ -54,6 +54,7 @@ impl<'a> Reader<'a> {
     ///
     /// `ReadBuffer` for sections that are cut off, `Data` for a size that contradicts a stored chunk or an unknown
     /// special value, `CodecDict` for bad dictionaries, `InvalidParam` for a lazy chunk without a source.
+    #[inline] // the reader is large, and moving it shows with small chunks
     pub(super) fn open(dec: &'a Decoding<'a>, header: &ChunkHeader, chunk: &'a [u8]) -> Result<Reader<'a>> {
         let payload = match header.special() {
             special::NONE if header.is_memcpyed() => Payload::Stored,

@@ -6,16 +6,20 @@ use super::registry::CodecEntry;
 use super::zfp::{Mode, Zfp};
 use crate::format::consts::codec;
 use std::ffi::CStr;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 /// The built-in entries, by ascending id.
-pub(super) static BUILTIN: LazyLock<Vec<Arc<CodecEntry>>> = LazyLock::new(|| {
-    let entry = |id, name: &'static CStr, codec: Arc<dyn Codec>| {
-        Arc::new(CodecEntry { id, name, complib: id, version: 1, codec })
+pub(super) static BUILTIN: LazyLock<Vec<CodecEntry>> = LazyLock::new(|| {
+    let entry = |id, name: &'static CStr, codec: Box<dyn Codec>| CodecEntry {
+        id,
+        name,
+        complib: id,
+        version: 1,
+        codec,
     };
-    let zfp = |id, name, mode| entry(id, name, Arc::new(Zfp::new(mode)));
+    let zfp = |id, name, mode| entry(id, name, Box::new(Zfp::new(mode)));
     vec![
-        entry(codec::NDLZ, c"ndlz", Arc::new(Ndlz)),
+        entry(codec::NDLZ, c"ndlz", Box::new(Ndlz)),
         zfp(codec::ZFP_ACCURACY, c"zfp_acc", Mode::Accuracy),
         zfp(codec::ZFP_PRECISION, c"zfp_prec", Mode::Precision),
         zfp(codec::ZFP_RATE, c"zfp_rate", Mode::Rate),

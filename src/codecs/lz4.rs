@@ -1,7 +1,9 @@
 //! LZ4: raw blocks of the reference implementation, one independent block per stream.
 //!
-//! The fast encoder and the decoder, which also serves LZ4HC. Output depends on the arguments alone: the state is
-//! initialised for every stream, because LZ4's fast reset leaves old table entries behind that change a few matches.
+//! The fast encoder and the decoder, which also serves LZ4HC. The encoder's table lives on between streams and LZ4 resets
+//! it the fast way, which saves most of the time of short streams. Output depends on the arguments alone all the same:
+//! for inputs from 4 KiB on the reset is a full one; below, the table is indexed by a hash of the very four bytes that
+//! must match, so that an empty entry and one of an earlier stream, which is out of reach, are alike.
 
 use crate::error::{ErrorKind, Result, ensure};
 use lz4_sys::{LZ4_decompress_safe, c_char, c_int};
@@ -10,7 +12,7 @@ use std::ffi::c_void;
 unsafe extern "C" {
     fn LZ4_sizeofState() -> c_int;
     fn LZ4_initStream(buffer: *mut c_void, size: usize) -> *mut c_void;
-    fn LZ4_compress_fast_extState(
+    fn LZ4_compress_fast_extState_fastReset(
         state: *mut c_void,
         src: *const c_char,
         dest: *mut c_char,
@@ -84,14 +86,18 @@ impl Encoder {
     pub(crate) fn new() -> Encoder {
         // SAFETY: the function only returns a constant.
         let size = unsafe { LZ4_sizeofState() };
-        Encoder(State::new(usize::try_from(size).expect("a size is positive")))
+        let mut state = State::new(usize::try_from(size).expect("a size is positive"));
+        let size = state.size();
+        // SAFETY: the state is ours and `size` bytes long.
+        unsafe { LZ4_initStream(state.as_mut_ptr(), size) };
+        Encoder(state)
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
         // SAFETY: the state has the size that LZ4 asked for; the sizes are those of the slices.
         let written = unsafe {
-            LZ4_compress_fast_extState(
+            LZ4_compress_fast_extState_fastReset(
                 self.0.as_mut_ptr(),
                 src.as_ptr().cast(),
                 dest.as_mut_ptr().cast(),
@@ -136,9 +142,6 @@ impl Dict {
     pub(crate) fn new(bytes: &[u8]) -> Dict {
         let bytes: Box<[u8]> = bytes.into();
         let mut state = Encoder::new().0;
-        let size = state.size();
-        // SAFETY: the state is ours and `size` bytes long.
-        unsafe { LZ4_initStream(state.as_mut_ptr(), size) };
         // SAFETY: the stream was initialised; the bytes are kept beside it and never move, being boxed.
         unsafe { LZ4_loadDict(state.as_mut_ptr(), bytes.as_ptr().cast(), int(bytes.len())) };
         Dict { state, _bytes: bytes }

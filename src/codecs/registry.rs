@@ -5,10 +5,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::codec::FIRST_USER;
 use parking_lot::RwLock;
 use std::ffi::CStr;
-use std::sync::Arc;
 
 /// One registered codec.
-#[derive(Clone)]
 pub struct CodecEntry {
     /// The codec's id, 32 to 255.
     pub id: u8,
@@ -19,27 +17,28 @@ pub struct CodecEntry {
     /// Version of the stream format; byte 1 of the chunks.
     pub version: u8,
     /// The codec itself.
-    pub codec: Arc<dyn Codec>,
+    pub codec: Box<dyn Codec>,
 }
 
-/// The registered codecs in registration order.
-static ENTRIES: RwLock<Vec<Arc<CodecEntry>>> = RwLock::new(Vec::new());
+/// The registered codecs in registration order. Entries are never freed: operations under way refer to them, and
+/// plugins are registered once.
+static ENTRIES: RwLock<Vec<&'static CodecEntry>> = RwLock::new(Vec::new());
 
 /// Most entries that the registry holds.
 const MAX_ENTRIES: usize = 255;
 
 /// The codec with this id.
 #[must_use]
-pub fn find(id: u8) -> Option<Arc<CodecEntry>> {
-    let found = ENTRIES.read().iter().find(|entry| entry.id == id).cloned();
-    found.or_else(|| super::builtin::BUILTIN.iter().find(|entry| entry.id == id).cloned())
+pub fn find(id: u8) -> Option<&'static CodecEntry> {
+    let found = ENTRIES.read().iter().find(|entry| entry.id == id).copied();
+    found.or_else(|| super::builtin::BUILTIN.iter().find(|entry| entry.id == id))
 }
 
 /// The first codec with this name.
 #[must_use]
-pub fn find_by_name(name: &CStr) -> Option<Arc<CodecEntry>> {
-    let builtin = super::builtin::BUILTIN.iter().find(|entry| entry.name == name).cloned();
-    builtin.or_else(|| ENTRIES.read().iter().find(|entry| entry.name == name).cloned())
+pub fn find_by_name(name: &CStr) -> Option<&'static CodecEntry> {
+    let builtin = super::builtin::BUILTIN.iter().find(|entry| entry.name == name);
+    builtin.or_else(|| ENTRIES.read().iter().find(|entry| entry.name == name).copied())
 }
 
 /// Registers a codec of the application. Registering the same id and name again changes nothing.
@@ -56,7 +55,7 @@ pub fn register(entry: CodecEntry) -> Result<()> {
         return Err(Error::new(ErrorKind::CodecSupport, "too many codecs are registered"));
     }
     match entries.iter().find(|known| known.id == entry.id) {
-        None => entries.push(Arc::new(entry)),
+        None => entries.push(Box::leak(Box::new(entry))),
         Some(known) if known.name == entry.name => {}
         Some(_) => return Err(Error::new(ErrorKind::CodecParam, "codec id is taken")),
     }

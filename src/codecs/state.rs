@@ -5,17 +5,16 @@ use super::{CodecContext, blosclz, lz4, lz4hc, zlib, zstd};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{codec, codec_format};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// The codec that a chunk's streams go through, resolved once per operation.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(crate) enum StreamCodec {
     BloscLz,
     Lz4,
     Lz4Hc,
     Zlib,
     Zstd,
-    Registered(Arc<CodecEntry>),
+    Registered(&'static CodecEntry),
     /// No such codec. Only an error if a stream needs it: stored streams and runs do not.
     Unknown,
 }

@@ -5,30 +5,28 @@ use super::builtin::BUILTIN;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::filter::FIRST_USER;
 use parking_lot::RwLock;
-use std::sync::Arc;
 
 /// One registered filter.
-#[derive(Clone)]
 pub struct FilterEntry {
     /// The filter's id, 32 to 255.
     pub id: u8,
     /// Of no meaning here; the C layer keeps the address of the filter's name in it.
     pub tag: usize,
     /// The filter itself.
-    pub filter: Arc<dyn Filter>,
+    pub filter: Box<dyn Filter>,
 }
 
-/// The registered filters in registration order.
-static ENTRIES: RwLock<Vec<Arc<FilterEntry>>> = RwLock::new(Vec::new());
+/// The registered filters in registration order. Entries are never freed: operations under way refer to them.
+static ENTRIES: RwLock<Vec<&'static FilterEntry>> = RwLock::new(Vec::new());
 
 /// Most entries that the registry holds.
 const MAX_ENTRIES: usize = 255;
 
 /// The filter with this id.
 #[must_use]
-pub fn find(id: u8) -> Option<Arc<FilterEntry>> {
-    let found = BUILTIN.iter().find(|entry| entry.id == id).cloned();
-    found.or_else(|| ENTRIES.read().iter().find(|entry| entry.id == id).cloned())
+pub fn find(id: u8) -> Option<&'static FilterEntry> {
+    let found = BUILTIN.iter().find(|entry| entry.id == id);
+    found.or_else(|| ENTRIES.read().iter().find(|entry| entry.id == id).copied())
 }
 
 /// Registers a filter of the application.
@@ -48,7 +46,7 @@ pub fn register(entry: FilterEntry, is_same: impl FnOnce(&FilterEntry) -> bool) 
         return Err(Error::new(ErrorKind::CodecSupport, "too many filters are registered"));
     }
     match entries.iter().find(|known| known.id == entry.id) {
-        None => entries.push(Arc::new(entry)),
+        None => entries.push(Box::leak(Box::new(entry))),
         Some(known) if is_same(known) => {}
         Some(_) => return Err(Error::new(ErrorKind::Failure, "filter id is taken")),
     }
