@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 /// One sample repeats its subject until it takes about this long, so that the clock's cost does not count.
 const SAMPLE: Duration = Duration::from_micros(100);
-/// Each subject gets at least this many samples per epoch, however slow it is.
-const MIN_ROUNDS: u32 = 2;
+/// Calls that take longer than this get two samples per epoch, the first call being one, and two epochs.
+const SLOW: Duration = Duration::from_millis(4);
 /// How often the subjects are made anew, in changing order. Where a context happens to lie in memory changes the time of
 /// short calls by up to a third; with several placements each subject meets a good one.
 const EPOCHS: u32 = 4;
-/// A cell in which the first subject looks more than 3 % slower is measured this many times longer: such cells are few, and what
+/// A cell in which the first subject looks more than 3 % slower is measured this many times as long: such cells are few, and what
 /// remains of the difference is then not noise.
-const DOUBT: u32 = 3;
+const DOUBT: u32 = 2;
 
 /// Something to time: each call does the work once.
 pub type Subject<'a> = Box<dyn FnMut() + 'a>;
@@ -32,12 +32,14 @@ pub fn alone(budget: Duration, first: Prepare<'_>) -> Result<Timing, String> {
     let mut best = f64::INFINITY;
     for _ in 0..EPOCHS {
         let mut subject = first()?;
-        let repeats = repeats(sample(1, &mut subject));
+        let once = sample(1, &mut subject);
+        best = best.min(once);
         let start = Instant::now();
-        let mut rounds = 0;
-        while rounds < MIN_ROUNDS || start.elapsed() < budget / 2 / EPOCHS {
-            best = best.min(sample(repeats, &mut subject));
-            rounds += 1;
+        loop {
+            best = best.min(sample(repeats(once), &mut subject));
+            if start.elapsed() >= budget / 2 / EPOCHS {
+                break;
+            }
         }
     }
     Ok(Timing { first: best, second: None })
@@ -46,9 +48,12 @@ pub fn alone(budget: Duration, first: Prepare<'_>) -> Result<Timing, String> {
 /// Times both subjects for about `budget` in all. They take turns, and who goes first changes with every round.
 pub fn interleaved(budget: Duration, first: Prepare<'_>, second: Prepare<'_>) -> Result<Timing, String> {
     let mut best = (f64::INFINITY, f64::INFINITY);
-    for epoch in 0..EPOCHS * DOUBT {
-        if epoch >= EPOCHS && best.0 <= best.1 * 1.03 {
-            break;
+    let mut epoch = 0;
+    loop {
+        let epochs = if best.0.max(best.1) > SLOW.as_secs_f64() { EPOCHS / 2 } else { EPOCHS };
+        let doubtful = best.0 > best.1 * 1.03;
+        if epoch >= epochs * if doubtful { DOUBT } else { 1 } {
+            return Ok(Timing { first: best.0, second: Some(best.1) });
         }
         let (mut subject1, mut subject2);
         if epoch % 2 == 0 {
@@ -58,21 +63,24 @@ pub fn interleaved(budget: Duration, first: Prepare<'_>, second: Prepare<'_>) ->
             subject2 = second()?;
             subject1 = first()?;
         }
-        let repeats = repeats(sample(1, &mut subject1).max(sample(1, &mut subject2)));
+        let once = (sample(1, &mut subject1), sample(1, &mut subject2));
+        best = (best.0.min(once.0), best.1.min(once.1));
+        let repeats = repeats(once.0.max(once.1));
         let start = Instant::now();
-        let mut rounds = 0;
-        while rounds < MIN_ROUNDS || start.elapsed() < budget / EPOCHS {
-            if rounds % 2 == 0 {
+        for round in 0_u32.. {
+            if round % 2 == 0 {
                 best.0 = best.0.min(sample(repeats, &mut subject1));
                 best.1 = best.1.min(sample(repeats, &mut subject2));
             } else {
                 best.1 = best.1.min(sample(repeats, &mut subject2));
                 best.0 = best.0.min(sample(repeats, &mut subject1));
             }
-            rounds += 1;
+            if start.elapsed() >= budget / EPOCHS {
+                break;
+            }
         }
+        epoch += 1;
     }
-    Ok(Timing { first: best.0, second: Some(best.1) })
 }
 
 /// Seconds per call over `repeats` calls.

@@ -93,7 +93,7 @@ fn compress(
         check_reads(&libs.ours, &dest[..len], data)?;
     }
     let dest = RefCell::new(dest);
-    let timing = time(libs, bench.options.budget(100), |lib| compressor(lib, key, data, &dest))?;
+    let timing = time(libs, bench.options.budget(80), |lib| compressor(lib, key, data, &dest))?;
     let versus = Versus::Theirs;
     bench.record(Record { op: COMPRESS, key: *key, bytes: data.len(), timing, versus, cbytes: Some(cbytes) });
     Ok(())
@@ -106,7 +106,7 @@ fn decompress(libs: &Libs, bench: &mut Bench, key: &Key, data: &[u8], chunk: &[u
         return Err(format!("decompression with {} threads fails: {code}", key.threads));
     }
     let dest = RefCell::new(dest);
-    let timing = time(libs, bench.options.budget(60), |lib| Ok(decompressor(lib, key, chunk, &dest)))?;
+    let timing = time(libs, bench.options.budget(48), |lib| Ok(decompressor(lib, key, chunk, &dest)))?;
     if dest.into_inner() != data {
         return Err("the reused decompression context yields other data".into());
     }
@@ -136,7 +136,7 @@ fn getitem(libs: &Libs, bench: &mut Bench, key: &Key, data: &[u8], chunk: &[u8])
     }
     drop(ctx);
     let (dest, starts) = (RefCell::new(dest), &starts);
-    let timing = time(libs, bench.options.budget(40), |lib| {
+    let timing = time(libs, bench.options.budget(32), |lib| {
         let (mut ctx, dest) = (lib.dctx(1), &dest);
         Ok(Box::new(move || {
             for &start in starts {
