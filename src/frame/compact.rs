@@ -131,7 +131,7 @@ impl Frame {
     }
 
     fn extent(&self, session: &Session, state: &Arc<State>, position: u64) -> Result<Extent> {
-        let view = View { state: Arc::clone(state), file: session.file.clone(), _held: Held::nothing() };
+        let view = View { state: Arc::clone(state), file: session.file.clone(), held: Held::nothing() };
         let place = Place::find(self, &view, position)?;
         // Short chunks are stored with room for 32 bytes.
         let len = place.cbytes.max(EXTENDED_HEADER_LENGTH) as u64; // widening

@@ -239,7 +239,7 @@ impl Frame {
         let view = View {
             state: Arc::clone(old),
             file: session.file.clone(),
-            _held: crate::io::lock::Held::nothing(),
+            held: crate::io::lock::Held::nothing(),
         };
         match old.index.entry(nchunk).map_err(unreadable)? {
             Entry::Special(_) => {

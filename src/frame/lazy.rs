@@ -17,7 +17,8 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, special};
 use crate::format::offsets::Entry;
-use crate::io::IoFile;
+use crate::io::lock::Held;
+use crate::io::{IoFile, OpenMode};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub struct ChunkSource<'a> {
     file: Option<Arc<dyn IoFile>>,
     at: u64,
     cbytes: u64,
+    /// Keeps writers that lock away while blocks are read.
+    _held: Held,
 }
 
 impl BlockSource for ChunkSource<'_> {
@@ -83,7 +86,12 @@ impl Frame {
         let invalid = |e: Error| Error::new(ErrorKind::InvalidHeader, e.what());
         let header = ChunkHeader::read(&place.head).map_err(invalid)?;
         match header.special() {
-            special::NONE => self.lazy_form(&view, nchunk, position, &place, &header),
+            special::NONE => {
+                let bytes = self.lazy_form(&view, nchunk, position, &place, &header)?;
+                let is_lazy = bytes[31] & blosc2_flags::LAZY != 0 && header.is_extended();
+                let source = is_lazy.then(|| self.source_of(&place, view));
+                Ok(LazyChunk { bytes: bytes.into(), source })
+            }
             special::VALUE => {
                 let mut bytes = vec![0; place.cbytes];
                 self.read_at(place.file.as_deref(), place.at, &mut bytes)?;
@@ -103,11 +111,42 @@ impl Frame {
         let view = self.view()?;
         let Entry::Stored(position) = view.state.index.entry(nchunk)? else { return Ok(None) };
         let place = Place::find(self, &view, position)?;
-        Ok(Some(self.source_of(&place)))
+        Ok(Some(self.source_of(&place, view)))
     }
 
-    fn source_of(&self, place: &Place) -> ChunkSource<'_> {
-        ChunkSource { frame: self, file: place.file.clone(), at: place.at, cbytes: place.cbytes as u64 } // widening
+    /// Where the blocks of `lazy` are, a chunk that [`lazy_chunk`](Self::lazy_chunk) gave. The frame may have changed
+    /// since: reads that do not fit the lazy chunk fail, or give other data.
+    ///
+    /// # Errors
+    ///
+    /// `ReadBuffer` if `lazy` is cut off, `InvalidHeader` if it makes no sense, `FileOpen`, `FileRead`.
+    pub fn source_of_lazy(&self, lazy: &[u8]) -> Result<ChunkSource<'_>> {
+        let header = ChunkHeader::read(lazy)?;
+        let trailer = header.nblocks().checked_mul(4).and_then(|n| n.checked_add(EXTENDED_HEADER_LENGTH));
+        let field = trailer.and_then(|at| lazy.get(at.checked_add(4)?..at.checked_add(12)?));
+        let field = field.ok_or(Error::new(ErrorKind::ReadBuffer, "lazy chunk cut off"))?;
+        let position = u64::from_le_bytes(field.try_into().expect("8 bytes"));
+        let cbytes = header.cbytes as u64; // widening
+        let held = Held::nothing();
+        let outside = Error::new(ErrorKind::InvalidHeader, "lazy chunk outside of the frame");
+        match &self.store {
+            Store::Disk(disk) if disk.dir.is_some() => {
+                let file = disk.io.open(&disk.chunk_path(position)?, OpenMode::Read)?;
+                Ok(ChunkSource { frame: self, file: Some(file), at: 0, cbytes, _held: held })
+            }
+            Store::Disk(disk) => {
+                let at = disk.base.checked_add(position).ok_or(outside)?;
+                Ok(ChunkSource { frame: self, file: Some(disk.reader()?), at, cbytes, _held: held })
+            }
+            Store::Memory(_) => {
+                Ok(ChunkSource { frame: self, file: None, at: position, cbytes, _held: held })
+            }
+        }
+    }
+
+    fn source_of(&self, place: &Place, view: View) -> ChunkSource<'_> {
+        let cbytes = place.cbytes as u64; // widening
+        ChunkSource { frame: self, file: place.file.clone(), at: place.at, cbytes, _held: view.held }
     }
 
     fn lazy_form(
@@ -117,13 +156,13 @@ impl Frame {
         position: u64,
         place: &Place,
         header: &ChunkHeader,
-    ) -> Result<LazyChunk<'_>> {
+    ) -> Result<Vec<u8>> {
         let invalid = ErrorKind::InvalidHeader;
         if !header.is_extended() {
             // The lazy bit is in the extended header; older chunks come complete.
             let mut bytes = vec![0; place.cbytes];
             self.read_at(place.file.as_deref(), place.at, &mut bytes)?;
-            return Ok(LazyChunk { bytes: bytes.into(), source: None });
+            return Ok(bytes);
         }
         ensure(header.nbytes > 0, invalid, "chunk without blocks")?;
         let nblocks = header.nblocks();
@@ -151,7 +190,7 @@ impl Frame {
             let size = i32::try_from(size).map_err(|_| Error::new(invalid, "block too large"))?;
             dest.copy_from_slice(&size.to_le_bytes());
         }
-        Ok(LazyChunk { bytes: bytes.into(), source: Some(self.source_of(place)) })
+        Ok(bytes)
     }
 }
 

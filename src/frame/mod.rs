@@ -101,7 +101,7 @@ struct View {
     state: Arc<State>,
     /// The handle that the state was compared with; `None` for frames in memory.
     file: Option<Arc<dyn IoFile>>,
-    _held: Held,
+    held: Held,
 }
 
 impl Frame {
@@ -433,11 +433,11 @@ impl Frame {
     /// The current state, and what is needed to read chunks of it.
     fn view(&self) -> Result<View> {
         let Store::Disk(disk) = &self.store else {
-            return Ok(View { state: self.snapshot(), file: None, _held: Held::nothing() });
+            return Ok(View { state: self.snapshot(), file: None, held: Held::nothing() });
         };
         let held = self.hold(false)?;
         let (state, file) = self.poll(disk, held.changed)?;
-        Ok(View { state, file: Some(file), _held: held })
+        Ok(View { state, file: Some(file), held })
     }
 
     /// Compares the state with the file and reads it again if they differ, or in any case if `force` is set.
@@ -478,6 +478,12 @@ impl Frame {
         if let Store::Disk(disk) = &self.store {
             disk.reader.close();
         }
+    }
+}
+
+impl std::fmt::Debug for Frame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frame").field("path", &self.path()).field("header", &self.header()).finish_non_exhaustive()
     }
 }
 

@@ -150,7 +150,14 @@ impl MallocBuf {
     /// unused.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
-        if !self.borrowed && self.len > 0 && self.capacity / 4 > self.len {
+        if self.capacity / 4 > self.len {
+            self.shrink();
+        }
+    }
+
+    /// Gives unused memory back.
+    pub fn shrink(&mut self) {
+        if !self.borrowed && self.len > 0 && self.capacity > self.len {
             // SAFETY: `data` is an allocation of this buffer, since it is not borrowed and has a capacity.
             let raw = unsafe { libc::realloc(self.data.as_ptr().cast(), self.len) };
             if let Some(data) = NonNull::new(raw.cast::<u8>()) {

@@ -1,0 +1,174 @@
+//! Copies: into other containers, with the same or other parameters.
+
+use super::{Backing, Reading, Schunk, Writing, meta, scratch};
+use crate::chunk::{self, Source};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::frame_header::FrameParams;
+use crate::frame::Frame;
+use crate::frame::sizes::ChunkInfo;
+use crate::io::Io;
+use crate::io::file::FileIo;
+use std::borrow::Cow;
+use std::path::Path;
+
+/// About how many bytes of chunks are handed to a frame as one change.
+const BATCH: usize = 16 << 20;
+
+impl Schunk {
+    /// Copies metalayers, chunks and variable-length metalayers to `dest`, which is empty.
+    ///
+    /// Without `recompress` the chunks are copied as they are. With it they are decompressed and compressed again; chunks
+    /// of variable-length blocks are copied as they are all the same.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if `dest` is not empty, else those of reading and writing; `dest` is incomplete then.
+    pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
+        ensure(dest.nchunks() == 0, ErrorKind::InvalidParam, "destination of a copy is not empty")?;
+        for layer in self.metalayers().iter() {
+            dest.meta_add(&layer.name, &layer.content)?;
+        }
+        // Presets the size even if the only chunk is a shorter one.
+        dest.preset_chunksize(self.chunksize())?;
+        match recompress.filter(|_| !self.has_vl_blocks()) {
+            None => self.copy_chunks(dest)?,
+            Some((reading, writing)) => self.recompress_chunks(dest, reading, writing)?,
+        }
+        for layer in self.vlmetalayers().iter() {
+            dest.vlmeta_add(&layer.name, &meta::decompress(&layer.content)?, None)?;
+        }
+        Ok(())
+    }
+
+    /// Copies all chunks as they are, many at a time where `dest` is a frame.
+    fn copy_chunks(&self, dest: &mut Schunk) -> Result<()> {
+        let Backing::Frame(frame) = &mut dest.backing else {
+            for nchunk in 0..self.nchunks() {
+                self.with_chunk(nchunk, |chunk| dest.append_chunk(chunk))?;
+            }
+            return Ok(());
+        };
+        let mut batch: Vec<Cow<'_, [u8]>> = Vec::new();
+        let mut bytes = 0;
+        for nchunk in 0..self.nchunks() {
+            let chunk = self.chunk(nchunk)?;
+            bytes += chunk.len();
+            batch.push(chunk);
+            if bytes >= BATCH {
+                append_batch(frame, &mut batch)?;
+                bytes = 0;
+            }
+        }
+        append_batch(frame, &mut batch)
+    }
+
+    fn recompress_chunks(
+        &self,
+        dest: &mut Schunk,
+        reading: &Reading<'_>,
+        writing: &Writing<'_>,
+    ) -> Result<()> {
+        for nchunk in 0..self.nchunks() {
+            reading.visit(nchunk);
+            self.with_chunk(nchunk, |chunk| {
+                let nbytes = usize::try_from(ChunkInfo::read(chunk)?.nbytes).unwrap_or(0);
+                let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
+                scratch::with(|data| {
+                    data.try_reserve(nbytes.saturating_sub(data.len())).map_err(|_| no_memory)?;
+                    data.resize(nbytes, 0);
+                    chunk::decompress_with(&reading.dec, chunk, None, data)?;
+                    dest.append_buffer(Source::Bytes(data), writing)
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A contiguous frame in memory with the same content and the parameters `params` in its header.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading, `MemoryAlloc`.
+    pub fn to_frame(&self, params: FrameParams) -> Result<Frame> {
+        let mut copy = Schunk::over(Frame::create_in_memory(params)?);
+        self.copy_to(&mut copy, None)?;
+        Ok(copy.into_frame().expect("made over a frame"))
+    }
+
+    /// A super-chunk without a frame, with copies of all chunks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidHeader` if the sizes of the chunks do not add up to what the frame says, else those of reading.
+    pub fn to_memory(&self) -> Result<Schunk> {
+        let mut copy = Schunk::in_memory(self.params());
+        self.copy_to_list(&mut copy)?;
+        ensure(
+            copy.nbytes() == self.nbytes(),
+            ErrorKind::InvalidHeader,
+            "sizes of the chunks do not add up",
+        )?;
+        Ok(copy)
+    }
+
+    fn copy_to_list(&self, copy: &mut Schunk) -> Result<()> {
+        let mut common = None;
+        copy.preset_chunksize(self.chunksize())?;
+        for nchunk in 0..self.nchunks() {
+            let blocksize = self.with_chunk(nchunk, |chunk| {
+                copy.append_chunk(chunk)?;
+                Ok(i32::from_le_bytes(chunk[8..12].try_into().expect("a header is longer")))
+            })?;
+            common = Some(if common.is_none_or(|size| size == blocksize) { blocksize } else { 0 });
+        }
+        if let Some(blocksize) = common {
+            copy.params.blocksize = blocksize;
+        }
+        if let Backing::List(list) = &mut copy.backing {
+            list.sizes.chunksize = self.chunksize();
+            list.metalayers = self.metalayers().to_vec();
+            list.vlmetalayers = self.vlmetalayers().to_vec();
+        }
+        Ok(())
+    }
+
+    /// Writes a contiguous frame with the same content to `path`; returns its length in bytes.
+    ///
+    /// The frame of a super-chunk that has one in memory goes to the file as it is, through `io`, replacing what was
+    /// there. Of others a copy with `params` in its header is made; the path must not exist then.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen`, `FileWrite`; `SchunkCopy` if no copy can be made.
+    pub fn to_file(&self, path: &Path, params: FrameParams, io: &dyn Io) -> Result<u64> {
+        if let Some(frame) = self.frame().filter(|frame| !frame.is_on_disk()) {
+            return frame.write_file(path, io);
+        }
+        let failed = |e: Error| Error::new(ErrorKind::SchunkCopy, e.what());
+        ensure(std::fs::symlink_metadata(path).is_err(), ErrorKind::SchunkCopy, "path exists already")?;
+        self.to_frame(params).and_then(|frame| frame.write_file(path, &FileIo)).map_err(failed)
+    }
+
+    /// Writes a contiguous frame with the same content behind what the file `path` holds; returns the position at which
+    /// the frame starts. `params` and `io` as in [`to_file`](Self::to_file).
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::append_to_file`], `SchunkCopy` if no copy can be made.
+    pub fn append_file(&self, path: &Path, params: FrameParams, io: &dyn Io) -> Result<u64> {
+        if let Some(frame) = self.frame().filter(|frame| !frame.is_on_disk()) {
+            return frame.append_to_file(path, io);
+        }
+        let copy = self.to_frame(params).map_err(|e| Error::new(ErrorKind::SchunkCopy, e.what()))?;
+        copy.append_to_file(path, io)
+    }
+}
+
+fn append_batch(frame: &mut Frame, batch: &mut Vec<Cow<'_, [u8]>>) -> Result<()> {
+    if !batch.is_empty() {
+        let chunks: Vec<&[u8]> = batch.iter().map(|chunk| &**chunk).collect();
+        frame.append_all(&chunks)?;
+        batch.clear();
+    }
+    Ok(())
+}

@@ -1,0 +1,311 @@
+//! Changes of the chunks of a super-chunk. Each is all or nothing, in memory too.
+
+use super::{Backing, Schunk, Writing, scratch};
+use crate::chunk::{self, Source, SpecialValue};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::BasicHeader;
+use crate::format::consts::special;
+use crate::frame::sizes::ChunkInfo;
+use crate::io::memory::MallocBuf;
+
+/// A chunk that was offered for good and not taken, with the reason.
+#[derive(Debug)]
+pub struct Rejected {
+    /// Why.
+    pub error: Error,
+    /// The chunk.
+    pub chunk: MallocBuf,
+}
+
+/// The bytes of exactly one chunk, and what its header says.
+fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
+    BasicHeader::read(chunk)?;
+    let info = ChunkInfo::read(chunk)?;
+    let bytes = chunk.get(..info.cbytes);
+    ensure(bytes.is_some(), ErrorKind::ReadBuffer, "chunk cut off")?;
+    Ok((bytes.unwrap_or_default(), info))
+}
+
+impl Schunk {
+    /// Compresses `src` and appends it as one chunk; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// Those of compressing and of [`append_chunk`](Self::append_chunk).
+    pub fn append_buffer(&mut self, src: Source<'_>, writing: &Writing<'_>) -> Result<usize> {
+        writing.visit(self.nchunks());
+        self.compress_and(src, writing, |schunk, chunk| schunk.append_chunk(chunk))
+    }
+
+    /// Compresses `src` and passes the chunk to `store`.
+    pub(super) fn compress_and<R>(
+        &mut self,
+        src: Source<'_>,
+        writing: &Writing<'_>,
+        store: impl FnOnce(&mut Schunk, &[u8]) -> Result<R>,
+    ) -> Result<R> {
+        scratch::with_len(src.nbytes().saturating_add(32).min(i32::MAX as usize), |dest| {
+            let cbytes = chunk::compress_with(&writing.enc, src, dest)?.cbytes;
+            ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
+            store(self, &dest[..cbytes])
+        })
+    }
+
+    /// Appends a copy of `chunk`; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// Those of a damaged chunk, `ChunkAppend`, `MemoryAlloc`, `Lock`.
+    pub fn append_chunk(&mut self, chunk: &[u8]) -> Result<usize> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.append(chunk),
+            Backing::List(list) => {
+                let n = list.sizes.nchunks;
+                self.insert_in_list(n, chunk, ErrorKind::ChunkAppend)
+            }
+        }
+    }
+
+    /// Inserts a copy of `chunk` before chunk `nchunk`; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a number out of range, those of a damaged chunk, `ChunkInsert`, `MemoryAlloc`, `Lock`.
+    pub fn insert_chunk(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.insert(nchunk, chunk),
+            Backing::List(_) => self.insert_in_list(nchunk, chunk, ErrorKind::ChunkInsert),
+        }
+    }
+
+    fn insert_in_list(&mut self, nchunk: usize, chunk: &[u8], kind: ErrorKind) -> Result<usize> {
+        let Backing::List(list) = &mut self.backing else { unreachable!("called for lists only") };
+        ensure(nchunk <= list.sizes.nchunks, ErrorKind::InvalidParam, "chunk number out of range")?;
+        let (bytes, info) = whole_chunk(chunk)?;
+        let sizes = list.sizes.with_inserted(nchunk, &info, kind)?;
+        list.reserve()?;
+        list.insert(nchunk, MallocBuf::copy_of(bytes)?, sizes);
+        Ok(sizes.nchunks)
+    }
+
+    /// Appends `chunk` for good; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_chunk`](Self::append_chunk); the chunk comes back then.
+    pub fn append_owned(&mut self, chunk: MallocBuf) -> std::result::Result<usize, Rejected> {
+        self.insert_owned(self.nchunks(), chunk, ErrorKind::ChunkAppend)
+    }
+
+    /// Inserts `chunk` for good before chunk `nchunk`; returns the number of chunks. `kind` is reported if it does not
+    /// fit in.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_chunk`](Self::insert_chunk); the chunk comes back then.
+    pub fn insert_owned(
+        &mut self,
+        nchunk: usize,
+        chunk: MallocBuf,
+        kind: ErrorKind,
+    ) -> std::result::Result<usize, Rejected> {
+        let inserted = match &mut self.backing {
+            Backing::Frame(frame) if kind == ErrorKind::ChunkAppend => frame.append(&chunk),
+            Backing::Frame(frame) => frame.insert(nchunk, &chunk),
+            Backing::List(list) => {
+                let fits = whole_chunk(&chunk).and_then(|(_, info)| {
+                    ensure(
+                        nchunk <= list.sizes.nchunks,
+                        ErrorKind::InvalidParam,
+                        "chunk number out of range",
+                    )?;
+                    list.reserve()?;
+                    Ok((list.sizes.with_inserted(nchunk, &info, kind)?, info))
+                });
+                return match fits {
+                    Ok((sizes, info)) => {
+                        list.insert(nchunk, shrunk(chunk, info.cbytes), sizes);
+                        Ok(sizes.nchunks)
+                    }
+                    Err(error) => Err(Rejected { error, chunk }),
+                };
+            }
+        };
+        inserted.map_err(|error| Rejected { error, chunk })
+    }
+
+    /// Replaces chunk `nchunk` by a copy of `chunk`; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a number out of range, those of a damaged chunk, `Failure` if the old chunk cannot be read,
+    /// `ChunkUpdate`, `MemoryAlloc`, `Lock`.
+    pub fn update_chunk(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
+        if let Backing::Frame(frame) = &mut self.backing {
+            return frame.update(nchunk, chunk);
+        }
+        let (bytes, _) = whole_chunk(chunk)?;
+        self.update_owned(nchunk, MallocBuf::copy_of(bytes)?).map_err(|rejected| rejected.error)
+    }
+
+    /// Replaces chunk `nchunk` by `chunk`, for good; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`update_chunk`](Self::update_chunk); the chunk comes back then.
+    pub fn update_owned(&mut self, nchunk: usize, chunk: MallocBuf) -> std::result::Result<usize, Rejected> {
+        let list = match &mut self.backing {
+            Backing::Frame(frame) => {
+                return frame.update(nchunk, &chunk).map_err(|error| Rejected { error, chunk });
+            }
+            Backing::List(list) => list,
+        };
+        let fits = list.chunk(nchunk).and_then(|old| {
+            let old = ChunkInfo::read(old).map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
+            let (_, info) = whole_chunk(&chunk)?;
+            let nbytes = u64::try_from(old.nbytes).unwrap_or(0);
+            Ok((list.sizes.with_updated(nchunk, nbytes, &info)?, info))
+        });
+        match fits {
+            Ok((sizes, info)) => {
+                list.replace(nchunk, shrunk(chunk, info.cbytes), sizes);
+                Ok(sizes.nchunks)
+            }
+            Err(error) => Err(Rejected { error, chunk }),
+        }
+    }
+
+    /// Deletes chunk `nchunk`; returns the number of chunks left.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a number out of range, `Failure` if the chunk cannot be read, `ChunkUpdate`, `Lock`.
+    pub fn delete_chunk(&mut self, nchunk: usize) -> Result<usize> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.delete(nchunk),
+            Backing::List(list) => {
+                let old = ChunkInfo::read(list.chunk(nchunk)?);
+                let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
+                let sizes = list.sizes.with_deleted(u64::try_from(old.nbytes).unwrap_or(0));
+                list.remove(nchunk, sizes);
+                Ok(sizes.nchunks)
+            }
+        }
+    }
+
+    /// Reorders the chunks: chunk `i` becomes what chunk `order[i]` was.
+    ///
+    /// # Errors
+    ///
+    /// `Data` unless `order` is a permutation of all chunk numbers (a frame must have chunks), else those of writing.
+    pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.reorder(order),
+            Backing::List(list) => {
+                let mut seen = vec![false; list.sizes.nchunks];
+                let complete = order.len() == seen.len();
+                let once =
+                    |&from: &usize| seen.get_mut(from).is_some_and(|seen| !std::mem::replace(seen, true));
+                let permutation = complete && order.iter().all(once);
+                ensure(permutation, ErrorKind::Data, "not a permutation of the chunks")?;
+                list.reorder(order);
+                Ok(())
+            }
+        }
+    }
+
+    /// Fills an empty super-chunk with `nitems` items of the special value `kind`, in chunks of `chunksize` bytes;
+    /// returns the number of chunks. Chunks without a frame are made with `params`.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for sizes out of range, `FrameSpecial` if there are data, or with a frame if the value is none that
+    /// can fill it; `SchunkSpecial` for that without a frame, and for too many chunks.
+    pub fn fill_special(
+        &mut self,
+        nitems: u64,
+        kind: u8,
+        chunksize: i32,
+        params: &chunk::CParams,
+    ) -> Result<usize> {
+        if nitems == 0 {
+            return Ok(0);
+        }
+        let typesize = self.typesize();
+        let size = usize::try_from(chunksize).ok().filter(|&size| size > 0);
+        let size = size.ok_or(Error::new(ErrorKind::InvalidParam, "chunk size out of range"))?;
+        ensure(
+            self.nbytes() == 0 && self.nchunks() == 0,
+            ErrorKind::FrameSpecial,
+            "super-chunk is not empty",
+        )?;
+        let items = (size / typesize) as u64; // widening
+        ensure(items > 0, ErrorKind::InvalidParam, "chunk smaller than an item")?;
+        let too_many = Error::new(ErrorKind::SchunkSpecial, "too many chunks");
+        let nbytes = nitems.checked_mul(typesize as u64).filter(|&n| i64::try_from(n).is_ok()); // widening
+        let nbytes = nbytes.ok_or(too_many)?;
+        ensure(
+            nitems / items <= u64::from(i32::MAX.unsigned_abs()),
+            ErrorKind::SchunkSpecial,
+            "too many chunks",
+        )?;
+        let code = if self.frame().is_some() { ErrorKind::FrameSpecial } else { ErrorKind::SchunkSpecial };
+        let value = match kind {
+            special::ZERO => SpecialValue::Zeros,
+            special::NAN => SpecialValue::Nans,
+            special::UNINIT => SpecialValue::Uninit,
+            _ => return Err(Error::new(code, "no special value to fill with")),
+        };
+        let params = chunk::CParams { use_dict: false, typesize, ..params.clone() };
+        let mut full = [0; 32];
+        let made = chunk::special_chunk(&params, size, value, &mut full);
+        made.map_err(|e| Error::new(code, e.what()))?;
+        match &mut self.backing {
+            Backing::Frame(frame) => {
+                let blocksize = BasicHeader::read(&full)?.blocksize;
+                let filled = frame.fill_special(kind, nbytes, chunksize, blocksize)?;
+                self.params.blocksize = blocksize;
+                Ok(filled)
+            }
+            Backing::List(_) => self.fill_list(nitems, items, &full, value, &params),
+        }
+    }
+
+    fn fill_list(
+        &mut self,
+        nitems: u64,
+        items: u64,
+        full: &[u8],
+        value: SpecialValue<'_>,
+        params: &chunk::CParams,
+    ) -> Result<usize> {
+        let fill = |schunk: &mut Schunk| {
+            for _ in 0..nitems / items {
+                schunk.append_chunk(full)?;
+            }
+            let rest = usize::try_from(nitems % items).expect("less than a chunk") * params.typesize;
+            if rest > 0 {
+                let mut last = [0; 32];
+                chunk::special_chunk(params, rest, value, &mut last)?;
+                schunk.append_chunk(&last)?;
+            }
+            Ok(schunk.nchunks())
+        };
+        let before = self.chunksize();
+        let filled = fill(self);
+        if filled.is_err() {
+            while self.nchunks() > 0 {
+                self.delete_chunk(self.nchunks() - 1)?;
+            }
+            self.preset_chunksize(before)?;
+        }
+        filled.map_err(|e: Error| Error::new(ErrorKind::SchunkSpecial, e.what()))
+    }
+}
+
+/// `chunk` without what follows its `cbytes` bytes.
+fn shrunk(mut chunk: MallocBuf, cbytes: usize) -> MallocBuf {
+    chunk.truncate(cbytes);
+    chunk.shrink();
+    chunk
+}

@@ -1,0 +1,187 @@
+//! Metalayers of a super-chunk.
+
+use super::{Backing, Schunk};
+use crate::chunk::{self, CParams, Encoding};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::metalayers::{MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS, Metalayer};
+
+const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
+
+fn find(layers: &[Metalayer], name: &[u8]) -> Option<usize> {
+    layers.iter().position(|layer| layer.name == name)
+}
+
+fn check_name(name: &[u8]) -> Result<()> {
+    ensure(name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")
+}
+
+/// The content of a variable-length metalayer as it is stored: one chunk.
+fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
+    let fits = i32::try_from(content.len().saturating_add(32)).is_ok();
+    ensure(fits, ErrorKind::InvalidParam, "metalayer too large")?;
+    let default = CParams::default();
+    let mut chunk = vec![0; content.len() + 32];
+    let enc = Encoding::new(params.unwrap_or(&default));
+    let cbytes = chunk::compress_with(&enc, chunk::Source::Bytes(content), &mut chunk)?.cbytes;
+    ensure(cbytes > 0, ErrorKind::Failure, "metalayer cannot be compressed")?;
+    chunk.truncate(cbytes);
+    chunk.shrink_to_fit();
+    Ok(chunk)
+}
+
+/// The content of a variable-length metalayer from its chunk.
+///
+/// # Errors
+///
+/// `Data` if it is not exactly one chunk, `ReadBuffer` if it does not decompress.
+pub(crate) fn decompress(stored: &[u8]) -> Result<Vec<u8>> {
+    let header = ChunkHeader::read(stored).map_err(|e| Error::new(ErrorKind::Data, e.what()))?;
+    ensure(header.cbytes == stored.len(), ErrorKind::Data, "metalayer of another size than its chunk")?;
+    let damaged = Error::new(ErrorKind::ReadBuffer, "metalayer does not decompress");
+    let mut content = Vec::new();
+    let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a metalayer");
+    content.try_reserve_exact(header.nbytes).map_err(|_| no_memory)?;
+    content.resize(header.nbytes, 0);
+    let n = chunk::decompress(stored, &mut content).map_err(|_| damaged)?;
+    ensure(n == content.len(), ErrorKind::ReadBuffer, "metalayer does not decompress")?;
+    Ok(content)
+}
+
+impl Schunk {
+    /// Adds a fixed metalayer; returns its number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::meta_add`](crate::frame::Frame::meta_add); without a frame there may be chunks already.
+    pub fn meta_add(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.meta_add(name, content),
+            Backing::List(list) => {
+                check_name(name)?;
+                let invalid = ErrorKind::InvalidParam;
+                ensure(find(&list.metalayers, name).is_none(), invalid, "metalayer exists already")?;
+                ensure(list.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
+                ensure(i32::try_from(content.len()).is_ok(), invalid, "metalayer too large")?;
+                list.metalayers.push(Metalayer { name: name.into(), content: content.into() });
+                list.tick += 1;
+                Ok(list.metalayers.len() - 1)
+            }
+        }
+    }
+
+    /// Overwrites the start of a fixed metalayer; returns its number. Longer content is not written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::meta_update`](crate::frame::Frame::meta_update).
+    pub fn meta_update(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.meta_update(name, content),
+            Backing::List(list) => {
+                check_name(name)?;
+                let number = find(&list.metalayers, name).ok_or(NOT_FOUND)?;
+                if let Some(start) = list.metalayers[number].content.get_mut(..content.len()) {
+                    start.copy_from_slice(content);
+                    list.tick += 1;
+                }
+                Ok(number)
+            }
+        }
+    }
+
+    /// Number of the fixed metalayer `name`.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `InvalidParam` for a name that is too long.
+    pub fn meta_find(&self, name: &[u8]) -> Result<usize> {
+        check_name(name)?;
+        find(&self.metalayers(), name).ok_or(NOT_FOUND)
+    }
+
+    /// Number of the variable-length metalayer `name`.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `InvalidParam` for a name that is too long, `Lock`.
+    pub fn vlmeta_find(&self, name: &[u8]) -> Result<usize> {
+        match &self.backing {
+            Backing::Frame(frame) => frame.vlmeta_find(name),
+            Backing::List(list) => {
+                check_name(name)?;
+                find(&list.vlmetalayers, name).ok_or(NOT_FOUND)
+            }
+        }
+    }
+
+    /// Number and content of the variable-length metalayer `name`.
+    ///
+    /// # Errors
+    ///
+    /// As [`vlmeta_find`](Self::vlmeta_find); `Data` or `ReadBuffer` if the content is damaged.
+    pub fn vlmeta_get(&self, name: &[u8]) -> Result<(usize, Vec<u8>)> {
+        let number = self.vlmeta_find(name)?;
+        let layers = self.vlmetalayers();
+        let layer = layers.get(number).filter(|layer| layer.name == name).ok_or(NOT_FOUND)?;
+        Ok((number, decompress(&layer.content)?))
+    }
+
+    /// Adds a variable-length metalayer, compressed with `params` or the defaults; returns its number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::vlmeta_add`](crate::frame::Frame::vlmeta_add), and those of compressing.
+    pub fn vlmeta_add(&mut self, name: &[u8], content: &[u8], params: Option<&CParams>) -> Result<usize> {
+        check_name(name)?;
+        let exists = self.vlmeta_find(name).is_ok();
+        ensure(!exists, ErrorKind::InvalidParam, "metalayer exists already")?;
+        let content = compress(content, params)?;
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.vlmeta_add(name, content),
+            Backing::List(list) => {
+                let room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
+                ensure(room, ErrorKind::InvalidParam, "too many metalayers")?;
+                list.vlmetalayers.push(Metalayer { name: name.into(), content });
+                list.tick += 1;
+                Ok(list.vlmetalayers.len() - 1)
+            }
+        }
+    }
+
+    /// Replaces the content of a variable-length metalayer; returns its number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::vlmeta_update`](crate::frame::Frame::vlmeta_update), and those of compressing.
+    pub fn vlmeta_update(&mut self, name: &[u8], content: &[u8], params: Option<&CParams>) -> Result<usize> {
+        self.vlmeta_find(name)?;
+        let content = compress(content, params)?;
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.vlmeta_update(name, content),
+            Backing::List(list) => {
+                let number = find(&list.vlmetalayers, name).ok_or(NOT_FOUND)?;
+                list.vlmetalayers[number].content = content;
+                list.tick += 1;
+                Ok(number)
+            }
+        }
+    }
+
+    /// Deletes a variable-length metalayer; returns the number of those left.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::vlmeta_delete`](crate::frame::Frame::vlmeta_delete).
+    pub fn vlmeta_delete(&mut self, name: &[u8]) -> Result<usize> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.vlmeta_delete(name),
+            Backing::List(list) => {
+                check_name(name)?;
+                list.vlmetalayers.remove(find(&list.vlmetalayers, name).ok_or(NOT_FOUND)?);
+                list.tick += 1;
+                Ok(list.vlmetalayers.len())
+            }
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Super-chunks: any amount of data as a sequence of chunks, in memory or in a frame.
+//!
+//! A super-chunk does not own compressors. The caller brings an [`Encoding`] or [`Decoding`] to each call that needs
+//! one, since C callers exchange the contexts of a live super-chunk as they like.
+//!
+//! Any number of threads may use the `&self` methods of one super-chunk at the same time.
+
+mod copy;
+mod edit;
+mod list;
+mod meta;
+mod patch;
+mod scratch;
+mod slice;
+mod sparse;
+
+pub use edit::Rejected;
+
+use crate::chunk::{self, Decoding, Encoding};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::frame_header::FrameParams;
+use crate::format::metalayers::Metalayer;
+use crate::frame::{Frame, FrameOptions};
+use crate::io::memory::MallocBuf;
+use list::List;
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
+
+/// A super-chunk.
+pub struct Schunk {
+    backing: Backing,
+    params: FrameParams,
+}
+
+enum Backing {
+    List(List),
+    Frame(Box<Frame>),
+}
+
+/// What reading is given besides the place of the data.
+#[derive(Clone, Copy, Default)]
+pub struct Reading<'a> {
+    /// How chunks are decompressed. Its source of blocks is replaced by the frame.
+    pub dec: Decoding<'a>,
+    /// Called with the number of each chunk before it is decompressed, in ascending order.
+    pub visit: Option<&'a dyn Fn(usize)>,
+}
+
+impl Reading<'_> {
+    fn visit(&self, nchunk: usize) {
+        if let Some(visit) = self.visit {
+            visit(nchunk);
+        }
+    }
+}
+
+/// What writing is given besides the data.
+#[derive(Clone, Copy)]
+pub struct Writing<'a> {
+    /// How chunks are compressed.
+    pub enc: Encoding<'a>,
+    /// Called with the number of each chunk before it is compressed.
+    pub visit: Option<&'a dyn Fn(usize)>,
+}
+
+impl<'a> Writing<'a> {
+    /// Compression with `enc`, and nobody to tell about it.
+    #[must_use]
+    pub fn new(enc: Encoding<'a>) -> Writing<'a> {
+        Writing { enc, visit: None }
+    }
+
+    fn visit(&self, nchunk: usize) {
+        if let Some(visit) = self.visit {
+            visit(nchunk);
+        }
+    }
+}
+
+impl Schunk {
+    /// An empty super-chunk in memory, without a frame.
+    #[must_use]
+    pub fn in_memory(params: FrameParams) -> Schunk {
+        Schunk { backing: Backing::List(List::new()), params }
+    }
+
+    /// A super-chunk over `frame`.
+    #[must_use]
+    pub fn over(frame: Frame) -> Schunk {
+        Schunk { params: frame.params(), backing: Backing::Frame(Box::new(frame)) }
+    }
+
+    /// Opens the frame at `path`; see [`Frame::open`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::open`].
+    pub fn open(path: &Path, offset: u64, options: &FrameOptions) -> Result<Schunk> {
+        Frame::open(path, offset, options).map(Schunk::over)
+    }
+
+    /// The frame; `None` for super-chunks without one.
+    #[must_use]
+    pub fn frame(&self) -> Option<&Frame> {
+        match &self.backing {
+            Backing::List(_) => None,
+            Backing::Frame(frame) => Some(frame),
+        }
+    }
+
+    /// See [`frame`](Self::frame).
+    pub fn frame_mut(&mut self) -> Option<&mut Frame> {
+        match &mut self.backing {
+            Backing::List(_) => None,
+            Backing::Frame(frame) => Some(frame),
+        }
+    }
+
+    /// The frame; `None` for super-chunks without one.
+    #[must_use]
+    pub fn into_frame(self) -> Option<Frame> {
+        match self.backing {
+            Backing::List(_) => None,
+            Backing::Frame(frame) => Some(*frame),
+        }
+    }
+
+    /// Addresses of the chunks of a super-chunk without a frame, and the number of addresses that there is room for.
+    /// Valid until the next change.
+    #[must_use]
+    pub fn pointers(&self) -> Option<(&[AtomicPtr<u8>], usize)> {
+        match &self.backing {
+            Backing::List(list) => Some(list.pointers()),
+            Backing::Frame(_) => None,
+        }
+    }
+
+    /// Compression parameters as they are recorded.
+    #[must_use]
+    pub fn params(&self) -> FrameParams {
+        match &self.backing {
+            Backing::List(_) => self.params,
+            Backing::Frame(frame) => frame.params(),
+        }
+    }
+
+    /// Sets the recorded compression parameters; the next change writes them to the frame.
+    pub fn set_params(&mut self, params: FrameParams) {
+        self.params = params;
+        if let Backing::Frame(frame) = &mut self.backing {
+            frame.set_params(params);
+        }
+    }
+
+    /// Bytes per item; at least 1.
+    #[must_use]
+    pub fn typesize(&self) -> usize {
+        usize::try_from(self.params().typesize).unwrap_or(0).max(1)
+    }
+
+    /// Number of chunks.
+    #[must_use]
+    pub fn nchunks(&self) -> usize {
+        match &self.backing {
+            Backing::List(list) => list.sizes.nchunks,
+            Backing::Frame(frame) => frame.nchunks(),
+        }
+    }
+
+    /// Uncompressed size in bytes.
+    #[must_use]
+    pub fn nbytes(&self) -> u64 {
+        match &self.backing {
+            Backing::List(list) => list.sizes.nbytes,
+            Backing::Frame(frame) => frame.nbytes(),
+        }
+    }
+
+    /// Sum of the sizes of the stored chunks in bytes.
+    #[must_use]
+    pub fn cbytes(&self) -> u64 {
+        match &self.backing {
+            Backing::List(list) => list.cbytes,
+            Backing::Frame(frame) => frame.cbytes(),
+        }
+    }
+
+    /// Bytes per chunk: 0 if they vary, -1 as long as no chunk was stored.
+    #[must_use]
+    pub fn chunksize(&self) -> i32 {
+        match &self.backing {
+            Backing::List(list) => list.sizes.chunksize,
+            Backing::Frame(frame) => frame.chunksize(),
+        }
+    }
+
+    /// Sets the chunk size of a super-chunk without chunks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if there are chunks.
+    pub fn preset_chunksize(&mut self, chunksize: i32) -> Result<()> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.preset_chunksize(chunksize),
+            Backing::List(list) => {
+                ensure(list.sizes.nchunks == 0, ErrorKind::InvalidParam, "chunks are there already")?;
+                list.sizes.chunksize = chunksize;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the chunks consist of variable-length blocks.
+    #[must_use]
+    pub fn has_vl_blocks(&self) -> bool {
+        match &self.backing {
+            Backing::List(list) => list.sizes.vl_blocks,
+            Backing::Frame(frame) => frame.has_vl_blocks(),
+        }
+    }
+
+    /// How often metalayers changed, or changes were taken over from another handle.
+    #[must_use]
+    pub fn change_tick(&self) -> u64 {
+        match &self.backing {
+            Backing::List(list) => list.tick,
+            Backing::Frame(frame) => frame.change_tick(),
+        }
+    }
+
+    /// Length of the frame in bytes; without a frame, about what one would have.
+    #[must_use]
+    pub fn frame_len(&self) -> u64 {
+        match &self.backing {
+            Backing::List(list) => list.cbytes + 8 * list.sizes.nchunks as u64, // widening
+            Backing::Frame(frame) => frame.frame_len(),
+        }
+    }
+
+    /// Takes over what other handles changed in the frame; tells whether there was anything.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::refresh`].
+    pub fn refresh(&self) -> Result<bool> {
+        self.frame().map_or(Ok(false), Frame::refresh)
+    }
+
+    /// The compressed bytes of chunk `nchunk`, borrowed where they are in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::chunk`].
+    pub fn chunk(&self, nchunk: usize) -> Result<Cow<'_, [u8]>> {
+        match &self.backing {
+            Backing::List(list) => list.chunk(nchunk).map(Cow::Borrowed),
+            Backing::Frame(frame) => frame.chunk(nchunk),
+        }
+    }
+
+    /// The lazy form of chunk `nchunk` if it is on disk, else as [`chunk`](Self::chunk).
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::lazy_chunk`].
+    pub fn lazy_chunk(&self, nchunk: usize) -> Result<Cow<'_, [u8]>> {
+        match &self.backing {
+            Backing::List(list) => list.chunk(nchunk).map(Cow::Borrowed),
+            Backing::Frame(frame) => frame.lazy_chunk(nchunk),
+        }
+    }
+
+    /// Decompresses chunk `nchunk` into the front of `dest`; returns the number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if there is no such chunk, or, without a frame, if `dest` is too short; `WriteBuffer` for that with
+    /// a frame; else those of reading and decompressing.
+    pub fn decompress_chunk(&self, nchunk: usize, dest: &mut [u8], reading: &Reading<'_>) -> Result<usize> {
+        let short = if self.frame().is_some() { ErrorKind::WriteBuffer } else { ErrorKind::InvalidParam };
+        ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        reading.visit(nchunk);
+        self.with_chunk(nchunk, |bytes| {
+            let nbytes = crate::format::chunk_header::BasicHeader::read(bytes)?.nbytes;
+            let fits = usize::try_from(nbytes).is_ok_and(|nbytes| nbytes <= dest.len());
+            ensure(fits, short, "destination shorter than the chunk")?;
+            Ok(chunk::decompress_with(&reading.dec, bytes, None, dest)?.nbytes)
+        })
+    }
+
+    /// Number of bytes in block `nblock` of chunk `nchunk`, which consists of variable-length blocks, and the block
+    /// itself through `make`, which gets that number and returns the destination.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if there is no such chunk or block, or the chunk does not consist of such blocks; else those of
+    /// reading and decompressing, and of `make`.
+    pub fn vl_block<D: AsMut<[u8]>>(
+        &self,
+        nchunk: usize,
+        nblock: usize,
+        reading: &Reading<'_>,
+        make: impl FnOnce(usize) -> Result<D>,
+    ) -> Result<D> {
+        ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        reading.visit(nchunk);
+        self.with_lazy(nchunk, &reading.dec, |dec, bytes| {
+            let vl = chunk::open_vl(dec, bytes)?;
+            ensure(nblock < vl.nblocks(), ErrorKind::InvalidParam, "block number out of range")?;
+            let mut dest = make(vl.block_len(nblock)?)?;
+            vl.decode_block(nblock, dest.as_mut())?;
+            Ok(dest)
+        })
+    }
+
+    /// Calls `read` with the complete bytes of chunk `nchunk`.
+    fn with_chunk<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+        match &self.backing {
+            Backing::List(list) => read(list.chunk(nchunk)?),
+            Backing::Frame(frame) => scratch::with(|buffer| match frame.chunk_or_copy(nchunk, buffer)? {
+                Some(bytes) => read(bytes),
+                None => read(buffer),
+            }),
+        }
+    }
+
+    /// Calls `read` with chunk `nchunk` in the form that needs the fewest bytes read, and what decodes it.
+    fn with_lazy<R>(
+        &self,
+        nchunk: usize,
+        dec: &Decoding<'_>,
+        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
+    ) -> Result<R> {
+        match &self.backing {
+            Backing::List(list) => read(dec, list.chunk(nchunk)?),
+            Backing::Frame(frame) => {
+                let lazy = frame.lazy_chunk_with_source(nchunk)?;
+                let source = lazy.source.as_ref().map(|source| source as &dyn chunk::source::BlockSource);
+                read(&Decoding { source, ..*dec }, &lazy.bytes)
+            }
+        }
+    }
+
+    /// The fixed metalayers.
+    #[must_use]
+    pub fn metalayers(&self) -> Arc<Vec<Metalayer>> {
+        match &self.backing {
+            Backing::List(list) => Arc::new(list.metalayers.clone()),
+            Backing::Frame(frame) => frame.metalayers(),
+        }
+    }
+
+    /// The variable-length metalayers, with their content compressed.
+    #[must_use]
+    pub fn vlmetalayers(&self) -> Arc<Vec<Metalayer>> {
+        match &self.backing {
+            Backing::List(list) => Arc::new(list.vlmetalayers.clone()),
+            Backing::Frame(frame) => frame.vlmetalayers(),
+        }
+    }
+
+    /// A super-chunk over the frame in `buffer`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::from_buffer`].
+    pub fn from_buffer(buffer: MallocBuf) -> Result<Schunk> {
+        Frame::from_buffer(buffer).map(Schunk::over)
+    }
+}
+
+fn out_of_range() -> Error {
+    Error::new(ErrorKind::InvalidParam, "items out of range")
+}
+
+#[cfg(test)]
+mod tests;

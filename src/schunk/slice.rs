@@ -1,0 +1,172 @@
+//! Ranges of items, read and written.
+
+use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
+use crate::chunk::{self, Source, Unit};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use std::ops::Range;
+
+/// The part of one chunk that a range of bytes covers.
+struct Part {
+    nchunk: usize,
+    /// Uncompressed size of the chunk.
+    nbytes: usize,
+    /// Which bytes of the chunk.
+    range: Range<usize>,
+}
+
+impl Part {
+    fn is_whole(&self) -> bool {
+        self.range.len() == self.nbytes
+    }
+}
+
+impl Schunk {
+    /// Copies items `start..stop` to `dest`, which has room for exactly them.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for chunks of variable size; `Failure` if items are outside of the data or a chunk cannot be read:
+    /// part of `dest` may be filled then.
+    pub fn get_slice(&self, start: u64, stop: u64, dest: &mut [u8], reading: &Reading<'_>) -> Result<()> {
+        if start >= stop {
+            return Ok(());
+        }
+        let failure = |e: Error| Error::new(ErrorKind::Failure, e.what());
+        let bytes = self.byte_range(start, stop)?;
+        let len = bytes.end - bytes.start;
+        ensure(dest.len() as u64 >= len, ErrorKind::WriteBuffer, "destination too short")?; // widening
+        ensure(bytes.end <= self.nbytes(), ErrorKind::Failure, "items out of range")?;
+        let mut at = 0;
+        for part in self.parts(bytes)? {
+            reading.visit(part.nchunk);
+            let dest = &mut dest[at..at + part.range.len()];
+            self.read_part(&part, dest, reading).map_err(failure)?;
+            at += part.range.len();
+        }
+        Ok(())
+    }
+
+    fn read_part(&self, part: &Part, dest: &mut [u8], reading: &Reading<'_>) -> Result<()> {
+        let n = if part.is_whole() {
+            let decompressed = |bytes: &[u8]| chunk::decompress_with(&reading.dec, bytes, None, dest);
+            self.with_chunk(part.nchunk, decompressed)?.nbytes
+        } else {
+            let param = |value: usize| i32::try_from(value).map_err(|_| out_of_range());
+            let (start, count) = (param(part.range.start)?, param(part.range.len())?);
+            self.with_lazy(part.nchunk, &reading.dec, |dec, bytes| {
+                chunk::getitem(dec, bytes, Unit::Bytes, start, count, dest)
+            })?
+        };
+        ensure(n == part.range.len(), ErrorKind::Data, "chunk of another size")
+    }
+
+    /// Gives items `start..stop` the values in `src`. All others keep theirs. Of chunks that are covered in part only the
+    /// blocks that change are compressed again.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for chunks of variable size and if items are outside of the data; nothing is changed then.
+    /// `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it cannot be replaced: chunks before have
+    /// their new values then.
+    pub fn set_slice(
+        &mut self,
+        start: u64,
+        stop: u64,
+        src: &[u8],
+        reading: &Reading<'_>,
+        writing: &Writing<'_>,
+    ) -> Result<()> {
+        if start >= stop {
+            return Ok(());
+        }
+        let bytes = self.byte_range(start, stop)?;
+        ensure(bytes.end <= self.nbytes(), ErrorKind::InvalidParam, "items out of range")?;
+        let len = bytes.end - bytes.start;
+        ensure(src.len() as u64 >= len, ErrorKind::ReadBuffer, "source too short")?; // widening
+        let mut at = 0;
+        for part in self.parts(bytes)? {
+            let src = &src[at..at + part.range.len()];
+            self.write_part(&part, src, reading, writing).map_err(|e| match e.kind() {
+                ErrorKind::ChunkUpdate | ErrorKind::Lock => e,
+                _ => Error::new(ErrorKind::Failure, e.what()),
+            })?;
+            at += part.range.len();
+        }
+        Ok(())
+    }
+
+    fn write_part(
+        &mut self,
+        part: &Part,
+        src: &[u8],
+        reading: &Reading<'_>,
+        writing: &Writing<'_>,
+    ) -> Result<()> {
+        let update = |schunk: &mut Schunk, chunk: &[u8]| schunk.update_chunk(part.nchunk, chunk).map(drop);
+        if part.is_whole() {
+            writing.visit(part.nchunk);
+            return self.compress_and(Source::Bytes(src), writing, update);
+        }
+        reading.visit(part.nchunk);
+        let patched = self.with_chunk(part.nchunk, |chunk| {
+            patch::rewrite_blocks(chunk, part.range.start, src, &reading.dec, &writing.enc)
+        })?;
+        if let Some(chunk) = patched {
+            return update(self, &chunk);
+        }
+        scratch::with_len(part.nbytes, |data| {
+            let n = self
+                .with_chunk(part.nchunk, |bytes| chunk::decompress_with(&reading.dec, bytes, None, data))?;
+            ensure(n.nbytes == part.nbytes, ErrorKind::Data, "chunk of another size")?;
+            data[part.range.clone()].copy_from_slice(src);
+            self.compress_and(Source::Bytes(data), writing, update)
+        })
+    }
+
+    /// The bytes of items `start..stop`.
+    fn byte_range(&self, start: u64, stop: u64) -> Result<Range<u64>> {
+        let typesize = self.typesize() as u64; // widening
+        let stop = stop.checked_mul(typesize).ok_or_else(out_of_range)?;
+        Ok(start * typesize..stop)
+    }
+
+    /// Cuts a range of bytes of the data at the ends of chunks.
+    fn parts(&self, bytes: Range<u64>) -> Result<impl Iterator<Item = Part> + use<>> {
+        let size = u64::try_from(self.chunksize()).ok().filter(|&size| size > 0);
+        let variable = Error::new(ErrorKind::InvalidParam, "chunks of variable size have no slices");
+        let size = size.ok_or(variable)?;
+        let total = self.nbytes();
+        let first = bytes.start / size;
+        let last = (bytes.end - 1) / size;
+        // Chunk sizes and numbers are below 2^31.
+        let small = |value: u64| usize::try_from(value).expect("below 2^31");
+        Ok((first..=last).map(move |nchunk| {
+            let start = nchunk * size;
+            let end = (start + size).min(total);
+            let (from, to) = (bytes.start.max(start), bytes.end.min(end));
+            Part {
+                nchunk: small(nchunk),
+                nbytes: small(end - start),
+                range: small(from - start)..small(to - start),
+            }
+        }))
+    }
+
+    /// The numbers of the chunks that hold items `start..stop`; they are not compared with the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for chunks of variable size, `Failure` if `stop` is in a chunk before `start`.
+    pub fn slice_chunks(&self, start: u64, stop: u64) -> Result<Range<u64>> {
+        if self.nchunks() == 0 {
+            return Ok(0..0);
+        }
+        let variable = Error::new(ErrorKind::InvalidParam, "chunks of variable size have no slices");
+        let size = u64::try_from(self.chunksize()).ok().filter(|&size| size > 0).ok_or(variable)?;
+        let typesize = self.typesize() as u64; // widening
+        let first = start.checked_mul(typesize).ok_or_else(out_of_range)? / size;
+        let last = stop.checked_mul(typesize).ok_or_else(out_of_range)?.div_ceil(size);
+        ensure(first <= last, ErrorKind::Failure, "slice ends before it starts")?;
+        Ok(first..last)
+    }
+}

@@ -1,0 +1,403 @@
+//! Super-chunks on every back-end against plain bytes.
+
+use super::*;
+use crate::chunk::{CParams, Source};
+use crate::format::consts::{codec, special};
+use crate::frame::sizes::ChunkInfo;
+use crate::io::dirs;
+use crate::pool;
+use std::path::PathBuf;
+
+struct TempPath(PathBuf);
+
+impl TempPath {
+    fn new(name: &str) -> TempPath {
+        let path = std::env::temp_dir().join(format!("blosc2-schunk-{name}-{}", std::process::id()));
+        let _ = dirs::remove_frame(&path);
+        TempPath(path)
+    }
+}
+
+impl Drop for TempPath {
+    fn drop(&mut self) {
+        let _ = dirs::remove_frame(&self.0);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    List,
+    Memory,
+    File,
+    Dir,
+}
+
+const KINDS: [Kind; 4] = [Kind::List, Kind::Memory, Kind::File, Kind::Dir];
+
+fn params(typesize: i32) -> FrameParams {
+    FrameParams { typesize, clevel: 5, splitmode: 4, filters: [0, 0, 0, 0, 0, 1], ..FrameParams::default() }
+}
+
+fn create(kind: Kind, path: &Path, typesize: i32) -> Schunk {
+    let options = FrameOptions::default();
+    let frame = match kind {
+        Kind::List => return Schunk::in_memory(params(typesize)),
+        Kind::Memory => Frame::create_in_memory(params(typesize)),
+        Kind::File => Frame::create_file(path, params(typesize), &options),
+        Kind::Dir => Frame::create_dir(path, params(typesize), &options),
+    };
+    Schunk::over(frame.unwrap())
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % n
+    }
+
+    fn data(&mut self, nbytes: usize) -> Vec<u8> {
+        match self.below(5) {
+            0 => vec![0; nbytes],
+            1 => (0..nbytes).map(|_| self.below(256).to_le_bytes()[0]).collect(),
+            _ => {
+                let start = self.below(1 << 20);
+                let words =
+                    (0..nbytes.div_ceil(4)).flat_map(|i| u32::try_from(start + i * 3).unwrap().to_le_bytes());
+                words.take(nbytes).collect()
+            }
+        }
+    }
+}
+
+fn cparams(typesize: usize, blocksize: usize, compcode: u8) -> CParams {
+    CParams { typesize, blocksize, compcode: i32::from(compcode), ..CParams::default() }
+}
+
+fn all(schunk: &Schunk) -> Vec<u8> {
+    let mut data = vec![0xaa; usize::try_from(schunk.nbytes()).unwrap()];
+    let nitems = schunk.nbytes() / schunk.typesize() as u64;
+    schunk.get_slice(0, nitems, &mut data, &Reading::default()).unwrap();
+    data
+}
+
+#[test]
+fn slices_read_and_written_match_plain_bytes() {
+    let mut random = Random(1);
+    for kind in KINDS {
+        for (typesize, blocksize, compcode, chunk_items, nitems) in [
+            (4, 0, codec::BLOSCLZ, 5000, 23_456),
+            (4, 1024, codec::LZ4, 5000, 20_000),
+            (8, 4096, codec::ZSTD, 3000, 10_001),
+            (1, 512, codec::ZLIB, 7000, 15_000),
+            (12, 1200, codec::LZ4HC, 1000, 3500),
+            (300, 3000, codec::LZ4, 50, 333),
+        ] {
+            let path = TempPath::new("slices");
+            let mut schunk = create(kind, &path.0, i32::try_from(typesize).unwrap());
+            let cparams = cparams(typesize, blocksize, compcode);
+            let writing = Writing::new(Encoding::new(&cparams));
+            let reading = Reading::default();
+            let mut model: Vec<u8> = Vec::new();
+            while model.len() < nitems * typesize {
+                let n = (chunk_items * typesize).min(nitems * typesize - model.len());
+                let new = random.data(n);
+                schunk.append_buffer(Source::Bytes(&new), &writing).unwrap();
+                model.extend(new);
+            }
+            for round in 0..60 {
+                let start = random.below(nitems);
+                let longest = if round % 4 == 0 { nitems } else { 300 };
+                let stop = (start + 1 + random.below(longest)).min(nitems);
+                let range = start * typesize..stop * typesize;
+                if round % 2 == 0 {
+                    let new = random.data(range.len());
+                    schunk.set_slice(start as u64, stop as u64, &new, &reading, &writing).unwrap();
+                    model[range.clone()].copy_from_slice(&new);
+                }
+                let mut got = vec![0; range.len()];
+                schunk.get_slice(start as u64, stop as u64, &mut got, &reading).unwrap();
+                assert!(got == model[range], "{kind:?} typesize {typesize} round {round}");
+            }
+            assert!(all(&schunk) == model, "{kind:?} typesize {typesize}");
+            let coords: Vec<i64> = (0..500).map(|_| i64::try_from(random.below(nitems)).unwrap()).collect();
+            let expected: Vec<u8> = coords
+                .iter()
+                .flat_map(|&c| model[usize::try_from(c).unwrap() * typesize..][..typesize].to_vec())
+                .collect();
+            for nthreads in [1, 4] {
+                let pool = pool::attach(nthreads);
+                let mut got = vec![0; 500 * typesize];
+                let mut reading = Reading::default();
+                reading.dec.threads = chunk::Threads { executor: Some(&*pool), nthreads };
+                schunk.get_sparse(&coords, &mut got, &reading).unwrap();
+                assert!(got == expected, "{kind:?} typesize {typesize}");
+            }
+            let kinds = |r: Result<()>| r.unwrap_err().kind();
+            let mut dest = vec![0; 10 * typesize];
+            let past = nitems as u64;
+            assert_eq!(kinds(schunk.get_slice(past - 1, past + 1, &mut dest, &reading)), ErrorKind::Failure);
+            let late = schunk.set_slice(past - 1, past + 1, &dest, &reading, &writing);
+            assert_eq!(kinds(late), ErrorKind::InvalidParam);
+            for bad in [-1, i64::try_from(nitems).unwrap()] {
+                assert_eq!(kinds(schunk.get_sparse(&[0, bad], &mut dest, &reading)), ErrorKind::InvalidParam);
+            }
+        }
+    }
+}
+
+#[test]
+fn changing_one_block_keeps_the_bytes_of_the_others() {
+    let cparams = cparams(4, 16384, codec::LZ4);
+    let writing = Writing::new(Encoding::new(&cparams));
+    let mut random = Random(3);
+    let data: Vec<u8> =
+        (0..1 << 18).map(|i| if i % 4 == 0 { random.below(200).to_le_bytes()[0] } else { 0 }).collect();
+    let mut schunk = Schunk::in_memory(params(4));
+    schunk.append_buffer(Source::Bytes(&data), &writing).unwrap();
+    let before = schunk.chunk(0).unwrap().into_owned();
+    schunk.set_slice(5000, 5001, &[1, 2, 3, 4], &Reading::default(), &writing).unwrap();
+    let after = schunk.chunk(0).unwrap().into_owned();
+    let start = |chunk: &[u8], block: usize| {
+        usize::try_from(crate::bytes::get_i32(chunk, 32 + 4 * block).unwrap()).unwrap()
+    };
+    for block in (0..16).filter(|&block| block != 1) {
+        let end = |chunk: &[u8]| if block == 15 { chunk.len() } else { start(chunk, block + 1) };
+        assert!(before[start(&before, block)..end(&before)] == after[start(&after, block)..end(&after)]);
+    }
+    let mut expected = data;
+    expected[20_000..20_004].copy_from_slice(&[1, 2, 3, 4]);
+    assert!(all(&schunk) == expected);
+}
+
+#[test]
+fn edits_and_counters_match_on_all_back_ends() {
+    for kind in KINDS {
+        let path = TempPath::new("edits");
+        let mut schunk = create(kind, &path.0, 4);
+        let cparams = cparams(4, 0, codec::BLOSCLZ);
+        let writing = Writing::new(Encoding::new(&cparams));
+        let mut random = Random(5);
+        let chunk = |seed: usize, n: usize| {
+            let data: Vec<u8> =
+                (0..n / 4).flat_map(|i| u32::try_from(seed + i * i).unwrap().to_le_bytes()).collect();
+            let mut dest = vec![0; n + 32];
+            let cbytes = chunk::compress(&cparams, &data, &mut dest).unwrap();
+            dest.truncate(cbytes);
+            (data, dest)
+        };
+        let mut model = Vec::new();
+        for i in 0..10 {
+            let (data, _) = chunk(i, 4000);
+            assert_eq!(schunk.append_buffer(Source::Bytes(&data), &writing).unwrap(), i + 1);
+            model.push(data);
+        }
+        for step in 0..40 {
+            let at = random.below(model.len());
+            let (data, bytes) = chunk(100 + step, 4000);
+            match step % 4 {
+                0 => {
+                    schunk.insert_chunk(at, &bytes).unwrap();
+                    model.insert(at, data);
+                }
+                1 => {
+                    schunk.update_owned(at, MallocBuf::copy_of(&bytes).unwrap()).unwrap();
+                    model[at] = data;
+                }
+                2 => {
+                    schunk.delete_chunk(at).unwrap();
+                    model.remove(at);
+                }
+                _ => {
+                    schunk.append_owned(MallocBuf::copy_of(&bytes).unwrap()).unwrap();
+                    model.push(data);
+                }
+            }
+            assert_eq!(schunk.nbytes(), model.len() as u64 * 4000);
+        }
+        schunk.reorder(&(0..model.len()).rev().collect::<Vec<_>>()).unwrap();
+        model.reverse();
+        assert!(all(&schunk) == model.concat(), "{kind:?}");
+        let stored: usize = (0..model.len()).map(|i| schunk.chunk(i).unwrap().len()).sum();
+        assert_eq!(schunk.cbytes(), stored as u64, "{kind:?}");
+        if let Some((pointers, room)) = schunk.pointers() {
+            assert_eq!(pointers.len(), model.len());
+            assert!(room >= pointers.len());
+        }
+        let n = model.len();
+        let kinds = |r: Result<usize>| r.unwrap_err().kind();
+        assert_eq!(kinds(schunk.delete_chunk(n)), ErrorKind::InvalidParam);
+        assert_eq!(kinds(schunk.insert_chunk(n + 1, &chunk(1, 4000).1)), ErrorKind::InvalidParam);
+        assert_eq!(kinds(schunk.update_chunk(n, &chunk(1, 4000).1)), ErrorKind::InvalidParam);
+        assert_eq!(schunk.reorder(&vec![0; n]).unwrap_err().kind(), ErrorKind::Data);
+        let rejected = schunk.append_owned(MallocBuf::copy_of(&[0; 40]).unwrap()).unwrap_err();
+        assert_eq!(rejected.chunk.len(), 40);
+        let mut short = [0; 3999];
+        let code = schunk.decompress_chunk(0, &mut short, &Reading::default()).unwrap_err().kind();
+        assert_eq!(code, if kind == Kind::List { ErrorKind::InvalidParam } else { ErrorKind::WriteBuffer });
+    }
+}
+
+#[test]
+fn copies_between_all_back_ends_are_equal() {
+    let cparams = cparams(4, 0, codec::LZ4);
+    let other = CParams { clevel: 9, blocksize: 10_000, ..cparams.clone() };
+    let writing = Writing::new(Encoding::new(&cparams));
+    let reading = Reading::default();
+    let mut random = Random(9);
+    for from in KINDS {
+        let path = TempPath::new("copy-from");
+        let mut schunk = create(from, &path.0, 4);
+        schunk.meta_add(b"m", b"fixed").unwrap();
+        let mut model = Vec::new();
+        for i in 0..6 {
+            let n = if i == 5 { 1000 } else { 40_000 };
+            let data = random.data(n);
+            schunk.append_buffer(Source::Bytes(&data), &writing).unwrap();
+            model.extend(data);
+        }
+        schunk.vlmeta_add(b"v", b"variable", None).unwrap();
+        for to in KINDS {
+            for recompress in [false, true] {
+                let path = TempPath::new("copy-to");
+                let mut copy = create(to, &path.0, 4);
+                let writing = Writing::new(Encoding::new(&other));
+                schunk.copy_to(&mut copy, recompress.then_some((&reading, &writing))).unwrap();
+                assert!(all(&copy) == model, "{from:?} to {to:?}");
+                assert_eq!(copy.chunksize(), 40_000);
+                assert_eq!(copy.metalayers()[0].content, b"fixed");
+                assert_eq!(copy.vlmeta_get(b"v").unwrap(), (0, b"variable".to_vec()));
+                assert!(schunk.copy_to(&mut copy, None).is_err());
+            }
+        }
+        let frame = schunk.to_frame(params(4)).unwrap();
+        let again = Schunk::over(Frame::from_buffer(frame.into_buffer().unwrap()).unwrap());
+        assert!(all(&again) == model);
+        let list = again.to_memory().unwrap();
+        assert!(all(&list) == model && list.frame().is_none());
+        assert_eq!(list.vlmeta_get(b"v").unwrap().1, b"variable");
+        let file = TempPath::new("copy-file");
+        let len = schunk.to_file(&file.0, params(4), &crate::io::file::FileIo).unwrap();
+        let at = schunk.append_file(&file.0, params(4), &crate::io::file::FileIo).unwrap();
+        assert_eq!(at, len);
+        for offset in [0, at] {
+            let opened = Schunk::open(&file.0, offset, &FrameOptions::default()).unwrap();
+            assert!(all(&opened) == model);
+        }
+    }
+}
+
+#[test]
+fn special_values_fill_all_back_ends() {
+    for kind in KINDS {
+        for (value, nitems, expected) in
+            [(special::ZERO, 2500u64, 3), (special::NAN, 1000, 1), (special::UNINIT, 7, 1)]
+        {
+            let path = TempPath::new("fill");
+            let mut schunk = create(kind, &path.0, 4);
+            let n = schunk.fill_special(nitems, value, 4000, &CParams::default()).unwrap();
+            assert_eq!((n, schunk.nbytes()), (expected, nitems * 4), "{kind:?}");
+            let info = ChunkInfo::read(&schunk.chunk(n - 1).unwrap()).unwrap();
+            assert_eq!(info.special, value);
+            if value != special::UNINIT {
+                let word = if value == special::NAN { f32::NAN.to_bits().to_ne_bytes() } else { [0; 4] };
+                assert!(all(&schunk).chunks(4).all(|item| item == word), "{kind:?}");
+            }
+            let again = schunk.fill_special(5, value, 4000, &CParams::default());
+            assert_eq!(again.unwrap_err().kind(), ErrorKind::FrameSpecial);
+            let mut empty = create(Kind::List, Path::new(""), 4);
+            assert!(empty.fill_special(5, special::VALUE, 4000, &CParams::default()).is_err());
+            assert!(empty.fill_special(5, value, 4002, &CParams::default()).is_err());
+            assert_eq!((empty.nchunks(), empty.chunksize()), (0, -1));
+        }
+    }
+}
+
+#[test]
+fn blocks_of_variable_length_are_read_one_by_one() {
+    for kind in KINDS {
+        let path = TempPath::new("vl");
+        let mut schunk = create(kind, &path.0, 1);
+        let blocks: [&[u8]; 3] = [b"red", b"green-green", b"blue-blue-blue-blue"];
+        let cparams = cparams(1, 0, codec::ZSTD);
+        let mut dest = vec![0; 500];
+        let made = chunk::compress_vl(&Encoding::new(&cparams), &blocks, &mut dest).unwrap();
+        schunk.append_chunk(&dest[..made.cbytes]).unwrap();
+        assert!(schunk.has_vl_blocks());
+        let reading = Reading::default();
+        for (i, &block) in blocks.iter().enumerate() {
+            let got = schunk.vl_block(0, i, &reading, |len| Ok(vec![0; len])).unwrap();
+            assert_eq!(got, block, "{kind:?}");
+        }
+        let none = schunk.vl_block(0, 3, &reading, |len| Ok(vec![0; len])).unwrap_err();
+        assert_eq!(none.kind(), ErrorKind::InvalidParam);
+        let mut whole = vec![0; 33];
+        schunk.get_slice(0, 33, &mut whole, &reading).unwrap();
+        assert_eq!(whole, blocks.concat(), "{kind:?}");
+        let mut plain = vec![0; 500];
+        let n = chunk::compress(&cparams, &[1; 33], &mut plain).unwrap();
+        assert_eq!(schunk.append_chunk(&plain[..n]).unwrap_err().kind(), ErrorKind::ChunkAppend);
+    }
+}
+
+#[test]
+fn eight_threads_read_one_super_chunk() {
+    for kind in KINDS {
+        let path = TempPath::new("threads");
+        let mut schunk = create(kind, &path.0, 4);
+        let cparams = cparams(4, 4096, codec::LZ4);
+        let writing = Writing::new(Encoding::new(&cparams));
+        let mut random = Random(11);
+        let mut model = Vec::new();
+        for _ in 0..10 {
+            let data = random.data(40_000);
+            schunk.append_buffer(Source::Bytes(&data), &writing).unwrap();
+            model.extend(data);
+        }
+        schunk.vlmeta_add(b"v", &[7; 100], None).unwrap();
+        let (schunk, model) = (&schunk, &model);
+        std::thread::scope(|scope| {
+            for t in 0..8 {
+                scope.spawn(move || {
+                    let mut random = Random(t);
+                    let reading = Reading::default();
+                    for _ in 0..60 {
+                        let start = random.below(99_000);
+                        let mut got = vec![0; 4000];
+                        schunk.get_slice(start as u64, start as u64 + 1000, &mut got, &reading).unwrap();
+                        assert!(got == model[start * 4..start * 4 + 4000]);
+                        let mut chunk = vec![0; 40_000];
+                        let n = random.below(10);
+                        schunk.decompress_chunk(n, &mut chunk, &reading).unwrap();
+                        assert!(chunk == model[n * 40_000..(n + 1) * 40_000]);
+                        let coord = i64::try_from(start).unwrap();
+                        schunk.get_sparse(&[coord], &mut got, &reading).unwrap();
+                        assert_eq!(got[..4], model[start * 4..start * 4 + 4]);
+                        assert_eq!(schunk.vlmeta_get(b"v").unwrap().1, [7; 100]);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn metalayers_of_lists_follow_the_same_rules() {
+    let mut schunk = Schunk::in_memory(params(4));
+    let kinds = |r: Result<usize>| r.unwrap_err().kind();
+    for i in 0..16 {
+        assert_eq!(schunk.meta_add(format!("m{i}").as_bytes(), b"x").unwrap(), i);
+    }
+    assert_eq!(kinds(schunk.meta_add(b"m16", b"x")), ErrorKind::InvalidParam);
+    assert_eq!(kinds(schunk.meta_add(&[b'x'; 32], b"x")), ErrorKind::InvalidParam);
+    assert_eq!(schunk.meta_find(b"m7"), Ok(7));
+    assert_eq!(kinds(schunk.meta_find(b"nope")), ErrorKind::NotFound);
+    assert_eq!(schunk.vlmeta_add(b"", b"", None), Ok(0));
+    assert_eq!(schunk.vlmeta_get(b"").unwrap(), (0, Vec::new()));
+    assert_eq!(schunk.vlmeta_update(b"", &[9; 1000], None), Ok(0));
+    assert_eq!(schunk.vlmeta_get(b"").unwrap().1, [9; 1000]);
+    assert_eq!(kinds(schunk.vlmeta_update(b"nope", b"", None)), ErrorKind::NotFound);
+    assert_eq!(schunk.vlmeta_delete(b""), Ok(0));
+    assert_eq!(schunk.change_tick(), 19);
+}
