@@ -176,12 +176,14 @@ impl Frame {
     /// # Errors
     ///
     /// As [`chunk`](Self::chunk).
+    #[cfg(test)]
     pub(crate) fn chunk_info(&self, nchunk: usize) -> Result<ChunkInfo> {
         self.check_number(nchunk)?;
         let view = self.view()?;
         self.info_of(&view, nchunk)
     }
 
+    #[cfg(test)]
     pub(super) fn info_of(&self, view: &View, nchunk: usize) -> Result<ChunkInfo> {
         match view.state.index.entry(nchunk)? {
             Entry::Special(kind) => ChunkInfo::read(&self.special_chunk(&view.state, nchunk, kind)?),
