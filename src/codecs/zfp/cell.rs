@@ -61,7 +61,7 @@ impl<R: Real, const N: usize, const G: usize> CellCoder<R, N, G> {
             writer.put(1 | (stored as u64) << 1, 1 + R::EXPONENT_BITS);
             R::to_ints(items, exponent, &mut self.ints);
             transform::forward(&mut self.ints);
-            self.planes.set::<R>(&self.ints, &Self::ORDER);
+            self.planes.set::<R>(&self.ints, &Self::ORDER, top - bottom);
             let budget = self.limits.max_bits.saturating_sub(1 + R::EXPONENT_BITS);
             planes::encode(&self.planes, (bottom, top), budget, writer);
         }
@@ -81,10 +81,10 @@ impl<R: Real, const N: usize, const G: usize> CellCoder<R, N, G> {
         } else {
             // At most eleven bits.
             let e = reader.read(R::EXPONENT_BITS) as i32 - R::BIAS;
-            let planes = self.limits.planes::<R>(e, Self::DIMS);
+            let (bottom, top) = self.limits.planes::<R>(e, Self::DIMS);
             let budget = self.limits.max_bits.saturating_sub(1 + R::EXPONENT_BITS);
-            self.planes.clear::<R>();
-            planes::decode(&mut self.planes, planes, budget, reader);
+            self.planes.clear::<R>(top - bottom);
+            planes::decode(&mut self.planes, (bottom, top), budget, reader);
             self.planes.take::<R>(&mut self.ints, &Self::ORDER);
             transform::backward(&mut self.ints);
             R::from_ints(&self.ints, e, items);

@@ -7,76 +7,91 @@
 use super::bitstream::{BitReader, BitWriter, low_bits};
 use super::real::{Int, Real};
 
-/// The bit planes of a cell of `N` coefficients, in `G` groups of up to 64 coefficients.
+/// The highest bit planes of a cell of `N` coefficients, in `G` groups of up to 64 coefficients.
 ///
-/// With 64 coefficients in a group, row k is plane k. Smaller cells pack several planes in a row: plane k lies in row
-/// k mod `N`, from bit k div `N` times `N` on.
+/// The planes are the columns of a matrix whose rows are coefficients, and arise by transposing square parts of it. With
+/// 64 coefficients in a group, 16, 32 or 64 planes are kept, one per row, the highest in the last one. Smaller cells
+/// keep all planes, several in a row: plane k lies in row k mod `N`, from bit k div `N` times `N` on.
 pub(super) struct Planes<const N: usize, const G: usize> {
     rows: [[u64; 64]; G],
+    /// Number of the lowest plane kept.
+    lowest: u32,
 }
 
 impl<const N: usize, const G: usize> Planes<N, G> {
     pub(super) fn new() -> Planes<N, G> {
         const { assert!(N <= 64 * G && N.is_power_of_two() && (N <= 64 || N % 64 == 0)) };
-        Planes { rows: [[0; 64]; G] }
+        Planes { rows: [[0; 64]; G], lowest: 0 }
     }
 
-    /// Side of the square bit matrices that are transposed, several of them side by side in a row.
+    /// Number of planes to keep when `count` are coded.
     #[inline(always)]
-    const fn side<R: Real>() -> usize {
-        let bits = R::INT_BITS as usize;
-        if N < bits { N } else { bits }
+    fn height<R: Real>(count: u32) -> u32 {
+        if N < 64 {
+            R::INT_BITS
+        } else if count <= 16 {
+            16
+        } else if count <= 32 {
+            32
+        } else {
+            64
+        }
     }
 
-    /// Fills in the planes of `cell`, whose coefficients are taken in the order `order`.
+    /// Fills in the `count` highest planes of `cell`, whose coefficients are taken in the order `order`.
     #[inline(always)]
-    pub(super) fn set<R: Real>(&mut self, cell: &[R::Int; N], order: &[u8; N]) {
+    pub(super) fn set<R: Real>(&mut self, cell: &[R::Int; N], order: &[u8; N], count: u32) {
+        let height = Self::height::<R>(count);
+        self.lowest = R::INT_BITS - height;
         for (rows, order) in self.rows.iter_mut().zip(order.chunks(64)) {
-            if R::INT_BITS == 32 && N >= 64 {
-                for i in 0..32 {
-                    let low = cell[usize::from(order[i])].to_negabinary();
-                    let high = cell[usize::from(order[i + 32])].to_negabinary();
-                    rows[i] = low | high << 32;
-                }
-            } else {
+            if N < 64 {
                 for (row, &position) in rows.iter_mut().zip(order) {
                     *row = cell[usize::from(position)].to_negabinary();
                 }
+                transpose(&mut rows[..N]);
+            } else {
+                match height {
+                    16 => set_group::<R, N, 16>(rows, cell, order),
+                    32 => set_group::<R, N, 32>(rows, cell, order),
+                    _ => set_group::<R, N, 64>(rows, cell, order),
+                }
             }
-            transpose(&mut rows[..Self::side::<R>()]);
         }
     }
 
-    /// Undoes [`set`](Self::set); destroys the planes.
+    /// Undoes [`set`](Self::set), with zeros for the planes that are not kept; destroys the planes.
     #[inline(always)]
     pub(super) fn take<R: Real>(&mut self, cell: &mut [R::Int; N], order: &[u8; N]) {
         for (rows, order) in self.rows.iter_mut().zip(order.chunks(64)) {
-            transpose(&mut rows[..Self::side::<R>()]);
-            if R::INT_BITS == 32 && N >= 64 {
-                for i in 0..32 {
-                    cell[usize::from(order[i])] = R::Int::from_negabinary(rows[i]);
-                    cell[usize::from(order[i + 32])] = R::Int::from_negabinary(rows[i] >> 32);
-                }
-            } else {
+            if N < 64 {
+                transpose(&mut rows[..N]);
                 for (row, &position) in rows.iter_mut().zip(order) {
                     cell[usize::from(position)] = R::Int::from_negabinary(*row);
+                }
+            } else {
+                match R::INT_BITS - self.lowest {
+                    16 => take_group::<R, N, 16>(rows, cell, order),
+                    32 => take_group::<R, N, 32>(rows, cell, order),
+                    _ => take_group::<R, N, 64>(rows, cell, order),
                 }
             }
         }
     }
 
-    /// Zeroes all planes of a cell of type `R`.
+    /// Prepares for adding up to `count` planes of a cell of type `R`.
     #[inline(always)]
-    pub(super) fn clear<R: Real>(&mut self) {
+    pub(super) fn clear<R: Real>(&mut self, count: u32) {
+        let height = Self::height::<R>(count);
+        self.lowest = R::INT_BITS - height;
         for rows in &mut self.rows {
-            rows[..Self::side::<R>()].fill(0);
+            rows[..if N < 64 { N } else { height as usize }].fill(0);
         }
     }
 
-    /// Plane `k`, below the number of integer bits.
+    /// Plane `k`, one of those kept.
     #[inline(always)]
     fn plane(&self, k: u32) -> [u64; G] {
-        let k = k as usize % 64;
+        let k = (k - self.lowest) as usize % 64;
         if N >= 64 {
             std::array::from_fn(|group| self.rows[group][k])
         } else {
@@ -87,13 +102,50 @@ impl<const N: usize, const G: usize> Planes<N, G> {
     /// Sets bits of plane `k`, which were 0.
     #[inline(always)]
     fn add_plane(&mut self, k: u32, bits: [u64; G]) {
-        let k = k as usize % 64;
+        let k = (k - self.lowest) as usize % 64;
         if N >= 64 {
             for (rows, bits) in self.rows.iter_mut().zip(bits) {
                 rows[k] = bits;
             }
         } else {
             self.rows[0][k % N] |= bits[0] << (k / N * N);
+        }
+    }
+}
+
+/// Stores the `H` highest planes of 64 coefficients in as many rows.
+#[inline(always)]
+fn set_group<R: Real, const N: usize, const H: usize>(
+    rows: &mut [u64; 64],
+    cell: &[R::Int; N],
+    order: &[u8],
+) {
+    let dropped = (R::INT_BITS as usize).saturating_sub(H);
+    for (i, row) in rows[..H].iter_mut().enumerate() {
+        // Coefficients that are `H` apart lie side by side.
+        *row = order[i..]
+            .iter()
+            .step_by(H)
+            .enumerate()
+            .map(|(lane, &position)| (cell[usize::from(position)].to_negabinary() >> dropped) << (lane * H))
+            .fold(0, |row, bits| row | bits);
+    }
+    transpose(&mut rows[..H]);
+}
+
+/// Undoes [`set_group`].
+#[inline(always)]
+fn take_group<R: Real, const N: usize, const H: usize>(
+    rows: &mut [u64; 64],
+    cell: &mut [R::Int; N],
+    order: &[u8],
+) {
+    let dropped = (R::INT_BITS as usize).saturating_sub(H);
+    transpose(&mut rows[..H]);
+    for (i, row) in rows[..H].iter().enumerate() {
+        for (lane, &position) in order[i..].iter().step_by(H).enumerate() {
+            let digits = (row >> (lane * H)) & low_bits(H as u32);
+            cell[usize::from(position)] = R::Int::from_negabinary(digits << dropped);
         }
     }
 }
@@ -126,15 +178,20 @@ pub(super) fn encode<const N: usize, const G: usize>(
     writer: &mut BitWriter<'_>,
 ) {
     let mut known = 0;
-    for k in (bottom..top).rev() {
+    let mut left = top;
+    if N == 4 {
+        // Two planes take at most 14 bits.
+        while left >= bottom + 2 && budget >= 14 {
+            let pair = planes.plane(left - 1)[0] | planes.plane(left - 2)[0] << 4;
+            budget -= encode_two_planes_of_4(pair, &mut known, writer);
+            left -= 2;
+        }
+    }
+    for k in (bottom..left).rev() {
         let plane = planes.plane(k);
         // No plane needs more bits than this: one per coefficient, one per test.
         if G == 1 && budget >= 2 * N as u32 {
-            budget -= if N == 4 {
-                encode_plane_of_4(plane[0], &mut known, writer)
-            } else {
-                encode_plane::<N>(plane[0], &mut known, writer)
-            };
+            budget -= encode_plane::<N>(plane[0], &mut known, writer);
         } else {
             encode_plane_limited::<N, G>(&plane, &mut known, &mut budget, writer);
             if budget == 0 {
@@ -169,10 +226,10 @@ fn encode_plane<const N: usize>(plane: u64, known: &mut u32, writer: &mut BitWri
     used
 }
 
-/// Writes one plane of 4 coefficients by table; returns its length in bits.
+/// Writes two planes of 4 coefficients by table, the first one in the low bits of `pair`; returns their length in bits.
 #[inline(always)]
-fn encode_plane_of_4(plane: u64, known: &mut u32, writer: &mut BitWriter<'_>) -> u32 {
-    let code = ENCODE_4[(*known * 16) as usize + (plane & 15) as usize];
+fn encode_two_planes_of_4(pair: u64, known: &mut u32, writer: &mut BitWriter<'_>) -> u32 {
+    let code = ENCODE_4[(*known * 256) as usize + (pair & 255) as usize];
     writer.put(u64::from(code.bits), u32::from(code.len));
     *known = u32::from(code.known);
     u32::from(code.len)
@@ -239,11 +296,21 @@ pub(super) fn decode<const N: usize, const G: usize>(
     reader: &mut BitReader<'_>,
 ) {
     let mut known = 0;
-    for k in (bottom..top).rev() {
+    let mut left = top;
+    if N == 4 {
+        while left >= bottom + 2 && budget >= 8 {
+            let (pair, count, len) = decode_planes_of_4(&mut known, reader);
+            planes.add_plane(left - 1, [pair & 15; G]);
+            planes.add_plane(left - 2, [pair >> 4; G]);
+            left -= count;
+            budget -= len;
+        }
+    }
+    for k in (bottom..left).rev() {
         if G == 1 && budget >= 2 * N as u32 {
             let start = reader.position();
-            let plane = if N == 4 {
-                decode_plane_of_4(&mut known, reader)
+            let plane = if N <= 16 {
+                decode_small_plane::<N>(&mut known, reader)
             } else {
                 decode_plane::<N>(&mut known, reader)
             };
@@ -288,15 +355,46 @@ fn decode_plane<const N: usize>(known: &mut u32, reader: &mut BitReader<'_>) -> 
     plane
 }
 
-/// Reads one plane of 4 coefficients by table.
+/// Reads one plane of up to 16 coefficients, which is at most 32 bits long.
 #[inline(always)]
-fn decode_plane_of_4(known: &mut u32, reader: &mut BitReader<'_>) -> u64 {
+fn decode_small_plane<const N: usize>(known: &mut u32, reader: &mut BitReader<'_>) -> u64 {
+    let n = N as u32;
+    let mut m = *known;
+    reader.ensure(32);
+    let (mut bits, _) = reader.peek();
+    let mut plane = bits & low_bits(m);
+    let mut used = m;
+    bits >>= m;
+    while m < n {
+        used += 1;
+        if bits & 1 == 0 {
+            break;
+        }
+        let limit = n - 1 - m;
+        let zeros = ((bits >> 1) | (1 << limit)).trailing_zeros();
+        // The zeros, and a 1 unless that is implied.
+        let len = zeros + u32::from(zeros < limit);
+        used += len;
+        bits >>= len + 1;
+        m += zeros;
+        plane |= 1 << m;
+        m += 1;
+    }
+    reader.consume(used);
+    *known = m;
+    plane
+}
+
+/// Reads one or two planes of 4 coefficients by table. Returns them, the first one in the low bits; their number; and
+/// their length in bits, at most 8.
+#[inline(always)]
+fn decode_planes_of_4(known: &mut u32, reader: &mut BitReader<'_>) -> (u64, u32, u32) {
     reader.ensure(8);
     let (bits, _) = reader.peek();
     let code = DECODE_4[(*known * 256) as usize + (bits & 255) as usize];
     reader.consume(u32::from(code.len));
     *known = u32::from(code.known);
-    u64::from(code.bits)
+    (u64::from(code.planes), u32::from(code.count), u32::from(code.len))
 }
 
 /// Reads the part of one plane that `budget` bits hold.
@@ -333,42 +431,68 @@ fn decode_plane_limited<const N: usize, const G: usize>(
     plane
 }
 
-/// One plane of 4 coefficients and its code.
+/// The code of one or two planes of 4 coefficients.
 #[derive(Clone, Copy)]
 struct Code {
-    /// The code when encoding, the plane when decoding.
-    bits: u8,
+    bits: u16,
     /// Length of the code in bits.
     len: u8,
-    /// How many coefficients are known to be non-zero after this plane.
+    /// How many coefficients are known to be non-zero afterwards.
     known: u8,
 }
 
-/// By the number of known coefficients and the plane.
-static ENCODE_4: [Code; 5 * 16] = {
-    let mut table = [Code { bits: 0, len: 0, known: 0 }; 5 * 16];
+/// What the next 8 bits of a stream say.
+#[derive(Clone, Copy)]
+struct Decoded {
+    /// Planes of 4 coefficients, the first one in the low bits.
+    planes: u8,
+    /// Number of planes: 2 if the code of the second one is complete.
+    count: u8,
+    /// Length of their code in bits.
+    len: u8,
+    /// How many coefficients are known to be non-zero afterwards.
+    known: u8,
+}
+
+/// By the number of known coefficients and two planes, the first one in the low bits.
+static ENCODE_4: [Code; 5 * 256] = {
+    let mut table = [Code { bits: 0, len: 0, known: 0 }; 5 * 256];
     let mut i = 0;
     while i < table.len() {
-        table[i] = code_of_4((i / 16) as u8, (i % 16) as u8);
+        let first = code_of_4((i / 256) as u8, (i % 16) as u8);
+        let second = code_of_4(first.known, (i / 16 % 16) as u8);
+        table[i] = Code {
+            bits: first.bits | second.bits << first.len,
+            len: first.len + second.len,
+            known: second.known,
+        };
         i += 1;
     }
     table
 };
 
 /// By the number of known coefficients and the next 8 bits.
-static DECODE_4: [Code; 5 * 256] = {
-    let mut table = [Code { bits: 0, len: 0, known: 0 }; 5 * 256];
-    let mut i = 0;
-    while i < 5 * 16 {
-        let (known, plane) = ((i / 16) as u8, (i % 16) as u8);
-        let code = code_of_4(known, plane);
-        let mut rest = 0;
-        while rest < 256 >> code.len {
-            let next = code.bits as usize | rest << code.len;
-            table[known as usize * 256 + next] = Code { bits: plane, len: code.len, known: code.known };
-            rest += 1;
+static DECODE_4: [Decoded; 5 * 256] = {
+    let mut table = [Decoded { planes: 0, count: 0, len: 0, known: 0 }; 5 * 256];
+    // First what one plane says, then what two say.
+    let mut count = 1;
+    while count <= 2 {
+        let mut i = 0;
+        while i < 5 * 256 {
+            let (known, planes) = ((i / 256) as u8, (i % 256) as u8);
+            let code = if count == 1 { code_of_4(known, planes & 15) } else { ENCODE_4[i] };
+            if code.len <= 8 && (count == 2 || planes < 16) {
+                let mut rest = 0;
+                while rest < 256 >> code.len {
+                    let next = code.bits as usize | rest << code.len;
+                    table[known as usize * 256 + next] =
+                        Decoded { planes, count, len: code.len, known: code.known };
+                    rest += 1;
+                }
+            }
+            i += 1;
         }
-        i += 1;
+        count += 1;
     }
     table
 };
@@ -376,7 +500,7 @@ static DECODE_4: [Code; 5 * 256] = {
 /// The code of a plane of 4 coefficients, bit by bit from the definition.
 const fn code_of_4(known: u8, plane: u8) -> Code {
     let mut m = known;
-    let mut bits = plane & ((1 << m) - 1);
+    let mut bits = plane as u16 & ((1 << m) - 1);
     let mut len = m;
     while m < 4 {
         if plane >> m == 0 {
@@ -387,7 +511,7 @@ const fn code_of_4(known: u8, plane: u8) -> Code {
         len += 1;
         while m < 3 {
             let bit = plane >> m & 1;
-            bits |= bit << len;
+            bits |= (bit as u16) << len;
             len += 1;
             if bit == 1 {
                 break;
@@ -432,7 +556,7 @@ mod tests {
         let order: [u8; N] = std::array::from_fn(|i| i as u8);
         let cell: [R::Int; N] = std::array::from_fn(|i| R::Int::from_negabinary(digits[i]));
         let mut planes = Planes::<N, G>::new();
-        planes.set::<R>(&cell, &order);
+        planes.set::<R>(&cell, &order, R::INT_BITS);
         let mut out = vec![0; 4096];
         let mut writer = BitWriter::new(&mut out);
         encode(&planes, (0, R::INT_BITS), budget, &mut writer);
@@ -468,6 +592,7 @@ mod tests {
         assert_eq!(bits, expected);
 
         let mut decoded = Planes::<N, G>::new();
+        decoded.clear::<R>(R::INT_BITS);
         let mut reader = BitReader::new(&out, 0);
         decode(&mut decoded, (0, R::INT_BITS), budget, &mut reader);
         assert_eq!(reader.position(), len);
