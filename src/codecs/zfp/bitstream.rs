@@ -109,6 +109,16 @@ impl<'a> BitReader<'a> {
         self.consume((bit % 8) as u32);
     }
 
+    /// Drops `len` bits, however many.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, len: u64) {
+        if len <= u64::from(self.count) {
+            self.consume(len as u32);
+        } else {
+            self.seek(self.position() + len);
+        }
+    }
+
     /// Number of the next bit.
     #[inline(always)]
     pub(super) fn position(&self) -> u64 {

@@ -91,7 +91,7 @@ impl<R: Real, const N: usize, const G: usize> CellCoder<R, N, G> {
         }
         let used = reader.position() - start;
         if used < u64::from(self.limits.min_bits) {
-            reader.seek(start + u64::from(self.limits.min_bits));
+            reader.skip(u64::from(self.limits.min_bits) - used);
         }
     }
 }

@@ -245,3 +245,39 @@ mod x86 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<R: Real, const N: usize, const G: usize>(shape: &[i32]) {
+        let field = Field::new(shape).unwrap();
+        let src: Vec<u8> =
+            (0..field.nitems() * R::BYTES).map(|i| if i % 4 == 3 { 0x40 } else { (i * 11) as u8 }).collect();
+        let limits = Limits { min_bits: 1, max_bits: 16658, max_precision: 20, min_exponent: -1074 };
+        // Cut cells may need more room than their items.
+        let (mut portable, mut best) = (vec![0; 8 * src.len()], vec![0; 8 * src.len()]);
+        let n = field.encode::<R, N, G>(limits, &src, &mut portable);
+        assert!(n.is_some());
+        let kernel = kernel(R::BYTES, shape.len());
+        assert_eq!((kernel.encode)(&field, limits, &src, &mut best), n);
+        assert_eq!(portable, best);
+        let stream = &best[..n.unwrap()];
+        let (mut a, mut b) = (vec![0; src.len()], vec![1; src.len()]);
+        field.decode::<R, N, G>(limits, stream, &mut a).unwrap();
+        (kernel.decode)(&field, limits, stream, &mut b).unwrap();
+        assert_eq!(a, b);
+    }
+
+    #[test]
+    fn all_processors_give_the_same_bytes() {
+        check::<f32, 4, 1>(&[103]);
+        check::<f32, 16, 1>(&[14, 19]);
+        check::<f32, 64, 1>(&[5, 8, 11]);
+        check::<f32, 256, 4>(&[4, 5, 6, 7]);
+        check::<f64, 4, 1>(&[103]);
+        check::<f64, 16, 1>(&[14, 19]);
+        check::<f64, 64, 1>(&[5, 8, 11]);
+        check::<f64, 256, 4>(&[4, 5, 6, 7]);
+    }
+}

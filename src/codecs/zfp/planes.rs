@@ -189,8 +189,13 @@ pub(super) fn encode<const N: usize, const G: usize>(
     }
     for k in (bottom..left).rev() {
         let plane = planes.plane(k);
-        // No plane needs more bits than this: one per coefficient, one per test.
-        if G == 1 && budget >= 2 * N as u32 {
+        if N <= 16 {
+            encode_small_plane::<N>(plane[0], &mut known, &mut budget, writer);
+            if budget == 0 {
+                return;
+            }
+        } else if G == 1 && budget >= 2 * N as u32 {
+            // No plane needs more bits than that: one per coefficient, one per test.
             budget -= encode_plane::<N>(plane[0], &mut known, writer);
         } else {
             encode_plane_limited::<N, G>(&plane, &mut known, &mut budget, writer);
@@ -224,6 +229,37 @@ fn encode_plane<const N: usize>(plane: u64, known: &mut u32, writer: &mut BitWri
     }
     *known = m;
     used
+}
+
+/// Writes the part of one plane of up to 16 coefficients that fits in `budget` bits.
+#[inline(always)]
+fn encode_small_plane<const N: usize>(
+    plane: u64,
+    known: &mut u32,
+    budget: &mut u32,
+    writer: &mut BitWriter<'_>,
+) {
+    let n = N as u32;
+    let mut m = *known;
+    let mut bits = plane & low_bits(m);
+    let mut len = m;
+    let mut rest = plane >> m;
+    while m < n {
+        if rest == 0 {
+            len += 1;
+            break;
+        }
+        let zeros = rest.trailing_zeros();
+        rest >>= zeros + 1;
+        m += zeros + 1;
+        // A positive test, the zeros, and a 1 unless that is implied.
+        bits |= (1 | (u64::from(m < n) << (zeros + 1))) << len;
+        len += zeros + 1 + u32::from(m < n);
+    }
+    *known = m;
+    let fitting = len.min(*budget);
+    writer.put(bits & low_bits(fitting), fitting);
+    *budget -= fitting;
 }
 
 /// Writes two planes of 4 coefficients by table, the first one in the low bits of `pair`; returns their length in bits.
@@ -307,14 +343,15 @@ pub(super) fn decode<const N: usize, const G: usize>(
         }
     }
     for k in (bottom..left).rev() {
-        if G == 1 && budget >= 2 * N as u32 {
-            let start = reader.position();
-            let plane = if N <= 16 {
-                decode_small_plane::<N>(&mut known, reader)
-            } else {
-                decode_plane::<N>(&mut known, reader)
-            };
+        if N <= 16 {
+            let plane = decode_small_plane::<N>(&mut known, &mut budget, reader);
             planes.add_plane(k, [plane; G]);
+            if budget == 0 {
+                return;
+            }
+        } else if G == 1 && budget >= 2 * N as u32 {
+            let start = reader.position();
+            planes.add_plane(k, [decode_plane::<N>(&mut known, reader); G]);
             // At most 2 N bits.
             budget -= (reader.position() - start) as u32;
         } else {
@@ -355,32 +392,34 @@ fn decode_plane<const N: usize>(known: &mut u32, reader: &mut BitReader<'_>) -> 
     plane
 }
 
-/// Reads one plane of up to 16 coefficients, which is at most 32 bits long.
+/// Reads the part of one plane of up to 16 coefficients that `budget` bits hold; 32 bits at most.
 #[inline(always)]
-fn decode_small_plane<const N: usize>(known: &mut u32, reader: &mut BitReader<'_>) -> u64 {
+fn decode_small_plane<const N: usize>(known: &mut u32, budget: &mut u32, reader: &mut BitReader<'_>) -> u64 {
     let n = N as u32;
     let mut m = *known;
     reader.ensure(32);
     let (mut bits, _) = reader.peek();
-    let mut plane = bits & low_bits(m);
-    let mut used = m;
-    bits >>= m;
-    while m < n {
-        used += 1;
+    let verbatim = m.min(*budget);
+    let mut left = *budget - verbatim;
+    let mut plane = bits & low_bits(verbatim);
+    bits >>= verbatim;
+    while m < n && left > 0 {
+        left -= 1;
         if bits & 1 == 0 {
             break;
         }
-        let limit = n - 1 - m;
+        let limit = (n - 1 - m).min(left);
         let zeros = ((bits >> 1) | (1 << limit)).trailing_zeros();
-        // The zeros, and a 1 unless that is implied.
+        // The zeros, and a 1 unless that is implied or does not fit.
         let len = zeros + u32::from(zeros < limit);
-        used += len;
+        left -= len;
         bits >>= len + 1;
         m += zeros;
         plane |= 1 << m;
         m += 1;
     }
-    reader.consume(used);
+    reader.consume(*budget - left);
+    *budget = left;
     *known = m;
     plane
 }
