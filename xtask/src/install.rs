@@ -115,12 +115,18 @@ fn arguments(args: &[String]) -> Result<Arguments, String> {
 
 /// The command `install`.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let arguments = arguments(args)?;
-    install(&arguments.layout, arguments.debug)?;
-    for file in arguments.layout.files() {
-        println!("{}", arguments.layout.real(&file).display());
+    let layout = run_quietly(args)?;
+    for file in layout.files() {
+        println!("{}", layout.real(&file).display());
     }
     Ok(())
+}
+
+/// The command `install` without its output; returns where things went.
+pub fn run_quietly(args: &[String]) -> Result<Layout, String> {
+    let arguments = arguments(args)?;
+    install(&arguments.layout, arguments.debug)?;
+    Ok(arguments.layout)
 }
 
 /// The command `uninstall`.
@@ -129,7 +135,7 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
     for file in layout.files() {
         let real = layout.real(&file);
         match fs::remove_file(&real) {
-            Ok(()) => println!("removed {}", real.display()),
+            Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => return Err(format!("{}: {e}", real.display())),
         }

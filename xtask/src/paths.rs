@@ -43,7 +43,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The files below `dir` with the extension `extension`, as sorted paths.
+/// The files below `dir` with the extension `extension`, or all if that is empty, as sorted paths.
 pub fn files_below(dir: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let entries = fs::read_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -51,7 +51,7 @@ pub fn files_below(dir: &Path, extension: &str) -> Result<Vec<PathBuf>, String> 
         let path = entry.map_err(|e| format!("{}: {e}", dir.display()))?.path();
         if path.is_dir() {
             found.extend(files_below(&path, extension)?);
-        } else if path.extension().is_some_and(|e| e == extension) {
+        } else if extension.is_empty() || path.extension().is_some_and(|e| e == extension) {
             found.push(path);
         }
     }

@@ -38,6 +38,12 @@ pub fn check_static(library: &Path) -> Result<(), String> {
     compare("static", &global_symbols(library, &["-g"])?, &wanted)
 }
 
+/// Fails unless a shared object exports exactly `names`.
+pub fn check_exports(object: &Path, names: &[&str]) -> Result<(), String> {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
+    compare("shared object around the static", &global_symbols(object, &["-D"])?, &names)
+}
+
 fn compare(which: &str, found: &BTreeSet<String>, wanted: &[String]) -> Result<(), String> {
     let wanted: BTreeSet<String> = wanted.iter().cloned().collect();
     let names = |set: Vec<&String>| set.into_iter().map(String::as_str).collect::<Vec<_>>().join(" ");

@@ -167,12 +167,14 @@ fn each_header_alone(layout: &Layout) -> Result<(), String> {
 /// A way to use an installation, shown by a program or a build of its own.
 type Way = fn(&Layout, &Built) -> Result<(), String>;
 
-const WAYS: [(&str, Way); 5] = [
+const WAYS: [(&str, Way); 7] = [
     ("C++ program, shared", cpp_program),
     ("loaded at run time with local binding", loaded_at_run_time),
     ("static beside the system's Zstandard", beside_system_zstd),
     ("pkg-config, shared and static, from a moved installation", pkg_config),
     ("CMake find_package, shared and static", cmake),
+    ("static inside a shared object, not exported again", inside_shared_object),
+    ("install under a staging directory, uninstall", staged),
 ];
 
 /// A source in `capi-tests/`.
@@ -216,6 +218,34 @@ fn beside_system_zstd(layout: &Layout, built: &Built) -> Result<(), String> {
     // The static one where there is one: there the names could collide.
     flags.extend(["-Wl,-Bstatic", "-lzstd", "-Wl,-Bdynamic"].map(str::to_string));
     build_and_run(cc(), "ways_zstd.c", layout, &flags, &[])
+}
+
+/// An extension module that contains the static library must not offer its functions to the whole process.
+fn inside_shared_object(layout: &Layout, built: &Built) -> Result<(), String> {
+    let source = paths::target().join("capi-tests/extension.c");
+    paths::write(&source, "#include <blosc2.h>\nint extension(void) { blosc2_init(); return 1; }\n")?;
+    let object = source.with_extension("so");
+    let mut compiler = command(cc(), ["-O1", "-shared", "-fPIC", "-I"]);
+    compiler.arg(layout.includedir()).arg("-o").arg(&object).arg(&source);
+    process::quiet(compiler.args(link_flags(Link::Static, layout, built)))?;
+    symbols::check_exports(&object, &["extension"])
+}
+
+/// What a packager does: system paths below another directory. Uninstalling leaves no file.
+fn staged(_: &Layout, _: &Built) -> Result<(), String> {
+    let stage = paths::target().join("stage");
+    let _ = std::fs::remove_dir_all(&stage);
+    let args = ["--prefix=/usr", "--libdir=lib/x86_64-linux-gnu", &format!("--destdir={}", stage.display())]
+        .map(str::to_string);
+    install::run_quietly(&args)?;
+    let libdir = stage.join("usr/lib/x86_64-linux-gnu");
+    let pc = paths::read(&libdir.join("pkgconfig/blosc2.pc"))?;
+    if !pc.contains("prefix=${pcfiledir}/../../..\n") || !libdir.join("libblosc2.so.9").exists() {
+        return Err(format!("wrong layout, or a wrong blosc2.pc:\n{pc}"));
+    }
+    install::uninstall(&args)?;
+    let left = paths::files_below(&stage, "")?;
+    if left.is_empty() { Ok(()) } else { Err(format!("left behind: {left:?}")) }
 }
 
 fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
