@@ -585,7 +585,8 @@ unsafe fn with_decoding<T>(
 ) -> Result<T> {
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
-    let header = ChunkHeader::read(chunk)?;
+    let mut header = ChunkHeader::EMPTY;
+    header.read_from(chunk)?;
     let backend = if threads { this.attach() } else { Backend::Serial };
     let source = if header.is_lazy() {
         // SAFETY: the client vouches for the super-chunk of its parameters.
@@ -667,7 +668,7 @@ unsafe fn with_vl<T>(
     let this = unsafe { Context::from_raw(context) }?;
     ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
     // SAFETY: as above.
-    unsafe { with_decoding(context, chunk, true, |dec, _| operation(&chunk::open_vl(dec, chunk)?)) }
+    unsafe { with_decoding(context, chunk, true, |dec, header| operation(&chunk::open_vl(dec, header, chunk)?)) }
 }
 
 /// Decompresses all blocks of a chunk of variable-length blocks, at most `max`, into memory of their own.

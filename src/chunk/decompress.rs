@@ -46,7 +46,8 @@ pub fn decompress_with(
     mask: Option<&[bool]>,
     dest: &mut [u8],
 ) -> Result<Decompressed> {
-    let header = ChunkHeader::read(chunk)?;
+    let mut header = ChunkHeader::EMPTY;
+    header.read_from(chunk)?;
     let nbytes = decompress_parsed(dec, &header, chunk, mask, dest)?;
     Ok(Decompressed { nbytes, header })
 }
@@ -76,7 +77,8 @@ pub fn decompress_parsed(
     if header.nbytes == 0 && header.special() <= 4 {
         return Ok(0);
     }
-    let reader = Reader::open(dec, header, chunk)?;
+    let mut reader = Reader::new(dec, header, chunk);
+    reader.prepare()?;
     if header.is_vl() {
         VlChunk::new(reader)?.decode_all(mask, dest)
     } else if reader.payload != Payload::Coded && mask.is_none() && dec.postfilter.is_none() && is_small(dest)
@@ -117,7 +119,7 @@ fn decode_range(
     reference: DeltaReference<'_>,
     dest: &mut [u8],
 ) -> Result<usize> {
-    let header = &reader.header;
+    let header = reader.header;
     let parts = DisjointParts::new(dest);
     for_each_block(reader.dec.threads, start..header.nblocks(), &|tid, worker, nblock| {
         let len = header.block_len(nblock);

@@ -70,7 +70,8 @@ pub fn getitem_parsed(
     if header.special() > special::UNINIT {
         return Err(Error::new(ErrorKind::SchunkSpecial, "unknown special value"));
     }
-    let reader = Reader::open(dec, header, chunk)?;
+    let mut reader = Reader::new(dec, header, chunk);
+    reader.prepare()?;
     let dest = &mut dest[..range.len()];
     if reader.payload != Payload::Coded && dec.postfilter.is_none() {
         reader.plain_bytes(range.start, dest)?;

@@ -29,12 +29,14 @@ pub(super) enum Payload {
     Value,
     /// Nothing: the destination stays as it is.
     Uninit,
+    /// Unknown; such a chunk does not pass [`Reader::prepare`].
+    Unknown,
 }
 
 /// A chunk opened for reading.
 pub(super) struct Reader<'a> {
     pub(super) dec: &'a Decoding<'a>,
-    pub(super) header: ChunkHeader,
+    pub(super) header: &'a ChunkHeader,
     /// The bytes at hand: the chunk up to its cbytes, or header, table and trailer of a lazy chunk.
     pub(super) data: &'a [u8],
     /// Where the blocks of a lazy chunk are.
@@ -47,15 +49,11 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Opens `chunk`, whose header was read. Checks the table of block starts, the trailer of lazy chunks, and the
-    /// dictionary; not the blocks.
+    /// A reader of `chunk`, whose header was read. Nothing else is checked: [`prepare`](Self::prepare) does that.
     ///
-    /// # Errors
-    ///
-    /// `ReadBuffer` for sections that are cut off, `Data` for a size that contradicts a stored chunk or an unknown
-    /// special value, `CodecDict` for bad dictionaries, `InvalidParam` for a lazy chunk without a source.
-    #[inline] // the reader is large, and moving it shows with small chunks
-    pub(super) fn open(dec: &'a Decoding<'a>, header: &ChunkHeader, chunk: &'a [u8]) -> Result<Reader<'a>> {
+    /// (Two steps, because a reader is large and moving it out of a `Result` shows with small chunks.)
+    #[inline(always)]
+    pub(super) fn new(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> Reader<'a> {
         let payload = match header.special() {
             special::NONE if header.is_memcpyed() => Payload::Stored,
             special::NONE => Payload::Coded,
@@ -63,42 +61,45 @@ impl<'a> Reader<'a> {
             special::NAN => Payload::Nans,
             special::VALUE => Payload::Value,
             special::UNINIT => Payload::Uninit,
-            _ => return Err(Error::new(ErrorKind::Data, "unknown special value")),
+            _ => Payload::Unknown,
         };
-        let lazy = if header.is_lazy() {
-            let missing = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
-            Some(dec.source.ok_or(missing)?)
-        } else {
-            None
-        };
-        let data = if lazy.is_some() { chunk } else { &chunk[..chunk.len().min(header.cbytes)] };
-        let codec = if payload == Payload::Coded {
-            StreamCodec::resolve(header.decoder_compcode())
-        } else {
-            StreamCodec::Unknown
-        };
-        let mut reader = Reader {
+        let coded = payload == Payload::Coded;
+        Reader {
             dec,
-            header: *header,
-            data,
-            lazy,
+            header,
+            data: if header.is_lazy() { chunk } else { &chunk[..chunk.len().min(header.cbytes)] },
+            lazy: None,
             payload,
-            codec,
-            pipeline: if payload == Payload::Coded { Pipeline::backward(header) } else { Pipeline::empty() },
+            codec: if coded { StreamCodec::resolve(header.decoder_compcode()) } else { StreamCodec::Unknown },
+            pipeline: if coded { Pipeline::backward(header) } else { Pipeline::empty() },
             dict: None,
             container: Container::None,
-        };
-        reader.check_sections()?;
-        if let Some(container) = dec.container {
-            if reader.codec.needs_geometry() || reader.pipeline.needs_geometry() {
-                reader.container = container();
+        }
+    }
+
+    /// Checks the table of block starts, the trailer of lazy chunks, and the dictionary; not the blocks.
+    ///
+    /// # Errors
+    ///
+    /// `ReadBuffer` for sections that are cut off, `Data` for an unknown special value, `CodecDict` for bad dictionaries,
+    /// `InvalidParam` for a lazy chunk without a source.
+    pub(super) fn prepare(&mut self) -> Result<()> {
+        ensure(self.payload != Payload::Unknown, ErrorKind::Data, "unknown special value")?;
+        if self.header.is_lazy() {
+            let missing = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
+            self.lazy = Some(self.dec.source.ok_or(missing)?);
+        }
+        self.check_sections()?;
+        if let Some(container) = self.dec.container {
+            if self.codec.needs_geometry() || self.pipeline.needs_geometry() {
+                self.container = container();
             }
         }
-        if header.has_dict() {
-            let bytes = reader.read_dict()?;
-            reader.dict = Some(DecodeDict::new(&reader.codec, bytes)?);
+        if self.header.has_dict() {
+            let bytes = self.read_dict()?;
+            self.dict = Some(DecodeDict::new(&self.codec, bytes)?);
         }
-        Ok(reader)
+        Ok(())
     }
 
     /// Position of the trailer of lazy chunks, and end of the table of block starts.
@@ -315,7 +316,7 @@ impl<'a> Reader<'a> {
     /// Copies the bytes of a chunk without codec, from `start` on, to all of `dest`.
     pub(super) fn plain_bytes(&self, start: usize, dest: &mut [u8]) -> Result<()> {
         match self.payload {
-            Payload::Coded => unreachable!("blocks with streams are decoded"),
+            Payload::Coded | Payload::Unknown => unreachable!("blocks with streams are decoded"),
             Payload::Uninit => {}
             Payload::Zeros => dest.fill(0),
             Payload::Nans => match self.header.typesize {

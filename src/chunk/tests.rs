@@ -179,7 +179,8 @@ fn variable_length_blocks_come_back_one_by_one_and_together() {
             chunk.truncate(cbytes);
             assert!(decompressed(&chunk) == all);
             let dec = Decoding::default();
-            let opened = open_vl(&dec, &chunk).unwrap();
+            let header = ChunkHeader::read(&chunk).unwrap();
+            let opened = open_vl(&dec, &header, &chunk).unwrap();
             assert_eq!(opened.nblocks(), blocks.len());
             for (nblock, block) in blocks.iter().enumerate() {
                 let mut dest = vec![0; opened.block_len(nblock).unwrap()];

@@ -197,18 +197,18 @@ pub struct VlChunk<'a> {
     starts: Vec<usize>,
 }
 
-/// Opens the chunk of variable-length blocks `chunk`.
+/// Opens the chunk of variable-length blocks `chunk`, whose header was read.
 ///
 /// # Errors
 ///
-/// Those of [`ChunkHeader::read`]; `InvalidParam` for other chunks; `InvalidHeader` for contradictions in its tables;
-/// `ReadBuffer` if a section is cut off.
-pub fn open_vl<'a>(dec: &'a Decoding<'a>, chunk: &'a [u8]) -> Result<VlChunk<'a>> {
-    let header = ChunkHeader::read(chunk)?;
+/// `InvalidParam` for other chunks; `InvalidHeader` for contradictions in its tables; `ReadBuffer` if a section is cut off.
+pub fn open_vl<'a>(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> Result<VlChunk<'a>> {
     ensure(header.is_vl(), ErrorKind::InvalidParam, "not a chunk of variable-length blocks")?;
     let complete = header.is_lazy() || header.cbytes <= chunk.len();
     ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
-    VlChunk::new(Reader::open(dec, &header, chunk)?)
+    let mut reader = Reader::new(dec, header, chunk);
+    reader.prepare()?;
+    VlChunk::new(reader)
 }
 
 /// The number of blocks of the chunk of variable-length blocks that `chunk` starts with; only the header is read.
@@ -225,7 +225,7 @@ pub fn vl_nblocks(chunk: &[u8]) -> Result<usize> {
 impl<'a> VlChunk<'a> {
     /// Validates the tables of an opened chunk.
     pub(super) fn new(reader: Reader<'a>) -> Result<VlChunk<'a>> {
-        let header = &reader.header;
+        let header = reader.header;
         let bad = |what| Error::new(ErrorKind::InvalidHeader, what);
         let mut starts = Vec::with_capacity(header.nblocks() + 1);
         for nblock in 0..header.nblocks() {

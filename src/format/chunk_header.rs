@@ -21,7 +21,7 @@ use super::consts::{
     blosc2_flags, codec_format, filter, flags, flags2, special,
 };
 use crate::bytes::get_i32;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure};
 
 /// The first 16 bytes of a chunk, checked as far as the query functions of the C API check them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +120,23 @@ pub struct ChunkHeader {
 }
 
 impl ChunkHeader {
+    /// A header to read into.
+    pub const EMPTY: ChunkHeader = ChunkHeader {
+        version: 0,
+        versionlz: 0,
+        flags: 0,
+        typesize: 1,
+        nbytes: 0,
+        blocksize: 1,
+        cbytes: 0,
+        filters: [0; MAX_FILTERS],
+        filters_meta: [0; MAX_FILTERS],
+        compcode: 0,
+        compcode_meta: 0,
+        flags2: 0,
+        blosc2_flags: 0,
+    };
+
     /// Reads and validates the header at the start of `bytes`, which may be longer or shorter than the chunk.
     ///
     /// # Errors
@@ -127,46 +144,43 @@ impl ChunkHeader {
     /// `ReadBuffer` if the header is cut off, `InvalidHeader` for contradictions, `VersionSupport` for chunks of a
     /// future version with features unknown here.
     pub fn read(bytes: &[u8]) -> Result<ChunkHeader> {
+        let mut header = ChunkHeader::EMPTY;
+        header.read_from(bytes)?;
+        Ok(header)
+    }
+
+    /// As [`read`](Self::read), in place: moving a header right after it was read shows with small chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read); the header is arbitrary then.
+    #[inline]
+    pub fn read_from(&mut self, bytes: &[u8]) -> Result<()> {
         let basic = BasicHeader::read_fields(bytes)?;
         let nbytes = usize::try_from(basic.nbytes);
-        let mut header = ChunkHeader {
-            version: basic.version,
-            versionlz: basic.versionlz,
-            flags: basic.flags,
-            typesize: usize::from(basic.typesize),
-            nbytes: *nbytes.as_ref().unwrap_or(&0),
-            blocksize: usize::try_from(basic.blocksize).expect("checked to be positive"),
-            cbytes: usize::try_from(basic.cbytes).expect("checked to be positive"),
-            filters: [0; MAX_FILTERS],
-            filters_meta: [0; MAX_FILTERS],
-            compcode: 0,
-            compcode_meta: 0,
-            flags2: 0,
-            blosc2_flags: 0,
-        };
+        *self = ChunkHeader::EMPTY;
+        self.version = basic.version;
+        self.versionlz = basic.versionlz;
+        self.flags = basic.flags;
+        self.typesize = usize::from(basic.typesize);
+        self.nbytes = *nbytes.as_ref().unwrap_or(&0);
+        self.blocksize = usize::try_from(basic.blocksize).expect("checked to be positive");
+        self.cbytes = usize::try_from(basic.cbytes).expect("checked to be positive");
         if basic.is_extended() {
-            header.read_extended(bytes)?;
+            self.read_extended(bytes)?;
         } else {
-            header.derive_filters();
+            self.derive_filters();
         }
-        let unknown = header.flags2 & !flags2::VL_BLOCKS != 0;
-        ensure(
-            header.version <= VERSION_VLBLOCKS || !unknown,
-            ErrorKind::VersionSupport,
-            "chunk version from the future",
-        )?;
-        ensure(
-            !(header.is_vl() && header.is_memcpyed()),
-            ErrorKind::InvalidHeader,
-            "variable-length blocks cannot be stored raw",
-        )?;
-        if nbytes.is_err() {
-            return Err(Error::new(ErrorKind::InvalidHeader, "nbytes is negative"));
+        let unknown = self.flags2 & !flags2::VL_BLOCKS != 0;
+        let known = self.version <= VERSION_VLBLOCKS || !unknown;
+        ensure(known, ErrorKind::VersionSupport, "chunk version from the future")?;
+        let raw_vl = self.is_vl() && self.is_memcpyed();
+        ensure(!raw_vl, ErrorKind::InvalidHeader, "variable-length blocks cannot be stored raw")?;
+        ensure(nbytes.is_ok(), ErrorKind::InvalidHeader, "nbytes is negative")?;
+        if !self.is_vl() && self.nbytes > 0 {
+            self.blocksize = self.blocksize.min(self.nbytes);
         }
-        if !header.is_vl() && header.nbytes > 0 {
-            header.blocksize = header.blocksize.min(header.nbytes);
-        }
-        Ok(header)
+        Ok(())
     }
 
     fn read_extended(&mut self, bytes: &[u8]) -> Result<()> {
@@ -338,6 +352,7 @@ impl ChunkHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     fn sample() -> ChunkHeader {
         ChunkHeader {

@@ -18,6 +18,7 @@ pub use edit::Rejected;
 
 use crate::chunk::{self, Decoding, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayer;
 use crate::frame::{Frame, FrameOptions};
@@ -307,7 +308,8 @@ impl Schunk {
         ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
         reading.visit(nchunk);
         self.with_lazy(nchunk, &reading.dec, |dec, bytes| {
-            let vl = chunk::open_vl(dec, bytes)?;
+            let header = ChunkHeader::read(bytes)?;
+            let vl = chunk::open_vl(dec, &header, bytes)?;
             ensure(nblock < vl.nblocks(), ErrorKind::InvalidParam, "block number out of range")?;
             let mut dest = make(vl.block_len(nblock)?)?;
             vl.decode_block(nblock, dest.as_mut())?;
