@@ -8,3 +8,4 @@ pub mod geometry;
 pub mod metalayers;
 pub(crate) mod msgpack;
 pub mod offsets;
+pub mod packed;

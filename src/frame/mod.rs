@@ -483,7 +483,10 @@ impl Frame {
 
 impl std::fmt::Debug for Frame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Frame").field("path", &self.path()).field("header", &self.header()).finish_non_exhaustive()
+        f.debug_struct("Frame")
+            .field("path", &self.path())
+            .field("header", &self.header())
+            .finish_non_exhaustive()
     }
 }
 

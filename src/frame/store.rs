@@ -191,18 +191,16 @@ impl Disk {
     /// Reads what the old content needs and the steps overwrite.
     fn save(&self, file: &dyn IoFile, change: &Change<'_>) -> Result<Vec<(u64, Vec<u8>)>> {
         let mut ranges = Vec::new();
-        for write in change.writes {
-            let over = write.range();
-            for needed in change.needed {
-                let (from, to) = (over.start.max(needed.start), over.end.min(needed.end));
-                if from >= to {
-                    continue;
-                }
-                let too_large = Error::new(ErrorKind::MemoryAlloc, "change too large to be undone");
-                let mut old = vec![0; usize::try_from(to - from).map_err(|_| too_large)?];
-                file.read_exact_at(self.base + from, &mut old)?;
-                ranges.push((from, old));
-            }
+        for needed in change.needed {
+            let overlaps = change.writes.iter().map(Write::range).filter_map(|over| {
+                let both = over.start.max(needed.start)..over.end.min(needed.end);
+                (!both.is_empty()).then_some(both)
+            });
+            let Some(all) = overlaps.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)) else { continue };
+            let too_large = Error::new(ErrorKind::MemoryAlloc, "change too large to be undone");
+            let mut old = vec![0; usize::try_from(all.end - all.start).map_err(|_| too_large)?];
+            file.read_exact_at(self.base + all.start, &mut old)?;
+            ranges.push((all.start, old));
         }
         Ok(ranges)
     }

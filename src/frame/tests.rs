@@ -463,3 +463,156 @@ fn handles_beyond_the_limit_still_read() {
         assert_eq!(*handle.chunk(0).unwrap(), chunk(400, 1));
     }
 }
+
+/// A frame as 2.0.0-beta.5 wrote it: metalayer, two stored chunks, index, user metadata in the trailer.
+fn beta_frame() -> Vec<u8> {
+    let raw = |version: u8, data: &[u8], typesize: u8| {
+        let mut chunk = vec![version, 1, 7, typesize];
+        let n = u32::try_from(data.len()).unwrap();
+        for size in [n, n, n + 32] {
+            chunk.extend_from_slice(&size.to_le_bytes());
+        }
+        chunk.resize(32, 0);
+        chunk[21] = 1;
+        chunk.extend_from_slice(data);
+        chunk
+    };
+    #[rustfmt::skip]
+    let mut bytes = vec![
+        0x9d, 0xa8, 0x62, 0x32, 0x66, 0x72, 0x61, 0x6d, 0x65, 0x00, 0xd2, 0x00, 0x00, 0x00, 0x6e, 0xcf,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x60, 0xa4, 0x21, 0x00, 0x50, 0x00, 0xd3, 0x00, 0x00,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x40, 0xd3, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80, 0xd2,
+        0x00, 0x00, 0x00, 0x04, 0xd2, 0x00, 0x00, 0x00, 0x20, 0xd1, 0x00, 0x01, 0xd1, 0x00, 0x01, 0xc2,
+        0xd8, 0x01, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x00, 0x93, 0xcd, 0x00, 0x0f, 0xde, 0x00, 0x01, 0xa2, 0x6d, 0x31, 0xd2, 0x00, 0x00, 0x00,
+        0x64, 0xdc, 0x00, 0x01, 0xc6, 0x00, 0x00, 0x00, 0x05, 0x68, 0x65, 0x6c, 0x6c, 0x6f,
+    ];
+    for seed in [1, 2] {
+        bytes.extend(raw(4, &[seed; 32], 4));
+    }
+    bytes.extend(raw(4, &[0u64, 64].map(u64::to_le_bytes).concat(), 8));
+    bytes.extend([0x94, 1, 0xc6, 0, 0, 0, 0x24]);
+    bytes.extend(raw(4, b"user", 1));
+    bytes.extend([0xce, 0, 0, 0, 0x42, 0xd8, 0]);
+    bytes.resize(bytes.len() + 16, 0);
+    bytes
+}
+
+#[test]
+fn frames_of_the_beta_releases_are_read_but_not_changed() {
+    let bytes = beta_frame();
+    assert_eq!(bytes.len(), 0x160);
+    let path = TempPath::new("beta");
+    fs::write(&*path, &bytes).unwrap();
+    let memory = Frame::from_buffer(MallocBuf::copy_of(&bytes).unwrap()).unwrap();
+    for mut frame in [memory, Frame::open(&path, 0, &FrameOptions::default()).unwrap()] {
+        assert_eq!((frame.nchunks(), frame.chunksize()), (2, 32));
+        assert_eq!(frame.chunk(1).unwrap()[32..], [2; 32]);
+        assert_eq!(frame.metalayers()[0].content, b"hello");
+        assert_eq!(frame.vlmetalayers()[0].name, b"usermeta");
+        assert_eq!(frame.vlmetalayers()[0].content[32..], *b"user");
+        assert_eq!(frame.append(&chunk(32, 3)).unwrap_err().kind(), ErrorKind::ChunkAppend);
+    }
+    assert_eq!(fs::read(&*path).unwrap(), bytes);
+}
+
+#[test]
+fn frames_of_beta_1_have_no_trailer() {
+    let full = beta_frame();
+    // No metalayers: a header of 64 bytes, then chunks and index.
+    let mut bytes = full[..64].to_vec();
+    bytes[0] = 0x9b;
+    bytes[0x19] = 0x24;
+    bytes.extend_from_slice(&full[0x6e..0x6e + 128 + 48]);
+    let len = u64::try_from(bytes.len()).unwrap();
+    bytes[0x0b..0x0f].copy_from_slice(&64u32.to_be_bytes());
+    bytes[0x10..0x18].copy_from_slice(&len.to_be_bytes());
+    let frame = Frame::from_buffer(MallocBuf::copy_of(&bytes).unwrap()).unwrap();
+    assert_eq!(frame.chunk(1).unwrap()[32..], [2; 32]);
+    assert!(frame.metalayers().is_empty() && frame.vlmetalayers().is_empty());
+}
+
+#[test]
+fn narrow_index_entries_of_early_frames_are_read() {
+    for width in [2usize, 4] {
+        let full = beta_frame();
+        let mut bytes = full[..0x6e + 128].to_vec();
+        let entries = [0u64, 64].map(|entry| entry.to_le_bytes()[..width].to_vec()).concat();
+        let mut index = vec![4, 1, 7, u8::try_from(width).unwrap()];
+        let n = u32::try_from(entries.len()).unwrap();
+        for size in [n, n, n + 32] {
+            index.extend_from_slice(&size.to_le_bytes());
+        }
+        index.resize(32, 0);
+        index.extend(entries);
+        bytes.extend(index);
+        bytes.extend_from_slice(&full[full.len() - 0x42..]);
+        let len = u64::try_from(bytes.len()).unwrap();
+        bytes[0x10..0x18].copy_from_slice(&len.to_be_bytes());
+        let frame = Frame::from_buffer(MallocBuf::copy_of(&bytes).unwrap()).unwrap();
+        assert_eq!(frame.chunk(1).unwrap()[32..], [2; 32], "entries of {width} bytes");
+    }
+}
+
+/// Counts the calls that reach the system through it.
+struct CountingIo(AtomicUsize);
+
+struct CountingFile(Arc<dyn IoFile>, &'static AtomicUsize);
+
+impl Io for &'static CountingIo {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn IoFile>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(Arc::new(CountingFile(FileIo.open(path, mode)?, &self.0)))
+    }
+
+    fn features(&self) -> Features {
+        FileIo.features()
+    }
+}
+
+impl IoFile for CountingFile {
+    fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.read_at(position, buf)
+    }
+
+    fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.write_at(position, bytes)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.size()
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.truncate(len)
+    }
+
+    fn id(&self) -> Option<crate::io::FileId> {
+        self.0.id()
+    }
+}
+
+#[test]
+fn the_number_of_calls_does_not_depend_on_the_number_of_chunks() {
+    let count = |nchunks: usize| {
+        let path = TempPath::new("count");
+        let mut frame = create(Kind::File, &path);
+        let new = chunk(64, 1);
+        frame.append_all(&vec![&new[..]; nchunks]).unwrap();
+        let io: &'static CountingIo = Box::leak(Box::new(CountingIo(AtomicUsize::new(0))));
+        let options = FrameOptions { io: Arc::new(io), ..FrameOptions::default() };
+        let mut frame = Frame::open(&path, 0, &options).unwrap();
+        let opening = io.0.swap(0, Ordering::SeqCst);
+        frame.append(&new).unwrap();
+        let appending = io.0.swap(0, Ordering::SeqCst);
+        frame.chunk(nchunks / 2).unwrap();
+        (opening, appending, io.0.load(Ordering::SeqCst))
+    };
+    assert_eq!(count(3), count(5000));
+    let (opening, appending, reading) = count(100);
+    assert!(opening <= 9 && appending <= 14 && reading <= 4, "{opening}, {appending}, {reading}");
+}

@@ -9,6 +9,7 @@ mod copy;
 mod edit;
 mod list;
 mod meta;
+mod packed;
 mod patch;
 mod scratch;
 mod slice;

@@ -1,0 +1,230 @@
+//! Packed super-chunks of 2015 to 2017, turned into super-chunks and back.
+
+use super::{Reading, Schunk};
+use crate::chunk::{self, CParams};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::BasicHeader;
+use crate::format::consts::{codec, filter, flags, split};
+use crate::format::frame_header::FrameParams;
+use crate::format::packed::{self, Packed, PackedParams, PackedSpecial};
+
+/// Names of the variable-length metalayers for the metadata chunks.
+const METADATA: &[u8] = b"metadata";
+const USERDATA: &[u8] = b"userdata";
+
+impl Schunk {
+    /// A super-chunk in memory with the chunks of the packed one in `bytes`. Metadata and userdata become variable-length
+    /// metalayers with these names.
+    ///
+    /// # Errors
+    ///
+    /// Those of a damaged buffer, and of decompressing where the old delta filter must be undone.
+    pub fn from_packed(bytes: &[u8]) -> Result<Schunk> {
+        let packed = Packed::read(bytes)?;
+        let params = frame_params(&packed);
+        let mut schunk = Schunk::in_memory(params);
+        let reference = match packed.special.filters {
+            Some(reference) if packed.has_delta() => Some(decompress(reference)?),
+            _ => None,
+        };
+        for chunk in &packed.chunks {
+            match &reference {
+                None => schunk.append_chunk(chunk)?,
+                Some(reference) => schunk.append_chunk(&without_delta(chunk, reference, &params)?)?,
+            };
+        }
+        for (name, chunk) in [(METADATA, packed.special.metadata), (USERDATA, packed.special.userdata)] {
+            if let Some(chunk) = chunk {
+                schunk.vlmeta_add(name, &decompress(chunk)?, None)?;
+            }
+        }
+        Ok(schunk)
+    }
+
+    /// The packed form of the super-chunk: its chunks compressed again as Blosc1 chunks, and the metalayers that
+    /// [`from_packed`](Self::from_packed) makes.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading and compressing; `InvalidParam` for codecs and filters that the old format does not know.
+    pub fn to_packed(&self) -> Result<Vec<u8>> {
+        let params = self.params();
+        let old = packed_params(&params)?;
+        let cparams = CParams {
+            compcode: i32::from(params.compcode),
+            clevel: params.clevel.min(9),
+            typesize: self.typesize(),
+            filters: params.filters,
+            splitmode: split::ALWAYS,
+            ..CParams::default()
+        };
+        let mut enc = chunk::Encoding::new(&cparams);
+        enc.blosc1_header = true;
+        let compress = |data: &[u8]| {
+            let mut dest = vec![0; data.len() + 32];
+            let cbytes = chunk::compress_with(&enc, chunk::Source::Bytes(data), &mut dest)?.cbytes;
+            ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
+            dest.truncate(cbytes);
+            Ok(dest)
+        };
+        let mut chunks = Vec::with_capacity(self.nchunks());
+        for nchunk in 0..self.nchunks() {
+            let nbytes = self.with_chunk(nchunk, |chunk| Ok(BasicHeader::read(chunk)?.nbytes))?;
+            let mut data = vec![0; usize::try_from(nbytes).unwrap_or(0)];
+            self.decompress_chunk(nchunk, &mut data, &Reading::default())?;
+            chunks.push(compress(&data)?);
+        }
+        let layer =
+            |name: &[u8]| self.vlmeta_get(name).ok().map(|(_, content)| compress(&content)).transpose();
+        let (metadata, userdata) = (layer(METADATA)?, layer(USERDATA)?);
+        let special = PackedSpecial {
+            metadata: metadata.as_deref(),
+            userdata: userdata.as_deref(),
+            ..PackedSpecial::default()
+        };
+        let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
+        packed::write(&old, &special, &chunks)
+    }
+}
+
+fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
+    let nbytes = usize::try_from(BasicHeader::read(chunk)?.nbytes).unwrap_or(0);
+    let mut data = Vec::new();
+    data.try_reserve_exact(nbytes)
+        .map_err(|_| Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk"))?;
+    data.resize(nbytes, 0);
+    chunk::decompress(chunk, &mut data)?;
+    Ok(data)
+}
+
+/// The chunk with its data as they were before the old delta filter subtracted `reference`.
+///
+/// Chunks that are stored raw may or may not have been filtered; nothing tells, and the old library left them alone.
+fn without_delta(chunk: &[u8], reference: &[u8], params: &FrameParams) -> Result<Vec<u8>> {
+    if BasicHeader::read(chunk)?.flags & flags::MEMCPYED != 0 {
+        return Ok(chunk.to_vec());
+    }
+    let mut data = decompress(chunk)?;
+    for (byte, &reference) in data.iter_mut().zip(reference) {
+        *byte = byte.wrapping_add(reference);
+    }
+    let typesize = usize::try_from(params.typesize).unwrap_or(1);
+    let cparams = CParams {
+        compcode: i32::from(params.compcode),
+        clevel: params.clevel.min(9),
+        typesize,
+        filters: params.filters,
+        ..CParams::default()
+    };
+    let mut dest = vec![0; data.len() + 32];
+    let cbytes = chunk::compress(&cparams, &data, &mut dest)?;
+    ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
+    dest.truncate(cbytes);
+    Ok(dest)
+}
+
+fn frame_params(packed: &Packed<'_>) -> FrameParams {
+    let old = packed.params.unwrap_or_default();
+    let mut filters = [0; 6];
+    for (slot, &id) in old.filters.iter().enumerate() {
+        // The delta filter of then is undone on reading.
+        filters[slot + 1] = match id {
+            1 => filter::SHUFFLE,
+            2 => filter::BITSHUFFLE,
+            _ => filter::NONE,
+        };
+    }
+    FrameParams {
+        typesize: i32::from(packed.typesize),
+        compcode: match old.compcode {
+            1 => codec::LZ4,
+            2 => codec::LZ4HC,
+            4 => codec::ZLIB,
+            5 => codec::ZSTD,
+            _ => codec::BLOSCLZ,
+        },
+        clevel: old.clevel.min(9).to_le_bytes()[0],
+        splitmode: 4,
+        filters,
+        ..FrameParams::default()
+    }
+}
+
+fn packed_params(params: &FrameParams) -> Result<PackedParams> {
+    let compcode = match params.compcode {
+        code @ (codec::BLOSCLZ | codec::LZ4 | codec::LZ4HC | codec::ZLIB | codec::ZSTD) => u16::from(code),
+        _ => return Err(Error::new(ErrorKind::InvalidParam, "codec unknown to packed super-chunks")),
+    };
+    let used: Vec<u8> = params.filters.iter().copied().filter(|&id| id != filter::NONE).collect();
+    let known = used.len() <= 1 && used.iter().all(|&id| matches!(id, filter::SHUFFLE | filter::BITSHUFFLE));
+    ensure(known, ErrorKind::InvalidParam, "filters unknown to packed super-chunks")?;
+    let mut filters = [0; 5];
+    if let Some(&id) = used.first() {
+        filters[0] = id;
+    }
+    Ok(PackedParams { compcode, clevel: u16::from(params.clevel), filters, ..PackedParams::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::{Encoding, Source};
+    use crate::schunk::Writing;
+
+    fn ramp(start: u32, n: u32) -> Vec<u8> {
+        (start..start + n).flat_map(u32::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn packing_and_unpacking_keeps_data_and_metadata() {
+        for compcode in [codec::BLOSCLZ, codec::LZ4, codec::ZLIB, codec::ZSTD] {
+            let params = FrameParams {
+                typesize: 4,
+                clevel: 5,
+                compcode,
+                splitmode: 4,
+                filters: [0, 0, 0, 0, 0, 1],
+                ..FrameParams::default()
+            };
+            let mut schunk = Schunk::in_memory(params);
+            let cparams = CParams { typesize: 4, ..CParams::default() };
+            for i in 0..5 {
+                let data = ramp(i * 1000, 1000);
+                schunk.append_buffer(Source::Bytes(&data), &Writing::new(Encoding::new(&cparams))).unwrap();
+            }
+            schunk.vlmeta_add(USERDATA, b"about it", None).unwrap();
+            let bytes = schunk.to_packed().unwrap();
+            let again = Schunk::from_packed(&bytes).unwrap();
+            let mut data = vec![0; 20_000];
+            again.get_slice(0, 5000, &mut data, &Reading::default()).unwrap();
+            assert!(data == ramp(0, 5000));
+            assert_eq!(again.vlmeta_get(USERDATA).unwrap().1, b"about it");
+            assert_eq!(again.params().compcode, compcode);
+        }
+    }
+
+    #[test]
+    fn the_old_delta_filter_is_undone() {
+        let cparams = CParams { typesize: 4, ..CParams::default() };
+        let reference = ramp(0, 1000);
+        let data = ramp(5000, 1000);
+        let delta: Vec<u8> = data.iter().zip(&reference).map(|(a, b)| a.wrapping_sub(*b)).collect();
+        let mut enc = Encoding::new(&cparams);
+        enc.blosc1_header = true;
+        let compress = |data: &[u8]| {
+            let mut dest = vec![0; data.len() + 32];
+            let n = chunk::compress_with(&enc, Source::Bytes(data), &mut dest).unwrap().cbytes;
+            dest.truncate(n);
+            dest
+        };
+        let (reference, coded) = (compress(&reference), compress(&delta));
+        assert_eq!(coded[2] & flags::MEMCPYED, 0);
+        let special = PackedSpecial { filters: Some(&reference), ..PackedSpecial::default() };
+        let params = PackedParams { filters: [3, 1, 0, 0, 0], clevel: 5, ..PackedParams::default() };
+        let bytes = packed::write(&params, &special, &[&coded]).unwrap();
+        let schunk = Schunk::from_packed(&bytes).unwrap();
+        let mut got = vec![0; 4000];
+        schunk.get_slice(0, 1000, &mut got, &Reading::default()).unwrap();
+        assert!(got == data);
+    }
+}
