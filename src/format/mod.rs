@@ -7,5 +7,6 @@ pub(crate) mod frame_trailer;
 pub mod geometry;
 pub mod metalayers;
 pub(crate) mod msgpack;
+pub mod nd_meta;
 pub mod offsets;
 pub mod packed;
