@@ -119,6 +119,7 @@ impl Worker {
 
 thread_local! {
     /// The workers of this thread that no operation uses at the moment.
+    #[allow(clippy::vec_box)] // a worker is large, and only its address goes in and out
     static IDLE: RefCell<Vec<Box<Worker>>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -33,7 +33,7 @@ unsafe impl Send for Host {}
 unsafe impl Sync for Host {}
 
 /// The context that was handed through, if there is one.
-fn context_of<'a>(host: Option<&'a (dyn Any + Send + Sync)>) -> Option<&'a Context> {
+fn context_of(host: Option<&(dyn Any + Send + Sync)>) -> Option<&Context> {
     let host = host?.downcast_ref::<Host>()?;
     // SAFETY: the context outlives the operation that the host was made for, and is not changed during it.
     unsafe { host.0.cast::<Context>().as_ref() }

@@ -668,7 +668,9 @@ unsafe fn with_vl<T>(
     let this = unsafe { Context::from_raw(context) }?;
     ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
     // SAFETY: as above.
-    unsafe { with_decoding(context, chunk, true, |dec, header| operation(&chunk::open_vl(dec, header, chunk)?)) }
+    unsafe {
+        with_decoding(context, chunk, true, |dec, header| operation(&chunk::open_vl(dec, header, chunk)?))
+    }
 }
 
 /// Decompresses all blocks of a chunk of variable-length blocks, at most `max`, into memory of their own.

@@ -334,7 +334,8 @@ impl<'a> Job<'a> {
             let (from, to) = block.get(2 * len).split_at_mut(len);
             from.copy_from_slice(filtered);
             let mut decoded = vec![0; len];
-            let inverse = Pipeline::backward(&self.header());
+            let mut inverse = Pipeline::empty();
+            inverse.set_backward(&self.header());
             inverse.run_backward(self.filter_host(), DeltaReference::Own, from, to, &mut decoded)?;
             known.decoded = Some(decoded);
         }

@@ -57,43 +57,38 @@ impl Pipeline {
         metas: &[u8; MAX_FILTERS],
         typesize: usize,
     ) -> Pipeline {
-        Pipeline::from_steps(
-            typesize,
-            filters.iter().zip(metas).filter_map(|(&id, &meta)| match id {
+        let mut pipeline = Pipeline { typesize, ..Pipeline::empty() };
+        for (&id, &meta) in filters.iter().zip(metas) {
+            pipeline.extend(match id {
                 filter::NONE => None,
                 filter::SHUFFLE => shuffle_step(meta, typesize),
                 filter::BITSHUFFLE => Some(Step::Bitshuffle),
                 filter::DELTA => Some(Step::Delta),
                 filter::TRUNC_PREC => Some(Step::TruncPrec(meta)),
-                id => Some(match registry::find(id) {
-                    Some(entry) => Step::Registered(entry, meta),
-                    None => Step::Unknown(ErrorKind::FilterPipeline),
-                }),
-            }),
-        )
+                id => Some(registered_step(id, meta)),
+            });
+        }
+        pipeline
     }
 
-    /// The inverse pipeline of a chunk.
-    pub(crate) fn backward(header: &ChunkHeader) -> Pipeline {
+    /// Turns an empty pipeline into the inverse one of a chunk, in place: see [`Reader::new`](super::reader::Reader::new).
+    pub(crate) fn set_backward(&mut self, header: &ChunkHeader) {
+        self.typesize = header.typesize;
         if header.is_instrumented() {
-            return Pipeline::empty();
+            return;
         }
-        let slots = header.filters.iter().zip(&header.filters_meta).rev();
-        Pipeline::from_steps(
-            header.typesize,
-            slots.filter_map(|(&id, &meta)| match id {
+        for (&id, &meta) in header.filters.iter().zip(&header.filters_meta).rev() {
+            let step = match id {
                 filter::NONE | filter::TRUNC_PREC => None,
                 filter::SHUFFLE => shuffle_step(meta, header.typesize),
                 filter::BITSHUFFLE if header.version == VERSION_BLOSC1 => Some(Step::BitunshuffleBlosc1),
                 filter::BITSHUFFLE => Some(Step::Bitshuffle),
                 filter::DELTA => Some(Step::Delta),
                 id if id < filter::FIRST_REGISTERED => Some(Step::Unknown(ErrorKind::Failure)),
-                id => Some(match registry::find(id) {
-                    Some(entry) => Step::Registered(entry, meta),
-                    None => Step::Unknown(ErrorKind::FilterPipeline),
-                }),
-            }),
-        )
+                id => Some(registered_step(id, meta)),
+            };
+            self.extend(step);
+        }
     }
 
     /// The pipeline that leaves blocks as they are.
@@ -101,13 +96,11 @@ impl Pipeline {
         Pipeline { slots: [Step::None; MAX_FILTERS], len: 0, typesize: 1 }
     }
 
-    fn from_steps(typesize: usize, steps: impl Iterator<Item = Step>) -> Pipeline {
-        let mut pipeline = Pipeline { typesize, ..Pipeline::empty() };
-        for step in steps {
-            pipeline.slots[pipeline.len] = step;
-            pipeline.len += 1;
+    fn extend(&mut self, step: Option<Step>) {
+        if let Some(step) = step {
+            self.slots[self.len] = step;
+            self.len += 1;
         }
-        pipeline
     }
 
     /// The active steps.
@@ -262,4 +255,12 @@ impl Pipeline {
 fn shuffle_step(meta: u8, typesize: usize) -> Option<Step> {
     let width = if meta == 0 { typesize } else { usize::from(meta) };
     (width > 1).then_some(Step::Shuffle(width))
+}
+
+/// A registered filter, or the error that it is not registered.
+fn registered_step(id: u8, meta: u8) -> Step {
+    match registry::find(id) {
+        Some(entry) => Step::Registered(entry, meta),
+        None => Step::Unknown(ErrorKind::FilterPipeline),
+    }
 }

@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
             lazy: None,
             payload,
             codec: if coded { StreamCodec::resolve(header.decoder_compcode()) } else { StreamCodec::Unknown },
-            pipeline: if coded { Pipeline::backward(header) } else { Pipeline::empty() },
+            pipeline: Pipeline::empty(),
             dict: None,
             container: Container::None,
         }
@@ -90,6 +90,9 @@ impl<'a> Reader<'a> {
             self.lazy = Some(self.dec.source.ok_or(missing)?);
         }
         self.check_sections()?;
+        if self.payload == Payload::Coded {
+            self.pipeline.set_backward(self.header);
+        }
         if let Some(container) = self.dec.container {
             if self.codec.needs_geometry() || self.pipeline.needs_geometry() {
                 self.container = container();

@@ -188,7 +188,6 @@ fn a_reused_context_writes_what_a_fresh_one_does() {
 }
 
 #[test]
-#[ignore = "known defect: deflate streams depend on what the same thread compressed before"]
 fn zlib_streams_do_not_depend_on_earlier_ones() {
     for_seeds(2000, |_, rng| {
         let mut case = Case::draw(rng);
