@@ -337,7 +337,7 @@ impl Context {
             compcode: fields.compcode,
             compcode_meta: fields.compcode_meta,
             clevel: u8::try_from(fields.clevel).unwrap_or(u8::MAX),
-            use_dict: fields.use_dict != 0 && fields.clevel != 0,
+            use_dict: fields.use_dict != 0,
             typesize: usize::try_from(typesize).map_err(invalid)?,
             blocksize: usize::try_from(blocksize).map_err(invalid)?,
             splitmode: fields.splitmode,

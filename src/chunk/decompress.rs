@@ -121,7 +121,7 @@ fn decode_range(
 ) -> Result<usize> {
     let header = reader.header;
     let parts = DisjointParts::new(dest);
-    for_each_block(reader.dec.threads, start..header.nblocks(), &|tid, worker, nblock| {
+    for_each_block(reader.dec.threads, start..reader.nblocks, &|tid, worker, nblock| {
         let len = header.block_len(nblock);
         if mask.is_some_and(|mask| mask[nblock]) {
             return Ok(len);

@@ -37,6 +37,10 @@ pub(super) enum Payload {
 pub(super) struct Reader<'a> {
     pub(super) dec: &'a Decoding<'a>,
     pub(super) header: &'a ChunkHeader,
+    /// Number of blocks.
+    pub(super) nblocks: usize,
+    /// Position of the trailer of lazy chunks, and end of the table of block starts.
+    pub(super) table_end: usize,
     /// The bytes at hand: the chunk up to its cbytes, or header, table and trailer of a lazy chunk.
     pub(super) data: &'a [u8],
     /// Where the blocks of a lazy chunk are.
@@ -64,9 +68,12 @@ impl<'a> Reader<'a> {
             _ => Payload::Unknown,
         };
         let coded = payload == Payload::Coded;
+        let nblocks = header.nblocks();
         Reader {
             dec,
             header,
+            nblocks,
+            table_end: header.overhead() + 4 * nblocks,
             data: if header.is_lazy() { chunk } else { &chunk[..chunk.len().min(header.cbytes)] },
             lazy: None,
             payload,
@@ -105,26 +112,21 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Position of the trailer of lazy chunks, and end of the table of block starts.
-    pub(super) fn table_end(&self) -> usize {
-        self.header.overhead() + 4 * self.header.nblocks()
-    }
-
     fn check_sections(&self) -> Result<()> {
         let needs_table = self.payload == Payload::Coded || self.lazy.is_some();
-        if needs_table && self.header.nblocks() > 0 {
-            let room = self.table_end() <= self.data.len();
+        if needs_table && self.nblocks > 0 {
+            let room = self.table_end <= self.data.len();
             ensure(room, ErrorKind::ReadBuffer, "table of block starts is cut off")?;
         }
         if self.lazy.is_some() {
-            let end = self.table_end() + 12 + 4 * self.header.nblocks();
+            let end = self.table_end + 12 + 4 * self.nblocks;
             ensure(end <= self.data.len(), ErrorKind::ReadBuffer, "trailer of a lazy chunk is cut off")?;
         }
         Ok(())
     }
 
     fn read_dict(&self) -> Result<Bytes<'a>> {
-        let start = self.table_end();
+        let start = self.table_end;
         let bad_size = Error::new(ErrorKind::CodecDict, "size of the dictionary");
         let check = |size: i32| {
             let size = usize::try_from(size).map_err(|_| bad_size)?;
@@ -151,13 +153,13 @@ impl<'a> Reader<'a> {
         let start = get_i32(self.data, self.header.overhead() + 4 * nblock);
         let start = start.ok_or(Error::new(ErrorKind::ReadBuffer, "table of block starts is cut off"))?;
         let start = usize::try_from(start).unwrap_or(0);
-        ensure(start >= self.table_end(), ErrorKind::Data, "block starts before the end of the table")?;
+        ensure(start >= self.table_end, ErrorKind::Data, "block starts before the end of the table")?;
         Ok(start)
     }
 
     /// The size of block `nblock` as the trailer of a lazy chunk has it.
     pub(super) fn lazy_size(&self, nblock: usize, max: usize) -> Result<usize> {
-        let size = get_i32(self.data, self.table_end() + 12 + 4 * nblock);
+        let size = get_i32(self.data, self.table_end + 12 + 4 * nblock);
         let size = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
         ensure((1..=max).contains(&size), ErrorKind::InvalidHeader, "block size in a lazy chunk")?;
         Ok(size)
@@ -223,7 +225,7 @@ impl<'a> Reader<'a> {
     pub(super) fn refers_to_block0(&self) -> bool {
         self.payload == Payload::Coded
             && !self.header.is_vl()
-            && self.header.nblocks() > 1
+            && self.nblocks > 1
             && self.pipeline.has_delta()
     }
 

@@ -236,6 +236,11 @@ impl StreamDecoder<'_> {
         nstreams: usize,
         dest: &mut [u8],
     ) -> Result<usize> {
+        if nstreams == 1 && !dest.is_empty() {
+            let stream = StreamReader::new(bytes, dest.len()).next_stream()?;
+            self.decode(states, stream, dest)?;
+            return Ok(dest.len());
+        }
         let len = dest.len() / nstreams;
         ensure(len > 0, ErrorKind::WriteBuffer, "streams without bytes")?;
         let mut reader = StreamReader::new(bytes, len);

@@ -14,7 +14,7 @@
 //! | 0x3e | 2 × (1 + 2) | threads of the writer for compression, decompression, BE16 |
 //! | 0x44 | 1 | whether there are variable-length metalayers |
 //! | 0x45 | 2 + 16 | `d8`, number of filters, ids, codec code, codec meta, filter metas, use_dict, 0 |
-//! | 0x57 | | metalayers, see [`metalayers`](super::metalayers) |
+//! | 0x57 | | metalayers, see [`super::metalayers`] |
 //!
 //! Frames of 2.0.0-beta.1 to beta.5 lack some of the fields; they can be read but not written.
 

@@ -3,7 +3,7 @@
 //! | bytes | meaning |
 //! |---|---|
 //! | `94 01` | array of four, trailer version |
-//! | section | see [`metalayers`](super::metalayers) |
+//! | section | see [`super::metalayers`] |
 //! | `ce` BE32 | length of the whole trailer |
 //! | `d8` type | fingerprint, 16 bytes; type 0: none |
 //!
