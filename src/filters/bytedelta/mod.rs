@@ -4,11 +4,58 @@
 //! share the code: [`ByteDelta`], and [`ByteDeltaBuggy`] for data of old versions, which started again from 0 at
 //! the last multiple of 16 of each stream.
 
-#![forbid(unsafe_code)]
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod generic;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
 
 use super::{Filter, FilterContext};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::geometry::Container;
+use std::sync::LazyLock;
+
+/// One implementation for a stream, or a part of one.
+struct Kernel {
+    /// For test messages.
+    #[cfg_attr(not(test), allow(dead_code))]
+    name: &'static str,
+    is_available: fn() -> bool,
+    /// `(src, dest)` of the same length: differences, starting from 0.
+    encode: unsafe fn(&[u8], &mut [u8]),
+    /// `(src, dest)` of the same length: the running sum, starting from 0.
+    decode: unsafe fn(&[u8], &mut [u8]),
+}
+
+/// Every variant compiled for this target, best first; the portable one is last.
+static KERNELS: &[Kernel] = &[
+    #[cfg(target_arch = "x86_64")]
+    avx2::KERNEL,
+    #[cfg(target_arch = "x86_64")]
+    sse2::KERNEL,
+    generic::KERNEL,
+];
+
+/// The variants that this CPU can run.
+fn usable() -> impl Iterator<Item = &'static Kernel> {
+    KERNELS.iter().filter(|kernel| (kernel.is_available)())
+}
+
+static BEST: LazyLock<&'static Kernel> = LazyLock::new(|| usable().next().expect("generic always runs"));
+
+impl Kernel {
+    fn encode(&self, src: &[u8], dest: &mut [u8]) {
+        assert!(src.len() == dest.len());
+        // SAFETY: `usable` gave out this kernel, so the CPU has its features; the lengths are equal.
+        unsafe { (self.encode)(src, dest) }
+    }
+
+    fn decode(&self, src: &[u8], dest: &mut [u8]) {
+        assert!(src.len() == dest.len());
+        // SAFETY: `usable` gave out this kernel, so the CPU has its features; the lengths are equal.
+        unsafe { (self.decode)(src, dest) }
+    }
+}
 
 /// The filter, as registered under [`ID`](ByteDelta::ID). Its meta byte is the number of streams; 0 stands for the
 /// type size of the super-chunk.
@@ -86,7 +133,7 @@ fn channels(cx: &FilterContext<'_>) -> Result<usize> {
 ///
 /// If `channels` is 0 or the lengths differ.
 pub fn encode(channels: usize, src: &[u8], dest: &mut [u8]) {
-    for_each_channel(channels, src, dest, encode_run);
+    for_each_channel(channels, src, dest, |src, dest| BEST.encode(src, dest));
 }
 
 /// Undoes [`encode`].
@@ -95,7 +142,7 @@ pub fn encode(channels: usize, src: &[u8], dest: &mut [u8]) {
 ///
 /// If `channels` is 0 or the lengths differ.
 pub fn decode(channels: usize, src: &[u8], dest: &mut [u8]) {
-    for_each_channel(channels, src, dest, decode_run);
+    for_each_channel(channels, src, dest, |src, dest| BEST.decode(src, dest));
 }
 
 /// [`encode`] with the fault of the first version.
@@ -106,8 +153,8 @@ pub fn decode(channels: usize, src: &[u8], dest: &mut [u8]) {
 pub fn encode_buggy(channels: usize, src: &[u8], dest: &mut [u8]) {
     for_each_channel(channels, src, dest, |src, dest| {
         let restart = src.len() - src.len() % 16;
-        encode_run(&src[..restart], &mut dest[..restart]);
-        encode_run(&src[restart..], &mut dest[restart..]);
+        BEST.encode(&src[..restart], &mut dest[..restart]);
+        BEST.encode(&src[restart..], &mut dest[restart..]);
     });
 }
 
@@ -119,8 +166,8 @@ pub fn encode_buggy(channels: usize, src: &[u8], dest: &mut [u8]) {
 pub fn decode_buggy(channels: usize, src: &[u8], dest: &mut [u8]) {
     for_each_channel(channels, src, dest, |src, dest| {
         let restart = src.len() - src.len() % 16;
-        decode_run(&src[..restart], &mut dest[..restart]);
-        decode_run(&src[restart..], &mut dest[restart..]);
+        BEST.decode(&src[..restart], &mut dest[..restart]);
+        BEST.decode(&src[restart..], &mut dest[restart..]);
     });
 }
 
@@ -135,24 +182,6 @@ fn for_each_channel(channels: usize, src: &[u8], dest: &mut [u8], f: impl Fn(&[u
     }
     let body = len * channels;
     dest[body..].copy_from_slice(&src[body..]);
-}
-
-/// Differences, starting from 0. Compiled to vector code.
-fn encode_run(src: &[u8], dest: &mut [u8]) {
-    let ([first, rest @ ..], [dest_first, dest_rest @ ..]) = (src, dest) else { return };
-    *dest_first = *first;
-    for ((d, b), before) in dest_rest.iter_mut().zip(rest).zip(src) {
-        *d = b.wrapping_sub(*before);
-    }
-}
-
-/// The running sum, starting from 0.
-fn decode_run(src: &[u8], dest: &mut [u8]) {
-    let mut sum = 0u8;
-    for (s, d) in src.iter().zip(dest) {
-        sum = sum.wrapping_add(*s);
-        *d = sum;
-    }
 }
 
 #[cfg(test)]
@@ -192,6 +221,24 @@ mod tests {
                 back.fill(0xee);
                 decode_buggy(channels, &dest, &mut back);
                 assert_eq!(back, src, "buggy, {channels} channels, length {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_variant_agrees_with_the_definition_and_stays_inside_the_destination() {
+        for kernel in usable() {
+            for len in (0..200).chain([4096, 4097, 70_001]) {
+                for offset in if len < 100 { 0..33 } else { 3..4 } {
+                    let src = &bytes(offset + len)[offset..];
+                    let mut buf = vec![0xee; offset + len + 40];
+                    kernel.encode(src, &mut buf[offset..offset + len]);
+                    let encoded = buf[offset..offset + len].to_vec();
+                    assert_eq!(encoded, naive(1, src, false), "{} {len} {offset}", kernel.name);
+                    kernel.decode(&encoded, &mut buf[offset..offset + len]);
+                    assert_eq!(&buf[offset..offset + len], src, "{} {len} {offset}", kernel.name);
+                    assert!(buf[..offset].iter().chain(&buf[offset + len..]).all(|&b| b == 0xee));
+                }
             }
         }
     }
