@@ -3,19 +3,20 @@
 use super::Kernel;
 use super::lanes;
 use crate::cpu;
+use crate::filters::shuffle::avx2 as bytes;
 use std::arch::x86_64::__m256i;
 
 pub(super) const KERNEL: Kernel =
     Kernel { name: "avx2", is_available: cpu::has_avx2, bitshuffle, bitunshuffle };
 
 #[target_feature(enable = "avx2")]
-unsafe fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {
+pub(super) unsafe fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::bitshuffle::<__m256i>(typesize, src, dest) }
+    unsafe { lanes::bitshuffle::<__m256i>(&bytes::KERNEL, typesize, src, dest) }
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn bitunshuffle(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+pub(super) unsafe fn bitunshuffle(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::bitunshuffle::<__m256i>(typesize, stride, src, dest) }
+    unsafe { lanes::bitunshuffle::<__m256i>(&bytes::KERNEL, typesize, stride, src, dest) }
 }

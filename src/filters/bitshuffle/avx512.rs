@@ -9,7 +9,7 @@
 // `have_avx512` stands for a compiler that knows the intrinsics.
 #![allow(clippy::incompatible_msrv)]
 
-use super::Kernel;
+use super::{Kernel, avx2};
 use crate::cpu;
 use crate::filters::shuffle::avx512::{
     gather, load, load_until, scatter, store, store_until, to_columns, to_items,
@@ -83,16 +83,26 @@ unsafe fn store_rows<const FULL: bool>(
     stride: usize,
     ngroups: usize,
 ) {
+    // SAFETY: the caller says that the rows exist.
+    unsafe {
+        if FULL {
+            for (k, row) in rows.into_iter().enumerate() {
+                store(row, dest, out + k * stride);
+            }
+        } else {
+            store_short_rows(rows, dest, out, stride, ngroups);
+        }
+    }
+}
+
+/// [`store_rows`] with masks. Not inlined, for there are many callers.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn store_short_rows(rows: [__m512i; 8], dest: &mut [u8], out: usize, stride: usize, ngroups: usize) {
     for (k, row) in rows.into_iter().enumerate() {
         let at = out + k * stride;
         // SAFETY: the caller says that the rows exist.
-        unsafe {
-            if FULL {
-                store(row, dest, at);
-            } else {
-                store_until(row, dest, at, at + ngroups);
-            }
-        }
+        unsafe { store_until(row, dest, at, at + ngroups) };
     }
 }
 
@@ -101,13 +111,56 @@ unsafe fn store_rows<const FULL: bool>(
 unsafe fn load_rows<const FULL: bool>(src: &[u8], at: usize, stride: usize, ngroups: usize) -> [__m512i; 8] {
     // SAFETY: the caller says that the rows exist.
     unsafe {
-        let mut rows = [_mm512_setzero_si512(); 8];
-        for (k, row) in rows.iter_mut().enumerate() {
-            let at = at + k * stride;
-            *row = if FULL { load(src, at) } else { load_until(src, at, at + ngroups) };
+        if FULL {
+            let mut rows = [_mm512_setzero_si512(); 8];
+            for (k, row) in rows.iter_mut().enumerate() {
+                *row = load(src, at + k * stride);
+            }
+            rows
+        } else {
+            load_short_rows(src, at, stride, ngroups)
         }
-        rows
     }
+}
+
+/// [`load_rows`] with masks. Not inlined, for there are many callers.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn load_short_rows(src: &[u8], at: usize, stride: usize, ngroups: usize) -> [__m512i; 8] {
+    let mut rows = [_mm512_setzero_si512(); 8];
+    for (k, row) in rows.iter_mut().enumerate() {
+        let at = at + k * stride;
+        // SAFETY: the caller says that the rows exist.
+        *row = unsafe { load_until(src, at, at + ngroups) };
+    }
+    rows
+}
+
+/// The columns of the 64 items from `src[at]` on become part `s` of the columns of `tile`.
+///
+/// Not inlined, for the 8 parts of a tile would each get a copy.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn gather_part<const C: usize, const W: usize>(src: &[u8], at: usize, tile: &mut Tile, s: usize) {
+    // SAFETY: passed on to the caller.
+    let columns = unsafe { gather::<C, W>(src, at, src.len()) };
+    for (parts, column) in tile.iter_mut().zip(columns).take(W) {
+        parts[s].write(column);
+    }
+}
+
+/// Undoes [`gather_part`].
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn scatter_part<const C: usize, const W: usize>(tile: &Tile, s: usize, dest: &mut [u8], out: usize) {
+    let mut columns = [_mm512_setzero_si512(); C];
+    for (column, parts) in columns.iter_mut().zip(tile).take(W) {
+        // SAFETY: the caller has initialised this part of `W` columns.
+        *column = unsafe { parts[s].assume_init() };
+    }
+    let end = dest.len();
+    // SAFETY: passed on to the caller.
+    unsafe { scatter::<C, W>(columns, dest, out, end) }
 }
 
 /// Bit-shuffles `ngroups` groups of items of `W` bytes (in a `FULL` tile [`GROUPS`], else less): from `src[at]` on to
@@ -126,13 +179,12 @@ unsafe fn shuffle_tile<const C: usize, const W: usize, const FULL: bool>(
     // they are read.
     unsafe {
         for s in 0..8 {
-            let columns = if FULL || 8 * s < ngroups {
-                gather::<C, W>(src, at + 64 * W * s, src.len())
+            if FULL || 8 * s < ngroups {
+                gather_part::<C, W>(src, at + 64 * W * s, &mut tile, s);
             } else {
-                [_mm512_setzero_si512(); C]
-            };
-            for (parts, column) in tile.iter_mut().zip(columns).take(W) {
-                parts[s].write(column);
+                for parts in &mut tile[..W] {
+                    parts[s].write(_mm512_setzero_si512());
+                }
             }
         }
         for (j, parts) in tile.iter().enumerate().take(W) {
@@ -167,12 +219,7 @@ unsafe fn unshuffle_tile<const C: usize, const W: usize, const FULL: bool>(
         }
         for s in 0..8 {
             if FULL || 8 * s < ngroups {
-                let mut columns = [_mm512_setzero_si512(); C];
-                for (column, parts) in columns.iter_mut().zip(&tile).take(W) {
-                    *column = parts[s].assume_init();
-                }
-                let end = dest.len();
-                scatter::<C, W>(columns, dest, out + 64 * W * s, end);
+                scatter_part::<C, W>(&tile, s, dest, out + 64 * W * s);
             }
         }
     }
@@ -350,7 +397,7 @@ unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut 
             shuffle_few::<C, W>(src, dest);
         } else if stride < GROUPS && stride % 16 == 0 {
             // Without a rest, narrower vectors are faster than masks.
-            super::lanes::bitshuffle::<__m256i>(W, src, dest);
+            avx2::bitshuffle(W, src, dest);
         } else if stride < GROUPS {
             shuffle_tile::<C, W, false>(src, 0, dest, 0, stride, stride);
         } else {
@@ -370,7 +417,7 @@ unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &
         if stride <= 8 && ngroups == stride {
             unshuffle_few::<C, W>(src, dest);
         } else if ngroups < GROUPS && ngroups % 16 == 0 {
-            super::lanes::bitunshuffle::<__m256i>(W, stride, src, dest);
+            avx2::bitunshuffle(W, stride, src, dest);
         } else if ngroups < GROUPS {
             unshuffle_tile::<C, W, false>(src, 0, stride, dest, 0, ngroups);
         } else {
@@ -391,7 +438,7 @@ unsafe fn shuffle_other(typesize: usize, src: &[u8], dest: &mut [u8]) {
             if typesize == 1 {
                 shuffle_byte_tile::<false>(src, 0, dest, 0, stride, stride);
             } else {
-                super::lanes::bitshuffle::<__m256i>(typesize, src, dest);
+                avx2::bitshuffle(typesize, src, dest);
             }
         } else if typesize == 1 {
             for g in overlapping(GROUPS, stride) {
@@ -415,7 +462,7 @@ unsafe fn unshuffle_other(typesize: usize, stride: usize, src: &[u8], dest: &mut
             if typesize == 1 {
                 unshuffle_byte_tile::<false>(src, 0, stride, dest, 0, ngroups);
             } else {
-                super::lanes::bitunshuffle::<__m256i>(typesize, stride, src, dest);
+                avx2::bitunshuffle(typesize, stride, src, dest);
             }
         } else if typesize == 1 {
             for g in overlapping(GROUPS, ngroups) {

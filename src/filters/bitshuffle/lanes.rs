@@ -4,9 +4,11 @@
 //! `j` of the original items, eight registers: items 0 (mod 8), items 1 (mod 8) and so on. Three rounds that swap bits
 //! between pairs of these registers make them the rows of bits 0 to 7.
 //!
-//! A tile is 16 groups of 8 items per lane. Less than 16 groups in all go to [`generic`].
+//! A tile is 16 groups of 8 items per lane. Where there are less than 16 groups in all, the bits are transposed 16 bytes of
+//! 8 items at a time; that leaves a byte transposition of a few long rows, which the byte shuffle does well.
 
 use super::generic;
+use crate::filters::shuffle::Kernel as Bytes;
 use crate::filters::shuffle::lanes::{Lanes, gather, overlapping, scatter};
 use std::mem::MaybeUninit;
 
@@ -162,15 +164,113 @@ unsafe fn unshuffle_tile<V: Lanes>(
     }
 }
 
-/// [`Kernel`](super::Kernel)'s `bitshuffle`.
+/// The most groups for [`shuffle_few`] and [`unshuffle_few`].
+const FEW: usize = 15;
+
+/// Rows of bits of up to 16 columns, one group after another. There is some room for vectors that reach past the last
+/// row.
+type Few = [u8; 128 * FEW + 128];
+
+/// Room for 8 times [`FEW`] items of up to 15 bytes, and for a vector that reaches past them.
+const PADDED: usize = 8 * FEW * 15 + 16;
+
+/// Bit-shuffles columns `at..at + 16` of one group of items in `src`, to `few[out..out + 128]`.
+#[inline(always)]
+unsafe fn shuffle_group<V: Lanes>(typesize: usize, src: &[u8], at: usize, few: &mut Few, out: usize) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let mut r = [V::Narrow::zero(); 8];
+        for (m, r) in r.iter_mut().enumerate() {
+            *r = V::Narrow::load(src, at + m * typesize);
+        }
+        scatter::<V::Narrow, 8, 8>(transpose_bits(r), few, out, 8);
+    }
+}
+
+/// Undoes [`shuffle_group`].
+#[inline(always)]
+unsafe fn unshuffle_group<V: Lanes>(typesize: usize, few: &Few, at: usize, dest: &mut [u8], out: usize) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let rows = gather::<V::Narrow, 8, 8>(few, at, 8);
+        for (m, r) in transpose_bits(rows).into_iter().enumerate() {
+            r.store(dest, out + m * typesize);
+        }
+    }
+}
+
+/// [`bitshuffle`] for 1 to [`FEW`] groups.
+#[inline(always)]
+unsafe fn shuffle_few<V: Lanes>(bytes: &Bytes, typesize: usize, src: &[u8], dest: &mut [u8], ngroups: usize) {
+    let group = 8 * typesize;
+    let mut few: Few = [0; 128 * FEW + 128];
+    // SAFETY: loads of narrow items are from a buffer with room for them; those of others are inside the item.
+    unsafe {
+        if typesize < 16 {
+            let mut items = [0; PADDED];
+            items[..src.len()].copy_from_slice(src);
+            for g in 0..ngroups {
+                shuffle_group::<V>(typesize, &items, g * group, &mut few, g * group);
+            }
+            // In `dest`, a row has one byte of each group.
+            bytes.unshuffle(ngroups, &few[..dest.len()], dest);
+        } else {
+            for j in overlapping(16, typesize) {
+                for g in 0..ngroups {
+                    shuffle_group::<V>(typesize, src, g * group + j, &mut few, 128 * g);
+                }
+                let rows = &mut dest[8 * j * ngroups..][..128 * ngroups];
+                bytes.unshuffle(ngroups, &few[..128 * ngroups], rows);
+            }
+        }
+    }
+}
+
+/// [`bitunshuffle`] for 1 to [`FEW`] groups which are all that there are.
+#[inline(always)]
+unsafe fn unshuffle_few<V: Lanes>(
+    bytes: &Bytes,
+    typesize: usize,
+    src: &[u8],
+    dest: &mut [u8],
+    ngroups: usize,
+) {
+    let group = 8 * typesize;
+    let mut few: Few = [0; 128 * FEW + 128];
+    // SAFETY: stores of narrow items are to a buffer with room for them; those of others are inside the item.
+    unsafe {
+        if typesize < 16 {
+            let mut items = [0; PADDED];
+            bytes.shuffle(ngroups, &src[..dest.len()], &mut few[..dest.len()]);
+            for g in 0..ngroups {
+                unshuffle_group::<V>(typesize, &few, g * group, &mut items, g * group);
+            }
+            dest.copy_from_slice(&items[..dest.len()]);
+        } else {
+            for j in overlapping(16, typesize) {
+                let rows = &src[8 * j * ngroups..][..128 * ngroups];
+                bytes.shuffle(ngroups, rows, &mut few[..128 * ngroups]);
+                for g in 0..ngroups {
+                    unshuffle_group::<V>(typesize, &few, 128 * g, dest, g * group + j);
+                }
+            }
+        }
+    }
+}
+
+/// [`Kernel`](super::Kernel)'s `bitshuffle`; `bytes` is the byte shuffle for the same CPUs.
 ///
 /// # Safety
 ///
 /// The CPU has the instruction set of `V`; arguments as for the field.
 #[inline(always)]
-pub(super) unsafe fn bitshuffle<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8]) {
+pub(super) unsafe fn bitshuffle<V: Lanes>(bytes: &Bytes, typesize: usize, src: &[u8], dest: &mut [u8]) {
     let group = 8 * typesize;
     let stride = src.len() / group;
+    if stride <= FEW {
+        // SAFETY: passed on to the caller.
+        return unsafe { shuffle_few::<V>(bytes, typesize, src, dest, stride) };
+    }
     // SAFETY: tiles are inside the `stride` groups; the rest is passed on to the caller.
     unsafe {
         let mut g = 0;
@@ -178,24 +278,36 @@ pub(super) unsafe fn bitshuffle<V: Lanes>(typesize: usize, src: &[u8], dest: &mu
             shuffle_tile::<V>(typesize, src, g * group, dest, g, stride);
             g += 16 * V::LANES;
         }
-        while g < stride && stride >= 16 {
+        while g < stride {
             g = g.min(stride - 16);
             shuffle_tile::<V::Narrow>(typesize, src, g * group, dest, g, stride);
             g += 16;
         }
-        generic::bitshuffle(typesize, src, dest, g..stride);
     }
 }
 
-/// [`Kernel`](super::Kernel)'s `bitunshuffle`.
+/// [`Kernel`](super::Kernel)'s `bitunshuffle`; `bytes` is the byte shuffle for the same CPUs.
 ///
 /// # Safety
 ///
 /// The CPU has the instruction set of `V`; arguments as for the field.
 #[inline(always)]
-pub(super) unsafe fn bitunshuffle<V: Lanes>(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+pub(super) unsafe fn bitunshuffle<V: Lanes>(
+    bytes: &Bytes,
+    typesize: usize,
+    stride: usize,
+    src: &[u8],
+    dest: &mut [u8],
+) {
     let group = 8 * typesize;
     let ngroups = dest.len() / group;
+    if ngroups <= FEW && ngroups == stride {
+        // SAFETY: passed on to the caller.
+        return unsafe { unshuffle_few::<V>(bytes, typesize, src, dest, ngroups) };
+    }
+    if ngroups <= FEW {
+        return generic::bitunshuffle(typesize, stride, src, dest, 0..ngroups);
+    }
     // SAFETY: tiles are inside the `ngroups` groups; the rest is passed on to the caller.
     unsafe {
         let mut g = 0;
@@ -203,11 +315,10 @@ pub(super) unsafe fn bitunshuffle<V: Lanes>(typesize: usize, stride: usize, src:
             unshuffle_tile::<V>(typesize, src, g, stride, dest, g * group);
             g += 16 * V::LANES;
         }
-        while g < ngroups && ngroups >= 16 {
+        while g < ngroups {
             g = g.min(ngroups - 16);
             unshuffle_tile::<V::Narrow>(typesize, src, g, stride, dest, g * group);
             g += 16;
         }
-        generic::bitunshuffle(typesize, stride, src, dest, g..ngroups);
     }
 }

@@ -3,6 +3,7 @@
 use super::Kernel;
 use super::lanes;
 use crate::cpu;
+use crate::filters::shuffle::ssse3 as bytes;
 use std::arch::x86_64::__m128i;
 
 pub(super) const KERNEL: Kernel =
@@ -11,11 +12,11 @@ pub(super) const KERNEL: Kernel =
 #[target_feature(enable = "ssse3")]
 unsafe fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::bitshuffle::<__m128i>(typesize, src, dest) }
+    unsafe { lanes::bitshuffle::<__m128i>(&bytes::KERNEL, typesize, src, dest) }
 }
 
 #[target_feature(enable = "ssse3")]
 unsafe fn bitunshuffle(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::bitunshuffle::<__m128i>(typesize, stride, src, dest) }
+    unsafe { lanes::bitunshuffle::<__m128i>(&bytes::KERNEL, typesize, stride, src, dest) }
 }

@@ -8,7 +8,8 @@ use super::lanes::{self, Lanes};
 use crate::cpu;
 use std::arch::x86_64::*;
 
-pub(super) const KERNEL: Kernel = Kernel { name: "avx2", is_available: cpu::has_avx2, shuffle, unshuffle };
+pub(in crate::filters) const KERNEL: Kernel =
+    Kernel { name: "avx2", is_available: cpu::has_avx2, shuffle, unshuffle };
 
 #[target_feature(enable = "avx2")]
 unsafe fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {

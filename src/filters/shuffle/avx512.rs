@@ -185,6 +185,28 @@ pub(in crate::filters) unsafe fn to_items<const C: usize, const W: usize>(
     }
 }
 
+/// Registers from `src[at]`, `src[at + step]` and so on, up to `src[end]`. Not inlined, for there are many callers.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn load_steps<const C: usize>(src: &[u8], at: usize, step: usize, end: usize) -> [__m512i; C] {
+    let mut r = [_mm512_setzero_si512(); C];
+    for (k, r) in r.iter_mut().enumerate() {
+        // SAFETY: passed on to the caller.
+        *r = unsafe { load_until(src, at + k * step, end) };
+    }
+    r
+}
+
+/// Registers to `dest[at]`, `dest[at + step]` and so on, up to `dest[end]`.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn store_steps<const C: usize>(r: [__m512i; C], dest: &mut [u8], at: usize, step: usize, end: usize) {
+    for (k, r) in r.into_iter().enumerate() {
+        // SAFETY: passed on to the caller.
+        unsafe { store_until(r, dest, at + k * step, end) };
+    }
+}
+
 /// The columns of the 64 items of `W` bytes from `src[at]` on, or of those of them that end before `src[end]`.
 ///
 /// # Safety
@@ -205,9 +227,7 @@ pub(in crate::filters) unsafe fn gather<const C: usize, const W: usize>(
                 *r = load(src, at + k * step);
             }
         } else {
-            for (k, r) in r.iter_mut().enumerate() {
-                *r = load_until(src, at + k * step, end);
-            }
+            r = load_steps(src, at, step, end);
         }
         to_columns::<C, W>(r)
     }
@@ -234,9 +254,7 @@ pub(in crate::filters) unsafe fn scatter<const C: usize, const W: usize>(
                 store(r, dest, at + k * step);
             }
         } else {
-            for (k, r) in r.into_iter().enumerate() {
-                store_until(r, dest, at + k * step, end);
-            }
+            store_steps(r, dest, at, step, end);
         }
     }
 }

@@ -218,6 +218,10 @@ pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(sr
         }
         while i < nitems {
             i = i.min(nitems - 16);
+            if W == C {
+                shuffle_tile::<V::Narrow, C, W>(W, src, i * W, dest, i, nitems);
+                return;
+            }
             let mut items = [0; PADDED];
             items[..16 * W].copy_from_slice(&src[i * W..(i + 16) * W]);
             shuffle_tile::<V::Narrow, C, W>(W, &items, 0, dest, i, nitems);
@@ -251,6 +255,10 @@ pub(super) unsafe fn unshuffle_narrow<V: Lanes, const C: usize, const W: usize>(
         }
         while i < nitems {
             i = i.min(nitems - 16);
+            if W == C {
+                unshuffle_tile::<V::Narrow, C, W>(W, src, i, stride, dest, i * W);
+                return;
+            }
             let mut items = [0; PADDED];
             unshuffle_tile::<V::Narrow, C, W>(W, src, i, stride, &mut items, 0);
             dest[i * W..(i + 16) * W].copy_from_slice(&items[..16 * W]);
@@ -359,7 +367,7 @@ pub(in crate::filters) use by_width;
 ///
 /// The CPU has the instruction set of `V`; arguments as for the field.
 #[inline(always)]
-pub(super) unsafe fn shuffle<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
+pub(in crate::filters) unsafe fn shuffle<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: passed on to the caller.
     unsafe { by_width!(width, shuffle_narrow[V,](src, dest), shuffle_wide::<V>(width, src, dest)) }
 }
@@ -370,7 +378,12 @@ pub(super) unsafe fn shuffle<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]
 ///
 /// The CPU has the instruction set of `V`; arguments as for the field.
 #[inline(always)]
-pub(super) unsafe fn unshuffle<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+pub(in crate::filters) unsafe fn unshuffle<V: Lanes>(
+    width: usize,
+    stride: usize,
+    src: &[u8],
+    dest: &mut [u8],
+) {
     // SAFETY: passed on to the caller.
     unsafe {
         by_width!(width, unshuffle_narrow[V,](stride, src, dest), unshuffle_wide::<V>(width, stride, src, dest));

@@ -5,14 +5,14 @@
 //! between the variants; they see whole items only.
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(super) mod avx2;
 #[cfg(all(target_arch = "x86_64", have_avx512))]
 pub(super) mod avx512;
 mod generic;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod lanes;
 #[cfg(target_arch = "x86_64")]
-mod ssse3;
+pub(super) mod ssse3;
 #[cfg(test)]
 mod tests;
 
@@ -51,6 +51,9 @@ pub(crate) fn usable() -> impl Iterator<Item = &'static Kernel> {
 
 static BEST: LazyLock<&'static Kernel> = LazyLock::new(|| usable().next().expect("generic always runs"));
 
+/// From this number of items on, the vector variants have whole tiles of any width.
+const MANY: usize = 16;
+
 impl Kernel {
     /// See [`shuffle`].
     pub(crate) fn shuffle(&self, width: usize, src: &[u8], dest: &mut [u8]) {
@@ -60,9 +63,16 @@ impl Kernel {
             dest.copy_from_slice(src);
             return;
         }
-        // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple of
-        // `width >= 2` and the length of both slices.
-        unsafe { (self.shuffle)(width, &src[..body], &mut dest[..body]) };
+        let nitems = body / width;
+        if (2..width.min(MANY)).contains(&nitems) {
+            // To transpose a few wide items is to interleave a few rows.
+            // SAFETY: as below, with `width` items of `nitems >= 2` bytes.
+            unsafe { (self.unshuffle)(nitems, width, &src[..body], &mut dest[..body]) };
+        } else {
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple of
+            // `width >= 2` and the length of both slices.
+            unsafe { (self.shuffle)(width, &src[..body], &mut dest[..body]) };
+        }
         dest[body..].copy_from_slice(&src[body..]);
     }
 
@@ -74,9 +84,15 @@ impl Kernel {
             dest.copy_from_slice(src);
             return;
         }
-        // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple of
-        // `width >= 2`, and `src` has all rows of it.
-        unsafe { (self.unshuffle)(width, body / width, src, &mut dest[..body]) };
+        let nitems = body / width;
+        if (2..width.min(MANY)).contains(&nitems) {
+            // SAFETY: as below, with `width` items of `nitems >= 2` bytes.
+            unsafe { (self.shuffle)(nitems, &src[..body], &mut dest[..body]) };
+        } else {
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple of
+            // `width >= 2`, and `src` has all rows of it.
+            unsafe { (self.unshuffle)(width, nitems, src, &mut dest[..body]) };
+        }
         dest[body..].copy_from_slice(&src[body..]);
     }
 
