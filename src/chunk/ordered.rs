@@ -1,7 +1,7 @@
 //! Blocks encoded by several threads, laid down in index order as one thread would have done.
 //!
-//! A task takes the next block, encodes it into a buffer of its own with room for the worst case, and puts the result
-//! in a ring. Whoever finds the next block of the order in the ring copies it, and those that follow it, to the
+//! A task takes the next block. If all before it are in the chunk already, it encodes it there; else it encodes it into a
+//! buffer of its own with room for the worst case, and puts the result in a ring. Whoever finds the next block of the order in the ring copies it, and those that follow it, to the
 //! chunk. When the chunk might get too small for the worst case of the next block, the parallel part ends: only then
 //! does the room left influence what a codec writes, and the caller encodes the rest itself.
 
@@ -91,19 +91,47 @@ impl Shared<'_, '_> {
     fn work(&self, tid: usize) {
         let mut worker = scratch::worker();
         while let Some(nblock) = self.claim() {
+            if self.encode_in_place(tid, &mut worker, nblock) {
+                self.try_commit();
+                continue;
+            }
             let mut buffer = self.free.lock().pop().unwrap_or(Buffer::new());
             let dest = buffer.get(self.blocks.worst_case);
             match (self.blocks.encode)(tid, &mut worker, nblock, dest) {
                 Ok(Some(written)) => *self.slot(nblock).lock() = Some((buffer, written)),
                 // The worst case has room for everything, so `None` cannot be; ending here would be right anyway.
                 Ok(None) => self.stop.store(true, Ordering::Relaxed),
-                Err(error) => {
-                    self.error.lock().get_or_insert(error);
-                    self.stop.store(true, Ordering::Relaxed);
-                }
+                Err(error) => self.fail(error),
             }
             self.try_commit();
         }
+    }
+
+    /// Encodes a block straight into the chunk if it is its turn; tells whether that was so.
+    ///
+    /// Meanwhile nobody else can copy to the chunk: finished blocks wait in the ring.
+    fn encode_in_place(&self, tid: usize, worker: &mut Worker, nblock: usize) -> bool {
+        let Some(mut progress) = self.progress.try_lock() else { return false };
+        let end = progress.pos + self.blocks.worst_case;
+        if progress.next != nblock || end > progress.dest.len() {
+            return false;
+        }
+        let start = progress.pos;
+        match (self.blocks.encode)(tid, worker, nblock, &mut progress.dest[start..end]) {
+            Ok(Some(written)) => {
+                progress.advance(self.blocks.bstarts, written);
+                self.committed.store(progress.next, Ordering::Release);
+                self.commit_ready(&mut progress);
+            }
+            Ok(None) => self.stop.store(true, Ordering::Relaxed),
+            Err(error) => self.fail(error),
+        }
+        true
+    }
+
+    fn fail(&self, error: Error) {
+        self.error.lock().get_or_insert(error);
+        self.stop.store(true, Ordering::Relaxed);
     }
 
     fn slot(&self, nblock: usize) -> &Mutex<Option<(Buffer, Written)>> {
