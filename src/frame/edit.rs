@@ -224,7 +224,7 @@ impl Frame {
             let (state, _) = self.poll(disk, session._held.changed)?;
             let file = disk.writer()?;
             if disk.repair(&*file, state.header.frame_len)? {
-                self.adopt(disk, disk.load(&*file)?)?;
+                self.adopt(disk.load(&*file)?);
             }
             session.file = Some(file);
         }

@@ -180,8 +180,7 @@ impl Frame {
         let file = dir.as_ref().map_or_else(|| path.to_path_buf(), |dir| dir.join(dirs::INDEX_NAME));
         let mut disk = Disk::new(Arc::clone(&options.io), file, dir, offset, options.sync());
         let held = lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(false))?;
-        let mut state = retry(attempts, || disk.load(&*disk.reader()?))?;
-        state.header.vl_blocks = first_chunk_has_vl_blocks(&disk, &state)?;
+        let state = retry(attempts, || disk.load(&*disk.reader()?))?;
         disk.keep_mapping()?;
         drop(held);
         let params = state.header.params;
@@ -194,29 +193,17 @@ impl Frame {
     ///
     /// Those of a damaged frame.
     pub fn from_buffer(buffer: MallocBuf) -> Result<Frame> {
-        let damaged = |what| Error::new(ErrorKind::InvalidHeader, what);
         ensure(buffer.len() >= FIXED_LEN, ErrorKind::ReadBuffer, "buffer shorter than a frame header")?;
         ensure(buffer[2..10] == *MAGIC, ErrorKind::InvalidHeader, "no frame magic")?;
         let size = buffer.len() as u64; // widening
-        let source =
-            Source { file: &MemoryFile(&buffer), base: 0, size: Some(size), undo: None, sparse: false };
-        let mut state = State::load(&source)?;
+        let memory = MemoryFile(&buffer);
+        let state = State::load(&Source::open(&memory, 0, Some(size), false)?)?;
         ensure(
             state.header.frame_len == size,
             ErrorKind::InvalidHeader,
             "frame length differs from the buffer",
         )?;
         let params = state.header.params;
-        state.header.vl_blocks = match read::first_chunk_head(&state, |at, head| {
-            let at = usize::try_from(at).map_err(|_| damaged("chunk outside the frame"))?;
-            let rest = buffer.get(at..).ok_or(damaged("chunk outside the frame"))?;
-            let n = rest.len().min(head.len());
-            head[..n].copy_from_slice(&rest[..n]);
-            Ok(n)
-        })? {
-            Some(info) => info.vl_blocks,
-            None => false,
-        };
         Ok(Frame::assemble(Store::Memory(buffer), state, params, None))
     }
 
@@ -453,7 +440,7 @@ impl Frame {
         match retry(attempts, || disk.load(&*disk.reader()?)) {
             Ok(fresh) => {
                 *self.unreadable.lock() = None;
-                Ok((self.adopt(disk, fresh)?, disk.reader()?))
+                Ok((self.adopt(fresh), disk.reader()?))
             }
             Err(e) if self.lock.is_some() => Err(e),
             Err(_) => {
@@ -465,12 +452,11 @@ impl Frame {
     }
 
     /// Replaces the state by one that was read just now.
-    fn adopt(&self, disk: &Disk, mut fresh: State) -> Result<Arc<State>> {
-        fresh.header.vl_blocks = first_chunk_has_vl_blocks(disk, &fresh)?;
+    fn adopt(&self, mut fresh: State) -> Arc<State> {
         let mut state = self.state.write();
         fresh.tick = state.tick + 1;
         *state = Arc::new(fresh);
-        Ok(Arc::clone(&state))
+        Arc::clone(&state)
     }
 
     /// Closes the cached read handle; the next access opens it again.
@@ -533,18 +519,6 @@ fn empty(params: &FrameParams, sparse: bool) -> Result<(State, Vec<u8>)> {
         tick: 0,
     };
     Ok((state, bytes))
-}
-
-/// Whether the first chunk consists of variable-length blocks; the header of the frame is not trusted about that.
-fn first_chunk_has_vl_blocks(disk: &Disk, state: &State) -> Result<bool> {
-    let head = read::first_chunk_head(state, |at, head| {
-        if disk.dir.is_some() {
-            let file = disk.io.open(&disk.chunk_path(at)?, OpenMode::Read)?;
-            return file.read_at(0, head);
-        }
-        disk.reader()?.read_at(disk.base + at, head)
-    })?;
-    Ok(head.is_some_and(|info| info.vl_blocks))
 }
 
 fn retry<T>(attempts: usize, mut read: impl FnMut() -> Result<T>) -> Result<T> {

@@ -11,23 +11,24 @@ use crate::io::{IoFile, OpenMode};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Reads the head of the first chunk through `read`, which gets a position in the frame or a file number, and a buffer of
-/// 32 bytes, and returns how many of them there are. `None` if there is no such chunk or it is special.
+/// What the first chunk says, whose head `read` gives: up to 32 bytes at a position in the frame, or of a chunk file.
+/// `None` if there is no such chunk or it is special.
 ///
 /// # Errors
 ///
 /// Those of reading, and `InvalidHeader` for a damaged chunk.
 pub(super) fn first_chunk_head(
     state: &State,
-    read: impl FnOnce(u64, &mut [u8; EXTENDED_HEADER_LENGTH]) -> Result<usize>,
+    read: impl FnOnce(u64) -> Result<Vec<u8>>,
 ) -> Result<Option<ChunkInfo>> {
     let Some(Ok(position)) = state.index.raw(0).map(u64::try_from) else { return Ok(None) };
-    let at = if state.header.sparse { position } else { state.chunk_at(position) };
-    let mut head = [0; EXTENDED_HEADER_LENGTH];
-    let n = read(at, &mut head)?;
-    ensure(n >= MIN_HEADER_LENGTH, ErrorKind::FileRead, "first chunk cut off")?;
-    ChunkInfo::read(&head[..n]).map(Some)
+    let head = read(if state.header.sparse { position } else { state.chunk_at(position) })?;
+    ensure(head.len() >= MIN_HEADER_LENGTH, ErrorKind::FileRead, "first chunk cut off")?;
+    ChunkInfo::read(&head).map(Some)
 }
+
+/// Chunk files of at most this size are not asked for their length before memory is reserved for them, in bytes.
+const TRUSTED: usize = 16 << 20;
 
 /// A stored chunk: which file has it, where, and how long it is.
 pub(super) struct Place {
@@ -35,7 +36,7 @@ pub(super) struct Place {
     pub(super) file: Option<Arc<dyn IoFile>>,
     /// Position in the file, or in the buffer.
     pub(super) at: u64,
-    /// Compressed size in bytes; that many are there.
+    /// Compressed size in bytes.
     pub(super) cbytes: usize,
     /// The first bytes: 32, or fewer if the chunk is shorter.
     pub(super) head: Vec<u8>,
@@ -73,8 +74,9 @@ impl Place {
         head.truncate(n);
         ensure(n >= MIN_HEADER_LENGTH, ErrorKind::FileRead, "chunk file cut off")?;
         let info = read_info(&head)?;
-        let size = file.size()?;
-        ensure(size >= info.cbytes as u64, ErrorKind::FileRead, "chunk file cut off")?; // widening
+        // Smaller chunks are found to be cut off when they are read.
+        let small = info.cbytes <= TRUSTED;
+        ensure(small || file.size()? >= info.cbytes as u64, ErrorKind::FileRead, "chunk file cut off")?; // widening
         Ok(Place { file: Some(file), at: 0, cbytes: info.cbytes, head, info })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::journal::Undo;
 use super::offsets::Index;
+use super::read;
 use super::sizes::{ChunkInfo, Sizes};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
@@ -45,25 +46,68 @@ pub(crate) struct Source<'a> {
     /// Bytes that a broken-off change overwrote.
     pub(crate) undo: Option<Undo>,
     pub(crate) sparse: bool,
+    /// The first bytes of the frame, as stored: read once, they hold most headers and whole small frames.
+    front: Vec<u8>,
 }
 
-impl Source<'_> {
+/// Length of [`Source::front`] in bytes.
+const FRONT: usize = 4096;
+/// Step in which metadata are read whose length cannot be compared with that of a file.
+const STEP: usize = 1 << 20;
+
+impl<'a> Source<'a> {
+    /// The frame at `base` of `file`, which has `size` bytes if that is known.
+    ///
+    /// # Errors
+    ///
+    /// `FileRead` if the file ends before the fixed header does.
+    pub(crate) fn open(
+        file: &'a dyn IoFile,
+        base: u64,
+        size: Option<u64>,
+        sparse: bool,
+    ) -> Result<Source<'a>> {
+        let mut front = vec![0; FRONT];
+        let n = file.read_at(base, &mut front)?;
+        ensure(n >= FIXED_LEN, ErrorKind::FileRead, "file ends too early")?;
+        front.truncate(n);
+        Ok(Source { file, base, size, undo: None, sparse, front })
+    }
+
+    /// The fixed header as it is stored.
+    pub(crate) fn fixed(&self) -> [u8; FIXED_LEN] {
+        *self.front.first_chunk().expect("checked when the front was read")
+    }
+
     /// Reads exactly `len` bytes at `at` of the frame.
     fn read(&self, at: u64, len: u64) -> Result<Vec<u8>> {
         let cut_off = Error::new(ErrorKind::ReadBuffer, "frame cut off");
+        let end = at.checked_add(len).ok_or(cut_off)?;
         let position = self.base.checked_add(at).ok_or(cut_off)?;
-        let end = position.checked_add(len).ok_or(cut_off)?;
-        // Without a known size a wrong length must not make the allocation large before the read fails.
-        let honest = self.size.map_or(len <= 1 << 31, |size| end <= size);
-        ensure(honest, ErrorKind::ReadBuffer, "frame cut off")?;
-        let mut bytes = Vec::new();
-        let len = usize::try_from(len).map_err(|_| cut_off)?;
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the frame's metadata");
-        bytes.try_reserve_exact(len).map_err(|_| no_memory)?;
-        bytes.resize(len, 0);
-        self.file.read_exact_at(position, &mut bytes)?;
+        let last = self.base.checked_add(end).ok_or(cut_off)?;
+        ensure(self.size.is_none_or(|size| last <= size), ErrorKind::ReadBuffer, "frame cut off")?;
+        let range = usize::try_from(at).ok().zip(usize::try_from(end).ok());
+        let mut bytes = match range.and_then(|(at, end)| self.front.get(at..end)) {
+            Some(bytes) => bytes.to_vec(),
+            None => self.read_far(position, usize::try_from(len).map_err(|_| cut_off)?)?,
+        };
         if let Some(undo) = &self.undo {
             undo.overlay(at, &mut bytes);
+        }
+        Ok(bytes)
+    }
+
+    fn read_far(&self, position: u64, len: usize) -> Result<Vec<u8>> {
+        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the frame's metadata");
+        let mut bytes = Vec::new();
+        // Without a known size a wrong length must not cost much memory before reading fails.
+        let step = if self.size.is_some() { len } else { len.min(STEP) };
+        while bytes.len() < len {
+            let done = bytes.len();
+            let n = step.min(len - done);
+            bytes.try_reserve(n).map_err(|_| no_memory)?;
+            bytes.resize(done + n, 0);
+            self.file.read_exact_at(position + done as u64, &mut bytes[done..])?; // widening
         }
         Ok(bytes)
     }
@@ -81,14 +125,14 @@ pub(crate) fn read_fixed(file: &dyn IoFile, base: u64) -> Result<[u8; FIXED_LEN]
 }
 
 impl State {
-    /// Reads everything but the chunks.
+    /// Reads everything but the chunks. Whether those of a sparse frame have variable-length blocks is not known then.
     ///
     /// # Errors
     ///
     /// `VersionSupport`, `FrameType`, `InvalidHeader`, `Data`, `ReadBuffer` for damaged frames, `FileRead` for files
     /// that end too early, else those of decompressing the index.
     pub(crate) fn load(source: &Source<'_>) -> Result<State> {
-        let seen = read_fixed(source.file, source.base)?;
+        let seen = source.fixed();
         let mut fixed = seen;
         if let Some(undo) = &source.undo {
             undo.overlay(0, &mut fixed);
@@ -108,7 +152,7 @@ impl State {
         check_entries(&header, &index)?;
         let area = if header.sparse { 0 } else { header.cbytes };
         let empty = index.len() == 0;
-        Ok(State {
+        let mut state = State {
             trailer_len: tail.trailer.len(),
             vlmetalayers: Arc::new(tail.vlmetalayers()?),
             index,
@@ -119,7 +163,15 @@ impl State {
             dead_is_known: empty,
             tick: 0,
             header,
-        })
+        };
+        if !state.header.sparse {
+            let first = read::first_chunk_head(&state, |at| {
+                let end = state.chunk_at(state.header.cbytes);
+                source.read(at, end.saturating_sub(at).min(EXTENDED_HEADER_LENGTH as u64)) // widening
+            })?;
+            state.header.vl_blocks = first.is_some_and(|info| info.vl_blocks);
+        }
+        Ok(state)
     }
 
     /// The sizes that the chunk-size rules are about.

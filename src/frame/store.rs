@@ -1,9 +1,11 @@
 //! Where a frame is kept, and how a change of it is written.
 
 use super::journal::{self, Undo};
+use super::read;
 use super::readers::Reader;
-use super::state::{Source, State};
+use super::state::{self, Source, State};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::FIXED_LEN;
 use crate::format::frame_header::FrameHeader;
 use crate::io::memory::MallocBuf;
@@ -88,9 +90,6 @@ impl Disk {
     ///
     /// `FileOpen` or `PluginIo`.
     pub(crate) fn reader(&self) -> Result<Arc<dyn IoFile>> {
-        if self.dir.is_some() {
-            return self.io.open(&self.file, OpenMode::Read);
-        }
         self.reader.get(&*self.io, &self.file)
     }
 
@@ -120,19 +119,28 @@ impl Disk {
     /// See [`State::load`].
     pub(crate) fn load(&self, file: &dyn IoFile) -> Result<State> {
         let size = if self.io.features().journal { Some(file.size()?) } else { None };
-        let mut source = Source { file, base: self.base, size, undo: None, sparse: self.dir.is_some() };
+        let mut source = Source::open(file, self.base, size, self.dir.is_some())?;
         if let Some(size) = size {
-            source.undo = self.find_undo(file, size)?;
+            source.undo = self.find_undo(file, &source.fixed(), size)?;
         }
-        State::load(&source)
+        let mut state = State::load(&source)?;
+        if self.dir.is_some() {
+            let first = read::first_chunk_head(&state, |id| {
+                let file = self.io.open(&self.chunk_path(id)?, OpenMode::Read)?;
+                let mut head = vec![0; EXTENDED_HEADER_LENGTH];
+                let n = file.read_at(0, &mut head)?;
+                head.truncate(n);
+                Ok(head)
+            })?;
+            state.header.vl_blocks = first.is_some_and(|info| info.vl_blocks);
+        }
+        Ok(state)
     }
 
-    /// The record of a change that was broken off, if the file ends in one.
-    fn find_undo(&self, file: &dyn IoFile, size: u64) -> Result<Option<Undo>> {
-        let mut raw = [0; FIXED_LEN];
-        file.read_exact_at(self.base, &mut raw)?;
-        let complete =
-            FrameHeader::read(&raw).is_ok_and(|header| header.frame_len.checked_add(self.base) == Some(size));
+    /// The record of a change that was broken off, if the file ends in one; `fixed` is the header as stored.
+    fn find_undo(&self, file: &dyn IoFile, fixed: &[u8; FIXED_LEN], size: u64) -> Result<Option<Undo>> {
+        let header = FrameHeader::read(fixed);
+        let complete = header.is_ok_and(|header| header.frame_len.checked_add(self.base) == Some(size));
         if complete { Ok(None) } else { Undo::find(file, self.base, size) }
     }
 
@@ -146,7 +154,7 @@ impl Disk {
             return Ok(false);
         }
         let size = file.size()?;
-        if let Some(undo) = self.find_undo(file, size)? {
+        if let Some(undo) = self.find_undo(file, &state::read_fixed(file, self.base)?, size)? {
             undo.roll_back(file, self.base, self.sync)?;
             return Ok(true);
         }

@@ -612,7 +612,8 @@ fn the_number_of_calls_does_not_depend_on_the_number_of_chunks() {
         frame.chunk(nchunks / 2).unwrap();
         (opening, appending, io.0.load(Ordering::SeqCst))
     };
-    assert_eq!(count(3), count(5000));
+    // Frames of less than 4 kB are read in one piece.
+    assert_eq!(count(100), count(5000));
     let (opening, appending, reading) = count(100);
-    assert!(opening <= 9 && appending <= 14 && reading <= 4, "{opening}, {appending}, {reading}");
+    assert!(opening <= 5 && appending <= 12 && reading <= 4, "{opening}, {appending}, {reading}");
 }

@@ -27,15 +27,14 @@ pub(super) fn rewrite_blocks(
     if callbacks || !same_kind(&header, enc) || touched.len() * 2 > header.nblocks() {
         return Ok(None);
     }
-    let mut chunk = old[..header.cbytes.min(old.len())].to_vec();
+    let old = &old[..header.cbytes.min(old.len())];
     let spans = spans(&table, header.cbytes);
     let mut streams = Vec::with_capacity(touched.len());
     for block in touched.clone() {
         let Some(stream) = encode_block(old, &header, block, start, src, dec, enc)? else { return Ok(None) };
         streams.push(stream);
     }
-    replace(&mut chunk, &table, &spans, touched, &streams)?;
-    Ok(Some(chunk))
+    replace(old, &table, &spans, touched, &streams).map(Some)
 }
 
 /// The block table of a chunk whose blocks can be decoded, and so replaced, one by one.
@@ -139,33 +138,30 @@ fn spans(table: &[usize], cbytes: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Puts `streams` in the places of the blocks `touched`; what lies behind moves.
+/// The chunk `old` with `streams` in the places of the blocks `touched`; what lies behind moves.
 fn replace(
-    chunk: &mut Vec<u8>,
+    old: &[u8],
     table: &[usize],
     spans: &[Range<usize>],
     touched: Range<usize>,
     streams: &[Vec<u8>],
-) -> Result<()> {
+) -> Result<Vec<u8>> {
     let mut order: Vec<usize> = (0..table.len()).collect();
     order.sort_by_key(|&block| table[block]);
-    let mut body = Vec::with_capacity(chunk.len());
     let first = EXTENDED_HEADER_LENGTH + 4 * table.len();
-    let mut starts = vec![0; table.len()];
+    let added: usize = streams.iter().map(Vec::len).sum();
+    let mut chunk = Vec::with_capacity(old.len() + added);
+    chunk.extend_from_slice(&old[..first]);
     for block in order {
-        starts[block] = first + body.len();
+        let start = to_i32(chunk.len(), ErrorKind::Data)?;
+        put_i32(&mut chunk, EXTENDED_HEADER_LENGTH + 4 * block, start);
         if touched.contains(&block) {
-            body.extend_from_slice(&streams[block - touched.start]);
+            chunk.extend_from_slice(&streams[block - touched.start]);
         } else {
-            body.extend_from_slice(&chunk[spans[block].clone()]);
+            chunk.extend_from_slice(&old[spans[block].clone()]);
         }
     }
-    chunk.truncate(first);
-    chunk.extend_from_slice(&body);
-    for (block, &start) in starts.iter().enumerate() {
-        put_i32(chunk, EXTENDED_HEADER_LENGTH + 4 * block, to_i32(start, ErrorKind::Data)?);
-    }
     let cbytes = to_i32(chunk.len(), ErrorKind::Data)?;
-    put_i32(chunk, 12, cbytes);
-    Ok(())
+    put_i32(&mut chunk, 12, cbytes);
+    Ok(chunk)
 }
