@@ -12,7 +12,7 @@
 #![allow(clippy::incompatible_msrv)]
 
 use super::Kernel;
-use super::lanes::{self, overlapping};
+use super::lanes::{self, overlapping, rows_compete};
 use crate::cpu;
 use std::arch::x86_64::*;
 
@@ -328,12 +328,6 @@ unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &
             scatter::<C, W>(rows, dest, i * W, end);
         }
     }
-}
-
-/// Whether rows that are `stride` bytes apart compete for the same lines of the first-level cache, so that it pays to
-/// read or write them in whole lines.
-fn rows_compete(stride: usize) -> bool {
-    stride % 512 == 0
 }
 
 /// 16 columns of 64 items.

@@ -194,6 +194,12 @@ pub(super) unsafe fn unshuffle_tile<V: Lanes, const C: usize, const W: usize>(
     }
 }
 
+/// Whether rows that are `stride` bytes apart compete for the same lines of the first-level cache, so that it pays to
+/// read or write them in whole lines.
+pub(super) fn rows_compete(stride: usize) -> bool {
+    stride % 512 == 0
+}
+
 /// Room for 16 items of up to 15 bytes and for what a lane reaches past them.
 const PADDED: usize = 16 * 16 + 16;
 
@@ -204,10 +210,22 @@ pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(sr
     if nitems < 16 {
         return generic::shuffle(W, src, dest, 0..nitems);
     }
-    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `src`. The last tiles read from a
-    // buffer with room for its lanes.
+    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `src`. Where lanes
+    // reach past their items, the last tiles read from a buffer with room for that.
     unsafe {
         let mut i = 0;
+        if V::LANES == 2 && W >= 8 && rows_compete(nitems) {
+            // Two tiles at a time: whole cache lines of each row.
+            while i + 64 <= nitems && (i + 64 - 16 / C) * W + 16 <= src.len() {
+                let first = gather::<V, C, W>(src, i * W, W);
+                let second = gather::<V, C, W>(src, (i + 32) * W, W);
+                for (j, (first, second)) in first.into_iter().zip(second).enumerate().take(W) {
+                    first.store(dest, j * nitems + i);
+                    second.store(dest, j * nitems + i + 32);
+                }
+                i += if i == 0 { 64 - dest.as_ptr().addr() % 64 } else { 64 };
+            }
+        }
         while i + 16 * V::LANES <= nitems && (i + 16 * V::LANES - 16 / C) * W + 16 <= src.len() {
             shuffle_tile::<V, C, W>(W, src, i * W, dest, i, nitems);
             i += 16 * V::LANES;
@@ -241,8 +259,8 @@ pub(super) unsafe fn unshuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     if nitems < 16 {
         return generic::unshuffle(W, stride, src, dest, 0..nitems);
     }
-    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `dest`. The last tiles go to a
-    // buffer with room for its lanes. What lanes overwrite past their tile belongs to later tiles.
+    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `dest`. Where
+    // lanes reach past their items, the last tiles go to a buffer with room for that. What lanes overwrite past their tile belongs to later tiles.
     unsafe {
         let mut i = 0;
         while i + 16 * V::LANES <= nitems && (i + 16 * V::LANES - 16 / C) * W + 16 <= dest.len() {
