@@ -70,9 +70,20 @@ pub fn getitem_parsed(
     if header.special() > special::UNINIT {
         return Err(Error::new(ErrorKind::SchunkSpecial, "unknown special value"));
     }
+    let dest = &mut dest[..range.len()];
+    if header.is_memcpyed()
+        && header.special() == special::NONE
+        && !header.is_lazy()
+        && dec.postfilter.is_none()
+    {
+        let start = header.overhead() + range.start;
+        let bytes = chunk[..header.cbytes].get(start..start + range.len());
+        let short = Error::new(ErrorKind::ReadBuffer, "stored bytes are cut off");
+        dest.copy_from_slice(bytes.ok_or(short)?);
+        return Ok(dest.len());
+    }
     let mut reader = Reader::new(dec, header, chunk);
     reader.prepare()?;
-    let dest = &mut dest[..range.len()];
     if reader.payload != Payload::Coded && dec.postfilter.is_none() {
         reader.plain_bytes(range.start, dest)?;
     } else {

@@ -227,6 +227,12 @@ impl CodecStates {
             (StreamCodec::Zlib, _) => {
                 self.inflate.get_or_insert_with(zlib::Decoder::new).decompress_prefix(src, dest)
             }
+            (StreamCodec::BloscLz, _) => {
+                let whole = &mut scratch[..len];
+                blosclz::decompress_prefix(src, dest.len(), whole)?;
+                dest.copy_from_slice(&whole[..dest.len()]);
+                Ok(())
+            }
             _ => {
                 let whole = &mut scratch[..len];
                 self.decode(codec, dict, cx, src, whole)?;

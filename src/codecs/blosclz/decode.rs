@@ -23,15 +23,30 @@ pub fn decompress(src: &[u8], dest: &mut [u8]) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
     if crate::cpu::has_avx2() {
         // SAFETY: the CPU was just asked for AVX2 and BMI2.
-        return check(unsafe { decode_avx2(src, dest) });
+        return check(unsafe { decode_avx2(src, dest, dest.len()) });
     }
-    check(decode::<false>(src, dest))
+    check(decode::<false>(src, dest, dest.len()))
+}
+
+/// Decompresses the first `wanted` bytes of the stream `src`, which holds `dest.len()` bytes in all, to the front of
+/// `dest`. What follows there is arbitrary afterwards.
+///
+/// # Errors
+///
+/// `Data` if the stream is found to be damaged before the wanted bytes are complete.
+pub fn decompress_prefix(src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    if crate::cpu::has_avx2() {
+        // SAFETY: the CPU was just asked for AVX2 and BMI2.
+        return check(unsafe { decode_avx2(src, dest, wanted) });
+    }
+    check(decode::<false>(src, dest, wanted))
 }
 
 /// [`decompress`] with the instructions that every CPU has.
 #[cfg(test)]
 pub(super) fn decompress_portably(src: &[u8], dest: &mut [u8]) -> Result<()> {
-    check(decode::<false>(src, dest))
+    check(decode::<false>(src, dest, dest.len()))
 }
 
 fn check(decoded: Option<()>) -> Result<()> {
@@ -45,23 +60,24 @@ fn check(decoded: Option<()>) -> Result<()> {
 /// The CPU has AVX2 and BMI2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
-unsafe fn decode_avx2(src: &[u8], dest: &mut [u8]) -> Option<()> {
-    decode::<true>(src, dest)
+unsafe fn decode_avx2(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
+    decode::<true>(src, dest, stop)
 }
 
-/// Decodes `src` into `dest`. `AVX2` says that the CPU has it.
+/// Decodes `src` into `dest` until `stop` bytes are there. `AVX2` says that the CPU has it.
 #[inline(always)]
-fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8]) -> Option<()> {
+fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
     // The three upper bits of the first byte mean nothing.
     let first = usize::from(*src.first()? & 31) + 1;
     dest.get_mut(..first)?.copy_from_slice(src.get(1..=first)?);
     let (mut ip, mut op) = (1 + first, first);
     // Whenever the position is `src.len()`, the last element was a literal run.
-    while ip < src.len() {
-        (ip, op) = decode_fast::<AVX2>(src, dest, ip, op)?;
-        (ip, op) = decode_careful(src, dest, ip, op)?;
+    while ip < src.len() && op < stop {
+        (ip, op) = decode_fast::<AVX2>(src, dest, ip, op, stop)?;
+        (ip, op) = decode_careful(src, dest, ip, op, stop)?;
     }
-    (op == dest.len()).then_some(())
+    let whole = ip == src.len() && op == dest.len();
+    (whole || (stop < dest.len() && op >= stop)).then_some(())
 }
 
 /// Decodes elements while neither end is near, up to the first very long match. Takes and returns the positions of
@@ -72,9 +88,10 @@ fn decode_fast<const AVX2: bool>(
     dest: &mut [u8],
     mut ip: usize,
     mut op: usize,
+    stop: usize,
 ) -> Option<(usize, usize)> {
     let in_end = src.len().saturating_sub(IN_SLACK);
-    let out_end = dest.len().saturating_sub(OUT_SLACK);
+    let out_end = dest.len().saturating_sub(OUT_SLACK).min(stop);
     while ip < in_end && op < out_end {
         // SAFETY: `ip < in_end`.
         let c = usize::from(unsafe { load8(src, ip) });
@@ -293,8 +310,14 @@ static ORDERS: [[u8; 16]; 17] = {
 /// Decodes elements with all checks, to the end of the stream or of the first very long match. Takes and returns the
 /// positions of the next element and of its output.
 #[inline(never)]
-fn decode_careful(src: &[u8], dest: &mut [u8], mut ip: usize, mut op: usize) -> Option<(usize, usize)> {
-    while ip < src.len() {
+fn decode_careful(
+    src: &[u8],
+    dest: &mut [u8],
+    mut ip: usize,
+    mut op: usize,
+    stop: usize,
+) -> Option<(usize, usize)> {
+    while ip < src.len() && op < stop {
         let c = usize::from(src[ip]);
         ip += 1;
         if c < MAX_RUN {

@@ -18,7 +18,7 @@ mod mem;
 #[cfg(test)]
 mod tests;
 
-pub use decode::decompress;
+pub use decode::{decompress, decompress_prefix};
 pub use encode::Encoder;
 
 /// The version of the format and its heuristics that the library reports.

@@ -483,3 +483,18 @@ proptest! {
         prop_assert_eq!(decode(&stream, size), decode_by_definition(&stream, size));
     }
 }
+
+#[test]
+fn a_prefix_is_what_the_whole_begins_with() {
+    let data: Vec<u8> = (0..5000u32).flat_map(|i| (i / 3 * (i % 7)).to_le_bytes()).collect();
+    let mut stream = vec![0; data.len()];
+    let len = Encoder::new().compress(9, &data, &mut stream);
+    assert!(len > 0);
+    for wanted in (0..200).chain((200..data.len()).step_by(97)) {
+        let mut dest = vec![0; data.len()];
+        decompress_prefix(&stream[..len], wanted, &mut dest).unwrap();
+        assert_eq!(dest[..wanted], data[..wanted], "{wanted}");
+    }
+    let mut dest = vec![0; data.len()];
+    assert!(decompress_prefix(&stream[..len / 2], data.len() - 1, &mut dest).is_err());
+}
