@@ -114,9 +114,10 @@ impl FrameLock {
 
     fn acquire(&self, exclusive: bool, bracket: bool) -> Result<bool> {
         let mut state = self.state.lock();
-        // A stream of readers of this handle must not keep writers in other processes out for ever.
-        while state.depth > 0 && !state.exclusive && !exclusive && state.since.elapsed() > SHARED_TURN {
-            self.released.wait(&mut state);
+        // A stream of readers of this handle must not keep writers in other processes out for ever. The wait has an end,
+        // since the reader that holds the lock may be the one that asks (a codec that looks up a metalayer).
+        if state.depth > 0 && !state.exclusive && !exclusive && state.since.elapsed() > SHARED_TURN {
+            self.released.wait_for(&mut state, SHARED_TURN);
         }
         let mut changed = false;
         if state.depth == 0 {
@@ -301,6 +302,17 @@ mod tests {
         a.unlock();
         assert!(waiter.join().unwrap());
         a.unlock();
+        std::fs::remove_file(beside(&frame)).unwrap();
+    }
+
+    #[test]
+    fn a_reader_may_ask_again_after_a_long_time() {
+        let frame = path("lock3");
+        let a = FrameLock::new(beside(&frame));
+        let outer = a.hold(false).unwrap();
+        std::thread::sleep(SHARED_TURN * 2);
+        drop(a.hold(false).unwrap());
+        drop(outer);
         std::fs::remove_file(beside(&frame)).unwrap();
     }
 
