@@ -975,6 +975,24 @@ typedef struct blosc2_io {
 /** The defaults of `blosc2_io`: plain files. */
 static const blosc2_io BLOSC2_IO_DEFAULTS = {BLOSC2_IO_FILESYSTEM, "filesystem", NULL};
 
+/**
+ * Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not.
+ *
+ * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
+ *
+ * The caller's part:
+ *
+ * `io` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, both names are NULL or
+ * strings.
+ */
+BLOSC_EXPORT
+int blosc2_register_io_cb(const struct blosc2_io_cb *io);
+
+/**
+ * The I/O back-end with this identifier, or NULL. It belongs to the library.
+ */
+BLOSC_EXPORT struct blosc2_io_cb *blosc2_get_io_cb(uint8_t id);
+
 /* ---- Contexts: compression with settings of their own ---- */
 
 /** A compression or decompression context. One thread at a time may use it. */
@@ -1576,6 +1594,11 @@ BLOSC_EXPORT struct blosc2_storage blosc2_get_blosc2_storage_defaults(void);
  */
 BLOSC_EXPORT struct blosc2_io blosc2_get_blosc2_io_defaults(void);
 
+/**
+ * `BLOSC2_STDIO_MMAP_DEFAULTS`.
+ */
+BLOSC_EXPORT struct blosc2_stdio_mmap blosc2_get_blosc2_stdio_mmap_defaults(void);
+
 /** A frame. */
 typedef struct blosc2_frame_s blosc2_frame;
 
@@ -1734,6 +1757,441 @@ typedef struct blosc2_schunk {
   int64_t change_tick;
 } blosc2_schunk;
 
+/**
+ * Makes an empty super-chunk; returns NULL on failure. Release it with `blosc2_schunk_free`.
+ *
+ * `storage` and what it points to are copied, but not the parameters of filters, tuners and I/O back-ends. Nothing must
+ * exist at its path.
+ *
+ * The caller's part:
+ *
+ * `storage` is NULL or valid; so are the pointers in it.
+ */
+BLOSC_EXPORT
+struct blosc2_schunk *blosc2_schunk_new(struct blosc2_storage *storage);
+
+/**
+ * Copies a super-chunk, with its metalayers; returns NULL on failure.
+ *
+ * `storage` says where the copy goes, and how it is compressed. Chunks are only compressed again if the parameters
+ * differ; NULL parameters are those of the source.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `storage` is NULL or valid, as are the pointers in it.
+ */
+BLOSC_EXPORT
+struct blosc2_schunk *blosc2_schunk_copy(struct blosc2_schunk *schunk,
+                                         struct blosc2_storage *storage);
+
+/**
+ * Makes a super-chunk of the frame in `cframe`; returns NULL if it is damaged.
+ *
+ * With `copy` the chunks are copied and the buffer is not needed any more. Without it the buffer stays the caller's and
+ * must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`.
+ *
+ * The caller's part:
+ *
+ * `cframe` is NULL or readable for `len` bytes.
+ */
+BLOSC_EXPORT
+struct blosc2_schunk *blosc2_schunk_from_buffer(uint8_t *cframe,
+                                                int64_t len,
+                                                bool copy);
+
+/**
+ * Says who releases the buffer of a frame in memory: with `avoid_cframe_free` the caller, after the super-chunk; without
+ * it the super-chunk, also if the buffer came from the caller. Without such a frame it does nothing.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid. A buffer that is given away comes from `malloc`.
+ */
+BLOSC_EXPORT
+void blosc2_schunk_avoid_cframe_free(struct blosc2_schunk *schunk,
+                                     bool avoid_cframe_free);
+
+/**
+ * Opens the frame `urlpath`, a file or a directory; returns NULL on failure.
+ *
+ * The caller's part:
+ *
+ * `urlpath` is NULL or a string.
+ */
+BLOSC_EXPORT struct blosc2_schunk *blosc2_schunk_open(const char *urlpath);
+
+/**
+ * Opens the frame that starts at byte `offset` of the file `urlpath`; returns NULL on failure.
+ *
+ * The caller's part:
+ *
+ * `urlpath` is NULL or a string.
+ */
+BLOSC_EXPORT struct blosc2_schunk *blosc2_schunk_open_offset(const char *urlpath, int64_t offset);
+
+/**
+ * Opens the frame `urlpath` with the I/O back-end `udio`; returns NULL on failure.
+ *
+ * The caller's part:
+ *
+ * `urlpath` is NULL or a string; `udio` is NULL or valid, and its parameters are those for the back-end.
+ */
+BLOSC_EXPORT struct blosc2_schunk *blosc2_schunk_open_udio(const char *urlpath, const struct blosc2_io *udio);
+
+/**
+ * Opens the frame that starts at byte `offset` of the file `urlpath` with the I/O back-end `udio`; returns NULL on
+ * failure.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_schunk_open_udio`.
+ */
+BLOSC_EXPORT
+struct blosc2_schunk *blosc2_schunk_open_offset_udio(const char *urlpath,
+                                                     int64_t offset,
+                                                     const struct blosc2_io *udio);
+
+/**
+ * Stores the address of a contiguous frame with the content of the super-chunk in `*cframe`; returns its length, or a
+ * negative code.
+ *
+ * `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the super-chunk and stays
+ * valid until that changes.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `cframe` and `needs_free` are NULL or writable.
+ */
+BLOSC_EXPORT
+int64_t blosc2_schunk_to_buffer(struct blosc2_schunk *schunk,
+                                uint8_t **cframe,
+                                bool *needs_free);
+
+/**
+ * Writes a contiguous frame with the content of the super-chunk to the file `urlpath`; returns its length, or a negative
+ * code.
+ *
+ * A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `urlpath` is NULL or a string.
+ */
+BLOSC_EXPORT
+int64_t blosc2_schunk_to_file(struct blosc2_schunk *schunk,
+                              const char *urlpath);
+
+/**
+ * Writes a contiguous frame with the content of the super-chunk behind what the file `urlpath` holds; returns the byte at
+ * which it starts, for `blosc2_schunk_open_offset`, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `urlpath` is NULL or a string.
+ */
+BLOSC_EXPORT
+int64_t blosc2_schunk_append_file(struct blosc2_schunk *schunk,
+                                  const char *urlpath);
+
+/**
+ * Releases a super-chunk, its contexts included. What is on disk stays. NULL is ignored.
+ *
+ * Returns 0, or 1 if the I/O back-end reported a failure; everything is released all the same.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not used any more.
+ */
+BLOSC_EXPORT int blosc2_schunk_free(struct blosc2_schunk *schunk);
+
+/**
+ * Locks the frame against other handles and processes that lock, until `blosc2_schunk_unlock`; locks nest. Returns 0, or
+ * `BLOSC2_ERROR_LOCK`. Without locking it does nothing.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_lock(struct blosc2_schunk *schunk);
+
+/**
+ * Ends one `blosc2_schunk_lock`; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid.
+ */
+BLOSC_EXPORT int blosc2_schunk_unlock(struct blosc2_schunk *schunk);
+
+/**
+ * Takes over what others changed in the frame; returns 1 if there was anything, 0 if not, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not being changed.
+ */
+BLOSC_EXPORT int blosc2_schunk_refresh(struct blosc2_schunk *schunk);
+
+/**
+ * Appends a chunk; returns the number of chunks, or a negative code.
+ *
+ * Without `copy` the chunk, from `malloc`, belongs to the super-chunk afterwards, unless the call fails.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and no other thread uses it; `chunk` is NULL or a chunk.
+ */
+BLOSC_EXPORT int64_t blosc2_schunk_append_chunk(struct blosc2_schunk *schunk, uint8_t *chunk, bool copy);
+
+/**
+ * Replaces chunk `nchunk`; returns the number of chunks, or a negative code.
+ *
+ * Without `copy` the chunk, from `malloc`, belongs to the super-chunk afterwards, unless the call fails.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_schunk_append_chunk`.
+ */
+BLOSC_EXPORT
+int64_t blosc2_schunk_update_chunk(struct blosc2_schunk *schunk,
+                                   int64_t nchunk,
+                                   uint8_t *chunk,
+                                   bool copy);
+
+/**
+ * Inserts a chunk before chunk `nchunk`; returns the number of chunks, or a negative code.
+ *
+ * Without `copy` the chunk, from `malloc`, belongs to the super-chunk afterwards, unless the call fails.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_schunk_append_chunk`.
+ */
+BLOSC_EXPORT
+int64_t blosc2_schunk_insert_chunk(struct blosc2_schunk *schunk,
+                                   int64_t nchunk,
+                                   uint8_t *chunk,
+                                   bool copy);
+
+/**
+ * Deletes chunk `nchunk`; returns the number of chunks, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and no other thread uses it.
+ */
+BLOSC_EXPORT int64_t blosc2_schunk_delete_chunk(struct blosc2_schunk *schunk, int64_t nchunk);
+
+/**
+ * Compresses `nbytes` bytes with the super-chunk's context and appends them as a chunk; returns the number of chunks, or
+ * a negative code.
+ *
+ * `src` may be NULL if a prefilter makes the data.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and no other thread uses it; `src` is NULL or readable for `nbytes` bytes.
+ */
+BLOSC_EXPORT
+int64_t blosc2_schunk_append_buffer(struct blosc2_schunk *schunk,
+                                    const void *src,
+                                    int32_t nbytes);
+
+/**
+ * Decompresses chunk `nchunk` into `dest`; returns the number of bytes, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not being changed; `dest` is writable for `nbytes` bytes.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_decompress_chunk(struct blosc2_schunk *schunk,
+                                   int64_t nchunk,
+                                   void *dest,
+                                   int32_t nbytes);
+
+/**
+ * Stores the address of the compressed chunk `nchunk` in `*chunk`; returns its size in bytes, or a negative code.
+ *
+ * `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the super-chunk and stays
+ * valid until that changes.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not being changed; `chunk` and `needs_free` are NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_get_chunk(struct blosc2_schunk *schunk,
+                            int64_t nchunk,
+                            uint8_t **chunk,
+                            bool *needs_free);
+
+/**
+ * Stores the address of chunk `nchunk` in `*chunk`, of chunks on disk without their data; returns its size in bytes, or a
+ * negative code.
+ *
+ * A context made with this super-chunk in its parameters decompresses it, and reads only the blocks that it needs.
+ * `*needs_free` as in `blosc2_schunk_get_chunk`.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_schunk_get_chunk`.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_get_lazychunk(struct blosc2_schunk *schunk,
+                                int64_t nchunk,
+                                uint8_t **chunk,
+                                bool *needs_free);
+
+/**
+ * Decompresses block `nblock` of chunk `nchunk`, which consists of variable-length blocks; returns its size, or a
+ * negative code.
+ *
+ * The block, which the caller releases with `free()`, is stored in `*dest`, its size in `*destsize`.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not being changed; `dest` and `destsize` are NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_get_vlblock(struct blosc2_schunk *schunk,
+                              int64_t nchunk,
+                              int32_t nblock,
+                              uint8_t **dest,
+                              int32_t *destsize);
+
+/**
+ * Copies items `start` to `stop` (excluded) to `buffer`; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not being changed; `buffer` is writable for these items.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_get_slice_buffer(struct blosc2_schunk *schunk,
+                                   int64_t start,
+                                   int64_t stop,
+                                   void *buffer);
+
+/**
+ * Copies the items with the numbers `coords`, in any order, to `buffer`; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not being changed; `coords` is readable for `ncoords` numbers, `buffer` writable for as
+ * many items.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_get_sparse_buffer(struct blosc2_schunk *schunk,
+                                    int64_t ncoords,
+                                    const int64_t *coords,
+                                    void *buffer);
+
+/**
+ * Gives items `start` to `stop` (excluded) the values in `buffer`; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and no other thread uses it; `buffer` is readable for these items.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_set_slice_buffer(struct blosc2_schunk *schunk,
+                                   int64_t start,
+                                   int64_t stop,
+                                   void *buffer);
+
+/**
+ * Stores a copy of the compression parameters, which the caller releases with `free()`, in `*cparams`; returns 0, or a
+ * negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `cparams` is NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_get_cparams(struct blosc2_schunk *schunk,
+                              struct blosc2_cparams **cparams);
+
+/**
+ * Stores a copy of the decompression parameters, which the caller releases with `free()`, in `*dparams`; returns 0, or a
+ * negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `dparams` is NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_get_dparams(struct blosc2_schunk *schunk,
+                              struct blosc2_dparams **dparams);
+
+/**
+ * Reorders the chunks: chunk `i` becomes what chunk `offsets_order[i]` was. Returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and no other thread uses it; `offsets_order` is readable for one number per chunk.
+ */
+BLOSC_EXPORT
+int blosc2_schunk_reorder_offsets(struct blosc2_schunk *schunk,
+                                  int64_t *offsets_order);
+
+/**
+ * The length of the frame in bytes, or a negative code. Of directories it is that of the index; super-chunks without a
+ * frame tell about what one would have.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not being changed.
+ */
+BLOSC_EXPORT
+int64_t blosc2_schunk_frame_len(struct blosc2_schunk *schunk);
+
+/**
+ * Fills an empty super-chunk with `nitems` items of a special value, in chunks of `chunksize` bytes; returns the number of
+ * chunks, or a negative code.
+ *
+ * `special_value` is `BLOSC2_SPECIAL_ZERO`, `BLOSC2_SPECIAL_NAN` or `BLOSC2_SPECIAL_UNINIT`.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and no other thread uses it.
+ */
+BLOSC_EXPORT
+int64_t blosc2_schunk_fill_special(struct blosc2_schunk *schunk,
+                                   int64_t nitems,
+                                   int special_value,
+                                   int32_t chunksize);
+
+/**
+ * The index of the frame: for each chunk its position among the data, the number of its file, or a negative number for
+ * special chunks. The caller releases it with `free()`. NULL without a frame.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not being changed.
+ */
+BLOSC_EXPORT
+int64_t *blosc2_frame_get_offsets(struct blosc2_schunk *schunk);
+
+/**
+ * Finds the chunks that hold a slice: items `*start` to `*stop` (excluded), or, if the super-chunk holds an array, the
+ * box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative code.
+ *
+ * Their numbers, ascending, are stored in `*chunks_idx`, which the caller releases with `free()`; NULL if there are no
+ * chunks or no items.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one number per dimension;
+ * `chunks_idx` is NULL or writable.
+ */
+BLOSC_EXPORT
+int64_t blosc2_get_slice_nchunks(struct blosc2_schunk *schunk,
+                                 int64_t *start,
+                                 int64_t *stop,
+                                 int64_t **chunks_idx);
+
 /* ---- Metalayers of fixed length ---- */
 
 /**
@@ -1757,6 +2215,35 @@ static inline int blosc2_meta_exists(blosc2_schunk *schunk, const char *name) {
   }
   return BLOSC2_ERROR_NOT_FOUND;
 }
+
+/**
+ * Adds a metalayer of fixed length; returns its number, or a negative code. Frames must not have chunks yet.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string; `content` is NULL or readable for
+ * `content_len` bytes.
+ */
+BLOSC_EXPORT
+int blosc2_meta_add(struct blosc2_schunk *schunk,
+                    const char *name,
+                    uint8_t *content,
+                    int32_t content_len);
+
+/**
+ * Overwrites the start of a metalayer of fixed length; returns its number, or a negative code.
+ *
+ * The metalayer keeps its length. Content that is longer is not written.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_meta_add`.
+ */
+BLOSC_EXPORT
+int blosc2_meta_update(struct blosc2_schunk *schunk,
+                       const char *name,
+                       uint8_t *content,
+                       int32_t content_len);
 
 /**
  * Stores a copy of the metalayer `name` in `*content`, for the caller to free(), and its length in
@@ -1801,6 +2288,84 @@ static inline int blosc2_meta_get(blosc2_schunk *schunk, const char *name, uint8
 }
 
 /* ---- Metalayers of variable length ---- */
+
+/**
+ * The number of the variable-length metalayer `name`, or a negative code, `BLOSC2_ERROR_NOT_FOUND` if there is none.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `name` is NULL or a string.
+ */
+BLOSC_EXPORT
+int blosc2_vlmeta_exists(struct blosc2_schunk *schunk,
+                         const char *name);
+
+/**
+ * Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its number,
+ * or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string; `content` is NULL or readable for
+ * `content_len` bytes; `cparams` is NULL or valid.
+ */
+BLOSC_EXPORT
+int blosc2_vlmeta_add(struct blosc2_schunk *schunk,
+                      const char *name,
+                      uint8_t *content,
+                      int32_t content_len,
+                      struct blosc2_cparams *cparams);
+
+/**
+ * Replaces the content of a variable-length metalayer; returns its number, or a negative code.
+ *
+ * The caller's part:
+ *
+ * As for `blosc2_vlmeta_add`.
+ */
+BLOSC_EXPORT
+int blosc2_vlmeta_update(struct blosc2_schunk *schunk,
+                         const char *name,
+                         uint8_t *content,
+                         int32_t content_len,
+                         struct blosc2_cparams *cparams);
+
+/**
+ * Stores a copy of the content of a variable-length metalayer, which the caller releases with `free()`, in `*content`
+ * (NULL if it is empty), and its length in `*content_len`; returns the number of the metalayer, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `name` is NULL or a string; `content` and `content_len` are NULL or writable.
+ */
+BLOSC_EXPORT
+int blosc2_vlmeta_get(struct blosc2_schunk *schunk,
+                      const char *name,
+                      uint8_t **content,
+                      int32_t *content_len);
+
+/**
+ * Deletes a variable-length metalayer; returns the number of those left, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string.
+ */
+BLOSC_EXPORT int blosc2_vlmeta_delete(struct blosc2_schunk *schunk, const char *name);
+
+/**
+ * Stores the names of the variable-length metalayers in `names`, which has room for all of them; returns their number,
+ * or a negative code.
+ *
+ * The strings belong to the super-chunk, and stay valid until its metalayers change.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `names` is NULL or writable for all names.
+ */
+BLOSC_EXPORT
+int blosc2_vlmeta_get_names(struct blosc2_schunk *schunk,
+                            char **names);
 
 /* ---- Time ---- */
 
@@ -1956,6 +2521,35 @@ BLOSC_EXPORT
 int blosc2_register_filter(struct blosc2_filter *filter);
 
 /* ---- Files, indices, filters by themselves ---- */
+
+/**
+ * Removes a directory and the files in it; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `path` is NULL or a string.
+ */
+BLOSC_EXPORT int blosc2_remove_dir(const char *path);
+
+/**
+ * Removes a frame: a file with its lock file, or a directory; returns 0, or a negative code.
+ *
+ * A path that does not exist is no error; neither is NULL.
+ *
+ * The caller's part:
+ *
+ * `path` is NULL or a string.
+ */
+BLOSC_EXPORT int blosc2_remove_urlpath(const char *path);
+
+/**
+ * Renames a frame; returns 0, or a negative code. With NULL it does nothing.
+ *
+ * The caller's part:
+ *
+ * Both are NULL or strings.
+ */
+BLOSC_EXPORT int blosc2_rename_urlpath(char *old_urlpath, char *new_path);
 
 /**
  * Turns the flat index `i` of an item into one index per dimension of the array of shape `shape`, in C order.

@@ -49,6 +49,81 @@ typedef struct blosc2_stdio_params {
 /** The defaults of `blosc2_stdio_params`: no locking. */
 static const blosc2_stdio_params BLOSC2_STDIO_PARAMS_DEFAULTS = {false};
 
+/**
+ * Opens a file in the `fopen` mode `mode`; returns a handle, or NULL. `params` is not used.
+ *
+ * The caller's part:
+ *
+ * `urlpath` and `mode` are NULL or strings.
+ */
+BLOSC_EXPORT void *blosc2_stdio_open(const char *urlpath, const char *mode, void *params);
+
+/**
+ * Closes a file; returns 0, or another value on failure.
+ *
+ * The caller's part:
+ *
+ * `stream` is NULL or comes from `blosc2_stdio_open` and is not used any more.
+ */
+BLOSC_EXPORT int blosc2_stdio_close(void *stream);
+
+/**
+ * The size of a file in bytes, or -1.
+ *
+ * The caller's part:
+ *
+ * `stream` is NULL or a `blosc2_stdio_file` with an open file.
+ */
+BLOSC_EXPORT int64_t blosc2_stdio_size(void *stream);
+
+/**
+ * Writes `nitems` items of `size` bytes at byte `position`; returns the number of items written.
+ *
+ * The caller's part:
+ *
+ * `stream` is NULL or a `blosc2_stdio_file` with an open file; `ptr` is NULL or readable for that many bytes.
+ */
+BLOSC_EXPORT
+int64_t blosc2_stdio_write(const void *ptr,
+                           int64_t size,
+                           int64_t nitems,
+                           int64_t position,
+                           void *stream);
+
+/**
+ * Reads `nitems` items of `size` bytes at byte `position` into the buffer `*ptr`; returns the number of whole items
+ * read.
+ *
+ * The caller's part:
+ *
+ * `stream` is NULL or a `blosc2_stdio_file` with an open file; `ptr` is NULL or points to NULL or to a buffer for that
+ * many bytes.
+ */
+BLOSC_EXPORT
+int64_t blosc2_stdio_read(void **ptr,
+                          int64_t size,
+                          int64_t nitems,
+                          int64_t position,
+                          void *stream);
+
+/**
+ * Cuts or extends a file to `size` bytes; returns 0, or -1.
+ *
+ * The caller's part:
+ *
+ * `stream` is NULL or a `blosc2_stdio_file` with an open file.
+ */
+BLOSC_EXPORT int blosc2_stdio_truncate(void *stream, int64_t size);
+
+/**
+ * Does nothing; returns 0.
+ *
+ * The caller's part:
+ *
+ * None; it has the type of the callback.
+ */
+BLOSC_EXPORT int blosc2_stdio_destroy(void *params);
+
 /* ---- Memory-mapped files ---- */
 
 /**
@@ -115,6 +190,88 @@ static const blosc2_stdio_mmap BLOSC2_STDIO_MMAP_DEFAULTS = {
     , INVALID_HANDLE_VALUE
 #endif
 };
+
+/**
+ * Maps the file `urlpath` as the `blosc2_stdio_mmap` behind `params` says; returns `params`, or NULL. `mode` is not
+ * used.
+ *
+ * A file that is mapped already is not mapped again.
+ *
+ * The caller's part:
+ *
+ * `urlpath` is NULL or a string; `params` is NULL or a `blosc2_stdio_mmap` that outlives its use.
+ */
+BLOSC_EXPORT
+void *blosc2_stdio_mmap_open(const char *urlpath,
+                             const char *mode,
+                             void *params);
+
+/**
+ * Does nothing, since the mapping stays until it is destroyed; returns 0.
+ *
+ * The caller's part:
+ *
+ * None; it has the type of the callback.
+ */
+BLOSC_EXPORT int blosc2_stdio_mmap_close(void *stream);
+
+/**
+ * The size of the mapped file in bytes, or -1.
+ *
+ * The caller's part:
+ *
+ * `stream` is NULL or a `blosc2_stdio_mmap`.
+ */
+BLOSC_EXPORT int64_t blosc2_stdio_mmap_size(void *stream);
+
+/**
+ * Writes `nitems` items of `size` bytes at byte `position`; returns `nitems`, or 0.
+ *
+ * The caller's part:
+ *
+ * `stream` is NULL or a `blosc2_stdio_mmap` that no other thread uses; `ptr` is NULL or readable for that many bytes.
+ */
+BLOSC_EXPORT
+int64_t blosc2_stdio_mmap_write(const void *ptr,
+                                int64_t size,
+                                int64_t nitems,
+                                int64_t position,
+                                void *stream);
+
+/**
+ * Stores the address of `nitems` items of `size` bytes at byte `position` in `*ptr`; returns `nitems`, or 0 with NULL
+ * stored if the file has not that many.
+ *
+ * The caller's part:
+ *
+ * `stream` is NULL or a `blosc2_stdio_mmap` that no other thread changes; `ptr` is NULL or writable.
+ */
+BLOSC_EXPORT
+int64_t blosc2_stdio_mmap_read(void **ptr,
+                               int64_t size,
+                               int64_t nitems,
+                               int64_t position,
+                               void *stream);
+
+/**
+ * Cuts or extends the mapped file to `size` bytes; returns 0, or -1.
+ *
+ * The caller's part:
+ *
+ * `stream` is NULL or a `blosc2_stdio_mmap` that no other thread uses.
+ */
+BLOSC_EXPORT int blosc2_stdio_mmap_truncate(void *stream, int64_t size);
+
+/**
+ * Ends a mapping: writes it to the file, unless it is private, and closes that. The struct is released if its
+ * `needs_free` is set. Returns 0, or -1, also if nothing was mapped.
+ *
+ * The caller's part:
+ *
+ * `params` is NULL or a `blosc2_stdio_mmap` that nobody uses any more, from `malloc` if its `needs_free` is set.
+ */
+BLOSC_EXPORT
+int blosc2_stdio_mmap_destroy(void *params);
 
 #ifdef __cplusplus
 }

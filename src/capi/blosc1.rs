@@ -11,6 +11,7 @@ use super::chunk::{chunk_dest, chunk_source};
 use super::context::Backend;
 use super::environment::Environment;
 use super::guard::{guard, guard_count, guard_or};
+use super::io;
 use super::ptr::{c_str, in_bytes, out_bytes};
 use super::tuner;
 use super::types::blosc_threads_callback;
@@ -92,6 +93,7 @@ impl Global {
             codec_registry::clear();
             filter_registry::clear();
             tuner::clear();
+            io::clear();
         }
     }
 

@@ -4,20 +4,23 @@ use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::context::Context;
+use super::schunk_handle::SchunkHandle;
 use super::types::{
     CBool, blosc_threads_callback, blosc2_codec, blosc2_context, blosc2_cparams, blosc2_dparams,
     blosc2_filter, blosc2_postfilter_params, blosc2_prefilter_params, blosc2_schunk,
 };
-use crate::chunk::source::BlockSource;
 use crate::chunk::{Postfilter, PostfilterCall, Prefilter, PrefilterCall};
 use crate::codecs::{Codec, CodecContext};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::{Filter, FilterContext};
-use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::Container;
+use crate::frame::ChunkSource;
 use crate::pool::Executor;
+use crate::schunk::Schunk;
+use parking_lot::RwLockReadGuard;
 
 /// Sizes in chunks as C's `int`; chunks are below 2 GiB.
 fn int(value: usize) -> i32 {
@@ -67,7 +70,8 @@ pub(crate) fn no_postparams() -> blosc2_postfilter_params {
 pub(crate) struct CPrefilter {
     pub(crate) function: unsafe extern "C" fn(*mut blosc2_prefilter_params) -> c_int,
     pub(crate) params: blosc2_prefilter_params,
-    pub(crate) nchunk: i64,
+    /// The number of the chunk that the callback is told.
+    pub(crate) nchunk: AtomicI64,
     pub(crate) ctx: *mut blosc2_context,
 }
 
@@ -96,7 +100,7 @@ impl Prefilter for CPrefilter {
             output_size: int(call.output_len),
             output_typesize: int(self.output_typesize(call.typesize)),
             output_offset: int(call.offset),
-            nchunk: self.nchunk,
+            nchunk: self.nchunk.load(Ordering::Relaxed),
             nblock: int(call.nblock),
             tid: int(call.tid),
             ttmp: call.scratch.as_mut_ptr(),
@@ -115,7 +119,8 @@ impl Prefilter for CPrefilter {
 pub(crate) struct CPostfilter {
     pub(crate) function: unsafe extern "C" fn(*mut blosc2_postfilter_params) -> c_int,
     pub(crate) params: blosc2_postfilter_params,
-    pub(crate) nchunk: i64,
+    /// The number of the chunk that the callback is told.
+    pub(crate) nchunk: AtomicI64,
     pub(crate) ctx: *mut blosc2_context,
 }
 
@@ -133,7 +138,7 @@ impl Postfilter for CPostfilter {
             size: int(call.input.len()),
             typesize: int(call.typesize),
             offset: int(call.offset),
-            nchunk: self.nchunk,
+            nchunk: self.nchunk.load(Ordering::Relaxed),
             nblock: int(call.nblock),
             tid: int(call.tid),
             ttmp: call.scratch.as_mut_ptr(),
@@ -313,22 +318,32 @@ impl Executor for UserThreads {
 /// `schunk` is null or valid.
 pub(crate) unsafe fn container(schunk: *const blosc2_schunk) -> Container {
     // SAFETY: the caller's promise.
-    match unsafe { schunk.as_ref() } {
-        None => Container::None,
-        Some(schunk) => Container::Schunk { typesize: schunk.typesize, geometry: None },
+    match unsafe { SchunkHandle::from_ptr(schunk.cast_mut()) } {
+        Err(_) => Container::None,
+        Ok(handle) => Container::Schunk { typesize: handle.typesize(), geometry: handle.geometry() },
     }
 }
 
-/// Where the blocks of the lazy chunk `chunk` are read.
+/// The super-chunk that holds the blocks of a lazy chunk, protected from changes.
 ///
 /// # Safety
 ///
 /// `schunk` is null or valid.
-pub(crate) unsafe fn lazy_source(
-    schunk: *const blosc2_schunk,
-    _chunk: &[u8],
-    _header: &ChunkHeader,
-) -> Result<Option<Box<dyn BlockSource>>> {
-    ensure(!schunk.is_null(), ErrorKind::InvalidParam, "lazy chunk outside of a super-chunk")?;
-    Ok(None)
+///
+/// # Errors
+///
+/// `InvalidParam` without a super-chunk.
+pub(crate) unsafe fn lazy_reader<'a>(schunk: *const blosc2_schunk) -> Result<RwLockReadGuard<'a, Schunk>> {
+    // SAFETY: the caller's promise.
+    unsafe { SchunkHandle::from_ptr(schunk.cast_mut()) }.map(SchunkHandle::inner)
+}
+
+/// Where the blocks of the lazy chunk `chunk` are read.
+///
+/// # Errors
+///
+/// `InvalidParam` if the super-chunk has no frame; `ReadBuffer`, `InvalidHeader` and those of opening files.
+pub(crate) fn lazy_source<'a>(schunk: &'a Schunk, chunk: &[u8]) -> Result<ChunkSource<'a>> {
+    let no_frame = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
+    schunk.frame().ok_or(no_frame)?.source_of_lazy(chunk)
 }

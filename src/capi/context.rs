@@ -7,6 +7,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
 use super::callbacks::{self, CPostfilter, CPrefilter, Host, UserThreads};
@@ -366,8 +367,13 @@ impl Context {
 
     /// The number of the chunk that callbacks are told.
     fn nchunk(&self) -> i64 {
-        // SAFETY: the client vouches for the super-chunk of its parameters.
-        unsafe { self.fields.schunk.as_ref() }.map_or(-1, |schunk| schunk.current_nchunk)
+        let schunk = self.fields.schunk;
+        if schunk.is_null() {
+            return -1;
+        }
+        // SAFETY: the client vouches for the super-chunk of its parameters. The field may be changed by other threads
+        // meanwhile, atomically.
+        unsafe { AtomicI64::from_ptr(&raw mut (*schunk).current_nchunk) }.load(Ordering::Relaxed)
     }
 
     fn prefilter(&mut self) -> Option<CPrefilter> {
@@ -376,7 +382,7 @@ impl Context {
         let params = unsafe { self.fields.preparams.as_ref() }.copied();
         let params = params.unwrap_or_else(callbacks::no_preparams);
         let nchunk = self.nchunk();
-        Some(CPrefilter { function, params, nchunk, ctx: (&raw mut *self).cast() })
+        Some(CPrefilter { function, params, nchunk: nchunk.into(), ctx: (&raw mut *self).cast() })
     }
 
     fn postfilter(&mut self) -> Option<CPostfilter> {
@@ -385,7 +391,7 @@ impl Context {
         let params = unsafe { self.fields.postparams.as_ref() }.copied();
         let params = params.unwrap_or_else(callbacks::no_postparams);
         let nchunk = self.nchunk();
-        Some(CPostfilter { function, params, nchunk, ctx: (&raw mut *self).cast() })
+        Some(CPostfilter { function, params, nchunk: nchunk.into(), ctx: (&raw mut *self).cast() })
     }
 }
 
@@ -424,6 +430,114 @@ impl SchunkPtr {
     }
 }
 
+/// What a compression needs, taken out of a context.
+pub(crate) struct EncodingParts {
+    params: CParams,
+    backend: Backend,
+    nthreads: i16,
+    prefilter: Option<CPrefilter>,
+    schunk: SchunkPtr,
+    host: Host,
+}
+
+impl EncodingParts {
+    /// What compressing `nbytes` bytes with `context` needs.
+    ///
+    /// # Safety
+    ///
+    /// As for [`compress`].
+    pub(crate) unsafe fn of(context: *mut blosc2_context, nbytes: usize) -> Result<EncodingParts> {
+        // SAFETY: the caller's promise.
+        let this = unsafe { Context::from_raw(context) }?;
+        let params = this.params()?;
+        params.print_info(nbytes);
+        let backend = this.attach();
+        let prefilter = this.prefilter();
+        let (nthreads, schunk) = (this.fields.nthreads, SchunkPtr(this.fields.schunk));
+        Ok(EncodingParts { params, backend, nthreads, prefilter, schunk, host: Host(context) })
+    }
+
+    /// Sets the number of the chunk that the prefilter is told.
+    pub(crate) fn set_nchunk(&self, nchunk: i64) {
+        if let Some(prefilter) = &self.prefilter {
+            prefilter.nchunk.store(nchunk, Ordering::Relaxed);
+        }
+    }
+
+    /// Runs `operation`.
+    pub(crate) fn with<T>(&self, operation: impl FnOnce(&Encoding<'_>) -> Result<T>) -> Result<T> {
+        let container = move || self.schunk.container();
+        operation(&Encoding {
+            params: &self.params,
+            threads: self.backend.threads(self.nthreads),
+            prefilter: self.prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
+            container: Some(&container),
+            host: Some(&self.host),
+            blosc1_header: false,
+        })
+    }
+}
+
+/// What decompressions need, taken out of a context. They leave the context as it is, so several threads may decompress
+/// with one context at the same time, each with its own parts.
+pub(crate) struct DecodingParts {
+    backend: Backend,
+    nthreads: i16,
+    postfilter: Option<CPostfilter>,
+    schunk: SchunkPtr,
+    host: Option<Host>,
+}
+
+impl DecodingParts {
+    /// What decompressing with `context` needs; without a context, nothing special.
+    ///
+    /// # Safety
+    ///
+    /// `context` is null or valid, and no other thread uses it during this call, except to decompress with parts that
+    /// were taken out before.
+    pub(crate) unsafe fn of(context: *mut blosc2_context) -> DecodingParts {
+        // SAFETY: the caller's promise.
+        let Ok(this) = (unsafe { Context::from_raw(context) }) else {
+            let schunk = SchunkPtr(ptr::null());
+            return DecodingParts {
+                backend: Backend::Serial,
+                nthreads: 1,
+                postfilter: None,
+                schunk,
+                host: None,
+            };
+        };
+        let backend = this.attach();
+        let postfilter = this.postfilter();
+        let (nthreads, schunk) = (this.fields.nthreads, SchunkPtr(this.fields.schunk));
+        DecodingParts { backend, nthreads, postfilter, schunk, host: Some(Host(context)) }
+    }
+
+    /// Sets the number of the chunk that the postfilter is told.
+    pub(crate) fn set_nchunk(&self, nchunk: i64) {
+        if let Some(postfilter) = &self.postfilter {
+            postfilter.nchunk.store(nchunk, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a postfilter is at work.
+    pub(crate) fn has_postfilter(&self) -> bool {
+        self.postfilter.is_some()
+    }
+
+    /// Runs `operation`.
+    pub(crate) fn with<T>(&self, operation: impl FnOnce(&Decoding<'_>) -> Result<T>) -> Result<T> {
+        let container = move || self.schunk.container();
+        operation(&Decoding {
+            threads: self.backend.threads(self.nthreads),
+            postfilter: self.postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
+            source: None,
+            container: Some(&container),
+            host: self.host.as_ref().map(|host| host as &(dyn std::any::Any + Send + Sync)),
+        })
+    }
+}
+
 /// Runs a compression with everything that it needs, taken out of the context.
 ///
 /// # Safety
@@ -435,23 +549,7 @@ unsafe fn with_encoding<T>(
     operation: impl FnOnce(&Encoding<'_>) -> Result<T>,
 ) -> Result<T> {
     // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    let params = this.params()?;
-    params.print_info(nbytes);
-    let backend = this.attach();
-    let prefilter = this.prefilter();
-    let schunk = SchunkPtr(this.fields.schunk);
-    let container = move || schunk.container();
-    let host = Host(context);
-    let enc = Encoding {
-        params: &params,
-        threads: backend.threads(this.fields.nthreads),
-        prefilter: prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
-        container: Some(&container),
-        host: Some(&host),
-        blosc1_header: false,
-    };
-    operation(&enc)
+    unsafe { EncodingParts::of(context, nbytes) }?.with(operation)
 }
 
 /// Compresses `src` with a context of the application.
@@ -588,12 +686,10 @@ unsafe fn with_decoding<T>(
     let mut header = ChunkHeader::EMPTY;
     header.read_from(chunk)?;
     let backend = if threads { this.attach() } else { Backend::Serial };
-    let source = if header.is_lazy() {
-        // SAFETY: the client vouches for the super-chunk of its parameters.
-        unsafe { callbacks::lazy_source(this.fields.schunk, chunk, &header) }?
-    } else {
-        None
-    };
+    // SAFETY: the client vouches for the super-chunk of its parameters.
+    let reader =
+        header.is_lazy().then(|| unsafe { callbacks::lazy_reader(this.fields.schunk) }).transpose()?;
+    let source = reader.as_deref().map(|schunk| callbacks::lazy_source(schunk, chunk)).transpose()?;
     let postfilter = this.postfilter();
     let schunk = SchunkPtr(this.fields.schunk);
     let container = move || schunk.container();
@@ -601,7 +697,7 @@ unsafe fn with_decoding<T>(
     let dec = Decoding {
         threads: backend.threads(this.fields.nthreads),
         postfilter: postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
-        source: source.as_deref(),
+        source: source.as_ref().map(|source| source as &dyn chunk::source::BlockSource),
         container: Some(&container),
         host: Some(&host),
     };

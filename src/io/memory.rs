@@ -36,6 +36,17 @@ impl MallocBuf {
         MallocBuf { data, len, capacity: len, borrowed: false }
     }
 
+    /// As [`from_malloc`](Self::from_malloc). With `slack` there is more memory than these bytes, nobody knows how much:
+    /// the buffer must be [shrunk](Self::shrink) before it is written.
+    ///
+    /// # Safety
+    ///
+    /// As for [`from_malloc`](Self::from_malloc).
+    #[must_use]
+    pub unsafe fn from_malloc_with_slack(data: NonNull<u8>, len: usize, slack: bool) -> MallocBuf {
+        MallocBuf { data, len, capacity: len + usize::from(slack), borrowed: false }
+    }
+
     /// Borrows `len` bytes of the caller; the first write copies them.
     ///
     /// # Safety

@@ -11,7 +11,7 @@ mod list;
 mod meta;
 mod packed;
 mod patch;
-mod scratch;
+pub(crate) mod scratch;
 mod slice;
 mod sparse;
 

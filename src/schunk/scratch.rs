@@ -10,7 +10,7 @@ thread_local! {
 }
 
 /// Calls `work` with a buffer whose content is arbitrary.
-pub(super) fn with<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+pub(crate) fn with<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     // During the destruction of a thread nothing is kept any more.
     let mut buffer = KEPT.try_with(|kept| kept.borrow_mut().pop()).ok().flatten().unwrap_or_default();
     let result = work(&mut buffer);
@@ -26,7 +26,7 @@ pub(super) fn with<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
 }
 
 /// Calls `work` with a buffer of `len` bytes whose content is arbitrary.
-pub(super) fn with_len<R>(len: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
+pub(crate) fn with_len<R>(len: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     with(|buffer| {
         if buffer.len() < len {
             buffer.resize(len, 0);

@@ -1,0 +1,145 @@
+//! Exported functions: I/O back-ends.
+
+use std::ffi::c_int;
+
+use parking_lot::Mutex;
+
+use super::guard::{guard, guard_status};
+use super::ptr::handle_ref;
+use super::types::{CBool, blosc2_io, blosc2_io_cb, blosc2_stdio_mmap};
+use super::{mmap, stdio, tuner};
+use crate::error::{Error, ErrorKind, Result, ensure};
+
+/// First identifier that applications may register.
+const FIRST_USER: u8 = super::consts::BLOSC2_IO_REGISTERED as u8; // 160
+/// Most entries of the registry.
+const MAX_ENTRIES: usize = 255;
+
+/// A back-end whose address clients may know, so it stays for good.
+#[derive(Clone, Copy)]
+struct Entry(*mut blosc2_io_cb);
+
+// SAFETY: function pointers, and a name that the client keeps alive; the library only reads them.
+unsafe impl Send for Entry {}
+
+/// The back-ends: the built-in ones come first.
+static REGISTRY: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+fn keep(io: blosc2_io_cb) -> Entry {
+    Entry(Box::into_raw(Box::new(io)))
+}
+
+fn built_in() -> [blosc2_io_cb; 2] {
+    let filesystem = blosc2_io_cb {
+        id: super::consts::BLOSC2_IO_FILESYSTEM,
+        name: c"filesystem".as_ptr().cast_mut(),
+        is_allocation_necessary: CBool::TRUE,
+        open: Some(stdio::blosc2_stdio_open),
+        close: Some(stdio::blosc2_stdio_close),
+        size: Some(stdio::blosc2_stdio_size),
+        write: Some(stdio::blosc2_stdio_write),
+        read: Some(stdio::blosc2_stdio_read),
+        truncate: Some(stdio::blosc2_stdio_truncate),
+        destroy: Some(stdio::blosc2_stdio_destroy),
+    };
+    let mapped = blosc2_io_cb {
+        id: super::consts::BLOSC2_IO_FILESYSTEM_MMAP,
+        name: c"filesystem_mmap".as_ptr().cast_mut(),
+        is_allocation_necessary: CBool::FALSE,
+        open: Some(mmap::blosc2_stdio_mmap_open),
+        close: Some(mmap::blosc2_stdio_mmap_close),
+        size: Some(mmap::blosc2_stdio_mmap_size),
+        write: Some(mmap::blosc2_stdio_mmap_write),
+        read: Some(mmap::blosc2_stdio_mmap_read),
+        truncate: Some(mmap::blosc2_stdio_mmap_truncate),
+        destroy: Some(mmap::blosc2_stdio_mmap_destroy),
+    };
+    [filesystem, mapped]
+}
+
+/// Runs `operation` on the registry, with the built-in back-ends in it.
+fn with_registry<T>(operation: impl FnOnce(&mut Vec<Entry>) -> T) -> T {
+    let mut registry = REGISTRY.lock();
+    if registry.is_empty() {
+        registry.extend(built_in().map(keep));
+    }
+    operation(&mut registry)
+}
+
+fn id_of(entry: Entry) -> u8 {
+    // SAFETY: entries stay for good.
+    unsafe { (*entry.0).id }
+}
+
+/// The back-end with this identifier.
+///
+/// # Errors
+///
+/// `PluginIo` if there is none.
+pub(crate) fn find(id: u8) -> Result<blosc2_io_cb> {
+    let found = with_registry(|registry| registry.iter().copied().find(|&entry| id_of(entry) == id));
+    let found = found.ok_or(Error::new(ErrorKind::PluginIo, "unknown I/O back-end"))?;
+    // SAFETY: entries stay for good.
+    Ok(unsafe { *found.0 })
+}
+
+/// Calls the `destroy` of a back-end; returns what it returns, or 0 without one.
+///
+/// # Safety
+///
+/// The parameters are those for the back-end, and nothing uses them any more.
+pub(crate) unsafe fn destroy(io: &blosc2_io) -> c_int {
+    match find(io.id) {
+        // SAFETY: the caller's promise, and that of who registered the callback.
+        Ok(blosc2_io_cb { destroy: Some(destroy), .. }) => unsafe { destroy(io.params) },
+        _ => 0,
+    }
+}
+
+/// Forgets the back-ends of the application.
+pub(crate) fn clear() {
+    REGISTRY.lock().truncate(2);
+}
+
+/// Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not.
+///
+/// Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
+///
+/// # Safety
+///
+/// `io` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, both names are NULL or
+/// strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_register_io_cb(io: *const blosc2_io_cb) -> c_int {
+    guard_status(|| {
+        ensure(!io.is_null(), ErrorKind::InvalidParam, "no I/O back-end")?;
+        // SAFETY: the caller's promise.
+        let io = unsafe { *handle_ref(io)? };
+        ensure(io.id >= FIRST_USER, ErrorKind::PluginIo, "I/O ids below 160 are reserved")?;
+        with_registry(|registry| {
+            let Some(known) = registry.iter().copied().find(|&entry| id_of(entry) == io.id) else {
+                ensure(registry.len() < MAX_ENTRIES, ErrorKind::PluginIo, "too many I/O back-ends")?;
+                registry.push(keep(io));
+                return Ok(());
+            };
+            // SAFETY: entries stay for good; the names by the caller's promise.
+            let same = unsafe { tuner::same_name((*known.0).name, io.name) };
+            ensure(same, ErrorKind::PluginIo, "I/O id is taken")
+        })
+    })
+}
+
+/// The I/O back-end with this identifier, or NULL. It belongs to the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_get_io_cb(id: u8) -> *mut blosc2_io_cb {
+    guard(|| {
+        let found = with_registry(|registry| registry.iter().copied().find(|&entry| id_of(entry) == id));
+        found.map(|entry| entry.0).ok_or(Error::new(ErrorKind::PluginIo, "unknown I/O back-end"))
+    })
+}
+
+/// `BLOSC2_STDIO_MMAP_DEFAULTS`.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_get_blosc2_stdio_mmap_defaults() -> blosc2_stdio_mmap {
+    blosc2_stdio_mmap::DEFAULTS
+}

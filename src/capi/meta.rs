@@ -1,0 +1,234 @@
+//! Exported functions: metalayers of super-chunks.
+
+use std::ffi::{c_char, c_int};
+
+use super::context::Context;
+use super::guard::{guard, guard_count};
+use super::mem::c_bytes;
+use super::ptr::{c_str, in_bytes};
+use super::schunk_handle::SchunkHandle;
+use super::types::{blosc2_cparams, blosc2_schunk};
+use crate::chunk::CParams;
+use crate::error::{Error, ErrorKind, Result, ensure};
+
+/// The bytes of a metalayer's name.
+///
+/// # Safety
+///
+/// `name` is null or a string.
+unsafe fn name_bytes<'a>(name: *const c_char) -> Result<&'a [u8]> {
+    ensure(!name.is_null(), ErrorKind::InvalidParam, "no name")?;
+    // SAFETY: the caller's promise.
+    unsafe { c_str(name) }.map(std::ffi::CStr::to_bytes)
+}
+
+/// The content of a metalayer.
+///
+/// # Safety
+///
+/// `content` is null or readable for `len` bytes.
+unsafe fn content_bytes<'a>(content: *const u8, len: i32) -> Result<&'a [u8]> {
+    let invalid = |e: Error| Error::new(ErrorKind::InvalidParam, e.what());
+    // SAFETY: the caller's promise.
+    unsafe { in_bytes(content.cast(), len) }.map_err(invalid)
+}
+
+/// The parameters that a variable-length metalayer is compressed with.
+///
+/// # Safety
+///
+/// `cparams` is null or valid.
+unsafe fn layer_params(cparams: *const blosc2_cparams) -> Result<Option<CParams>> {
+    // SAFETY: the caller's promise.
+    let Some(cparams) = (unsafe { cparams.as_ref() }) else { return Ok(None) };
+    let no_context = |e: Error| Error::new(ErrorKind::NullPointer, e.what());
+    Context::for_compression(cparams).map_err(no_context)?.into_params().map(Some)
+}
+
+/// Adds a metalayer of fixed length; returns its number, or a negative code. Frames must not have chunks yet.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string; `content` is NULL or readable for
+/// `content_len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_meta_add(
+    schunk: *mut blosc2_schunk,
+    name: *const c_char,
+    content: *mut u8,
+    content_len: i32,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let (handle, name, content) = unsafe {
+            (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?, content_bytes(content, content_len)?)
+        };
+        handle.change(|schunk| schunk.meta_add(name, content))
+    })
+}
+
+/// Overwrites the start of a metalayer of fixed length; returns its number, or a negative code.
+///
+/// The metalayer keeps its length. Content that is longer is not written.
+///
+/// # Safety
+///
+/// As for `blosc2_meta_add`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_meta_update(
+    schunk: *mut blosc2_schunk,
+    name: *const c_char,
+    content: *mut u8,
+    content_len: i32,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        handle.look(|schunk| schunk.meta_find(name))?;
+        // SAFETY: the caller's promise.
+        let content = unsafe { content_bytes(content, content_len) }?;
+        handle.change(|schunk| schunk.meta_update(name, content))
+    })
+}
+
+/// The number of the variable-length metalayer `name`, or a negative code, `BLOSC2_ERROR_NOT_FOUND` if there is none.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `name` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vlmeta_exists(schunk: *mut blosc2_schunk, name: *const c_char) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        handle.look(|schunk| schunk.vlmeta_find(name))
+    })
+}
+
+/// Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its number,
+/// or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string; `content` is NULL or readable for
+/// `content_len` bytes; `cparams` is NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vlmeta_add(
+    schunk: *mut blosc2_schunk,
+    name: *const c_char,
+    content: *mut u8,
+    content_len: i32,
+    cparams: *mut blosc2_cparams,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let (handle, name, content, params) = unsafe {
+            (
+                SchunkHandle::from_ptr(schunk)?,
+                name_bytes(name)?,
+                content_bytes(content, content_len)?,
+                layer_params(cparams)?,
+            )
+        };
+        handle.change(|schunk| schunk.vlmeta_add(name, content, params.as_ref()))
+    })
+}
+
+/// Replaces the content of a variable-length metalayer; returns its number, or a negative code.
+///
+/// # Safety
+///
+/// As for `blosc2_vlmeta_add`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vlmeta_update(
+    schunk: *mut blosc2_schunk,
+    name: *const c_char,
+    content: *mut u8,
+    content_len: i32,
+    cparams: *mut blosc2_cparams,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        handle.look(|schunk| schunk.vlmeta_find(name))?;
+        // SAFETY: the caller's promise.
+        let (content, params) = unsafe { (content_bytes(content, content_len)?, layer_params(cparams)?) };
+        handle.change(|schunk| schunk.vlmeta_update(name, content, params.as_ref()))
+    })
+}
+
+/// Stores a copy of the content of a variable-length metalayer, which the caller releases with `free()`, in `*content`
+/// (NULL if it is empty), and its length in `*content_len`; returns the number of the metalayer, or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `name` is NULL or a string; `content` and `content_len` are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vlmeta_get(
+    schunk: *mut blosc2_schunk,
+    name: *const c_char,
+    content: *mut *mut u8,
+    content_len: *mut i32,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        let wanted = !content.is_null() && !content_len.is_null();
+        ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the content")?;
+        let found = handle.look(|schunk| schunk.vlmeta_get(name));
+        let bytes = match &found {
+            Ok((_, bytes)) => &bytes[..],
+            // Damaged contents reset the outputs.
+            Err(error) if error.kind() == ErrorKind::ReadBuffer => &[],
+            Err(error) => return Err(*error),
+        };
+        let copy = if bytes.is_empty() { std::ptr::null_mut() } else { c_bytes(bytes)? };
+        // SAFETY: not null, and writable by the caller's promise.
+        unsafe {
+            content.write(copy);
+            content_len.write(i32::try_from(bytes.len()).unwrap_or(i32::MAX));
+        }
+        found.map(|(number, _)| number)
+    })
+}
+
+/// Deletes a variable-length metalayer; returns the number of those left, or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vlmeta_delete(schunk: *mut blosc2_schunk, name: *const c_char) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        handle.change(|schunk| schunk.vlmeta_delete(name))
+    })
+}
+
+/// Stores the names of the variable-length metalayers in `names`, which has room for all of them; returns their number,
+/// or a negative code.
+///
+/// The strings belong to the super-chunk, and stay valid until its metalayers change.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `names` is NULL or writable for all names.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_vlmeta_get_names(
+    schunk: *mut blosc2_schunk,
+    names: *mut *mut c_char,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let abi = unsafe { SchunkHandle::from_ptr(schunk) }?.abi();
+        // SAFETY: the caller's promise.
+        let count = unsafe { (*abi).nvlmetalayers };
+        ensure(count == 0 || !names.is_null(), ErrorKind::InvalidParam, "nowhere to store the names")?;
+        for i in 0..usize::try_from(count).unwrap_or(0) {
+            // SAFETY: the first `count` layers are there; `names` has room by the caller's promise.
+            unsafe { names.add(i).write((*(*abi).vlmetalayers[i]).name) };
+        }
+        Ok(c_int::from(count))
+    })
+}

@@ -1,0 +1,58 @@
+//! Exported functions: removing and renaming frames.
+
+use std::ffi::{c_char, c_int};
+
+use super::guard::guard_status;
+use super::ptr::c_str;
+use super::storage::path_of;
+use crate::error::{ErrorKind, ensure};
+use crate::io::dirs;
+
+/// Removes a directory and the files in it; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `path` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_remove_dir(path: *const c_char) -> c_int {
+    guard_status(|| {
+        ensure(!path.is_null(), ErrorKind::InvalidParam, "no path")?;
+        // SAFETY: the caller's promise.
+        dirs::remove_dir(&path_of(unsafe { c_str(path) }?))
+    })
+}
+
+/// Removes a frame: a file with its lock file, or a directory; returns 0, or a negative code.
+///
+/// A path that does not exist is no error; neither is NULL.
+///
+/// # Safety
+///
+/// `path` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_remove_urlpath(path: *const c_char) -> c_int {
+    guard_status(|| {
+        if path.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        dirs::remove_frame(&path_of(unsafe { c_str(path) }?))
+    })
+}
+
+/// Renames a frame; returns 0, or a negative code. With NULL it does nothing.
+///
+/// # Safety
+///
+/// Both are NULL or strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_rename_urlpath(old_urlpath: *mut c_char, new_path: *mut c_char) -> c_int {
+    guard_status(|| {
+        if old_urlpath.is_null() || new_path.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        let (from, to) = unsafe { (c_str(old_urlpath)?, c_str(new_path)?) };
+        dirs::rename(&path_of(from), &path_of(to))
+    })
+}

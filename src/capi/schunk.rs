@@ -1,0 +1,470 @@
+//! Exported functions: making, opening, copying, storing and releasing super-chunks.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr::{self, NonNull};
+
+use super::context::{Context, EncodingParts};
+use super::guard::{guard, guard_or};
+use super::mem::c_array;
+use super::ptr::{handle_ref, store};
+use super::schunk_handle::{self, SchunkHandle};
+use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_io, blosc2_schunk, blosc2_storage};
+use super::{io, io_adapter, storage};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::frame_header::FrameParams;
+use crate::io::dirs;
+use crate::io::memory::MallocBuf;
+use crate::schunk::{Reading, Schunk, Writing};
+
+/// Makes an empty super-chunk; returns NULL on failure. Release it with `blosc2_schunk_free`.
+///
+/// `storage` and what it points to are copied, but not the parameters of filters, tuners and I/O back-ends. Nothing must
+/// exist at its path.
+///
+/// # Safety
+///
+/// `storage` is NULL or valid; so are the pointers in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_new(storage: *mut blosc2_storage) -> *mut blosc2_schunk {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe { SchunkHandle::create(handle_ref(storage)?) })
+}
+
+/// Copies a super-chunk, with its metalayers; returns NULL on failure.
+///
+/// `storage` says where the copy goes, and how it is compressed. Chunks are only compressed again if the parameters
+/// differ; NULL parameters are those of the source.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `storage` is NULL or valid, as are the pointers in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_copy(
+    schunk: *mut blosc2_schunk,
+    storage: *mut blosc2_storage,
+) -> *mut blosc2_schunk {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (source, given) = unsafe { (SchunkHandle::from_ptr(schunk)?, *handle_ref(storage)?) };
+        // SAFETY: the caller's promise.
+        unsafe { copy(source, given) }
+    })
+}
+
+/// The compression parameters of a super-chunk's context, as copies take them.
+fn context_cparams(source: &SchunkHandle) -> blosc2_cparams {
+    let abi = source.abi();
+    // SAFETY: clients replace contexts only while no other thread uses the handle.
+    let context = unsafe { Context::from_raw((*abi).cctx) };
+    let params = source.params();
+    let own = context.map_or(
+        blosc2_cparams {
+            compcode: params.compcode,
+            compcode_meta: params.compcode_meta,
+            clevel: params.clevel,
+            use_dict: c_int::from(params.use_dict),
+            typesize: params.typesize,
+            blocksize: params.blocksize,
+            splitmode: i32::from(params.splitmode),
+            filters: params.filters,
+            filters_meta: params.filters_meta,
+            ..blosc2_cparams::DEFAULTS
+        },
+        |context| context.cparams(),
+    );
+    blosc2_cparams {
+        nthreads: 0,
+        schunk: ptr::null_mut(),
+        prefilter: None,
+        preparams: ptr::null_mut(),
+        tuner_params: ptr::null_mut(),
+        tuner_id: 0,
+        instr_codec: CBool::FALSE,
+        codec_params: ptr::null_mut(),
+        filter_params: [ptr::null_mut(); 6],
+        ..own
+    }
+}
+
+/// Whether chunks made with `own` may stand among those that `wanted` asks for.
+fn same_parameters(own: &blosc2_cparams, wanted: &blosc2_cparams) -> bool {
+    own.typesize == wanted.typesize
+        && own.clevel == wanted.clevel
+        && own.compcode == wanted.compcode
+        && own.use_dict == wanted.use_dict
+        && (wanted.blocksize == 0 || own.blocksize == wanted.blocksize)
+        && own.filters == wanted.filters
+        && own.filters_meta == wanted.filters_meta
+}
+
+/// # Safety
+///
+/// The pointers in `given` are null or valid.
+unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut blosc2_schunk> {
+    let mut own = context_cparams(source);
+    // SAFETY: the caller's promise.
+    let wanted = unsafe { given.cparams.as_ref() }.copied();
+    let abi = source.abi();
+    // SAFETY: as in `context_cparams`.
+    let filtered = unsafe {
+        Context::from_raw((*abi).cctx).is_ok_and(|context| context.fields.prefilter.is_some())
+            || Context::from_raw((*abi).dctx).is_ok_and(|context| context.fields.postfilter.is_some())
+    };
+    let same = !filtered && wanted.is_none_or(|wanted| same_parameters(&own, &wanted));
+    if wanted.is_none() {
+        given.cparams = &raw mut own;
+    }
+    // SAFETY: the caller's promise; `own` lives until the end of this function.
+    let raw = unsafe { SchunkHandle::create(&given) }?;
+    // SAFETY: just made.
+    let made = unsafe { SchunkHandle::from_ptr(raw) }.and_then(|dest| copy_content(source, dest, same));
+    if made.is_err() {
+        // SAFETY: just made; nobody else knows it.
+        unsafe { SchunkHandle::release(raw.cast()) };
+        if !given.urlpath.is_null() {
+            // SAFETY: the caller's promise.
+            let _ = dirs::remove_frame(&storage::path_of(unsafe { CStr::from_ptr(given.urlpath) }));
+        }
+    }
+    made.map(|()| raw)
+}
+
+fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Result<()> {
+    if same {
+        return source.look(|schunk| dest.change(|copy| schunk.copy_to(copy, None)));
+    }
+    // SAFETY: the new handle's context; nobody else knows it.
+    let encoding = unsafe { EncodingParts::of((*dest.abi()).cctx, 0) }?;
+    let visit = |nchunk: usize| encoding.set_nchunk(i64::try_from(nchunk).unwrap_or(i64::MAX));
+    source.read(|schunk, reading| {
+        encoding.with(|enc| {
+            let writing = Writing { enc: *enc, visit: Some(&visit) };
+            dest.change(|copy| copy_to(schunk, copy, reading, &writing))
+        })
+    })
+}
+
+fn copy_to(source: &Schunk, dest: &mut Schunk, reading: &Reading<'_>, writing: &Writing<'_>) -> Result<()> {
+    source.copy_to(dest, Some((reading, writing)))
+}
+
+/// Makes a super-chunk of the frame in `cframe`; returns NULL if it is damaged.
+///
+/// With `copy` the chunks are copied and the buffer is not needed any more. Without it the buffer stays the caller's and
+/// must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`.
+///
+/// # Safety
+///
+/// `cframe` is NULL or readable for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_from_buffer(
+    cframe: *mut u8,
+    len: i64,
+    copy: CBool,
+) -> *mut blosc2_schunk {
+    guard(|| {
+        let data = NonNull::new(cframe).ok_or(Error::new(ErrorKind::NullPointer, "no frame"))?;
+        let len = usize::try_from(len).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative length"))?;
+        // SAFETY: the caller's promise; the super-chunk only reads it.
+        let mut schunk = Schunk::from_buffer(unsafe { MallocBuf::borrow(data, len) })?;
+        if copy.get() {
+            schunk = schunk.to_memory()?;
+        }
+        let place = storage::at(!copy.get(), ptr::null_mut(), ptr::null_mut());
+        // SAFETY: there are no pointers in `place`.
+        unsafe { SchunkHandle::adopt(schunk, &place) }
+    })
+}
+
+/// Says who releases the buffer of a frame in memory: with `avoid_cframe_free` the caller, after the super-chunk; without
+/// it the super-chunk, also if the buffer came from the caller. Without such a frame it does nothing.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid. A buffer that is given away comes from `malloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_avoid_cframe_free(
+    schunk: *mut blosc2_schunk,
+    avoid_cframe_free: CBool,
+) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        unsafe { SchunkHandle::from_ptr(schunk) }?.avoid_cframe_free(avoid_cframe_free.get());
+        Ok(())
+    });
+}
+
+/// Opens the frame `urlpath`, a file or a directory; returns NULL on failure.
+///
+/// # Safety
+///
+/// `urlpath` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_open(urlpath: *const c_char) -> *mut blosc2_schunk {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe { open(urlpath, 0, &blosc2_io::DEFAULTS) })
+}
+
+/// Opens the frame that starts at byte `offset` of the file `urlpath`; returns NULL on failure.
+///
+/// # Safety
+///
+/// `urlpath` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_open_offset(
+    urlpath: *const c_char,
+    offset: i64,
+) -> *mut blosc2_schunk {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe { open(urlpath, offset, &blosc2_io::DEFAULTS) })
+}
+
+/// Opens the frame `urlpath` with the I/O back-end `udio`; returns NULL on failure.
+///
+/// # Safety
+///
+/// `urlpath` is NULL or a string; `udio` is NULL or valid, and its parameters are those for the back-end.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_open_udio(
+    urlpath: *const c_char,
+    udio: *const blosc2_io,
+) -> *mut blosc2_schunk {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe { open(urlpath, 0, handle_ref(udio)?) })
+}
+
+/// Opens the frame that starts at byte `offset` of the file `urlpath` with the I/O back-end `udio`; returns NULL on
+/// failure.
+///
+/// # Safety
+///
+/// As for `blosc2_schunk_open_udio`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_open_offset_udio(
+    urlpath: *const c_char,
+    offset: i64,
+    udio: *const blosc2_io,
+) -> *mut blosc2_schunk {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe { open(urlpath, offset, handle_ref(udio)?) })
+}
+
+/// Opens a frame.
+///
+/// # Safety
+///
+/// `urlpath` is null or a string; the parameters of `udio` are those for the back-end.
+pub(crate) unsafe fn open(
+    urlpath: *const c_char,
+    offset: i64,
+    udio: &blosc2_io,
+) -> Result<*mut blosc2_schunk> {
+    ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
+    let offset = u64::try_from(offset).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative offset"))?;
+    // SAFETY: the caller's promise.
+    let path = storage::path_of(unsafe { CStr::from_ptr(urlpath) });
+    let options = io_adapter::options(udio)?;
+    let is_dir = std::fs::metadata(&path).map(|meta| meta.is_dir());
+    if !options.locking {
+        ensure(is_dir.is_ok(), ErrorKind::FileOpen, "no such frame")?;
+    }
+    let opened = Schunk::open(&path, offset, &options).inspect_err(|_| {
+        // SAFETY: the caller's promise; nothing is open any more.
+        unsafe { io::destroy(udio) };
+    })?;
+    let contiguous = opened.frame().is_some_and(|frame| !frame.is_sparse());
+    let mut io = *udio;
+    let place = storage::at(contiguous, urlpath.cast_mut(), &raw mut io);
+    // SAFETY: the pointers are valid.
+    unsafe { SchunkHandle::adopt(opened, &place) }
+}
+
+/// Whether the super-chunk is a frame in memory whose bytes can be handed out as they are.
+fn is_memory_frame(handle: &SchunkHandle, schunk: &Schunk) -> bool {
+    // SAFETY: clients change the storage only while no other thread uses the handle.
+    let storage = unsafe { (*handle.abi()).storage.as_ref() };
+    storage.is_some_and(|storage| storage.contiguous.get() && storage.urlpath.is_null())
+        && schunk.frame().is_some_and(|frame| !frame.is_on_disk())
+}
+
+/// The parameters in the header of a copy in a contiguous frame.
+fn copy_params(handle: &SchunkHandle) -> FrameParams {
+    let own = context_cparams(handle);
+    FrameParams { blocksize: own.blocksize, nthreads_c: 0, nthreads_d: 1, ..handle.params() }
+}
+
+/// Stores the address of a contiguous frame with the content of the super-chunk in `*cframe`; returns its length, or a
+/// negative code.
+///
+/// `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the super-chunk and stays
+/// valid until that changes.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `cframe` and `needs_free` are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_to_buffer(
+    schunk: *mut blosc2_schunk,
+    cframe: *mut *mut u8,
+    needs_free: *mut CBool,
+) -> i64 {
+    guard(|| {
+        let wanted = !cframe.is_null() && !needs_free.is_null();
+        ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the frame")?;
+        // SAFETY: not null; writable by the caller's promise.
+        unsafe {
+            store(cframe, ptr::null_mut());
+            store(needs_free, CBool::FALSE);
+        }
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        let (start, len, owned) = handle.look(|schunk| {
+            if is_memory_frame(handle, schunk) {
+                let bytes = schunk.frame().and_then(|frame| frame.buffer()).map(|buffer| &buffer[..]);
+                let bytes = bytes.unwrap_or_default();
+                return Ok((bytes.as_ptr().cast_mut(), bytes.len(), false));
+            }
+            let failed = |e: Error| Error::new(ErrorKind::SchunkCopy, e.what());
+            let frame = schunk.to_frame(copy_params(handle)).map_err(failed)?;
+            let buffer = frame.into_buffer().map_err(|_| Error::new(ErrorKind::SchunkCopy, "no buffer"))?;
+            let (start, len) = buffer.into_raw();
+            Ok((start, len, true))
+        })?;
+        // SAFETY: as above.
+        unsafe {
+            store(cframe, start);
+            store(needs_free, owned.into());
+        }
+        i64::try_from(len).map_err(|_| Error::new(ErrorKind::SchunkCopy, "frame too large"))
+    })
+}
+
+/// Writes a contiguous frame with the content of the super-chunk to the file `urlpath`; returns its length, or a negative
+/// code.
+///
+/// A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `urlpath` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_to_file(schunk: *mut blosc2_schunk, urlpath: *const c_char) -> i64 {
+    // SAFETY: the caller's promise.
+    unsafe { write_frame(schunk, urlpath, |schunk, path, params, io| schunk.to_file(path, params, io)) }
+}
+
+/// Writes a contiguous frame with the content of the super-chunk behind what the file `urlpath` holds; returns the byte at
+/// which it starts, for `blosc2_schunk_open_offset`, or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `urlpath` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_append_file(
+    schunk: *mut blosc2_schunk,
+    urlpath: *const c_char,
+) -> i64 {
+    // SAFETY: the caller's promise.
+    unsafe { write_frame(schunk, urlpath, |schunk, path, params, io| schunk.append_file(path, params, io)) }
+}
+
+/// # Safety
+///
+/// As for [`blosc2_schunk_to_file`].
+unsafe fn write_frame(
+    schunk: *mut blosc2_schunk,
+    urlpath: *const c_char,
+    write: impl FnOnce(&Schunk, &std::path::Path, FrameParams, &dyn crate::io::Io) -> Result<u64>,
+) -> i64 {
+    guard(|| {
+        ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
+        // SAFETY: the caller's promise.
+        let (handle, path) =
+            unsafe { (SchunkHandle::from_ptr(schunk)?, storage::path_of(CStr::from_ptr(urlpath))) };
+        // SAFETY: clients change the storage only while no other thread uses the handle.
+        let io = unsafe { (*handle.abi()).storage.as_ref().and_then(|storage| storage.io.as_ref()) };
+        let options = io_adapter::options(io.unwrap_or(&blosc2_io::DEFAULTS))?;
+        let params = copy_params(handle);
+        let len = handle.look(|schunk| write(schunk, &path, params, &*options.io))?;
+        i64::try_from(len).map_err(|_| Error::new(ErrorKind::FileWrite, "frame too large"))
+    })
+}
+
+/// Releases a super-chunk, its contexts included. What is on disk stays. NULL is ignored.
+///
+/// Returns 0, or 1 if the I/O back-end reported a failure; everything is released all the same.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_free(schunk: *mut blosc2_schunk) -> c_int {
+    // SAFETY: the caller's promise.
+    guard_or(1, || Ok(unsafe { schunk_handle::free(schunk) }))
+}
+
+/// Stores a copy of the compression parameters, which the caller releases with `free()`, in `*cparams`; returns 0, or a
+/// negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `cparams` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_get_cparams(
+    schunk: *mut blosc2_schunk,
+    cparams: *mut *mut blosc2_cparams,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        ensure(!cparams.is_null(), ErrorKind::InvalidParam, "nowhere to store the parameters")?;
+        let params = handle.params();
+        // SAFETY: clients replace contexts only while no other thread uses the handle.
+        let context = unsafe { Context::from_raw((*schunk).cctx) };
+        let copy = blosc2_cparams {
+            compcode: params.compcode,
+            compcode_meta: params.compcode_meta,
+            clevel: params.clevel,
+            // SAFETY: the field is assigned only while no other thread uses the handle.
+            use_dict: c_int::from(unsafe { (*schunk).use_dict }),
+            typesize: params.typesize,
+            nthreads: context
+                .map_or_else(|_| super::blosc1::blosc2_get_nthreads(), |context| context.fields.nthreads),
+            blocksize: params.blocksize,
+            splitmode: i32::from(params.splitmode),
+            schunk: schunk.cast(),
+            filters: params.filters,
+            filters_meta: params.filters_meta,
+            ..blosc2_cparams::DEFAULTS
+        };
+        // SAFETY: not null; writable by the caller's promise.
+        unsafe { cparams.write(c_array(&[copy])?) };
+        Ok(0)
+    })
+}
+
+/// Stores a copy of the decompression parameters, which the caller releases with `free()`, in `*dparams`; returns 0, or a
+/// negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `dparams` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_get_dparams(
+    schunk: *mut blosc2_schunk,
+    dparams: *mut *mut blosc2_dparams,
+) -> c_int {
+    guard(|| {
+        ensure(!schunk.is_null(), ErrorKind::InvalidParam, "no super-chunk")?;
+        ensure(!dparams.is_null(), ErrorKind::InvalidParam, "nowhere to store the parameters")?;
+        // SAFETY: clients replace contexts only while no other thread uses the handle.
+        let context = unsafe { Context::from_raw((*schunk).dctx) };
+        let nthreads =
+            context.map_or_else(|_| super::blosc1::blosc2_get_nthreads(), |context| context.fields.nthreads);
+        let copy =
+            blosc2_dparams { nthreads, schunk: schunk.cast(), typesize: 0, ..blosc2_dparams::DEFAULTS };
+        // SAFETY: not null; writable by the caller's promise.
+        unsafe { dparams.write(c_array(&[copy])?) };
+        Ok(0)
+    })
+}

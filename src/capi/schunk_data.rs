@@ -1,0 +1,427 @@
+//! Exported functions: chunks of super-chunks.
+
+use std::borrow::Cow;
+use std::ffi::{c_int, c_void};
+use std::ptr::{self, NonNull};
+
+use super::chunk::chunk_source;
+use super::context;
+use super::guard::{guard, guard_count};
+use super::mem::{CBuffer, c_bytes};
+use super::ptr::{in_bytes, in_slice, out_bytes, store};
+use super::schunk_handle::SchunkHandle;
+use super::types::{CBool, blosc2_schunk};
+use crate::chunk::CParams;
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::BasicHeader;
+use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH};
+use crate::io::memory::MallocBuf;
+use crate::schunk::{Rejected, Schunk, scratch};
+
+/// The chunk number `nchunk`; `InvalidParam` if it is above `last`.
+fn number(nchunk: i64, count: usize) -> Result<usize> {
+    let invalid = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
+    usize::try_from(nchunk).ok().filter(|&nchunk| nchunk < count).ok_or(invalid)
+}
+
+/// A chunk of the caller: its bytes, and how many there are uncompressed.
+///
+/// # Safety
+///
+/// `chunk` is null or readable for the number of bytes that its header tells.
+unsafe fn whole_chunk<'a>(chunk: *const u8) -> Result<(&'a [u8], i32)> {
+    ensure(!chunk.is_null(), ErrorKind::InvalidParam, "no chunk")?;
+    // SAFETY: the caller's promise.
+    let header = BasicHeader::read(unsafe { in_bytes(chunk.cast(), MIN_HEADER_LENGTH) }?)?;
+    // SAFETY: the caller's promise.
+    Ok((unsafe { in_bytes(chunk.cast(), header.cbytes) }?, header.nbytes))
+}
+
+/// Gives a chunk of the caller to `store`: a copy of it, or the chunk itself, which comes back after a failure.
+///
+/// # Safety
+///
+/// As for [`whole_chunk`]; unless it is copied, the chunk comes from `malloc`.
+unsafe fn give(
+    chunk: *mut u8,
+    copy: CBool,
+    borrow: impl FnOnce(&[u8]) -> Result<usize>,
+    own: impl FnOnce(MallocBuf) -> std::result::Result<usize, Rejected>,
+) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    let (bytes, nbytes) = unsafe { whole_chunk(chunk) }?;
+    if copy.get() {
+        return borrow(bytes);
+    }
+    let data = NonNull::new(chunk).ok_or(Error::new(ErrorKind::InvalidParam, "no chunk"))?;
+    let oversized = i32::try_from(bytes.len()).is_ok_and(|cbytes| cbytes < nbytes);
+    // SAFETY: the caller gives the memory away, unless the call fails. Chunks that are kept are shrunk first.
+    let chunk = unsafe { MallocBuf::from_malloc_with_slack(data, bytes.len(), oversized) };
+    own(chunk).map_err(|rejected| {
+        // The chunk stays the caller's.
+        let _ = rejected.chunk.into_raw();
+        rejected.error
+    })
+}
+
+/// Appends a chunk; returns the number of chunks, or a negative code.
+///
+/// Without `copy` the chunk, from `malloc`, belongs to the super-chunk afterwards, unless the call fails.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and no other thread uses it; `chunk` is NULL or a chunk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_append_chunk(
+    schunk: *mut blosc2_schunk,
+    chunk: *mut u8,
+    copy: CBool,
+) -> i64 {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        let count = handle.change(|schunk| {
+            let schunk = std::cell::RefCell::new(schunk);
+            let borrow = |bytes: &[u8]| schunk.borrow_mut().append_chunk(bytes);
+            // SAFETY: the caller's promise.
+            unsafe { give(chunk, copy, borrow, |chunk| schunk.borrow_mut().append_owned(chunk)) }
+        })?;
+        handle.set_current(i64::try_from(count - 1).unwrap_or(i64::MAX));
+        Ok(count)
+    })
+}
+
+/// Inserts a chunk before chunk `nchunk`; returns the number of chunks, or a negative code.
+///
+/// Without `copy` the chunk, from `malloc`, belongs to the super-chunk afterwards, unless the call fails.
+///
+/// # Safety
+///
+/// As for `blosc2_schunk_append_chunk`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_insert_chunk(
+    schunk: *mut blosc2_schunk,
+    nchunk: i64,
+    chunk: *mut u8,
+    copy: CBool,
+) -> i64 {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        handle.change(|schunk| {
+            let at = number(nchunk, schunk.nchunks() + 1)?;
+            handle.set_current(nchunk);
+            let schunk = std::cell::RefCell::new(schunk);
+            let borrow = |bytes: &[u8]| schunk.borrow_mut().insert_chunk(at, bytes);
+            let own = |chunk| schunk.borrow_mut().insert_owned(at, chunk, ErrorKind::ChunkInsert);
+            // SAFETY: the caller's promise.
+            unsafe { give(chunk, copy, borrow, own) }
+        })
+    })
+}
+
+/// Replaces chunk `nchunk`; returns the number of chunks, or a negative code.
+///
+/// Without `copy` the chunk, from `malloc`, belongs to the super-chunk afterwards, unless the call fails.
+///
+/// # Safety
+///
+/// As for `blosc2_schunk_append_chunk`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_update_chunk(
+    schunk: *mut blosc2_schunk,
+    nchunk: i64,
+    chunk: *mut u8,
+    copy: CBool,
+) -> i64 {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        handle.change(|schunk| {
+            let at = number(nchunk, schunk.nchunks())?;
+            handle.set_current(nchunk);
+            let schunk = std::cell::RefCell::new(schunk);
+            let borrow = |bytes: &[u8]| schunk.borrow_mut().update_chunk(at, bytes);
+            // SAFETY: the caller's promise.
+            unsafe { give(chunk, copy, borrow, |chunk| schunk.borrow_mut().update_owned(at, chunk)) }
+        })
+    })
+}
+
+/// Deletes chunk `nchunk`; returns the number of chunks, or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and no other thread uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_delete_chunk(schunk: *mut blosc2_schunk, nchunk: i64) -> i64 {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        handle.change(|schunk| {
+            let at = number(nchunk, schunk.nchunks())?;
+            handle.set_current(nchunk);
+            schunk.delete_chunk(at)
+        })
+    })
+}
+
+/// Compresses `nbytes` bytes with the super-chunk's context and appends them as a chunk; returns the number of chunks, or
+/// a negative code.
+///
+/// `src` may be NULL if a prefilter makes the data.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and no other thread uses it; `src` is NULL or readable for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_append_buffer(
+    schunk: *mut blosc2_schunk,
+    src: *const c_void,
+    nbytes: i32,
+) -> i64 {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        let len = usize::try_from(nbytes).ok().filter(|&len| len <= MAX_BUFFERSIZE);
+        let len = len.ok_or(Error::new(ErrorKind::MaxBufsizeExceeded, "buffer size out of range"))?;
+        // SAFETY: the caller's promise.
+        let source = unsafe { chunk_source(src, nbytes) }?;
+        let nchunks = handle.look(|schunk| Ok(schunk.nchunks()))?;
+        handle.set_current(i64::try_from(nchunks).unwrap_or(i64::MAX));
+        scratch::with_len(len + 32, |dest| {
+            // Compressed before the super-chunk is locked: callbacks may read it.
+            // SAFETY: the caller's promise.
+            let cbytes = unsafe { context::compress((*schunk).cctx, source, dest) }?;
+            ensure(cbytes > 0, ErrorKind::Failure, "buffer cannot be compressed")?;
+            handle.change(|schunk| schunk.append_chunk(&dest[..cbytes]))
+        })
+    })
+}
+
+/// Decompresses chunk `nchunk` into `dest`; returns the number of bytes, or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and not being changed; `dest` is writable for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_decompress_chunk(
+    schunk: *mut blosc2_schunk,
+    nchunk: i64,
+    dest: *mut c_void,
+    nbytes: i32,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        handle.read(|schunk, reading| {
+            let at = number(nchunk, schunk.nchunks())?;
+            // SAFETY: the caller's promise.
+            let dest = unsafe { out_bytes(dest, nbytes) }?;
+            schunk.decompress_chunk(at, dest, reading)
+        })
+    })
+}
+
+/// Stores the address of the compressed chunk `nchunk` in `*chunk`; returns its size in bytes, or a negative code.
+///
+/// `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the super-chunk and stays
+/// valid until that changes.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and not being changed; `chunk` and `needs_free` are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_get_chunk(
+    schunk: *mut blosc2_schunk,
+    nchunk: i64,
+    chunk: *mut *mut u8,
+    needs_free: *mut CBool,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { hand_out(schunk, nchunk, chunk, needs_free, Schunk::chunk) }
+}
+
+/// Stores the address of chunk `nchunk` in `*chunk`, of chunks on disk without their data; returns its size in bytes, or a
+/// negative code.
+///
+/// A context made with this super-chunk in its parameters decompresses it, and reads only the blocks that it needs.
+/// `*needs_free` as in `blosc2_schunk_get_chunk`.
+///
+/// # Safety
+///
+/// As for `blosc2_schunk_get_chunk`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_get_lazychunk(
+    schunk: *mut blosc2_schunk,
+    nchunk: i64,
+    chunk: *mut *mut u8,
+    needs_free: *mut CBool,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { hand_out(schunk, nchunk, chunk, needs_free, Schunk::lazy_chunk) }
+}
+
+/// Hands out the bytes that `get` gives.
+///
+/// # Safety
+///
+/// As for [`blosc2_schunk_get_chunk`].
+unsafe fn hand_out(
+    schunk: *mut blosc2_schunk,
+    nchunk: i64,
+    chunk: *mut *mut u8,
+    needs_free: *mut CBool,
+    get: impl for<'a> FnOnce(&'a Schunk, usize) -> Result<Cow<'a, [u8]>>,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        let wanted = !chunk.is_null() && !needs_free.is_null();
+        ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the chunk")?;
+        handle.look(|schunk| {
+            let at = number(nchunk, schunk.nchunks())?;
+            handle.set_current(nchunk);
+            // SAFETY: not null; writable by the caller's promise.
+            unsafe {
+                store(chunk, ptr::null_mut());
+                store(needs_free, CBool::FALSE);
+            }
+            let bytes = get(schunk, at)?;
+            let (start, owned) = match &bytes {
+                Cow::Borrowed(bytes) => (bytes.as_ptr().cast_mut(), false),
+                Cow::Owned(bytes) => (c_bytes(bytes)?, true),
+            };
+            // SAFETY: as above.
+            unsafe {
+                store(chunk, start);
+                store(needs_free, owned.into());
+            }
+            Ok(bytes.len())
+        })
+    })
+}
+
+/// Decompresses block `nblock` of chunk `nchunk`, which consists of variable-length blocks; returns its size, or a
+/// negative code.
+///
+/// The block, which the caller releases with `free()`, is stored in `*dest`, its size in `*destsize`.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and not being changed; `dest` and `destsize` are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_get_vlblock(
+    schunk: *mut blosc2_schunk,
+    nchunk: i64,
+    nblock: i32,
+    dest: *mut *mut u8,
+    destsize: *mut i32,
+) -> c_int {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        let wanted = !dest.is_null() && !destsize.is_null();
+        ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the block")?;
+        let block = handle.read(|schunk, reading| {
+            let at = number(nchunk, schunk.nchunks())?;
+            handle.set_current(nchunk);
+            let nblock = usize::try_from(nblock)
+                .map_err(|_| Error::new(ErrorKind::InvalidParam, "block number out of range"))?;
+            schunk.vl_block(at, nblock, reading, |len| CBuffer::zeroed(len).map(Block)).map(|block| block.0)
+        })?;
+        let len = block.len();
+        let size = i32::try_from(len).map_err(|_| Error::new(ErrorKind::Data, "block too large"))?;
+        // SAFETY: not null; writable by the caller's promise.
+        unsafe {
+            store(dest, block.into_raw());
+            store(destsize, size);
+        }
+        Ok(len)
+    })
+}
+
+/// A block in memory for C.
+struct Block(CBuffer);
+
+impl AsMut<[u8]> for Block {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// Reorders the chunks: chunk `i` becomes what chunk `offsets_order[i]` was. Returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and no other thread uses it; `offsets_order` is readable for one number per chunk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_reorder_offsets(
+    schunk: *mut blosc2_schunk,
+    offsets_order: *mut i64,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        handle.change(|schunk| {
+            // SAFETY: the caller's promise.
+            let order = unsafe { in_slice(offsets_order, schunk.nchunks()) }?;
+            let order: Vec<usize> =
+                order.iter().map(|&at| usize::try_from(at).unwrap_or(usize::MAX)).collect();
+            schunk.reorder(&order)
+        })?;
+        Ok(0)
+    })
+}
+
+/// Fills an empty super-chunk with `nitems` items of a special value, in chunks of `chunksize` bytes; returns the number of
+/// chunks, or a negative code.
+///
+/// `special_value` is `BLOSC2_SPECIAL_ZERO`, `BLOSC2_SPECIAL_NAN` or `BLOSC2_SPECIAL_UNINIT`.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and no other thread uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_fill_special(
+    schunk: *mut blosc2_schunk,
+    nitems: i64,
+    special_value: c_int,
+    chunksize: i32,
+) -> i64 {
+    guard_count(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        if nitems == 0 {
+            return Ok(0);
+        }
+        let invalid = Error::new(ErrorKind::InvalidParam, "sizes out of range");
+        let items = u64::try_from(nitems).map_err(|_| invalid)?;
+        let params = handle.params();
+        ensure(chunksize > 0 && params.typesize > 0, invalid.kind(), invalid.what())?;
+        let params = CParams {
+            compcode: i32::from(params.compcode),
+            compcode_meta: params.compcode_meta,
+            clevel: params.clevel,
+            use_dict: false,
+            typesize: usize::try_from(params.typesize).map_err(|_| invalid)?,
+            blocksize: usize::try_from(params.blocksize).map_err(|_| invalid)?,
+            splitmode: i32::from(params.splitmode),
+            filters: params.filters,
+            filters_meta: params.filters_meta,
+            instrumented: false,
+        };
+        // A value that does not fit a byte is none of the special ones.
+        let kind = u8::try_from(special_value).unwrap_or(u8::MAX);
+        let (count, blocksize) = handle.change(|schunk| {
+            let count = schunk.fill_special(items, kind, chunksize, &params)?;
+            Ok((count, schunk.frame().map(|frame| frame.header().params.blocksize)))
+        })?;
+        match blocksize {
+            // SAFETY: the caller's promise: no other thread uses the handle.
+            Some(blocksize) => unsafe { (*schunk).blocksize = blocksize },
+            None => handle.set_current(i64::try_from(count).unwrap_or(i64::MAX) - 1),
+        }
+        Ok(count)
+    })
+}

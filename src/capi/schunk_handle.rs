@@ -1,0 +1,579 @@
+//! The object behind `blosc2_schunk`: the struct that C sees, and the super-chunk.
+//!
+//! Clients read the fields of `blosc2_schunk` at any time and assign some of them (`cctx`, `dctx`, the compression
+//! parameters, `chunksize` before there are chunks, `current_nchunk`). So every operation takes over what clients may
+//! have set, works on the [`Schunk`], and shows its new state in the struct.
+//!
+//! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and what a
+//! reader needs of the decompression context is taken out of it under a short lock. Callbacks may read super-chunks,
+//! also the one that is being read; while one is being changed, only others.
+
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use super::chunk::{blosc2_create_cctx, blosc2_create_dctx, blosc2_free_ctx};
+use super::context::{Context, DecodingParts};
+use super::mem::c_bytes;
+use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_metalayer, blosc2_schunk, blosc2_storage};
+use super::{io, io_adapter, storage};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::frame_header::FrameParams;
+use crate::format::geometry::BlockGeometry;
+use crate::format::metalayers::Metalayer;
+use crate::format::nd_meta;
+use crate::schunk::{Reading, Schunk};
+
+/// What `blosc2_schunk.frame` points to: the members at the front of the C library's struct.
+#[repr(C)]
+struct FrameFields {
+    urlpath: *mut c_char,
+    cframe: *mut u8,
+    avoid_cframe_free: CBool,
+    coffsets: *mut u8,
+    coffsets_needs_free: CBool,
+    len: i64,
+    maxlen: i64,
+    trailer_len: u32,
+    sframe: CBool,
+    schunk: *mut blosc2_schunk,
+    file_offset: i64,
+    rest: [u8; 96],
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    assert!(size_of::<FrameFields>() == 176);
+    assert!(std::mem::offset_of!(FrameFields, len) == 40);
+    assert!(std::mem::offset_of!(FrameFields, trailer_len) == 56);
+    assert!(std::mem::offset_of!(FrameFields, file_offset) == 72);
+};
+
+/// Who releases the memory of a frame in memory when the handle goes away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// Whoever made it.
+    Default,
+    /// The client, as it said.
+    Client,
+}
+
+/// What the struct shows at the moment.
+struct Shown {
+    /// The state of the metalayers that is shown; `None` before the first time.
+    tick: Option<u64>,
+    metalayers: Arc<Vec<Metalayer>>,
+    keep: Keep,
+}
+
+/// A super-chunk and what C sees of it.
+#[repr(C)]
+pub(crate) struct SchunkHandle {
+    abi: UnsafeCell<blosc2_schunk>,
+    frame: UnsafeCell<FrameFields>,
+    inner: Arc<RwLock<Schunk>>,
+    /// Guards the parts of `abi` that readers may have to bring up to date, and the frame's fields.
+    shown: Mutex<Shown>,
+    /// Guards taking what decompression needs out of the context.
+    dctx: Mutex<()>,
+}
+
+const _: () = assert!(std::mem::offset_of!(SchunkHandle, abi) == 0);
+
+impl SchunkHandle {
+    /// The handle behind `schunk`.
+    ///
+    /// # Safety
+    ///
+    /// `schunk` is null or comes from this module and was not released.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for null.
+    pub(crate) unsafe fn from_ptr<'a>(schunk: *mut blosc2_schunk) -> Result<&'a SchunkHandle> {
+        // SAFETY: the caller's promise; the struct is the first field of a handle.
+        let handle = unsafe { schunk.cast::<SchunkHandle>().as_ref() };
+        handle.ok_or(Error::new(ErrorKind::InvalidParam, "no super-chunk"))
+    }
+
+    /// The struct, for field accesses through the pointer.
+    pub(crate) fn abi(&self) -> *mut blosc2_schunk {
+        self.abi.get()
+    }
+
+    /// Makes a handle; `make` gets it, with its contexts, and gives the super-chunk.
+    ///
+    /// # Safety
+    ///
+    /// The pointers in `given` are null or valid.
+    unsafe fn assemble(
+        given: &blosc2_storage,
+        make: impl FnOnce(&SchunkHandle) -> Result<Schunk>,
+    ) -> Result<*mut blosc2_schunk> {
+        // SAFETY: the caller's promise.
+        let own = unsafe { storage::copy_of(given) }?;
+        let placeholder = Schunk::in_memory(FrameParams::default());
+        // SAFETY: integers, raw pointers, flags that accept any byte.
+        let (mut abi, mut frame): (blosc2_schunk, FrameFields) = unsafe { std::mem::zeroed() };
+        abi.storage = own;
+        abi.chunksize = -1;
+        frame.maxlen = 0;
+        let keep = Keep::Default;
+        let raw = Box::into_raw(Box::new(SchunkHandle {
+            abi: UnsafeCell::new(abi),
+            frame: UnsafeCell::new(frame),
+            inner: Arc::new(RwLock::new(placeholder)),
+            shown: Mutex::new(Shown { tick: None, metalayers: Arc::default(), keep }),
+            dctx: Mutex::new(()),
+        }));
+        // SAFETY: just made; nobody else knows it.
+        let handle = unsafe { &*raw };
+        let finish = || {
+            handle.create_contexts()?;
+            let made = make(handle)?;
+            let mut inner = handle.inner.write();
+            *inner = made;
+            handle.show(&inner)
+        };
+        match finish() {
+            Ok(()) => Ok(raw.cast()),
+            Err(error) => {
+                // SAFETY: made above; nobody else knows it.
+                unsafe { Self::release(raw) };
+                Err(error)
+            }
+        }
+    }
+
+    /// Fills in the parameters and contexts that the storage asks for.
+    fn create_contexts(&self) -> Result<()> {
+        let abi = self.abi();
+        let no_context = Error::new(ErrorKind::NullPointer, "no context for these parameters");
+        // SAFETY: the handle is being made: the storage and its parts were allocated just now and nobody else has
+        // access to them or the struct.
+        unsafe {
+            let cparams = &mut *(*(*abi).storage).cparams;
+            let dparams = &mut *(*(*abi).storage).dparams;
+            if std::env::var_os("BTUNE_TRADEOFF").is_some() {
+                cparams.tuner_id = BTUNE;
+            }
+            (*abi).compcode = cparams.compcode;
+            (*abi).compcode_meta = cparams.compcode_meta;
+            (*abi).clevel = cparams.clevel;
+            (*abi).splitmode = cparams.splitmode.to_le_bytes()[0];
+            (*abi).typesize = cparams.typesize;
+            (*abi).blocksize = cparams.blocksize;
+            (*abi).use_dict = cparams.use_dict.to_le_bytes()[0];
+            (*abi).filters = cparams.filters;
+            (*abi).filters_meta = cparams.filters_meta;
+            (*abi).tuner_params = cparams.tuner_params;
+            (*abi).tuner_id = cparams.tuner_id;
+            if cparams.tuner_id == BTUNE {
+                cparams.use_dict = 0;
+            }
+            cparams.schunk = abi.cast();
+            dparams.schunk = abi.cast();
+            (*abi).cctx = blosc2_create_cctx(*cparams);
+            (*abi).dctx = blosc2_create_dctx(*dparams);
+            ensure(!(*abi).cctx.is_null() && !(*abi).dctx.is_null(), no_context.kind(), no_context.what())
+        }
+    }
+
+    /// A new super-chunk.
+    ///
+    /// # Safety
+    ///
+    /// The pointers in `given` are null or valid.
+    pub(crate) unsafe fn create(given: &blosc2_storage) -> Result<*mut blosc2_schunk> {
+        let make = |handle: &SchunkHandle| {
+            let params = handle.params();
+            let contiguous = given.contiguous.get();
+            if given.urlpath.is_null() {
+                return if contiguous {
+                    crate::frame::Frame::create_in_memory(params).map(Schunk::over)
+                } else {
+                    Ok(Schunk::in_memory(params))
+                };
+            }
+            // SAFETY: the caller's promise.
+            let path = storage::path_of(unsafe { CStr::from_ptr(given.urlpath) });
+            ensure(!path.as_os_str().is_empty(), ErrorKind::FileOpen, "empty path")?;
+            // SAFETY: the storage of a handle has its parts.
+            let options = io_adapter::options(unsafe { &*(*(*handle.abi()).storage).io })?;
+            let frame = if contiguous {
+                crate::frame::Frame::create_file(&path, params, &options)
+            } else {
+                crate::frame::Frame::create_dir(&path, params, &options)
+            };
+            frame.map(Schunk::over)
+        };
+        // SAFETY: the caller's promise.
+        unsafe { Self::assemble(given, make) }
+    }
+
+    /// A handle for `schunk`, which was opened; its parameters are those that are recorded. `given` tells the place.
+    ///
+    /// # Safety
+    ///
+    /// The pointers in `given` are null or valid; parameters in it are ignored.
+    pub(crate) unsafe fn adopt(schunk: Schunk, given: &blosc2_storage) -> Result<*mut blosc2_schunk> {
+        let params = schunk.params();
+        let nthreads = super::blosc1::blosc2_get_nthreads();
+        let mut cparams = blosc2_cparams {
+            compcode: params.compcode,
+            compcode_meta: params.compcode_meta,
+            clevel: params.clevel,
+            use_dict: c_int::from(params.use_dict),
+            typesize: params.typesize,
+            nthreads,
+            blocksize: params.blocksize,
+            splitmode: i32::from(params.splitmode),
+            filters: params.filters,
+            filters_meta: params.filters_meta,
+            ..blosc2_cparams::DEFAULTS
+        };
+        let mut dparams = blosc2_dparams { nthreads, typesize: 0, ..blosc2_dparams::DEFAULTS };
+        let given = blosc2_storage { cparams: &raw mut cparams, dparams: &raw mut dparams, ..*given };
+        let urlpath = given.urlpath;
+        // SAFETY: the caller's promise; the parameters live until the end of the call.
+        let raw = unsafe { Self::assemble(&given, |_| Ok(schunk)) }?;
+        if !urlpath.is_null() {
+            // An opened super-chunk shows the path as it was given.
+            // SAFETY: the caller's promise.
+            let whole = super::mem::c_string(unsafe { CStr::from_ptr(urlpath) });
+            if let Ok(whole) = whole {
+                // SAFETY: the handle was just made; its storage has a path of C's allocator.
+                unsafe {
+                    let storage = (*raw).storage;
+                    libc::free((*storage).urlpath.cast::<c_void>());
+                    (*storage).urlpath = whole;
+                }
+            }
+        }
+        Ok(raw)
+    }
+
+    /// Releases a handle with all that belongs to it.
+    ///
+    /// # Safety
+    ///
+    /// `raw` is a handle of this module that nobody uses any more.
+    pub(crate) unsafe fn release(raw: *mut SchunkHandle) {
+        // SAFETY: the caller gives the handle away.
+        let handle = unsafe { Box::from_raw(raw) };
+        let abi = handle.abi();
+        if handle.shown.lock().keep == Keep::Client {
+            if let Some(buffer) = handle.inner.write().frame_mut().and_then(|frame| frame.buffer_mut()) {
+                // SAFETY: the client said that it releases the memory, after this handle.
+                unsafe { buffer.set_borrowed(true) };
+            }
+        }
+        // SAFETY: whatever the client put in these fields is now the library's, by the contract of the struct; nobody
+        // else uses the handle.
+        unsafe {
+            blosc2_free_ctx((*abi).cctx);
+            blosc2_free_ctx((*abi).dctx);
+            libc::free((*abi).blockshape.cast::<c_void>());
+            free_layers(&mut (*abi).metalayers);
+            free_layers(&mut (*abi).vlmetalayers);
+            storage::free((*abi).storage);
+        }
+    }
+
+    /// The parameters for the header of a frame.
+    pub(crate) fn params(&self) -> FrameParams {
+        let abi = self.abi();
+        // SAFETY: clients assign these fields only while no other thread uses the handle.
+        unsafe {
+            FrameParams {
+                typesize: (*abi).typesize,
+                blocksize: (*abi).blocksize,
+                compcode: (*abi).compcode,
+                compcode_meta: (*abi).compcode_meta,
+                clevel: (*abi).clevel,
+                splitmode: (*abi).splitmode,
+                use_dict: (*abi).use_dict != 0,
+                filters: (*abi).filters,
+                filters_meta: (*abi).filters_meta,
+                nthreads_c: Context::from_raw((*abi).cctx).map_or(1, |context| context.fields.nthreads),
+                nthreads_d: Context::from_raw((*abi).dctx).map_or(1, |context| context.fields.nthreads),
+            }
+        }
+    }
+
+    /// Bytes per item, as the client sees or set it.
+    pub(crate) fn typesize(&self) -> i32 {
+        // SAFETY: see `params`.
+        unsafe { (&raw const (*self.abi()).typesize).read() }
+    }
+
+    /// The block shape of the array in the super-chunk.
+    pub(crate) fn geometry(&self) -> Option<BlockGeometry> {
+        let layers = Arc::clone(&self.shown.lock().metalayers);
+        nd_meta::block_geometry(&layers)
+    }
+
+    /// Sets the number of the chunk that is worked on.
+    pub(crate) fn set_current(&self, nchunk: i64) {
+        // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
+        unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).current_nchunk) }
+            .store(nchunk, Ordering::Relaxed);
+    }
+
+    /// The super-chunk, for reading.
+    pub(crate) fn inner(&self) -> RwLockReadGuard<'_, Schunk> {
+        let inner = self.inner.read_recursive();
+        if inner.params().typesize == self.typesize() {
+            return inner;
+        }
+        drop(inner);
+        // If others are reading, the new typesize has to wait: it was set at a bad time.
+        if let Some(mut inner) = self.inner.try_write() {
+            let typesize = self.typesize();
+            let params = FrameParams { typesize, ..inner.params() };
+            inner.set_params(params);
+        }
+        self.inner.read_recursive()
+    }
+
+    /// What decompression with the handle's context needs.
+    pub(crate) fn decoding(&self) -> DecodingParts {
+        let _guard = self.dctx.lock();
+        // SAFETY: the context is replaced only while no other thread uses the handle, and threads that read through it
+        // are kept apart by the lock.
+        unsafe { DecodingParts::of((*self.abi()).dctx) }
+    }
+
+    /// Reads with the handle's context.
+    pub(crate) fn read<T>(&self, operation: impl FnOnce(&Schunk, &Reading<'_>) -> Result<T>) -> Result<T> {
+        let parts = self.decoding();
+        let visit = |nchunk: usize| {
+            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
+            self.set_current(nchunk);
+            parts.set_nchunk(nchunk);
+        };
+        self.look(|schunk| parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit: Some(&visit) })))
+    }
+
+    /// Reads without decompressing.
+    pub(crate) fn look<T>(&self, operation: impl FnOnce(&Schunk) -> Result<T>) -> Result<T> {
+        let inner = self.inner();
+        let result = operation(&inner);
+        if inner.frame().is_some_and(crate::frame::Frame::is_on_disk) {
+            // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
+            let shown = unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).change_tick) };
+            if i64::try_from(inner.change_tick()) != Ok(shown.load(Ordering::Relaxed)) {
+                self.show(&inner)?;
+            }
+        }
+        result
+    }
+
+    /// Changes the super-chunk.
+    pub(crate) fn change<T>(&self, operation: impl FnOnce(&mut Schunk) -> Result<T>) -> Result<T> {
+        let mut inner = self.inner.write();
+        self.take_over(&mut inner)?;
+        let result = operation(&mut inner);
+        self.show(&inner)?;
+        result
+    }
+
+    /// Takes over what the client assigned.
+    fn take_over(&self, schunk: &mut Schunk) -> Result<()> {
+        let params = self.params();
+        if params != schunk.params() {
+            schunk.set_params(params);
+        }
+        // SAFETY: the field is assigned only while no other thread uses the handle.
+        let chunksize = unsafe { (*self.abi()).chunksize }.max(-1);
+        if schunk.nchunks() == 0 && chunksize != schunk.chunksize() {
+            schunk.preset_chunksize(chunksize)?;
+        }
+        Ok(())
+    }
+
+    /// Shows the state of the super-chunk in the struct.
+    fn show(&self, schunk: &Schunk) -> Result<()> {
+        let mut shown = self.shown.lock();
+        let abi = self.abi();
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let tick = schunk.change_tick();
+        // SAFETY: the fields that threads compare are accessed atomically by the library, the others are guarded by
+        // `shown`. The pointers to chunks are those of the super-chunk, valid until its next change.
+        unsafe {
+            let store = |field: *mut i64, value| AtomicI64::from_ptr(field).store(value, Ordering::Relaxed);
+            store(&raw mut (*abi).nchunks, number(schunk.nchunks() as u64)); // widening
+            store(&raw mut (*abi).nbytes, number(schunk.nbytes()));
+            store(&raw mut (*abi).cbytes, number(schunk.cbytes()));
+            store(&raw mut (*abi).change_tick, number(tick));
+            (*abi).chunksize = schunk.chunksize();
+            (*abi).flags2 = u8::from(schunk.has_vl_blocks());
+            (*abi).version = 0;
+            if let Some((pointers, room)) = schunk.pointers() {
+                let data = pointers.as_ptr().cast_mut().cast::<*mut u8>();
+                (*abi).data = if room == 0 { ptr::null_mut() } else { data };
+                (*abi).data_len = room * size_of::<*mut u8>();
+            }
+            self.show_frame(schunk);
+            if shown.tick != Some(tick) {
+                shown.metalayers = schunk.metalayers();
+                show_layers(&mut (*abi).metalayers, &shown.metalayers)?;
+                (*abi).nmetalayers = u16::try_from(shown.metalayers.len()).unwrap_or(u16::MAX);
+                let vlmetalayers = schunk.vlmetalayers();
+                show_layers(&mut (*abi).vlmetalayers, &vlmetalayers)?;
+                (*abi).nvlmetalayers = i16::try_from(vlmetalayers.len()).unwrap_or(i16::MAX);
+                shown.tick = Some(tick);
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the frame.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock of `shown`.
+    unsafe fn show_frame(&self, schunk: &Schunk) {
+        let Some(frame) = schunk.frame() else { return };
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let fields = self.frame.get();
+        let abi = self.abi();
+        // SAFETY: the caller's promise; the path lives as long as the storage.
+        unsafe {
+            (*fields).urlpath = (*abi).storage.as_ref().map_or(ptr::null_mut(), |storage| storage.urlpath);
+            (*fields).cframe = frame.buffer().map_or(ptr::null_mut(), |bytes| bytes.as_ptr().cast_mut());
+            (*fields).avoid_cframe_free = frame.buffer().is_some_and(|bytes| bytes.is_borrowed()).into();
+            (*fields).len = number(frame.frame_len());
+            (*fields).trailer_len = u32::try_from(frame.trailer_len()).unwrap_or(u32::MAX);
+            (*fields).sframe = frame.is_sparse().into();
+            (*fields).schunk = abi;
+            (*fields).file_offset = number(frame.file_offset());
+            (*abi).frame = fields.cast();
+        }
+    }
+
+    /// Says whether the client releases the buffer of a frame in memory.
+    pub(crate) fn avoid_cframe_free(&self, avoid: bool) {
+        let mut inner = self.inner.write();
+        let mut shown = self.shown.lock();
+        let Some(buffer) = inner.frame_mut().and_then(|frame| frame.buffer_mut()) else { return };
+        shown.keep = if avoid { Keep::Client } else { Keep::Default };
+        if !avoid && buffer.is_borrowed() {
+            // SAFETY: the client gives the memory, from C's allocator, to the library.
+            unsafe { buffer.set_borrowed(false) };
+        }
+    }
+}
+
+/// The tuner that `BTUNE_TRADEOFF` asks for.
+const BTUNE: c_int = 32;
+
+/// Shows `layers` in an array of the struct. Those that are there already stay where they are.
+///
+/// # Safety
+///
+/// The entries of `slots` are null or layers made here, and nobody else uses the array.
+unsafe fn show_layers(slots: &mut [*mut blosc2_metalayer], layers: &[Metalayer]) -> Result<()> {
+    for (slot, layer) in slots.iter_mut().zip(layers) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if shows(*slot, layer) {
+                continue;
+            }
+            let new = make_layer(layer)?;
+            free_layer(*slot);
+            *slot = new;
+        }
+    }
+    let rest = slots.iter_mut().skip(layers.len()).take_while(|slot| !slot.is_null());
+    for slot in rest {
+        // SAFETY: the caller's promise.
+        unsafe { free_layer(*slot) };
+        *slot = ptr::null_mut();
+    }
+    Ok(())
+}
+
+/// Whether `shown` is there and shows `layer`.
+///
+/// # Safety
+///
+/// As for [`show_layers`].
+unsafe fn shows(shown: *const blosc2_metalayer, layer: &Metalayer) -> bool {
+    // SAFETY: the caller's promise: name and content are as long as they were made.
+    unsafe {
+        let Some(shown) = shown.as_ref() else { return false };
+        let len = usize::try_from(shown.content_len).unwrap_or(0);
+        len == layer.content.len()
+            && CStr::from_ptr(shown.name).to_bytes() == layer.name
+            && (len == 0 || std::slice::from_raw_parts(shown.content, len) == layer.content)
+    }
+}
+
+fn make_layer(layer: &Metalayer) -> Result<*mut blosc2_metalayer> {
+    let mut name = layer.name.clone();
+    name.push(0);
+    let name = c_bytes(&name)?;
+    let made = c_bytes(&layer.content).and_then(|content| {
+        let content_len = i32::try_from(layer.content.len()).unwrap_or(i32::MAX);
+        let shown = blosc2_metalayer { name: name.cast(), content, content_len };
+        super::mem::c_array(&[shown]).inspect_err(|_| {
+            // SAFETY: made above.
+            unsafe { libc::free(content.cast()) };
+        })
+    });
+    made.inspect_err(|_| {
+        // SAFETY: made above.
+        unsafe { libc::free(name.cast()) };
+    })
+}
+
+/// # Safety
+///
+/// `layer` is null or came from [`make_layer`] and is not used any more.
+unsafe fn free_layer(layer: *mut blosc2_metalayer) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(layer) = layer.as_ref() {
+            libc::free(layer.name.cast());
+            libc::free(layer.content.cast());
+        }
+        libc::free(layer.cast());
+    }
+}
+
+/// # Safety
+///
+/// As for [`show_layers`].
+unsafe fn free_layers(slots: &mut [*mut blosc2_metalayer]) {
+    for slot in slots.iter_mut().take_while(|slot| !slot.is_null()) {
+        // SAFETY: the caller's promise.
+        unsafe { free_layer(*slot) };
+        *slot = ptr::null_mut();
+    }
+}
+
+/// Releases a handle; returns 0, or 1 if the back-end's `destroy` failed.
+///
+/// # Safety
+///
+/// `schunk` is null or a handle that nobody uses any more.
+pub(crate) unsafe fn free(schunk: *mut blosc2_schunk) -> c_int {
+    if schunk.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller's promise; the storage has its parts, or null if a client took them.
+    let io = unsafe {
+        let storage = (*schunk).storage.as_ref();
+        storage.filter(|_| !(*schunk).view.get()).and_then(|storage| storage.io.as_ref()).copied()
+    };
+    // SAFETY: the caller's promise.
+    unsafe { SchunkHandle::release(schunk.cast()) };
+    // The files are closed now.
+    // SAFETY: the client vouches for its back-end and the parameters.
+    c_int::from(io.is_some_and(|used| unsafe { io::destroy(&used) } < 0))
+}

@@ -1,0 +1,248 @@
+//! Exported functions: items of super-chunks.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use super::context::EncodingParts;
+use super::guard::{guard, guard_status};
+use super::mem::c_array;
+use super::ptr::{in_bytes, in_slice, out_bytes, store};
+use super::schunk_handle::SchunkHandle;
+use super::types::blosc2_schunk;
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::nd_meta::{self, NdMeta};
+use crate::schunk::{Reading, Schunk, Writing};
+
+/// The items `start..stop` of a super-chunk, and how many bytes they have.
+fn item_range(schunk: &Schunk, start: i64, stop: i64, outside: ErrorKind) -> Result<(u64, u64, usize)> {
+    let error = Error::new(outside, "items out of range");
+    let (start, stop) = (u64::try_from(start).map_err(|_| error)?, u64::try_from(stop).map_err(|_| error)?);
+    let typesize = schunk.typesize() as u64; // widening
+    let inside = stop.checked_mul(typesize).is_some_and(|end| end <= schunk.nbytes());
+    ensure(inside, error.kind(), error.what())?;
+    let len = usize::try_from((stop - start) * typesize).map_err(|_| error)?;
+    Ok((start, stop, len))
+}
+
+/// Copies items `start` to `stop` (excluded) to `buffer`; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and not being changed; `buffer` is writable for these items.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
+    schunk: *mut blosc2_schunk,
+    start: i64,
+    stop: i64,
+    buffer: *mut c_void,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        if start >= stop {
+            return Ok(());
+        }
+        handle.read(|schunk, reading| {
+            let variable = schunk.chunksize() == 0;
+            ensure(!variable, ErrorKind::InvalidParam, "chunks of variable size have no slices")?;
+            let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::Failure)?;
+            // SAFETY: the caller's promise.
+            schunk.get_slice(start, stop, unsafe { out_bytes(buffer, len) }?, reading)
+        })
+    })
+}
+
+/// Gives items `start` to `stop` (excluded) the values in `buffer`; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and no other thread uses it; `buffer` is readable for these items.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
+    schunk: *mut blosc2_schunk,
+    start: i64,
+    stop: i64,
+    buffer: *mut c_void,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        if start >= stop {
+            return Ok(());
+        }
+        let decoding = handle.decoding();
+        // SAFETY: the caller's promise.
+        let encoding = unsafe { EncodingParts::of((*schunk).cctx, 0) }?;
+        let visit = |nchunk: usize| {
+            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
+            handle.set_current(nchunk);
+            decoding.set_nchunk(nchunk);
+            encoding.set_nchunk(nchunk);
+        };
+        decoding.with(|dec| {
+            encoding.with(|enc| {
+                let reading = Reading { dec: *dec, visit: Some(&visit) };
+                let writing = Writing { enc: *enc, visit: Some(&visit) };
+                handle.change(|schunk| {
+                    let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::InvalidParam)?;
+                    // SAFETY: the caller's promise.
+                    let src = unsafe { in_bytes(buffer, len) }?;
+                    schunk.set_slice(start, stop, src, &reading, &writing)
+                })
+            })
+        })
+    })
+}
+
+/// Copies the items with the numbers `coords`, in any order, to `buffer`; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and not being changed; `coords` is readable for `ncoords` numbers, `buffer` writable for as
+/// many items.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_schunk_get_sparse_buffer(
+    schunk: *mut blosc2_schunk,
+    ncoords: i64,
+    coords: *const i64,
+    buffer: *mut c_void,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        let invalid = Error::new(ErrorKind::InvalidParam, "items out of range");
+        let count = usize::try_from(ncoords).map_err(|_| invalid)?;
+        if count == 0 {
+            return Ok(());
+        }
+        ensure(!coords.is_null() && !buffer.is_null(), ErrorKind::InvalidParam, "no coordinates or buffer")?;
+        ensure(handle.typesize() > 0, ErrorKind::InvalidParam, "typesize out of range")?;
+        // SAFETY: the caller's promise.
+        let coords = unsafe { in_slice(coords, count) }?;
+        let parts = handle.decoding();
+        let visit = |nchunk: usize| {
+            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
+            handle.set_current(nchunk);
+            parts.set_nchunk(nchunk);
+        };
+        // Postfilters are told each chunk's number, so chunks come one after the other then.
+        let visit = parts.has_postfilter().then_some(&visit as &dyn Fn(usize));
+        handle.look(|schunk| {
+            let len = count.checked_mul(schunk.typesize()).ok_or(invalid)?;
+            // SAFETY: the caller's promise.
+            let dest = unsafe { out_bytes(buffer, len) }?;
+            parts.with(|dec| schunk.get_sparse(coords, dest, &Reading { dec: *dec, visit }))?;
+            let per_chunk =
+                i64::from(schunk.chunksize()) / i64::try_from(schunk.typesize()).unwrap_or(1).max(1);
+            handle.set_current(coords.iter().max().map_or(0, |last| last / per_chunk.max(1)));
+            Ok(())
+        })
+    })
+}
+
+/// Finds the chunks that hold a slice: items `*start` to `*stop` (excluded), or, if the super-chunk holds an array, the
+/// box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative code.
+///
+/// Their numbers, ascending, are stored in `*chunks_idx`, which the caller releases with `free()`; NULL if there are no
+/// chunks or no items.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one number per dimension;
+/// `chunks_idx` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_get_slice_nchunks(
+    schunk: *mut blosc2_schunk,
+    start: *mut i64,
+    stop: *mut i64,
+    chunks_idx: *mut *mut i64,
+) -> i64 {
+    guard(|| {
+        let null = ErrorKind::NullPointer;
+        ensure(!schunk.is_null() && !start.is_null() && !stop.is_null(), null, "a pointer is null")?;
+        ensure(!chunks_idx.is_null(), null, "nowhere to store the numbers")?;
+        // SAFETY: not null; the caller's promise.
+        let handle = unsafe {
+            store(chunks_idx, ptr::null_mut());
+            SchunkHandle::from_ptr(schunk)
+        }?;
+        let numbers = handle.look(|schunk| {
+            let layers = schunk.metalayers();
+            if let Some(content) = nd_meta::find(&layers) {
+                let (meta, _) = NdMeta::read_shapes(content)?;
+                // SAFETY: the caller's promise.
+                let (start, stop) = unsafe { (in_slice(start, meta.ndim())?, in_slice(stop, meta.ndim())?) };
+                return box_chunks(&meta, start, stop);
+            }
+            // SAFETY: not null; the caller's promise.
+            let (start, stop) = unsafe { (*start, *stop) };
+            let outside = |_| Error::new(ErrorKind::Failure, "items out of range");
+            let range = schunk.slice_chunks(
+                u64::try_from(start).map_err(outside)?,
+                u64::try_from(stop).map_err(outside)?,
+            )?;
+            ensure(range.end - range.start <= MAX_CHUNKS, ErrorKind::Failure, "too many chunks")?;
+            let numbers = range.map(|nchunk| i64::try_from(nchunk).unwrap_or(i64::MAX)).collect();
+            Ok((schunk.nchunks() > 0).then_some(numbers))
+        })?;
+        let Some(numbers): Option<Vec<i64>> = numbers else { return Ok(0) };
+        // SAFETY: not null; writable by the caller's promise.
+        unsafe { store(chunks_idx, c_array(&numbers)?) };
+        Ok(i64::try_from(numbers.len()).unwrap_or(i64::MAX))
+    })
+}
+
+/// Most chunks of a super-chunk.
+const MAX_CHUNKS: u64 = 1 << 31;
+
+/// The numbers of the chunks of an array that hold a box; `None` for arrays without items.
+fn box_chunks(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Result<Option<Vec<i64>>> {
+    if meta.shape.contains(&0) {
+        return Ok(None);
+    }
+    let invalid = Error::new(ErrorKind::InvalidParam, "box out of range");
+    let mut numbers = vec![0i64];
+    for (dim, (&extent, &chunk)) in meta.shape.iter().zip(&meta.chunkshape).enumerate() {
+        let chunk = i64::from(chunk);
+        ensure(extent > 0 && chunk > 0, invalid.kind(), invalid.what())?;
+        let (from, to) = (start[dim], stop[dim].min(extent));
+        ensure(from >= 0 && from <= stop[dim], invalid.kind(), invalid.what())?;
+        let count = (extent - 1) / chunk + 1;
+        let (first, end) = (from / chunk, if to <= 0 { 0 } else { (to - 1) / chunk + 1 });
+        let total = numbers.len() as u64 * u64::try_from((end - first).max(0)).unwrap_or(0); // widening
+        ensure(total <= MAX_CHUNKS, invalid.kind(), invalid.what())?;
+        let mut next = Vec::with_capacity(usize::try_from(total).map_err(|_| invalid)?);
+        for &number in &numbers {
+            let base = number.checked_mul(count).ok_or(invalid)?;
+            next.extend((first..end).map(|at| base.saturating_add(at)));
+        }
+        numbers = next;
+    }
+    Ok(Some(numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta() -> NdMeta {
+        NdMeta {
+            shape: vec![6, 7],
+            chunkshape: vec![2, 3],
+            blockshape: vec![1, 1],
+            dtype: None,
+            dtype_format: 0,
+        }
+    }
+
+    #[test]
+    fn boxes_are_held_by_these_chunks() {
+        let chunks = |start: [i64; 2], stop: [i64; 2]| box_chunks(&meta(), &start, &stop).unwrap().unwrap();
+        assert_eq!(chunks([1, 2], [5, 4]), [0, 1, 3, 4, 6, 7]);
+        assert_eq!(chunks([1, 2], [1, 4]), [0, 1]);
+        assert_eq!(chunks([2, 2], [2, 4]), [] as [i64; 0]);
+        assert_eq!(chunks([0, 0], [600, 700]), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(box_chunks(&meta(), &[-1, 0], &[2, 2]).is_err());
+        assert_eq!(box_chunks(&NdMeta { shape: vec![6, 0], ..meta() }, &[0, 0], &[1, 1]), Ok(None));
+    }
+}
