@@ -13,8 +13,9 @@ use super::types::{
     blosc_timestamp_t, blosc2_codec, blosc2_cparams, blosc2_dparams, blosc2_filter, blosc2_io,
     blosc2_storage, blosc2_tuner,
 };
+use crate::codecs::library_version;
 use crate::codecs::registry::{self as codec_registry, CodecEntry};
-use crate::codecs::{blosclz, lz4, zlib, zstd};
+use crate::codecs::state::StreamCodec;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::registry::{self as filter_registry, FilterEntry};
 use crate::filters::{bitshuffle, shuffle};
@@ -124,20 +125,15 @@ struct ComplibInfo {
 }
 
 fn complib_info(name: &CStr) -> Result<ComplibInfo> {
-    let text = |version: String| CString::new(version).unwrap_or_default();
-    let (code, version) = match NAMES.code_of(name) {
-        Some(codec::BLOSCLZ) => (codec_format::BLOSCLZ, blosclz::VERSION.to_owned()),
-        Some(codec::LZ4 | codec::LZ4HC) => (codec_format::LZ4, lz4::version()),
-        Some(codec::ZLIB) => (codec_format::ZLIB, zlib::version()),
-        Some(_) => (codec_format::ZSTD, zstd::version()),
-        None => {
-            let entry = codec_registry::find_by_name(name);
-            let entry = entry.ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
-            return Ok(ComplibInfo { code: entry.complib, name: entry.name, version: c"unknown".into() });
-        }
+    let Some(compcode) = NAMES.code_of(name) else {
+        let entry = codec_registry::find_by_name(name);
+        let entry = entry.ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
+        return Ok(ComplibInfo { code: entry.complib, name: entry.name, version: c"unknown".into() });
     };
+    let code = StreamCodec::resolve(Some(compcode)).format();
     let name = complib_name(code).expect("a built-in format");
-    Ok(ComplibInfo { code, name, version: text(version) })
+    let version = CString::new(library_version(compcode).unwrap_or_default()).unwrap_or_default();
+    Ok(ComplibInfo { code, name, version })
 }
 
 /// The first 16 bytes of a chunk, checked.

@@ -57,3 +57,16 @@ pub trait Codec: Send + Sync {
         false
     }
 }
+
+/// The version of the library behind the built-in codec `compcode`, as text; `None` for other codecs.
+#[must_use]
+pub fn library_version(compcode: u8) -> Option<String> {
+    use crate::format::consts::codec;
+    match compcode {
+        codec::BLOSCLZ => Some(blosclz::VERSION.to_owned()),
+        codec::LZ4 | codec::LZ4HC => Some(lz4::version()),
+        codec::ZLIB => Some(zlib::version()),
+        codec::ZSTD => Some(zstd::version()),
+        _ => None,
+    }
+}

@@ -6,7 +6,7 @@
 //! To unshuffle, the same rounds with other granules collect the items.
 //!
 //! What is left over at the end is covered by one more tile that overlaps the one before; less than 16 items in all go to
-//! [`generic`](super::generic).
+//! [`super::generic`].
 
 use super::generic;
 
