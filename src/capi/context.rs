@@ -647,15 +647,12 @@ impl Context {
 
     /// Records what a decompression learned from a chunk's header.
     fn note_header(&mut self, header: &ChunkHeader) {
-        let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
         if self.is_for_compression() {
             return;
         }
         self.typesize.show(&mut self.fields.typesize, header.typesize);
         self.blocksize.show(&mut self.fields.blocksize, header.blocksize);
         let fields = &mut self.fields;
-        fields.sourcesize = size(header.nbytes);
-        fields.nblocks = size(header.nblocks());
         fields.filter_flags = header.flags & 0x0f;
         fields.filters = header.filters;
         fields.filters_meta = header.filters_meta;

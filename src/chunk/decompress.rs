@@ -121,7 +121,7 @@ fn decode_range(
 ) -> Result<usize> {
     let header = reader.header;
     let parts = DisjointParts::new(dest);
-    for_each_block(reader.dec.threads, start..reader.nblocks, &|tid, worker, nblock| {
+    for_each_block(reader.dec.threads, start..reader.nblocks, |tid, worker, nblock| {
         let len = header.block_len(nblock);
         if mask.is_some_and(|mask| mask[nblock]) {
             return Ok(len);
@@ -160,10 +160,8 @@ impl<'a> DisjointParts<'a> {
     }
 }
 
-/// What is done with one block: task number, the task's memory, index of the block. Tells the bytes produced.
-pub(super) type BlockFn<'a> = dyn Fn(usize, &mut Worker, usize) -> Result<usize> + Sync + 'a;
-
-/// Runs `work` for each block, on several threads if allowed and worthwhile; returns the sum of its answers.
+/// Runs `work` for each block, on several threads if allowed and worthwhile; returns the sum of its answers. `work` is
+/// given the number of the task, the task's memory and the index of the block, and tells the bytes produced.
 ///
 /// # Errors
 ///
@@ -171,7 +169,7 @@ pub(super) type BlockFn<'a> = dyn Fn(usize, &mut Worker, usize) -> Result<usize>
 pub(super) fn for_each_block(
     threads: Threads<'_>,
     blocks: std::ops::Range<usize>,
-    work: &BlockFn<'_>,
+    work: impl Fn(usize, &mut Worker, usize) -> Result<usize> + Sync,
 ) -> Result<usize> {
     let Some((executor, ntasks)) = threads.for_blocks(blocks.len()) else {
         let mut worker = scratch::worker();

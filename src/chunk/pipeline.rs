@@ -165,6 +165,7 @@ impl Pipeline {
     /// Runs the block in `from` back into `dest`; `from` and `to` are work buffers as long as `dest`.
     ///
     /// With an empty pipeline there is nothing to run: decode into the destination instead.
+    #[inline]
     pub(crate) fn run_backward<'b>(
         &self,
         host: FilterHost<'_>,
@@ -210,6 +211,7 @@ impl Pipeline {
         Ok(())
     }
 
+    #[inline]
     fn apply_backward(
         &self,
         step: &Step,

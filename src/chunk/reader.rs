@@ -166,6 +166,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The stored streams of block `nblock`, with whatever follows them in the chunk.
+    #[inline]
     fn stored_block<'b>(&self, nblock: usize, buffer: &'b mut Buffer) -> Result<&'b [u8]>
     where
         'a: 'b,
@@ -230,6 +231,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Decodes block `nblock` into `dest`, which has its length. Returns the number of bytes that its streams cover.
+    #[inline]
     pub(super) fn decode_block(
         &self,
         worker: &mut Worker,
@@ -256,6 +258,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Decodes block `nblock` into `dest` and runs the postfilter on it, if there is one.
+    #[inline]
     pub(super) fn finish_block(
         &self,
         worker: &mut Worker,

@@ -377,7 +377,7 @@ impl<'a> VlChunk<'a> {
         }
         ensure(total == dest.len(), ErrorKind::InvalidHeader, "blocks do not fill the chunk")?;
         let parts = DisjointParts::new(dest);
-        for_each_block(self.reader.dec.threads, 0..self.nblocks(), &|tid, worker, nblock| {
+        for_each_block(self.reader.dec.threads, 0..self.nblocks(), |tid, worker, nblock| {
             let (offset, len) = offsets[nblock];
             if !mask.is_some_and(|mask| mask[nblock]) {
                 // SAFETY: every block is handed out once, and the offsets are running sums of the lengths.
@@ -396,7 +396,7 @@ impl<'a> VlChunk<'a> {
     pub fn decode_each(&self, dests: &mut [&mut [u8]]) -> Result<()> {
         assert_eq!(dests.len(), self.nblocks());
         let slots: Vec<_> = dests.iter_mut().map(|dest| parking_lot::Mutex::new(&mut **dest)).collect();
-        for_each_block(self.reader.dec.threads, 0..self.nblocks(), &|tid, worker, nblock| {
+        for_each_block(self.reader.dec.threads, 0..self.nblocks(), |tid, worker, nblock| {
             let mut dest = slots[nblock].lock();
             self.finish_block(worker, tid, nblock, &mut dest)?;
             Ok(0)
