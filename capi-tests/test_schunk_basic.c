@@ -424,6 +424,50 @@ static void test_assignments(int place) {
   release(place, schunk);
 }
 
+/* The packed form of 2015: two chunks of eight integers, stored raw. */
+static void test_packed(void) {
+  uint8_t packed[208] = {0};
+  static const uint8_t head[16] = {2, 1, 0x13, 4, 32, 0, 0, 0, 32, 0, 0, 0, 48, 0, 0, 0};
+  int32_t items[8];
+  blosc2_schunk *schunk;
+  FILE *file;
+  int i, from_file;
+  packed[6] = 5;
+  packed[8] = 1;
+  packed[16] = 2;
+  packed[24] = 0xb0;
+  packed[32] = 0xd0;
+  packed[72] = 0xc0;
+  packed[0xc0] = 0x60;
+  packed[0xc8] = 0x90;
+  memcpy(packed + 0x60, head, 16);
+  memcpy(packed + 0x90, head, 16);
+  for (i = 0; i < 8; i++) {
+    packed[0x70 + 4 * i] = (uint8_t)(1 + i);
+    packed[0xa0 + 4 * i] = (uint8_t)(101 + i);
+  }
+  file = fopen("test_schunk_packed.bin", "wb");
+  if (CHECK(file != NULL)) {
+    CHECK(fwrite(packed, 1, sizeof packed, file) == sizeof packed);
+    fclose(file);
+  }
+  for (from_file = 0; from_file < 2; from_file++) {
+    schunk = from_file ? blosc2_schunk_open("test_schunk_packed.bin")
+                       : blosc2_schunk_from_buffer(packed, sizeof packed, false);
+    if (CHECK(schunk != NULL)) {
+      CHECK_INT(schunk->nchunks, 2);
+      CHECK_INT(schunk->nbytes, 64);
+      CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, 32), 32);
+      CHECK_INT(items[0], 101);
+      CHECK_INT(items[7], 108);
+      CHECK_INT(blosc2_schunk_free(schunk), 0);
+    }
+  }
+  packed[32] = 0xd1;
+  CHECK(blosc2_schunk_from_buffer(packed, sizeof packed, false) == NULL);
+  blosc2_remove_urlpath("test_schunk_packed.bin");
+}
+
 int main(void) {
   int place, to;
   blosc2_init();
@@ -432,6 +476,7 @@ int main(void) {
   CHECK_INT(blosc2_remove_dir(NULL), BLOSC2_ERROR_INVALID_PARAM);
   CHECK_INT(blosc2_remove_dir("test_schunk_missing"), BLOSC2_ERROR_NOT_FOUND);
   CHECK_INT(blosc2_rename_urlpath(NULL, NULL), 0);
+  test_packed();
   for (place = 0; place < NPLACES; place++) {
     test_fields(place);
     test_chunks(place);

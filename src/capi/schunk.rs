@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::{self, NonNull};
 
+use super::consts::BLOSC2_IO_FILESYSTEM;
 use super::context::{Context, EncodingParts};
 use super::guard::{guard, guard_or};
 use super::mem::c_array;
@@ -11,7 +12,8 @@ use super::schunk_handle::{self, SchunkHandle};
 use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_io, blosc2_schunk, blosc2_storage};
 use super::{io, io_adapter, storage};
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::frame_header::FrameParams;
+use crate::format::frame_header::{FrameParams, MAGIC};
+use crate::format::packed::Packed;
 use crate::io::dirs;
 use crate::io::memory::MallocBuf;
 use crate::schunk::{Reading, Schunk, Writing};
@@ -131,11 +133,17 @@ unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut 
 
 fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Result<()> {
     if same {
-        return source.look(|schunk| dest.change(|copy| schunk.copy_to(copy, None)));
+        source.look(|schunk| dest.change(|copy| schunk.copy_to(copy, None)))?;
+        dest.set_current(dest.look(|copy| Ok(i64::try_from(copy.nchunks()).unwrap_or(i64::MAX) - 1))?.max(0));
+        return Ok(());
     }
     // SAFETY: the new handle's context; nobody else knows it.
     let encoding = unsafe { EncodingParts::of((*dest.abi()).cctx, 0) }?;
-    let visit = |nchunk: usize| encoding.set_nchunk(i64::try_from(nchunk).unwrap_or(i64::MAX));
+    let visit = |nchunk: usize| {
+        let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
+        dest.set_current(nchunk);
+        encoding.set_nchunk(nchunk);
+    };
     source.read(|schunk, reading| {
         encoding.with(|enc| {
             let writing = Writing { enc: *enc, visit: Some(&visit) };
@@ -151,7 +159,8 @@ fn copy_to(source: &Schunk, dest: &mut Schunk, reading: &Reading<'_>, writing: &
 /// Makes a super-chunk of the frame in `cframe`; returns NULL if it is damaged.
 ///
 /// With `copy` the chunks are copied and the buffer is not needed any more. Without it the buffer stays the caller's and
-/// must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`.
+/// must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`. Packed
+/// super-chunks of 2015 to 2017 are always copied.
 ///
 /// # Safety
 ///
@@ -166,11 +175,15 @@ pub unsafe extern "C" fn blosc2_schunk_from_buffer(
         let data = NonNull::new(cframe).ok_or(Error::new(ErrorKind::NullPointer, "no frame"))?;
         let len = usize::try_from(len).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative length"))?;
         // SAFETY: the caller's promise; the super-chunk only reads it.
-        let mut schunk = Schunk::from_buffer(unsafe { MallocBuf::borrow(data, len) })?;
-        if copy.get() {
-            schunk = schunk.to_memory()?;
-        }
-        let place = storage::at(!copy.get(), ptr::null_mut(), ptr::null_mut());
+        let buffer = unsafe { MallocBuf::borrow(data, len) };
+        let schunk = if buffer.get(2..10) != Some(MAGIC) && Packed::is_likely(&buffer, len as u64) {
+            Schunk::from_packed(&buffer)?
+        } else if copy.get() {
+            Schunk::from_buffer(buffer)?.to_memory()?
+        } else {
+            Schunk::from_buffer(buffer)?
+        };
+        let place = storage::at(schunk.frame().is_some(), ptr::null_mut(), ptr::null_mut());
         // SAFETY: there are no pointers in `place`.
         unsafe { SchunkHandle::adopt(schunk, &place) }
     })
@@ -195,6 +208,8 @@ pub unsafe extern "C" fn blosc2_schunk_avoid_cframe_free(
 }
 
 /// Opens the frame `urlpath`, a file or a directory; returns NULL on failure.
+///
+/// Files with a packed super-chunk of 2015 to 2017 are read into memory.
 ///
 /// # Safety
 ///
@@ -268,13 +283,21 @@ pub(crate) unsafe fn open(
     if !options.locking {
         ensure(is_dir.is_ok(), ErrorKind::FileOpen, "no such frame")?;
     }
-    let opened = Schunk::open(&path, offset, &options).inspect_err(|_| {
+    let may_be_packed = udio.id == BLOSC2_IO_FILESYSTEM && offset == 0 && is_dir.is_ok_and(|is_dir| !is_dir);
+    let opened = Schunk::open(&path, offset, &options);
+    let opened = opened.or_else(|e| {
+        let packed = may_be_packed.then(|| Schunk::open_packed(&path).ok()).flatten();
+        packed.ok_or(e)
+    });
+    let opened = opened.inspect_err(|_| {
         // SAFETY: the caller's promise; nothing is open any more.
         unsafe { io::destroy(udio) };
     })?;
-    let contiguous = opened.frame().is_some_and(|frame| !frame.is_sparse());
     let mut io = *udio;
-    let place = storage::at(contiguous, urlpath.cast_mut(), &raw mut io);
+    let place = match opened.frame() {
+        Some(frame) => storage::at(!frame.is_sparse(), urlpath.cast_mut(), &raw mut io),
+        None => storage::at(false, ptr::null_mut(), ptr::null_mut()),
+    };
     // SAFETY: the pointers are valid.
     unsafe { SchunkHandle::adopt(opened, &place) }
 }

@@ -183,12 +183,12 @@ pub unsafe extern "C" fn blosc2_schunk_append_buffer(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        let nchunks = handle.look(|schunk| Ok(schunk.nchunks()))?;
+        handle.set_current(i64::try_from(nchunks).unwrap_or(i64::MAX));
         let len = usize::try_from(nbytes).ok().filter(|&len| len <= MAX_BUFFERSIZE);
         let len = len.ok_or(Error::new(ErrorKind::MaxBufsizeExceeded, "buffer size out of range"))?;
         // SAFETY: the caller's promise.
         let source = unsafe { chunk_source(src, nbytes) }?;
-        let nchunks = handle.look(|schunk| Ok(schunk.nchunks()))?;
-        handle.set_current(i64::try_from(nchunks).unwrap_or(i64::MAX));
         scratch::with_len(len + 32, |dest| {
             // Compressed before the super-chunk is locked: callbacks may read it.
             // SAFETY: the caller's promise.

@@ -74,13 +74,11 @@ pub struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    /// Whether `bytes` can be a packed super-chunk: for telling it from other buffers, before [`read`](Self::read) checks it.
+    /// Whether a buffer or file of `len` bytes that starts with `head`, at least [`HEADER_LEN`] bytes, can be a packed
+    /// super-chunk: for telling it from others, before [`read`](Self::read) checks it.
     #[must_use]
-    pub fn is_likely(bytes: &[u8]) -> bool {
-        let len = Some(bytes.len() as u64); // widening
-        bytes.len() >= HEADER_LEN
-            && get(bytes, CBYTES).ok() == len
-            && get(bytes, TABLE).is_ok_and(|at| Some(at) < len)
+    pub fn is_likely(head: &[u8], len: u64) -> bool {
+        head.len() >= HEADER_LEN && get(head, CBYTES) == Ok(len) && get(head, TABLE).is_ok_and(|at| at <= len)
     }
 
     /// Reads the super-chunk that fills `bytes` from the start.
@@ -304,7 +302,7 @@ mod tests {
         let packed = Packed::read(&bytes).unwrap();
         assert_eq!(packed.chunks, [chunk(2, 0x13, 1), chunk(2, 0x13, 101)]);
         assert_eq!(packed.params.unwrap().filters_meta, 0x1234);
-        assert!(Packed::is_likely(&bytes) && !packed.has_delta());
+        assert!(Packed::is_likely(&bytes, bytes.len() as u64) && !packed.has_delta());
     }
 
     #[test]

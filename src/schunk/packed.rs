@@ -7,6 +7,9 @@ use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{codec, filter, flags, split};
 use crate::format::frame_header::FrameParams;
 use crate::format::packed::{self, Packed, PackedParams, PackedSpecial};
+use crate::io::file::FileIo;
+use crate::io::{Io, OpenMode};
+use std::path::Path;
 
 /// Names of the variable-length metalayers for the metadata chunks.
 const METADATA: &[u8] = b"metadata";
@@ -39,6 +42,26 @@ impl Schunk {
             }
         }
         Ok(schunk)
+    }
+
+    /// As [`from_packed`](Self::from_packed), from the file at `path`, which is not changed afterwards.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen`, `FileRead`, `InvalidHeader` if the file is nothing of the kind, else as there.
+    pub fn open_packed(path: &Path) -> Result<Schunk> {
+        let file = FileIo.open(path, OpenMode::Read)?;
+        let len = file.size()?;
+        let mut head = [0; packed::HEADER_LEN];
+        file.read_exact_at(0, &mut head)?;
+        ensure(Packed::is_likely(&head, len), ErrorKind::InvalidHeader, "no packed super-chunk")?;
+        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a packed super-chunk");
+        let len = usize::try_from(len).map_err(|_| no_memory)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|_| no_memory)?;
+        bytes.resize(len, 0);
+        file.read_exact_at(0, &mut bytes)?;
+        Schunk::from_packed(&bytes)
     }
 
     /// The packed form of the super-chunk: its chunks compressed again as Blosc1 chunks, and the metalayers that

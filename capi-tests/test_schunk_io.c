@@ -1,0 +1,476 @@
+/* Super-chunks through other back-ends, from several handles and threads, and with callbacks. */
+
+#include <blosc2.h>
+
+#include "test.h"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#define HAVE_PTHREADS
+#endif
+
+#define ITEMS 5000
+#define BYTES (ITEMS * 4)
+#define PATH "test_schunk_io.b2frame"
+
+static void fill(int32_t *items, int nchunk) {
+  int i;
+  for (i = 0; i < ITEMS; i++) {
+    items[i] = nchunk * 1000000 + i;
+  }
+}
+
+static blosc2_schunk *make(bool contiguous, const char *urlpath, blosc2_io *io, int nchunks) {
+  static int32_t items[ITEMS];
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  int i;
+  cparams.typesize = 4;
+  cparams.blocksize = 4000;
+  storage.cparams = &cparams;
+  storage.contiguous = contiguous;
+  storage.urlpath = (char *)urlpath;
+  storage.io = io;
+  blosc2_remove_urlpath(urlpath);
+  schunk = blosc2_schunk_new(&storage);
+  if (!CHECK(schunk != NULL)) {
+    exit(test_end());
+  }
+  for (i = 0; i < nchunks; i++) {
+    fill(items, i);
+    CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), i + 1);
+  }
+  return schunk;
+}
+
+static int chunk_is(blosc2_schunk *schunk, int64_t nchunk, int value) {
+  int32_t *items = (int32_t *)test_alloc(2 * BYTES);
+  int same;
+  fill(items + ITEMS, value);
+  same = blosc2_schunk_decompress_chunk(schunk, nchunk, items, BYTES) == BYTES &&
+         memcmp(items, items + ITEMS, BYTES) == 0;
+  free(items);
+  return same;
+}
+
+/* ---- A back-end of the application: plain files, counted ---- */
+
+static struct {
+  int open, close, size, write, read, truncate, destroy;
+} calls;
+
+static void *count_open(const char *urlpath, const char *mode, void *params) {
+  calls.open++;
+  CHECK(params == &calls);
+  return blosc2_stdio_open(urlpath, mode, NULL);
+}
+static int count_close(void *stream) {
+  calls.close++;
+  return blosc2_stdio_close(stream);
+}
+static int64_t count_size(void *stream) {
+  calls.size++;
+  return blosc2_stdio_size(stream);
+}
+static int64_t count_write(const void *ptr, int64_t size, int64_t nitems, int64_t position, void *stream) {
+  calls.write++;
+  return blosc2_stdio_write(ptr, size, nitems, position, stream);
+}
+static int64_t count_read(void **ptr, int64_t size, int64_t nitems, int64_t position, void *stream) {
+  calls.read++;
+  return blosc2_stdio_read(ptr, size, nitems, position, stream);
+}
+static int count_truncate(void *stream, int64_t size) {
+  calls.truncate++;
+  return blosc2_stdio_truncate(stream, size);
+}
+static int count_destroy(void *params) {
+  CHECK(params == &calls);
+  return calls.destroy++ == 0 ? 0 : -1;
+}
+
+static void test_back_end(bool contiguous) {
+  blosc2_io_cb back_end;
+  blosc2_io io;
+  blosc2_schunk *schunk;
+  memset(&back_end, 0, sizeof back_end);
+  memset(&calls, 0, sizeof calls);
+  back_end.id = 200;
+  back_end.name = (char *)"counted";
+  back_end.is_allocation_necessary = true;
+  back_end.open = count_open;
+  back_end.close = count_close;
+  back_end.size = count_size;
+  back_end.write = count_write;
+  back_end.read = count_read;
+  back_end.truncate = count_truncate;
+  back_end.destroy = count_destroy;
+  CHECK_INT(blosc2_register_io_cb(NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_register_io_cb(&back_end), 0);
+  CHECK_INT(blosc2_register_io_cb(&back_end), 0);
+  back_end.name = (char *)"another";
+  CHECK_INT(blosc2_register_io_cb(&back_end), BLOSC2_ERROR_PLUGIN_IO);
+  back_end.id = 100;
+  CHECK_INT(blosc2_register_io_cb(&back_end), BLOSC2_ERROR_PLUGIN_IO);
+  CHECK(blosc2_get_io_cb(200) != NULL && blosc2_get_io_cb(200)->open == count_open);
+  CHECK(blosc2_get_io_cb(201) == NULL);
+  CHECK(blosc2_get_io_cb(BLOSC2_IO_FILESYSTEM) != NULL);
+  io.id = 200;
+  io.name = "counted";
+  io.params = &calls;
+  schunk = make(contiguous, PATH, &io, 3);
+  CHECK(chunk_is(schunk, 1, 1));
+  CHECK_INT(blosc2_schunk_delete_chunk(schunk, 0), 2);
+  CHECK(chunk_is(schunk, 0, 1));
+  CHECK(calls.open > 0 && calls.read > 0 && calls.write > 0 && calls.truncate > 0);
+  CHECK_INT(calls.open, calls.close);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  CHECK_INT(calls.destroy, 1);
+  schunk = blosc2_schunk_open_udio(PATH, &io);
+  CHECK(schunk != NULL && chunk_is(schunk, 1, 2));
+  /* The failure of `destroy` is told. */
+  CHECK_INT(blosc2_schunk_free(schunk), 1);
+  CHECK_INT(calls.open, calls.close);
+  io.id = 201;
+  CHECK(blosc2_schunk_open_udio(PATH, &io) == NULL);
+  blosc2_remove_urlpath(PATH);
+}
+
+/* ---- Mapped files ---- */
+
+static void test_mapped(void) {
+  blosc2_stdio_mmap map = BLOSC2_STDIO_MMAP_DEFAULTS;
+  blosc2_stdio_mmap *own;
+  blosc2_io io;
+  blosc2_schunk *schunk;
+  int32_t items[ITEMS];
+  uint8_t *chunk;
+  bool needs_free = true;
+  int64_t length;
+  int i;
+  io.id = BLOSC2_IO_FILESYSTEM_MMAP;
+  io.name = NULL;
+  io.params = &map;
+  map.mode = "w+";
+  map.initial_mapping_size = 1;
+  schunk = make(true, PATH, &io, 4);
+  CHECK(map.mode == NULL && map.addr != NULL);
+  CHECK(chunk_is(schunk, 3, 3));
+  CHECK(blosc2_schunk_get_chunk(schunk, 2, &chunk, &needs_free) > 32);
+  CHECK(!needs_free);
+  length = blosc2_schunk_frame_len(schunk);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  CHECK(map.addr == NULL);
+  /* Read only, in a struct that the library releases. */
+  own = (blosc2_stdio_mmap *)test_alloc(sizeof *own);
+  *own = blosc2_get_blosc2_stdio_mmap_defaults();
+  own->needs_free = true;
+  io.params = own;
+  schunk = blosc2_schunk_open_udio(PATH, &io);
+  if (CHECK(schunk != NULL)) {
+    for (i = 0; i < 4; i++) {
+      CHECK(chunk_is(schunk, i, i));
+    }
+    fill(items, 9);
+    CHECK(blosc2_schunk_append_buffer(schunk, items, BYTES) < 0);
+    CHECK_INT(schunk->nchunks, 4);
+    CHECK_INT(blosc2_schunk_free(schunk), 0);
+  }
+  /* Changes that stay in memory, and changes that do not. */
+  for (i = 0; i < 2; i++) {
+    blosc2_stdio_mmap change = BLOSC2_STDIO_MMAP_DEFAULTS;
+    change.mode = i == 0 ? "c" : "r+";
+    change.initial_mapping_size = 1;
+    io.params = &change;
+    schunk = blosc2_schunk_open_udio(PATH, &io);
+    if (CHECK(schunk != NULL)) {
+      fill(items, 4);
+      CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 5);
+      CHECK(chunk_is(schunk, 4, 4));
+      CHECK(chunk_is(schunk, 0, 0));
+      CHECK_INT(blosc2_schunk_free(schunk), 0);
+    }
+    schunk = blosc2_schunk_open(PATH);
+    if (CHECK(schunk != NULL)) {
+      CHECK_INT(schunk->nchunks, 4 + i);
+      CHECK((blosc2_schunk_frame_len(schunk) == length) == (i == 0));
+      CHECK_INT(blosc2_schunk_free(schunk), 0);
+    }
+  }
+  blosc2_remove_urlpath(PATH);
+}
+
+/* ---- The functions for plain files ---- */
+
+static void test_plain_files(void) {
+  char buffer[8] = "";
+  void *at = buffer, *none = NULL;
+  void *stream;
+  CHECK(blosc2_stdio_open(NULL, "rb", NULL) == NULL);
+  CHECK(blosc2_stdio_open("test_missing_file", "rb", NULL) == NULL);
+  CHECK_INT(blosc2_stdio_close(NULL), -1);
+  CHECK_INT(blosc2_stdio_size(NULL), -1);
+  stream = blosc2_stdio_open(PATH, "wb+", NULL);
+  if (!CHECK(stream != NULL)) {
+    return;
+  }
+  CHECK_INT(blosc2_stdio_write("0123456789", 5, 2, 0, stream), 2);
+  CHECK_INT(blosc2_stdio_size(stream), 10);
+  CHECK_INT(blosc2_stdio_read(&at, 3, 2, 4, stream), 2);
+  CHECK_BYTES(buffer, "456789", 6);
+  CHECK_INT(blosc2_stdio_read(&at, 3, 2, 5, stream), 1);
+  CHECK(at == buffer);
+  CHECK_INT(blosc2_stdio_read(&none, 1, 1, 0, stream), 0);
+  CHECK_INT(blosc2_stdio_read(&at, -1, 1, 0, stream), 0);
+  CHECK_INT(blosc2_stdio_truncate(stream, 4), 0);
+  CHECK_INT(blosc2_stdio_truncate(stream, -1), -1);
+  CHECK_INT(blosc2_stdio_size(stream), 4);
+  CHECK_INT(blosc2_stdio_close(stream), 0);
+  CHECK_INT(blosc2_stdio_destroy(NULL), 0);
+  CHECK_INT(blosc2_stdio_mmap_destroy(NULL), -1);
+  blosc2_remove_urlpath(PATH);
+}
+
+/* ---- Two handles of one file ---- */
+
+static void test_two_handles(bool contiguous, bool locking) {
+  blosc2_stdio_params params = BLOSC2_STDIO_PARAMS_DEFAULTS;
+  blosc2_io io = BLOSC2_IO_DEFAULTS;
+  blosc2_schunk *a, *b;
+  int32_t items[ITEMS];
+  params.locking = locking;
+  io.params = &params;
+  a = make(contiguous, PATH, &io, 2);
+  b = blosc2_schunk_open_udio(PATH, &io);
+  if (!CHECK(b != NULL)) {
+    return;
+  }
+  CHECK_INT(blosc2_schunk_refresh(b), 0);
+  fill(items, 2);
+  CHECK_INT(blosc2_schunk_append_buffer(a, items, BYTES), 3);
+  CHECK_INT(b->nchunks, 2);
+  CHECK_INT(blosc2_schunk_refresh(b), 1);
+  CHECK_INT(blosc2_schunk_refresh(b), 0);
+  CHECK_INT(b->nchunks, 3);
+  CHECK_INT(b->change_tick, 1);
+  CHECK(chunk_is(b, 2, 2));
+  /* A stale writer appends to what is there. */
+  fill(items, 3);
+  CHECK_INT(blosc2_schunk_append_buffer(a, items, BYTES), 4);
+  fill(items, 4);
+  CHECK_INT(blosc2_schunk_append_buffer(b, items, BYTES), 5);
+  CHECK_INT(blosc2_vlmeta_add(b, "name", (uint8_t *)"value", 5, NULL), 0);
+  CHECK_INT(blosc2_vlmeta_exists(a, "name"), 0);
+  CHECK_INT(a->nvlmetalayers, 1);
+  CHECK_INT(a->nchunks, 5);
+  CHECK(chunk_is(a, 3, 3) && chunk_is(a, 4, 4));
+  CHECK_INT(blosc2_schunk_lock(a), 0);
+  CHECK_INT(blosc2_schunk_lock(a), 0);
+  CHECK(chunk_is(a, 4, 4));
+  CHECK_INT(blosc2_schunk_unlock(a), 0);
+  CHECK_INT(blosc2_schunk_unlock(a), 0);
+  CHECK_INT(blosc2_schunk_unlock(a), 0);
+  CHECK(chunk_is(b, 0, 0));
+  CHECK_INT(blosc2_schunk_free(a), 0);
+  CHECK_INT(blosc2_schunk_free(b), 0);
+  blosc2_remove_urlpath(PATH);
+  CHECK(blosc2_schunk_open(PATH) == NULL);
+}
+
+/* ---- Callbacks ---- */
+
+static int double_items(blosc2_prefilter_params *params) {
+  const int32_t *in = (const int32_t *)params->input;
+  int32_t *out = (int32_t *)params->output;
+  int i;
+  for (i = 0; i < params->output_size / 4; i++) {
+    out[i] = 2 * in[i] + (int32_t)params->nchunk;
+  }
+  return 0;
+}
+
+static int add_chunk_number(blosc2_postfilter_params *params) {
+  const int32_t *in = (const int32_t *)params->input;
+  int32_t *out = (int32_t *)params->output;
+  int i;
+  for (i = 0; i < params->size / 4; i++) {
+    out[i] = in[i] + 10 * (int32_t)params->nchunk;
+  }
+  return 0;
+}
+
+static void test_callbacks(bool contiguous) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_prefilter_params preparams;
+  blosc2_postfilter_params postparams;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  int32_t items[ITEMS], wide[2 * ITEMS];
+  int64_t coords[2] = {2 * ITEMS - 1, 0};
+  int i, wrong = 0;
+  memset(&preparams, 0, sizeof preparams);
+  memset(&postparams, 0, sizeof postparams);
+  cparams.typesize = 4;
+  cparams.prefilter = double_items;
+  cparams.preparams = &preparams;
+  dparams.postfilter = add_chunk_number;
+  dparams.postparams = &postparams;
+  dparams.nthreads = 2;
+  storage.cparams = &cparams;
+  storage.dparams = &dparams;
+  storage.contiguous = contiguous;
+  schunk = blosc2_schunk_new(&storage);
+  for (i = 0; i < ITEMS; i++) {
+    items[i] = i;
+  }
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 1);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 2);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES), BYTES);
+  CHECK_INT(items[3], 2 * 3 + 1 + 10);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 10, 2 * ITEMS, wide), 0);
+  for (i = 10; i < 2 * ITEMS; i++) {
+    int nchunk = i / ITEMS;
+    wrong += wide[i - 10] != 2 * (i % ITEMS) + 11 * nchunk;
+  }
+  CHECK_INT(wrong, 0);
+  CHECK_INT(blosc2_schunk_get_sparse_buffer(schunk, 2, coords, items), 0);
+  CHECK_INT(items[0], 2 * (ITEMS - 1) + 11);
+  CHECK_INT(items[1], 0);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+}
+
+/* ---- Blocks of variable length ---- */
+
+static void test_vl_blocks(bool contiguous, const char *urlpath) {
+  const char *texts[3] = {"one", "two and more", "three"};
+  const void *blocks[3];
+  int32_t sizes[3], cbytes, size = 0;
+  uint8_t chunk[400], *block = NULL, *lazy;
+  uint8_t whole[40];
+  bool needs_free;
+  blosc2_schunk *schunk = make(contiguous, urlpath, NULL, 0);
+  int i;
+  for (i = 0; i < 3; i++) {
+    blocks[i] = texts[i];
+    sizes[i] = (int32_t)strlen(texts[i]);
+  }
+  cbytes = blosc2_vlcompress_ctx(schunk->cctx, blocks, sizes, 3, chunk, sizeof chunk);
+  CHECK(cbytes > 32);
+  CHECK_INT(blosc2_schunk_append_chunk(schunk, chunk, true), 1);
+  CHECK_INT(blosc2_schunk_append_chunk(schunk, chunk, true), 2);
+  CHECK_INT(schunk->flags2 & 1, 1);
+  CHECK_INT(blosc2_schunk_get_vlblock(schunk, 1, 1, &block, &size), 12);
+  CHECK_INT(size, 12);
+  CHECK_BYTES(block, texts[1], 12);
+  free(block);
+  CHECK_INT(blosc2_schunk_get_vlblock(schunk, 1, 3, &block, &size), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_get_vlblock(schunk, 2, 0, &block, &size), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, whole, sizeof whole), 20);
+  CHECK_BYTES(whole, "onetwo and morethree", 20);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, whole, 20), BLOSC2_ERROR_CHUNK_APPEND);
+  cbytes = blosc2_schunk_get_lazychunk(schunk, 0, &lazy, &needs_free);
+  CHECK_INT(blosc2_vldecompress_block_ctx(schunk->dctx, lazy, cbytes, 2, &block, &size), 5);
+  CHECK_BYTES(block, texts[2], 5);
+  free(block);
+  if (needs_free) {
+    free(lazy);
+  }
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(urlpath);
+}
+
+/* ---- Readers of one handle in several threads ---- */
+
+#ifdef HAVE_PTHREADS
+#define NREADERS 8
+
+struct reader {
+  blosc2_schunk *schunk;
+  int seed, wrong;
+};
+
+static void *read_all(void *arg) {
+  struct reader *reader = (struct reader *)arg;
+  blosc2_schunk *schunk = reader->schunk;
+  int32_t items[64];
+  int round;
+  for (round = 0; round < 30; round++) {
+    int nchunk = (reader->seed * 7 + round * 3) % 6;
+    int64_t coords[2], start = (int64_t)nchunk * ITEMS + 100 * round;
+    uint8_t *chunk, *content;
+    int32_t length;
+    bool needs_free;
+    reader->wrong += !chunk_is(schunk, nchunk, nchunk);
+    reader->wrong += blosc2_schunk_get_slice_buffer(schunk, start, start + 64, items) != 0 ||
+                     items[63] != nchunk * 1000000 + 100 * round + 63;
+    coords[0] = start + 1;
+    coords[1] = 5 * ITEMS;
+    reader->wrong += blosc2_schunk_get_sparse_buffer(schunk, 2, coords, items) != 0 ||
+                     items[0] != nchunk * 1000000 + 100 * round + 1 || items[1] != 5000000;
+    reader->wrong += blosc2_schunk_get_chunk(schunk, nchunk, &chunk, &needs_free) <= 32;
+    if (needs_free) {
+      free(chunk);
+    }
+    reader->wrong += blosc2_schunk_get_lazychunk(schunk, nchunk, &chunk, &needs_free) <= 32;
+    if (needs_free) {
+      free(chunk);
+    }
+    reader->wrong += blosc2_vlmeta_get(schunk, "name", &content, &length) != 0 || length != 5;
+    free(content);
+  }
+  return NULL;
+}
+
+static void test_readers(bool contiguous, const char *urlpath) {
+  blosc2_schunk *schunk = make(contiguous, urlpath, NULL, 6);
+  struct reader readers[NREADERS];
+  pthread_t threads[NREADERS];
+  int i;
+  CHECK_INT(blosc2_vlmeta_add(schunk, "name", (uint8_t *)"value", 5, NULL), 0);
+  blosc2_free_ctx(schunk->dctx);
+  schunk->storage->dparams->nthreads = 2;
+  schunk->dctx = blosc2_create_dctx(*schunk->storage->dparams);
+  for (i = 0; i < NREADERS; i++) {
+    readers[i].schunk = schunk;
+    readers[i].seed = i;
+    readers[i].wrong = 0;
+    CHECK_INT(pthread_create(&threads[i], NULL, read_all, &readers[i]), 0);
+  }
+  for (i = 0; i < NREADERS; i++) {
+    pthread_join(threads[i], NULL);
+    CHECK_INT(readers[i].wrong, 0);
+  }
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(urlpath);
+}
+#endif
+
+int main(void) {
+  blosc2_init();
+  test_plain_files();
+  test_back_end(true);
+  test_back_end(false);
+#if !defined(_WIN32)
+  test_mapped();
+#endif
+  test_two_handles(true, false);
+  test_two_handles(false, false);
+  test_two_handles(true, true);
+  test_two_handles(false, true);
+  test_callbacks(true);
+  test_callbacks(false);
+  test_vl_blocks(false, NULL);
+  test_vl_blocks(true, NULL);
+  test_vl_blocks(true, PATH);
+  test_vl_blocks(false, PATH);
+#ifdef HAVE_PTHREADS
+  test_readers(false, NULL);
+  test_readers(true, NULL);
+  test_readers(true, PATH);
+  test_readers(false, PATH);
+#endif
+  blosc2_destroy();
+  return test_end();
+}
