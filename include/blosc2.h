@@ -1788,7 +1788,8 @@ struct blosc2_schunk *blosc2_schunk_copy(struct blosc2_schunk *schunk,
  * Makes a super-chunk of the frame in `cframe`; returns NULL if it is damaged.
  *
  * With `copy` the chunks are copied and the buffer is not needed any more. Without it the buffer stays the caller's and
- * must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`.
+ * must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`. Packed
+ * super-chunks of 2015 to 2017 are always copied.
  *
  * The caller's part:
  *
@@ -1813,6 +1814,8 @@ void blosc2_schunk_avoid_cframe_free(struct blosc2_schunk *schunk,
 
 /**
  * Opens the frame `urlpath`, a file or a directory; returns NULL on failure.
+ *
+ * Files with a packed super-chunk of 2015 to 2017 are read into memory.
  *
  * The caller's part:
  *
