@@ -16,6 +16,7 @@ pub mod filters;
 
 pub mod frame;
 pub mod io;
+pub mod ndarray;
 pub mod schunk;
 
 #[cfg(feature = "capi")]

@@ -133,7 +133,7 @@ fn decode_range(
 }
 
 /// A buffer of which several threads write different parts.
-pub(super) struct DisjointParts<'a> {
+pub(crate) struct DisjointParts<'a> {
     start: *mut u8,
     len: usize,
     buffer: PhantomData<&'a mut [u8]>,
@@ -143,8 +143,18 @@ pub(super) struct DisjointParts<'a> {
 unsafe impl Sync for DisjointParts<'_> {}
 
 impl<'a> DisjointParts<'a> {
-    pub(super) fn new(buffer: &'a mut [u8]) -> DisjointParts<'a> {
+    pub(crate) fn new(buffer: &'a mut [u8]) -> DisjointParts<'a> {
         DisjointParts { start: buffer.as_mut_ptr(), len: buffer.len(), buffer: PhantomData }
+    }
+
+    /// Length of the buffer in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where the buffer is.
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.start
     }
 
     /// The `len` bytes at `offset`.
@@ -153,7 +163,7 @@ impl<'a> DisjointParts<'a> {
     ///
     /// No two parts that are alive at the same time overlap.
     #[allow(clippy::mut_from_ref)] // that is the point of this type
-    pub(super) unsafe fn part(&self, offset: usize, len: usize) -> &mut [u8] {
+    pub(crate) unsafe fn part(&self, offset: usize, len: usize) -> &mut [u8] {
         assert!(offset <= self.len && len <= self.len - offset);
         // SAFETY: within the buffer by the assertion, and unshared by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(offset), len) }

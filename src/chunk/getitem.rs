@@ -138,7 +138,7 @@ fn decode_blocks(reader: &Reader<'_>, range: Range<usize>, dest: &mut [u8]) -> R
 }
 
 /// Decodes the bytes `wanted` of block `nblock` into `dest`.
-fn decode_part(
+pub(super) fn decode_part(
     reader: &Reader<'_>,
     worker: &mut Worker,
     nblock: usize,

@@ -1,5 +1,6 @@
 //! One buffer in, one chunk out, and back. The only way to codecs and filters.
 
+mod block_reader;
 pub mod blocks;
 mod compress;
 mod decompress;
@@ -14,7 +15,9 @@ mod special;
 mod streams;
 mod vlblocks;
 
+pub use block_reader::{BlockReader, Plain};
 pub use compress::{Compressed, Source, compress, compress_with};
+pub(crate) use decompress::DisjointParts;
 pub use decompress::{Decompressed, decompress, decompress_parsed, decompress_with};
 pub use getitem::{Unit, getitem, getitem_parsed};
 pub use params::{

@@ -75,6 +75,17 @@ impl Frame {
         self.insert_in(&session, Some(nchunk), &[chunk], ErrorKind::ChunkInsert)
     }
 
+    /// Inserts `chunks` before chunk `nchunk` as one change; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert); none of the chunks is inserted then.
+    pub fn insert_all(&mut self, nchunk: usize, chunks: &[&[u8]]) -> Result<usize> {
+        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkInsert))?;
+        ensure(nchunk <= self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        self.insert_in(&session, Some(nchunk), chunks, ErrorKind::ChunkInsert)
+    }
+
     /// Inserts `chunks` before chunk `nchunk`, or at the end.
     fn insert_in(
         &mut self,

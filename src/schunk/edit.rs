@@ -38,7 +38,7 @@ impl Schunk {
     }
 
     /// Compresses `src` and passes the chunk to `store`.
-    pub(super) fn compress_and<R>(
+    pub(crate) fn compress_and<R>(
         &mut self,
         src: Source<'_>,
         writing: &Writing<'_>,
@@ -62,6 +62,41 @@ impl Schunk {
             Backing::List(list) => {
                 let n = list.sizes.nchunks;
                 self.insert_in_list(n, chunk, ErrorKind::ChunkAppend)
+            }
+        }
+    }
+
+    /// Appends copies of `chunks`; returns the number of chunks. A frame takes them all or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_chunk`](Self::append_chunk).
+    pub fn append_chunks(&mut self, chunks: &[&[u8]]) -> Result<usize> {
+        match &mut self.backing {
+            Backing::Frame(frame) if !chunks.is_empty() => frame.append_all(chunks),
+            Backing::Frame(_) => Ok(self.nchunks()),
+            Backing::List(_) => {
+                for chunk in chunks {
+                    self.append_chunk(chunk)?;
+                }
+                Ok(self.nchunks())
+            }
+        }
+    }
+
+    /// Inserts copies of `chunks` before chunk `nchunk`; returns the number of chunks. A frame takes them all or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_chunk`](Self::insert_chunk).
+    pub fn insert_chunks(&mut self, nchunk: usize, chunks: &[&[u8]]) -> Result<usize> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.insert_all(nchunk, chunks),
+            Backing::List(_) => {
+                for (i, chunk) in chunks.iter().enumerate() {
+                    self.insert_in_list(nchunk + i, chunk, ErrorKind::ChunkInsert)?;
+                }
+                Ok(self.nchunks())
             }
         }
     }

@@ -10,7 +10,7 @@ mod edit;
 mod list;
 mod meta;
 mod packed;
-mod patch;
+pub(crate) mod patch;
 pub(crate) mod scratch;
 mod slice;
 mod sparse;
@@ -51,7 +51,7 @@ pub struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn visit(&self, nchunk: usize) {
+    pub(crate) fn visit(&self, nchunk: usize) {
         if let Some(visit) = self.visit {
             visit(nchunk);
         }
@@ -74,7 +74,7 @@ impl<'a> Writing<'a> {
         Writing { enc, visit: None }
     }
 
-    fn visit(&self, nchunk: usize) {
+    pub(crate) fn visit(&self, nchunk: usize) {
         if let Some(visit) = self.visit {
             visit(nchunk);
         }
@@ -319,7 +319,7 @@ impl Schunk {
     }
 
     /// Calls `read` with the complete bytes of chunk `nchunk`.
-    fn with_chunk<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+    pub(crate) fn with_chunk<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
         match &self.backing {
             Backing::List(list) => read(list.chunk(nchunk)?),
             Backing::Frame(frame) => scratch::with(|buffer| match frame.chunk_or_copy(nchunk, buffer)? {
@@ -330,7 +330,7 @@ impl Schunk {
     }
 
     /// Calls `read` with chunk `nchunk` in the form that needs the fewest bytes read, and what decodes it.
-    fn with_lazy<R>(
+    pub(crate) fn with_lazy<R>(
         &self,
         nchunk: usize,
         dec: &Decoding<'_>,

@@ -7,12 +7,11 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, filter, special};
 use std::ops::Range;
 
-/// The chunk `old` with `src` at byte `start` of its data, or `None` if its blocks are not independent of each other,
-/// differ in kind from what `enc` makes, or if so many change that the whole chunk may as well be compressed anew.
+/// The chunk `old` with `src` at byte `start` of its data; see [`rewrite`].
 ///
 /// # Errors
 ///
-/// Those of decompressing and compressing.
+/// As [`rewrite`].
 pub(super) fn rewrite_blocks(
     old: &[u8],
     start: usize,
@@ -21,17 +20,60 @@ pub(super) fn rewrite_blocks(
     enc: &Encoding<'_>,
 ) -> Result<Option<Vec<u8>>> {
     let header = ChunkHeader::read(old)?;
+    let end = start + src.len();
+    let span = |block: usize| {
+        let at = block * header.blocksize;
+        (at, overlap(at..at + header.block_len(block), start..end))
+    };
+    let touched: Vec<usize> = (start / header.blocksize..end.div_ceil(header.blocksize)).collect();
+    let changes = Changes {
+        touched: &touched,
+        covers: &|block| span(block).1.len() == header.block_len(block),
+        apply: &|block, data| {
+            let (at, covered) = span(block);
+            data[covered.start - at..covered.end - at]
+                .copy_from_slice(&src[covered.start - start..covered.end - start]);
+            Ok(())
+        },
+    };
+    rewrite(old, &changes, dec, enc)
+}
+
+/// New values for some blocks of a chunk.
+pub(crate) struct Changes<'a> {
+    /// The blocks, ascending.
+    pub(crate) touched: &'a [usize],
+    /// Whether all bytes of a block are new, so that the old ones are not needed.
+    pub(crate) covers: &'a dyn Fn(usize) -> bool,
+    /// Writes the new values to the data of a block.
+    pub(crate) apply: &'a dyn Fn(usize, &mut [u8]) -> Result<()>,
+}
+
+/// The chunk `old` with `changes`, or `None` if its blocks are not independent of each other, differ in kind from what
+/// `enc` makes, or if so many change that the whole chunk may as well be compressed anew.
+///
+/// # Errors
+///
+/// Those of decompressing and compressing, and of applying the changes.
+pub(crate) fn rewrite(
+    old: &[u8],
+    changes: &Changes<'_>,
+    dec: &Decoding<'_>,
+    enc: &Encoding<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let header = ChunkHeader::read(old)?;
     let Some(table) = independent_blocks(old, &header) else { return Ok(None) };
-    let touched = start / header.blocksize..(start + src.len()).div_ceil(header.blocksize);
+    let touched = changes.touched;
     let callbacks = enc.prefilter.is_some() || dec.postfilter.is_some();
-    if callbacks || !same_kind(&header, enc) || touched.len() * 2 > header.nblocks() {
+    let known = touched.last().is_some_and(|&last| last < header.nblocks());
+    if callbacks || !known || !same_kind(&header, enc) || touched.len() * 2 > header.nblocks() {
         return Ok(None);
     }
     let old = &old[..header.cbytes.min(old.len())];
     let spans = spans(&table, header.cbytes);
     let mut streams = Vec::with_capacity(touched.len());
-    for block in touched.clone() {
-        let Some(stream) = encode_block(old, &header, block, start, src, dec, enc)? else { return Ok(None) };
+    for &block in touched {
+        let Some(stream) = encode_block(old, &header, block, changes, dec, enc)? else { return Ok(None) };
         streams.push(stream);
     }
     replace(old, &table, &spans, touched, &streams).map(Some)
@@ -74,24 +116,21 @@ fn encode_block(
     old: &[u8],
     header: &ChunkHeader,
     nblock: usize,
-    start: usize,
-    src: &[u8],
+    changes: &Changes<'_>,
     dec: &Decoding<'_>,
     enc: &Encoding<'_>,
 ) -> Result<Option<Vec<u8>>> {
     let len = header.block_len(nblock);
     let at = nblock * header.blocksize;
     let mut data = vec![0; len];
-    let covered = overlap(at..at + len, start..start + src.len());
-    if covered.len() < len {
+    if !(changes.covers)(nblock) {
         let number = |value: usize| to_i32(value, ErrorKind::Data);
         if len % header.typesize != 0 || at % header.typesize != 0 {
             return Ok(None);
         }
         chunk::getitem(dec, old, Unit::Bytes, number(at)?, number(len)?, &mut data)?;
     }
-    data[covered.start - at..covered.end - at]
-        .copy_from_slice(&src[covered.start - start..covered.end - start]);
+    (changes.apply)(nblock, &mut data)?;
     // A chunk of this block alone: its streams are those that the block has in the large chunk.
     let params = chunk::CParams { blocksize: header.blocksize, ..enc.params.clone() };
     let alone = Encoding { params: &params, ..*enc };
@@ -143,7 +182,7 @@ fn replace(
     old: &[u8],
     table: &[usize],
     spans: &[Range<usize>],
-    touched: Range<usize>,
+    touched: &[usize],
     streams: &[Vec<u8>],
 ) -> Result<Vec<u8>> {
     let mut order: Vec<usize> = (0..table.len()).collect();
@@ -155,8 +194,8 @@ fn replace(
     for block in order {
         let start = to_i32(chunk.len(), ErrorKind::Data)?;
         put_i32(&mut chunk, EXTENDED_HEADER_LENGTH + 4 * block, start);
-        if touched.contains(&block) {
-            chunk.extend_from_slice(&streams[block - touched.start]);
+        if let Ok(at) = touched.binary_search(&block) {
+            chunk.extend_from_slice(&streams[at]);
         } else {
             chunk.extend_from_slice(&old[spans[block].clone()]);
         }

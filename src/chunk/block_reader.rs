@@ -1,0 +1,96 @@
+//! A chunk opened once to decode several of its blocks, by any number of threads.
+
+use super::getitem::decode_part;
+use super::params::Decoding;
+use super::pipeline::DeltaReference;
+use super::reader::{Payload, Reader};
+use crate::error::{ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::scratch;
+use std::ops::Range;
+
+/// A chunk whose blocks are decoded one by one.
+pub struct BlockReader<'a> {
+    reader: Reader<'a>,
+    /// The first block, if others refer to it.
+    first: Vec<u8>,
+}
+
+/// What a chunk without coded blocks consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plain<'a> {
+    /// The data themselves.
+    Bytes(&'a [u8]),
+    /// Items that are all the same, see [`BlockReader::fill`].
+    Constant,
+}
+
+impl<'a> BlockReader<'a> {
+    /// Opens `chunk`, complete or lazy, whose header was read.
+    ///
+    /// # Errors
+    ///
+    /// Those of a damaged header or section; `InvalidParam` for blocks of variable length, `InvalidHeader` for a chunk
+    /// that is cut off.
+    pub fn open(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> Result<BlockReader<'a>> {
+        ensure(!header.is_vl(), ErrorKind::InvalidParam, "blocks of variable length have no items")?;
+        let complete = header.is_lazy() || header.cbytes <= chunk.len();
+        ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+        let mut reader = Reader::new(dec, header, chunk);
+        reader.prepare()?;
+        let mut first = Vec::new();
+        if reader.refers_to_block0() {
+            first.resize(header.blocksize, 0);
+            reader.decode_block(&mut scratch::worker(), 0, DeltaReference::Own, &mut first)?;
+        }
+        Ok(BlockReader { reader, first })
+    }
+
+    /// The header of the chunk.
+    #[must_use]
+    pub fn header(&self) -> &ChunkHeader {
+        self.reader.header
+    }
+
+    /// What the chunk consists of, if no decoding is needed to get at it.
+    #[must_use]
+    pub fn plain(&self) -> Option<Plain<'_>> {
+        if self.reader.dec.postfilter.is_some() {
+            return None;
+        }
+        match self.reader.payload {
+            Payload::Coded | Payload::Unknown => None,
+            Payload::Stored if self.reader.lazy.is_some() => None,
+            Payload::Stored => {
+                let start = self.reader.header.overhead();
+                self.reader.data.get(start..start + self.reader.header.nbytes).map(Plain::Bytes)
+            }
+            Payload::Zeros | Payload::Nans | Payload::Value | Payload::Uninit => Some(Plain::Constant),
+        }
+    }
+
+    /// Fills `dest` with items of a constant chunk; uninitialised ones are zeros.
+    ///
+    /// # Errors
+    ///
+    /// Those of a damaged chunk.
+    pub fn fill(&self, dest: &mut [u8]) -> Result<()> {
+        if self.reader.payload == Payload::Uninit {
+            dest.fill(0);
+        }
+        self.reader.plain_bytes(0, dest)
+    }
+
+    /// Decodes the bytes `wanted` of block `nblock` into `dest`, which is as long.
+    ///
+    /// # Errors
+    ///
+    /// Those of a damaged block, `InvalidParam` for bytes outside of the block.
+    pub fn read(&self, nblock: usize, wanted: Range<usize>, dest: &mut [u8]) -> Result<()> {
+        let header = self.reader.header;
+        let inside = nblock < header.nblocks() && wanted.end <= header.block_len(nblock);
+        ensure(inside && wanted.len() == dest.len(), ErrorKind::InvalidParam, "bytes outside of the block")?;
+        let reference = DeltaReference::Block(&self.first);
+        decode_part(&self.reader, &mut scratch::worker(), nblock, wanted, reference, dest)
+    }
+}

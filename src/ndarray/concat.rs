@@ -1,0 +1,116 @@
+//! One array behind another.
+
+use super::resize;
+use super::shape::{Geometry, Region, signed, strides};
+use super::slice::{self, Chunks};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::geometry::MAX_DIM;
+use crate::schunk::{Reading, Schunk, Writing};
+
+/// Fails unless arrays of these shapes can be joined along `axis`.
+///
+/// # Errors
+///
+/// `InvalidParam`.
+pub(crate) fn check(first: &Geometry, second: &Geometry, axis: usize) -> Result<()> {
+    let others_agree = |i: usize| i == axis || first.shape()[i] == second.shape()[i];
+    let fits = axis < first.ndim() && first.ndim() == second.ndim() && (0..first.ndim()).all(others_agree);
+    ensure(fits, ErrorKind::InvalidParam, "shapes that cannot be joined")
+}
+
+/// Extends an array along `axis` by the items of another one; returns the new geometry.
+///
+/// Where the chunks of both fall on each other, they are copied as they are.
+///
+/// # Errors
+///
+/// `InvalidParam` if shapes or typesizes do not fit: nothing is changed then. `Failure` for chunks that cannot be read,
+/// compressed or written; the array is as before then, as far as it can be written at all.
+pub(crate) fn extend(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    (other, other_geometry): (&Schunk, &Geometry),
+    axis: usize,
+    reading: &Reading<'_>,
+    (own_reading, writing): (&Reading<'_>, &Writing<'_>),
+) -> Result<Geometry> {
+    check(geometry, other_geometry, axis)?;
+    let same = schunk.typesize() == other.typesize();
+    ensure(same, ErrorKind::InvalidParam, "items of another size")?;
+    let before = signed(geometry.shape());
+    let mut shape = before.clone();
+    let added = signed(other_geometry.shape())[axis];
+    let too_large = Error::new(ErrorKind::InvalidParam, "array too large");
+    shape[axis] = shape[axis].checked_add(added).ok_or(too_large)?;
+    let joined = resize::resize(schunk, geometry, &shape, None, writing.enc.params)?;
+    if other_geometry.nitems() == 0 {
+        return Ok(joined);
+    }
+    let start = geometry.shape()[axis];
+    let aligned = joined.chunkshape() == other_geometry.chunkshape()
+        && joined.blockshape() == other_geometry.blockshape()
+        && start % joined.chunkshape()[axis] == 0;
+    let copied = if aligned {
+        copy_chunks(schunk, &joined, (other, other_geometry), axis, start)
+    } else {
+        copy_items(schunk, &joined, (other, other_geometry), axis, start, reading, (own_reading, writing))
+    };
+    if let Err(error) = copied {
+        let _ = resize::resize(schunk, &joined, &before, None, writing.enc.params);
+        return Err(error);
+    }
+    Ok(joined)
+}
+
+fn copy_chunks(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    (other, other_geometry): (&Schunk, &Geometry),
+    axis: usize,
+    start: u64,
+) -> Result<()> {
+    let grid = geometry.chunk_grid();
+    let strides = strides(&grid[..geometry.ndim()], 1);
+    let chunks = Chunks::of(other_geometry, Region::all(other_geometry));
+    let shift = start / geometry.chunkshape()[axis];
+    for n in 0..chunks.len() {
+        let (mut at, from) = chunks.chunk(n)?;
+        at[axis] += shift;
+        let to = super::shape::dot(&at[..geometry.ndim()], &strides);
+        let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
+        other.with_chunk(from, |chunk| schunk.update_chunk(to, chunk)).map_err(|e| slice::failure(&e))?;
+    }
+    Ok(())
+}
+
+fn copy_items(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    (other, other_geometry): (&Schunk, &Geometry),
+    axis: usize,
+    start: u64,
+    reading: &Reading<'_>,
+    (own_reading, writing): (&Reading<'_>, &Writing<'_>),
+) -> Result<()> {
+    let ndim = geometry.ndim();
+    let mut behind = Region::all(geometry);
+    behind.start[axis] = start;
+    let chunks = Chunks::of(geometry, behind);
+    let mut buffer = Vec::new();
+    for n in 0..chunks.len() {
+        let (at, _) = chunks.chunk(n)?;
+        let (part, _) = chunks.part(&at, &[0; MAX_DIM]);
+        let mut to = part;
+        for i in 0..ndim {
+            let origin = at[i] * geometry.chunkshape()[i];
+            (to.start[i], to.stop[i]) = (part.start[i] + origin, part.stop[i] + origin);
+        }
+        let mut from = to;
+        (from.start[axis], from.stop[axis]) = (to.start[axis] - start, to.stop[axis] - start);
+        let extents = to.extents();
+        buffer.resize(to.len().saturating_mul(schunk.typesize()), 0);
+        slice::read(other, other_geometry, &from, &mut buffer, &extents[..ndim], reading)?;
+        slice::write(schunk, geometry, &to, &buffer, &extents[..ndim], own_reading, writing)?;
+    }
+    Ok(())
+}

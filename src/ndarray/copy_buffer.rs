@@ -1,0 +1,257 @@
+//! Copies of boxes between buffers in which their rows have different distances.
+
+use super::shape::{Extents, dot, strides};
+use crate::chunk::DisjointParts;
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::geometry::MAX_DIM;
+
+/// One loop of a copy: how often, and the distances in bytes in both buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Loop {
+    count: usize,
+    src: usize,
+    dst: usize,
+}
+
+/// How a box lies in two buffers: loops around runs of consecutive bytes. Dimensions that are consecutive in both
+/// buffers are one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BoxCopy {
+    loops: [Loop; MAX_DIM],
+    nloops: usize,
+    /// Consecutive bytes; 0 for an empty box.
+    run: usize,
+}
+
+impl BoxCopy {
+    /// A box of `extents` items of `itemsize` bytes; the distances in the two buffers are in bytes.
+    pub(crate) fn new(itemsize: usize, extents: &[u64], src: &Extents, dst: &Extents) -> Result<BoxCopy> {
+        let mut own = BoxCopy { loops: [Loop::default(); MAX_DIM], nloops: 0, run: itemsize };
+        let number = |n: u64| {
+            usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "box larger than memory"))
+        };
+        for (i, &count) in extents.iter().enumerate().rev() {
+            if count == 0 {
+                return Ok(BoxCopy { nloops: 0, run: 0, ..own });
+            }
+            if count == 1 {
+                continue;
+            }
+            let (count, src, dst) = (number(count)?, number(src[i])?, number(dst[i])?);
+            if own.nloops == 0 && (src, dst) == (own.run, own.run) {
+                own.run *= count;
+                continue;
+            }
+            if let Some(inner) = own.loops[..own.nloops].last_mut() {
+                let whole = |stride: usize| stride.checked_mul(inner.count);
+                if (whole(inner.src), whole(inner.dst)) == (Some(src), Some(dst)) {
+                    inner.count *= count;
+                    continue;
+                }
+            }
+            own.loops[own.nloops] = Loop { count, src, dst };
+            own.nloops += 1;
+        }
+        Ok(own)
+    }
+
+    /// The number of bytes, if they are consecutive in both buffers.
+    pub(crate) fn single_run(&self) -> Option<usize> {
+        (self.nloops == 0).then_some(self.run)
+    }
+
+    /// Bytes from the first one of the box to the last one: in the source, in the destination.
+    fn span(&self) -> Option<(usize, usize)> {
+        self.loops[..self.nloops].iter().try_fold((self.run, self.run), |(src, dst), step| {
+            let last = step.count - 1;
+            let src = src.checked_add(last.checked_mul(step.src)?)?;
+            Some((src, dst.checked_add(last.checked_mul(step.dst)?)?))
+        })
+    }
+
+    /// Copies the box, which starts at the front of both buffers.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if it does not lie in them.
+    pub(crate) fn copy(&self, src: &[u8], dst: &mut [u8]) -> Result<()> {
+        self.check(src.len(), dst.len())?;
+        // SAFETY: the box lies in both buffers, and a shared and an exclusive slice do not overlap.
+        unsafe { self.copy_raw(self.nloops, src.as_ptr(), dst.as_mut_ptr()) };
+        Ok(())
+    }
+
+    /// As [`copy`](Self::copy), into a buffer at `at` of which other threads write other parts.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else touches the bytes of the box meanwhile.
+    pub(crate) unsafe fn copy_shared(&self, src: &[u8], dst: &DisjointParts<'_>, at: usize) -> Result<()> {
+        self.check(src.len(), dst.len().saturating_sub(at))?;
+        // SAFETY: the box lies in both buffers, and the destination is borrowed exclusively by its owner.
+        unsafe { self.copy_raw(self.nloops, src.as_ptr(), dst.address().add(at)) };
+        Ok(())
+    }
+
+    /// Calls `fill` with each run of the box in the destination at `at`.
+    ///
+    /// # Safety
+    ///
+    /// As [`copy_shared`](Self::copy_shared).
+    pub(crate) unsafe fn for_each_run(
+        &self,
+        dst: &DisjointParts<'_>,
+        at: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.check(usize::MAX, dst.len().saturating_sub(at))?;
+        // SAFETY: as above.
+        unsafe { self.runs(self.nloops, dst, at, fill) }
+    }
+
+    unsafe fn runs(
+        &self,
+        level: usize,
+        dst: &DisjointParts<'_>,
+        at: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(outer) = level.checked_sub(1) else {
+            // SAFETY: the caller's promise.
+            return fill(unsafe { dst.part(at, self.run) });
+        };
+        let step = self.loops[outer];
+        for i in 0..step.count {
+            // SAFETY: as above.
+            unsafe { self.runs(outer, dst, at + i * step.dst, fill)? };
+        }
+        Ok(())
+    }
+
+    fn check(&self, src_len: usize, dst_len: usize) -> Result<()> {
+        let inside = self.span().is_some_and(|(src, dst)| src <= src_len && dst <= dst_len);
+        ensure(inside, ErrorKind::InvalidParam, "box outside of its buffer")
+    }
+
+    /// Copies the loops below `level`.
+    ///
+    /// # Safety
+    ///
+    /// The box lies in both buffers, which do not overlap.
+    pub(crate) unsafe fn copy_raw(&self, level: usize, src: *const u8, dst: *mut u8) {
+        match level {
+            // SAFETY: the caller's promise.
+            0 => unsafe { std::ptr::copy_nonoverlapping(src, dst, self.run) },
+            1 => {
+                let step = self.loops[0];
+                // SAFETY: as above.
+                match self.run {
+                    1 => unsafe { rows::<1>(step, src, dst) },
+                    2 => unsafe { rows::<2>(step, src, dst) },
+                    4 => unsafe { rows::<4>(step, src, dst) },
+                    8 => unsafe { rows::<8>(step, src, dst) },
+                    16 => unsafe { rows::<16>(step, src, dst) },
+                    32 => unsafe { rows::<32>(step, src, dst) },
+                    run => {
+                        for i in 0..step.count {
+                            // SAFETY: as above.
+                            unsafe {
+                                let (src, dst) = (src.add(i * step.src), dst.add(i * step.dst));
+                                std::ptr::copy_nonoverlapping(src, dst, run);
+                            }
+                        }
+                    }
+                }
+            }
+            _ => {
+                let step = self.loops[level - 1];
+                for i in 0..step.count {
+                    // SAFETY: as above.
+                    unsafe { self.copy_raw(level - 1, src.add(i * step.src), dst.add(i * step.dst)) };
+                }
+            }
+        }
+    }
+
+    /// Copies the box between raw buffers, for C callers.
+    ///
+    /// # Safety
+    ///
+    /// The box lies in both buffers, and they do not overlap.
+    pub(crate) unsafe fn copy_between(&self, src: *const u8, dst: *mut u8) {
+        if self.run > 0 {
+            // SAFETY: the caller's promise.
+            unsafe { self.copy_raw(self.nloops, src, dst) };
+        }
+    }
+}
+
+/// Copies rows of `N` bytes.
+///
+/// # Safety
+///
+/// As [`BoxCopy::copy_raw`].
+unsafe fn rows<const N: usize>(step: Loop, src: *const u8, dst: *mut u8) {
+    for i in 0..step.count {
+        // SAFETY: the caller's promise; arrays of bytes have no alignment.
+        unsafe {
+            let row = src.add(i * step.src).cast::<[u8; N]>().read();
+            dst.add(i * step.dst).cast::<[u8; N]>().write(row);
+        }
+    }
+}
+
+/// A box in two C-order buffers: the copy, and where it starts in both, in bytes.
+///
+/// # Errors
+///
+/// `InvalidParam` for boxes larger than memory.
+pub(crate) fn between(
+    itemsize: usize,
+    extents: &[u64],
+    (src_shape, src_start): (&[u64], &[u64]),
+    (dst_shape, dst_start): (&[u64], &[u64]),
+) -> Result<(BoxCopy, usize, usize)> {
+    let unit = itemsize as u64; // widening
+    let (src, dst) = (strides(src_shape, unit), strides(dst_shape, unit));
+    let number = |n: u64| {
+        usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "box larger than memory"))
+    };
+    let copy = BoxCopy::new(itemsize, extents, &src, &dst)?;
+    Ok((copy, number(dot(src_start, &src))?, number(dot(dst_start, &dst))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_boxes_fill_a_cube() {
+        let mut dst = [0u8; 8];
+        let put = |src: &[u8], start: &[u64], to: &[u64], dst: &mut [u8]| {
+            let (copy, from, at) = between(1, &[2, 2, 1], (&[3, 3, 1], start), (&[2, 2, 2], to)).unwrap();
+            copy.copy(&src[from..], &mut dst[at..]).unwrap();
+        };
+        put(&[0, 0, 0, 0, 0, 2, 0, 4, 6], &[1, 1, 0], &[0, 0, 0], &mut dst);
+        put(&[1, 3, 0, 5, 7, 0, 0, 0, 0], &[0, 0, 0], &[0, 0, 1], &mut dst);
+        assert_eq!(dst, [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn consecutive_dimensions_are_one_run() {
+        let (copy, _, _) = between(4, &[3, 5, 7], (&[3, 5, 7], &[0; 3]), (&[9, 5, 7], &[0; 3])).unwrap();
+        assert_eq!(copy.single_run(), Some(4 * 3 * 5 * 7));
+        let (copy, _, _) = between(4, &[3, 4, 7], (&[3, 5, 7], &[0; 3]), (&[9, 5, 7], &[0; 3])).unwrap();
+        assert_eq!((copy.nloops, copy.run), (1, 4 * 4 * 7));
+        let (copy, _, _) = between(4, &[3, 0], (&[3, 5], &[0; 2]), (&[9, 5], &[0; 2])).unwrap();
+        assert_eq!(copy.single_run(), Some(0));
+    }
+
+    #[test]
+    fn a_box_outside_of_its_buffer_is_refused() {
+        let (copy, _, _) = between(2, &[2, 2], (&[2, 3], &[0; 2]), (&[2, 2], &[0; 2])).unwrap();
+        assert!(copy.copy(&[0; 10], &mut [0; 8]).is_ok());
+        assert!(copy.copy(&[0; 9], &mut [0; 8]).is_err());
+        assert!(copy.copy(&[0; 10], &mut [0; 7]).is_err());
+    }
+}

@@ -1,0 +1,20 @@
+//! N-dimensional arrays: boxes of items over one super-chunk.
+//!
+//! A [`Geometry`] tells where the items of an array are in its super-chunk. The super-chunk is brought to each call,
+//! since C callers hold it themselves. Any number of threads may read one array at the same time.
+
+pub(crate) mod concat;
+pub(crate) mod copy_buffer;
+pub mod create;
+mod refresh;
+pub mod resize;
+pub(crate) mod select;
+pub(crate) mod shape;
+pub(crate) mod slice;
+pub mod view;
+
+pub use refresh::{open, refreshed};
+pub use shape::Geometry;
+
+#[cfg(test)]
+mod tests;

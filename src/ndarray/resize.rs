@@ -1,0 +1,281 @@
+//! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew.
+
+use super::shape::{Extents, Geometry, Region, dot, signed, strides};
+use super::slice;
+use crate::chunk::{self, CParams, SpecialValue};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::consts::EXTENDED_HEADER_LENGTH;
+use crate::format::geometry::MAX_DIM;
+use crate::format::nd_meta;
+use crate::schunk::{Reading, Schunk, Writing};
+
+/// About how many chunks are inserted as one change.
+const BATCH: usize = 1 << 16;
+
+fn invalid(holds: bool, what: &'static str) -> Result<()> {
+    ensure(holds, ErrorKind::InvalidParam, what)
+}
+
+/// What a resize does in one dimension.
+#[derive(Clone, Copy)]
+struct Step {
+    old: u64,
+    new: u64,
+    /// Where items are inserted or removed.
+    at: u64,
+}
+
+impl Step {
+    fn new(old: u64, new: u64, start: Option<i64>, chunk: u64) -> Result<Step> {
+        let tail = old.min(new);
+        let Some(start) = start else { return Ok(Step { old, new, at: tail }) };
+        let at = u64::try_from(start).ok().filter(|&at| at <= old);
+        let at = at.ok_or(Error::new(ErrorKind::InvalidParam, "position outside of the array"))?;
+        let change = old.abs_diff(new);
+        if change > 0 && at != tail {
+            invalid(new > old || at <= new, "removed items reach past the end")?;
+            let aligned = chunk > 0 && at % chunk == 0 && change % chunk == 0;
+            invalid(aligned, "change in the middle that does not consist of whole chunks")?;
+        }
+        Ok(Step { old, new, at })
+    }
+
+    /// The cells of a grid with these chunks whose first item is inserted (`grow`) or removed.
+    fn cells(&self, grow: bool, chunk: u64) -> (u64, u64) {
+        let changes = if grow { self.new > self.old } else { self.old > self.new };
+        if !changes || chunk == 0 {
+            return (0, 0);
+        }
+        let end = self.at + self.old.abs_diff(self.new);
+        (self.at.div_ceil(chunk), end.div_ceil(chunk))
+    }
+}
+
+/// Runs of consecutive chunks, ascending: first number and count.
+type Runs = Vec<(usize, usize)>;
+
+/// The chunks of the grid of `geometry` that lie in the changed part of at least one dimension.
+fn changed_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> Result<Runs> {
+    let ndim = geometry.ndim();
+    let grid = geometry.chunk_grid();
+    let few = i32::try_from(geometry.nchunks()).is_ok();
+    ensure(few, ErrorKind::InvalidParam, "too many chunks")?;
+    if geometry.nitems() == 0 {
+        return Ok(Vec::new());
+    }
+    let cells: Vec<(u64, u64)> =
+        steps.iter().zip(geometry.chunkshape()).map(|(step, &chunk)| step.cells(grow, chunk)).collect();
+    let Some(innermost) = cells.iter().rposition(|(from, to)| from < to) else { return Ok(Vec::new()) };
+    let strides = strides(&grid[..ndim], 1);
+    // Behind the innermost dimension that changes, chunks share their fate.
+    let unit = strides[innermost];
+    let outer = Region::new(&[0; MAX_DIM][..=innermost], &grid[..=innermost]);
+    let number = |n: u64| usize::try_from(n).expect("below 2^31");
+    let mut runs: Runs = Vec::new();
+    let mut push = |first: u64, count: u64| {
+        let (first, count) = (number(first), number(count));
+        match runs.last_mut() {
+            Some(last) if last.0 + last.1 == first => last.1 += count,
+            _ => runs.push((first, count)),
+        }
+    };
+    if cells[..innermost].iter().all(|(from, to)| from == to) {
+        // The usual case, one dimension: one run per row.
+        let (from, to) = cells[innermost];
+        let row = grid[innermost] * unit;
+        let rows = geometry.nchunks() / row;
+        (0..rows).for_each(|i| push(i * row + from * unit, (to - from) * unit));
+        return Ok(runs);
+    }
+    for n in 0..outer.len() {
+        let at: Extents = outer.cell(n);
+        let inside = cells.iter().zip(&at).any(|(&(from, to), at)| (from..to).contains(at));
+        if inside {
+            push(dot(&at[..=innermost], &strides), unit);
+        }
+    }
+    Ok(runs)
+}
+
+/// Gives the array the shape `new_shape`; returns its new geometry. Items are inserted and removed at `start`, by default
+/// at the end. `params` makes the chunks of zeros.
+///
+/// # Errors
+///
+/// `InvalidParam` for shapes and positions that make no sense, and for changes in the middle that do not consist of whole
+/// chunks: nothing is changed then. `Failure` if chunks or metalayer cannot be written.
+pub fn resize(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    new_shape: &[i64],
+    start: Option<&[i64]>,
+    params: &CParams,
+) -> Result<Geometry> {
+    let ndim = geometry.ndim();
+    if ndim == 0 {
+        return Ok(geometry.clone());
+    }
+    let fits = new_shape.len() == ndim && start.is_none_or(|start| start.len() == ndim);
+    invalid(fits, "number of dimensions")?;
+    let target = geometry.with_shape(new_shape)?;
+    let steps: Vec<Step> = (0..ndim)
+        .map(|i| {
+            let start = start.map(|start| start[i]);
+            Step::new(geometry.shape()[i], target.shape()[i], start, geometry.chunkshape()[i])
+        })
+        .collect::<Result<_>>()?;
+    let shrunk: Vec<u64> = steps.iter().map(|step| step.old.min(step.new)).collect();
+    let middle = geometry.with_shape(&signed(&shrunk))?;
+    let gone = changed_chunks(geometry, &steps, false)?;
+    let added = changed_chunks(&target, &steps, true)?;
+    ensure(
+        u64::try_from(schunk.nchunks()).ok() == Some(geometry.nchunks()),
+        ErrorKind::Failure,
+        "the array lacks chunks, or has too many",
+    )?;
+    if middle.shape() != geometry.shape() {
+        // A reader that does not lock sees a shape whose chunks are all there.
+        store_shape(schunk, &middle)?;
+        for &(first, count) in gone.iter().rev() {
+            for nchunk in (first..first + count).rev() {
+                schunk.delete_chunk(nchunk).map_err(|e| slice::failure(&e))?;
+            }
+        }
+    }
+    if target.shape() != middle.shape() {
+        insert_zeros(schunk, &target, &added, params)?;
+        store_shape(schunk, &target)?;
+    }
+    Ok(target)
+}
+
+/// Inserts chunks of zeros; after a failure none of them is there.
+fn insert_zeros(schunk: &mut Schunk, geometry: &Geometry, runs: &Runs, params: &CParams) -> Result<()> {
+    let typesize = schunk.typesize();
+    let mut zeros = [0; EXTENDED_HEADER_LENGTH];
+    if !runs.is_empty() {
+        let blocksize = usize::try_from(geometry.blocknitems()).unwrap_or(0).saturating_mul(typesize);
+        let params = CParams { use_dict: false, typesize, blocksize, ..params.clone() };
+        let nbytes = geometry.chunk_nbytes(typesize)?;
+        chunk::special_chunk(&params, nbytes, SpecialValue::Zeros, &mut zeros)?;
+    }
+    let mut done: Runs = Vec::new();
+    for &(first, count) in runs {
+        let mut at = first;
+        while at < first + count {
+            let n = (first + count - at).min(BATCH);
+            if let Err(error) = schunk.insert_chunks(at, &vec![&zeros[..]; n]) {
+                for &(first, count) in done.iter().rev() {
+                    for nchunk in (first..first + count).rev() {
+                        schunk.delete_chunk(nchunk)?;
+                    }
+                }
+                return Err(slice::failure(&error));
+            }
+            done.push((at, n));
+            at += n;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the shape to the metalayer, which keeps its length and everything else.
+fn store_shape(schunk: &mut Schunk, geometry: &Geometry) -> Result<()> {
+    let failed = |what| Error::new(ErrorKind::Failure, what);
+    let layers = schunk.metalayers();
+    let named = |name: &[u8]| layers.iter().find(|layer| layer.name == name);
+    let layer = named(nd_meta::NAME).or_else(|| named(nd_meta::OLD_NAME));
+    let layer = layer.ok_or(failed("no metalayer of an array"))?;
+    let mut content = layer.content.clone();
+    for (i, extent) in signed(geometry.shape()).into_iter().enumerate() {
+        let field = content.get_mut(5 + 9 * i..13 + 9 * i).ok_or(failed("metalayer of an array cut off"))?;
+        field.copy_from_slice(&extent.to_be_bytes());
+    }
+    schunk.meta_update(&layer.name, &content).map_err(|e| slice::failure(&e))?;
+    Ok(())
+}
+
+/// Where items are inserted along one dimension, and how many.
+#[derive(Clone, Copy, Debug)]
+pub struct Insertion {
+    /// The dimension.
+    pub axis: usize,
+    /// The item before which they go; the extent of the dimension for its end.
+    pub at: i64,
+}
+
+/// Inserts the items of `src`, a C-order buffer with the shape of the array but for the dimension of the insertion, whose
+/// extent follows from the length of `src`. Returns the new geometry.
+///
+/// # Errors
+///
+/// `InvalidParam` if `src` does not fit the other dimensions, and as [`resize`]; the array is as before then.
+pub fn insert(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    src: &[u8],
+    insertion: Insertion,
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<Geometry> {
+    let Insertion { axis, at } = insertion;
+    invalid(axis < geometry.ndim(), "no such dimension")?;
+    let others = geometry.shape().iter().enumerate().filter(|&(i, _)| i != axis);
+    let slab = others
+        .map(|(_, &extent)| usize::try_from(extent).ok())
+        .try_fold(schunk.typesize(), |n, extent| n.checked_mul(extent?));
+    let slab = slab.filter(|&slab| slab > 0).ok_or(Error::new(ErrorKind::InvalidParam, "empty slab"))?;
+    invalid(src.len() % slab == 0, "buffer does not consist of whole slabs")?;
+    let count = (src.len() / slab) as u64; // widening
+    let old = geometry.shape()[axis];
+    let position = u64::try_from(at).ok().filter(|&at| at <= old);
+    let position = position.ok_or(Error::new(ErrorKind::InvalidParam, "position outside of the array"))?;
+    if count == 0 {
+        return Ok(geometry.clone());
+    }
+    let before = signed(geometry.shape());
+    let mut shape = before.clone();
+    let grown = old.checked_add(count).and_then(|n| i64::try_from(n).ok());
+    shape[axis] = grown.ok_or(Error::new(ErrorKind::InvalidParam, "array too large"))?;
+    let mut start = vec![0; shape.len()];
+    start[axis] = at;
+    let start = (position != old).then_some(&start[..]);
+    let grown = resize(schunk, geometry, &shape, start, writing.enc.params)?;
+    let mut region = Region::all(&grown);
+    (region.start[axis], region.stop[axis]) = (position, position + count);
+    let extents = region.extents();
+    let written = slice::write(schunk, &grown, &region, src, &extents[..geometry.ndim()], reading, writing);
+    if let Err(error) = written {
+        // The array as it was; if that fails too, there is nothing better to report.
+        let _ = resize(schunk, &grown, &before, start, writing.enc.params);
+        return Err(error);
+    }
+    Ok(grown)
+}
+
+/// Removes `count` items at `at` of dimension `axis`; returns the new geometry.
+///
+/// # Errors
+///
+/// As [`resize`].
+pub fn delete(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    axis: usize,
+    at: i64,
+    count: i64,
+    params: &CParams,
+) -> Result<Geometry> {
+    invalid(axis < geometry.ndim(), "no such dimension")?;
+    let mut shape = signed(geometry.shape());
+    let old = shape[axis];
+    invalid((0..=old).contains(&count), "more items than there are")?;
+    if count == 0 {
+        return Ok(geometry.clone());
+    }
+    shape[axis] = old - count;
+    let mut start = vec![0; shape.len()];
+    start[axis] = at;
+    let start = (at != old - count).then_some(&start[..]);
+    resize(schunk, geometry, &shape, start, params)
+}

@@ -1,0 +1,395 @@
+//! Selections: the outer product of lists of indices, and single items.
+
+use super::shape::{Extents, Geometry, Region, strides};
+use super::slice::{self, Blocks, Overlay};
+use crate::chunk::{BlockReader, Decoding, DisjointParts, Plain};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::geometry::MAX_DIM;
+use crate::schunk::{Reading, Schunk, Writing, scratch};
+use std::ops::Range;
+
+/// The indices of one dimension, sorted and cut at the borders of chunks and blocks.
+struct Axis {
+    /// Index in the array and position in the selection; equal indices in the order of their positions.
+    items: Vec<(u64, u64)>,
+    chunks: Vec<AxisChunk>,
+}
+
+/// The indices of one dimension in one chunk.
+struct AxisChunk {
+    chunk: u64,
+    /// Which items.
+    items: Range<usize>,
+    /// Which items of each block.
+    blocks: Vec<(u64, Range<usize>)>,
+}
+
+/// Ranges of equal keys in `items[range]`.
+fn groups(items: &[(u64, u64)], range: Range<usize>, key: impl Fn(u64) -> u64) -> Vec<(u64, Range<usize>)> {
+    let mut groups: Vec<(u64, Range<usize>)> = Vec::new();
+    for i in range {
+        let key = key(items[i].0);
+        match groups.last_mut() {
+            Some((last, range)) if *last == key => range.end = i + 1,
+            _ => groups.push((key, i..i + 1)),
+        }
+    }
+    groups
+}
+
+impl Axis {
+    fn new(indices: &[i64], extent: u64, chunk: u64, block: u64) -> Result<Axis> {
+        let mut items = Vec::with_capacity(indices.len());
+        for (position, &index) in indices.iter().enumerate() {
+            let index = u64::try_from(index).ok().filter(|&index| index < extent);
+            let index = index.ok_or(Error::new(ErrorKind::InvalidIndex, "index outside of the array"))?;
+            items.push((index, position as u64)); // widening
+        }
+        items.sort_unstable();
+        let chunks = groups(&items, 0..items.len(), |index| index / chunk.max(1))
+            .into_iter()
+            .map(|(chunk_at, range)| {
+                let blocks = groups(&items, range.clone(), |index| index % chunk.max(1) / block.max(1));
+                AxisChunk { chunk: chunk_at, items: range, blocks }
+            })
+            .collect();
+        Ok(Axis { items, chunks })
+    }
+
+    /// Number of different indices.
+    fn distinct(&self, range: &Range<usize>) -> u64 {
+        self.items[range.clone()].chunk_by(|a, b| a.0 == b.0).count() as u64 // widening
+    }
+}
+
+/// The outer product of lists of indices.
+pub(crate) struct Selection {
+    axes: Vec<Axis>,
+}
+
+impl Selection {
+    /// One list per dimension.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidIndex` for indices outside of the array, `InvalidParam` for another number of lists than dimensions.
+    pub(crate) fn new(geometry: &Geometry, lists: &[&[i64]]) -> Result<Selection> {
+        ensure(lists.len() == geometry.ndim(), ErrorKind::InvalidParam, "number of dimensions")?;
+        let axes = lists.iter().enumerate().map(|(i, list)| {
+            Axis::new(list, geometry.shape()[i], geometry.chunkshape()[i], geometry.blockshape()[i])
+        });
+        Ok(Selection { axes: axes.collect::<Result<_>>()? })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.axes.iter().any(|axis| axis.items.is_empty())
+    }
+
+    /// A grid with as many cells in each dimension as `count` says.
+    fn grid(&self, count: impl Fn(usize) -> usize) -> Region {
+        let ndim = self.axes.len();
+        let mut counts = [1; MAX_DIM];
+        (0..ndim).for_each(|i| counts[i] = count(i) as u64); // widening
+        Region::new(&[0; MAX_DIM][..ndim], &counts[..ndim])
+    }
+
+    fn chunks(&self) -> Region {
+        self.grid(|i| self.axes[i].chunks.len())
+    }
+}
+
+/// A position in a list.
+fn nth(n: u64) -> usize {
+    usize::try_from(n).expect("counts things in memory")
+}
+
+/// The part of a selection in one chunk.
+struct ChunkPart<'a> {
+    selection: &'a Selection,
+    geometry: &'a Geometry,
+    blocks: &'a Blocks<'a>,
+    /// Strides in bytes of the buffer on the other side.
+    other: &'a Extents,
+    nchunk: usize,
+    /// Which of its chunks, for each dimension.
+    at: Extents,
+    grid: Region,
+}
+
+impl<'a> ChunkPart<'a> {
+    fn new(
+        selection: &'a Selection,
+        geometry: &'a Geometry,
+        blocks: &'a Blocks<'a>,
+        other: &'a Extents,
+        at: Extents,
+    ) -> ChunkPart<'a> {
+        let grid = geometry.chunk_grid();
+        let strides = strides(&grid[..geometry.ndim()], 1);
+        let axes = selection.axes.iter().enumerate();
+        let nchunk = axes.map(|(i, axis)| axis.chunks[nth(at[i])].chunk * strides[i]).sum();
+        let grid = selection.grid(|i| selection.axes[i].chunks[nth(at[i])].blocks.len());
+        ChunkPart { selection, geometry, blocks, other, nchunk: nth(nchunk), at, grid }
+    }
+
+    fn axis(&self, i: usize) -> (&Axis, &AxisChunk) {
+        let axis = &self.selection.axes[i];
+        (axis, &axis.chunks[nth(self.at[i])])
+    }
+
+    fn ndim(&self) -> usize {
+        self.geometry.ndim()
+    }
+
+    /// Number of the `n`th touched block, and its items in each dimension.
+    fn block(&self, n: usize) -> (usize, Vec<Range<usize>>) {
+        let cell = self.grid.cell(n);
+        let mut at = [0; MAX_DIM];
+        let mut ranges = Vec::with_capacity(self.ndim());
+        for i in 0..self.ndim() {
+            let (block, range) = &self.axis(i).1.blocks[nth(cell[i])];
+            at[i] = *block;
+            ranges.push(range.clone());
+        }
+        (self.blocks.nblock(&at), ranges)
+    }
+
+    /// Index within its block of item `n` of dimension `i`.
+    fn offset(&self, i: usize, n: usize) -> u64 {
+        self.axis(i).0.items[n].0 % self.geometry.chunkshape()[i] % self.geometry.blockshape()[i]
+    }
+
+    /// The bytes of a block from the first selected item to the last one.
+    fn span(&self, ranges: &[Range<usize>]) -> Range<usize> {
+        let sum = |end: &dyn Fn(&Range<usize>) -> usize| -> u64 {
+            let parts = ranges.iter().enumerate();
+            parts.map(|(i, range)| self.offset(i, end(range)) * self.blocks.strides[i]).sum()
+        };
+        let (first, last) = (sum(&|range| range.start), sum(&|range| range.end - 1));
+        nth(first)..nth(last) + self.blocks.typesize
+    }
+
+    /// Calls `copy` with the place in the block and in the other buffer, and the length in bytes, of each run of
+    /// selected items.
+    fn for_each_run(
+        &self,
+        ranges: &[Range<usize>],
+        copy: &mut dyn FnMut(usize, usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        self.runs(ranges, 0, (0, 0), copy)
+    }
+
+    fn runs(
+        &self,
+        ranges: &[Range<usize>],
+        i: usize,
+        (from, to): (u64, u64),
+        copy: &mut dyn FnMut(usize, usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        let (stride, other) = (self.blocks.strides[i], self.other[i]);
+        let items = &self.axis(i).0.items[ranges[i].clone()];
+        let offset = |index: u64| index % self.geometry.chunkshape()[i] % self.geometry.blockshape()[i];
+        if i + 1 < ranges.len() {
+            for &(index, position) in items {
+                let at = (from + offset(index) * stride, to + position * other);
+                self.runs(ranges, i + 1, at, copy)?;
+            }
+            return Ok(());
+        }
+        let dense = other == self.blocks.typesize as u64; // widening
+        let neighbours = |a: &(u64, u64), b: &(u64, u64)| dense && b.0 == a.0 + 1 && b.1 == a.1 + 1;
+        for run in items.chunk_by(neighbours) {
+            let (index, position) = run[0];
+            let len = run.len() * self.blocks.typesize;
+            copy(nth(from + offset(index) * stride), nth(to + position * other), len)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the selected items of a chunk to `dest`.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else touches their places in `dest` meanwhile.
+    unsafe fn read(&self, dec: &Decoding<'_>, bytes: &[u8], dest: &DisjointParts<'_>) -> Result<()> {
+        let header = ChunkHeader::read(bytes)?;
+        let chunk = BlockReader::open(dec, &header, bytes)?;
+        let constant = chunk.plain() == Some(Plain::Constant);
+        self.blocks.check(&header, chunk.plain().is_some())?;
+        for n in 0..self.grid.len() {
+            let (nblock, ranges) = self.block(n);
+            if constant {
+                // SAFETY: the caller's promise.
+                self.for_each_run(&ranges, &mut |_, to, len| chunk.fill(unsafe { dest.part(to, len) }))?;
+                continue;
+            }
+            let span = self.span(&ranges);
+            scratch::with_len(span.len(), |block| {
+                chunk.read(nblock, span.clone(), block)?;
+                self.for_each_run(&ranges, &mut |from, to, len| {
+                    // SAFETY: the caller's promise.
+                    let part = unsafe { dest.part(to, len) };
+                    part.copy_from_slice(&block[from - span.start..][..len]);
+                    Ok(())
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether all items of block `n` of those that are touched are selected.
+    fn covers_block(&self, n: usize) -> bool {
+        let (_, ranges) = self.block(n);
+        let axes = ranges.iter().enumerate();
+        axes.into_iter().all(|(i, range)| self.axis(i).0.distinct(range) == self.geometry.blockshape()[i])
+    }
+
+    /// Whether all items of the chunk that lie in the array are selected.
+    fn covers_chunk(&self) -> bool {
+        (0..self.ndim()).all(|i| {
+            let (axis, chunk) = self.axis(i);
+            let extent = self.geometry.chunkshape()[i];
+            let valid = extent.min(self.geometry.shape()[i] - chunk.chunk * extent);
+            axis.distinct(&chunk.items) == valid
+        })
+    }
+}
+
+/// Bytes of the buffer on the other side up to the end of the last selected item.
+fn needed(selection: &Selection, other: &Extents, typesize: usize) -> Option<usize> {
+    let mut last = typesize as u64; // widening
+    for (i, axis) in selection.axes.iter().enumerate() {
+        let count = axis.items.len() as u64; // widening
+        last = last.checked_add(count.checked_sub(1)?.checked_mul(other[i])?)?;
+    }
+    usize::try_from(last).ok()
+}
+
+fn check_buffer(selection: &Selection, other: &Extents, typesize: usize, len: usize) -> Result<()> {
+    let fits = needed(selection, other, typesize).is_some_and(|needed| needed <= len);
+    ensure(fits, ErrorKind::InvalidParam, "buffer shorter than the selection")
+}
+
+/// Copies the selected items to `dest`, a C-order buffer of shape `dest_shape`.
+///
+/// # Errors
+///
+/// `InvalidParam` if `dest` is too short, `Failure` for chunks that cannot be read.
+pub(crate) fn read(
+    schunk: &Schunk,
+    geometry: &Geometry,
+    selection: &Selection,
+    dest: &mut [u8],
+    dest_shape: &[u64],
+    reading: &Reading<'_>,
+) -> Result<()> {
+    let blocks = Blocks::new(geometry, schunk.typesize())?;
+    if selection.is_empty() {
+        return Ok(());
+    }
+    let other = strides(dest_shape, blocks.typesize as u64); // widening
+    check_buffer(selection, &other, blocks.typesize, dest.len())?;
+    let dest = DisjointParts::new(dest);
+    let chunks = selection.chunks();
+    let one = |n: usize| {
+        let part = ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
+        let read = |dec: &Decoding<'_>, bytes: &[u8]| {
+            // SAFETY: each position of the selection belongs to one chunk.
+            unsafe { part.read(dec, bytes, &dest) }
+        };
+        slice::with_part(schunk, &blocks, part.nchunk, part.grid.len(), &reading.dec, read)
+            .map_err(|e| slice::failure(&e))
+    };
+    if let Some(visit) = reading.visit {
+        for n in 0..chunks.len() {
+            visit(ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n)).nchunk);
+            one(n)?;
+        }
+        return Ok(());
+    }
+    (0..chunks.len()).try_for_each(one)
+}
+
+/// Gives the selected items the values in `src`, a C-order buffer of shape `src_shape`. Of indices that occur more than
+/// once the last one counts.
+///
+/// # Errors
+///
+/// `InvalidParam` if `src` is too short, before anything is changed; `Failure` for chunks that cannot be read,
+/// compressed or replaced.
+pub(crate) fn write(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    selection: &Selection,
+    (src, src_shape): (&[u8], &[u64]),
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<()> {
+    let blocks = Blocks::new(geometry, schunk.typesize())?;
+    if selection.is_empty() {
+        return Ok(());
+    }
+    let other = strides(src_shape, blocks.typesize as u64); // widening
+    check_buffer(selection, &other, blocks.typesize, src.len())?;
+    let chunks = selection.chunks();
+    for n in 0..chunks.len() {
+        let part = ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
+        let touched: Vec<usize> = (0..part.grid.len()).map(|n| part.block(n).0).collect();
+        let which = |nblock: usize| touched.binary_search(&nblock).expect("a touched block");
+        let overlay = Overlay {
+            blocks: &blocks,
+            nchunk: part.nchunk,
+            covers_chunk: part.covers_chunk(),
+            touched: &touched,
+            covers_block: &|nblock| part.covers_block(which(nblock)),
+            apply_block: &|nblock, block| {
+                let (_, ranges) = part.block(which(nblock));
+                part.for_each_run(&ranges, &mut |to, from, len| {
+                    block[to..to + len].copy_from_slice(&src[from..from + len]);
+                    Ok(())
+                })
+            },
+        };
+        overlay.store(schunk, reading, writing).map_err(|e| slice::failure(&e))?;
+    }
+    Ok(())
+}
+
+/// Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `dest`.
+///
+/// # Errors
+///
+/// `InvalidParam` for items outside of the array, arrays without dimensions, and if `dest` is too short: nothing is
+/// written then; else those of [`Schunk::get_sparse`].
+pub(crate) fn read_sparse(
+    schunk: &Schunk,
+    geometry: &Geometry,
+    coords: &[i64],
+    dest: &mut [u8],
+    reading: &Reading<'_>,
+) -> Result<()> {
+    ensure(geometry.ndim() > 0, ErrorKind::InvalidParam, "no dimensions")?;
+    let ndim = geometry.ndim();
+    let (chunk_grid, block_grid) = (geometry.chunk_grid(), geometry.block_grid());
+    let chunk_strides = strides(&chunk_grid[..ndim], geometry.extchunknitems());
+    let block_strides = strides(&block_grid[..ndim], geometry.blocknitems());
+    let item_strides = strides(geometry.blockshape(), 1);
+    let outside = Error::new(ErrorKind::InvalidParam, "item outside of the array");
+    let storage_item = |&coord: &i64| {
+        let mut rest = u64::try_from(coord).ok().filter(|&n| n < geometry.nitems()).ok_or(outside)?;
+        let mut item = 0;
+        for i in (0..ndim).rev() {
+            let (chunk, block) = (geometry.chunkshape()[i], geometry.blockshape()[i]);
+            let x = rest % geometry.shape()[i];
+            rest /= geometry.shape()[i];
+            let within = x % chunk;
+            item += x / chunk * chunk_strides[i]
+                + within / block * block_strides[i]
+                + within % block * item_strides[i];
+        }
+        i64::try_from(item).map_err(|_| outside)
+    };
+    let items = coords.iter().map(storage_item).collect::<Result<Vec<i64>>>()?;
+    schunk.get_sparse(&items, dest, reading)
+}

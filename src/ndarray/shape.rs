@@ -1,0 +1,373 @@
+//! Shapes of an array, its chunks and its blocks, and what follows from them.
+//!
+//! The array is cut in chunks in C order; edge chunks are padded to a whole chunk, and each chunk to whole blocks. The
+//! blocks of a chunk are stored one after the other in C order, and so are the items of a block.
+
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::consts::MAX_BUFFERSIZE;
+use crate::format::geometry::MAX_DIM;
+use crate::format::nd_meta::NdMeta;
+
+/// One number per dimension, slowest dimension first; those behind the last dimension do not count.
+pub type Extents = [u64; MAX_DIM];
+
+/// The shapes of an array, checked: products fit in 63 bits, those of a chunk or block without padding in 31.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    ndim: usize,
+    shape: Extents,
+    chunkshape: Extents,
+    blockshape: Extents,
+    extshape: Extents,
+    extchunkshape: Extents,
+    nitems: u64,
+    extnitems: u64,
+    chunknitems: u64,
+    blocknitems: u64,
+    extchunknitems: u64,
+}
+
+fn invalid(what: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidParam, what)
+}
+
+/// The product of `extents`, none of whose partial products may exceed `max`.
+fn product(extents: &[u64], max: u64) -> Result<u64> {
+    let too_large = invalid("product of a shape too large");
+    let step = |n: u64, &extent: &u64| n.checked_mul(extent).filter(|&n| n <= max).ok_or(too_large);
+    extents.iter().try_fold(1, step)
+}
+
+/// Strides in items of a C-order buffer of this shape, times `unit`.
+pub(crate) fn strides(shape: &[u64], unit: u64) -> Extents {
+    let mut strides = [0; MAX_DIM];
+    let mut stride = unit;
+    for (slot, &extent) in strides[..shape.len()].iter_mut().zip(shape).rev() {
+        *slot = stride;
+        stride = stride.saturating_mul(extent);
+    }
+    strides
+}
+
+const I64_MAX: u64 = i64::MAX.unsigned_abs();
+const I32_MAX: u64 = i32::MAX.unsigned_abs() as u64; // widening
+
+impl Geometry {
+    /// Checks shapes and derives the rest from them. All have the same number of entries.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for negative extents, zeros where there must be none, and products that are too large.
+    pub fn new(shape: &[i64], chunkshape: &[i32], blockshape: &[i32]) -> Result<Geometry> {
+        let ndim = shape.len();
+        let fits = ndim <= MAX_DIM && chunkshape.len() == ndim && blockshape.len() == ndim;
+        ensure(fits, ErrorKind::InvalidParam, "number of dimensions")?;
+        let mut own = Geometry {
+            ndim,
+            shape: [1; MAX_DIM],
+            chunkshape: [1; MAX_DIM],
+            blockshape: [1; MAX_DIM],
+            extshape: [1; MAX_DIM],
+            extchunkshape: [1; MAX_DIM],
+            nitems: 1,
+            extnitems: 1,
+            chunknitems: 1,
+            blocknitems: 1,
+            extchunknitems: 1,
+        };
+        let negative = |_| invalid("negative extent");
+        for i in 0..ndim {
+            let s = u64::try_from(shape[i]).map_err(negative)?;
+            let c = u64::try_from(chunkshape[i]).map_err(|_| invalid("negative extent"))?;
+            let b = u64::try_from(blockshape[i]).map_err(|_| invalid("negative extent"))?;
+            ensure(s == 0 || (c > 0 && b > 0), ErrorKind::InvalidParam, "items without a chunk or block")?;
+            ensure(b > 0 || c == 0, ErrorKind::InvalidParam, "chunk without a block")?;
+            let round = |n: u64, to: u64| if to == 0 { 0 } else { n.div_ceil(to).saturating_mul(to) };
+            (own.shape[i], own.chunkshape[i], own.blockshape[i]) = (s, c, b);
+            own.extshape[i] = round(s, c);
+            own.extchunkshape[i] = if c == 0 { 0 } else { round(c, b) };
+        }
+        own.nitems = product(own.shape(), I64_MAX)?;
+        own.extnitems = product(&own.extshape[..ndim], I64_MAX)?;
+        own.chunknitems = product(own.chunkshape(), I32_MAX)?;
+        own.blocknitems = product(own.blockshape(), I32_MAX)?;
+        own.extchunknitems = product(&own.extchunkshape[..ndim], I64_MAX)?;
+        Ok(own)
+    }
+
+    /// The geometry that a metalayer describes.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn from_meta(meta: &NdMeta) -> Result<Geometry> {
+        Geometry::new(&meta.shape, &meta.chunkshape, &meta.blockshape)
+    }
+
+    /// The same chunks and blocks for an array of another shape.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_shape(&self, shape: &[i64]) -> Result<Geometry> {
+        Geometry::new(shape, &narrow(self.chunkshape()), &narrow(self.blockshape()))
+    }
+
+    /// Number of dimensions.
+    #[must_use]
+    pub fn ndim(&self) -> usize {
+        self.ndim
+    }
+
+    /// Items of the array in each dimension.
+    #[must_use]
+    pub fn shape(&self) -> &[u64] {
+        &self.shape[..self.ndim]
+    }
+
+    /// Items of a chunk in each dimension, without padding to blocks.
+    #[must_use]
+    pub fn chunkshape(&self) -> &[u64] {
+        &self.chunkshape[..self.ndim]
+    }
+
+    /// Items of a block in each dimension.
+    #[must_use]
+    pub fn blockshape(&self) -> &[u64] {
+        &self.blockshape[..self.ndim]
+    }
+
+    /// The shape, padded to whole chunks.
+    #[must_use]
+    pub fn extshape(&self) -> &[u64] {
+        &self.extshape[..self.ndim]
+    }
+
+    /// The shape of a chunk, padded to whole blocks.
+    #[must_use]
+    pub fn extchunkshape(&self) -> &[u64] {
+        &self.extchunkshape[..self.ndim]
+    }
+
+    /// Items of the array.
+    #[must_use]
+    pub fn nitems(&self) -> u64 {
+        self.nitems
+    }
+
+    /// Items of the array with the padding to whole chunks.
+    #[must_use]
+    pub fn extnitems(&self) -> u64 {
+        self.extnitems
+    }
+
+    /// Items of a chunk without padding.
+    #[must_use]
+    pub fn chunknitems(&self) -> u64 {
+        self.chunknitems
+    }
+
+    /// Items of a block.
+    #[must_use]
+    pub fn blocknitems(&self) -> u64 {
+        self.blocknitems
+    }
+
+    /// Items of a chunk with the padding to whole blocks.
+    #[must_use]
+    pub fn extchunknitems(&self) -> u64 {
+        self.extchunknitems
+    }
+
+    /// Number of chunks.
+    #[must_use]
+    pub fn nchunks(&self) -> u64 {
+        if self.nitems == 0 { 0 } else { self.extnitems / self.chunknitems }
+    }
+
+    /// Bytes of a chunk with its padding.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` above 2 147 483 647 bytes.
+    pub fn chunk_nbytes(&self, typesize: usize) -> Result<usize> {
+        let nbytes = self.extchunknitems.checked_mul(typesize as u64); // widening
+        let nbytes = nbytes.filter(|&n| n <= I32_MAX).and_then(|n| usize::try_from(n).ok());
+        nbytes.ok_or(invalid("chunk above 2 GiB"))
+    }
+
+    /// Fails unless chunks can be made.
+    ///
+    /// # Errors
+    ///
+    /// As [`chunk_nbytes`](Self::chunk_nbytes), `InvalidParam` for an overflow of 63 bits, `MaxBufsizeExceeded` for
+    /// chunks larger than a buffer may be.
+    pub fn check_for_creation(&self, typesize: usize) -> Result<()> {
+        let nbytes = self.extchunknitems.checked_mul(typesize as u64).filter(|&n| n <= I64_MAX); // widening
+        let nbytes = nbytes.ok_or(invalid("chunk too large"))?;
+        let max = MAX_BUFFERSIZE as u64; // widening
+        ensure(nbytes <= max, ErrorKind::MaxBufsizeExceeded, "chunk larger than a buffer may be")
+    }
+
+    /// Number of chunks in each dimension.
+    #[must_use]
+    pub(crate) fn chunk_grid(&self) -> Extents {
+        let mut grid = [1; MAX_DIM];
+        for (i, slot) in grid[..self.ndim].iter_mut().enumerate() {
+            *slot = self.extshape[i].checked_div(self.chunkshape[i]).unwrap_or(0);
+        }
+        grid
+    }
+
+    /// Number of blocks of a chunk in each dimension.
+    #[must_use]
+    pub(crate) fn block_grid(&self) -> Extents {
+        let mut grid = [1; MAX_DIM];
+        for (i, slot) in grid[..self.ndim].iter_mut().enumerate() {
+            *slot = self.extchunkshape[i].checked_div(self.blockshape[i]).unwrap_or(0);
+        }
+        grid
+    }
+}
+
+/// Extents of chunks and blocks as they are stored.
+pub(crate) fn narrow(extents: &[u64]) -> Vec<i32> {
+    let small =
+        |&extent: &u64| i32::try_from(extent).expect("extents of chunks and blocks came from 32 bits");
+    extents.iter().map(small).collect()
+}
+
+/// Extents of arrays as they are stored.
+pub(crate) fn signed(extents: &[u64]) -> Vec<i64> {
+    let small = |&extent: &u64| i64::try_from(extent).expect("extents of arrays came from 63 bits");
+    extents.iter().map(small).collect()
+}
+
+/// A box of items or of cells of a grid: `start` included, `stop` excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) ndim: usize,
+    pub(crate) start: Extents,
+    pub(crate) stop: Extents,
+}
+
+impl Region {
+    pub(crate) fn new(start: &[u64], stop: &[u64]) -> Region {
+        let mut own = Region { ndim: start.len(), start: [0; MAX_DIM], stop: [1; MAX_DIM] };
+        own.start[..start.len()].copy_from_slice(start);
+        own.stop[..stop.len()].copy_from_slice(stop);
+        own
+    }
+
+    /// The whole array.
+    pub(crate) fn all(geometry: &Geometry) -> Region {
+        Region::new(&[0; MAX_DIM][..geometry.ndim()], geometry.shape())
+    }
+
+    /// Items in dimension `i`.
+    pub(crate) fn extent(&self, i: usize) -> u64 {
+        self.stop[i].saturating_sub(self.start[i])
+    }
+
+    /// Items in each dimension.
+    pub(crate) fn extents(&self) -> Extents {
+        let mut extents = [1; MAX_DIM];
+        (0..self.ndim).for_each(|i| extents[i] = self.extent(i));
+        extents
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        (0..self.ndim).any(|i| self.extent(i) == 0)
+    }
+
+    /// Number of cells; callers know that it fits.
+    pub(crate) fn len(&self) -> usize {
+        let n = (0..self.ndim).fold(1u64, |n, i| n.saturating_mul(self.extent(i)));
+        usize::try_from(n).unwrap_or(usize::MAX)
+    }
+
+    /// The part inside of a box that starts at the origin.
+    pub(crate) fn clipped(&self, shape: &[u64]) -> Region {
+        let mut own = *self;
+        for (stop, &extent) in own.stop.iter_mut().zip(shape) {
+            *stop = (*stop).min(extent);
+        }
+        own
+    }
+
+    /// The cells, of `cell` items each, that the box meets.
+    pub(crate) fn cells(&self, cell: &[u64]) -> Region {
+        let mut own = *self;
+        for (i, &extent) in cell.iter().enumerate() {
+            let extent = extent.max(1);
+            own.start[i] = self.start[i] / extent;
+            own.stop[i] = self.stop[i].div_ceil(extent);
+        }
+        own
+    }
+
+    /// The part of the box in the cell at `at`, counted from the start of the cell.
+    pub(crate) fn within(&self, at: &Extents, cell: &[u64]) -> Region {
+        let mut own = *self;
+        for (i, &extent) in cell.iter().enumerate() {
+            let origin = at[i] * extent;
+            own.start[i] = self.start[i].saturating_sub(origin);
+            own.stop[i] = self.stop[i].saturating_sub(origin).min(extent);
+        }
+        own
+    }
+
+    /// Cell number `n` of the box, in C order.
+    pub(crate) fn cell(&self, n: usize) -> Extents {
+        let mut at = self.start;
+        let mut rest = n as u64; // widening
+        for i in (0..self.ndim).rev() {
+            let extent = self.extent(i).max(1);
+            at[i] += rest % extent;
+            rest /= extent;
+        }
+        at
+    }
+}
+
+/// The scalar product of the first entries.
+pub(crate) fn dot(at: &[u64], strides: &Extents) -> u64 {
+    at.iter().zip(strides).map(|(a, stride)| a * stride).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worked_example_comes_out() {
+        let g = Geometry::new(&[5, 4], &[3, 3], &[2, 2]).unwrap();
+        assert_eq!((g.extshape(), g.extchunkshape()), (&[6, 6][..], &[4, 4][..]));
+        assert_eq!((g.nitems(), g.extnitems(), g.chunknitems()), (20, 36, 9));
+        assert_eq!((g.blocknitems(), g.extchunknitems(), g.nchunks()), (4, 16, 4));
+    }
+
+    #[test]
+    fn shapes_that_make_no_array_are_refused() {
+        let kind = |s: &[i64], c: &[i32], b: &[i32]| Geometry::new(s, c, b).unwrap_err().kind();
+        let invalid = ErrorKind::InvalidParam;
+        assert_eq!(kind(&[-1], &[1], &[1]), invalid);
+        assert_eq!(kind(&[1], &[-1], &[1]), invalid);
+        assert_eq!(kind(&[1], &[0], &[0]), invalid);
+        assert_eq!(kind(&[0], &[1], &[0]), invalid);
+        assert_eq!(kind(&[1 << 32, 1 << 32, 0], &[1; 3], &[1; 3]), invalid);
+        assert_eq!(kind(&[1, 1], &[1 << 16, 1 << 16], &[1, 1]), invalid);
+        assert_eq!(kind(&[1, 1], &[1, 1], &[1 << 16, 1 << 16]), invalid);
+        assert_eq!(kind(&[i64::MAX], &[i32::MAX], &[1]), invalid);
+        assert_eq!(Geometry::new(&[0, 0], &[0, 0], &[0, 0]).unwrap().nchunks(), 0);
+        assert_eq!(Geometry::new(&[], &[], &[]).unwrap().nchunks(), 1);
+    }
+
+    #[test]
+    fn chunk_sizes_have_two_limits() {
+        let g = Geometry::new(&[1], &[i32::MAX], &[1]).unwrap();
+        assert_eq!(g.check_for_creation(1).unwrap_err().kind(), ErrorKind::MaxBufsizeExceeded);
+        assert!(g.chunk_nbytes(1).is_ok());
+        assert_eq!(g.chunk_nbytes(2).unwrap_err().kind(), ErrorKind::InvalidParam);
+    }
+}

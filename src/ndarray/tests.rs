@@ -1,0 +1,402 @@
+//! Arrays against a model: all items in C order in one vector.
+
+use super::select::{self, Selection};
+use super::shape::{Region, signed, strides};
+use super::{Geometry, concat, create, open, resize, slice};
+use crate::chunk::{CParams, Encoding};
+use crate::error::ErrorKind;
+use crate::format::consts::{filter, special};
+use crate::format::frame_header::FrameParams;
+use crate::format::nd_meta::NdMeta;
+use crate::frame::Frame;
+use crate::schunk::{Reading, Schunk, Writing};
+use proptest::prelude::*;
+
+/// An array and what it should hold.
+struct Tested {
+    schunk: Schunk,
+    geometry: Geometry,
+    params: CParams,
+    model: Model,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Model {
+    shape: Vec<u64>,
+    typesize: usize,
+    items: Vec<Vec<u8>>,
+}
+
+impl Model {
+    fn counting(shape: &[u64], typesize: usize, from: usize) -> Model {
+        let n: u64 = shape.iter().product();
+        let item = |i: usize| (0..typesize).map(|b| ((from + i) >> (8 * (b % 4))) as u8).collect();
+        let items = (0..n as usize).map(item).collect();
+        Model { shape: shape.to_vec(), typesize, items }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.items.concat()
+    }
+
+    /// Positions of the items of a selection.
+    fn positions(&self, lists: &[Vec<i64>]) -> Vec<usize> {
+        let strides = strides(&self.shape, 1);
+        let mut positions = vec![0];
+        for (i, list) in lists.iter().enumerate() {
+            let step = strides[i] as usize;
+            positions =
+                positions.iter().flat_map(|p| list.iter().map(move |&x| p + x as usize * step)).collect();
+        }
+        positions
+    }
+}
+
+fn lists(region: &Region) -> Vec<Vec<i64>> {
+    (0..region.ndim).map(|i| (region.start[i]..region.stop[i]).map(|x| x as i64).collect()).collect()
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    shape: Vec<u64>,
+    chunk: Vec<u64>,
+    block: Vec<u64>,
+    typesize: usize,
+    filters: u8,
+    framed: bool,
+}
+
+impl Case {
+    fn params(&self) -> CParams {
+        let mut filters = [0; 6];
+        filters[5] = self.filters;
+        let blocksize = self.block.iter().product::<u64>() as usize * self.typesize;
+        CParams { typesize: self.typesize, blocksize, filters, compcode: 1, ..CParams::default() }
+    }
+
+    fn empty(&self) -> (Schunk, Geometry, CParams) {
+        let narrow = |v: &[u64]| v.iter().map(|&x| x as i32).collect::<Vec<_>>();
+        let meta = NdMeta {
+            shape: signed(&self.shape),
+            chunkshape: narrow(&self.chunk),
+            blockshape: narrow(&self.block),
+            dtype: None,
+            dtype_format: 0,
+        };
+        let geometry = Geometry::from_meta(&meta).unwrap();
+        let params = self.params();
+        let recorded = FrameParams {
+            typesize: self.typesize as i32,
+            blocksize: params.blocksize as i32,
+            compcode: 1,
+            clevel: 5,
+            splitmode: 4,
+            filters: params.filters,
+            ..FrameParams::default()
+        };
+        let mut schunk = if self.framed {
+            Schunk::over(Frame::create_in_memory(recorded).unwrap())
+        } else {
+            Schunk::in_memory(recorded)
+        };
+        create::prepare(&mut schunk, &geometry, &meta, &[]).unwrap();
+        (schunk, geometry, params)
+    }
+
+    fn filled(&self) -> Tested {
+        let (mut schunk, geometry, params) = self.empty();
+        let model = Model::counting(&self.shape, self.typesize, 1);
+        let writing = Writing::new(Encoding::new(&params));
+        create::fill_from_buffer(&mut schunk, &geometry, &model.bytes(), &writing).unwrap();
+        Tested { schunk, geometry, params, model }
+    }
+}
+
+impl Tested {
+    fn read(&self, region: &Region) -> Vec<u8> {
+        let mut dest = vec![0xee; region.len() * self.model.typesize];
+        let extents = region.extents();
+        let shape = &extents[..region.ndim];
+        slice::read(&self.schunk, &self.geometry, region, &mut dest, shape, &Reading::default()).unwrap();
+        dest
+    }
+
+    fn check(&self) {
+        assert_eq!(self.geometry.shape(), self.model.shape);
+        assert_eq!(self.read(&Region::all(&self.geometry)), self.model.bytes());
+        assert_eq!(open(&self.schunk).unwrap().1, self.geometry);
+        assert_eq!(self.schunk.nchunks() as u64, self.geometry.nchunks());
+    }
+
+    fn write(&mut self, region: &Region, values: &Model) {
+        let writing = Writing::new(Encoding::new(&self.params));
+        let (reading, bytes) = (Reading::default(), values.bytes());
+        slice::write(&mut self.schunk, &self.geometry, region, &bytes, &values.shape, &reading, &writing)
+            .unwrap();
+        for (position, value) in self.model.positions(&lists(region)).into_iter().zip(&values.items) {
+            self.model.items[position].clone_from(value);
+        }
+    }
+}
+
+prop_compose! {
+    fn cases()(dims in prop::collection::vec((0u64..9, 1u64..6, 1u64..5), 0..4), typesize in prop_oneof![1..9usize, Just(300)],
+               filters in prop_oneof![Just(filter::SHUFFLE), Just(filter::DELTA), Just(0u8), Just(filter::BITSHUFFLE)],
+               framed in any::<bool>()) -> Case {
+        let part = |f: fn(&(u64, u64, u64)) -> u64| dims.iter().map(f).collect::<Vec<_>>();
+        Case { shape: part(|d| d.0), chunk: part(|d| d.1), block: part(|d| d.2), typesize, filters, framed }
+    }
+}
+
+fn region_of(shape: &[u64], picks: &[(u64, u64)]) -> Region {
+    let pick = |i: usize| {
+        let (a, b) = picks[i];
+        let (a, b) = (a % (shape[i] + 1), b % (shape[i] + 1));
+        (a.min(b), a.max(b))
+    };
+    let (start, stop): (Vec<u64>, Vec<u64>) = (0..shape.len()).map(pick).unzip();
+    Region::new(&start, &stop)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn boxes_read_as_in_the_model(case in cases(), picks in [(0u64..9, 0u64..9); 4]) {
+        let tested = case.filled();
+        tested.check();
+        let region = region_of(&case.shape, &picks);
+        let expected: Vec<u8> = if region.is_empty() { vec![] } else {
+            tested.model.positions(&lists(&region)).iter().flat_map(|&p| tested.model.items[p].clone()).collect()
+        };
+        prop_assert_eq!(tested.read(&region), expected);
+    }
+
+    #[test]
+    fn written_boxes_and_nothing_else_change(case in cases(), picks in [(0u64..9, 0u64..9); 4]) {
+        let mut tested = case.filled();
+        let region = region_of(&case.shape, &picks);
+        let extents = region.extents();
+        let values = Model::counting(&extents[..region.ndim], case.typesize, 1000);
+        if !region.is_empty() {
+            tested.write(&region, &values);
+        }
+        tested.check();
+    }
+
+    #[test]
+    fn selections_read_and_write_as_in_the_model(case in cases(), picks in prop::collection::vec(prop::collection::vec(0i64..9, 0..5), 4)) {
+        prop_assume!(!case.shape.is_empty() && case.shape.iter().all(|&n| n > 0));
+        let mut tested = case.filled();
+        let lists: Vec<Vec<i64>> = case.shape.iter().zip(&picks).map(|(&n, pick)| pick.iter().map(|x| x % n as i64).collect()).collect();
+        let refs: Vec<&[i64]> = lists.iter().map(|list| &list[..]).collect();
+        let selection = Selection::new(&tested.geometry, &refs).unwrap();
+        let shape: Vec<u64> = lists.iter().map(|list| list.len() as u64).collect();
+        let positions = if shape.contains(&0) { vec![] } else { tested.model.positions(&lists) };
+        let mut dest = vec![0; positions.len() * case.typesize];
+        let reading = Reading::default();
+        select::read(&tested.schunk, &tested.geometry, &selection, &mut dest, &shape, &reading).unwrap();
+        let expected: Vec<u8> = positions.iter().flat_map(|&p| tested.model.items[p].clone()).collect();
+        prop_assert_eq!(dest, expected);
+
+        let values = Model::counting(&shape, case.typesize, 500);
+        let writing = Writing::new(Encoding::new(&tested.params));
+        select::write(&mut tested.schunk, &tested.geometry, &selection, (&values.bytes(), &shape), &reading, &writing).unwrap();
+        for (&position, value) in positions.iter().zip(&values.items) {
+            tested.model.items[position].clone_from(value);
+        }
+        tested.check();
+
+        let coords: Vec<i64> = positions.iter().rev().map(|&p| p as i64).collect();
+        let mut dest = vec![0; coords.len() * case.typesize];
+        select::read_sparse(&tested.schunk, &tested.geometry, &coords, &mut dest, &reading).unwrap();
+        let expected: Vec<u8> = coords.iter().flat_map(|&p| tested.model.items[p as usize].clone()).collect();
+        prop_assert_eq!(dest, expected);
+    }
+
+    #[test]
+    fn insertions_and_deletions_move_the_rest(case in cases(), axis in 0usize..4, at in 0u64..4, count in 1u64..4) {
+        prop_assume!(axis < case.shape.len() && case.shape.iter().all(|&n| n > 0));
+        let mut tested = case.filled();
+        let chunk = case.chunk[axis];
+        let old = case.shape[axis];
+        let at = (at * chunk).min(old);
+        let count = if at == old { count } else { count * chunk };
+        let mut shape = case.shape.clone();
+        shape[axis] = count;
+        let values = Model::counting(&shape, case.typesize, 700);
+        let writing = Writing::new(Encoding::new(&tested.params));
+        let insertion = resize::Insertion { axis, at: at as i64 };
+        tested.geometry = resize::insert(&mut tested.schunk, &tested.geometry, &values.bytes(), insertion, &Reading::default(), &writing).unwrap();
+        let before = tested.model.clone();
+        tested.model.shape[axis] = old + count;
+        let slab: u64 = case.shape[axis + 1..].iter().product();
+        let rows: u64 = case.shape[..axis].iter().product();
+        tested.model.items = (0..rows).flat_map(|row| {
+            let part = |m: &Model, n: u64, from: u64, to: u64| m.items[((row * n + from) * slab) as usize..((row * n + to) * slab) as usize].to_vec();
+            [part(&before, old, 0, at), part(&values, count, 0, count), part(&before, old, at, old)].concat()
+        }).collect();
+        tested.check();
+        tested.geometry = resize::delete(&mut tested.schunk, &tested.geometry, axis, at as i64, count as i64, &tested.params).unwrap();
+        tested.model = before;
+        tested.check();
+    }
+
+    #[test]
+    fn an_array_behind_another_holds_both(case in cases(), more in 0u64..7, chunks in [1u64..5, 1u64..5, 1u64..5, 1u64..5]) {
+        prop_assume!(!case.shape.is_empty() && case.shape.iter().all(|&n| n > 0));
+        let mut tested = case.filled();
+        let mut shape = case.shape.clone();
+        shape[0] = more;
+        let aligned = more % 2 == 0;
+        let chunk = if aligned { case.chunk.clone() } else { chunks[..shape.len()].to_vec() };
+        let other = Case { shape, chunk, ..case.clone() }.filled();
+        let writing = Writing::new(Encoding::new(&tested.params));
+        let reading = Reading::default();
+        tested.geometry = concat::extend(&mut tested.schunk, &tested.geometry, (&other.schunk, &other.geometry), 0, &reading, (&reading, &writing)).unwrap();
+        tested.model.shape[0] += more;
+        tested.model.items.extend(other.model.items);
+        tested.check();
+    }
+
+    #[test]
+    fn grown_arrays_hold_zeros_and_shrunk_ones_the_rest(case in cases(), target in [0u64..9, 0u64..9, 0u64..9, 0u64..9]) {
+        let (mut schunk, geometry, params) = case.empty();
+        create::fill_special(&mut schunk, &geometry, special::ZERO, &params).unwrap();
+        let n: u64 = case.shape.iter().product();
+        let model = Model { shape: case.shape.clone(), typesize: case.typesize, items: vec![vec![0; case.typesize]; n as usize] };
+        let mut tested = Tested { schunk, geometry, params, model };
+        tested.check();
+        let shape = target[..case.shape.len()].to_vec();
+        tested.geometry = resize::resize(&mut tested.schunk, &tested.geometry, &signed(&shape), None, &tested.params).unwrap();
+        let n: u64 = shape.iter().product();
+        tested.model = Model { shape, typesize: case.typesize, items: vec![vec![0; case.typesize]; n as usize] };
+        tested.check();
+    }
+
+    #[test]
+    fn boxes_of_other_arrays_become_arrays(case in cases(), chunk in [1u64..6, 1u64..6, 1u64..6, 1u64..6], start in [0u64..9, 0u64..9, 0u64..9, 0u64..9]) {
+        let tested = case.filled();
+        let ndim = case.shape.len();
+        let start: Vec<u64> = (0..ndim).map(|i| start[i].min(case.shape[i])).collect();
+        let shape: Vec<u64> = (0..ndim).map(|i| case.shape[i] - start[i]).collect();
+        let target = Case { shape, chunk: chunk[..ndim].to_vec(), framed: !case.framed, ..case.clone() };
+        let (mut schunk, geometry, params) = target.empty();
+        let writing = Writing::new(Encoding::new(&params));
+        let src = (&tested.schunk, &tested.geometry, &start[..]);
+        create::fill_from_array(&mut schunk, &geometry, src, &Reading::default(), &writing).unwrap();
+        let region = Region::new(&start, &case.shape);
+        let items = if region.is_empty() { vec![] } else {
+            tested.model.positions(&lists(&region)).iter().map(|&p| tested.model.items[p].clone()).collect()
+        };
+        let model = Model { shape: target.shape.clone(), typesize: case.typesize, items };
+        Tested { schunk, geometry, params, model }.check();
+    }
+}
+
+fn worked_example() -> Tested {
+    let case = Case {
+        shape: vec![5, 4],
+        chunk: vec![3, 3],
+        block: vec![2, 2],
+        typesize: 1,
+        filters: 0,
+        framed: false,
+    };
+    case.filled()
+}
+
+fn chunk_data(schunk: &Schunk, nchunk: usize) -> Vec<u8> {
+    let mut data = vec![0; 16];
+    schunk.decompress_chunk(nchunk, &mut data, &Reading::default()).unwrap();
+    data
+}
+
+#[test]
+fn blocks_are_laid_out_as_documented() {
+    let tested = worked_example();
+    assert_eq!(chunk_data(&tested.schunk, 0), [1, 2, 5, 6, 3, 0, 7, 0, 9, 10, 0, 0, 11, 0, 0, 0]);
+    assert_eq!(chunk_data(&tested.schunk, 1), [4, 0, 8, 0, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(chunk_data(&tested.schunk, 2), [13, 14, 17, 18, 15, 0, 19, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(chunk_data(&tested.schunk, 3), [16, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn padding_survives_writes_of_a_part_only() {
+    let case = Case {
+        shape: vec![5, 4],
+        chunk: vec![3, 3],
+        block: vec![2, 2],
+        typesize: 1,
+        filters: 0,
+        framed: true,
+    };
+    let (mut schunk, geometry, params) = case.empty();
+    create::fill_value(&mut schunk, &geometry, &[7], &params).unwrap();
+    let model = Model { shape: case.shape.clone(), typesize: 1, items: vec![vec![7]; 20] };
+    let mut tested = Tested { schunk, geometry, params, model };
+    tested.check();
+    tested.write(&Region::new(&[0, 3], &[3, 4]), &Model::counting(&[3, 1], 1, 1));
+    assert_eq!(chunk_data(&tested.schunk, 1), [1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
+    tested.write(&Region::new(&[0, 0], &[1, 1]), &Model::counting(&[1, 1], 1, 9));
+    assert_eq!(chunk_data(&tested.schunk, 0), [9, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
+    tested.check();
+}
+
+#[test]
+fn a_small_write_leaves_the_other_blocks_bytes() {
+    let case = Case {
+        shape: vec![64, 64],
+        chunk: vec![64, 64],
+        block: vec![8, 8],
+        typesize: 4,
+        filters: filter::SHUFFLE,
+        framed: false,
+    };
+    let mut tested = case.filled();
+    let before = tested.schunk.chunk(0).unwrap().to_vec();
+    tested.write(&Region::new(&[60, 60], &[61, 61]), &Model::counting(&[1, 1], 4, 77));
+    let after = tested.schunk.chunk(0).unwrap().to_vec();
+    let start = |chunk: &[u8], block: usize| {
+        u32::from_le_bytes(chunk[32 + 4 * block..][..4].try_into().unwrap()) as usize
+    };
+    let (from, to) = (start(&before, 0), start(&before, 63));
+    assert_eq!(before[from..to], after[from..to]);
+    assert_ne!(before[to..], after[to..]);
+    tested.check();
+}
+
+#[test]
+fn changes_that_make_no_sense_leave_the_array_alone() {
+    let mut tested = worked_example();
+    let mut kind = |shape: &[i64], start: Option<&[i64]>| {
+        resize::resize(&mut tested.schunk, &tested.geometry, shape, start, &tested.params).unwrap_err().kind()
+    };
+    let invalid = ErrorKind::InvalidParam;
+    assert_eq!(kind(&[-1, 4], None), invalid);
+    assert_eq!(kind(&[i64::MAX, i64::MAX], None), invalid);
+    assert_eq!(kind(&[8, 4], Some(&[1, 0])), invalid);
+    assert_eq!(kind(&[7, 4], Some(&[0, 0])), invalid);
+    assert_eq!(kind(&[8, 4], Some(&[6, 0])), invalid);
+    assert_eq!(kind(&[8, 4], Some(&[-3, 0])), invalid);
+    assert_eq!(kind(&[2, 4], Some(&[3, 0])), invalid);
+    tested.check();
+}
+
+#[test]
+fn threads_read_one_array_at_the_same_time() {
+    let case = Case {
+        shape: vec![30, 40],
+        chunk: vec![7, 9],
+        block: vec![3, 4],
+        typesize: 8,
+        filters: filter::SHUFFLE,
+        framed: true,
+    };
+    let tested = case.filled();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..20).for_each(|_| tested.check()));
+        }
+    });
+}
