@@ -16,6 +16,7 @@ pub mod filters;
 
 pub mod frame;
 pub mod io;
+#[allow(dead_code)] // the C functions of arrays use the rest
 pub mod ndarray;
 pub mod schunk;
 

@@ -152,7 +152,7 @@ fn fill(schunk: &mut Schunk, geometry: &Geometry, writing: &Writing<'_>, make: &
                 Ok(())
             })?;
             // A prefilter may look at the super-chunk, whose number of chunks must be right then.
-            if bytes >= BATCH || writing.visit.is_some() {
+            if bytes >= BATCH || writing.enc.prefilter.is_some() {
                 flush(schunk, &mut batch)?;
                 bytes = 0;
             }
