@@ -1035,14 +1035,15 @@ typedef struct blosc2_tuner {
 } blosc2_tuner;
 
 /**
- * Registers a tuner; its id must be at least 160. The struct is copied, its name is not.
+ * Registers a tuner; its id must be at least 160. The struct is copied, its name is not. If a callback is NULL, the
+ * plugin `blosc2_<name>` is loaded when it is first needed.
  *
  * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
  *
  * The caller's part:
  *
- * `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, its name is NULL or
- * a string.
+ * `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
+ * its name is NULL or a string.
  */
 BLOSC_EXPORT
 int blosc2_register_tuner(struct blosc2_tuner *tuner);
@@ -2453,7 +2454,8 @@ typedef struct blosc2_codec {
 } blosc2_codec;
 
 /**
- * Registers a codec; its code must be at least 160. The struct is copied, its name is not.
+ * Registers a codec; its code must be at least 160. The struct is copied, its name is not. If a callback is NULL, the
+ * plugin `blosc2_<name>` is loaded when it is first needed.
  *
  * Returns 0, also if the code is already registered under this name (then nothing changes), or a negative code.
  *
@@ -2511,14 +2513,15 @@ typedef struct blosc2_filter {
 } blosc2_filter;
 
 /**
- * Registers a filter; its id must be at least 160. The struct is copied, its name is not.
+ * Registers a filter; its id must be at least 160. The struct is copied, its name is not. If a callback is NULL, the
+ * plugin `blosc2_<name>` is loaded when it is first needed.
  *
  * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
  *
  * The caller's part:
  *
- * `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, its name is NULL or
- * a string.
+ * `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
+ * its name is NULL or a string.
  */
 BLOSC_EXPORT
 int blosc2_register_filter(struct blosc2_filter *filter);

@@ -12,6 +12,7 @@ use super::context::Backend;
 use super::environment::Environment;
 use super::guard::{guard, guard_count, guard_or};
 use super::io;
+use super::plugins;
 use super::ptr::{c_str, in_bytes, out_bytes};
 use super::tuner;
 use super::types::blosc_threads_callback;
@@ -94,6 +95,7 @@ impl Global {
             filter_registry::clear();
             tuner::clear();
             io::clear();
+            plugins::forget_failures();
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::context::Context;
+use super::plugins;
 use super::schunk_handle::SchunkHandle;
 use super::types::{
     CBool, blosc_threads_callback, blosc2_codec, blosc2_context, blosc2_cparams, blosc2_dparams,
@@ -151,7 +152,7 @@ impl Postfilter for CPostfilter {
     }
 }
 
-/// A codec of the application.
+/// A codec of the application, or a plugin. Functions that it lacks are loaded when they are needed.
 pub(crate) struct CCodec(pub(crate) blosc2_codec);
 
 // SAFETY: the client lets its callbacks run on several threads.
@@ -164,13 +165,17 @@ fn chunk_address(chunk: &[u8]) -> *const c_void {
     if chunk.is_empty() { std::ptr::null() } else { chunk.as_ptr().cast() }
 }
 
-fn not_loadable() -> Error {
+fn no_codec() -> Error {
     Error::new(ErrorKind::CodecSupport, "the codec has no functions")
 }
 
 impl Codec for CCodec {
     fn encode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<usize> {
-        let encoder = self.0.encoder.ok_or_else(not_loadable)?;
+        let encoder = match self.0.encoder {
+            Some(encoder) => encoder,
+            // SAFETY: names of codecs are strings.
+            None => unsafe { plugins::codec(self.0.compname) }?.0.ok_or_else(no_codec)?,
+        };
         let mut cparams = cparams_for(cx.host, cx.typesize, cx.blocksize);
         // SAFETY: the client vouches for its callback; the lengths are those of the slices.
         let code = unsafe {
@@ -188,7 +193,11 @@ impl Codec for CCodec {
     }
 
     fn decode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let decoder = self.0.decoder.ok_or_else(not_loadable)?;
+        let decoder = match self.0.decoder {
+            Some(decoder) => decoder,
+            // SAFETY: names of codecs are strings.
+            None => unsafe { plugins::codec(self.0.compname) }?.1.ok_or_else(no_codec)?,
+        };
         let mut dparams = dparams_for(cx.host, cx.typesize);
         // SAFETY: the client vouches for its callback; the lengths are those of the slices.
         let code = unsafe {
@@ -206,7 +215,7 @@ impl Codec for CCodec {
     }
 }
 
-/// A filter of the application.
+/// A filter of the application, or a plugin. Functions that it lacks are loaded when they are needed.
 pub(crate) struct CFilter(pub(crate) blosc2_filter);
 
 // SAFETY: the client lets its callbacks run on several threads.
@@ -214,13 +223,17 @@ unsafe impl Send for CFilter {}
 // SAFETY: as above.
 unsafe impl Sync for CFilter {}
 
-fn no_function() -> Error {
+fn no_filter() -> Error {
     Error::new(ErrorKind::FilterPipeline, "the filter has no functions")
 }
 
 impl Filter for CFilter {
     fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let forward = self.0.forward.ok_or_else(no_function)?;
+        let forward = match self.0.forward {
+            Some(forward) => forward,
+            // SAFETY: the client promised a name to a filter that lacks a function.
+            None => unsafe { plugins::filter(self.0.name) }?.0.ok_or_else(no_filter)?,
+        };
         let mut cparams = cparams_for(cx.host, cx.typesize, cx.blocksize);
         // SAFETY: the client vouches for its callback; both buffers have this length.
         let code = unsafe {
@@ -230,7 +243,11 @@ impl Filter for CFilter {
     }
 
     fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let backward = self.0.backward.ok_or_else(no_function)?;
+        let backward = match self.0.backward {
+            Some(backward) => backward,
+            // SAFETY: the client promised a name to a filter that lacks a function.
+            None => unsafe { plugins::filter(self.0.name) }?.1.ok_or_else(no_filter)?,
+        };
         let mut dparams = dparams_for(cx.host, cx.typesize);
         // SAFETY: the client vouches for its callback; both buffers have this length.
         let code = unsafe {

@@ -220,6 +220,13 @@ fn is_set(name: &[u8]) -> bool {
     found
 }
 
+/// Prints a message about a failure to stderr if `BLOSC_TRACE` is set.
+pub(crate) fn trace_text(message: &str) {
+    if is_set(b"TRACE") {
+        eprintln!("[error] - {message}");
+    }
+}
+
 /// Prints a failure to stderr if `BLOSC_TRACE` is set.
 pub(crate) fn trace(error: Error) {
     if is_set(b"TRACE") {

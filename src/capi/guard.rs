@@ -12,6 +12,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::environment::trace;
+use super::plugins;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A type that exported functions return, with its value for a failure.
@@ -54,11 +55,20 @@ impl CReturn for () {
     fn from_error(_: Error) {}
 }
 
+/// Whatever C calls first, the codecs that are plugins are known by then.
+fn prepared<T>(body: impl FnOnce() -> Result<T>) -> impl FnOnce() -> Result<T> {
+    || {
+        plugins::define_codecs();
+        body()
+    }
+}
+
 /// Runs the body of an exported function.
 ///
 /// `AssertUnwindSafe` holds because a panic cannot leave broken values that later calls trust: locks are released by
 /// unwinding, out-parameters are written last, and handles that can be left half-changed mark themselves as broken.
 pub(crate) fn guard<T: CReturn>(body: impl FnOnce() -> Result<T>) -> T {
+    let body = prepared(body);
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => value,
         Ok(Err(error)) => {
@@ -86,6 +96,7 @@ pub(crate) fn guard_status(body: impl FnOnce() -> Result<()>) -> i32 {
 
 /// For functions with another way to say that they failed: `failed` stands for errors and panics alike.
 pub(crate) fn guard_or<T>(failed: T, body: impl FnOnce() -> Result<T>) -> T {
+    let body = prepared(body);
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => value,
         Ok(Err(_)) | Err(_) => failed,

@@ -27,6 +27,7 @@ mod io_adapter;
 pub mod meta;
 pub mod mmap;
 pub mod paths;
+pub(crate) mod plugins;
 pub mod schunk;
 pub mod schunk_data;
 mod schunk_handle;

@@ -5,13 +5,14 @@ use std::ffi::{CStr, c_int};
 use std::ptr;
 
 use super::context::Context;
+use super::plugins;
 use super::types::{blosc2_context, blosc2_tuner};
 use crate::error::{Error, ErrorKind, Result, ensure};
 
 /// First id that applications may register.
 const FIRST_USER: c_int = 160;
-/// Most entries of the registry.
-const MAX_ENTRIES: usize = 255;
+/// Most tuners that applications may register: 255 less the library's own.
+const MAX_ENTRIES: usize = 254;
 
 /// A registered tuner.
 #[derive(Clone, Copy)]
@@ -30,9 +31,27 @@ static TUNERS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 ///
 /// `InvalidParam` if there is none.
 fn find(id: c_int) -> Result<blosc2_tuner> {
+    if id == plugins::BTUNE.id {
+        return Ok(plugins::BTUNE);
+    }
     let tuners = TUNERS.read();
     let found = tuners.iter().find(|entry| entry.0.id == id).map(|entry| entry.0);
     found.ok_or(Error::new(ErrorKind::InvalidParam, "unknown tuner"))
+}
+
+/// A callback of the tuner with this id; if the tuner lacks it, its plugin is loaded.
+///
+/// # Errors
+///
+/// `InvalidParam` for an unknown tuner, `Failure` for a plugin that cannot be loaded.
+fn callback<F>(id: c_int, pick: impl Fn(&blosc2_tuner) -> Option<F>) -> Result<F> {
+    let tuner = find(id)?;
+    if let Some(callback) = pick(&tuner) {
+        return Ok(callback);
+    }
+    // SAFETY: the client promised a name to a tuner that lacks a callback.
+    let loaded = unsafe { plugins::tuner(&tuner) }?;
+    pick(&loaded).ok_or(Error::new(ErrorKind::Failure, "the tuner lacks a function"))
 }
 
 /// Registers a tuner of the application. Registering the same id and name again changes nothing.
@@ -89,7 +108,7 @@ fn check(code: c_int) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `InvalidParam` for an unknown tuner, `Tuner` if it fails.
+/// `InvalidParam` for an unknown tuner, `Failure` for a plugin that cannot be loaded, `Tuner` if it fails.
 pub(crate) unsafe fn init(context: *mut blosc2_context) -> Result<()> {
     // SAFETY: the caller's promise; the reference ends with the statement.
     let (id, config) =
@@ -97,11 +116,9 @@ pub(crate) unsafe fn init(context: *mut blosc2_context) -> Result<()> {
     if id <= 0 {
         return Ok(());
     }
-    match find(id)?.init {
-        // SAFETY: the client vouches for its callback.
-        Some(init) => check(unsafe { init(config, context, ptr::null_mut()) }),
-        None => Ok(()),
-    }
+    let init = callback(id, |tuner| tuner.init)?;
+    // SAFETY: the client vouches for its callback.
+    check(unsafe { init(config, context, ptr::null_mut()) })
 }
 
 /// Lets the tuner choose parameters for the next compression.
@@ -112,19 +129,16 @@ pub(crate) unsafe fn init(context: *mut blosc2_context) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `InvalidParam` for an unknown tuner, `Tuner` if it fails.
+/// `InvalidParam` for an unknown tuner, `Failure` for a plugin that cannot be loaded, `Tuner` if it fails.
 pub(crate) unsafe fn prepare(context: *mut blosc2_context) -> Result<()> {
     // SAFETY: the caller's promise; the reference ends with the statement.
     let (id, has_state) = unsafe { state(context) }?;
     if id <= 0 {
         return Ok(());
     }
-    let tuner = find(id)?;
-    match if has_state { tuner.next_cparams } else { tuner.next_blocksize } {
-        // SAFETY: the client vouches for its callback.
-        Some(next) => check(unsafe { next(context) }),
-        None => Ok(()),
-    }
+    let next = callback(id, |tuner| if has_state { tuner.next_cparams } else { tuner.next_blocksize })?;
+    // SAFETY: the client vouches for its callback.
+    check(unsafe { next(context) })
 }
 
 /// Tells the tuner how long a compression took.
@@ -135,18 +149,16 @@ pub(crate) unsafe fn prepare(context: *mut blosc2_context) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `InvalidParam` for an unknown tuner, `Tuner` if it fails.
+/// `InvalidParam` for an unknown tuner, `Failure` for a plugin that cannot be loaded, `Tuner` if it fails.
 pub(crate) unsafe fn update(context: *mut blosc2_context, seconds: f64) -> Result<()> {
     // SAFETY: the caller's promise; the reference ends with the statement.
     let (id, has_state) = unsafe { state(context) }?;
     if id <= 0 || !has_state {
         return Ok(());
     }
-    match find(id)?.update {
-        // SAFETY: the client vouches for its callback.
-        Some(update) => check(unsafe { update(context, seconds) }),
-        None => Ok(()),
-    }
+    let update = callback(id, |tuner| tuner.update)?;
+    // SAFETY: the client vouches for its callback.
+    check(unsafe { update(context, seconds) })
 }
 
 /// The tuner of a context and whether it keeps state there.
@@ -166,7 +178,7 @@ pub(crate) fn free(context: &mut Context) {
     if id <= 0 || !has_state {
         return;
     }
-    if let Ok(blosc2_tuner { free: Some(free), .. }) = find(id) {
+    if let Ok(free) = callback(id, |tuner| tuner.free) {
         // SAFETY: the client vouches for its callback; the context is still whole.
         unsafe { free((&raw mut *context).cast()) };
     }

@@ -125,15 +125,23 @@ struct ComplibInfo {
 }
 
 fn complib_info(name: &CStr) -> Result<ComplibInfo> {
-    let Some(compcode) = NAMES.code_of(name) else {
-        let entry = codec_registry::find_by_name(name);
-        let entry = entry.ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
-        return Ok(ComplibInfo { code: entry.complib, name: entry.name, version: c"unknown".into() });
+    let (code, own_name) = match NAMES.code_of(name) {
+        Some(compcode) => (StreamCodec::resolve(Some(compcode)).format(), c""),
+        None => {
+            let entry = codec_registry::find_by_name(name);
+            let entry = entry.ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
+            (entry.complib, entry.name)
+        }
     };
-    let code = StreamCodec::resolve(Some(compcode)).format();
-    let name = complib_name(code).expect("a built-in format");
-    let version = CString::new(library_version(compcode).unwrap_or_default()).unwrap_or_default();
-    Ok(ComplibInfo { code, name, version })
+    let Some(name) = complib_name(code) else {
+        // Registered codecs may share a library; it has the name of the first one then.
+        let name = codec_registry::find_by_complib(code).map_or(own_name, |entry| entry.name);
+        return Ok(ComplibInfo { code, name, version: c"unknown".into() });
+    };
+    let has_format = |&compcode: &u8| StreamCodec::resolve(Some(compcode)).format() == code;
+    let compcode = [codec::BLOSCLZ, codec::LZ4, codec::ZLIB, codec::ZSTD].into_iter().find(has_format);
+    let version = compcode.and_then(library_version).unwrap_or_default();
+    Ok(ComplibInfo { code, name, version: CString::new(version).unwrap_or_default() })
 }
 
 /// The first 16 bytes of a chunk, checked.
@@ -292,7 +300,8 @@ pub unsafe extern "C" fn blosc2_cbuffer_complib(cbuffer: *const c_void) -> *cons
     })
 }
 
-/// Registers a codec; its code must be at least 160. The struct is copied, its name is not.
+/// Registers a codec; its code must be at least 160. The struct is copied, its name is not. If a callback is NULL, the
+/// plugin `blosc2_<name>` is loaded when it is first needed.
 ///
 /// Returns 0, also if the code is already registered under this name (then nothing changes), or a negative code.
 ///
@@ -319,14 +328,15 @@ pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_in
     })
 }
 
-/// Registers a filter; its id must be at least 160. The struct is copied, its name is not.
+/// Registers a filter; its id must be at least 160. The struct is copied, its name is not. If a callback is NULL, the
+/// plugin `blosc2_<name>` is loaded when it is first needed.
 ///
 /// Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
 ///
 /// # Safety
 ///
-/// `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, its name is NULL or
-/// a string.
+/// `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
+/// its name is NULL or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c_int {
     guard_status(|| {
@@ -342,14 +352,15 @@ pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c
     })
 }
 
-/// Registers a tuner; its id must be at least 160. The struct is copied, its name is not.
+/// Registers a tuner; its id must be at least 160. The struct is copied, its name is not. If a callback is NULL, the
+/// plugin `blosc2_<name>` is loaded when it is first needed.
 ///
 /// Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
 ///
 /// # Safety
 ///
-/// `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, its name is NULL or
-/// a string.
+/// `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
+/// its name is NULL or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_register_tuner(tuner: *mut blosc2_tuner) -> c_int {
     guard_status(|| {

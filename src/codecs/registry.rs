@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::codec::FIRST_USER;
 use parking_lot::RwLock;
 use std::ffi::CStr;
+use std::sync::OnceLock;
 
 /// One registered codec.
 pub struct CodecEntry {
@@ -24,21 +25,42 @@ pub struct CodecEntry {
 /// plugins are registered once.
 static ENTRIES: RwLock<Vec<&'static CodecEntry>> = RwLock::new(Vec::new());
 
+/// Codecs that the library defines, but a layer above has to load.
+static PLUGINS: OnceLock<Vec<CodecEntry>> = OnceLock::new();
+
 /// Most entries that the registry holds.
 const MAX_ENTRIES: usize = 255;
+
+/// The codecs that the library itself defines.
+fn defined() -> impl Iterator<Item = &'static CodecEntry> {
+    super::builtin::BUILTIN.iter().chain(PLUGINS.get().into_iter().flatten())
+}
+
+/// Adds codecs that the library defines and a layer above has to load. Only the first call counts.
+pub fn define_plugins(entries: impl FnOnce() -> Vec<CodecEntry>) {
+    PLUGINS.get_or_init(entries);
+}
 
 /// The codec with this id.
 #[must_use]
 pub fn find(id: u8) -> Option<&'static CodecEntry> {
     let found = ENTRIES.read().iter().find(|entry| entry.id == id).copied();
-    found.or_else(|| super::builtin::BUILTIN.iter().find(|entry| entry.id == id))
+    found.or_else(|| defined().find(|entry| entry.id == id))
 }
 
 /// The first codec with this name.
 #[must_use]
 pub fn find_by_name(name: &CStr) -> Option<&'static CodecEntry> {
-    let builtin = super::builtin::BUILTIN.iter().find(|entry| entry.name == name);
-    builtin.or_else(|| ENTRIES.read().iter().find(|entry| entry.name == name).copied())
+    defined()
+        .find(|entry| entry.name == name)
+        .or_else(|| ENTRIES.read().iter().find(|entry| entry.name == name).copied())
+}
+
+/// The first codec of this library.
+#[must_use]
+pub fn find_by_complib(complib: u8) -> Option<&'static CodecEntry> {
+    let found = defined().find(|entry| entry.complib == complib);
+    found.or_else(|| ENTRIES.read().iter().find(|entry| entry.complib == complib).copied())
 }
 
 /// Registers a codec of the application. Registering the same id and name again changes nothing.

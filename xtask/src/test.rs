@@ -167,9 +167,10 @@ fn each_header_alone(layout: &Layout) -> Result<(), String> {
 /// A way to use an installation, shown by a program or a build of its own.
 type Way = fn(&Layout, &Built) -> Result<(), String>;
 
-const WAYS: [(&str, Way); 7] = [
+const WAYS: [(&str, Way); 8] = [
     ("C++ program, shared", cpp_program),
     ("loaded at run time with local binding", loaded_at_run_time),
+    ("plugins, found and broken", plugins),
     ("static beside the system's Zstandard", beside_system_zstd),
     ("pkg-config, shared and static, from a moved installation", pkg_config),
     ("CMake find_package, shared and static", cmake),
@@ -204,6 +205,24 @@ fn cpp_program(layout: &Layout, built: &Built) -> Result<(), String> {
 fn loaded_at_run_time(layout: &Layout, _: &Built) -> Result<(), String> {
     let library = layout.lib(shared_library_name());
     build_and_run(cc(), "ways_dlopen.c", layout, &["-ldl".to_string()], &[library])
+}
+
+/// The plugins that the program loads are all made from one source.
+fn plugins(layout: &Layout, _: &Built) -> Result<(), String> {
+    let dir = paths::target().join("capi-tests/plugins");
+    paths::make_dir(&dir)?;
+    let kinds = ["CODEC", "FILTER", "TUNER", "NO_INFO", "HALF", "UNRESOLVED", "NO_NAME"];
+    for (name, kind) in
+        kinds.map(|kind| (kind.to_lowercase(), kind)).into_iter().chain([("late".into(), "CODEC")])
+    {
+        let library = dir.join(format!("libblosc2_capi_{name}.so"));
+        let mut compiler = command(cc(), ["-O1", "-shared", "-fPIC"]);
+        compiler.args(STRICT).arg(format!("-DPLUGIN={kind}")).arg("-I").arg(layout.includedir());
+        process::quiet(compiler.arg("-o").arg(library).arg(source("plugin.c")))?;
+    }
+    paths::write(&dir.join("libblosc2_capi_text.so"), "This is not a library.\n")?;
+    let library = layout.lib(shared_library_name());
+    build_and_run(cc(), "ways_plugins.c", layout, &["-ldl".to_string()], &[library, dir])
 }
 
 /// The program calls the system's Zstandard and, through ours, the one inside: their versions may differ.

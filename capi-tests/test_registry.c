@@ -1,0 +1,359 @@
+/* Registries of codecs, filters and tuners: ranges, duplicates, names, and what the callbacks are told. */
+
+#include "test.h"
+
+#include <blosc2.h>
+
+enum { SIZE = 100000, BLOCK = 8192 };
+
+static uint8_t *data, *chunk, *back;
+static int one, two, three; /* things to point to */
+
+/* What the last callback saw. */
+static blosc2_cparams seen_cparams;
+static blosc2_dparams seen_dparams;
+static const void *seen_chunk;
+static uint8_t seen_meta, seen_id;
+static int answer;
+
+static int copy_encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                        blosc2_cparams *cparams, const void *whole) {
+  seen_cparams = *cparams;
+  seen_chunk = whole;
+  seen_meta = meta;
+  CHECK(output_len <= input_len);
+  if (answer != 0) {
+    return answer;
+  }
+  /* half of the bytes are zeros */
+  if (output_len < input_len / 2) {
+    return 0;
+  }
+  memcpy(output, input, (size_t)(input_len / 2));
+  return input_len / 2;
+}
+
+static int copy_decoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                        blosc2_dparams *dparams, const void *whole) {
+  seen_dparams = *dparams;
+  seen_chunk = whole;
+  seen_meta = meta;
+  if (answer != 0) {
+    return answer;
+  }
+  if (input_len != output_len / 2) {
+    return -1;
+  }
+  memset(output, 0, (size_t)output_len);
+  memcpy(output, input, (size_t)input_len);
+  return output_len;
+}
+
+static int other_encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                         blosc2_cparams *cparams, const void *whole) {
+  BLOSC_UNUSED_PARAM(input);
+  BLOSC_UNUSED_PARAM(input_len);
+  BLOSC_UNUSED_PARAM(output);
+  BLOSC_UNUSED_PARAM(output_len);
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(cparams);
+  BLOSC_UNUSED_PARAM(whole);
+  return -1;
+}
+
+static int copy_forward(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_cparams *cparams,
+                        uint8_t id) {
+  seen_cparams = *cparams;
+  seen_meta = meta;
+  seen_id = id;
+  memcpy(dest, src, (size_t)length);
+  return answer;
+}
+
+static int copy_backward(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_dparams *dparams,
+                         uint8_t id) {
+  seen_dparams = *dparams;
+  seen_meta = meta;
+  seen_id = id;
+  memcpy(dest, src, (size_t)length);
+  return answer;
+}
+
+static int register_codec(int id, const char *name, blosc2_codec_encoder_cb encoder) {
+  blosc2_codec codec;
+  memset(&codec, 0, sizeof codec);
+  codec.compcode = (uint8_t)id;
+  codec.compname = (char *)(uintptr_t)name;
+  codec.complib = 77;
+  codec.version = 3;
+  codec.encoder = encoder;
+  codec.decoder = copy_decoder;
+  return blosc2_register_codec(&codec);
+}
+
+static int register_filter(int id, const char *name) {
+  blosc2_filter filter;
+  memset(&filter, 0, sizeof filter);
+  filter.id = (uint8_t)id;
+  filter.name = (char *)(uintptr_t)name;
+  filter.forward = copy_forward;
+  filter.backward = copy_backward;
+  return blosc2_register_filter(&filter);
+}
+
+static int tuner_next(blosc2_context *ctx) {
+  return ctx != NULL ? 0 : -1;
+}
+
+static int register_tuner(int id, const char *name) {
+  blosc2_tuner tuner;
+  memset(&tuner, 0, sizeof tuner);
+  tuner.next_blocksize = tuner_next;
+  tuner.id = id;
+  tuner.name = (char *)(uintptr_t)name;
+  return blosc2_register_tuner(&tuner);
+}
+
+static const char *const unreadable = (const char *)8;
+
+static void test_ranges(void) {
+  static const int low[] = {0, 5, 31, 32, 37, 40, 159};
+  size_t i;
+  for (i = 0; i < sizeof low / sizeof *low; i++) {
+    CHECK_INT(register_codec(low[i], "low", copy_encoder), BLOSC2_ERROR_CODEC_PARAM);
+    CHECK_INT(register_filter(low[i], "low"), BLOSC2_ERROR_FAILURE);
+    CHECK_INT(register_tuner(low[i], "low"), BLOSC2_ERROR_FAILURE);
+  }
+  CHECK_INT(register_tuner(-5, "low"), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(register_codec(160, "first", copy_encoder), 0);
+  CHECK_INT(register_codec(255, "last", copy_encoder), 0);
+  CHECK_INT(register_filter(160, "first"), 0);
+  CHECK_INT(register_filter(255, "last"), 0);
+  CHECK_INT(register_tuner(160, "first"), 0);
+  CHECK_INT(register_tuner(100000, "last"), 0);
+}
+
+static void test_null(void) {
+  CHECK_INT(blosc2_register_codec(NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_register_filter(NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_register_tuner(NULL), BLOSC2_ERROR_INVALID_PARAM);
+}
+
+static int compress(blosc2_cparams cparams) {
+  blosc2_context *cctx = blosc2_create_cctx(cparams);
+  int cbytes = blosc2_compress_ctx(cctx, data, SIZE, chunk, SIZE + BLOSC2_MAX_OVERHEAD);
+  blosc2_free_ctx(cctx);
+  return cbytes;
+}
+
+static int decompress(void) {
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_context *dctx = blosc2_create_dctx(dparams);
+  int nbytes = blosc2_decompress_ctx(dctx, chunk, SIZE + BLOSC2_MAX_OVERHEAD, back, SIZE);
+  blosc2_free_ctx(dctx);
+  return nbytes;
+}
+
+static blosc2_cparams with_codec(uint8_t compcode) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  cparams.compcode = compcode;
+  cparams.compcode_meta = 99;
+  cparams.typesize = 4;
+  cparams.blocksize = BLOCK;
+  cparams.clevel = 7;
+  cparams.splitmode = BLOSC_NEVER_SPLIT;
+  cparams.filters[5] = 0;
+  cparams.codec_params = &one;
+  cparams.filter_params[2] = &two;
+  return cparams;
+}
+
+static void test_duplicates(void) {
+  CHECK_INT(register_codec(170, "twice", copy_encoder), 0);
+  CHECK_INT(register_codec(170, "twice", other_encoder), 0);
+  CHECK_INT(register_codec(170, "thrice", copy_encoder), BLOSC2_ERROR_CODEC_PARAM);
+  CHECK(compress(with_codec(170)) > 0); /* the first functions stay */
+  CHECK_INT(register_filter(170, "twice"), 0);
+  CHECK_INT(register_filter(170, "twice"), 0);
+  CHECK_INT(register_filter(170, "thrice"), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(register_tuner(170, "twice"), 0);
+  CHECK_INT(register_tuner(170, "twice"), 0);
+  CHECK_INT(register_tuner(170, "thrice"), BLOSC2_ERROR_FAILURE);
+  /* names of new ids are not read */
+  CHECK_INT(register_filter(171, unreadable), 0);
+  CHECK_INT(register_tuner(171, unreadable), 0);
+}
+
+static void test_names(void) {
+  const char *name = NULL;
+  char *library = NULL, *version = NULL;
+  CHECK_INT(register_codec(175, "shared", copy_encoder), 0);
+  CHECK_INT(register_codec(174, "shared", copy_encoder), 0);
+  CHECK_INT(blosc2_compname_to_compcode("shared"), 175);
+  CHECK_INT(blosc2_compname_to_compcode("Shared"), -1);
+  CHECK_INT(blosc2_compcode_to_compname(174, &name), 174);
+  CHECK(name != NULL && strcmp(name, "shared") == 0);
+  CHECK_INT(blosc2_compcode_to_compname(173, &name), -1);
+  CHECK(name == NULL);
+  CHECK_INT(blosc2_get_complib_info("shared", &library, &version), 77);
+  CHECK(library != NULL && strcmp(library, "first") == 0); /* the first one of library 77 */
+  CHECK(version != NULL && strcmp(version, "unknown") == 0);
+  free(library);
+  free(version);
+  CHECK_INT(blosc2_get_complib_info("grok", &library, &version), 37);
+  CHECK(library != NULL && strcmp(library, "grok") == 0);
+  free(library);
+  free(version);
+  CHECK_INT(register_codec(176, "zstd", copy_encoder), 0); /* the name of another codec */
+  CHECK_INT(blosc2_compname_to_compcode("zstd"), BLOSC_ZSTD);
+  CHECK_INT(blosc1_set_compressor("shared"), BLOSC2_ERROR_CODEC_SUPPORT);
+}
+
+static void test_what_codecs_are_told(void) {
+  blosc2_cparams cparams = with_codec(170);
+  int cbytes, i;
+  memset(&seen_cparams, 0x55, sizeof seen_cparams);
+  memset(&seen_dparams, 0x55, sizeof seen_dparams);
+  cparams.blocksize = BLOCK;
+  cparams.filters[1] = BLOSC_SHUFFLE;
+  cparams.filters_meta[1] = 4;
+  cbytes = compress(cparams);
+  CHECK(cbytes > 0 && cbytes < SIZE);
+  CHECK_INT(seen_meta, 99);
+  CHECK_INT(seen_cparams.compcode, 170);
+  CHECK_INT(seen_cparams.compcode_meta, 99);
+  CHECK_INT(seen_cparams.clevel, 7);
+  CHECK_INT(seen_cparams.use_dict, 0);
+  CHECK_INT(seen_cparams.typesize, 4);
+  CHECK_INT(seen_cparams.nthreads, 1);
+  CHECK_INT(seen_cparams.blocksize, BLOCK);
+  CHECK_INT(seen_cparams.splitmode, BLOSC_NEVER_SPLIT);
+  CHECK(seen_cparams.schunk == NULL);
+  CHECK_INT(seen_cparams.filters[1], BLOSC_SHUFFLE);
+  CHECK_INT(seen_cparams.filters_meta[1], 4);
+  CHECK(seen_cparams.prefilter == NULL);
+  CHECK_INT(seen_cparams.tuner_id, 0);
+  CHECK(seen_cparams.codec_params == &one);
+  CHECK(seen_chunk == data);
+  CHECK_INT(chunk[BLOSC2_CHUNK_FLAGS] >> 5, 6);
+  CHECK_INT(chunk[BLOSC2_CHUNK_VERSIONLZ], 3);
+  CHECK_INT(chunk[22], 170);
+  CHECK_INT(chunk[23], 99);
+  seen_meta = 0;
+  CHECK_INT(decompress(), SIZE);
+  CHECK_BYTES(back, data, SIZE);
+  CHECK_INT(seen_meta, 99);
+  CHECK(seen_chunk == chunk);
+  CHECK_INT(seen_dparams.nthreads, 1);
+  CHECK_INT(seen_dparams.typesize, 4);
+  CHECK(seen_dparams.schunk == NULL);
+  CHECK(seen_dparams.postfilter == NULL && seen_dparams.postparams == NULL);
+  /* failures, and answers of the wrong length */
+  for (i = 0; i < 2; i++) {
+    answer = i == 0 ? -1 : 10;
+    CHECK_INT(decompress(), BLOSC2_ERROR_DATA);
+  }
+  answer = -12;
+  CHECK_INT(compress(cparams), BLOSC2_ERROR_DATA);
+  answer = 0;
+}
+
+static void test_what_filters_are_told(void) {
+  blosc2_cparams cparams = with_codec(BLOSC_LZ4);
+  memset(&seen_cparams, 0x55, sizeof seen_cparams);
+  memset(&seen_dparams, 0x55, sizeof seen_dparams);
+  cparams.filters[2] = 170;
+  cparams.filters_meta[2] = 44;
+  CHECK(compress(cparams) > 0);
+  CHECK_INT(seen_id, 170);
+  CHECK_INT(seen_meta, 44);
+  CHECK_INT(seen_cparams.compcode, BLOSC_LZ4);
+  CHECK_INT(seen_cparams.typesize, 4);
+  CHECK_INT(seen_cparams.blocksize, BLOCK);
+  CHECK_INT(seen_cparams.filters[2], 170);
+  CHECK_INT(seen_cparams.filters_meta[2], 44);
+  seen_id = seen_meta = 0;
+  CHECK_INT(decompress(), SIZE);
+  CHECK_BYTES(back, data, SIZE);
+  CHECK_INT(seen_id, 170);
+  CHECK_INT(seen_meta, 44);
+  CHECK_INT(seen_dparams.typesize, 4);
+  answer = -1;
+  CHECK_INT(decompress(), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(compress(cparams), BLOSC2_ERROR_FILTER_PIPELINE);
+  answer = 0;
+  cparams.filters[2] = 172; /* not registered */
+  CHECK_INT(compress(cparams), BLOSC2_ERROR_FILTER_PIPELINE);
+}
+
+/* More than other libraries tell: the parameters of filters and tuners. */
+static void test_private_parameters(void) {
+  blosc2_cparams cparams = with_codec(170);
+  cparams.tuner_params = &three;
+  memset(&seen_cparams, 0x55, sizeof seen_cparams);
+  CHECK(compress(cparams) > 0);
+  CHECK(seen_cparams.filter_params[2] == &two);
+  CHECK(seen_cparams.filter_params[0] == NULL);
+  CHECK(seen_cparams.tuner_params == &three);
+  answer = 1; /* no success */
+  cparams = with_codec(BLOSC_LZ4);
+  cparams.filters[2] = 170;
+  CHECK_INT(compress(cparams), BLOSC2_ERROR_FILTER_PIPELINE);
+  answer = 0;
+  CHECK(compress(cparams) > 0);
+  answer = 1;
+  CHECK_INT(decompress(), BLOSC2_ERROR_FILTER_PIPELINE);
+  answer = 0;
+}
+
+/* A tuner without init is a plugin, even if it has other functions. */
+static void test_incomplete_tuner(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  CHECK_INT(register_tuner(180, "capi_missing"), 0);
+  cparams.tuner_id = 180;
+  CHECK(blosc2_create_cctx(cparams) == NULL);
+}
+
+static void test_full(void) {
+  int count = 0, code;
+  blosc2_destroy();
+  blosc2_init();
+  CHECK_INT(blosc2_compname_to_compcode("shared"), -1); /* nothing is left */
+  CHECK_INT(register_codec(170, "thrice", other_encoder), 0);
+  while ((code = register_tuner(1000 + count, "many")) == 0 && count < 1000) {
+    count++;
+  }
+  CHECK_INT(code, BLOSC2_ERROR_CODEC_SUPPORT);
+  CHECK_INT(count, 254); /* and one of the library's own */
+  CHECK_INT(register_tuner(1000, "many"), BLOSC2_ERROR_CODEC_SUPPORT);
+  CHECK_INT(register_tuner(1000, "other"), BLOSC2_ERROR_CODEC_SUPPORT);
+  for (count = 160; count < 256; count++) {
+    CHECK_INT(register_filter(count, "all"), 0);
+  }
+}
+
+int main(void) {
+  int i;
+  data = test_alloc(SIZE);
+  chunk = test_alloc(SIZE + BLOSC2_MAX_OVERHEAD);
+  back = test_alloc(SIZE);
+  /* zeros in the second half of each block, shuffled or not */
+  for (i = 0; i < SIZE; i++) {
+    data[i] = (uint8_t)(i % 4 < 2 && i % BLOCK < BLOCK / 2 ? i * 37 + i / 256 : 0);
+  }
+  blosc2_init();
+  test_ranges();
+  test_null();
+  test_duplicates();
+  test_names();
+  test_what_codecs_are_told();
+  test_what_filters_are_told();
+  test_private_parameters();
+  test_incomplete_tuner();
+  test_full();
+  free(data);
+  free(chunk);
+  free(back);
+  blosc2_destroy();
+  return test_end();
+}
