@@ -8,6 +8,7 @@
 //! reader needs of the decompression context is taken out of it under a short lock. Callbacks may read super-chunks,
 //! also the one that is being read; while one is being changed, only others.
 
+use std::alloc::{self, Layout};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -116,20 +117,11 @@ impl SchunkHandle {
     ) -> Result<*mut blosc2_schunk> {
         // SAFETY: the caller's promise.
         let own = unsafe { storage::copy_of(given) }?;
-        let placeholder = Schunk::in_memory(FrameParams::default());
-        // SAFETY: integers, raw pointers, flags that accept any byte.
-        let (mut abi, mut frame): (blosc2_schunk, FrameFields) = unsafe { std::mem::zeroed() };
-        abi.storage = own;
-        abi.chunksize = -1;
-        frame.maxlen = 0;
-        let keep = Keep::Default;
-        let raw = Box::into_raw(Box::new(SchunkHandle {
-            abi: UnsafeCell::new(abi),
-            frame: UnsafeCell::new(frame),
-            inner: Arc::new(RwLock::new(placeholder)),
-            shown: Mutex::new(Shown { tick: None, metalayers: Arc::default(), keep }),
-            dctx: Mutex::new(()),
-        }));
+        let Some(raw) = Self::allocate(own) else {
+            // SAFETY: just made; nobody else knows it.
+            unsafe { storage::free(own) };
+            return Err(Error::new(ErrorKind::MemoryAlloc, "no memory for a super-chunk"));
+        };
         // SAFETY: just made; nobody else knows it.
         let handle = unsafe { &*raw };
         let finish = || {
@@ -147,6 +139,28 @@ impl SchunkHandle {
                 Err(error)
             }
         }
+    }
+
+    /// Memory for a handle, all zeros except for what has no such value. It is filled in place: the struct is large.
+    fn allocate(storage: *mut blosc2_storage) -> Option<*mut SchunkHandle> {
+        let inner = Arc::new(RwLock::new(Schunk::in_memory(FrameParams::default())));
+        let shown = Mutex::new(Shown { tick: None, metalayers: Arc::default(), keep: Keep::Default });
+        // SAFETY: a handle is larger than nothing.
+        let raw = unsafe { alloc::alloc_zeroed(Layout::new::<SchunkHandle>()) }.cast::<SchunkHandle>();
+        if raw.is_null() {
+            return None;
+        }
+        // SAFETY: `raw` is memory for a handle. `abi` and `frame` consist of integers, raw pointers and flags, for which
+        // zeros are a value; the other fields are written here.
+        unsafe {
+            (&raw mut (*raw).inner).write(inner);
+            (&raw mut (*raw).shown).write(shown);
+            (&raw mut (*raw).dctx).write(Mutex::new(()));
+            let abi = (*raw).abi.get();
+            (*abi).storage = storage;
+            (*abi).chunksize = -1;
+        }
+        Some(raw)
     }
 
     /// Fills in the parameters and contexts that the storage asks for.
