@@ -15,6 +15,11 @@
 //!   `capi-tests/`.
 //! - The doc comments of exported functions and public structs are those of the installed headers.
 
+pub mod b2nd;
+pub mod b2nd_ctx;
+pub mod b2nd_data;
+mod b2nd_handle;
+pub mod b2nd_shape;
 pub mod blosc1;
 mod callbacks;
 pub mod chunk;

@@ -101,6 +101,11 @@ impl SchunkHandle {
         handle.ok_or(Error::new(ErrorKind::InvalidParam, "no super-chunk"))
     }
 
+    /// Whether both handles are of one super-chunk.
+    pub(crate) fn shares_with(&self, other: &SchunkHandle) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// The struct, for field accesses through the pointer.
     pub(crate) fn abi(&self) -> *mut blosc2_schunk {
         self.abi.get()

@@ -1,0 +1,677 @@
+//! Exported functions: creating, opening, copying, storing and releasing arrays.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+
+use super::b2nd_ctx::NdContext;
+use super::b2nd_handle::{ArrayHandle, deliver, not_null};
+use super::context::EncodingParts;
+use super::guard::{guard, guard_status};
+use super::ptr::in_bytes;
+use super::schunk::{
+    blosc2_schunk_append_file, blosc2_schunk_copy, blosc2_schunk_from_buffer, blosc2_schunk_open_offset,
+    blosc2_schunk_to_buffer,
+};
+use super::schunk_handle::{self, SchunkHandle};
+use super::storage;
+use super::types::{CBool, b2nd_array_t, b2nd_context_t, blosc2_schunk, blosc2_storage};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::consts::special;
+use crate::format::metalayers::Metalayer;
+use crate::format::nd_meta::{self, NdMeta};
+use crate::io::dirs;
+use crate::ndarray::{self, Geometry, concat, create};
+use crate::schunk::{Reading, Schunk, Writing};
+
+fn failure(what: &'static str) -> Error {
+    Error::new(ErrorKind::Failure, what)
+}
+
+/// Makes the super-chunk of an array, and fills it.
+///
+/// # Safety
+///
+/// `ctx` is valid, and the client kept alive what it borrowed.
+unsafe fn build(
+    ctx: &NdContext,
+    layers: Option<Vec<Metalayer>>,
+    fill: impl FnOnce(&mut Schunk, &Geometry, &Writing<'_>) -> Result<()>,
+) -> Result<*mut b2nd_array_t> {
+    // SAFETY: the caller's promise.
+    let (meta, cparams, given) = unsafe { (ctx.meta()?, ctx.cparams(), ctx.storage()) };
+    let geometry = Geometry::from_meta(&meta)?;
+    let typesize = usize::try_from(cparams.typesize).ok().filter(|&size| size > 0);
+    let typesize = typesize.ok_or(Error::new(ErrorKind::InvalidParam, "typesize out of range"))?;
+    geometry.check_for_creation(typesize)?;
+    // SAFETY: the caller's promise.
+    let layers = layers.map_or_else(|| unsafe { ctx.layers() }, Ok)?;
+    // SAFETY: the caller's promise.
+    let schunk = unsafe { SchunkHandle::create(&given) }.map_err(|e| failure(e.what()))?;
+    // SAFETY: just made.
+    let made = unsafe { SchunkHandle::from_ptr(schunk) }.and_then(|handle| {
+        // SAFETY: the new handle's context; nobody else knows it.
+        let encoding = unsafe { EncodingParts::of((*schunk).cctx, 0) }?;
+        let visit = |nchunk: usize| {
+            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
+            handle.set_current(nchunk);
+            encoding.set_nchunk(nchunk);
+        };
+        // Codecs and filters look for the metalayer when they compress, so it is shown before.
+        handle.change(|schunk| create::prepare(schunk, &geometry, &meta, &layers))?;
+        encoding.with(|enc| {
+            let writing = Writing { enc: *enc, visit: Some(&visit) };
+            handle.change(|schunk| fill(schunk, &geometry, &writing))
+        })?;
+        ArrayHandle::create(schunk, &meta, geometry, 0, false)
+    });
+    if made.is_err() {
+        // SAFETY: made above; nobody else knows it.
+        unsafe { discard(schunk, given.urlpath) };
+    }
+    made
+}
+
+/// Releases a super-chunk that was made in vain, and removes what it left on disk.
+///
+/// # Safety
+///
+/// `schunk` was just made; `urlpath` is null or a string.
+unsafe fn discard(schunk: *mut blosc2_schunk, urlpath: *const c_char) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        schunk_handle::free(schunk);
+        if !urlpath.is_null() {
+            let _ = dirs::remove_frame(&storage::path_of(CStr::from_ptr(urlpath)));
+        }
+    }
+}
+
+/// The body of the constructors.
+///
+/// # Safety
+///
+/// `ctx` is null or valid and no other thread uses it; `array` is null or writable.
+unsafe fn construct(
+    ctx: *mut b2nd_context_t,
+    array: *mut *mut b2nd_array_t,
+    fill: impl FnOnce(&mut Schunk, &Geometry, &Writing<'_>) -> Result<()>,
+) -> c_int {
+    guard_status(|| {
+        not_null(!ctx.is_null() && !array.is_null())?;
+        // SAFETY: the caller's promise.
+        unsafe { deliver(array, NdContext::from_ptr(ctx).and_then(|ctx| build(ctx, None, fill))) }
+    })
+}
+
+/// Creates an array with unspecified values; returns 0, or a negative code. Release it with `b2nd_free`.
+///
+/// # Safety
+///
+/// `ctx` is NULL or valid and no other thread uses it; `array` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_uninit(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        construct(ctx, array, |schunk, geometry, writing| {
+            create::fill_special(schunk, geometry, special::UNINIT, writing.enc.params)
+        })
+    }
+}
+
+/// Creates an array of zeros; returns 0, or a negative code. Release it with `b2nd_free`.
+///
+/// # Safety
+///
+/// As for `b2nd_uninit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_empty(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        construct(ctx, array, |schunk, geometry, writing| {
+            create::fill_special(schunk, geometry, special::ZERO, writing.enc.params)
+        })
+    }
+}
+
+/// Creates an array of zeros; returns 0, or a negative code. Release it with `b2nd_free`.
+///
+/// # Safety
+///
+/// As for `b2nd_uninit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_zeros(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { b2nd_empty(ctx, array) }
+}
+
+/// Creates an array of NaNs, of 4 or 8 bytes each; returns 0, or a negative code. Release it with `b2nd_free`.
+///
+/// # Safety
+///
+/// As for `b2nd_uninit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_nans(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        construct(ctx, array, |schunk, geometry, writing| {
+            let float = matches!(schunk.typesize(), 4 | 8);
+            ensure(float, ErrorKind::Data, "NaNs of this size do not exist")?;
+            create::fill_special(schunk, geometry, special::NAN, writing.enc.params)
+        })
+    }
+}
+
+/// Creates an array whose items are all `fill_value`; returns 0, or a negative code. Release it with `b2nd_free`.
+///
+/// # Safety
+///
+/// As for `b2nd_uninit`; `fill_value` is NULL or readable for one item.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_full(
+    ctx: *mut b2nd_context_t,
+    array: *mut *mut b2nd_array_t,
+    fill_value: *const c_void,
+) -> c_int {
+    if fill_value.is_null() {
+        return guard_status(|| not_null(false));
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        construct(ctx, array, |schunk, geometry, writing| {
+            let value = in_bytes(fill_value, schunk.typesize())?;
+            create::fill_value(schunk, geometry, value, writing.enc.params)
+        })
+    }
+}
+
+/// Creates an array from the items in `buffer`, in C order; returns 0, or a negative code. Release it with `b2nd_free`.
+///
+/// # Safety
+///
+/// As for `b2nd_uninit`; `buffer` is NULL or readable for `buffersize` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_from_cbuffer(
+    ctx: *mut b2nd_context_t,
+    array: *mut *mut b2nd_array_t,
+    buffer: *const c_void,
+    buffersize: i64,
+) -> c_int {
+    if buffer.is_null() {
+        return guard_status(|| not_null(false));
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        construct(ctx, array, |schunk, geometry, writing| {
+            let src = in_bytes(buffer, buffersize)?;
+            create::fill_from_buffer(schunk, geometry, src, writing)
+        })
+    }
+}
+
+/// Releases an array with its super-chunk, unless `array->sc` is NULL; returns 0, or a negative code for NULL.
+///
+/// # Safety
+///
+/// `array` is NULL or valid, and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_free(array: *mut b2nd_array_t) -> c_int {
+    guard_status(|| {
+        not_null(!array.is_null())?;
+        // SAFETY: the caller gives the array away.
+        unsafe { ArrayHandle::release(array) };
+        Ok(())
+    })
+}
+
+/// Makes an array of a super-chunk that holds one; returns 0, or a negative code. The super-chunk belongs to the array
+/// afterwards, unless the call fails.
+///
+/// # Safety
+///
+/// `schunk` is NULL or valid; `array` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_from_schunk(
+    schunk: *mut blosc2_schunk,
+    array: *mut *mut b2nd_array_t,
+) -> c_int {
+    guard_status(|| {
+        not_null(!schunk.is_null() && !array.is_null())?;
+        // SAFETY: the caller's promise.
+        unsafe { deliver(array, adopt(schunk)) }
+    })
+}
+
+/// # Safety
+///
+/// `schunk` is valid.
+unsafe fn adopt(schunk: *mut blosc2_schunk) -> Result<*mut b2nd_array_t> {
+    // SAFETY: the caller's promise.
+    let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+    let (meta, geometry, tick) = handle.look(|schunk| {
+        let layers = schunk.metalayers();
+        let empty = nd_meta::find(&layers).is_some_and(<[u8]>::is_empty);
+        ensure(!empty, ErrorKind::NullPointer, "empty metalayer of an array")?;
+        let (meta, geometry) = ndarray::open(schunk)?;
+        Ok((meta, geometry, schunk.change_tick()))
+    })?;
+    ArrayHandle::create(schunk, &meta, geometry, i64::try_from(tick).unwrap_or(i64::MAX), false)
+}
+
+/// Makes an array of a super-chunk that was opened for it, which is released if it holds none.
+///
+/// # Safety
+///
+/// `schunk` is null or was just made.
+unsafe fn adopt_new(schunk: *mut blosc2_schunk, missing: ErrorKind) -> Result<*mut b2nd_array_t> {
+    ensure(!schunk.is_null(), missing, "no super-chunk")?;
+    // SAFETY: the caller's promise.
+    let made = unsafe { adopt(schunk) };
+    if made.is_err() {
+        // SAFETY: as above; nobody else knows it.
+        unsafe { schunk_handle::free(schunk) };
+    }
+    made
+}
+
+/// Opens the array in the frame `urlpath`, a file or a directory; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `urlpath` is NULL or a string; `array` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_open(urlpath: *const c_char, array: *mut *mut b2nd_array_t) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { b2nd_open_offset(urlpath, array, 0) }
+}
+
+/// Opens the array in the frame that starts at byte `offset` of the file `urlpath`; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// As for `b2nd_open`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_open_offset(
+    urlpath: *const c_char,
+    array: *mut *mut b2nd_array_t,
+    offset: i64,
+) -> c_int {
+    guard_status(|| {
+        not_null(!urlpath.is_null() && !array.is_null())?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let schunk = blosc2_schunk_open_offset(urlpath, offset);
+            deliver(array, adopt_new(schunk, ErrorKind::NullPointer))
+        }
+    })
+}
+
+/// Makes an array of the frame in `cframe`; returns 0, or a negative code.
+///
+/// With `copy` the chunks are copied. Without it the buffer stays the caller's and must outlive the array, which copies it
+/// when it has to change it.
+///
+/// # Safety
+///
+/// `cframe` is NULL or readable for `cframe_len` bytes; `array` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_from_cframe(
+    cframe: *mut u8,
+    cframe_len: i64,
+    copy: CBool,
+    array: *mut *mut b2nd_array_t,
+) -> c_int {
+    guard_status(|| {
+        not_null(!cframe.is_null() && !array.is_null())?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let schunk = blosc2_schunk_from_buffer(cframe, cframe_len, copy);
+            deliver(array, adopt_new(schunk, ErrorKind::Failure))
+        }
+    })
+}
+
+/// Stores the address and length of a contiguous frame with the array; returns 0, or a negative code.
+///
+/// `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the array and stays valid
+/// until that changes.
+///
+/// # Safety
+///
+/// `array` is NULL or valid and not being changed; the others are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_to_cframe(
+    array: *const b2nd_array_t,
+    cframe: *mut *mut u8,
+    cframe_len: *mut i64,
+    needs_free: *mut CBool,
+) -> c_int {
+    guard_status(|| {
+        not_null(!cframe.is_null() && !cframe_len.is_null() && !needs_free.is_null())?;
+        // SAFETY: the caller's promise.
+        let handle = unsafe { ArrayHandle::from_ptr(array) }?;
+        handle.schunk()?;
+        // SAFETY: the caller's promise; the array has a super-chunk.
+        let len = unsafe { blosc2_schunk_to_buffer((*array).sc, cframe, needs_free) };
+        ensure(len > 0, ErrorKind::Failure, "the array cannot be made a frame")?;
+        // SAFETY: the caller's promise.
+        unsafe { cframe_len.write(len) };
+        Ok(())
+    })
+}
+
+/// Saves an array to `urlpath`, which must not exist: a file if the array is contiguous, else a directory. Returns 0, or a
+/// negative code.
+///
+/// # Safety
+///
+/// `array` is NULL or valid and not being changed; `urlpath` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_save(array: *const b2nd_array_t, urlpath: *mut c_char) -> c_int {
+    guard_status(|| {
+        not_null(!urlpath.is_null())?;
+        // SAFETY: the caller's promise.
+        let handle = unsafe { ArrayHandle::from_ptr(array) }?;
+        handle.refresh()?;
+        // SAFETY: the caller's promise; a super-chunk has a storage, unless the client took it.
+        unsafe {
+            let source = (*handle.abi()).sc;
+            let contiguous = (*source).storage.as_ref().is_some_and(|storage| storage.contiguous.get());
+            let mut place = storage::at(contiguous, urlpath, ptr::null_mut());
+            let copy = blosc2_schunk_copy(source, &raw mut place);
+            ensure(!copy.is_null(), ErrorKind::Failure, "the array cannot be copied")?;
+            schunk_handle::free(copy);
+        }
+        Ok(())
+    })
+}
+
+/// Appends an array as a contiguous frame to the file `urlpath`; returns the byte at which it starts, for
+/// `b2nd_open_offset`, or a negative code.
+///
+/// # Safety
+///
+/// `array` is NULL or valid and not being changed; `urlpath` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_save_append(array: *const b2nd_array_t, urlpath: *const c_char) -> i64 {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { ArrayHandle::from_ptr(array) }?;
+        handle.schunk()?;
+        ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
+        // SAFETY: the caller's promise; the array has a super-chunk.
+        Ok(unsafe { blosc2_schunk_append_file((*handle.abi()).sc, urlpath) })
+    })
+}
+
+/// Prints shapes and data type of an array, as they are stored; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `array` is NULL or valid and not being changed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_print_meta(array: *const b2nd_array_t) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { ArrayHandle::from_ptr(array) }?;
+        let (meta, _) = handle.schunk()?.look(ndarray::open)?;
+        let list = |numbers: Vec<String>| numbers.join(", ");
+        let mut text = format!("b2nd metalayer parameters:\n Ndim:       {}\n", meta.ndim());
+        let shape = list(meta.shape.iter().map(ToString::to_string).collect());
+        let chunkshape = list(meta.chunkshape.iter().map(ToString::to_string).collect());
+        let blockshape = list(meta.blockshape.iter().map(ToString::to_string).collect());
+        text.push_str(&format!(" shape:      {shape}\n chunkshape: {chunkshape}\n"));
+        if let Some(dtype) = &meta.dtype {
+            text.push_str(&format!(" dtype: {}\n", String::from_utf8_lossy(dtype)));
+        }
+        text.push_str(&format!(" blockshape: {blockshape}\n"));
+        let text = std::ffi::CString::new(text.replace('\0', "")).expect("without NUL");
+        // SAFETY: both are strings; the format takes one. The client's own output goes through the same stream.
+        unsafe { libc::printf(c"%s".as_ptr(), text.as_ptr()) };
+        Ok(())
+    })
+}
+
+/// Takes over what others changed in the frame of an array; returns 1 if its shape was read again, 0 if not, or a negative
+/// code.
+///
+/// # Safety
+///
+/// `array` is NULL or valid and no other thread uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_refresh(array: *mut b2nd_array_t) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(|| unsafe { ArrayHandle::from_ptr(array) }?.refresh().map(c_int::from))
+}
+
+/// Creates an array from a box of another one; returns 0, or a negative code.
+///
+/// The shape of `ctx` becomes that of the box from `start` to `stop` (excluded). What lies outside of `src` becomes zero.
+///
+/// # Safety
+///
+/// As for `b2nd_uninit`; `src` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one
+/// number per dimension.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_get_slice(
+    ctx: *mut b2nd_context_t,
+    array: *mut *mut b2nd_array_t,
+    src: *const b2nd_array_t,
+    start: *const i64,
+    stop: *const i64,
+) -> c_int {
+    guard_status(|| {
+        not_null(!ctx.is_null() && !array.is_null() && !start.is_null() && !stop.is_null())?;
+        // SAFETY: the caller's promise.
+        let source = unsafe { ArrayHandle::from_ptr(src) }?;
+        source.refresh()?;
+        let ndim = source.geometry().ndim();
+        // SAFETY: the caller's promise.
+        unsafe {
+            let start = super::ptr::in_slice(start, ndim)?;
+            let stop = super::ptr::in_slice(stop, ndim)?;
+            deliver(array, NdContext::from_ptr(ctx).and_then(|ctx| slice(ctx, None, source, start, stop)))
+        }
+    })
+}
+
+/// Creates an array from a box of another one.
+///
+/// # Safety
+///
+/// As for [`build`].
+unsafe fn slice(
+    ctx: &mut NdContext,
+    layers: Option<Vec<Metalayer>>,
+    source: &ArrayHandle,
+    start: &[i64],
+    stop: &[i64],
+) -> Result<*mut b2nd_array_t> {
+    let extents: Vec<i64> = start.iter().zip(stop).map(|(a, b)| b.saturating_sub(*a)).collect();
+    ctx.set_shape(&extents);
+    // SAFETY: the caller's promise.
+    let typesize = unsafe { ctx.cparams() }.typesize;
+    let same = source.schunk()?.typesize() == typesize;
+    ensure(same, ErrorKind::InvalidParam, "items of another size")?;
+    let negative = |_| Error::new(ErrorKind::Failure, "negative position");
+    let from = start.iter().map(|&at| u64::try_from(at)).collect::<std::result::Result<Vec<u64>, _>>();
+    let empty = extents.contains(&0);
+    let from = if empty { vec![0; extents.len()] } else { from.map_err(negative)? };
+    // SAFETY: the caller's promise.
+    unsafe {
+        build(ctx, layers, |schunk, geometry, writing| {
+            source.read(|src, src_geometry, reading| {
+                create::fill_from_array(schunk, geometry, (src, src_geometry, &from), reading, writing)
+            })
+        })
+    }
+}
+
+/// Copies an array; returns 0, or a negative code. The shape of `ctx` becomes that of `src`.
+///
+/// Metalayers are those of `src`. Chunks are only compressed again if `ctx` asks for other parameters, chunks or blocks.
+///
+/// # Safety
+///
+/// As for `b2nd_uninit`; `src` is NULL or valid and not being changed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_copy(
+    ctx: *mut b2nd_context_t,
+    src: *const b2nd_array_t,
+    array: *mut *mut b2nd_array_t,
+) -> c_int {
+    guard_status(|| {
+        not_null(!ctx.is_null() && !array.is_null())?;
+        // SAFETY: the caller's promise.
+        let source = unsafe { ArrayHandle::from_ptr(src) }?;
+        source.refresh()?;
+        // SAFETY: the caller's promise.
+        unsafe { deliver(array, NdContext::from_ptr(ctx).and_then(|ctx| copy(ctx, source))) }
+    })
+}
+
+/// # Safety
+///
+/// As for [`build`].
+unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_array_t> {
+    let known = source.geometry();
+    let shape = ndarray::shape::signed(known.shape());
+    ctx.set_shape(&shape);
+    // SAFETY: the caller's promise.
+    let (meta, cparams, mut given) = unsafe { (ctx.meta()?, ctx.cparams(), ctx.storage()) };
+    let wanted = Geometry::from_meta(&meta)?;
+    let handle = source.schunk()?;
+    let same = handle.typesize() == cparams.typesize;
+    ensure(same, ErrorKind::InvalidParam, "items of another size")?;
+    if wanted == *known {
+        // SAFETY: the caller's promise.
+        let schunk = unsafe { blosc2_schunk_copy(handle.abi(), &raw mut given) };
+        // SAFETY: just made.
+        return unsafe { adopt_new(schunk, ErrorKind::Failure) };
+    }
+    let (layers, vlmetalayers) = handle.look(|schunk| Ok((schunk.metalayers(), schunk.vlmetalayers())))?;
+    let own = |layer: &&Metalayer| layer.name != nd_meta::NAME && layer.name != nd_meta::OLD_NAME;
+    let layers = layers.iter().filter(own).cloned().collect();
+    // SAFETY: the caller's promise.
+    let made = unsafe { slice(ctx, Some(layers), source, &vec![0; shape.len()], &shape) }?;
+    // SAFETY: just made.
+    let dest = unsafe { ArrayHandle::from_ptr(made) }?;
+    let copied = dest.schunk()?.change(|schunk| {
+        // SAFETY: the new handle's context; nobody else knows it.
+        let encoding = unsafe { EncodingParts::of((*(*made).sc).cctx, 0) }?;
+        encoding.with(|enc| {
+            vlmetalayers.iter().try_for_each(|layer| {
+                let content = handle.look(|src| src.vlmeta_get(&layer.name))?.1;
+                schunk.vlmeta_add(&layer.name, &content, Some(enc.params)).map(drop)
+            })
+        })
+    });
+    if let Err(error) = copied {
+        // SAFETY: made above; nobody else knows it.
+        unsafe {
+            let schunk = std::mem::replace(&mut (*made).sc, ptr::null_mut());
+            ArrayHandle::release(made);
+            discard(schunk, given.urlpath);
+        }
+        return Err(error);
+    }
+    Ok(made)
+}
+
+/// Joins two arrays along the dimension `axis`; returns 0, or a negative code.
+///
+/// With `copy`, `*array` is a new array, made with `ctx`. Without it, `src1` is extended, and `*array` becomes `src1`.
+///
+/// # Safety
+///
+/// As for `b2nd_copy`; without `copy`, no other thread uses `src1`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_concatenate(
+    ctx: *mut b2nd_context_t,
+    src1: *const b2nd_array_t,
+    src2: *const b2nd_array_t,
+    axis: i8,
+    copy: CBool,
+    array: *mut *mut b2nd_array_t,
+) -> c_int {
+    guard_status(|| {
+        not_null(!array.is_null() && (!ctx.is_null() || !copy.get()))?;
+        // SAFETY: the caller's promise.
+        let (first, second) = unsafe { (ArrayHandle::from_ptr(src1)?, ArrayHandle::from_ptr(src2)?) };
+        first.refresh()?;
+        second.refresh()?;
+        let axis = usize::try_from(axis);
+        let axis = axis.map_err(|_| Error::new(ErrorKind::InvalidParam, "negative dimension"))?;
+        concat::check(&first.geometry(), &second.geometry(), axis)?;
+        let same = first.schunk()?.typesize() == second.schunk()?.typesize();
+        ensure(same, ErrorKind::InvalidParam, "items of another size")?;
+        if !copy.get() {
+            extend(first, second, axis)?;
+            // SAFETY: the caller's promise.
+            unsafe { array.write(src1.cast_mut()) };
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        let made = unsafe {
+            NdContext::from_ptr(ctx).and_then(|ctx| {
+                let made = self::copy(ctx, first)?;
+                let extended = ArrayHandle::from_ptr(made).and_then(|dest| extend(dest, second, axis));
+                if let Err(error) = extended {
+                    let schunk = std::mem::replace(&mut (*made).sc, ptr::null_mut());
+                    ArrayHandle::release(made);
+                    discard(schunk, ctx.storage().urlpath);
+                    return Err(error);
+                }
+                Ok(made)
+            })
+        };
+        // SAFETY: the caller's promise.
+        unsafe { deliver(array, made) }
+    })
+}
+
+/// Extends `dest` by the items of `other`, which may be the same array.
+fn extend(dest: &ArrayHandle, other: &ArrayHandle, axis: usize) -> Result<()> {
+    let append = |src: &Schunk, src_geometry: &Geometry, src_reading: &Reading<'_>| {
+        let change =
+            |schunk: &mut Schunk, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
+                let own = (reading, writing);
+                concat::extend(schunk, geometry, (src, src_geometry), axis, src_reading, own).map(Some)
+            };
+        // SAFETY: no other thread uses `dest`, as the exported function demands.
+        unsafe { dest.change(change) }
+    };
+    if dest.schunk()?.shares_with(other.schunk()?) {
+        // What is read must not be locked by what is written.
+        let snapshot = other.schunk()?.look(Schunk::to_memory)?;
+        let geometry = other.geometry();
+        let parts = other.schunk()?.decoding();
+        return parts.with(|dec| append(&snapshot, &geometry, &Reading { dec: *dec, visit: None }));
+    }
+    other.read(append)
+}
+
+/// The metalayer that an array would have: what it shows.
+pub(super) fn shown_meta(array: &ArrayHandle) -> NdMeta {
+    let geometry = array.geometry();
+    let abi = array.abi();
+    // SAFETY: the dtype is null or a string of the array.
+    let (dtype, dtype_format) = unsafe {
+        let text = (*abi).dtype;
+        let text = (!text.is_null()).then(|| CStr::from_ptr(text).to_bytes().to_vec());
+        (text, (*abi).dtype_format)
+    };
+    NdMeta {
+        shape: ndarray::shape::signed(geometry.shape()),
+        chunkshape: ndarray::shape::narrow(geometry.chunkshape()),
+        blockshape: ndarray::shape::narrow(geometry.blockshape()),
+        dtype,
+        dtype_format,
+    }
+}
+
+/// The storage of an array's super-chunk.
+pub(super) fn storage_of(array: &ArrayHandle) -> Result<blosc2_storage> {
+    let schunk = array.schunk()?.abi();
+    // SAFETY: clients change the storage only while no other thread uses the array.
+    unsafe { super::ptr::handle_ref((*schunk).storage) }.copied()
+}

@@ -1,0 +1,327 @@
+//! The object behind `b2nd_array_t`: the struct that C sees, and the geometry that it was filled from.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_char;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use parking_lot::RwLock;
+
+use super::consts::B2ND_MAX_DIM;
+use super::context::EncodingParts;
+use super::mem::c_bytes;
+use super::schunk_handle::{self, SchunkHandle};
+use super::types::{b2nd_array_t, blosc2_schunk, chunk_cache_s};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::nd_meta::NdMeta;
+use crate::ndarray::{self, Geometry};
+use crate::schunk::{Reading, Schunk, Writing};
+
+/// An array and what C sees of it.
+#[repr(C)]
+pub(crate) struct ArrayHandle {
+    abi: UnsafeCell<b2nd_array_t>,
+    geometry: RwLock<Arc<Geometry>>,
+    /// Whether the chunks are shared with another array; the shape stays as it is then.
+    view: UnsafeCell<bool>,
+}
+
+const _: () = assert!(std::mem::offset_of!(ArrayHandle, abi) == 0);
+
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+impl ArrayHandle {
+    /// The handle behind `array`.
+    ///
+    /// # Safety
+    ///
+    /// `array` is null or comes from this module and was not released.
+    ///
+    /// # Errors
+    ///
+    /// `NullPointer` for null.
+    pub(crate) unsafe fn from_ptr<'a>(array: *const b2nd_array_t) -> Result<&'a ArrayHandle> {
+        // SAFETY: the caller's promise; the struct is the first field of a handle.
+        unsafe { super::ptr::handle_ref(array.cast::<ArrayHandle>()) }
+    }
+
+    /// Makes an array of `schunk`, which belongs to it from now on, unless the call fails.
+    pub(crate) fn create(
+        schunk: *mut blosc2_schunk,
+        meta: &NdMeta,
+        geometry: Geometry,
+        last_tick: i64,
+        view: bool,
+    ) -> Result<*mut b2nd_array_t> {
+        let dtype = match &meta.dtype {
+            None => ptr::null_mut(),
+            Some(text) => {
+                let mut own = text.clone();
+                own.push(0);
+                c_bytes(&own)?.cast::<c_char>()
+            }
+        };
+        // SAFETY: integers and raw pointers only.
+        let mut abi: b2nd_array_t = unsafe { std::mem::zeroed() };
+        abi.sc = schunk;
+        abi.chunk_cache = chunk_cache_s { data: ptr::null_mut(), nchunk: -1 };
+        abi.dtype = dtype;
+        abi.dtype_format = meta.dtype_format;
+        abi.last_tick = last_tick;
+        show(&mut abi, &geometry);
+        let handle = ArrayHandle {
+            abi: UnsafeCell::new(abi),
+            geometry: RwLock::new(Arc::new(geometry)),
+            view: UnsafeCell::new(view),
+        };
+        Ok(Box::into_raw(Box::new(handle)).cast())
+    }
+
+    /// Releases an array, and its super-chunk unless the client took it out.
+    ///
+    /// # Safety
+    ///
+    /// `array` is a handle of this module that nobody uses any more.
+    pub(crate) unsafe fn release(array: *mut b2nd_array_t) {
+        // SAFETY: the caller gives the handle away.
+        unsafe {
+            let handle = Box::from_raw(array.cast::<ArrayHandle>());
+            let abi = handle.abi.get();
+            schunk_handle::free((*abi).sc);
+            libc::free((*abi).dtype.cast());
+        }
+    }
+
+    /// The struct, for field accesses through the pointer.
+    pub(crate) fn abi(&self) -> *mut b2nd_array_t {
+        self.abi.get()
+    }
+
+    /// Whether the chunks are shared with another array.
+    pub(crate) fn is_view(&self) -> bool {
+        // SAFETY: changed only while no other thread uses the handle.
+        unsafe { *self.view.get() }
+    }
+
+    /// The array has chunks of its own from now on.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses the handle.
+    pub(crate) unsafe fn set_detached(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { *self.view.get() = false };
+    }
+
+    /// The super-chunk.
+    pub(crate) fn schunk(&self) -> Result<&SchunkHandle> {
+        // SAFETY: the client leaves the field alone, or sets it to null.
+        let handle = unsafe { SchunkHandle::from_ptr((*self.abi()).sc) };
+        handle.map_err(|e| Error::new(ErrorKind::NullPointer, e.what()))
+    }
+
+    /// The geometry as of the last refresh.
+    pub(crate) fn geometry(&self) -> Arc<Geometry> {
+        Arc::clone(&self.geometry.read())
+    }
+
+    fn last_tick(&self) -> &AtomicI64 {
+        // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
+        unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).last_tick) }
+    }
+
+    /// Takes over a geometry.
+    pub(crate) fn set_geometry(&self, geometry: Geometry, tick: u64) {
+        let mut own = self.geometry.write();
+        self.last_tick().store(number(tick), Ordering::Relaxed);
+        if **own != geometry {
+            // SAFETY: threads that read through the handle are kept apart by the lock; clients that read the fields do
+            // not do so while the shape changes.
+            show(unsafe { &mut *self.abi() }, &geometry);
+            *own = Arc::new(geometry);
+        }
+    }
+
+    /// Takes over what others changed; tells whether the geometry was read again.
+    pub(crate) fn refresh(&self) -> Result<bool> {
+        let schunk = self.schunk()?;
+        if self.is_view() {
+            return Ok(false);
+        }
+        schunk.look(|schunk| self.refresh_from(schunk))
+    }
+
+    fn refresh_from(&self, schunk: &Schunk) -> Result<bool> {
+        if schunk.frame().is_none() || self.is_view() {
+            return Ok(false);
+        }
+        schunk.refresh()?;
+        let tick = schunk.change_tick();
+        if self.last_tick().load(Ordering::Relaxed) == number(tick) {
+            return Ok(false);
+        }
+        let Some(fresh) = ndarray::refreshed(schunk, &self.geometry())? else { return Ok(false) };
+        self.set_geometry(fresh, tick);
+        Ok(true)
+    }
+
+    /// Reads with the super-chunk's context.
+    pub(crate) fn read<T>(
+        &self,
+        operation: impl FnOnce(&Schunk, &Geometry, &Reading<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let handle = self.schunk()?;
+        let parts = handle.decoding();
+        let visit = |nchunk: usize| {
+            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
+            handle.set_current(nchunk);
+            parts.set_nchunk(nchunk);
+        };
+        // Only postfilters are told the number of the chunk; without one, chunks may be read in any order.
+        let visit = parts.has_postfilter().then_some(&visit as &dyn Fn(usize));
+        let geometry = self.geometry();
+        handle.look(|schunk| parts.with(|dec| operation(schunk, &geometry, &Reading { dec: *dec, visit })))
+    }
+
+    /// Changes the array under the exclusive lock of its frame, if it locks, starting from its present geometry. A new
+    /// geometry that `operation` returns is taken over.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses the array.
+    pub(crate) unsafe fn change(
+        &self,
+        operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Option<Geometry>>,
+    ) -> Result<()> {
+        let handle = self.schunk()?;
+        let decoding = handle.decoding();
+        // SAFETY: the caller's promise.
+        let encoding = unsafe { EncodingParts::of((*handle.abi()).cctx, 0) }?;
+        let visit = |nchunk: usize| {
+            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
+            handle.set_current(nchunk);
+            decoding.set_nchunk(nchunk);
+            encoding.set_nchunk(nchunk);
+        };
+        decoding.with(|dec| {
+            encoding.with(|enc| {
+                let reading = Reading { dec: *dec, visit: Some(&visit) };
+                let writing = Writing { enc: *enc, visit: Some(&visit) };
+                handle.change(|schunk| {
+                    locked(schunk, |schunk| {
+                        self.refresh_from(schunk)?;
+                        let changed = operation(schunk, &self.geometry(), &reading, &writing)?;
+                        if let Some(geometry) = changed {
+                            self.set_geometry(geometry, schunk.change_tick());
+                        }
+                        Ok(())
+                    })
+                })
+            })
+        })
+    }
+}
+
+impl ArrayHandle {
+    /// As [`change`](Self::change), for operations that give the array another shape.
+    ///
+    /// # Safety
+    ///
+    /// As for [`change`](Self::change).
+    pub(crate) unsafe fn reshape(
+        &self,
+        operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.change(|schunk, geometry, reading, writing| {
+                operation(schunk, geometry, reading, writing).map(Some)
+            })
+        }
+    }
+}
+
+/// Runs `operation` under the exclusive lock of the frame.
+fn locked<T>(schunk: &mut Schunk, operation: impl FnOnce(&mut Schunk) -> Result<T>) -> Result<T> {
+    if let Some(frame) = schunk.frame() {
+        frame.lock()?;
+    }
+    let result = operation(schunk);
+    if let Some(frame) = schunk.frame() {
+        frame.unlock();
+    }
+    result
+}
+
+/// Shows the geometry in the struct.
+fn show(abi: &mut b2nd_array_t, geometry: &Geometry) {
+    let ndim = geometry.ndim();
+    let small = |value: u64| i32::try_from(value).expect("extents of chunks and blocks fit");
+    abi.ndim = i8::try_from(ndim).expect("at most 16");
+    (abi.shape, abi.extshape, abi.extchunkshape) = ([1; B2ND_MAX_DIM], [1; B2ND_MAX_DIM], [1; B2ND_MAX_DIM]);
+    (abi.chunkshape, abi.blockshape) = ([1; B2ND_MAX_DIM], [1; B2ND_MAX_DIM]);
+    for i in 0..ndim {
+        abi.shape[i] = number(geometry.shape()[i]);
+        abi.extshape[i] = number(geometry.extshape()[i]);
+        abi.extchunkshape[i] = number(geometry.extchunkshape()[i]);
+        abi.chunkshape[i] = small(geometry.chunkshape()[i]);
+        abi.blockshape[i] = small(geometry.blockshape()[i]);
+    }
+    abi.nitems = number(geometry.nitems());
+    abi.extnitems = number(geometry.extnitems());
+    abi.extchunknitems = number(geometry.extchunknitems());
+    abi.chunknitems = small(geometry.chunknitems());
+    abi.blocknitems = small(geometry.blocknitems());
+    show_strides(abi, ndim);
+}
+
+/// Shows the strides; `chunk_array_strides` holds products where its name promises quotients, as in the C library.
+fn show_strides(abi: &mut b2nd_array_t, ndim: usize) {
+    let none = [0; B2ND_MAX_DIM];
+    (abi.item_array_strides, abi.item_chunk_strides, abi.item_extchunk_strides) = (none, none, none);
+    (abi.item_block_strides, abi.block_chunk_strides, abi.chunk_array_strides) = (none, none, none);
+    for i in (0..ndim).rev() {
+        let next = i + 1;
+        if next == ndim {
+            abi.item_array_strides[i] = 1;
+            abi.item_chunk_strides[i] = 1;
+            abi.item_extchunk_strides[i] = 1;
+            abi.item_block_strides[i] = 1;
+            abi.block_chunk_strides[i] = 1;
+            abi.chunk_array_strides[i] = 1;
+            continue;
+        }
+        let (chunk, block) = (i64::from(abi.chunkshape[next]), i64::from(abi.blockshape[next]));
+        if abi.shape[next] == 0 || chunk == 0 || block == 0 {
+            break;
+        }
+        let product = |stride: i64, extent: i64| stride.wrapping_mul(extent);
+        abi.item_array_strides[i] = product(abi.item_array_strides[next], abi.shape[next]);
+        abi.item_chunk_strides[i] = product(abi.item_chunk_strides[next], chunk);
+        abi.item_extchunk_strides[i] = product(abi.item_extchunk_strides[next], abi.extchunkshape[next]);
+        abi.item_block_strides[i] = product(abi.item_block_strides[next], block);
+        let blocks = abi.extchunkshape[next] / block;
+        abi.block_chunk_strides[i] = product(abi.block_chunk_strides[next], blocks);
+        let area = product(abi.extshape[next], chunk);
+        abi.chunk_array_strides[i] = product(abi.chunk_array_strides[next], area);
+    }
+}
+
+/// The array that a function returned through its out-parameter, or the failure with `*array` set to null.
+///
+/// # Safety
+///
+/// `array` is writable.
+pub(crate) unsafe fn deliver(array: *mut *mut b2nd_array_t, made: Result<*mut b2nd_array_t>) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { array.write(made.unwrap_or(ptr::null_mut())) };
+    made.map(drop)
+}
+
+/// Fails unless all pointers are good.
+pub(crate) fn not_null(all: bool) -> Result<()> {
+    ensure(all, ErrorKind::NullPointer, "a pointer is null")
+}
