@@ -153,11 +153,440 @@ typedef struct b2nd_array_t {
   int64_t last_tick;
 } b2nd_array_t;
 
+/**
+ * Makes the parameters for creating arrays; returns NULL on failure. Release them with `b2nd_free_ctx`.
+ *
+ * `storage` (NULL for the defaults) and its compression parameters are copied; their block size becomes that of a block
+ * of the array. Its other pointers, and names and contents of `metalayers`, must live until the array is created.
+ * Without a `dtype`, items are plain bytes.
+ *
+ * The caller's part:
+ *
+ * `b2_storage` is NULL or valid; the shapes are readable for `ndim` numbers each; `dtype` is NULL or a string;
+ * `metalayers` is readable for `nmetalayers` entries.
+ */
+BLOSC_EXPORT
+b2nd_context_t *b2nd_create_ctx(const struct blosc2_storage *b2_storage,
+                                int8_t ndim,
+                                const int64_t *shape,
+                                const int32_t *chunkshape,
+                                const int32_t *blockshape,
+                                const char *dtype,
+                                int8_t dtype_format,
+                                const struct blosc2_metalayer *metalayers,
+                                int32_t nmetalayers);
+
+/**
+ * Releases the parameters for creating arrays; returns 0, or a negative code for NULL.
+ *
+ * The caller's part:
+ *
+ * `ctx` is NULL or comes from `b2nd_create_ctx`, and is not used any more.
+ */
+BLOSC_EXPORT int b2nd_free_ctx(b2nd_context_t *ctx);
+
+/**
+ * Creates an array with unspecified values; returns 0, or a negative code. Release it with `b2nd_free`.
+ *
+ * The caller's part:
+ *
+ * `ctx` is NULL or valid and no other thread uses it; `array` is NULL or writable.
+ */
+BLOSC_EXPORT int b2nd_uninit(b2nd_context_t *ctx, struct b2nd_array_t **array);
+
+/**
+ * Creates an array of zeros; returns 0, or a negative code. Release it with `b2nd_free`.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_uninit`.
+ */
+BLOSC_EXPORT int b2nd_empty(b2nd_context_t *ctx, struct b2nd_array_t **array);
+
+/**
+ * Creates an array of zeros; returns 0, or a negative code. Release it with `b2nd_free`.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_uninit`.
+ */
+BLOSC_EXPORT int b2nd_zeros(b2nd_context_t *ctx, struct b2nd_array_t **array);
+
+/**
+ * Creates an array of NaNs, of 4 or 8 bytes each; returns 0, or a negative code. Release it with `b2nd_free`.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_uninit`.
+ */
+BLOSC_EXPORT int b2nd_nans(b2nd_context_t *ctx, struct b2nd_array_t **array);
+
+/**
+ * Creates an array whose items are all `fill_value`; returns 0, or a negative code. Release it with `b2nd_free`.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_uninit`; `fill_value` is NULL or readable for one item.
+ */
+BLOSC_EXPORT
+int b2nd_full(b2nd_context_t *ctx,
+              struct b2nd_array_t **array,
+              const void *fill_value);
+
+/**
+ * Releases an array with its super-chunk, unless `array->sc` is NULL; returns 0, or a negative code for NULL.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid, and is not used any more.
+ */
+BLOSC_EXPORT int b2nd_free(struct b2nd_array_t *array);
+
+/**
+ * Makes an array of a super-chunk that holds one; returns 0, or a negative code. The super-chunk belongs to the array
+ * afterwards, unless the call fails.
+ *
+ * The caller's part:
+ *
+ * `schunk` is NULL or valid; `array` is NULL or writable.
+ */
+BLOSC_EXPORT
+int b2nd_from_schunk(struct blosc2_schunk *schunk,
+                     struct b2nd_array_t **array);
+
+/**
+ * Stores the address and length of a contiguous frame with the array; returns 0, or a negative code.
+ *
+ * `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the array and stays valid
+ * until that changes.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and not being changed; the others are NULL or writable.
+ */
+BLOSC_EXPORT
+int b2nd_to_cframe(const struct b2nd_array_t *array,
+                   uint8_t **cframe,
+                   int64_t *cframe_len,
+                   bool *needs_free);
+
+/**
+ * Makes an array of the frame in `cframe`; returns 0, or a negative code.
+ *
+ * With `copy` the chunks are copied. Without it the buffer stays the caller's and must outlive the array, which copies it
+ * when it has to change it.
+ *
+ * The caller's part:
+ *
+ * `cframe` is NULL or readable for `cframe_len` bytes; `array` is NULL or writable.
+ */
+BLOSC_EXPORT
+int b2nd_from_cframe(uint8_t *cframe,
+                     int64_t cframe_len,
+                     bool copy,
+                     struct b2nd_array_t **array);
+
+/**
+ * Opens the array in the frame `urlpath`, a file or a directory; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `urlpath` is NULL or a string; `array` is NULL or writable.
+ */
+BLOSC_EXPORT int b2nd_open(const char *urlpath, struct b2nd_array_t **array);
+
+/**
+ * Opens the array in the frame that starts at byte `offset` of the file `urlpath`; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_open`.
+ */
+BLOSC_EXPORT
+int b2nd_open_offset(const char *urlpath,
+                     struct b2nd_array_t **array,
+                     int64_t offset);
+
+/**
+ * Saves an array to `urlpath`, which must not exist: a file if the array is contiguous, else a directory. Returns 0, or a
+ * negative code.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and not being changed; `urlpath` is NULL or a string.
+ */
+BLOSC_EXPORT
+int b2nd_save(const struct b2nd_array_t *array,
+              char *urlpath);
+
+/**
+ * Appends an array as a contiguous frame to the file `urlpath`; returns the byte at which it starts, for
+ * `b2nd_open_offset`, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and not being changed; `urlpath` is NULL or a string.
+ */
+BLOSC_EXPORT int64_t b2nd_save_append(const struct b2nd_array_t *array, const char *urlpath);
+
+/**
+ * Creates an array from the items in `buffer`, in C order; returns 0, or a negative code. Release it with `b2nd_free`.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_uninit`; `buffer` is NULL or readable for `buffersize` bytes.
+ */
+BLOSC_EXPORT
+int b2nd_from_cbuffer(b2nd_context_t *ctx,
+                      struct b2nd_array_t **array,
+                      const void *buffer,
+                      int64_t buffersize);
+
+/**
+ * Copies the whole array to `buffer`, in C order; returns 0, or a negative code. The rest of the `buffersize` bytes
+ * becomes zero.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and not being changed; `buffer` is NULL or writable for `buffersize` bytes.
+ */
+BLOSC_EXPORT
+int b2nd_to_cbuffer(const struct b2nd_array_t *array,
+                    void *buffer,
+                    int64_t buffersize);
+
+/**
+ * Copies an array; returns 0, or a negative code. The shape of `ctx` becomes that of `src`.
+ *
+ * Metalayers are those of `src`. Chunks are only compressed again if `ctx` asks for other parameters, chunks or blocks.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_uninit`; `src` is NULL or valid and not being changed.
+ */
+BLOSC_EXPORT
+int b2nd_copy(b2nd_context_t *ctx,
+              const struct b2nd_array_t *src,
+              struct b2nd_array_t **array);
+
+/**
+ * Joins two arrays along the dimension `axis`; returns 0, or a negative code.
+ *
+ * With `copy`, `*array` is a new array, made with `ctx`. Without it, `src1` is extended, and `*array` becomes `src1`.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_copy`; without `copy`, no other thread uses `src1`.
+ */
+BLOSC_EXPORT
+int b2nd_concatenate(b2nd_context_t *ctx,
+                     const struct b2nd_array_t *src1,
+                     const struct b2nd_array_t *src2,
+                     int8_t axis,
+                     bool copy,
+                     struct b2nd_array_t **array);
+
+/**
+ * Takes over what others changed in the frame of an array; returns 1 if its shape was read again, 0 if not, or a negative
+ * code.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and no other thread uses it.
+ */
+BLOSC_EXPORT
+int b2nd_refresh(struct b2nd_array_t *array);
+
+/**
+ * Prints shapes and data type of an array, as they are stored; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and not being changed.
+ */
+BLOSC_EXPORT int b2nd_print_meta(const struct b2nd_array_t *array);
+
 /* ---- Slices and selections ---- */
+
+/**
+ * Creates an array from a box of another one; returns 0, or a negative code.
+ *
+ * The shape of `ctx` becomes that of the box from `start` to `stop` (excluded). What lies outside of `src` becomes zero.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_uninit`; `src` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one
+ * number per dimension.
+ */
+BLOSC_EXPORT
+int b2nd_get_slice(b2nd_context_t *ctx,
+                   struct b2nd_array_t **array,
+                   const struct b2nd_array_t *src,
+                   const int64_t *start,
+                   const int64_t *stop);
+
+/**
+ * Copies the box from `start` to `stop` (excluded) to a C-order buffer of shape `buffershape`; returns 0, or a negative
+ * code.
+ *
+ * Everything else in the `buffersize` bytes becomes zero, also what lies outside of the array.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and not being changed; `start`, `stop` and `buffershape` are NULL or readable for one number
+ * per dimension; `buffer` is NULL or writable for `buffersize` bytes.
+ */
+BLOSC_EXPORT
+int b2nd_get_slice_cbuffer(const struct b2nd_array_t *array,
+                           const int64_t *start,
+                           const int64_t *stop,
+                           void *buffer,
+                           const int64_t *buffershape,
+                           int64_t buffersize);
+
+/**
+ * Gives the box from `start` to `stop` (excluded) the values in a C-order buffer of shape `buffershape`; returns 0, or a
+ * negative code. What lies outside of the array is ignored.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and no other thread uses it; `start`, `stop` and `buffershape` are NULL or readable for one
+ * number per dimension; `buffer` is NULL or readable for `buffersize` bytes.
+ */
+BLOSC_EXPORT
+int b2nd_set_slice_cbuffer(const void *buffer,
+                           const int64_t *buffershape,
+                           int64_t buffersize,
+                           const int64_t *start,
+                           const int64_t *stop,
+                           struct b2nd_array_t *array);
+
+/**
+ * Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `buffer`; returns 0, or
+ * a negative code.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and not being changed; `coords` is NULL or readable for `ncoords` numbers, `buffer` NULL or
+ * writable for `buffersize` bytes.
+ */
+BLOSC_EXPORT
+int b2nd_get_sparse_cbuffer(const struct b2nd_array_t *array,
+                            int64_t ncoords,
+                            const int64_t *coords,
+                            void *buffer,
+                            int64_t buffersize);
+
+/**
+ * Copies the items whose index in each dimension is in its list to a C-order buffer of shape `buffershape`; returns 0, or
+ * a negative code. `selection_size` holds the lengths of the lists.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and not being changed; `selection` and `selection_size` are NULL or readable for one entry per
+ * dimension, each list for its length; `buffershape` as well; `buffer` is writable for `buffersize` bytes.
+ */
+BLOSC_EXPORT
+int b2nd_get_orthogonal_selection(const struct b2nd_array_t *array,
+                                  int64_t **selection,
+                                  int64_t *selection_size,
+                                  void *buffer,
+                                  int64_t *buffershape,
+                                  int64_t buffersize);
+
+/**
+ * Gives the items whose index in each dimension is in its list the values in a C-order buffer of shape `buffershape`;
+ * returns 0, or a negative code. Of indices that occur more than once the last one counts.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_get_orthogonal_selection`; no other thread uses `array`, and `buffer` is only read.
+ */
+BLOSC_EXPORT
+int b2nd_set_orthogonal_selection(struct b2nd_array_t *array,
+                                  int64_t **selection,
+                                  int64_t *selection_size,
+                                  const void *buffer,
+                                  int64_t *buffershape,
+                                  int64_t buffersize);
 
 /* ---- Shape ---- */
 
+/**
+ * Gives an array the shape `new_shape`; returns 0, or a negative code.
+ *
+ * Items are added or removed before `start`, in whole chunks, or at the end if that is NULL. New chunks hold zeros.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and no other thread uses it; `new_shape` and `start` are NULL or readable for one number per
+ * dimension.
+ */
+BLOSC_EXPORT
+int b2nd_resize(struct b2nd_array_t *array,
+                const int64_t *new_shape,
+                const int64_t *start);
+
+/**
+ * Inserts the items in `buffer`, in C order, before item `insert_start` of the dimension `axis`; returns 0, or a negative
+ * code. In the middle, position and number of the new items must be whole chunks.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and no other thread uses it; `buffer` is NULL or readable for `buffersize` bytes.
+ */
+BLOSC_EXPORT
+int b2nd_insert(struct b2nd_array_t *array,
+                const void *buffer,
+                int64_t buffersize,
+                int8_t axis,
+                int64_t insert_start);
+
+/**
+ * Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_insert`.
+ */
+BLOSC_EXPORT
+int b2nd_append(struct b2nd_array_t *array,
+                const void *buffer,
+                int64_t buffersize,
+                int8_t axis);
+
+/**
+ * Removes `delete_len` items at `delete_start` of the dimension `axis`; returns 0, or a negative code. In the middle, both
+ * must be whole chunks.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and no other thread uses it.
+ */
+BLOSC_EXPORT
+int b2nd_delete(struct b2nd_array_t *array,
+                int8_t axis,
+                int64_t delete_start,
+                int64_t delete_len);
+
 /* ---- Metadata ---- */
+
+/**
+ * Writes the metalayer of an array to memory that the caller releases with `free()`; returns its length, or a negative
+ * code. Without a `dtype`, it is that of bytes.
+ *
+ * The caller's part:
+ *
+ * The shapes are readable for `ndim` numbers each; `dtype` is NULL or a string; `smeta` is writable.
+ */
+BLOSC_EXPORT
+int b2nd_serialize_meta(int8_t ndim,
+                        const int64_t *shape,
+                        const int32_t *chunkshape,
+                        const int32_t *blockshape,
+                        const char *dtype,
+                        int8_t dtype_format,
+                        uint8_t **smeta);
 
 /* Reads `count` integers of `size` bytes, each behind a msgpack marker, from the metadata of an array into `out`;
    returns the position behind them, or -1 if the metadata end before. */
@@ -242,7 +671,67 @@ static inline int b2nd_deserialize_meta_inline(const uint8_t *smeta, int32_t sme
   return pos + dtype_len;
 }
 
+/**
+ * Reads the metalayer of an array; returns the number of bytes that it takes, or a negative code.
+ *
+ * `*dtype` becomes a string that the caller releases with `free()`, or NULL if none is stored. Without `dtype` or
+ * `dtype_format`, reading ends before the dtype.
+ *
+ * The caller's part:
+ *
+ * `smeta` is NULL or readable for `smeta_len` bytes; the shapes are NULL or writable for 16 numbers each, the others NULL
+ * or writable.
+ */
+BLOSC_EXPORT
+int b2nd_deserialize_meta(const uint8_t *smeta,
+                          int32_t smeta_len,
+                          int8_t *ndim,
+                          int64_t *shape,
+                          int32_t *chunkshape,
+                          int32_t *blockshape,
+                          char **dtype,
+                          int8_t *dtype_format);
+
 /* ---- Boxes of plain buffers ---- */
+
+/**
+ * As `b2nd_copy_buffer2`, for items of at most 255 bytes.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_copy_buffer2`.
+ */
+BLOSC_EXPORT
+int b2nd_copy_buffer(int8_t ndim,
+                     uint8_t itemsize,
+                     const void *src,
+                     const int64_t *src_pad_shape,
+                     const int64_t *src_start,
+                     const int64_t *src_stop,
+                     void *dst,
+                     const int64_t *dst_pad_shape,
+                     const int64_t *dst_start);
+
+/**
+ * Copies a box from one C-order buffer to another; returns 0, or a negative code.
+ *
+ * The box goes from `src_start` to `src_stop` (excluded) in a buffer of shape `src_pad_shape`, and starts at `dst_start`
+ * in one of shape `dst_pad_shape`.
+ *
+ * The caller's part:
+ *
+ * The shapes and positions are readable for `ndim` numbers each; the box lies in both buffers, which do not overlap.
+ */
+BLOSC_EXPORT
+int b2nd_copy_buffer2(int8_t ndim,
+                      int32_t itemsize,
+                      const void *src,
+                      const int64_t *src_pad_shape,
+                      const int64_t *src_start,
+                      const int64_t *src_stop,
+                      void *dst,
+                      const int64_t *dst_pad_shape,
+                      const int64_t *dst_start);
 
 #ifdef __cplusplus
 }

@@ -16,7 +16,6 @@ pub mod filters;
 
 pub mod frame;
 pub mod io;
-#[allow(dead_code)] // the C functions of arrays use the rest
 pub mod ndarray;
 pub mod schunk;
 

@@ -18,7 +18,7 @@ use super::types::{CBool, b2nd_array_t, b2nd_context_t, blosc2_schunk, blosc2_st
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::special;
 use crate::format::metalayers::Metalayer;
-use crate::format::nd_meta::{self, NdMeta};
+use crate::format::nd_meta;
 use crate::io::dirs;
 use crate::ndarray::{self, Geometry, concat, create};
 use crate::schunk::{Reading, Schunk, Writing};
@@ -648,30 +648,4 @@ fn extend(dest: &ArrayHandle, other: &ArrayHandle, axis: usize) -> Result<()> {
         return parts.with(|dec| append(&snapshot, &geometry, &Reading { dec: *dec, visit: None }));
     }
     other.read(append)
-}
-
-/// The metalayer that an array would have: what it shows.
-pub(super) fn shown_meta(array: &ArrayHandle) -> NdMeta {
-    let geometry = array.geometry();
-    let abi = array.abi();
-    // SAFETY: the dtype is null or a string of the array.
-    let (dtype, dtype_format) = unsafe {
-        let text = (*abi).dtype;
-        let text = (!text.is_null()).then(|| CStr::from_ptr(text).to_bytes().to_vec());
-        (text, (*abi).dtype_format)
-    };
-    NdMeta {
-        shape: ndarray::shape::signed(geometry.shape()),
-        chunkshape: ndarray::shape::narrow(geometry.chunkshape()),
-        blockshape: ndarray::shape::narrow(geometry.blockshape()),
-        dtype,
-        dtype_format,
-    }
-}
-
-/// The storage of an array's super-chunk.
-pub(super) fn storage_of(array: &ArrayHandle) -> Result<blosc2_storage> {
-    let schunk = array.schunk()?.abi();
-    // SAFETY: clients change the storage only while no other thread uses the array.
-    unsafe { super::ptr::handle_ref((*schunk).storage) }.copied()
 }

@@ -106,16 +106,6 @@ impl ArrayHandle {
         unsafe { *self.view.get() }
     }
 
-    /// The array has chunks of its own from now on.
-    ///
-    /// # Safety
-    ///
-    /// No other thread uses the handle.
-    pub(crate) unsafe fn set_detached(&self) {
-        // SAFETY: the caller's promise.
-        unsafe { *self.view.get() = false };
-    }
-
     /// The super-chunk.
     pub(crate) fn schunk(&self) -> Result<&SchunkHandle> {
         // SAFETY: the client leaves the field alone, or sets it to null.
