@@ -14,7 +14,7 @@ use super::schunk::{
 };
 use super::schunk_handle::{self, SchunkHandle};
 use super::storage;
-use super::types::{CBool, b2nd_array_t, b2nd_context_t, blosc2_schunk, blosc2_storage};
+use super::types::{CBool, b2nd_array_t, b2nd_context_t, blosc2_schunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::special;
 use crate::format::metalayers::Metalayer;

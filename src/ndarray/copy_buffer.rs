@@ -1,6 +1,6 @@
 //! Copies of boxes between buffers in which their rows have different distances.
 
-use super::shape::{Extents, dot, strides};
+use super::shape::Extents;
 use crate::chunk::DisjointParts;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
@@ -201,29 +201,30 @@ unsafe fn rows<const N: usize>(step: Loop, src: *const u8, dst: *mut u8) {
     }
 }
 
-/// A box in two C-order buffers: the copy, and where it starts in both, in bytes.
-///
-/// # Errors
-///
-/// `InvalidParam` for boxes larger than memory.
-pub(crate) fn between(
-    itemsize: usize,
-    extents: &[u64],
-    (src_shape, src_start): (&[u64], &[u64]),
-    (dst_shape, dst_start): (&[u64], &[u64]),
-) -> Result<(BoxCopy, usize, usize)> {
-    let unit = itemsize as u64; // widening
-    let (src, dst) = (strides(src_shape, unit), strides(dst_shape, unit));
-    let number = |n: u64| {
-        usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "box larger than memory"))
-    };
-    let copy = BoxCopy::new(itemsize, extents, &src, &dst)?;
-    Ok((copy, number(dot(src_start, &src))?, number(dot(dst_start, &dst))?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ndarray::shape::{dot, strides};
+
+    /// A box in two C-order buffers: the copy, and where it starts in both, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for boxes larger than memory.
+    fn between(
+        itemsize: usize,
+        extents: &[u64],
+        (src_shape, src_start): (&[u64], &[u64]),
+        (dst_shape, dst_start): (&[u64], &[u64]),
+    ) -> Result<(BoxCopy, usize, usize)> {
+        let unit = itemsize as u64; // widening
+        let (src, dst) = (strides(src_shape, unit), strides(dst_shape, unit));
+        let number = |n: u64| {
+            usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "box larger than memory"))
+        };
+        let copy = BoxCopy::new(itemsize, extents, &src, &dst)?;
+        Ok((copy, number(dot(src_start, &src))?, number(dot(dst_start, &dst))?))
+    }
 
     #[test]
     fn two_boxes_fill_a_cube() {

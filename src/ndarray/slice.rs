@@ -70,10 +70,6 @@ impl<'a> Blocks<'a> {
         usize::try_from(dot(&at[..self.geometry.ndim()], &self.grid_strides)).expect("below 2^31")
     }
 
-    pub(super) fn blocksize(&self) -> usize {
-        self.blocksize
-    }
-
     /// The part of `region`, which counts from the start of the chunk, in block `at` of the grid. In the other buffer
     /// the region begins at `origin` bytes.
     fn piece(&self, region: &Region, at: &Extents, other: &Extents, origin: u64) -> Result<Piece> {
