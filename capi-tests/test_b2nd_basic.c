@@ -144,6 +144,62 @@ static void test_shapes(void) {
   CHECK_INT(b2nd_free_ctx(ctx), 0);
 }
 
+static void test_views(bool contiguous) {
+  const int64_t shape[3] = {1, 6, 4};
+  const int32_t chunk[3] = {1, 4, 3}, block[3] = {1, 2, 3};
+  const bool index[3] = {true, false, false}, none[2] = {false, false}, axis[3] = {false, true, false};
+  int64_t start[2] = {2, 1}, stop[2] = {3, 3}, boxshape[2] = {1, 2}, larger[2] = {9, 4};
+  int32_t items[24], back[36], box[2] = {-7, -8};
+  int64_t len;
+  bool needs_free;
+  uint8_t *cframe;
+  b2nd_context_t *ctx = make_ctx(contiguous, NULL, 3, shape, chunk, block, 4);
+  b2nd_array_t *array, *view, *same, *wide, *copy;
+  fill(items, 24);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  CHECK_INT(b2nd_squeeze_index(array, &view, index), 0);
+  CHECK(view->sc->view);
+  CHECK(view->sc->data == array->sc->data);
+  CHECK_INT(view->ndim, 2);
+  CHECK_INT(view->shape[0], 6);
+  CHECK_INT(b2nd_to_cbuffer(view, back, sizeof items), 0);
+  CHECK_BYTES(back, items, sizeof items);
+  CHECK_INT(b2nd_set_slice_cbuffer(box, boxshape, sizeof box, start, stop, view), 0);
+  items[9] = -7;
+  items[10] = -8;
+  CHECK_INT(b2nd_to_cbuffer(array, back, sizeof items), 0);
+  CHECK_BYTES(back, items, sizeof items);
+  CHECK_INT(b2nd_to_cframe(view, &cframe, &len, &needs_free), 0);
+  CHECK(needs_free);
+  CHECK_INT(b2nd_from_cframe(cframe, len, true, &copy), 0);
+  CHECK_INT(copy->ndim, 2);
+  CHECK_INT(b2nd_to_cbuffer(copy, back, sizeof items), 0);
+  CHECK_BYTES(back, items, sizeof items);
+  free(cframe);
+  CHECK_INT(b2nd_free(copy), 0);
+  CHECK_INT(b2nd_expand_dims(view, &wide, axis, 3), 0);
+  CHECK_INT(wide->shape[1], 1);
+  CHECK_INT(b2nd_squeeze(wide, &same), 0);
+  CHECK_INT(same->ndim, 2);
+  CHECK_INT(b2nd_free(same), 0);
+  CHECK_INT(b2nd_squeeze_index(view, &same, none), 0);
+  CHECK_INT(b2nd_squeeze_index(view, &copy, index), BLOSC2_ERROR_INVALID_INDEX);
+  /* A view that changes its shape leaves its base alone. */
+  CHECK_INT(b2nd_resize(same, larger, NULL), 0);
+  CHECK_INT(same->shape[0], 9);
+  CHECK_INT(b2nd_to_cbuffer(same, back, sizeof back), 0);
+  CHECK_BYTES(back, items, sizeof items);
+  CHECK_INT(back[35], 0);
+  CHECK_INT(b2nd_to_cbuffer(array, back, sizeof items), 0);
+  CHECK_BYTES(back, items, sizeof items);
+  /* In any order. */
+  CHECK_INT(b2nd_free(array), 0);
+  CHECK_INT(b2nd_free(same), 0);
+  CHECK_INT(b2nd_free(wide), 0);
+  CHECK_INT(b2nd_free(view), 0);
+  CHECK_INT(b2nd_free_ctx(ctx), 0);
+}
+
 static void test_special(void) {
   double back[200], value = 2.5;
   int i;
@@ -199,6 +255,8 @@ int main(void) {
   test_storage(true, PATH);
   test_storage(false, PATH);
   test_shapes();
+  test_views(false);
+  test_views(true);
   test_special();
   test_meta();
   blosc2_destroy();

@@ -569,6 +569,42 @@ int b2nd_delete(struct b2nd_array_t *array,
                 int64_t delete_start,
                 int64_t delete_len);
 
+/**
+ * Makes a view without the dimensions of one item; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and no other thread uses it; `view` is NULL or writable.
+ */
+BLOSC_EXPORT int b2nd_squeeze(struct b2nd_array_t *array, struct b2nd_array_t **view);
+
+/**
+ * Makes a view without the dimensions for which `index` is true, which must have one item; returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * As for `b2nd_squeeze`; `index` is NULL or readable for one value per dimension.
+ */
+BLOSC_EXPORT
+int b2nd_squeeze_index(struct b2nd_array_t *array,
+                       struct b2nd_array_t **view,
+                       const bool *index);
+
+/**
+ * Makes a view with `final_dims` dimensions: one of one item wherever `axis` is true, else the next one of the array.
+ * Returns 0, or a negative code.
+ *
+ * The caller's part:
+ *
+ * `array` is NULL or valid and not being changed; `view` is NULL or writable; `axis` is NULL or readable for `final_dims`
+ * values.
+ */
+BLOSC_EXPORT
+int b2nd_expand_dims(const struct b2nd_array_t *array,
+                     struct b2nd_array_t **view,
+                     const bool *axis,
+                     uint8_t final_dims);
+
 /* ---- Metadata ---- */
 
 /**

@@ -15,6 +15,7 @@ use super::schunk_handle::{self, SchunkHandle};
 use super::types::{b2nd_array_t, blosc2_schunk, chunk_cache_s};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::nd_meta::NdMeta;
+use crate::ndarray::shape::{narrow, signed};
 use crate::ndarray::{self, Geometry};
 use crate::schunk::{Reading, Schunk, Writing};
 
@@ -104,6 +105,41 @@ impl ArrayHandle {
     pub(crate) fn is_view(&self) -> bool {
         // SAFETY: changed only while no other thread uses the handle.
         unsafe { *self.view.get() }
+    }
+
+    /// The metalayer that describes the array: what it shows.
+    pub(crate) fn meta(&self) -> NdMeta {
+        let geometry = self.geometry();
+        let abi = self.abi();
+        // SAFETY: the dtype is null or a string of the array.
+        let (dtype, dtype_format) = unsafe {
+            let text = (*abi).dtype;
+            let text = (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text).to_bytes().to_vec());
+            (text, (*abi).dtype_format)
+        };
+        NdMeta {
+            shape: signed(geometry.shape()),
+            chunkshape: narrow(geometry.chunkshape()),
+            blockshape: narrow(geometry.blockshape()),
+            dtype,
+            dtype_format,
+        }
+    }
+
+    /// Gives a view chunks of its own, before its shape changes.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses the array.
+    pub(crate) unsafe fn detach(&self) -> Result<()> {
+        if self.is_view() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                self.schunk()?.detach()?;
+                *self.view.get() = false;
+            }
+        }
+        Ok(())
     }
 
     /// The super-chunk.
@@ -227,6 +263,7 @@ impl ArrayHandle {
     ) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe {
+            self.detach()?;
             self.change(|schunk, geometry, reading, writing| {
                 operation(schunk, geometry, reading, writing).map(Some)
             })

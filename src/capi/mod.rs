@@ -20,6 +20,7 @@ pub mod b2nd_ctx;
 pub mod b2nd_data;
 mod b2nd_handle;
 pub mod b2nd_shape;
+pub mod b2nd_view;
 pub mod blosc1;
 mod callbacks;
 pub mod chunk;

@@ -76,7 +76,10 @@ struct Shown {
 pub(crate) struct SchunkHandle {
     abi: UnsafeCell<blosc2_schunk>,
     frame: UnsafeCell<FrameFields>,
-    inner: Arc<RwLock<Schunk>>,
+    /// Replaced only when a view gets chunks of its own, while no other thread uses the handle.
+    inner: UnsafeCell<Arc<RwLock<Schunk>>>,
+    /// The metalayers of a view, which shares the super-chunk with another handle.
+    layers: Mutex<Option<Arc<Vec<Metalayer>>>>,
     /// Guards the parts of `abi` that readers may have to bring up to date, and the frame's fields.
     shown: Mutex<Shown>,
     /// Guards taking what decompression needs out of the context.
@@ -101,9 +104,68 @@ impl SchunkHandle {
         handle.ok_or(Error::new(ErrorKind::InvalidParam, "no super-chunk"))
     }
 
+    fn shared(&self) -> &Arc<RwLock<Schunk>> {
+        // SAFETY: replaced only while no other thread uses the handle, and no reference is held then.
+        unsafe { &*self.inner.get() }
+    }
+
+    /// Another handle of the super-chunk: a view, with metalayers of its own.
+    pub(crate) fn view(&self, layers: Vec<Metalayer>) -> Result<*mut blosc2_schunk> {
+        // SAFETY: clients change the storage only while no other thread uses the handle; it has its parts.
+        let own = unsafe { super::ptr::handle_ref((*self.abi()).storage) }?;
+        let given = blosc2_storage {
+            contiguous: CBool::FALSE,
+            urlpath: ptr::null_mut(),
+            io: ptr::null_mut(),
+            ..*own
+        };
+        let params = self.params();
+        // SAFETY: the parameters are those of this handle.
+        let raw = unsafe { Self::assemble(&given, |_| Ok(Schunk::in_memory(params))) }?;
+        // SAFETY: just made; nobody else knows it.
+        unsafe {
+            let view = &*raw.cast::<SchunkHandle>();
+            *view.inner.get() = Arc::clone(self.shared());
+            *view.layers.lock() = Some(Arc::new(layers));
+            view.shown.lock().tick = None;
+            (*raw).view = CBool::TRUE;
+            if let Err(error) = view.show(&view.shared().read_recursive()) {
+                Self::release(raw.cast());
+                return Err(error);
+            }
+        }
+        Ok(raw)
+    }
+
+    /// The content as a super-chunk of its own, in memory.
+    pub(crate) fn detached(&self) -> Result<Schunk> {
+        let layers = self.layers.lock().clone();
+        self.look(|schunk| {
+            let layers = layers.unwrap_or_else(|| schunk.metalayers());
+            schunk.to_memory_with(layers.to_vec())
+        })
+    }
+
+    /// Gives a view chunks of its own.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses the handle.
+    pub(crate) unsafe fn detach(&self) -> Result<()> {
+        let own = self.detached()?;
+        // SAFETY: the caller's promise; references to the old content live within calls.
+        unsafe {
+            *self.inner.get() = Arc::new(RwLock::new(own));
+            (*self.abi()).frame = ptr::null_mut();
+        }
+        *self.layers.lock() = None;
+        self.shown.lock().tick = None;
+        self.show(&self.shared().read_recursive())
+    }
+
     /// Whether both handles are of one super-chunk.
     pub(crate) fn shares_with(&self, other: &SchunkHandle) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
+        Arc::ptr_eq(self.shared(), other.shared())
     }
 
     /// The struct, for field accesses through the pointer.
@@ -132,7 +194,7 @@ impl SchunkHandle {
         let finish = || {
             handle.create_contexts()?;
             let made = make(handle)?;
-            let mut inner = handle.inner.write();
+            let mut inner = handle.shared().write();
             *inner = made;
             handle.show(&inner)
         };
@@ -158,7 +220,8 @@ impl SchunkHandle {
         // SAFETY: `raw` is memory for a handle. `abi` and `frame` consist of integers, raw pointers and flags, for which
         // zeros are a value; the other fields are written here.
         unsafe {
-            (&raw mut (*raw).inner).write(inner);
+            (&raw mut (*raw).inner).write(UnsafeCell::new(inner));
+            (&raw mut (*raw).layers).write(Mutex::new(None));
             (&raw mut (*raw).shown).write(shown);
             (&raw mut (*raw).dctx).write(Mutex::new(()));
             let abi = (*raw).abi.get();
@@ -286,7 +349,7 @@ impl SchunkHandle {
         let handle = unsafe { Box::from_raw(raw) };
         let abi = handle.abi();
         if handle.shown.lock().keep == Keep::Client {
-            if let Some(buffer) = handle.inner.write().frame_mut().and_then(|frame| frame.buffer_mut()) {
+            if let Some(buffer) = handle.shared().write().frame_mut().and_then(|frame| frame.buffer_mut()) {
                 // SAFETY: the client said that it releases the memory, after this handle.
                 unsafe { buffer.set_borrowed(true) };
             }
@@ -345,18 +408,18 @@ impl SchunkHandle {
 
     /// The super-chunk, for reading.
     pub(crate) fn inner(&self) -> RwLockReadGuard<'_, Schunk> {
-        let inner = self.inner.read_recursive();
+        let inner = self.shared().read_recursive();
         if inner.params().typesize == self.typesize() {
             return inner;
         }
         drop(inner);
         // If others are reading, the new typesize has to wait: it was set at a bad time.
-        if let Some(mut inner) = self.inner.try_write() {
+        if let Some(mut inner) = self.shared().try_write() {
             let typesize = self.typesize();
             let params = FrameParams { typesize, ..inner.params() };
             inner.set_params(params);
         }
-        self.inner.read_recursive()
+        self.shared().read_recursive()
     }
 
     /// What decompression with the handle's context needs.
@@ -394,7 +457,7 @@ impl SchunkHandle {
 
     /// Changes the super-chunk.
     pub(crate) fn change<T>(&self, operation: impl FnOnce(&mut Schunk) -> Result<T>) -> Result<T> {
-        let mut inner = self.inner.write();
+        let mut inner = self.shared().write();
         self.take_over(&mut inner)?;
         let result = operation(&mut inner);
         self.show(&inner)?;
@@ -439,7 +502,7 @@ impl SchunkHandle {
             }
             self.show_frame(schunk);
             if shown.tick != Some(tick) {
-                shown.metalayers = schunk.metalayers();
+                shown.metalayers = self.layers.lock().clone().unwrap_or_else(|| schunk.metalayers());
                 show_layers(&mut (*abi).metalayers, &shown.metalayers)?;
                 (*abi).nmetalayers = u16::try_from(shown.metalayers.len()).unwrap_or(u16::MAX);
                 let vlmetalayers = schunk.vlmetalayers();
@@ -477,7 +540,7 @@ impl SchunkHandle {
 
     /// Says whether the client releases the buffer of a frame in memory.
     pub(crate) fn avoid_cframe_free(&self, avoid: bool) {
-        let mut inner = self.inner.write();
+        let mut inner = self.shared().write();
         let mut shown = self.shown.lock();
         let Some(buffer) = inner.frame_mut().and_then(|frame| frame.buffer_mut()) else { return };
         shown.keep = if avoid { Keep::Client } else { Keep::Default };

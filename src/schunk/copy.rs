@@ -4,6 +4,7 @@ use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::chunk::{self, Source};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::FrameParams;
+use crate::format::metalayers::Metalayer;
 use crate::frame::Frame;
 use crate::frame::sizes::ChunkInfo;
 use crate::io::Io;
@@ -108,6 +109,19 @@ impl Schunk {
             ErrorKind::InvalidHeader,
             "sizes of the chunks do not add up",
         )?;
+        Ok(copy)
+    }
+
+    /// As [`to_memory`](Self::to_memory), with `layers` in the place of the fixed metalayers.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_memory`](Self::to_memory).
+    pub fn to_memory_with(&self, layers: Vec<Metalayer>) -> Result<Schunk> {
+        let mut copy = self.to_memory()?;
+        if let Backing::List(list) = &mut copy.backing {
+            list.metalayers = layers;
+        }
         Ok(copy)
     }
 

@@ -1,0 +1,104 @@
+//! Exported functions: views, which show the chunks of an array under another shape.
+//!
+//! A view sees the values of its base and writes to them. Before its shape changes it gets chunks of its own. View and base
+//! may be released in any order.
+
+use std::ffi::c_int;
+
+use super::b2nd_handle::{ArrayHandle, deliver, not_null};
+use super::guard::guard_status;
+use super::ptr::in_slice;
+use super::schunk_handle;
+use super::types::{CBool, b2nd_array_t};
+use crate::error::{ErrorKind, Result, ensure};
+use crate::format::metalayers::Metalayer;
+use crate::format::nd_meta::{self, NdMeta};
+use crate::ndarray::{Geometry, view};
+
+/// Makes a view of `base` that `meta` describes.
+fn make(base: &ArrayHandle, meta: &NdMeta) -> Result<*mut b2nd_array_t> {
+    let geometry = Geometry::from_meta(meta)?;
+    let schunk = base.schunk()?;
+    if !base.is_view() {
+        let only = schunk.look(|schunk| Ok(schunk.metalayers().len() == 1))?;
+        let named = schunk.look(|schunk| Ok(schunk.meta_find(nd_meta::NAME).is_ok()))?;
+        ensure(only && named, ErrorKind::InvalidParam, "arrays with other metalayers have no views")?;
+    }
+    let layer = Metalayer { name: nd_meta::NAME.to_vec(), content: meta.write()? };
+    let shown = schunk.view(vec![layer])?;
+    ArrayHandle::create(shown, meta, geometry, 0, true).inspect_err(|_| {
+        // SAFETY: made above; nobody else knows it.
+        unsafe { schunk_handle::free(shown) };
+    })
+}
+
+/// Makes a view without the dimensions of one item; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `array` is NULL or valid and no other thread uses it; `view` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_squeeze(array: *mut b2nd_array_t, view: *mut *mut b2nd_array_t) -> c_int {
+    guard_status(|| {
+        not_null(!view.is_null())?;
+        // SAFETY: the caller's promise.
+        let base = unsafe { ArrayHandle::from_ptr(array) }?;
+        base.refresh()?;
+        let meta = base.meta();
+        let single: Vec<bool> = meta.shape.iter().map(|&extent| extent == 1).collect();
+        // SAFETY: the caller's promise.
+        unsafe { deliver(view, view::squeezed(&meta, &single).and_then(|meta| make(base, &meta))) }
+    })
+}
+
+/// Makes a view without the dimensions for which `index` is true, which must have one item; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// As for `b2nd_squeeze`; `index` is NULL or readable for one value per dimension.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_squeeze_index(
+    array: *mut b2nd_array_t,
+    view: *mut *mut b2nd_array_t,
+    index: *const CBool,
+) -> c_int {
+    guard_status(|| {
+        not_null(!view.is_null() && !index.is_null())?;
+        // SAFETY: the caller's promise.
+        let base = unsafe { ArrayHandle::from_ptr(array) }?;
+        base.refresh()?;
+        let meta = base.meta();
+        // SAFETY: the caller's promise.
+        unsafe {
+            let leave_out: Vec<bool> = in_slice(index, meta.ndim())?.iter().map(|flag| flag.get()).collect();
+            deliver(view, view::squeezed(&meta, &leave_out).and_then(|meta| make(base, &meta)))
+        }
+    })
+}
+
+/// Makes a view with `final_dims` dimensions: one of one item wherever `axis` is true, else the next one of the array.
+/// Returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `array` is NULL or valid and not being changed; `view` is NULL or writable; `axis` is NULL or readable for `final_dims`
+/// values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn b2nd_expand_dims(
+    array: *const b2nd_array_t,
+    view: *mut *mut b2nd_array_t,
+    axis: *const CBool,
+    final_dims: u8,
+) -> c_int {
+    guard_status(|| {
+        not_null(!view.is_null() && !axis.is_null())?;
+        // SAFETY: the caller's promise.
+        let base = unsafe { ArrayHandle::from_ptr(array) }?;
+        base.refresh()?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let added: Vec<bool> = in_slice(axis, final_dims)?.iter().map(|flag| flag.get()).collect();
+            deliver(view, view::expanded(&base.meta(), &added).and_then(|meta| make(base, &meta)))
+        }
+    })
+}
