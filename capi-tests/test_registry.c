@@ -314,6 +314,91 @@ static void test_incomplete_tuner(void) {
   CHECK(blosc2_create_cctx(cparams) == NULL);
 }
 
+static const blosc2_schunk *seen_schunk;
+static int seen_compcode, seen_layers;
+
+/* Looks at the super-chunk and its metalayers, then does what copy_encoder does. */
+static int schunk_encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                          blosc2_cparams *cparams, const void *whole) {
+  blosc2_schunk *schunk = (blosc2_schunk *)cparams->schunk;
+  uint8_t *content = NULL;
+  int32_t length;
+  seen_schunk = schunk;
+  if (schunk != NULL) {
+    seen_compcode = schunk->compcode;
+    if (blosc2_meta_get(schunk, "fixed", &content, &length) >= 0) {
+      seen_layers += content[0];
+      free(content);
+    }
+    if (blosc2_vlmeta_get(schunk, "variable", &content, &length) >= 0) {
+      seen_layers += content[0];
+      free(content);
+    }
+  }
+  return copy_encoder(input, input_len, output, output_len, meta, cparams, whole);
+}
+
+static int schunk_decoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                          blosc2_dparams *dparams, const void *whole) {
+  const blosc2_schunk *schunk = (const blosc2_schunk *)dparams->schunk;
+  seen_schunk = schunk;
+  seen_compcode = schunk != NULL ? schunk->compcode : -1;
+  return copy_decoder(input, input_len, output, output_len, meta, dparams, whole);
+}
+
+/* In memory and in a frame, codecs see the super-chunk and its metalayers. */
+static void test_in_super_chunks(void) {
+  static char name[] = "looks";
+  blosc2_codec codec;
+  int contiguous;
+  memset(&codec, 0, sizeof codec);
+  codec.compcode = 190;
+  codec.compname = name;
+  codec.encoder = schunk_encoder;
+  codec.decoder = schunk_decoder;
+  CHECK_INT(blosc2_register_codec(&codec), 0);
+  for (contiguous = 0; contiguous < 2; contiguous++) {
+    blosc2_cparams cparams = with_codec(190);
+    blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+    blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+    uint8_t layer[] = {40, 1, 2}, *buffer = NULL;
+    bool needs_free = false;
+    blosc2_schunk *schunk, *copy;
+    int64_t length;
+    cparams.blocksize = 2 * BLOCK;
+    storage.cparams = &cparams;
+    storage.dparams = &dparams;
+    storage.contiguous = contiguous == 1;
+    schunk = blosc2_schunk_new(&storage);
+    CHECK(schunk != NULL);
+    CHECK_INT(blosc2_meta_add(schunk, "fixed", layer, 3), 0);
+    CHECK_INT(blosc2_vlmeta_add(schunk, "variable", layer, 3, NULL), 0);
+    seen_layers = 0;
+    CHECK_INT(blosc2_schunk_append_buffer(schunk, data, BLOCK), 1);
+    CHECK(seen_schunk == schunk);
+    CHECK_INT(seen_compcode, 190);
+    CHECK_INT(seen_layers, 80);
+    memset(back, 1, BLOCK);
+    CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, back, BLOCK), BLOCK);
+    CHECK(seen_schunk == schunk);
+    CHECK_INT(seen_compcode, 190);
+    CHECK_BYTES(back, data, BLOCK);
+    length = blosc2_schunk_to_buffer(schunk, &buffer, &needs_free);
+    copy = blosc2_schunk_from_buffer(buffer, length, false);
+    CHECK(copy != NULL);
+    memset(back, 1, BLOCK);
+    CHECK_INT(blosc2_schunk_decompress_chunk(copy, 0, back, BLOCK), BLOCK);
+    CHECK(seen_schunk == copy);
+    CHECK_INT(seen_compcode, 190);
+    CHECK_BYTES(back, data, BLOCK);
+    blosc2_schunk_free(copy);
+    if (needs_free) {
+      free(buffer);
+    }
+    blosc2_schunk_free(schunk);
+  }
+}
+
 static void test_full(void) {
   int count = 0, code;
   blosc2_destroy();
@@ -350,6 +435,7 @@ int main(void) {
   test_what_filters_are_told();
   test_private_parameters();
   test_incomplete_tuner();
+  test_in_super_chunks();
   test_full();
   free(data);
   free(chunk);

@@ -28,6 +28,9 @@ static ENTRIES: RwLock<Vec<&'static CodecEntry>> = RwLock::new(Vec::new());
 /// Codecs that the library defines, but a layer above has to load.
 static PLUGINS: OnceLock<Vec<CodecEntry>> = OnceLock::new();
 
+/// Entries that were forgotten, but may be in use by operations under way.
+static FORGOTTEN: RwLock<Vec<&'static CodecEntry>> = RwLock::new(Vec::new());
+
 /// Most entries that the registry holds.
 const MAX_ENTRIES: usize = 255;
 
@@ -86,5 +89,5 @@ pub fn register(entry: CodecEntry) -> Result<()> {
 
 /// Forgets the codecs of the application. Operations under way keep theirs.
 pub fn clear() {
-    ENTRIES.write().clear();
+    FORGOTTEN.write().append(&mut ENTRIES.write());
 }

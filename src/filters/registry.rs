@@ -19,6 +19,9 @@ pub struct FilterEntry {
 /// The registered filters in registration order. Entries are never freed: operations under way refer to them.
 static ENTRIES: RwLock<Vec<&'static FilterEntry>> = RwLock::new(Vec::new());
 
+/// Entries that were forgotten, but may be in use by operations under way.
+static FORGOTTEN: RwLock<Vec<&'static FilterEntry>> = RwLock::new(Vec::new());
+
 /// Most entries that the registry holds.
 const MAX_ENTRIES: usize = 255;
 
@@ -55,5 +58,5 @@ pub fn register(entry: FilterEntry, is_same: impl FnOnce(&FilterEntry) -> bool) 
 
 /// Forgets the filters of the application. Operations under way keep theirs.
 pub fn clear() {
-    ENTRIES.write().clear();
+    FORGOTTEN.write().append(&mut ENTRIES.write());
 }
