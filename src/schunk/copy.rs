@@ -126,17 +126,18 @@ impl Schunk {
     }
 
     fn copy_to_list(&self, copy: &mut Schunk) -> Result<()> {
-        let mut common = None;
+        // The block size that all chunks share: negative before the first chunk, 0 if they differ.
+        let mut common = -1;
         copy.preset_chunksize(self.chunksize())?;
         for nchunk in 0..self.nchunks() {
             let blocksize = self.with_chunk(nchunk, |chunk| {
                 copy.append_chunk(chunk)?;
                 Ok(i32::from_le_bytes(chunk[8..12].try_into().expect("a header is longer")))
             })?;
-            common = Some(if common.is_none_or(|size| size == blocksize) { blocksize } else { 0 });
+            common = if common < 0 || common == blocksize { blocksize } else { 0 };
         }
-        if let Some(blocksize) = common {
-            copy.params.blocksize = blocksize;
+        if common >= 0 {
+            copy.params.blocksize = common;
         }
         if let Backing::List(list) = &mut copy.backing {
             list.sizes.chunksize = self.chunksize();
