@@ -101,8 +101,8 @@ fn copy_items(
         let (at, _) = chunks.chunk(n)?;
         let (part, _) = chunks.part(&at, &[0; MAX_DIM]);
         let mut to = part;
-        for i in 0..ndim {
-            let origin = at[i] * geometry.chunkshape()[i];
+        for (i, &place) in at.iter().enumerate().take(ndim) {
+            let origin = place * geometry.chunkshape()[i];
             (to.start[i], to.stop[i]) = (part.start[i] + origin, part.stop[i] + origin);
         }
         let mut from = to;

@@ -144,18 +144,17 @@ impl BoxCopy {
             0 => unsafe { std::ptr::copy_nonoverlapping(src, dst, self.run) },
             1 => {
                 let step = self.loops[0];
-                // SAFETY: as above.
-                match self.run {
-                    1 => unsafe { rows::<1>(step, src, dst) },
-                    2 => unsafe { rows::<2>(step, src, dst) },
-                    4 => unsafe { rows::<4>(step, src, dst) },
-                    8 => unsafe { rows::<8>(step, src, dst) },
-                    16 => unsafe { rows::<16>(step, src, dst) },
-                    32 => unsafe { rows::<32>(step, src, dst) },
-                    run => {
-                        for i in 0..step.count {
-                            // SAFETY: as above.
-                            unsafe {
+                // SAFETY: the caller's promise: all rows of the box lie in both buffers.
+                unsafe {
+                    match self.run {
+                        1 => rows::<1>(step, src, dst),
+                        2 => rows::<2>(step, src, dst),
+                        4 => rows::<4>(step, src, dst),
+                        8 => rows::<8>(step, src, dst),
+                        16 => rows::<16>(step, src, dst),
+                        32 => rows::<32>(step, src, dst),
+                        run => {
+                            for i in 0..step.count {
                                 let (src, dst) = (src.add(i * step.src), dst.add(i * step.dst));
                                 std::ptr::copy_nonoverlapping(src, dst, run);
                             }
