@@ -26,6 +26,7 @@ mod callbacks;
 pub mod chunk;
 pub mod consts;
 mod context;
+mod context_fields;
 mod environment;
 pub mod frame;
 pub mod io;
