@@ -149,7 +149,8 @@ impl ChunkHeader {
         Ok(header)
     }
 
-    /// As [`read`](Self::read), in place: moving a header right after it was read shows with small chunks.
+    /// As [`read`](Self::read), in place: moving a header right after it was read shows with small chunks. `self` is
+    /// [`EMPTY`](Self::EMPTY) before.
     ///
     /// # Errors
     ///
@@ -158,7 +159,7 @@ impl ChunkHeader {
     pub fn read_from(&mut self, bytes: &[u8]) -> Result<()> {
         let basic = BasicHeader::read_fields(bytes)?;
         let nbytes = usize::try_from(basic.nbytes);
-        *self = ChunkHeader::EMPTY;
+        debug_assert_eq!(*self, ChunkHeader::EMPTY);
         self.version = basic.version;
         self.versionlz = basic.versionlz;
         self.flags = basic.flags;
