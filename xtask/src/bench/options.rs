@@ -66,7 +66,7 @@ impl fmt::Display for Key {
         };
         write!(
             f,
-            "{:<7} {} {:<10} {:<10} {}t {:>4}",
+            "{:<8} {} {:<10} {:<10} {}t {:>4}",
             self.codec.name,
             self.clevel,
             self.filter.name,

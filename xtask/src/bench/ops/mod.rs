@@ -1,6 +1,7 @@
 //! The operations that are measured, one file per family.
 
 mod bulk;
+mod plugins;
 mod scaling;
 mod small;
 
@@ -27,7 +28,7 @@ pub struct Family {
 }
 
 /// All families, in the order in which they run.
-pub static FAMILIES: &[Family] = &[bulk::FAMILY, small::FAMILY, scaling::FAMILY];
+pub static FAMILIES: &[Family] = &[bulk::FAMILY, small::FAMILY, scaling::FAMILY, plugins::FAMILY];
 
 /// The parameters of a compression context for `key`: the library's defaults otherwise.
 fn cparams(lib: &Clib, key: &Key) -> CParams {
