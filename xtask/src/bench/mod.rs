@@ -13,6 +13,7 @@
 mod clib;
 mod data;
 mod measure;
+mod nd;
 mod ops;
 mod options;
 mod report;

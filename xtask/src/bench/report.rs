@@ -13,6 +13,8 @@ pub enum Versus {
     Theirs,
     /// The same library with one thread.
     OneThread,
+    /// The same library on a chunk of few blocks.
+    FewBlocks,
 }
 
 /// The result of one cell.
@@ -38,16 +40,24 @@ impl Record {
         self.timing.second.map(|second| second / self.timing.first)
     }
 
+    /// The speed of a call that takes `seconds`; the time if it is long for the bytes that it is about.
+    fn speed(&self, seconds: f64) -> String {
+        let gbs = self.bytes as f64 / seconds / 1e9;
+        if gbs < 0.1 { format!("{:>8.2} us  ", seconds * 1e6) } else { format!("{gbs:>8.3} GB/s") }
+    }
+
     /// The record as a line of text.
     pub fn line(&self) -> String {
         let mut line = format!("{:<16} {}", self.op, self.key);
-        let gbs = |seconds: f64| self.bytes as f64 / seconds / 1e9;
-        write!(line, "  {:>8.3}", gbs(self.timing.first)).expect("strings take all");
+        write!(line, "  {}", self.speed(self.timing.first)).expect("strings take all");
         if let Some(second) = self.timing.second {
-            let other = if self.versus == Versus::Theirs { "theirs" } else { "1 thread" };
-            write!(line, " GB/s, {other} {:>8.3}", gbs(second)).expect("strings take all");
+            let other = match self.versus {
+                Versus::Theirs => "theirs",
+                Versus::OneThread => "1 thread",
+                Versus::FewBlocks => "10 blocks",
+            };
+            write!(line, ", {other} {}", self.speed(second)).expect("strings take all");
         }
-        line += " GB/s";
         if let Some(ratio) = self.ratio() {
             write!(line, "  x {ratio:.3}").expect("strings take all");
         }
@@ -110,6 +120,10 @@ impl Report {
             let below = ratios.iter().filter(|&&ratio| ratio < FLOOR).count();
             let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
             let (mean, cells) = (geomean(&ratios), ratios.len());
+            if cells == 1 {
+                writeln!(out, "{op}: {mean:.3}").expect("strings take all");
+                continue;
+            }
             writeln!(
                 out,
                 "\n{op}: geometric mean {mean:.3} over {cells} cells, worst {worst:.3}, {below} below {FLOOR}"
@@ -195,7 +209,11 @@ impl Report {
             let number =
                 |x: Option<f64>, digits: usize| x.map_or_else(String::new, |x| format!("{x:.digits$}"));
             let size = |x: Option<usize>| x.map_or_else(String::new, |x| x.to_string());
-            let versus = if r.versus == Versus::Theirs { "theirs" } else { "one_thread" };
+            let versus = match r.versus {
+                Versus::Theirs => "theirs",
+                Versus::OneThread => "one_thread",
+                Versus::FewBlocks => "few_blocks",
+            };
             writeln!(
                 text,
                 "{},{},{},{},{},{},{},{versus},{},{},{},{},{}",

@@ -1,5 +1,6 @@
 //! The operations that are measured, one file per family.
 
+mod arrays;
 mod bulk;
 mod plugins;
 mod scaling;
@@ -28,7 +29,13 @@ pub struct Family {
 }
 
 /// All families, in the order in which they run.
-pub static FAMILIES: &[Family] = &[bulk::FAMILY, small::FAMILY, scaling::FAMILY, plugins::FAMILY];
+pub static FAMILIES: &[Family] =
+    &[bulk::FAMILY, small::FAMILY, scaling::FAMILY, plugins::FAMILY, arrays::FAMILY];
+
+/// Our library, and the other one if there is one.
+fn both(libs: &Libs) -> impl Iterator<Item = &Clib> {
+    std::iter::once(&libs.ours).chain(&libs.theirs)
+}
 
 /// The parameters of a compression context for `key`: the library's defaults otherwise.
 fn cparams(lib: &Clib, key: &Key) -> CParams {

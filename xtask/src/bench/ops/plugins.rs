@@ -3,13 +3,13 @@
 //! Ratios are those of whole calls: the codec behind a filter, and the bookkeeping of the array around a codec, count.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::ffi::CStr;
 use std::rc::Rc;
 
-use super::{CParams, Family, check_reads, decompressor, time};
+use super::{CParams, Family, both, check_reads, decompressor, time};
 use crate::bench::clib::Clib;
 use crate::bench::data::Kind;
+use crate::bench::nd::{Context, Layout, Nd};
 use crate::bench::options::{Codec, Filter, Key, Options};
 use crate::bench::report::{Record, Versus};
 use crate::bench::{Bench, Libs};
@@ -76,11 +76,6 @@ fn measure(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
     } else {
         Ok(())
     }
-}
-
-/// Our library, and the other one if there is one.
-fn both(libs: &Libs) -> impl Iterator<Item = &Clib> {
-    std::iter::once(&libs.ours).chain(&libs.theirs)
 }
 
 /// One cell of a filter.
@@ -154,182 +149,24 @@ fn filtered(key: &Key, data: &[u8]) -> Vec<u8> {
     data
 }
 
-/// `blosc2_storage`.
-#[repr(C)]
-struct Storage {
-    contiguous: bool,
-    urlpath: *mut c_char,
-    cparams: *mut CParams,
-    dparams: *mut c_void,
-    io: *mut c_void,
-}
-
-/// A `b2nd_array_t` or `b2nd_context_t`, both opaque here.
-type Raw = *mut c_void;
-type CreateCtx = unsafe extern "C" fn(
-    *const Storage,
-    i8,
-    *const i64,
-    *const i32,
-    *const i32,
-    *const c_char,
-    i8,
-    *const c_void,
-    i32,
-) -> Raw;
-
-/// The functions of `b2nd.h` in use, of one copy that outlives them.
-#[derive(Clone, Copy)]
-struct Nd<'a> {
-    lib: &'a Clib,
-    create_ctx: CreateCtx,
-    free_ctx: unsafe extern "C" fn(Raw) -> c_int,
-    from_cbuffer: unsafe extern "C" fn(Raw, *mut Raw, *const c_void, i64) -> c_int,
-    to_cbuffer: unsafe extern "C" fn(Raw, *mut c_void, i64) -> c_int,
-    to_cframe: unsafe extern "C" fn(Raw, *mut *mut u8, *mut i64, *mut bool) -> c_int,
-    from_cframe: unsafe extern "C" fn(*mut u8, i64, bool, *mut Raw) -> c_int,
-    free: unsafe extern "C" fn(Raw) -> c_int,
-}
-
-impl<'a> Nd<'a> {
-    fn find(lib: &'a Clib) -> Result<Self, String> {
-        // SAFETY: the types are those that `b2nd.h` declares; the borrow of `lib` keeps the copy loaded.
-        unsafe {
-            Ok(Self {
-                lib,
-                create_ctx: lib.symbol("b2nd_create_ctx")?,
-                free_ctx: lib.symbol("b2nd_free_ctx")?,
-                from_cbuffer: lib.symbol("b2nd_from_cbuffer")?,
-                to_cbuffer: lib.symbol("b2nd_to_cbuffer")?,
-                to_cframe: lib.symbol("b2nd_to_cframe")?,
-                from_cframe: lib.symbol("b2nd_from_cframe")?,
-                free: lib.symbol("b2nd_free")?,
-            })
-        }
-    }
-
-    /// A context for 2-d arrays of `key.nbytes` bytes that the codec of `key` compresses.
-    fn context(self, key: &Key) -> Result<NdContext<'a>, String> {
-        let (typesize, dtype) = item(key);
-        let mut params = Box::new(super::cparams(self.lib, key));
-        params.compcode_meta = meta(key.codec);
-        params.filters = [0; 6];
-        params.typesize = typesize;
-        params.splitmode = NEVER_SPLIT;
-        let cparams: *mut CParams = &mut *params;
-        let storage = Storage {
-            contiguous: false,
-            urlpath: null_mut(),
-            cparams,
-            dparams: null_mut(), // the defaults: one thread
-            io: null_mut(),
-        };
-        let nitems = i64::try_from(key.nbytes).expect("a few MiB") / i64::from(typesize);
-        let shape = [nitems / COLUMNS, COLUMNS];
-        // SAFETY: all pointers are to live values: two dimensions each, a NUL-terminated string, no metalayers.
-        let raw = unsafe {
-            (self.create_ctx)(
-                &storage,
-                2,
-                shape.as_ptr(),
-                [4 * SIDE, 8 * SIDE].as_ptr(),
-                [SIDE, SIDE].as_ptr(),
-                dtype.as_ptr(),
-                0,
-                null(),
-                0,
-            )
-        };
-        if raw.is_null() {
-            return Err(format!("{}: no b2nd context", self.lib.path.display()));
-        }
-        Ok(NdContext { nd: self, raw, _params: params })
-    }
-
-    /// The array stored in `frame`, which is copied.
-    fn open(self, frame: &[u8]) -> Result<Array<'a>, String> {
-        let mut raw = null_mut();
-        let len = i64::try_from(frame.len()).expect("a few MiB");
-        // SAFETY: the frame is only read, as it is copied; the answer goes to a live pointer.
-        let code = unsafe { (self.from_cframe)(frame.as_ptr().cast_mut(), len, true, &mut raw) };
-        self.array(code, raw, "b2nd_from_cframe")
-    }
-
-    fn array(self, code: c_int, raw: Raw, what: &str) -> Result<Array<'a>, String> {
-        if code < 0 || raw.is_null() {
-            return Err(format!("{}: {what}: {code}", self.lib.path.display()));
-        }
-        Ok(Array { nd: self, raw })
-    }
-}
-
-/// A `b2nd_context_t`; freed when dropped.
-struct NdContext<'a> {
-    nd: Nd<'a>,
-    raw: Raw,
-    /// What the storage points to, should the library not have copied it.
-    _params: Box<CParams>,
-}
-
-impl Drop for NdContext<'_> {
-    fn drop(&mut self) {
-        // SAFETY: `raw` came from the same copy and is freed once.
-        unsafe { (self.nd.free_ctx)(self.raw) };
-    }
-}
-
-impl<'a> NdContext<'a> {
-    /// A new array with the items in `data`.
-    fn compress(&self, data: &[u8]) -> Result<Array<'a>, String> {
-        let mut raw = null_mut();
-        let len = i64::try_from(data.len()).expect("a few MiB");
-        // SAFETY: pointer and length come from a slice; the answer goes to a live pointer.
-        let code = unsafe { (self.nd.from_cbuffer)(self.raw, &mut raw, data.as_ptr().cast(), len) };
-        self.nd.array(code, raw, "b2nd_from_cbuffer")
-    }
-}
-
-/// A `b2nd_array_t`; freed when dropped.
-struct Array<'a> {
-    nd: Nd<'a>,
-    raw: Raw,
-}
-
-impl Drop for Array<'_> {
-    fn drop(&mut self) {
-        // SAFETY: `raw` came from the same copy and is freed once.
-        unsafe { (self.nd.free)(self.raw) };
-    }
-}
-
-impl Array<'_> {
-    /// Decompresses all items into `dest`.
-    fn read(&self, dest: &mut [u8]) -> c_int {
-        let len = i64::try_from(dest.len()).expect("a few MiB");
-        // SAFETY: pointer and length come from a slice.
-        unsafe { (self.nd.to_cbuffer)(self.raw, dest.as_mut_ptr().cast(), len) }
-    }
-
-    /// A copy of the array's frame.
-    fn frame(&self) -> Result<Vec<u8>, String> {
-        unsafe extern "C" {
-            fn free(ptr: *mut c_void);
-        }
-        let (mut frame, mut len, mut needs_free) = (null_mut(), 0, false);
-        // SAFETY: the answers go to live variables.
-        let code = unsafe { (self.nd.to_cframe)(self.raw, &mut frame, &mut len, &mut needs_free) };
-        if code < 0 || frame.is_null() {
-            return Err(format!("{}: b2nd_to_cframe: {code}", self.nd.lib.path.display()));
-        }
-        let len = usize::try_from(len).map_err(|_| "a frame of negative length")?;
-        // SAFETY: on success `frame` has `len` bytes.
-        let copy = unsafe { std::slice::from_raw_parts(frame, len) }.to_vec();
-        if needs_free {
-            // SAFETY: the library says that the frame is from malloc and now ours.
-            unsafe { free(frame.cast()) };
-        }
-        Ok(copy)
-    }
+/// A context for 2-d arrays of `key.nbytes` bytes that the codec of `key` compresses.
+fn context<'a>(lib: &'a Clib, key: &Key) -> Result<Context<'a>, String> {
+    let (typesize, dtype) = item(key);
+    let mut cparams = super::cparams(lib, key);
+    cparams.compcode_meta = meta(key.codec);
+    cparams.filters = [0; 6];
+    cparams.typesize = typesize;
+    cparams.splitmode = NEVER_SPLIT;
+    let nitems = i64::try_from(key.nbytes).expect("a few MiB") / i64::from(typesize);
+    Nd::find(lib)?.context(&Layout {
+        shape: &[nitems / COLUMNS, COLUMNS],
+        chunkshape: &[4 * SIDE, 8 * SIDE],
+        blockshape: &[SIDE, SIDE],
+        dtype,
+        cparams,
+        nthreads: 1,
+        urlpath: None,
+    })
 }
 
 /// Item size and dtype of the array of a cell.
@@ -397,7 +234,7 @@ fn codec(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
     let data = array_data(bench, key);
     let mut frames = Vec::new();
     for lib in both(libs) {
-        let context = Nd::find(lib)?.context(key)?;
+        let context = context(lib, key)?;
         // Twice: a reused context must still write something valid.
         context.compress(&data)?;
         let frame = context.compress(&data)?.frame()?;
@@ -407,10 +244,7 @@ fn codec(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
         let mut first: Option<Vec<u8>> = None;
         for reader in both(libs) {
             let mut back = vec![0xA5; data.len()];
-            let code = Nd::find(reader)?.open(&frame)?.read(&mut back);
-            if code < 0 {
-                return Err(format!("{}: b2nd_to_cbuffer: {code}", reader.path.display()));
-            }
+            Nd::find(reader)?.open_frame(&frame)?.read(&mut back)?;
             check_items(key, &data, &back)?;
             if first.get_or_insert_with(|| back.clone()) != &back {
                 return Err("the libraries read different items from one frame".into());
@@ -423,7 +257,7 @@ fn codec(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
     let budget = bench.options.budget(80);
     if bench.options.wants_op(CODEC_COMPRESS) {
         let timing = time(libs, budget, |lib| {
-            let (context, data) = (Nd::find(lib)?.context(key)?, &data);
+            let (context, data) = (context(lib, key)?, &data);
             Ok(Box::new(move || drop(context.compress(data).expect("checked before"))))
         })?;
         let cbytes = Some((frames[0].len(), frames.get(1).map(Vec::len)));
@@ -434,8 +268,8 @@ fn codec(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
         let frame = frames.last().expect("ours at least");
         let dest = RefCell::new(vec![0; data.len()]);
         let timing = time(libs, budget, |lib| {
-            let (array, dest) = (Nd::find(lib)?.open(frame)?, &dest);
-            Ok(Box::new(move || assert!(array.read(&mut dest.borrow_mut()) >= 0)))
+            let (array, dest) = (Nd::find(lib)?.open_frame(frame)?, &dest);
+            Ok(Box::new(move || array.read(&mut dest.borrow_mut()).expect("checked before")))
         })?;
         bench.record(record(CODEC_DECOMPRESS, timing, None));
     }
