@@ -48,7 +48,7 @@ impl Record {
 
     /// The record as a line of text.
     pub fn line(&self) -> String {
-        let mut line = format!("{:<16} {}", self.op, self.key);
+        let mut line = format!("{:<18} {}", self.op, self.key);
         write!(line, "  {}", self.speed(self.timing.first)).expect("strings take all");
         if let Some(second) = self.timing.second {
             let other = match self.versus {

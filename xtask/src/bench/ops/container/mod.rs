@@ -1,0 +1,101 @@
+//! Super-chunks: chunks appended, read, changed and removed, in memory and on disk.
+//!
+//! The names of the operations end in the place of the chunks: `list` (one buffer per chunk), `frame` (a contiguous
+//! frame in memory), `file` (one in a file), `dir` (a sparse frame).
+//!
+//! Operations that change a super-chunk are timed on a fresh copy each time; making the copy does not count.
+
+mod api;
+mod cell;
+mod ops;
+
+use super::Family;
+use crate::bench::data::Kind;
+use crate::bench::options::{CODECS, FILTERS, Key, Options};
+use crate::bench::{Bench, Libs};
+use api::Place;
+use cell::Cell;
+
+/// One operation: the names for the four places, and what measures it.
+struct Op {
+    names: [&'static str; 4],
+    /// Whether codec and data matter, so that it is measured with all keys and not with the first one alone.
+    on_data: bool,
+    /// Whether it uses more than one thread if it may.
+    threads: bool,
+    measure: fn(&Cell<'_>, &mut Bench) -> Result<(), String>,
+}
+
+/// The names of an operation.
+macro_rules! by_place {
+    ($op:literal) => {
+        [concat!($op, "_list"), concat!($op, "_frame"), concat!($op, "_file"), concat!($op, "_dir")]
+    };
+}
+
+static OPS: [Op; 12] = [
+    Op { names: by_place!("append"), on_data: true, threads: true, measure: ops::append },
+    Op { names: by_place!("read"), on_data: true, threads: true, measure: ops::read },
+    Op { names: by_place!("slice_all"), on_data: true, threads: true, measure: ops::slice_all },
+    Op { names: by_place!("slice_4k"), on_data: true, threads: false, measure: ops::slice_4k },
+    Op { names: by_place!("sparse"), on_data: true, threads: true, measure: ops::sparse },
+    Op { names: by_place!("set_slice"), on_data: true, threads: true, measure: ops::set_slice },
+    Op { names: by_place!("update"), on_data: false, threads: false, measure: ops::update },
+    Op { names: by_place!("insert"), on_data: false, threads: false, measure: ops::insert },
+    Op { names: by_place!("delete"), on_data: false, threads: false, measure: ops::delete },
+    Op { names: by_place!("open"), on_data: false, threads: false, measure: ops::open },
+    Op { names: by_place!("vlmeta_write"), on_data: false, threads: false, measure: ops::vlmeta_write },
+    Op { names: by_place!("vlmeta_get"), on_data: false, threads: false, measure: ops::vlmeta_get },
+];
+
+/// All names.
+static NAMES: [&str; 48] = {
+    let mut names = [""; 48];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = OPS[i / 4].names[i % 4];
+        i += 1;
+    }
+    names
+};
+
+/// See the module.
+pub const FAMILY: Family = Family {
+    name: "container",
+    about: "super-chunks: 16 chunks of 1 MiB, or 1000 of 8 KiB; _list and _frame in memory, _file and _dir on disk",
+    ops: &NAMES,
+    cells,
+    measure,
+};
+
+/// The key with which operations are measured that neither codec nor data matter to.
+fn first_key(options: &Options) -> Key {
+    let nbytes = if options.quick { 8 << 20 } else { 16 << 20 };
+    Key { codec: CODECS[1], clevel: 5, filter: FILTERS[1], data: Kind::Smooth, threads: 1, nbytes }
+}
+
+fn cells(options: &Options) -> Vec<Key> {
+    let first = first_key(options);
+    let mut keys = vec![first];
+    if !options.quick {
+        keys.push(Key { threads: 2, ..first });
+        keys.push(Key { data: Kind::Image, ..first });
+        keys.push(Key { codec: CODECS[0], ..first });
+        keys.push(Key { codec: CODECS[4], ..first });
+    }
+    keys
+}
+
+fn measure(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
+    let first = *key == first_key(&bench.options);
+    for op in &OPS {
+        let applies = if key.threads > 1 { op.threads } else { first || op.on_data };
+        for (place, name) in Place::ALL.into_iter().zip(op.names) {
+            if applies && bench.options.wants_op(name) {
+                let cell = Cell { libs, key: *key, place, op: name };
+                (op.measure)(&cell, bench).map_err(|why| format!("{name}: {why}"))?;
+            }
+        }
+    }
+    Ok(())
+}
