@@ -1,6 +1,30 @@
-//! Checked access to little-endian integers, and size arithmetic.
+//! Checked access to little-endian integers, size arithmetic, and memory for sizes that nobody vouches for.
 
 use crate::error::{Error, ErrorKind, Result};
+use std::alloc::{Layout, alloc_zeroed};
+
+/// `len` zero bytes.
+///
+/// Large amounts come from the system as pages that cost nothing before they are touched, so a size that turns out to
+/// be a lie costs no memory; nor does it end the process.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
+    let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for a buffer");
+    let layout = Layout::array::<u8>(len).map_err(|_| failed)?;
+    if len == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the layout is not empty.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return Err(failed);
+    }
+    // SAFETY: the global allocator made `len` bytes, all of them initialised, with the layout that `Vec<u8>` uses.
+    Ok(unsafe { Vec::from_raw_parts(start, len, len) })
+}
 
 /// The `i32` stored little-endian at `at`, or `None` past the end.
 #[inline]

@@ -112,6 +112,12 @@ impl DerefMut for CBuffer {
     }
 }
 
+impl AsMut<[u8]> for CBuffer {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
 impl Drop for CBuffer {
     fn drop(&mut self) {
         // SAFETY: `start` came from C's allocator and belongs to this buffer.

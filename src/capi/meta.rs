@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use super::context::Context;
 use super::guard::{guard, guard_count};
-use super::mem::c_bytes;
+use super::mem::CBuffer;
 use super::ptr::{c_str, in_bytes};
 use super::schunk_handle::SchunkHandle;
 use super::types::{blosc2_cparams, blosc2_schunk};
@@ -175,20 +175,20 @@ pub unsafe extern "C" fn blosc2_vlmeta_get(
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
         let wanted = !content.is_null() && !content_len.is_null();
         ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the content")?;
-        let found = handle.look(|schunk| schunk.vlmeta_get(name));
-        let bytes = match &found {
-            Ok((_, bytes)) => &bytes[..],
+        let found = handle.look(|schunk| schunk.vlmeta_get_into(name, CBuffer::zeroed));
+        let (number, bytes) = match found {
+            Ok((number, bytes)) => (Ok(number), Some(bytes).filter(|bytes| !bytes.is_empty())),
             // Damaged contents reset the outputs.
-            Err(error) if error.kind() == ErrorKind::ReadBuffer => &[],
-            Err(error) => return Err(*error),
+            Err(error) if error.kind() == ErrorKind::ReadBuffer => (Err(error), None),
+            Err(error) => return Err(error),
         };
-        let copy = if bytes.is_empty() { std::ptr::null_mut() } else { c_bytes(bytes)? };
+        let len = bytes.as_ref().map_or(0, |bytes| bytes.len());
         // SAFETY: not null, and writable by the caller's promise.
         unsafe {
-            content.write(copy);
-            content_len.write(i32::try_from(bytes.len()).unwrap_or(i32::MAX));
+            content.write(bytes.map_or(std::ptr::null_mut(), CBuffer::into_raw));
+            content_len.write(i32::try_from(len).unwrap_or(i32::MAX));
         }
-        found.map(|(number, _)| number)
+        number
     })
 }
 

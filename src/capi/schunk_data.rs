@@ -328,7 +328,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_vlblock(
             handle.set_current(nchunk);
             let nblock = usize::try_from(nblock)
                 .map_err(|_| Error::new(ErrorKind::InvalidParam, "block number out of range"))?;
-            schunk.vl_block(at, nblock, reading, |len| CBuffer::zeroed(len).map(Block)).map(|block| block.0)
+            schunk.vl_block(at, nblock, reading, CBuffer::zeroed)
         })?;
         let len = block.len();
         let size = i32::try_from(len).map_err(|_| Error::new(ErrorKind::Data, "block too large"))?;
@@ -339,15 +339,6 @@ pub unsafe extern "C" fn blosc2_schunk_get_vlblock(
         }
         Ok(len)
     })
-}
-
-/// A block in memory for C.
-struct Block(CBuffer);
-
-impl AsMut<[u8]> for Block {
-    fn as_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
 }
 
 /// Reorders the chunks: chunk `i` becomes what chunk `offsets_order[i]` was. Returns 0, or a negative code.

@@ -182,7 +182,8 @@ pub unsafe extern "C" fn blosc2_get_slice_nchunks(
                 u64::try_from(stop).map_err(outside)?,
             )?;
             ensure(range.end - range.start <= MAX_CHUNKS, ErrorKind::Failure, "too many chunks")?;
-            let numbers = range.map(|nchunk| i64::try_from(nchunk).unwrap_or(i64::MAX)).collect();
+            let mut numbers = with_room(range.end - range.start)?;
+            numbers.extend(range.map(|nchunk| i64::try_from(nchunk).unwrap_or(i64::MAX)));
             Ok((schunk.nchunks() > 0).then_some(numbers))
         })?;
         let Some(numbers): Option<Vec<i64>> = numbers else { return Ok(0) };
@@ -194,6 +195,14 @@ pub unsafe extern "C" fn blosc2_get_slice_nchunks(
 
 /// Most chunks of a super-chunk.
 const MAX_CHUNKS: u64 = 1 << 31;
+
+/// An empty list with room for `count` chunk numbers: callers may ask for more than there is memory.
+fn with_room(count: u64) -> Result<Vec<i64>> {
+    let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the chunk numbers");
+    let mut numbers = Vec::new();
+    numbers.try_reserve_exact(usize::try_from(count).map_err(|_| no_memory)?).map_err(|_| no_memory)?;
+    Ok(numbers)
+}
 
 /// The numbers of the chunks of an array that hold a box; `None` for arrays without items.
 fn box_chunks(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Result<Option<Vec<i64>>> {
@@ -211,7 +220,7 @@ fn box_chunks(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Result<Option<Vec<i
         let (first, end) = (from / chunk, if to <= 0 { 0 } else { (to - 1) / chunk + 1 });
         let total = numbers.len() as u64 * u64::try_from((end - first).max(0)).unwrap_or(0); // widening
         ensure(total <= MAX_CHUNKS, invalid.kind(), invalid.what())?;
-        let mut next = Vec::with_capacity(usize::try_from(total).map_err(|_| invalid)?);
+        let mut next = with_room(total)?;
         for &number in &numbers {
             let base = number.checked_mul(count).ok_or(invalid)?;
             next.extend((first..end).map(|at| base.saturating_add(at)));

@@ -208,7 +208,7 @@ impl Frame {
             }
             at += extent.len;
         }
-        for entry in next.index.table_mut() {
+        for entry in next.index.table_mut()? {
             if let Some(&place) = u64::try_from(*entry).ok().and_then(|position| places.get(&position)) {
                 *entry = Entry::Stored(place).encode();
             }

@@ -106,7 +106,8 @@ impl Frame {
         ensure(sizes.nchunks <= MAX_CHUNKS, kind, "too many chunks")?;
         let mut next = State::clone(&old);
         let placeholders = std::iter::repeat_n(PLACEHOLDER, chunks.len());
-        next.index.table_mut().splice(nchunk..nchunk, placeholders);
+        let table = next.index.table_mut().map_err(|e| surface(e, kind))?;
+        table.splice(nchunk..nchunk, placeholders);
         let mut added = Vec::with_capacity(chunks.len());
         for (i, (chunk, info)) in infos.iter().enumerate() {
             let new = place_chunk(&mut next, sizes, nchunk + i, chunk, info);
@@ -134,7 +135,7 @@ impl Frame {
         let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
         let sizes = old.sizes().with_updated(nchunk, replaced, &info)?;
         let mut next = State::clone(&old);
-        self.forget(&mut next, nchunk, &gone);
+        self.forget(&mut next, nchunk, &gone)?;
         let failed = |e| surface(e, ErrorKind::ChunkUpdate);
         let new = place_chunk(&mut next, sizes, nchunk, chunk, &info).map_err(failed)?;
         let mut added: Vec<_> = new.into_iter().collect();
@@ -158,8 +159,8 @@ impl Frame {
         let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
         let sizes = old.sizes().with_deleted(replaced);
         let mut next = State::clone(&old);
-        self.forget(&mut next, nchunk, &gone);
-        next.index.table_mut().remove(nchunk);
+        self.forget(&mut next, nchunk, &gone)?;
+        next.index.table_mut()?.remove(nchunk);
         drop(old);
         let written = self.write_chunks(&session, next, sizes, &[], IndexOf::Delete);
         written.map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
@@ -270,17 +271,18 @@ impl Frame {
     }
 
     /// Takes the place of a chunk that goes out of the books of `next`, where entry `nchunk` still refers to it.
-    fn forget(&self, next: &mut State, nchunk: usize, gone: &Gone) {
+    fn forget(&self, next: &mut State, nchunk: usize, gone: &Gone) -> Result<()> {
         if gone.position.is_none() {
-            return;
+            return Ok(());
         }
         if next.header.sparse {
             next.header.cbytes = next.header.cbytes.saturating_sub(gone.cbytes);
-            return;
+            return Ok(());
         }
-        next.index.table_mut()[nchunk] = PLACEHOLDER;
+        next.index.table_mut()?[nchunk] = PLACEHOLDER;
         let room = gone.cbytes.max(EXTENDED_HEADER_LENGTH as u64); // widening
         next.dead = (next.dead + room).min(next.live_end);
+        Ok(())
     }
 
     /// Writes the chunks `added`, and the index of `next` with their positions, as one change.
@@ -301,7 +303,7 @@ impl Frame {
         let mut writes = Vec::with_capacity(added.len());
         for new in added {
             let at = next.live_end;
-            next.index.table_mut()[new.nchunk] = Entry::Stored(at).encode();
+            next.index.table_mut()?[new.nchunk] = Entry::Stored(at).encode();
             writes.push(Write::Bytes(header_len + at, &new.bytes));
             // Readers of the C library want 32 bytes wherever a chunk is.
             next.live_end += new.bytes.len().max(EXTENDED_HEADER_LENGTH) as u64; // widening
@@ -400,13 +402,16 @@ fn place_chunk<'a>(
     }
     let typesize = next.header.params.typesize.max(1);
     if sizes.chunksize > 0 && info.nbytes % typesize == 0 && info.nbytes > 0 {
-        next.index.table_mut()[nchunk] = Entry::Special(info.special).encode();
+        next.index.table_mut()?[nchunk] = Entry::Special(info.special).encode();
         return Ok(None);
     }
     let nbytes = usize::try_from(info.nbytes).unwrap_or(0);
     let bytes = special::with_payload(info.special, nbytes, usize::try_from(typesize).unwrap_or(1))?;
     Ok(Some(NewChunk { nchunk, bytes: bytes.into() }))
 }
+
+/// Most special chunks that get a payload: a frame of a few bytes may have hundreds of millions.
+const MAX_CONVERTED: usize = 1 << 20;
 
 /// When the chunk size becomes variable, special chunks need a payload, which tells their size: the index does not.
 ///
@@ -422,6 +427,9 @@ fn convert_specials(
         return Ok(());
     }
     let typesize = usize::try_from(old.header.params.typesize).unwrap_or(1);
+    let specials = old.index.iter().filter(|&raw| raw < 0).take(MAX_CONVERTED + 1).count();
+    let too_many = "too many special chunks to store each with its size";
+    ensure(specials <= MAX_CONVERTED, ErrorKind::InvalidParam, too_many)?;
     let replaced: HashSet<usize> = added.iter().map(|new| new.nchunk).collect();
     for (nchunk, raw) in old.index.iter().enumerate() {
         let now = moved(nchunk);
@@ -431,7 +439,7 @@ fn convert_specials(
         let Entry::Special(kind) = Entry::decode(raw)? else { continue };
         let nbytes = old.sizes().chunk_nbytes(nchunk).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         let bytes = special::with_payload(kind, nbytes, typesize)?;
-        next.index.table_mut()[now] = PLACEHOLDER;
+        next.index.table_mut()?[now] = PLACEHOLDER;
         added.push(NewChunk { nchunk: now, bytes: bytes.into() });
     }
     Ok(())
@@ -475,7 +483,7 @@ fn write_chunk_files(disk: &Disk, next: &mut State, added: &[NewChunk<'_>]) -> R
             let _ = disk.io.remove(&path);
             return Err(e);
         }
-        next.index.table_mut()[new.nchunk] = Entry::Stored(id).encode();
+        next.index.table_mut()?[new.nchunk] = Entry::Stored(id).encode();
         next.header.cbytes += new.bytes.len() as u64; // widening
     }
     Ok(())

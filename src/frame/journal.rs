@@ -16,6 +16,7 @@
 //! | LE64 | checksum of all the above |
 //! | 16 | end mark |
 
+use crate::bytes::zeroed;
 use crate::error::Result;
 use crate::format::frame_header::MAGIC;
 use crate::io::IoFile;
@@ -72,8 +73,10 @@ impl Undo {
         if footer[32..] != *END || its_base != base || !room {
             return Ok(None);
         }
-        let Ok(len) = usize::try_from(len) else { return Ok(None) };
-        let mut bytes = vec![0; len];
+        let mut mark = [0; START.len()];
+        file.read_exact_at(size - len, &mut mark)?;
+        let Some(len) = usize::try_from(len).ok().filter(|_| mark == *START) else { return Ok(None) };
+        let mut bytes = zeroed(len)?;
         file.read_exact_at(size - len as u64, &mut bytes)?; // widening
         Ok(parse(&bytes, frame_len))
     }

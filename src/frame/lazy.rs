@@ -11,7 +11,7 @@
 use super::read::Place;
 use super::store::Store;
 use super::{Frame, View};
-use crate::bytes::get_i32;
+use crate::bytes::{get_i32, zeroed};
 use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
@@ -93,7 +93,7 @@ impl Frame {
                 Ok(LazyChunk { bytes: bytes.into(), source })
             }
             special::VALUE => {
-                let mut bytes = vec![0; place.cbytes];
+                let mut bytes = zeroed(place.cbytes)?;
                 self.read_at(place.file.as_deref(), place.at, &mut bytes)?;
                 Ok(LazyChunk { bytes: bytes.into(), source: None })
             }
@@ -160,7 +160,7 @@ impl Frame {
         let invalid = ErrorKind::InvalidHeader;
         if !header.is_extended() {
             // The lazy bit is in the extended header; older chunks come complete.
-            let mut bytes = vec![0; place.cbytes];
+            let mut bytes = zeroed(place.cbytes)?;
             self.read_at(place.file.as_deref(), place.at, &mut bytes)?;
             return Ok(bytes);
         }
@@ -170,7 +170,7 @@ impl Frame {
         let room = if header.is_memcpyed() { place.cbytes } else { (place.cbytes - 32) / 4 };
         ensure(nblocks > 0 && nblocks <= room, invalid, "more blocks than the chunk has room for")?;
         let trailer = EXTENDED_HEADER_LENGTH + 4 * nblocks;
-        let mut bytes = vec![0; trailer + 12 + 4 * nblocks];
+        let mut bytes = zeroed(trailer + 12 + 4 * nblocks)?;
         bytes[..32].copy_from_slice(&place.head[..32]);
         bytes[31] |= blosc2_flags::LAZY;
         let sizes = if header.is_memcpyed() {

@@ -1,6 +1,7 @@
 //! The chunk index in memory, decoded once.
 
 use super::index_codec::{self, IndexOf};
+use crate::bytes::zeroed;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
@@ -69,12 +70,20 @@ impl Index {
     }
 
     /// The entries as a table that can be changed.
-    pub(crate) fn table_mut(&mut self) -> &mut Vec<i64> {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`: a frame of a few bytes may have the same entry for hundreds of millions of chunks.
+    pub(crate) fn table_mut(&mut self) -> Result<&mut Vec<i64>> {
         if let Index::Run { entry, nchunks } = *self {
-            *self = Index::Table(Arc::new(vec![entry; nchunks]));
+            let mut table = Vec::new();
+            let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the index");
+            table.try_reserve_exact(nchunks).map_err(|_| no_memory)?;
+            table.resize(nchunks, entry);
+            *self = Index::Table(Arc::new(table));
         }
         match self {
-            Index::Table(table) => Arc::make_mut(table),
+            Index::Table(table) => Ok(Arc::make_mut(table)),
             Index::Run { .. } => unreachable!("made a table above"),
         }
     }
@@ -120,10 +129,7 @@ impl Index {
         }
         let honest = header.nbytes <= LARGE || header.nbytes / MAX_RATIO <= chunk.len();
         ensure(honest, ErrorKind::Data, "index much larger than its chunk")?;
-        let mut raw = Vec::new();
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the index");
-        raw.try_reserve_exact(header.nbytes).map_err(|_| no_memory)?;
-        raw.resize(header.nbytes, 0);
+        let mut raw = zeroed(header.nbytes)?;
         index_codec::decompress(chunk, &mut raw)?;
         Ok(Index::Table(Arc::new(decode_table(&raw, width))))
     }
@@ -169,14 +175,14 @@ mod tests {
         assert!(matches!(index, Index::Run { .. }));
         assert_eq!(index.entry(25), Ok(Entry::Special(special::NAN)));
         assert_eq!(index.entry(26).unwrap_err().kind(), ErrorKind::InvalidParam);
-        index.table_mut()[3] = 7;
+        index.table_mut().unwrap()[3] = 7;
         assert_eq!(index.iter().filter(|&e| e == entry).count(), 25);
     }
 
     #[test]
     fn a_small_index_is_stored_as_documented() {
         let mut index = Index::default();
-        index.table_mut().extend([0, 394, 813]);
+        index.table_mut().unwrap().extend([0, 394, 813]);
         let chunk = index.write(IndexOf::Other).unwrap();
         assert_eq!(chunk.len(), 56);
         assert_eq!(chunk[..16], [5, 1, 7, 8, 0x18, 0, 0, 0, 0x18, 0, 0, 0, 0x38, 0, 0, 0]);

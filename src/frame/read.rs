@@ -27,7 +27,7 @@ pub(super) fn first_chunk_head(
     ChunkInfo::read(&head).map(Some)
 }
 
-/// Chunk files of at most this size are not asked for their length before memory is reserved for them, in bytes.
+/// For chunks of at most this size, in bytes, memory is reserved before it is known whether the file is as long.
 const TRUSTED: usize = 16 << 20;
 
 /// A stored chunk: which file has it, where, and how long it is.
@@ -64,6 +64,10 @@ impl Place {
         frame.read_at(view.file.as_deref(), at, &mut head)?;
         let info = read_info(&head)?;
         state::check_extent(&state.header, Entry::Stored(position), info.cbytes as u64)?; // widening
+        if info.cbytes > TRUSTED {
+            // Back-ends of the application do not tell how long a file is: its last byte does.
+            frame.read_at(view.file.as_deref(), at + info.cbytes as u64 - 1, &mut [0])?; // widening
+        }
         Ok(Place { file: view.file.clone(), at, cbytes: info.cbytes, head, info })
     }
 

@@ -23,7 +23,8 @@ impl Schunk {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if `dest` is not empty, else those of reading and writing; `dest` is incomplete then.
+    /// `InvalidParam` if `dest` is not empty, `InvalidHeader` if the sizes of the chunks do not add up, else those of
+    /// reading and writing; `dest` is incomplete then.
     pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
         ensure(dest.nchunks() == 0, ErrorKind::InvalidParam, "destination of a copy is not empty")?;
         for layer in self.metalayers().iter() {
@@ -35,8 +36,14 @@ impl Schunk {
             None => self.copy_chunks(dest)?,
             Some((reading, writing)) => self.recompress_chunks(dest, reading, writing)?,
         }
+        let whole = dest.nbytes() == self.nbytes();
+        ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
         for layer in self.vlmetalayers().iter() {
-            dest.vlmeta_add(&layer.name, &meta::decompress(&layer.content)?, None)?;
+            if meta::is_zeros(&layer.content) {
+                dest.vlmeta_add_stored(&layer.name, layer.content.clone())?;
+            } else {
+                dest.vlmeta_add(&layer.name, &meta::decompress(&layer.content)?, None)?;
+            }
         }
         Ok(())
     }
@@ -69,14 +76,15 @@ impl Schunk {
         reading: &Reading<'_>,
         writing: &Writing<'_>,
     ) -> Result<()> {
+        let fixed = u64::try_from(self.chunksize()).ok().filter(|&size| size > 0).unwrap_or(u64::MAX);
         for nchunk in 0..self.nchunks() {
             reading.visit(nchunk);
             self.with_chunk(nchunk, |chunk| {
-                let nbytes = usize::try_from(ChunkInfo::read(chunk)?.nbytes).unwrap_or(0);
-                let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
-                scratch::with(|data| {
-                    data.try_reserve(nbytes.saturating_sub(data.len())).map_err(|_| no_memory)?;
-                    data.resize(nbytes, 0);
+                let nbytes = u64::try_from(ChunkInfo::read(chunk)?.nbytes).unwrap_or(0);
+                let fits = nbytes <= fixed && nbytes <= self.nbytes();
+                ensure(fits, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
+                let nbytes = usize::try_from(nbytes).unwrap_or(usize::MAX);
+                scratch::with_len(nbytes, |data| {
                     chunk::decompress_with(&reading.dec, chunk, None, data)?;
                     dest.append_buffer(Source::Bytes(data), writing)
                 })

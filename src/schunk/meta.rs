@@ -1,9 +1,11 @@
 //! Metalayers of a super-chunk.
 
 use super::{Backing, Schunk};
+use crate::bytes::zeroed;
 use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::special;
 use crate::format::metalayers::{MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS, Metalayer};
 
 const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
@@ -21,7 +23,7 @@ fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let fits = i32::try_from(content.len().saturating_add(32)).is_ok();
     ensure(fits, ErrorKind::InvalidParam, "metalayer too large")?;
     let default = CParams::default();
-    let mut chunk = vec![0; content.len() + 32];
+    let mut chunk = zeroed(content.len() + 32)?;
     let enc = Encoding::new(params.unwrap_or(&default));
     let cbytes = chunk::compress_with(&enc, chunk::Source::Bytes(content), &mut chunk)?.cbytes;
     ensure(cbytes > 0, ErrorKind::Failure, "metalayer cannot be compressed")?;
@@ -30,21 +32,37 @@ fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     Ok(chunk)
 }
 
+/// Content larger than this, in bytes, must not be a repeated value: nobody writes such metalayers, and a few bytes would
+/// ask for gigabytes.
+const LARGE: usize = 64 << 20;
+
 /// The content of a variable-length metalayer from its chunk.
 ///
 /// # Errors
 ///
 /// `Data` if it is not exactly one chunk, `ReadBuffer` if it does not decompress.
 pub(crate) fn decompress(stored: &[u8]) -> Result<Vec<u8>> {
+    decompress_into(stored, zeroed)
+}
+
+/// Whether the content is all zeros by its header, however many.
+pub(crate) fn is_zeros(stored: &[u8]) -> bool {
+    ChunkHeader::read(stored)
+        .is_ok_and(|header| header.special() == special::ZERO && header.cbytes == stored.len())
+}
+
+/// As [`decompress`], into memory from `make`: as many zeros as it is asked for.
+fn decompress_into<D: AsMut<[u8]>>(stored: &[u8], make: impl FnOnce(usize) -> Result<D>) -> Result<D> {
     let header = ChunkHeader::read(stored).map_err(|e| Error::new(ErrorKind::Data, e.what()))?;
     ensure(header.cbytes == stored.len(), ErrorKind::Data, "metalayer of another size than its chunk")?;
-    let damaged = Error::new(ErrorKind::ReadBuffer, "metalayer does not decompress");
-    let mut content = Vec::new();
-    let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a metalayer");
-    content.try_reserve_exact(header.nbytes).map_err(|_| no_memory)?;
-    content.resize(header.nbytes, 0);
-    let n = chunk::decompress(stored, &mut content).map_err(|_| damaged)?;
-    ensure(n == content.len(), ErrorKind::ReadBuffer, "metalayer does not decompress")?;
+    let repeats = matches!(header.special(), special::NAN | special::VALUE);
+    ensure(!repeats || header.nbytes <= LARGE, ErrorKind::Data, "metalayer much larger than its chunk")?;
+    let mut content = make(header.nbytes)?;
+    if header.special() != special::ZERO {
+        let n = chunk::decompress(stored, content.as_mut());
+        let damaged = Error::new(ErrorKind::ReadBuffer, "metalayer does not decompress");
+        ensure(n == Ok(header.nbytes), damaged.kind(), damaged.what())?;
+    }
     Ok(content)
 }
 
@@ -121,10 +139,24 @@ impl Schunk {
     ///
     /// As [`vlmeta_find`](Self::vlmeta_find); `Data` or `ReadBuffer` if the content is damaged.
     pub fn vlmeta_get(&self, name: &[u8]) -> Result<(usize, Vec<u8>)> {
+        self.vlmeta_get_into(name, zeroed)
+    }
+
+    /// As [`vlmeta_get`](Self::vlmeta_get), with the content in memory from `make`, which gets its length in bytes and
+    /// gives as many zeros.
+    ///
+    /// # Errors
+    ///
+    /// As [`vlmeta_get`](Self::vlmeta_get), and those of `make`.
+    pub fn vlmeta_get_into<D: AsMut<[u8]>>(
+        &self,
+        name: &[u8],
+        make: impl FnOnce(usize) -> Result<D>,
+    ) -> Result<(usize, D)> {
         let number = self.vlmeta_find(name)?;
         let layers = self.vlmetalayers();
         let layer = layers.get(number).filter(|layer| layer.name == name).ok_or(NOT_FOUND)?;
-        Ok((number, decompress(&layer.content)?))
+        Ok((number, decompress_into(&layer.content, make)?))
     }
 
     /// Adds a variable-length metalayer, compressed with `params` or the defaults; returns its number.
@@ -136,7 +168,11 @@ impl Schunk {
         check_name(name)?;
         let exists = self.vlmeta_find(name).is_ok();
         ensure(!exists, ErrorKind::InvalidParam, "metalayer exists already")?;
-        let content = compress(content, params)?;
+        self.vlmeta_add_stored(name, compress(content, params)?)
+    }
+
+    /// Adds a variable-length metalayer whose content, `content`, is a chunk already.
+    pub(crate) fn vlmeta_add_stored(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         match &mut self.backing {
             Backing::Frame(frame) => frame.vlmeta_add(name, content),
             Backing::List(list) => {

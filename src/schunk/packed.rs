@@ -1,6 +1,7 @@
 //! Packed super-chunks of 2015 to 2017, turned into super-chunks and back.
 
 use super::{Reading, Schunk};
+use crate::bytes::zeroed;
 use crate::chunk::{self, CParams};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
@@ -56,10 +57,7 @@ impl Schunk {
         file.read_exact_at(0, &mut head)?;
         ensure(Packed::is_likely(&head, len), ErrorKind::InvalidHeader, "no packed super-chunk")?;
         let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a packed super-chunk");
-        let len = usize::try_from(len).map_err(|_| no_memory)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(len).map_err(|_| no_memory)?;
-        bytes.resize(len, 0);
+        let mut bytes = zeroed(usize::try_from(len).map_err(|_| no_memory)?)?;
         file.read_exact_at(0, &mut bytes)?;
         Schunk::from_packed(&bytes)
     }
@@ -93,7 +91,7 @@ impl Schunk {
         let mut chunks = Vec::with_capacity(self.nchunks());
         for nchunk in 0..self.nchunks() {
             let nbytes = self.with_chunk(nchunk, |chunk| Ok(BasicHeader::read(chunk)?.nbytes))?;
-            let mut data = vec![0; usize::try_from(nbytes).unwrap_or(0)];
+            let mut data = zeroed(usize::try_from(nbytes).unwrap_or(0))?;
             self.decompress_chunk(nchunk, &mut data, &Reading::default())?;
             chunks.push(compress(&data)?);
         }
@@ -112,10 +110,7 @@ impl Schunk {
 
 fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
     let nbytes = usize::try_from(BasicHeader::read(chunk)?.nbytes).unwrap_or(0);
-    let mut data = Vec::new();
-    data.try_reserve_exact(nbytes)
-        .map_err(|_| Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk"))?;
-    data.resize(nbytes, 0);
+    let mut data = zeroed(nbytes)?;
     chunk::decompress(chunk, &mut data)?;
     Ok(data)
 }

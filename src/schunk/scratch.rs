@@ -1,5 +1,7 @@
 //! Buffers for compressed chunks, kept from call to call: fresh memory costs a page fault every 4 kB.
 
+use crate::bytes::zeroed;
+use crate::error::Result;
 use std::cell::RefCell;
 
 /// Larger buffers are not kept.
@@ -25,8 +27,15 @@ pub(crate) fn with<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     result
 }
 
-/// Calls `work` with a buffer of `len` bytes whose content is arbitrary.
-pub(crate) fn with_len<R>(len: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
+/// Calls `work` with a buffer of `len` bytes whose content is arbitrary. Of a large one only what is written costs memory.
+///
+/// # Errors
+///
+/// `MemoryAlloc`, and those of `work`.
+pub(crate) fn with_len<R>(len: usize, work: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
+    if len > MAX_KEPT {
+        return work(&mut zeroed(len)?);
+    }
     with(|buffer| {
         if buffer.len() < len {
             buffer.resize(len, 0);
