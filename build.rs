@@ -1,4 +1,4 @@
-//! Sets the soname and tells the sources which instruction sets this compiler knows.
+//! Sets the soname, tells the sources which instruction sets this compiler knows, and finds the system's codecs.
 
 use std::env;
 use std::process::Command;
@@ -22,6 +22,31 @@ fn main() {
             println!("cargo:rustc-cdylib-link-arg=-Wl,-install_name,@rpath/libblosc2.9.dylib");
         }
         _ => {}
+    }
+    #[cfg(feature = "system-lz4")]
+    link_system("liblz4", "1.9");
+    #[cfg(feature = "system-zlib")]
+    link_system("zlib", "1.2.8");
+}
+
+/// Links a library that the system has, or stops the build. (Zstandard's own package does so by itself.)
+#[cfg(any(feature = "system-lz4", feature = "system-zlib"))]
+fn link_system(package: &str, at_least: &str) {
+    let found = pkg_config::Config::new().cargo_metadata(false).atleast_version(at_least).probe(package);
+    let library = found.unwrap_or_else(|why| {
+        eprintln!("{package} of the system was asked for, and not found: {why}");
+        std::process::exit(1);
+    });
+    for path in library.link_paths {
+        println!("cargo:rustc-link-search=native={}", path.display());
+    }
+    for name in library.libs {
+        // By its file's name where the linker knows that: a built-in static library of the same name, which cargo
+        // compiles all the same, would be found first.
+        match env::var("CARGO_CFG_TARGET_OS").as_deref() {
+            Ok("macos" | "windows") => println!("cargo:rustc-link-lib=dylib={name}"),
+            _ => println!("cargo:rustc-link-lib=dylib:+verbatim=lib{name}.so"),
+        }
     }
 }
 

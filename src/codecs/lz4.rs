@@ -6,12 +6,18 @@
 //! must match, so that an empty entry and one of an earlier stream, which is out of reach, are alike.
 
 use crate::error::{ErrorKind, Result, ensure};
-use lz4_sys::{LZ4_decompress_safe, c_char, c_int};
-use std::ffi::c_void;
+use std::ffi::{c_char, c_int, c_void};
+
+#[cfg(feature = "system-lz4")]
+use super::lz4_system::{LZ4_attach_dictionary, LZ4_compress_fast_extState_fastReset};
+#[cfg(not(feature = "system-lz4"))]
+use lz4_sys as _; // Links the built-in library.
 
 unsafe extern "C" {
+    fn LZ4_versionNumber() -> c_int;
     fn LZ4_sizeofState() -> c_int;
     fn LZ4_initStream(buffer: *mut c_void, size: usize) -> *mut c_void;
+    #[cfg(not(feature = "system-lz4"))]
     fn LZ4_compress_fast_extState_fastReset(
         state: *mut c_void,
         src: *const c_char,
@@ -21,6 +27,7 @@ unsafe extern "C" {
         acceleration: c_int,
     ) -> c_int;
     fn LZ4_loadDict(stream: *mut c_void, dict: *const c_char, size: c_int) -> c_int;
+    #[cfg(not(feature = "system-lz4"))]
     fn LZ4_attach_dictionary(working: *mut c_void, dictionary: *const c_void);
     fn LZ4_compress_fast_continue(
         stream: *mut c_void,
@@ -29,6 +36,12 @@ unsafe extern "C" {
         src_size: c_int,
         dest_capacity: c_int,
         acceleration: c_int,
+    ) -> c_int;
+    fn LZ4_decompress_safe(
+        src: *const c_char,
+        dest: *mut c_char,
+        src_size: c_int,
+        dest_capacity: c_int,
     ) -> c_int;
     fn LZ4_decompress_safe_partial(
         src: *const c_char,
@@ -191,6 +204,6 @@ pub(crate) fn decompress_with(dict: &[u8], src: &[u8], dest: &mut [u8]) -> Resul
 /// The version of LZ4, as text.
 pub(crate) fn version() -> String {
     // SAFETY: the function only returns a constant.
-    let number = unsafe { lz4_sys::LZ4_versionNumber() };
+    let number = unsafe { LZ4_versionNumber() };
     format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
 }

@@ -4,13 +4,16 @@
 //! than 64 KiB back and are never matched, so output depends on the arguments alone.
 
 use super::lz4::{State, int};
-use lz4_sys::{c_char, c_int};
-use std::ffi::c_void;
+use std::ffi::{c_char, c_int, c_void};
+
+#[cfg(feature = "system-lz4")]
+use super::lz4_system::{LZ4_attach_HC_dictionary, LZ4_compress_HC_extStateHC_fastReset};
 
 unsafe extern "C" {
     fn LZ4_sizeofStateHC() -> c_int;
     fn LZ4_initStreamHC(buffer: *mut c_void, size: usize) -> *mut c_void;
     fn LZ4_resetStreamHC_fast(stream: *mut c_void, level: c_int);
+    #[cfg(not(feature = "system-lz4"))]
     fn LZ4_compress_HC_extStateHC_fastReset(
         state: *mut c_void,
         src: *const c_char,
@@ -20,6 +23,7 @@ unsafe extern "C" {
         level: c_int,
     ) -> c_int;
     fn LZ4_loadDictHC(stream: *mut c_void, dict: *const c_char, size: c_int) -> c_int;
+    #[cfg(not(feature = "system-lz4"))]
     fn LZ4_attach_HC_dictionary(working: *mut c_void, dictionary: *const c_void);
     fn LZ4_compress_HC_continue(
         stream: *mut c_void,

@@ -3,11 +3,14 @@
 pub mod blosclz;
 mod builtin;
 pub(crate) mod lz4;
+#[cfg(feature = "system-lz4")]
+mod lz4_system;
 pub(crate) mod lz4hc;
 pub mod ndlz;
 pub mod registry;
 pub(crate) mod state;
 pub mod zfp;
+#[cfg_attr(feature = "system-zlib", path = "zlib_system.rs")]
 pub(crate) mod zlib;
 pub(crate) mod zstd;
 

@@ -3,7 +3,6 @@
 use super::resize;
 use super::shape::{Geometry, Region, signed, strides};
 use super::slice::{self, Chunks};
-use super::write::{self, Pending};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
 use crate::schunk::{Reading, Schunk, Writing};
@@ -52,7 +51,7 @@ pub(crate) fn extend(
         && joined.blockshape() == other_geometry.blockshape()
         && start % joined.chunkshape()[axis] == 0;
     let copied = if aligned {
-        copy_chunks(schunk, &joined, (other, other_geometry), axis, start, writing)
+        copy_chunks(schunk, &joined, (other, other_geometry), axis, start)
     } else {
         copy_items(schunk, &joined, (other, other_geometry), axis, start, reading, (own_reading, writing))
     };
@@ -69,9 +68,7 @@ fn copy_chunks(
     (other, other_geometry): (&Schunk, &Geometry),
     axis: usize,
     start: u64,
-    writing: &Writing<'_>,
 ) -> Result<()> {
-    let mut pending = Pending::default();
     let grid = geometry.chunk_grid();
     let strides = strides(&grid[..geometry.ndim()], 1);
     let chunks = Chunks::of(other_geometry, Region::all(other_geometry));
@@ -81,10 +78,9 @@ fn copy_chunks(
         at[axis] += shift;
         let to = super::shape::dot(&at[..geometry.ndim()], &strides);
         let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
-        let copied = other.with_chunk(from, |chunk| pending.replace(schunk, to, chunk, writing));
-        copied.map_err(|e| slice::failure(&e))?;
+        other.with_chunk(from, |chunk| schunk.update_chunk(to, chunk)).map_err(|e| slice::failure(&e))?;
     }
-    pending.flush(schunk)
+    Ok(())
 }
 
 fn copy_items(
@@ -114,7 +110,7 @@ fn copy_items(
         let extents = to.extents();
         buffer.resize(to.len().saturating_mul(schunk.typesize()), 0);
         slice::read(other, other_geometry, &from, &mut buffer, &extents[..ndim], reading)?;
-        write::write(schunk, geometry, &to, &buffer, &extents[..ndim], own_reading, writing)?;
+        slice::write(schunk, geometry, &to, &buffer, &extents[..ndim], own_reading, writing)?;
     }
     Ok(())
 }

@@ -93,12 +93,7 @@ impl BoxCopy {
         Ok(())
     }
 
-    /// Calls `put` with the offset in the source and the bytes in the destination of each run. In the destination the box
-    /// begins at `at`.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidParam` if the box does not lie in the destination, and those of `put`.
+    /// Calls `fill` with each run of the box in the destination at `at`.
     ///
     /// # Safety
     ///
@@ -107,40 +102,30 @@ impl BoxCopy {
         &self,
         dst: &DisjointParts<'_>,
         at: usize,
-        put: &mut dyn FnMut(usize, &mut [u8]) -> Result<()>,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<()> {
         self.check(usize::MAX, dst.len().saturating_sub(at))?;
         // SAFETY: as above.
-        unsafe { self.runs(self.nloops, dst, (0, at), put) }
+        unsafe { self.runs(self.nloops, dst, at, fill) }
     }
 
     unsafe fn runs(
         &self,
         level: usize,
         dst: &DisjointParts<'_>,
-        (from, at): (usize, usize),
-        put: &mut dyn FnMut(usize, &mut [u8]) -> Result<()>,
+        at: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(outer) = level.checked_sub(1) else {
             // SAFETY: the caller's promise.
-            return put(from, unsafe { dst.part(at, self.run) });
+            return fill(unsafe { dst.part(at, self.run) });
         };
         let step = self.loops[outer];
         for i in 0..step.count {
             // SAFETY: as above.
-            unsafe { self.runs(outer, dst, (from + i * step.src, at + i * step.dst), put)? };
+            unsafe { self.runs(outer, dst, at + i * step.dst, fill)? };
         }
         Ok(())
-    }
-
-    /// Length of the runs in bytes.
-    pub(crate) fn run(&self) -> usize {
-        self.run
-    }
-
-    /// Bytes of the box.
-    pub(crate) fn len(&self) -> usize {
-        self.loops[..self.nloops].iter().fold(self.run, |n, step| n.saturating_mul(step.count))
     }
 
     fn check(&self, src_len: usize, dst_len: usize) -> Result<()> {

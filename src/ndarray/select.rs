@@ -1,14 +1,12 @@
 //! Selections: the outer product of lists of indices, and single items.
 
-use super::blocks::Blocks;
 use super::shape::{Extents, Geometry, Region, strides};
-use super::slice;
-use super::write::{Overlay, Pending};
-use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
+use super::slice::{self, Blocks, Overlay};
+use crate::chunk::{BlockReader, Decoding, DisjointParts, Plain};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
-use crate::schunk::{Reading, Schunk, Writing};
+use crate::schunk::{Reading, Schunk, Writing, scratch};
 use std::ops::Range;
 
 /// The indices of one dimension, sorted and cut at the borders of chunks and blocks.
@@ -219,31 +217,25 @@ impl<'a> ChunkPart<'a> {
         let chunk = BlockReader::open(dec, &header, bytes)?;
         let constant = chunk.plain() == Some(Plain::Constant);
         self.blocks.check(&header, chunk.plain().is_some())?;
-        dec.threads.for_each(self.grid.len(), &|n| {
+        for n in 0..self.grid.len() {
             let (nblock, ranges) = self.block(n);
             if constant {
                 // SAFETY: the caller's promise.
-                return self
-                    .for_each_run(&ranges, &mut |_, to, len| chunk.fill(unsafe { dest.part(to, len) }));
+                self.for_each_run(&ranges, &mut |_, to, len| chunk.fill(unsafe { dest.part(to, len) }))?;
+                continue;
             }
             let span = self.span(&ranges);
-            let typesize = self.blocks.typesize;
-            let len = ranges.iter().fold(typesize, |n, range| n.saturating_mul(range.len()));
-            let runs = Runs { start: span.start, end: span.end, len, run: typesize, granule: typesize };
-            chunk.read_runs(nblock, &runs, |decoded| {
+            scratch::with_len(span.len(), |block| {
+                chunk.read(nblock, span.clone(), block)?;
                 self.for_each_run(&ranges, &mut |from, to, len| {
                     // SAFETY: the caller's promise.
                     let part = unsafe { dest.part(to, len) };
-                    match &decoded {
-                        Decoded::Window(bytes) => {
-                            part.copy_from_slice(&bytes[from - span.start..][..len]);
-                        }
-                        Decoded::Runs(take) => take(from, part),
-                    }
+                    part.copy_from_slice(&block[from - span.start..][..len]);
                     Ok(())
                 })
-            })
-        })
+            })?;
+        }
+        Ok(())
     }
 
     /// Whether all items of block `n` of those that are touched are selected.
@@ -341,7 +333,6 @@ pub(crate) fn write(
     let other = strides(src_shape, blocks.typesize as u64); // widening
     check_buffer(selection, &other, blocks.typesize, src.len())?;
     let chunks = selection.chunks();
-    let mut pending = Pending::default();
     for n in 0..chunks.len() {
         let part = ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
         let touched: Vec<usize> = (0..part.grid.len()).map(|n| part.block(n).0).collect();
@@ -360,9 +351,9 @@ pub(crate) fn write(
                 })
             },
         };
-        overlay.store(schunk, &mut pending, reading, writing)?;
+        overlay.store(schunk, reading, writing).map_err(|e| slice::failure(&e))?;
     }
-    pending.flush(schunk)
+    Ok(())
 }
 
 /// Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `dest`.

@@ -16,7 +16,6 @@ mod slice;
 mod sparse;
 
 pub use edit::Rejected;
-pub(crate) use edit::Update;
 
 use crate::chunk::{self, Decoding, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};

@@ -1,6 +1,5 @@
 //! Ranges of items, read and written.
 
-use super::edit::Update;
 use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
 use crate::chunk::{self, Source, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -110,10 +109,10 @@ impl Schunk {
         }
         reading.visit(part.nchunk);
         let patched = self.with_chunk(part.nchunk, |chunk| {
-            patch::encode_range(chunk, part.range.start, src, &reading.dec, &writing.enc)
+            patch::rewrite_blocks(chunk, part.range.start, src, &reading.dec, &writing.enc)
         })?;
-        if let Some(patch) = patched {
-            return self.update_chunks(vec![(part.nchunk, Update::Blocks(patch))]);
+        if let Some(chunk) = patched {
+            return update(self, &chunk);
         }
         scratch::with_len(part.nbytes, |data| {
             let n = self

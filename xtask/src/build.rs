@@ -5,6 +5,24 @@ use std::path::{Path, PathBuf};
 use crate::process::{self, command};
 use crate::{paths, symbols};
 
+/// How to build.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Without optimisation.
+    pub debug: bool,
+    /// Leave debug information in the libraries, for a packager's tools to split off.
+    pub no_strip: bool,
+    /// Cargo features beside the default ones.
+    pub features: Vec<String>,
+}
+
+impl Options {
+    /// Whether a feature is asked for.
+    fn has(&self, feature: &str) -> bool {
+        self.features.iter().any(|f| f == feature)
+    }
+}
+
 /// What a build made.
 pub struct Built {
     /// The shared library.
@@ -13,14 +31,50 @@ pub struct Built {
     pub archive: PathBuf,
     /// The system libraries that a program linked with the static library needs, as linker flags.
     pub native_libs: String,
+    /// The codecs that were taken from the system, and are needed as well.
+    pub system: Vec<SystemCodec>,
 }
 
-/// Builds both libraries, optimised unless `debug`.
-pub fn libraries(debug: bool) -> Result<Built, String> {
+/// A codec library of the system, used in place of the built-in one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SystemCodec {
+    /// The Cargo feature that asks for it.
+    pub feature: &'static str,
+    /// Its name in CMake variables, as in `PREFER_EXTERNAL_LZ4`.
+    pub codec: &'static str,
+    /// Its pkg-config package.
+    pub package: &'static str,
+    /// The library's name.
+    pub library: &'static str,
+}
+
+impl SystemCodec {
+    /// The flag that links it.
+    pub fn flag(&self) -> String {
+        format!("-l{}", self.library)
+    }
+}
+
+/// The codecs that can be taken from the system.
+pub const SYSTEM_CODECS: [SystemCodec; 3] = [
+    SystemCodec { feature: "system-lz4", codec: "LZ4", package: "liblz4", library: "lz4" },
+    SystemCodec { feature: "system-zlib", codec: "ZLIB", package: "zlib", library: "z" },
+    SystemCodec { feature: "system-zstd", codec: "ZSTD", package: "libzstd", library: "zstd" },
+];
+
+/// Builds both libraries.
+pub fn libraries(options: &Options) -> Result<Built, String> {
+    let debug = options.debug;
     let mut cargo = process::cargo();
     cargo.args(["rustc", "--package", "libblosc2-rs", "--lib"]);
     if !debug {
         cargo.arg("--release");
+    }
+    let mut target = paths::target();
+    if !options.features.is_empty() {
+        // Cargo names libraries for C alike whatever the features, and would later take the one for the other.
+        target = target.join(options.features.join("+"));
+        cargo.args(["--features", &options.features.join(",")]).arg("--target-dir").arg(&target);
     }
     // Cargo repeats the compiler's note when nothing had to be built.
     cargo.args(["--", "--print", "native-static-libs"]);
@@ -34,54 +88,82 @@ pub fn libraries(debug: bool) -> Result<Built, String> {
         .find_map(|line| line.split_once("native-static-libs:"))
         .map(|(_, libs)| libs.trim().to_string())
         .ok_or("rustc did not name the native libraries")?;
-    let dir = paths::target().join(if debug { "debug" } else { "release" });
+    let dir = target.join(if debug { "debug" } else { "release" });
     let shared = dir.join(format!("{}blosc2{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX));
-    Ok(Built { shared, archive: dir.join("libblosc2.a"), native_libs: without_repetition(&native_libs) })
+    let system: Vec<_> = SYSTEM_CODECS.into_iter().filter(|codec| options.has(codec.feature)).collect();
+    let native_libs = runtime_only(&native_libs, &system);
+    Ok(Built { shared, archive: dir.join("libblosc2.a"), native_libs, system })
 }
 
-/// The flags, each once, without those that the C compiler adds by itself.
-fn without_repetition(flags: &str) -> String {
+/// The flags, each once, without those that the C compiler adds by itself and those of the system's codecs.
+fn runtime_only(flags: &str, system: &[SystemCodec]) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for flag in flags.split_whitespace() {
-        if flag != "-lc" && !kept.contains(&flag) {
+        let of = |codec: &SystemCodec| flag == codec.flag() || flag == format!("-l:lib{}.so", codec.library);
+        let elsewhere = flag == "-lc" || system.iter().any(of);
+        if !elsewhere && !kept.contains(&flag) {
             kept.push(flag);
         }
     }
     kept.join(" ")
 }
 
-/// Writes a static library whose only global symbols are those of the API.
+/// Who sees the functions of the API in an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Visibility {
+    /// Those who are linked together with it; a shared object that contains it does not export them again. As in the
+    /// C library's archive.
+    Hidden,
+    /// Everybody: a shared library made of the object exports them.
+    Exported,
+}
+
+/// Writes an object whose only global symbols are those of the API.
 ///
 /// rustc's archive holds the API, the codecs in C (LZ4, Zstandard) and Rust's runtime, all with global symbols that
 /// collide with those of a program that brings its own. One partial link resolves the references among them; after
-/// it, every symbol that is not in the list becomes local. The API itself gets hidden visibility, as in the C
-/// library's archive: a shared object that contains it does not export it again.
-pub fn localised_archive(archive: &Path, to: &Path, debug: bool) -> Result<(), String> {
-    if !cfg!(target_os = "linux") {
-        return paths::copy(archive, to);
-    }
+/// it, every symbol that is not in the list becomes local.
+pub fn localised_object(
+    archive: &Path,
+    to: &Path,
+    visibility: Visibility,
+    options: &Options,
+) -> Result<(), String> {
     let work = paths::target().join("xtask-static");
     paths::make_dir(&work)?;
     let (stub_c, stub_o) = (work.join("api.c"), work.join("api.o"));
-    let (linked, object, keep) = (work.join("linked.o"), work.join("blosc2.o"), work.join("keep.txt"));
+    let (linked, keep) = (work.join("linked.o"), work.join("keep.txt"));
     let api = symbols::listed()?;
-    paths::write(&stub_c, stub(&api))?;
+    let register: &[&str] = if visibility == Visibility::Hidden { &REGISTER } else { &[] };
+    paths::write(&stub_c, stub(&api, visibility))?;
     process::run(
         command(cc(), ["-O2", "-fPIC", "-ffunction-sections", "-c"]).arg(&stub_c).arg("-o").arg(&stub_o),
     )?;
     // Section groups would keep their names, and be merged with those of other Rust libraries: dissolve them.
     let mut ld = command(process::tool("LD", "ld"), ["-r", "--force-group-allocation", "--gc-sections"]);
-    let kept = || api.iter().map(String::as_str).chain(REGISTER);
+    let kept = || api.iter().map(String::as_str).chain(register.iter().copied());
     ld.args(kept().map(|name| format!("--undefined={name}")));
     process::run(ld.arg("-o").arg(&linked).arg(&stub_o).arg(archive))?;
     paths::write(&keep, kept().map(|name| format!("{name}\n")).collect::<String>())?;
     // The standard library comes with bitcode for link-time optimisation, in which no C linker is interested.
     let mut objcopy = command(process::tool("OBJCOPY", "objcopy"), ["-R", ".llvmbc", "-R", ".llvmcmd"]);
     objcopy.arg("--keep-global-symbols").arg(&keep);
-    if !debug {
+    if !options.debug && !options.no_strip {
         objcopy.args(["--strip-debug", "--strip-unneeded"]);
     }
-    process::run(objcopy.arg(&linked).arg(&object))?;
+    if let Some(parent) = to.parent() {
+        paths::make_dir(parent)?;
+    }
+    process::run(objcopy.arg(&linked).arg(to))
+}
+
+/// Writes a static library that shows the linker nothing but the API; see [`localised_object`].
+pub fn localised_archive(archive: &Path, to: &Path, options: &Options) -> Result<(), String> {
+    if !cfg!(target_os = "linux") {
+        return paths::copy(archive, to);
+    }
+    let object = paths::target().join("xtask-static/blosc2.o");
+    localised_object(archive, &object, Visibility::Hidden, options)?;
     if let Some(parent) = to.parent() {
         paths::make_dir(parent)?;
     }
@@ -92,15 +174,21 @@ pub fn localised_archive(archive: &Path, to: &Path, debug: bool) -> Result<(), S
 /// Declared in the registry headers and defined in the C library's archive only.
 const REGISTER: [&str; 3] = ["register_codecs", "register_filters", "register_tuners"];
 
-/// C code that refers to each function of the API, so that the partial link takes it from the archive, and hides it.
-fn stub(api: &[String]) -> String {
+/// C code that refers to each function of the API, so that the partial link takes it from the archive, and sets its
+/// visibility.
+fn stub(api: &[String], visibility: Visibility) -> String {
     let mut text = String::from("/* Written by xtask: the roots of the partial link. */\n");
-    for name in api {
-        text += &format!("__asm__(\".globl {name}\\n.hidden {name}\");\n");
-    }
-    for name in REGISTER {
-        text +=
-            &format!("__attribute__((visibility(\"hidden\"))) void {name}(void);\nvoid {name}(void) {{}}\n");
+    match visibility {
+        Visibility::Exported => {
+            text.extend(api.iter().map(|name| format!("__asm__(\".globl {name}\");\n")));
+        }
+        Visibility::Hidden => {
+            text.extend(api.iter().map(|name| format!("__asm__(\".globl {name}\\n.hidden {name}\");\n")));
+            let hidden = "__attribute__((visibility(\"hidden\")))";
+            text.extend(
+                REGISTER.map(|name| format!("{hidden} void {name}(void);\nvoid {name}(void) {{}}\n")),
+            );
+        }
     }
     text
 }

@@ -16,7 +16,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     };
     let layout = Layout::below(paths::target().join("dist"));
     println!("building and installing into {}", layout.prefix.display());
-    let built = install::install(&layout, false)?;
+    let built = install::install(&layout, &build::Options::default())?;
     // The library itself is a real file that is always there.
     let file = file.unwrap_or(built.shared);
     let program = layout.prefix.join("bin/demo");

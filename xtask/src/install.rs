@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::build::{self, Built};
+use crate::build::{self, Built, Options, SYSTEM_CODECS, Visibility};
 use crate::headers::HEADERS;
 use crate::paths;
 use crate::process::{self, command};
@@ -86,11 +86,14 @@ const CMAKE_FILES: [&str; 3] = ["Blosc2Config.cmake", "Blosc2ConfigVersion.cmake
 /// The command line of install and uninstall.
 struct Arguments {
     layout: Layout,
-    debug: bool,
+    options: Options,
+    /// Where `CMakeLists.txt` wants the objects of which it makes its targets.
+    objects: Option<PathBuf>,
 }
 
 fn arguments(args: &[String]) -> Result<Arguments, String> {
-    let (mut prefix, mut libdir, mut destdir, mut debug) = (None, None, None, false);
+    let (mut prefix, mut libdir, mut destdir, mut objects) = (None, None, None, None);
+    let mut options = Options::default();
     let mut words = args.iter().flat_map(|arg| match arg.split_once('=') {
         Some((option, value)) if option.starts_with("--") => vec![option, value],
         _ => vec![arg.as_str()],
@@ -101,16 +104,24 @@ fn arguments(args: &[String]) -> Result<Arguments, String> {
             "--prefix" => prefix = Some(value()?),
             "--libdir" => libdir = Some(value()?),
             "--destdir" => destdir = Some(value()?),
-            "--debug" => debug = true,
+            "--objects" => objects = Some(value()?),
+            "--features" => {
+                let list = value()?.to_string_lossy().into_owned();
+                let features = list.split([',', ' ']).filter(|feature| !feature.is_empty());
+                options.features.extend(features.map(str::to_string));
+            }
+            "--debug" => options.debug = true,
+            "--no-strip" => options.no_strip = true,
             _ => return Err(format!("unknown argument {word}")),
         }
     }
     let absolute = |path: PathBuf| std::path::absolute(&path).map_err(|e| format!("{}: {e}", path.display()));
     let prefix = absolute(prefix.ok_or("--prefix is needed")?)?;
     let destdir = destdir.map(absolute).transpose()?;
+    let objects = objects.map(absolute).transpose()?;
     // A relative --libdir counts from the prefix, as GNU tools take it.
     let libdir = prefix.join(libdir.unwrap_or_else(|| PathBuf::from("lib")));
-    Ok(Arguments { layout: Layout { prefix, libdir, destdir }, debug })
+    Ok(Arguments { layout: Layout { prefix, libdir, destdir }, options, objects })
 }
 
 /// The command `install`.
@@ -125,7 +136,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
 /// The command `install` without its output; returns where things went.
 pub fn run_quietly(args: &[String]) -> Result<Layout, String> {
     let arguments = arguments(args)?;
-    install(&arguments.layout, arguments.debug)?;
+    let built = install(&arguments.layout, &arguments.options)?;
+    if let Some(dir) = arguments.objects {
+        for (name, visibility) in [("static", Visibility::Hidden), ("shared", Visibility::Exported)] {
+            let object = dir.join(format!("blosc2-{name}.o"));
+            build::localised_object(&built.archive, &object, visibility, &arguments.options)?;
+        }
+    }
     Ok(arguments.layout)
 }
 
@@ -148,16 +165,16 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
 }
 
 /// Builds and installs.
-pub fn install(layout: &Layout, debug: bool) -> Result<Built, String> {
-    let built = build::libraries(debug)?;
+pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
+    let built = build::libraries(options)?;
     for name in HEADERS {
         paths::copy(
             &paths::root().join("include").join(name),
             &layout.real(&layout.includedir().join(name)),
         )?;
     }
-    install_shared(layout, &built, debug)?;
-    build::localised_archive(&built.archive, &layout.lib("libblosc2.a"), debug)?;
+    install_shared(layout, &built, options)?;
+    build::localised_archive(&built.archive, &layout.lib("libblosc2.a"), options)?;
     paths::write(&layout.lib("pkgconfig/blosc2.pc"), pkg_config(layout, &built))?;
     for name in CMAKE_FILES {
         let template = paths::read(&paths::root().join("cmake").join(format!("{name}.in")))?;
@@ -166,11 +183,11 @@ pub fn install(layout: &Layout, debug: bool) -> Result<Built, String> {
     Ok(built)
 }
 
-fn install_shared(layout: &Layout, built: &Built, debug: bool) -> Result<(), String> {
+fn install_shared(layout: &Layout, built: &Built, options: &Options) -> Result<(), String> {
     let [file, links @ ..] = shared_names();
     let installed = layout.lib(&file);
     paths::copy(&built.shared, &installed)?;
-    if !debug && cfg!(target_os = "linux") {
+    if !options.debug && !options.no_strip && cfg!(target_os = "linux") {
         process::run(command(process::tool("STRIP", "strip"), ["--strip-unneeded"]).arg(&installed))?;
     }
     for link in links {
@@ -192,13 +209,18 @@ fn pkg_config(layout: &Layout, built: &Built) -> String {
         }
         _ => (layout.prefix.display().to_string(), layout.libdir.display().to_string()),
     };
+    let requires: Vec<&str> = built.system.iter().map(|codec| codec.package).collect();
+    let requires = if requires.is_empty() {
+        String::new()
+    } else {
+        format!("Requires.private: {}\n", requires.join(", "))
+    };
     format!(
         "prefix={prefix}\nlibdir={libdir}\nincludedir=${{prefix}}/include\n\n\
          Name: blosc2\n\
          Description: Compressed chunks, super-chunks and n-dimensional arrays (libblosc2-rs)\n\
          Version: {VERSION}\n\n\
-         Requires:\n\
-         Libs: -L${{libdir}} -lblosc2\n\
+         {requires}Libs: -L${{libdir}} -lblosc2\n\
          Libs.private: {}\n\
          Cflags: -I${{includedir}}\n",
         built.native_libs
@@ -215,10 +237,17 @@ fn cmake(template: &str, layout: &Layout, built: &Built) -> Result<String, Strin
         Ok(below) => format!("${{_blosc2_prefix}}/{}", below.display()),
         Err(_) => layout.libdir.display().to_string(),
     };
-    let libs: Vec<&str> =
-        built.native_libs.split_whitespace().map(|flag| flag.strip_prefix("-l").unwrap_or(flag)).collect();
+    let runtime = built.native_libs.split_whitespace().map(|flag| flag.strip_prefix("-l").unwrap_or(flag));
+    let libs: Vec<&str> = built.system.iter().map(|codec| codec.library).chain(runtime).collect();
     let [file, soname, _] = shared_names();
-    let text = template
+    let mut text = template.to_string();
+    for codec in SYSTEM_CODECS {
+        let on = if built.system.contains(&codec) { "ON" } else { "OFF" };
+        text = text.replace(&format!("@EXTERNAL_{}@", codec.codec), on);
+    }
+    let mode = if built.system.is_empty() { "BUNDLED" } else { "EXTERNAL" };
+    let text = text
+        .replace("@DEPENDENCY_MODE@", mode)
         .replace("@VERSION@", VERSION)
         .replace("@PREFIX@", &prefix)
         .replace("@LIBDIR@", &libdir)
@@ -254,11 +283,20 @@ mod tests {
 
     #[test]
     fn pkg_config_is_relocatable_unless_libdir_is_elsewhere() {
-        let built = Built { shared: PathBuf::new(), archive: PathBuf::new(), native_libs: "-lm".to_string() };
+        let mut built = Built {
+            shared: PathBuf::new(),
+            archive: PathBuf::new(),
+            native_libs: "-lm".to_string(),
+            system: vec![],
+        };
         let near = pkg_config(&Layout::below(PathBuf::from("/opt/b")), &built);
         assert!(near.starts_with("prefix=${pcfiledir}/../..\nlibdir=${prefix}/lib\n"), "{near}");
         let layout = Layout { prefix: "/opt/b".into(), libdir: "/lib64".into(), destdir: None };
         let far = pkg_config(&layout, &built);
         assert!(far.starts_with("prefix=/opt/b\nlibdir=/lib64\n"), "{far}");
+        assert!(!far.contains("Requires"), "{far}");
+        built.system = SYSTEM_CODECS.to_vec();
+        let external = pkg_config(&layout, &built);
+        assert!(external.contains("\nRequires.private: liblz4, zlib, libzstd\n"), "{external}");
     }
 }

@@ -18,7 +18,7 @@ usage: cargo xtask <command>
                       all tests: Rust, headers, symbols, C against the shared and the static library
   bench [OPTIONS]     speed, also against another build of the library; see bench --help
   headers [--check]   write the C headers, or compare them with what would be written
-  install --prefix DIR [--libdir DIR] [--destdir DIR] [--debug]
+  install --prefix DIR [--libdir DIR] [--destdir DIR] [--features LIST] [--no-strip] [--debug]
                       build and install libraries, headers, pkg-config and CMake files
   uninstall --prefix DIR [--libdir DIR] [--destdir DIR]
                       remove what install installed

@@ -31,6 +31,13 @@ pub fn check_shared(library: &Path) -> Result<(), String> {
     compare("shared", &global_symbols(library, &["-D"])?, &listed()?)
 }
 
+/// Fails unless the symbols file of the Debian package names the listed functions and nothing else.
+pub fn check_debian() -> Result<(), String> {
+    let text = paths::read(&paths::root().join("packaging/debian/libblosc2-9.symbols"))?;
+    let names = text.lines().filter_map(|line| line.strip_prefix(' ')?.split('@').next());
+    compare("Debian package of the shared", &names.map(str::to_string).collect(), &listed()?)
+}
+
 /// Fails unless the static library's global symbols are the listed functions and the three `register_*`.
 pub fn check_static(library: &Path) -> Result<(), String> {
     let mut wanted = listed()?;

@@ -1,0 +1,51 @@
+# Runs cargo. It leaves an installation under ${_blosc2_stage}, and the objects of the two libraries beside it.
+
+find_program(BLOSC2_CARGO cargo HINTS "$ENV{CARGO_HOME}/bin" "$ENV{HOME}/.cargo/bin"
+  DOC "Rust's build tool, which builds libblosc2-rs")
+if(NOT BLOSC2_CARGO)
+  message(FATAL_ERROR "libblosc2-rs is written in Rust: cargo (https://rustup.rs) is needed to build it")
+endif()
+set(BLOSC2_CARGO_TARGET_DIR "${CMAKE_CURRENT_BINARY_DIR}/cargo" CACHE PATH
+  "Where cargo keeps what it builds; builds that share it do not repeat each other's work")
+
+set(_blosc2_features "")
+foreach(_blosc2_codec LZ4 ZLIB ZSTD)
+  if(PREFER_EXTERNAL_${_blosc2_codec})
+    string(TOLOWER "system-${_blosc2_codec}" _blosc2_feature)
+    list(APPEND _blosc2_features ${_blosc2_feature})
+  endif()
+endforeach()
+list(JOIN _blosc2_features "," _blosc2_feature_list)
+set(_blosc2_feature_args "")
+if(_blosc2_features)
+  set(_blosc2_feature_args --features ${_blosc2_feature_list})
+endif()
+
+file(GLOB_RECURSE _blosc2_sources CONFIGURE_DEPENDS
+  "${PROJECT_SOURCE_DIR}/src/*.rs" "${PROJECT_SOURCE_DIR}/xtask/src/*.rs" "${PROJECT_SOURCE_DIR}/include/*.h"
+  "${PROJECT_SOURCE_DIR}/cmake/*.in")
+
+# The C parts are compiled by the compiler that cargo finds, unless the project uses another one.
+set(_blosc2_environment "CARGO_TARGET_DIR=${BLOSC2_CARGO_TARGET_DIR}")
+find_program(_blosc2_cc cc)
+mark_as_advanced(_blosc2_cc)
+if(NOT CMAKE_C_COMPILER STREQUAL _blosc2_cc)
+  list(APPEND _blosc2_environment "CC=${CMAKE_C_COMPILER}")
+endif()
+
+set(_blosc2_stage "${CMAKE_CURRENT_BINARY_DIR}/stage")
+set(_blosc2_objects "${CMAKE_CURRENT_BINARY_DIR}/objects")
+
+add_custom_command(
+  OUTPUT "${_blosc2_objects}/blosc2-shared.o" "${_blosc2_objects}/blosc2-static.o"
+  COMMAND ${CMAKE_COMMAND} -E env ${_blosc2_environment}
+    "${BLOSC2_CARGO}" run --quiet --package xtask -- install --destdir "${_blosc2_stage}"
+    --prefix "${CMAKE_INSTALL_PREFIX}" --libdir "${CMAKE_INSTALL_LIBDIR}" --objects "${_blosc2_objects}"
+    ${_blosc2_feature_args}
+  WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+  DEPENDS ${_blosc2_sources} "${PROJECT_SOURCE_DIR}/Cargo.toml" "${PROJECT_SOURCE_DIR}/Cargo.lock"
+    "${PROJECT_SOURCE_DIR}/build.rs" "${PROJECT_SOURCE_DIR}/capi-tests/symbols.txt"
+  COMMENT "libblosc2-rs: cargo builds both libraries, with link-time optimisation"
+  VERBATIM)
+# One target runs the command: with make, two targets that need its outputs would each run it.
+add_custom_target(blosc2_cargo DEPENDS "${_blosc2_objects}/blosc2-shared.o" "${_blosc2_objects}/blosc2-static.o")

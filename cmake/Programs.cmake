@@ -1,0 +1,25 @@
+# The C tests and the demo program, against each library that is built; ctest runs them.
+
+set(_blosc2_programs "")
+if(BUILD_TESTS)
+  enable_testing()
+  file(GLOB _blosc2_programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/capi-tests/test_*.c")
+endif()
+if(BUILD_EXAMPLES)
+  list(APPEND _blosc2_programs "${PROJECT_SOURCE_DIR}/capi-tests/demo.c")
+endif()
+
+foreach(_blosc2_source IN LISTS _blosc2_programs)
+  get_filename_component(_blosc2_name "${_blosc2_source}" NAME_WE)
+  foreach(_blosc2_kind shared static)
+    if(TARGET blosc2_${_blosc2_kind})
+      set(_blosc2_program blosc2_${_blosc2_name}_${_blosc2_kind})
+      add_executable(${_blosc2_program} "${_blosc2_source}")
+      target_link_libraries(${_blosc2_program} PRIVATE blosc2_${_blosc2_kind} Threads::Threads m)
+      if(BUILD_TESTS)
+        # The demo takes a file: its own source will do.
+        add_test(NAME ${_blosc2_program} COMMAND ${_blosc2_program} "${_blosc2_source}")
+      endif()
+    endif()
+  endforeach()
+endforeach()

@@ -1,0 +1,213 @@
+//! zlib streams by the library of the system, with the feature `system-zlib`, in place of `zlib.rs`.
+//!
+//! Streams may differ in bytes from the built-in implementation's. Encoder and decoder states are kept and reset
+//! between streams, which saves their allocation and clearing.
+
+use crate::error::{ErrorKind, Result, ensure};
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+
+/// The part of `zlib.h` that is used, of any version since 1.2.
+mod z {
+    #![expect(non_camel_case_types, reason = "named as in zlib.h")]
+
+    use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
+
+    pub(super) type uInt = c_uint;
+
+    pub(super) const Z_OK: c_int = 0;
+    pub(super) const Z_STREAM_END: c_int = 1;
+    pub(super) const Z_BUF_ERROR: c_int = -5;
+    pub(super) const Z_SYNC_FLUSH: c_int = 2;
+    pub(super) const Z_FINISH: c_int = 4;
+
+    type Allocate = unsafe extern "C" fn(*mut c_void, uInt, uInt) -> *mut c_void;
+    type Free = unsafe extern "C" fn(*mut c_void, *mut c_void);
+
+    /// `z_stream_s`; all zero, it asks for zlib's own allocator.
+    #[repr(C)]
+    pub(super) struct z_stream {
+        pub(super) next_in: *mut u8,
+        pub(super) avail_in: uInt,
+        total_in: c_ulong,
+        pub(super) next_out: *mut u8,
+        pub(super) avail_out: uInt,
+        total_out: c_ulong,
+        msg: *mut c_char,
+        state: *mut c_void,
+        allocate: Option<Allocate>,
+        free: Option<Free>,
+        opaque: *mut c_void,
+        data_type: c_int,
+        adler: c_ulong,
+        reserved: c_ulong,
+    }
+
+    unsafe extern "C" {
+        pub(super) fn deflateInit_(
+            stream: *mut z_stream,
+            level: c_int,
+            version: *const c_char,
+            size: c_int,
+        ) -> c_int;
+        pub(super) fn deflate(stream: *mut z_stream, flush: c_int) -> c_int;
+        pub(super) fn deflateReset(stream: *mut z_stream) -> c_int;
+        pub(super) fn deflateEnd(stream: *mut z_stream) -> c_int;
+        pub(super) fn inflateInit_(stream: *mut z_stream, version: *const c_char, size: c_int) -> c_int;
+        pub(super) fn inflate(stream: *mut z_stream, flush: c_int) -> c_int;
+        pub(super) fn inflateReset(stream: *mut z_stream) -> c_int;
+        pub(super) fn inflateEnd(stream: *mut z_stream) -> c_int;
+        pub(super) fn zlibVersion() -> *const c_char;
+    }
+}
+
+/// A length as zlib's `uInt`. Streams are at most 512 MiB long.
+fn uint(len: usize) -> z::uInt {
+    z::uInt::try_from(len).unwrap_or(z::uInt::MAX)
+}
+
+/// A boxed `z_stream`: it must not move, since zlib's state points back to it.
+type Stream = Box<z::z_stream>;
+
+// SAFETY: zlib's states are tied to no thread.
+unsafe impl Send for z::z_stream {}
+
+/// A `z_stream` with no state, which makes zlib use its own allocator.
+fn empty_stream() -> Stream {
+    // SAFETY: all fields are integers, raw pointers and optional function pointers, for which zero is a value.
+    Box::new(unsafe { MaybeUninit::<z::z_stream>::zeroed().assume_init() })
+}
+
+fn stream_size() -> c_int {
+    c_int::try_from(size_of::<z::z_stream>()).expect("the struct is small")
+}
+
+/// A deflate state, made for one compression level at a time.
+pub(crate) struct Encoder {
+    /// The stream and its level; `None` before the first use.
+    stream: Option<(u8, Stream)>,
+}
+
+impl Encoder {
+    pub(crate) fn new() -> Encoder {
+        Encoder { stream: None }
+    }
+
+    /// The stream, reset or newly made, for level `clevel`.
+    fn stream(&mut self, clevel: u8) -> Option<&mut Stream> {
+        if self.stream.as_ref().is_some_and(|(level, _)| *level != clevel) {
+            self.end();
+        }
+        if let Some((_, stream)) = &mut self.stream {
+            // SAFETY: the stream was initialised by `deflateInit_`.
+            unsafe { z::deflateReset(&raw mut **stream) };
+        } else {
+            let mut stream = empty_stream();
+            let level = c_int::from(clevel);
+            // SAFETY: the stream is zeroed and its size is told.
+            let code = unsafe { z::deflateInit_(&raw mut *stream, level, z::zlibVersion(), stream_size()) };
+            if code != z::Z_OK {
+                return None;
+            }
+            self.stream = Some((clevel, stream));
+        }
+        self.stream.as_mut().map(|(_, stream)| stream)
+    }
+
+    /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
+    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        let Some(stream) = self.stream(clevel) else { return 0 };
+        stream.next_in = src.as_ptr().cast_mut();
+        stream.avail_in = uint(src.len());
+        stream.next_out = dest.as_mut_ptr();
+        stream.avail_out = uint(dest.len());
+        // SAFETY: the stream is initialised and its buffers are the slices.
+        let code = unsafe { z::deflate(&raw mut **stream, z::Z_FINISH) };
+        let left = usize::try_from(stream.avail_out).expect("uInt fits in usize");
+        if code == z::Z_STREAM_END { dest.len() - left } else { 0 }
+    }
+
+    fn end(&mut self) {
+        if let Some((_, mut stream)) = self.stream.take() {
+            // SAFETY: the stream was initialised by `deflateInit_` and is not used again.
+            unsafe { z::deflateEnd(&raw mut *stream) };
+        }
+    }
+}
+
+impl Drop for Encoder {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// An inflate state.
+pub(crate) struct Decoder {
+    /// `None` before the first use.
+    stream: Option<Stream>,
+}
+
+impl Decoder {
+    pub(crate) fn new() -> Decoder {
+        Decoder { stream: None }
+    }
+
+    fn stream(&mut self) -> Option<&mut Stream> {
+        if let Some(stream) = &mut self.stream {
+            // SAFETY: the stream was initialised by `inflateInit_`.
+            unsafe { z::inflateReset(&raw mut **stream) };
+        } else {
+            let mut stream = empty_stream();
+            // SAFETY: the stream is zeroed and its size is told.
+            let code = unsafe { z::inflateInit_(&raw mut *stream, z::zlibVersion(), stream_size()) };
+            if code != z::Z_OK {
+                return None;
+            }
+            self.stream = Some(stream);
+        }
+        self.stream.as_mut()
+    }
+
+    /// Runs inflate over `src` into `dest`; tells zlib's code and the bytes written.
+    fn inflate(&mut self, src: &[u8], dest: &mut [u8], flush: c_int) -> Option<(c_int, usize)> {
+        let stream = self.stream()?;
+        stream.next_in = src.as_ptr().cast_mut();
+        stream.avail_in = uint(src.len());
+        stream.next_out = dest.as_mut_ptr();
+        stream.avail_out = uint(dest.len());
+        // SAFETY: the stream is initialised and its buffers are the slices.
+        let code = unsafe { z::inflate(&raw mut **stream, flush) };
+        let left = usize::try_from(stream.avail_out).expect("uInt fits in usize");
+        Some((code, dest.len() - left))
+    }
+
+    /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
+    pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        let outcome = self.inflate(src, dest, z::Z_FINISH);
+        ensure(outcome == Some((z::Z_STREAM_END, dest.len())), ErrorKind::Data, "damaged zlib stream")
+    }
+
+    /// Decompresses the first `dest.len()` bytes of a stream that holds at least as many.
+    pub(crate) fn decompress_prefix(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        let outcome = self.inflate(src, dest, z::Z_SYNC_FLUSH);
+        let good =
+            matches!(outcome, Some((z::Z_OK | z::Z_STREAM_END | z::Z_BUF_ERROR, n)) if n == dest.len());
+        ensure(good, ErrorKind::Data, "damaged zlib stream")
+    }
+}
+
+impl Drop for Decoder {
+    fn drop(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            // SAFETY: the stream was initialised by `inflateInit_` and is not used again.
+            unsafe { z::inflateEnd(&raw mut **stream) };
+        }
+    }
+}
+
+/// The version that the zlib implementation reports.
+pub(crate) fn version() -> String {
+    // SAFETY: the function returns a static string.
+    let version = unsafe { std::ffi::CStr::from_ptr(z::zlibVersion()) };
+    version.to_string_lossy().into_owned()
+}

@@ -1,0 +1,269 @@
+//! The ways to use an installation, each shown by a program or a build of its own: by hand, C++, pkg-config, CMake,
+//! loading at run time, Python, static beside other people's code, as a distribution builds it.
+
+use std::path::{Path, PathBuf};
+
+use super::{Link, SKIPPED, STRICT, link_flags, program_path, shared_library_name};
+use crate::build::{self, Built, SYSTEM_CODECS, cc, cxx};
+use crate::demo::library_path_variable;
+use crate::install::{self, Layout};
+use crate::process::{self, command};
+use crate::{paths, symbols};
+
+/// A way to use an installation, shown by a program or a build of its own.
+pub(super) type Way = fn(&Layout, &Built) -> Result<(), String>;
+
+pub(super) const WAYS: [(&str, Way); 12] = [
+    ("C++ program, shared", cpp_program),
+    ("C program, flags by hand", by_hand),
+    ("loaded at run time with local binding", loaded_at_run_time),
+    ("Python ctypes", python_ctypes),
+    ("plugins, found and broken", plugins),
+    ("static beside the system's Zstandard", beside_system_zstd),
+    ("pkg-config, shared and static, from a moved installation", pkg_config),
+    ("CMake find_package, shared and static", cmake),
+    ("CMake FetchContent and add_subdirectory", cmake_subproject),
+    ("static inside a shared object, not exported again", inside_shared_object),
+    ("install under a staging directory, uninstall", staged),
+    ("built with the system's codecs", system_codecs),
+];
+
+/// A source in `capi-tests/`.
+fn source(name: &str) -> PathBuf {
+    paths::root().join("capi-tests").join(name)
+}
+
+/// Compiles one of the `ways_` programs and runs it.
+fn build_and_run(
+    compiler: String,
+    name: &str,
+    layout: &Layout,
+    flags: &[String],
+    args: &[PathBuf],
+) -> Result<(), String> {
+    let program = program_path(&source(name), Link::Shared)?;
+    let mut compiler = command(compiler, STRICT);
+    compiler.arg("-O1").arg("-I").arg(layout.includedir()).arg("-o").arg(&program).arg(source(name));
+    process::quiet(compiler.args(flags))?;
+    process::quiet(command(&program, args).env(library_path_variable(), &layout.libdir))
+}
+
+fn cpp_program(layout: &Layout, built: &Built) -> Result<(), String> {
+    build_and_run(cxx(), "ways_cpp.cc", layout, &link_flags(Link::Shared, layout, built), &[])
+}
+
+/// As the README says: the compiler, two directories, one library.
+fn by_hand(layout: &Layout, _: &Built) -> Result<(), String> {
+    let program = program_path(Path::new("by-hand"), Link::Shared)?;
+    let mut compiler = command(cc(), ["-o"]);
+    compiler.arg(&program).arg(source("demo.c")).arg(format!("-I{}", layout.includedir().display()));
+    process::quiet(compiler.arg(format!("-L{}", layout.libdir.display())).arg("-lblosc2"))?;
+    let mut run = command(&program, [source("demo.c")]);
+    process::quiet(run.env(library_path_variable(), &layout.libdir))
+}
+
+fn loaded_at_run_time(layout: &Layout, _: &Built) -> Result<(), String> {
+    let library = layout.lib(shared_library_name());
+    build_and_run(cc(), "ways_dlopen.c", layout, &["-ldl".to_string()], &[library])
+}
+
+fn python_ctypes(layout: &Layout, _: &Built) -> Result<(), String> {
+    let python = process::tool("PYTHON", "python3");
+    if !process::exists(&python) {
+        return Err(format!("{SKIPPED}no {python} on this machine"));
+    }
+    let mut run = command(python, [source("ways_ctypes.py"), layout.libdir.clone()]);
+    process::quiet(run.arg(paths::target().join("capi-tests")))
+}
+
+/// The plugins that the program loads are all made from one source.
+fn plugins(layout: &Layout, _: &Built) -> Result<(), String> {
+    let dir = paths::target().join("capi-tests/plugins");
+    paths::make_dir(&dir)?;
+    let kinds = ["CODEC", "FILTER", "TUNER", "NO_INFO", "HALF", "UNRESOLVED", "NO_NAME"];
+    for (name, kind) in
+        kinds.map(|kind| (kind.to_lowercase(), kind)).into_iter().chain([("late".into(), "CODEC")])
+    {
+        let library = dir.join(format!("libblosc2_capi_{name}.so"));
+        let mut compiler = command(cc(), ["-O1", "-shared", "-fPIC"]);
+        compiler.args(STRICT).arg(format!("-DPLUGIN={kind}")).arg("-I").arg(layout.includedir());
+        process::quiet(compiler.arg("-o").arg(library).arg(source("plugin.c")))?;
+    }
+    paths::write(&dir.join("libblosc2_capi_text.so"), "This is not a library.\n")?;
+    let library = layout.lib(shared_library_name());
+    build_and_run(cc(), "ways_plugins.c", layout, &["-ldl".to_string()], &[library, dir])
+}
+
+/// The program calls the system's Zstandard and, through ours, the one inside: their versions may differ.
+fn beside_system_zstd(layout: &Layout, built: &Built) -> Result<(), String> {
+    let probe = paths::target().join("capi-tests/probe.c");
+    paths::write(&probe, "#include <zstd.h>\nint main(void) { return ZSTD_versionNumber() == 0; }\n")?;
+    let found = command(cc(), ["-o"]).arg(probe.with_extension("out")).arg(&probe).arg("-lzstd").output();
+    if !found.is_ok_and(|out| out.status.success()) {
+        return Err(format!("{SKIPPED}no libzstd with headers on this machine"));
+    }
+    let mut flags = link_flags(Link::Static, layout, built);
+    // The static one where there is one: there the names could collide.
+    flags.extend(["-Wl,-Bstatic", "-lzstd", "-Wl,-Bdynamic"].map(str::to_string));
+    build_and_run(cc(), "ways_zstd.c", layout, &flags, &[])
+}
+
+/// An extension module that contains the static library must not offer its functions to the whole process.
+fn inside_shared_object(layout: &Layout, built: &Built) -> Result<(), String> {
+    let source = paths::target().join("capi-tests/extension.c");
+    paths::write(&source, "#include <blosc2.h>\nint extension(void) { blosc2_init(); return 1; }\n")?;
+    let object = source.with_extension("so");
+    let mut compiler = command(cc(), ["-O1", "-shared", "-fPIC", "-I"]);
+    compiler.arg(layout.includedir()).arg("-o").arg(&object).arg(&source);
+    process::quiet(compiler.args(link_flags(Link::Static, layout, built)))?;
+    symbols::check_exports(&object, &["extension"])
+}
+
+/// What a packager does: system paths below another directory. Uninstalling leaves no file.
+fn staged(_: &Layout, _: &Built) -> Result<(), String> {
+    let stage = paths::target().join("stage");
+    let _ = std::fs::remove_dir_all(&stage);
+    let args = ["--prefix=/usr", "--libdir=lib/x86_64-linux-gnu", &format!("--destdir={}", stage.display())]
+        .map(str::to_string);
+    install::run_quietly(&args)?;
+    let libdir = stage.join("usr/lib/x86_64-linux-gnu");
+    let pc = paths::read(&libdir.join("pkgconfig/blosc2.pc"))?;
+    if !pc.contains("prefix=${pcfiledir}/../../..\n") || !libdir.join("libblosc2.so.9").exists() {
+        return Err(format!("wrong layout, or a wrong blosc2.pc:\n{pc}"));
+    }
+    install::uninstall(&args)?;
+    let left = paths::files_below(&stage, "")?;
+    if left.is_empty() { Ok(()) } else { Err(format!("left behind: {left:?}")) }
+}
+
+fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
+    let tool = process::tool("PKG_CONFIG", "pkg-config");
+    if !process::exists(&tool) {
+        return Err(format!("{SKIPPED}no pkg-config on this machine"));
+    }
+    let moved = paths::target().join("dist-moved");
+    let _ = std::fs::remove_dir_all(&moved);
+    process::run(command("cp", ["-a"]).arg(&layout.prefix).arg(&moved))?;
+    let ask = |options: &[&str]| {
+        let mut query = command(&tool, options);
+        process::output(query.arg("blosc2").env("PKG_CONFIG_PATH", moved.join("lib/pkgconfig")))
+    };
+    if ask(&["--modversion"])?.trim() != install::VERSION {
+        return Err("blosc2.pc has another version".to_string());
+    }
+    for (flags, only_static) in
+        [(ask(&["--cflags", "--libs"])?, false), (ask(&["--static", "--cflags", "--libs"])?, true)]
+    {
+        if !flags.contains("dist-moved") {
+            return Err(format!("the flags do not follow the installation: {flags}"));
+        }
+        if only_static {
+            // With both libraries in one place, the linker would take the shared one.
+            let _ = std::fs::remove_file(moved.join("lib").join(shared_library_name()));
+        }
+        let program = program_path(Path::new("pkgconfig"), Link::Shared)?;
+        let mut compiler = command(cc(), ["-o"]);
+        compiler.arg(&program).arg(source("demo.c")).args(flags.split_whitespace());
+        process::quiet(&mut compiler)?;
+        let mut run = command(&program, [source("demo.c")]);
+        process::quiet(run.env(library_path_variable(), moved.join("lib")))?;
+    }
+    Ok(())
+}
+
+fn cmake(layout: &Layout, _: &Built) -> Result<(), String> {
+    if !process::exists("cmake") {
+        return Err(format!("{SKIPPED}no cmake on this machine"));
+    }
+    let prefix = format!("-DCMAKE_PREFIX_PATH={}", layout.prefix.display());
+    let build = cmake_build("cmake", "cmake", &[prefix])?;
+    for program in ["demo_shared", "demo_static", "demo_default"] {
+        process::quiet(&mut command(build.join(program), [source("demo.c")]))?;
+    }
+    Ok(())
+}
+
+/// Configures and builds a CMake project of `capi-tests/`; tells where.
+fn cmake_build(project: &str, name: &str, definitions: &[String]) -> Result<PathBuf, String> {
+    let build = paths::target().join("capi-tests").join(name);
+    let _ = std::fs::remove_dir_all(&build);
+    let mut configure = command("cmake", ["-S"]);
+    configure.arg(source(project)).arg("-B").arg(&build).args(definitions);
+    process::quiet(&mut configure)?;
+    process::quiet(command("cmake", ["--build"]).arg(&build))?;
+    Ok(build)
+}
+
+/// A project that builds the library as a part of itself, and installs it with its own programs.
+fn cmake_subproject(_: &Layout, _: &Built) -> Result<(), String> {
+    if !process::exists("cmake") {
+        return Err(format!("{SKIPPED}no cmake on this machine"));
+    }
+    for (name, fetch) in [("cmake-fetch", "ON"), ("cmake-subdirectory", "OFF")] {
+        let definitions = [
+            format!("-DBLOSC2_SOURCE={}", paths::root().display()),
+            // Shared with this build, of which nothing needs to be repeated.
+            format!("-DBLOSC2_CARGO_TARGET_DIR={}", paths::target().display()),
+            format!("-DFETCH={fetch}"),
+            "-DCMAKE_INSTALL_LIBDIR=lib".to_string(),
+        ];
+        let build = cmake_build("cmake-subproject", name, &definitions)?;
+        for program in ["demo_shared", "demo_static", "demo_default", "alias_shared", "alias_static"] {
+            process::quiet(&mut command(build.join(program), [source("demo.c")]))?;
+        }
+    }
+    let build = paths::target().join("capi-tests/cmake-fetch");
+    let prefix = build.join("installed");
+    process::quiet(command("cmake", ["--install"]).arg(&build).arg("--prefix").arg(&prefix))?;
+    symbols::check_shared(&prefix.join("lib").join(shared_library_name()))?;
+    symbols::check_static(&prefix.join("lib/libblosc2.a"))?;
+    process::quiet(&mut command(prefix.join("bin/demo_shared"), [source("demo.c")]))?;
+    // What was installed that way is a package like any other.
+    let found = cmake_build("cmake", "cmake-again", &[format!("-DCMAKE_PREFIX_PATH={}", prefix.display())])?;
+    process::quiet(&mut command(found.join("demo_default"), [source("demo.c")]))
+}
+
+/// A distribution's build: the codecs are other packages, and `blosc2.pc` says so for static linking.
+fn system_codecs(_: &Layout, _: &Built) -> Result<(), String> {
+    let tool = process::tool("PKG_CONFIG", "pkg-config");
+    let found = process::quiet(command(&tool, ["--exists"]).args(SYSTEM_CODECS.map(|codec| codec.package)));
+    if found.is_err() {
+        return Err(format!("{SKIPPED}no pkg-config, or not liblz4, zlib and libzstd with headers"));
+    }
+    let layout = Layout::below(paths::target().join("dist-system"));
+    let features = SYSTEM_CODECS.map(|codec| codec.feature.to_string()).to_vec();
+    // What is shown is how the parts fit; the optimised build would take minutes.
+    let options = build::Options { debug: true, features, ..build::Options::default() };
+    install::install(&layout, &options)?;
+    symbols::check_shared(&layout.lib(shared_library_name()))?;
+    symbols::check_static(&layout.lib("libblosc2.a"))?;
+    let ask = |options: &[&str]| {
+        let mut query = command(&tool, options);
+        process::output(query.arg("blosc2").env("PKG_CONFIG_PATH", layout.lib("pkgconfig")))
+    };
+    let shared = ask(&["--cflags", "--libs"])?;
+    let fixed = ask(&["--static", "--cflags", "--libs"])?;
+    for codec in SYSTEM_CODECS {
+        let flag = codec.flag();
+        if shared.contains(&flag) || !fixed.contains(&flag) {
+            return Err(format!("{flag} belongs in the static flags alone:\n{shared}{fixed}"));
+        }
+    }
+    for (name, flags, link) in [("system", shared, Link::Shared), ("system", fixed, Link::Static)] {
+        if let Link::Static = link {
+            // With both libraries in one place, the linker would take the shared one.
+            let _ = std::fs::remove_file(layout.lib(shared_library_name()));
+        }
+        let program = program_path(Path::new(name), link)?;
+        let mut compiler = command(cc(), ["-o"]);
+        compiler.arg(&program).arg(source("demo.c")).args(flags.split_whitespace());
+        process::quiet(&mut compiler)?;
+        let mut run = command(&program, [source("demo.c")]);
+        process::quiet(run.env(library_path_variable(), &layout.libdir))?;
+    }
+    let needed = process::output(command("readelf", ["-d"]).arg(layout.lib("libblosc2.so.9")))?;
+    match ["liblz4.so", "libz.so", "libzstd.so"].into_iter().find(|name| !needed.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(format!("the shared library does not load {name}:\n{needed}")),
+    }
+}
