@@ -1,0 +1,58 @@
+//! This library and the C library read each other's chunks; those of LZ4, LZ4HC and Zstandard are the same bytes.
+//!
+//! The environment variable `BLOSC2_REFERENCE` is the path of the C library's `libblosc2.so`. Left out is what it gets
+//! wrong: dictionaries, delta, and more than two filters.
+
+#![no_main]
+
+use libblosc2_rs_fuzz::{Library, OURS, params};
+use libfuzzer_sys::fuzz_target;
+use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
+use std::sync::LazyLock;
+
+static REFERENCE: LazyLock<Library> = LazyLock::new(|| {
+    /// Makes the library prefer its own functions to ours, which have the same names.
+    const DEEPBIND: i32 = 8;
+    let path = std::env::var_os("BLOSC2_REFERENCE").expect("BLOSC2_REFERENCE is the path of the C library");
+    // SAFETY: the C library's initialisers can run in any process.
+    let library = unsafe { Loaded::open(Some(path), RTLD_NOW | RTLD_LOCAL | DEEPBIND) };
+    let library = Box::leak(Box::new(library.expect("the C library can be loaded")));
+    // SAFETY: the function takes nothing and returns nothing.
+    unsafe { library.get::<unsafe extern "C" fn()>(b"blosc2_init").expect("exported")() };
+    // SAFETY: for each: the type is that of the C header.
+    unsafe {
+        Library {
+            create_cctx: *library.get(b"blosc2_create_cctx").expect("exported"),
+            create_dctx: *library.get(b"blosc2_create_dctx").expect("exported"),
+            free_ctx: *library.get(b"blosc2_free_ctx").expect("exported"),
+            compress: *library.get(b"blosc2_compress_ctx").expect("exported"),
+            decompress: *library.get(b"blosc2_decompress_ctx").expect("exported"),
+        }
+    }
+});
+
+fuzz_target!(|data: &[u8]| {
+    let Some((mut cparams, rest)) = params(data) else { return };
+    cparams.use_dict = 0;
+    cparams.nthreads = 1;
+    cparams.filters[..4].fill(0);
+    for filter in &mut cparams.filters {
+        if *filter == 3 {
+            *filter = 1;
+        }
+    }
+    let src = rest.repeat(1 + usize::from(data[0] >> 4) * 16);
+    let (ours, theirs) = (OURS.compress(cparams, &src), REFERENCE.compress(cparams, &src));
+    if matches!(cparams.compcode, 1 | 2 | 5) {
+        assert_eq!(ours, theirs);
+    } else {
+        assert_eq!(ours.0 < 0, theirs.0 < 0, "{} and {}", ours.0, theirs.0);
+    }
+    for (chunk, reader) in [(&ours.1, &*REFERENCE), (&theirs.1, &OURS)] {
+        if !chunk.is_empty() {
+            let mut back = vec![0; src.len()];
+            assert_eq!(usize::try_from(reader.decompress(chunk, 1, &mut back)), Ok(src.len()));
+            assert_eq!(back, src);
+        }
+    }
+});
