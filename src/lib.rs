@@ -7,6 +7,7 @@ mod bytes;
 mod cpu;
 pub mod error;
 pub mod format;
+mod pages;
 pub mod pool;
 mod scratch;
 

@@ -91,6 +91,8 @@ pub(crate) struct Worker {
     pub(crate) callback: Buffer,
     /// A decoded block of which only a part is wanted.
     pub(crate) block: Buffer,
+    /// The part of a block from the first wanted byte to the last.
+    pub(crate) window: Buffer,
     /// Buffers for blocks that wait for their turn.
     pub(crate) spare: Vec<Buffer>,
 }
@@ -104,13 +106,14 @@ impl Worker {
             stream: Buffer::new(),
             callback: Buffer::new(),
             block: Buffer::new(),
+            window: Buffer::new(),
             spare: Vec::new(),
         }
     }
 
     fn trim(&mut self) {
-        for buffer in [&mut self.ping, &mut self.pong, &mut self.stream, &mut self.callback, &mut self.block]
-        {
+        let Worker { ping, pong, stream, callback, block, window, .. } = self;
+        for buffer in [ping, pong, stream, callback, block, window] {
             buffer.trim();
         }
         self.spare.iter_mut().for_each(Buffer::trim);

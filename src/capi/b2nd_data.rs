@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::ndarray::copy_buffer::BoxCopy;
 use crate::ndarray::select::{self, Selection};
 use crate::ndarray::shape::{Region, dot, strides};
-use crate::ndarray::{Geometry, slice};
+use crate::ndarray::{Geometry, slice, write};
 use crate::schunk::{Reading, Schunk, Writing};
 
 fn invalid(holds: bool, what: &'static str) -> Result<()> {
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn b2nd_set_slice_cbuffer(
                     unsafe { (in_slice(start, ndim)?, in_slice(stop, ndim)?, in_slice(buffershape, ndim)?) };
                 let request = Request::new(geometry, schunk.typesize(), (start, stop), shape, buffersize)?;
                 if let Some(region) = request.region {
-                    slice::write(schunk, geometry, &region, src, &request.buffershape, reading, writing)?;
+                    write::write(schunk, geometry, &region, src, &request.buffershape, reading, writing)?;
                 }
                 Ok(None)
             };

@@ -1,13 +1,18 @@
 //! A chunk opened once to decode several of its blocks, by any number of threads.
 
-use super::getitem::decode_part;
+use super::getitem::{decode_part, decode_shuffled};
 use super::params::Decoding;
 use super::pipeline::DeltaReference;
+use super::planes::{Decoded, Planes, Runs};
 use super::reader::{Payload, Reader};
 use crate::error::{ErrorKind, Result, ensure};
+use crate::filters::shuffle;
 use crate::format::chunk_header::ChunkHeader;
 use crate::scratch;
 use std::ops::Range;
+
+/// Runs from this length on, in bytes, are unshuffled straight into their place.
+const LONG_RUN: usize = 256;
 
 /// A chunk whose blocks are decoded one by one.
 pub struct BlockReader<'a> {
@@ -87,10 +92,71 @@ impl<'a> BlockReader<'a> {
     ///
     /// Those of a damaged block, `InvalidParam` for bytes outside of the block.
     pub fn read(&self, nblock: usize, wanted: Range<usize>, dest: &mut [u8]) -> Result<()> {
-        let header = self.reader.header;
-        let inside = nblock < header.nblocks() && wanted.end <= header.block_len(nblock);
-        ensure(inside && wanted.len() == dest.len(), ErrorKind::InvalidParam, "bytes outside of the block")?;
+        self.check(nblock, wanted.end)?;
+        ensure(wanted.len() == dest.len(), ErrorKind::InvalidParam, "bytes outside of the block")?;
         let reference = DeltaReference::Block(&self.first);
         decode_part(&self.reader, &mut scratch::worker(), nblock, wanted, reference, dest)
+    }
+
+    /// Decodes all of block `nblock`; uninitialised items become zeros.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn read_or_zeros(&self, nblock: usize, dest: &mut [u8]) -> Result<()> {
+        if self.reader.payload == Payload::Uninit {
+            dest.fill(0);
+        }
+        self.read(nblock, 0..dest.len(), dest)
+    }
+
+    /// Decodes scattered bytes of block `nblock` and passes what they are taken from to `take`, which is called if all of
+    /// them can be decoded.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and those of `take`.
+    pub fn read_runs<R>(
+        &self,
+        nblock: usize,
+        runs: &Runs,
+        take: impl FnOnce(Decoded<'_>) -> Result<R>,
+    ) -> Result<R> {
+        self.check(nblock, runs.end)?;
+        let worker = &mut *scratch::worker();
+        if let Some(width) = self.shuffle_width(nblock, runs) {
+            if !runs.are_dense() {
+                let planes = Planes::decode(&self.reader, worker, nblock, width, runs.end)?;
+                return take(Decoded::Runs(&|at, dest| planes.put(at, dest)));
+            }
+            if runs.run >= LONG_RUN {
+                let shuffled = decode_shuffled(&self.reader, worker, nblock, width, runs.end)?;
+                let put = |at, dest: &mut [u8]| shuffle::unshuffle_bytes(width, shuffled, at, dest);
+                return take(Decoded::Runs(&put));
+            }
+        }
+        let mut buffer = std::mem::replace(&mut worker.window, scratch::Buffer::new());
+        let window = buffer.get(runs.end - runs.start);
+        let reference = DeltaReference::Block(&self.first);
+        let decoded = decode_part(&self.reader, worker, nblock, runs.start..runs.end, reference, window);
+        let outcome = decoded.and_then(|()| take(Decoded::Window(window)));
+        worker.window = buffer;
+        outcome
+    }
+
+    fn check(&self, nblock: usize, end: usize) -> Result<()> {
+        let header = self.reader.header;
+        let inside = nblock < header.nblocks() && end <= header.block_len(nblock);
+        ensure(inside, ErrorKind::InvalidParam, "bytes outside of the block")
+    }
+
+    /// The width of the shuffle that is all that was done to block `nblock`, if it allows to take out the runs alone.
+    fn shuffle_width(&self, nblock: usize, runs: &Runs) -> Option<usize> {
+        let reader = &self.reader;
+        if reader.payload != Payload::Coded || reader.dec.postfilter.is_some() {
+            return None;
+        }
+        let block_len = reader.header.block_len(nblock);
+        reader.pipeline.as_shuffle().filter(|&width| Planes::suit(width, block_len, runs))
     }
 }

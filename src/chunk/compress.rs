@@ -27,6 +27,20 @@ pub enum Source<'a> {
     Bytes(&'a [u8]),
     /// This many bytes, all made by the prefilter.
     Generated(usize),
+    /// Blocks that are put together one by one.
+    Gathered(Gathered<'a>),
+}
+
+/// Data in another order than their chunk wants, so that each block is gathered when it is needed. Gathering them here
+/// rather than in a buffer of the size of the chunk keeps the bytes in the cache.
+///
+/// Not for prefilters and registered codecs, which see the whole buffer.
+#[derive(Clone, Copy)]
+pub struct Gathered<'a> {
+    /// Uncompressed size in bytes.
+    pub nbytes: usize,
+    /// Fills a block, given by its number, from the first byte to the last; possibly more than once, and in any thread.
+    pub block: &'a (dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
 }
 
 impl<'a> Source<'a> {
@@ -36,6 +50,7 @@ impl<'a> Source<'a> {
         match self {
             Source::Bytes(bytes) => bytes.len(),
             Source::Generated(nbytes) => *nbytes,
+            Source::Gathered(gathered) => gathered.nbytes,
         }
     }
 
@@ -43,14 +58,14 @@ impl<'a> Source<'a> {
     pub(crate) fn bytes(&self) -> &'a [u8] {
         match self {
             Source::Bytes(bytes) => bytes,
-            Source::Generated(_) => &[],
+            Source::Generated(_) | Source::Gathered(_) => &[],
         }
     }
 
     fn address(&self, offset: usize) -> *const u8 {
         match self {
             Source::Bytes(bytes) => bytes.as_ptr().wrapping_add(offset),
-            Source::Generated(_) => std::ptr::null::<u8>().wrapping_add(offset),
+            Source::Generated(_) | Source::Gathered(_) => std::ptr::null::<u8>().wrapping_add(offset),
         }
     }
 }
@@ -93,6 +108,8 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
     let dict_fits = !enc.params.use_dict || codec.takes_dict();
     ensure(dict_fits, ErrorKind::CodecParam, "the codec takes no dictionary")?;
     enc.params.check()?;
+    let whole = !matches!(src, Source::Gathered(_)) || !enc.wants_whole_buffer();
+    ensure(whole, ErrorKind::InvalidParam, "gathered blocks where the whole buffer is wanted")?;
     let job = Job::new(enc, src, &codec);
     let cbytes = job.run(dest)?;
     Ok(Compressed {
@@ -287,6 +304,11 @@ impl<'a> Job<'a> {
         header.cbytes = cbytes;
         self.write_header(&header, dest);
         let payload = &mut dest[overhead..cbytes];
+        if let Source::Gathered(gathered) = self.src {
+            let mut blocks = payload.chunks_mut(self.layout.blocksize).enumerate();
+            blocks.try_for_each(|(nblock, out)| (gathered.block)(nblock, out))?;
+            return Ok(cbytes);
+        }
         if self.enc.prefilter.is_none() {
             payload.copy_from_slice(self.src.bytes());
             return Ok(cbytes);
@@ -306,6 +328,11 @@ impl<'a> Job<'a> {
     {
         let offset = nblock * self.layout.blocksize;
         let len = self.block_len(nblock);
+        if let Source::Gathered(gathered) = self.src {
+            let block = buffer.get(len);
+            (gathered.block)(nblock, block)?;
+            return Ok(block);
+        }
         if self.enc.prefilter.is_none() {
             return Ok(&self.src.bytes()[offset..offset + len]);
         }
@@ -339,7 +366,7 @@ impl<'a> Job<'a> {
             inverse.run_backward(self.filter_host(), DeltaReference::Own, from, to, &mut decoded)?;
             known.decoded = Some(decoded);
         }
-        if self.enc.prefilter.is_some() {
+        if self.enc.prefilter.is_some() || matches!(self.src, Source::Gathered(_)) {
             known.input = Some(input.to_vec());
         }
         Ok(known)

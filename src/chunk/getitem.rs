@@ -5,6 +5,7 @@
 
 use super::params::Decoding;
 use super::pipeline::DeltaReference;
+use super::planes::{Planes, Runs};
 use super::reader::{Payload, Reader};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::{bitshuffle, shuffle};
@@ -253,19 +254,38 @@ fn decode_shuffled_part(
     wanted: Range<usize>,
     dest: &mut [u8],
 ) -> Result<()> {
+    let runs = Runs::one(&wanted);
+    let whole_items = wanted.start % width == 0 && wanted.end % width == 0;
+    let runs = Runs { granule: if whole_items { width } else { 1 }, ..runs };
+    if !runs.are_dense() && Planes::suit(width, reader.header.block_len(nblock), &runs) {
+        Planes::decode(reader, worker, nblock, width, wanted.end)?.put(wanted.start, dest);
+        return Ok(());
+    }
+    let shuffled = decode_shuffled(reader, worker, nblock, width, wanted.end)?;
+    shuffle::unshuffle_bytes(width, shuffled, wanted.start, dest);
+    Ok(())
+}
+
+/// Decodes a block up to its byte `end`, but for the shuffle by `width` bytes that remains to be undone.
+pub(super) fn decode_shuffled<'b>(
+    reader: &Reader<'_>,
+    worker: &'b mut Worker,
+    nblock: usize,
+    width: usize,
+    end: usize,
+) -> Result<&'b [u8]> {
     let nstreams = reader.nstreams(nblock);
     let block_len = reader.header.block_len(nblock);
     let len = block_len / nstreams;
     let Worker { codecs, ping, pong, stream, .. } = worker;
     let from = ping.get(block_len);
     let mut streams = reader.streams(nblock, stream)?;
-    check_covered(len * nstreams, &wanted)?;
+    ensure(end <= len * nstreams, ErrorKind::Data, "fewer bytes than asked for")?;
     let decoder = reader.stream_decoder();
     let planes = nstreams == width && block_len % width == 0;
-    let needed = if planes { wanted.end.div_ceil(width).min(len) } else { len };
+    let needed = if planes { end.div_ceil(width).min(len) } else { len };
     for part in from.chunks_exact_mut(len).take(nstreams) {
         decoder.decode_prefix(codecs, streams.next_stream()?, len, &mut part[..needed], pong.get(len))?;
     }
-    shuffle::unshuffle_bytes(width, from, wanted.start, dest);
-    Ok(())
+    Ok(from)
 }

@@ -5,7 +5,9 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{MAX_BLOCKSIZE, MAX_FILTERS, codec, filter, split};
 use crate::format::geometry::Container;
 use crate::pool::Executor;
+use parking_lot::Mutex;
 use std::any::Any;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How buffers are compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +79,32 @@ impl<'a> Threads<'a> {
         let worthwhile = self.nthreads > 1 && nblocks >= 2;
         self.executor.filter(|_| worthwhile).map(|executor| (executor, self.nthreads))
     }
+
+    /// Calls `work` with 0 to `n - 1`, on several threads if there are.
+    ///
+    /// # Errors
+    ///
+    /// One of the errors of `work`; what nobody had begun by then is skipped.
+    pub(crate) fn for_each(&self, n: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+        let Some((executor, ntasks)) = self.for_blocks(n) else {
+            return (0..n).try_for_each(work);
+        };
+        let next = AtomicUsize::new(0);
+        let error: Mutex<Option<Error>> = Mutex::new(None);
+        executor.run(ntasks.min(n), &|_| {
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= n {
+                    return;
+                }
+                if let Err(found) = work(i) {
+                    error.lock().get_or_insert(found);
+                    next.store(n, Ordering::Relaxed);
+                }
+            }
+        });
+        error.into_inner().map_or(Ok(()), Err)
+    }
 }
 
 /// Tells about the super-chunk around a chunk; asked only if a codec or filter wants to know.
@@ -111,6 +139,12 @@ impl<'a> Encoding<'a> {
             host: None,
             blosc1_header: false,
         }
+    }
+
+    /// Whether codec or prefilter may look at the whole buffer that is compressed, not only at blocks of it.
+    pub(crate) fn wants_whole_buffer(&self) -> bool {
+        let built_in = self.params.codec_id().is_some_and(|id| id <= codec::ZSTD);
+        self.prefilter.is_some() || !built_in
     }
 }
 

@@ -128,21 +128,37 @@ impl Frame {
     /// `InvalidParam` for a number out of range, those of a damaged chunk, `Failure` if the old chunk cannot be read,
     /// `ChunkUpdate` if the new one does not fit in or cannot be written, `Lock`.
     pub fn update(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
+        self.update_all(&[(nchunk, chunk)])
+    }
+
+    /// Replaces the chunks with these numbers, each of which occurs once, as one change; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update); none of the chunks is replaced then.
+    pub fn update_all(&mut self, chunks: &[(usize, &[u8])]) -> Result<usize> {
         let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
-        let old = self.snapshot();
-        ensure(nchunk < old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
-        let (chunk, info) = whole_chunk(chunk)?;
-        let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
-        let sizes = old.sizes().with_updated(nchunk, replaced, &info)?;
-        let mut next = State::clone(&old);
-        self.forget(&mut next, nchunk, &gone)?;
         let failed = |e| surface(e, ErrorKind::ChunkUpdate);
-        let new = place_chunk(&mut next, sizes, nchunk, chunk, &info).map_err(failed)?;
-        let mut added: Vec<_> = new.into_iter().collect();
+        let old = self.snapshot();
+        let mut sizes = old.sizes();
+        let mut next = State::clone(&old);
+        let mut changes = Vec::with_capacity(chunks.len());
+        for &(nchunk, chunk) in chunks {
+            ensure(nchunk < old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
+            let (chunk, info) = whole_chunk(chunk)?;
+            let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
+            sizes = sizes.with_updated(nchunk, replaced, &info)?;
+            self.forget(&mut next, nchunk, &gone)?;
+            changes.push((nchunk, chunk, info, gone));
+        }
+        let mut added = Vec::with_capacity(changes.len());
+        for (nchunk, chunk, info, _) in &changes {
+            added.extend(place_chunk(&mut next, sizes, *nchunk, chunk, info).map_err(failed)?);
+        }
         convert_specials(&old, &mut next, sizes, &mut added, |i| i).map_err(failed)?;
         drop(old);
         self.write_chunks(&session, next, sizes, &added, IndexOf::Other).map_err(failed)?;
-        self.clean_up(&session, &gone);
+        self.clean_up(&session, changes.iter().map(|(.., gone)| gone));
         Ok(self.nchunks())
     }
 
@@ -153,18 +169,37 @@ impl Frame {
     /// `InvalidParam` for a number out of range, `Failure` if the chunk cannot be read, `ChunkUpdate` if the frame cannot
     /// be written, `Lock`.
     pub fn delete(&mut self, nchunk: usize) -> Result<usize> {
+        self.delete_all(std::slice::from_ref(&(nchunk..nchunk.saturating_add(1))))
+    }
+
+    /// Deletes the chunks with the numbers in `ranges`, which ascend and do not overlap, as one change; returns the number
+    /// of chunks left.
+    ///
+    /// # Errors
+    ///
+    /// As [`delete`](Self::delete); none of the chunks is deleted then.
+    pub fn delete_all(&mut self, ranges: &[Range<usize>]) -> Result<usize> {
         let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
         let old = self.snapshot();
-        ensure(nchunk < old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
-        let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
-        let sizes = old.sizes().with_deleted(replaced);
+        let mut sizes = old.sizes();
         let mut next = State::clone(&old);
-        self.forget(&mut next, nchunk, &gone)?;
-        next.index.table_mut()?.remove(nchunk);
+        let mut all_gone = Vec::new();
+        for range in ranges {
+            ensure(range.end <= old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
+            for nchunk in range.clone() {
+                let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
+                sizes = sizes.with_deleted(replaced);
+                self.forget(&mut next, nchunk, &gone)?;
+                all_gone.push(gone);
+            }
+        }
+        for range in ranges.iter().rev() {
+            next.index.table_mut()?.drain(range.clone());
+        }
         drop(old);
         let written = self.write_chunks(&session, next, sizes, &[], IndexOf::Delete);
         written.map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
-        self.clean_up(&session, &gone);
+        self.clean_up(&session, &all_gone);
         Ok(self.nchunks())
     }
 
@@ -378,10 +413,12 @@ impl Frame {
     }
 
     /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait.
-    fn clean_up(&mut self, session: &Session, gone: &Gone) {
+    fn clean_up<'g>(&mut self, session: &Session, gone: impl IntoIterator<Item = &'g Gone>) {
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
-            if let Some(path) = gone.position.and_then(|id| disk.chunk_path(id).ok()) {
-                let _ = disk.io.remove(&path);
+            for gone in gone {
+                if let Some(path) = gone.position.and_then(|id| disk.chunk_path(id).ok()) {
+                    let _ = disk.io.remove(&path);
+                }
             }
             return;
         }

@@ -1,6 +1,7 @@
 //! A growing buffer from the C allocator, for frames whose memory C callers may take over.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::pages;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
@@ -65,6 +66,7 @@ impl MallocBuf {
     /// `MemoryAlloc`.
     pub fn copy_of(bytes: &[u8]) -> Result<MallocBuf> {
         let mut buf = MallocBuf::new();
+        buf.reserve_exact(bytes.len())?;
         buf.write_at(0, bytes)?;
         Ok(buf)
     }
@@ -102,9 +104,17 @@ impl MallocBuf {
         if capacity <= self.capacity && !self.borrowed {
             return Ok(());
         }
-        let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for the frame");
         // Growing by halves keeps appends linear in all.
-        let wanted = capacity.max(self.len).max(self.len.saturating_add(self.len / 2)).max(64);
+        self.reserve_exact(capacity.max(self.len.saturating_add(self.len / 2)).max(64))
+    }
+
+    /// As [`reserve`](Self::reserve), without a reserve for more.
+    fn reserve_exact(&mut self, capacity: usize) -> Result<()> {
+        let wanted = capacity.max(self.len).max(1);
+        if wanted <= self.capacity && !self.borrowed {
+            return Ok(());
+        }
+        let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for the frame");
         if isize::try_from(wanted).is_err() {
             return Err(failed);
         }
@@ -120,6 +130,7 @@ impl MallocBuf {
             let raw = unsafe { libc::realloc(self.data.as_ptr().cast(), wanted) };
             NonNull::new(raw.cast::<u8>()).ok_or(failed)?
         };
+        pages::prefer_huge(moved.as_ptr().wrapping_add(self.len), wanted - self.len);
         self.data = moved;
         self.capacity = wanted;
         self.borrowed = false;
@@ -143,6 +154,21 @@ impl MallocBuf {
         // mutably, so they do not overlap.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.data.as_ptr().add(at), bytes.len()) };
         self.len = self.len.max(end);
+        Ok(())
+    }
+
+    /// Cuts the content off after `len` bytes, or extends it by zeros to just that length, without room for more.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`; the content is as before.
+    pub fn resize(&mut self, len: usize) -> Result<()> {
+        if len > self.len {
+            self.reserve_exact(len)?;
+            // SAFETY: `len` bytes are allocated, and not borrowed.
+            unsafe { ptr::write_bytes(self.data.as_ptr().add(self.len), 0, len - self.len) };
+        }
+        self.len = len;
         Ok(())
     }
 

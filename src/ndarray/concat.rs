@@ -3,6 +3,7 @@
 use super::resize;
 use super::shape::{Geometry, Region, signed, strides};
 use super::slice::{self, Chunks};
+use super::write::{self, Pending};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
 use crate::schunk::{Reading, Schunk, Writing};
@@ -51,7 +52,7 @@ pub(crate) fn extend(
         && joined.blockshape() == other_geometry.blockshape()
         && start % joined.chunkshape()[axis] == 0;
     let copied = if aligned {
-        copy_chunks(schunk, &joined, (other, other_geometry), axis, start)
+        copy_chunks(schunk, &joined, (other, other_geometry), axis, start, writing)
     } else {
         copy_items(schunk, &joined, (other, other_geometry), axis, start, reading, (own_reading, writing))
     };
@@ -68,7 +69,9 @@ fn copy_chunks(
     (other, other_geometry): (&Schunk, &Geometry),
     axis: usize,
     start: u64,
+    writing: &Writing<'_>,
 ) -> Result<()> {
+    let mut pending = Pending::default();
     let grid = geometry.chunk_grid();
     let strides = strides(&grid[..geometry.ndim()], 1);
     let chunks = Chunks::of(other_geometry, Region::all(other_geometry));
@@ -78,9 +81,10 @@ fn copy_chunks(
         at[axis] += shift;
         let to = super::shape::dot(&at[..geometry.ndim()], &strides);
         let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
-        other.with_chunk(from, |chunk| schunk.update_chunk(to, chunk)).map_err(|e| slice::failure(&e))?;
+        let copied = other.with_chunk(from, |chunk| pending.replace(schunk, to, chunk, writing));
+        copied.map_err(|e| slice::failure(&e))?;
     }
-    Ok(())
+    pending.flush(schunk)
 }
 
 fn copy_items(
@@ -110,7 +114,7 @@ fn copy_items(
         let extents = to.extents();
         buffer.resize(to.len().saturating_mul(schunk.typesize()), 0);
         slice::read(other, other_geometry, &from, &mut buffer, &extents[..ndim], reading)?;
-        slice::write(schunk, geometry, &to, &buffer, &extents[..ndim], own_reading, writing)?;
+        write::write(schunk, geometry, &to, &buffer, &extents[..ndim], own_reading, writing)?;
     }
     Ok(())
 }

@@ -93,7 +93,12 @@ impl BoxCopy {
         Ok(())
     }
 
-    /// Calls `fill` with each run of the box in the destination at `at`.
+    /// Calls `put` with the offset in the source and the bytes in the destination of each run. In the destination the box
+    /// begins at `at`.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if the box does not lie in the destination, and those of `put`.
     ///
     /// # Safety
     ///
@@ -102,30 +107,40 @@ impl BoxCopy {
         &self,
         dst: &DisjointParts<'_>,
         at: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+        put: &mut dyn FnMut(usize, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         self.check(usize::MAX, dst.len().saturating_sub(at))?;
         // SAFETY: as above.
-        unsafe { self.runs(self.nloops, dst, at, fill) }
+        unsafe { self.runs(self.nloops, dst, (0, at), put) }
     }
 
     unsafe fn runs(
         &self,
         level: usize,
         dst: &DisjointParts<'_>,
-        at: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+        (from, at): (usize, usize),
+        put: &mut dyn FnMut(usize, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(outer) = level.checked_sub(1) else {
             // SAFETY: the caller's promise.
-            return fill(unsafe { dst.part(at, self.run) });
+            return put(from, unsafe { dst.part(at, self.run) });
         };
         let step = self.loops[outer];
         for i in 0..step.count {
             // SAFETY: as above.
-            unsafe { self.runs(outer, dst, at + i * step.dst, fill)? };
+            unsafe { self.runs(outer, dst, (from + i * step.src, at + i * step.dst), put)? };
         }
         Ok(())
+    }
+
+    /// Length of the runs in bytes.
+    pub(crate) fn run(&self) -> usize {
+        self.run
+    }
+
+    /// Bytes of the box.
+    pub(crate) fn len(&self) -> usize {
+        self.loops[..self.nloops].iter().fold(self.run, |n, step| n.saturating_mul(step.count))
     }
 
     fn check(&self, src_len: usize, dst_len: usize) -> Result<()> {

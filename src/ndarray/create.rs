@@ -1,13 +1,17 @@
 //! New arrays: special values, one value repeated, or the items of a buffer or another array.
 
-use super::shape::{Geometry, Region, strides};
-use super::slice::{self, Blocks, Chunks};
-use crate::chunk::{self, CParams, Source, SpecialValue};
+use super::blocks::Blocks;
+use super::shape::{Extents, Geometry, Region, dot, strides};
+use super::slice::{self, Chunks};
+use super::write::{self, MakeBlock};
+use crate::chunk::{self, CParams, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::consts::EXTENDED_HEADER_LENGTH;
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
+use crate::format::geometry::MAX_DIM;
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
-use crate::schunk::{Reading, Schunk, Writing, scratch};
+use crate::schunk::{Reading, Schunk, Writing, patch};
 
 /// About how many bytes of chunks are handed to a super-chunk at once.
 const BATCH: usize = 16 << 20;
@@ -86,14 +90,39 @@ pub fn fill_from_buffer(
     let other = strides(geometry.shape(), typesize);
     let room = geometry.nitems().checked_mul(typesize).is_some_and(|n| n <= src.len() as u64); // widening
     ensure(room, ErrorKind::InvalidParam, "buffer shorter than the array")?;
-    fill(schunk, geometry, writing, &mut |blocks, part, start, data| {
+    let blocks = Blocks::new(geometry, schunk.typesize())?;
+    let mut batch = Batch::default();
+    for_each_chunk(geometry, |nchunk, part, start| {
         let origin = start.iter().zip(&other).map(|(at, stride)| at * stride).sum();
-        blocks.gather(part, src, &other, origin, data)
-    })
+        let make =
+            |nblock: usize, block: &mut [u8]| fill_block(&blocks, part, nblock, src, (&other, origin), block);
+        batch.compress(schunk, &blocks, nchunk, writing, &make)
+    })?;
+    batch.flush(schunk)
+}
+
+/// Copies the part of `part` in block `nblock` to `block`, and zeros around it.
+fn fill_block(
+    blocks: &Blocks<'_>,
+    part: &Region,
+    nblock: usize,
+    src: &[u8],
+    place: (&Extents, u64),
+    block: &mut [u8],
+) -> Result<()> {
+    if !blocks.covers(part, nblock) {
+        block.fill(0);
+        if !blocks.meets(part, nblock) {
+            return Ok(());
+        }
+    }
+    blocks.gather(part, nblock, src, place, block)
 }
 
 /// Fills a prepared array with the box of the same shape that starts at item `start` of another one. What lies outside
 /// of that one becomes zero.
+///
+/// Where the chunks of both arrays fall on each other, compressed in the same way, they are copied as they are.
 ///
 /// # Errors
 ///
@@ -108,63 +137,154 @@ pub fn fill_from_array(
     let same = src.typesize() == schunk.typesize();
     ensure(same, ErrorKind::InvalidParam, "items of another size")?;
     let unit = schunk.typesize() as u64; // widening
-    let mut buffer = Vec::new();
-    fill(schunk, geometry, writing, &mut |blocks, part, at, data| {
-        let extents = part.extents();
-        let extents = &extents[..geometry.ndim()];
-        let nbytes = part.len().saturating_mul(blocks.typesize);
-        buffer.clear();
-        buffer.resize(nbytes, 0);
-        let from: Vec<u64> = at.iter().zip(start).map(|(a, s)| a.saturating_add(*s)).collect();
-        let to: Vec<u64> = from.iter().zip(extents).map(|(a, n)| a.saturating_add(*n)).collect();
-        let region = Region::new(&from, &to).clipped(src_geometry.shape());
-        slice::read(src, src_geometry, &region, &mut buffer, extents, reading)?;
-        blocks.gather(part, &buffer, &strides(extents, unit), 0, data)
-    })
-}
-
-/// Makes the data of one chunk: the blocks, the part of the chunk that lies in the array, where that part starts in the
-/// array, and the zeros to fill.
-type Make<'a> = dyn FnMut(&Blocks<'_>, &Region, &[u64], &mut [u8]) -> Result<()> + 'a;
-
-/// Appends all chunks of an array in ascending order.
-fn fill(schunk: &mut Schunk, geometry: &Geometry, writing: &Writing<'_>, make: &mut Make<'_>) -> Result<()> {
     let blocks = Blocks::new(geometry, schunk.typesize())?;
-    let chunks = Chunks::of(geometry, Region::all(geometry));
-    let mut batch: Vec<Vec<u8>> = Vec::new();
-    let mut bytes = 0;
-    let ndim = geometry.ndim();
-    let no_strides = [0; crate::format::geometry::MAX_DIM];
-    scratch::with_len(blocks.chunksize(), |data| {
-        for n in 0..chunks.len() {
-            let (at, nchunk) = chunks.chunk(n)?;
-            let (part, _) = chunks.part(&at, &no_strides);
-            let start: Vec<u64> = (0..ndim).map(|i| at[i] * geometry.chunkshape()[i]).collect();
-            let valid = part.len().saturating_mul(blocks.typesize);
-            if valid < data.len() {
-                data.fill(0);
-            }
-            make(&blocks, &part, &start, data)?;
-            writing.visit(nchunk);
-            schunk.compress_and(Source::Bytes(data), writing, |_, chunk| {
-                bytes += chunk.len();
-                batch.push(chunk.to_vec());
-                Ok(())
-            })?;
-            // A prefilter may look at the super-chunk, whose number of chunks must be right then.
-            if bytes >= BATCH || writing.enc.prefilter.is_some() {
-                flush(schunk, &mut batch)?;
-                bytes = 0;
+    let aligned = Aligned::new(geometry, src_geometry, start);
+    let mut batch = Batch::default();
+    let mut buffer = Vec::new();
+    for_each_chunk(geometry, |nchunk, part, at| {
+        if let Some(from) = aligned.as_ref().and_then(|aligned| aligned.chunk(part, at)) {
+            let copied = src.with_chunk(from, |chunk| {
+                let fits = is_alike(chunk, &blocks, writing) && reading.dec.postfilter.is_none();
+                if fits { batch.push(schunk, chunk, writing).map(|()| true) } else { Ok(false) }
+            });
+            if copied.map_err(|e| slice::failure(&e))? {
+                return Ok(());
             }
         }
-        flush(schunk, &mut batch)
-    })
-    .map_err(|e: Error| if e.kind() == ErrorKind::InvalidParam { e } else { slice::failure(&e) })
+        let extents = part.extents();
+        let extents = &extents[..geometry.ndim()];
+        let from: Vec<u64> = at.iter().zip(start).map(|(a, s)| a.saturating_add(*s)).collect();
+        let to: Vec<u64> = from.iter().zip(extents).map(|(a, n)| a.saturating_add(*n)).collect();
+        let asked = Region::new(&from, &to);
+        let region = asked.clipped(src_geometry.shape());
+        if region != asked {
+            buffer.clear();
+        }
+        buffer.resize(part.len().saturating_mul(blocks.typesize), 0);
+        slice::read(src, src_geometry, &region, &mut buffer, extents, reading)?;
+        let other = strides(extents, unit);
+        let make =
+            |nblock: usize, block: &mut [u8]| fill_block(&blocks, part, nblock, &buffer, (&other, 0), block);
+        batch.compress(schunk, &blocks, nchunk, writing, &make)
+    })?;
+    batch.flush(schunk)
 }
 
-fn flush(schunk: &mut Schunk, batch: &mut Vec<Vec<u8>>) -> Result<()> {
-    let chunks: Vec<&[u8]> = batch.iter().map(|chunk| &chunk[..]).collect();
-    schunk.append_chunks(&chunks)?;
-    batch.clear();
+/// A box of an array whose chunks are chunks of the array.
+struct Aligned<'a> {
+    source: &'a Geometry,
+    /// The chunk at the start of the box.
+    first: Vec<u64>,
+    strides: Extents,
+}
+
+impl<'a> Aligned<'a> {
+    /// The box of `source` that starts at `start`, as an array of this geometry; `None` if chunks do not fall on chunks.
+    fn new(geometry: &Geometry, source: &'a Geometry, start: &[u64]) -> Option<Aligned<'a>> {
+        let same =
+            geometry.chunkshape() == source.chunkshape() && geometry.blockshape() == source.blockshape();
+        let first = start.iter().zip(source.chunkshape()).map(|(&start, &chunk)| {
+            start.checked_rem(chunk).filter(|&rest| rest == 0).map(|_| start / chunk)
+        });
+        let first = first.collect::<Option<Vec<u64>>>().filter(|_| same)?;
+        let grid = source.chunk_grid();
+        Some(Aligned { source, first, strides: strides(&grid[..source.ndim()], 1) })
+    }
+
+    /// The number of the chunk of which `part` is what lies in the array; the part starts at item `at` of the box.
+    fn chunk(&self, part: &Region, at: &[u64]) -> Option<usize> {
+        let mut place = [0; MAX_DIM];
+        for (i, &extent) in self.source.chunkshape().iter().enumerate() {
+            place[i] = self.first[i] + at[i] / extent;
+            let valid = self.source.shape()[i].checked_sub(place[i] * extent)?.min(extent);
+            if part.extent(i) != valid {
+                return None;
+            }
+        }
+        usize::try_from(dot(&place[..self.source.ndim()], &self.strides)).ok()
+    }
+}
+
+/// Whether compressing the data of `chunk` would yield a chunk of the same kind.
+fn is_alike(chunk: &[u8], blocks: &Blocks<'_>, writing: &Writing<'_>) -> bool {
+    let Ok(header) = ChunkHeader::read(chunk) else { return false };
+    let params = writing.enc.params;
+    header.special() == special::NONE
+        && blocks.check(&header, false).is_ok()
+        && patch::same_kind(&header, &writing.enc)
+        && !header.is_memcpyed()
+        && !header.has_dict()
+        && !header.is_vl()
+        && i32::from(header.compcode) == params.compcode
+        && header.compcode_meta == params.compcode_meta
+        && writing.enc.prefilter.is_none()
+}
+
+/// Calls `work` for each chunk in ascending order: its number, the part of it that lies in the array, and where that
+/// starts in the array.
+///
+/// # Errors
+///
+/// Those of `work`, as `Failure` unless they are the caller's fault.
+fn for_each_chunk(
+    geometry: &Geometry,
+    mut work: impl FnMut(usize, &Region, &[u64]) -> Result<()>,
+) -> Result<()> {
+    let chunks = Chunks::of(geometry, Region::all(geometry));
+    let no_strides = [0; MAX_DIM];
+    for n in 0..chunks.len() {
+        let (at, nchunk) = chunks.chunk(n)?;
+        let (part, _) = chunks.part(&at, &no_strides);
+        let start: Vec<u64> = at.iter().zip(geometry.chunkshape()).map(|(at, extent)| at * extent).collect();
+        work(nchunk, &part, &start).map_err(|e| match e.kind() {
+            ErrorKind::InvalidParam => e,
+            _ => slice::failure(&e),
+        })?;
+    }
     Ok(())
+}
+
+/// Chunks on their way to the end of a super-chunk: a frame takes many of them as one change.
+#[derive(Default)]
+struct Batch {
+    chunks: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Compresses the next chunk, whose blocks `make` fills.
+    fn compress(
+        &mut self,
+        schunk: &mut Schunk,
+        blocks: &Blocks<'_>,
+        nchunk: usize,
+        writing: &Writing<'_>,
+        make: &MakeBlock<'_>,
+    ) -> Result<()> {
+        write::with_room(blocks, |dest| {
+            writing.visit(nchunk);
+            let cbytes = write::compress(blocks, writing, make, dest)?;
+            self.push(schunk, &dest[..cbytes], writing)
+        })
+    }
+
+    fn push(&mut self, schunk: &mut Schunk, chunk: &[u8], writing: &Writing<'_>) -> Result<()> {
+        // A prefilter may look at the super-chunk, whose number of chunks must be right then.
+        let now = schunk.frame().is_none() || writing.enc.prefilter.is_some();
+        if now || self.bytes + chunk.len() >= BATCH {
+            self.flush(schunk)?;
+            return schunk.append_chunk(chunk).map(drop);
+        }
+        self.bytes += chunk.len();
+        self.chunks.push(chunk.to_vec());
+        Ok(())
+    }
+
+    fn flush(&mut self, schunk: &mut Schunk) -> Result<()> {
+        let chunks: Vec<&[u8]> = self.chunks.iter().map(|chunk| &chunk[..]).collect();
+        schunk.append_chunks(&chunks).map_err(|e| slice::failure(&e))?;
+        self.chunks.clear();
+        self.bytes = 0;
+        Ok(())
+    }
 }

@@ -3,6 +3,7 @@
 //! A [`Geometry`] tells where the items of an array are in its super-chunk. The super-chunk is brought to each call,
 //! since C callers hold it themselves. Any number of threads may read one array at the same time.
 
+mod blocks;
 pub(crate) mod concat;
 pub(crate) mod copy_buffer;
 pub mod create;
@@ -12,6 +13,7 @@ pub(crate) mod select;
 pub(crate) mod shape;
 pub(crate) mod slice;
 pub mod view;
+pub(crate) mod write;
 
 pub use refresh::{open, refreshed};
 pub use shape::Geometry;

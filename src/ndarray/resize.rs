@@ -1,13 +1,14 @@
 //! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew.
 
 use super::shape::{Extents, Geometry, Region, dot, signed, strides};
-use super::slice;
+use super::{slice, write};
 use crate::chunk::{self, CParams, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta;
 use crate::schunk::{Reading, Schunk, Writing};
+use std::ops::Range;
 
 /// About how many chunks are inserted as one change.
 const BATCH: usize = 1 << 16;
@@ -136,9 +137,12 @@ pub fn resize(
     if middle.shape() != geometry.shape() {
         // A reader that does not lock sees a shape whose chunks are all there.
         store_shape(schunk, &middle)?;
-        for &(first, count) in gone.iter().rev() {
-            for nchunk in (first..first + count).rev() {
-                schunk.delete_chunk(nchunk).map_err(|e| slice::failure(&e))?;
+        let gone: Vec<Range<usize>> = gone.iter().map(|&(first, count)| first..first + count).collect();
+        if !gone.is_empty() {
+            if let Err(error) = schunk.delete_chunks(&gone) {
+                // All chunks are still there, and so the old shape is right.
+                store_shape(schunk, geometry)?;
+                return Err(slice::failure(&error));
             }
         }
     }
@@ -165,10 +169,10 @@ fn insert_zeros(schunk: &mut Schunk, geometry: &Geometry, runs: &Runs, params: &
         while at < first + count {
             let n = (first + count - at).min(BATCH);
             if let Err(error) = schunk.insert_chunks(at, &vec![&zeros[..]; n]) {
-                for &(first, count) in done.iter().rev() {
-                    for nchunk in (first..first + count).rev() {
-                        schunk.delete_chunk(nchunk)?;
-                    }
+                let done: Vec<Range<usize>> =
+                    done.iter().map(|&(first, count)| first..first + count).collect();
+                if !done.is_empty() {
+                    schunk.delete_chunks(&done)?;
                 }
                 return Err(slice::failure(&error));
             }
@@ -244,7 +248,7 @@ pub fn insert(
     let mut region = Region::all(&grown);
     (region.start[axis], region.stop[axis]) = (position, position + count);
     let extents = region.extents();
-    let written = slice::write(schunk, &grown, &region, src, &extents[..geometry.ndim()], reading, writing);
+    let written = write::write(schunk, &grown, &region, src, &extents[..geometry.ndim()], reading, writing);
     if let Err(error) = written {
         // The array as it was; if that fails too, there is nothing better to report.
         let _ = resize(schunk, &grown, &before, start, writing.enc.params);

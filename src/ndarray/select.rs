@@ -1,12 +1,14 @@
 //! Selections: the outer product of lists of indices, and single items.
 
+use super::blocks::Blocks;
 use super::shape::{Extents, Geometry, Region, strides};
-use super::slice::{self, Blocks, Overlay};
-use crate::chunk::{BlockReader, Decoding, DisjointParts, Plain};
+use super::slice;
+use super::write::{Overlay, Pending};
+use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
-use crate::schunk::{Reading, Schunk, Writing, scratch};
+use crate::schunk::{Reading, Schunk, Writing};
 use std::ops::Range;
 
 /// The indices of one dimension, sorted and cut at the borders of chunks and blocks.
@@ -217,25 +219,31 @@ impl<'a> ChunkPart<'a> {
         let chunk = BlockReader::open(dec, &header, bytes)?;
         let constant = chunk.plain() == Some(Plain::Constant);
         self.blocks.check(&header, chunk.plain().is_some())?;
-        for n in 0..self.grid.len() {
+        dec.threads.for_each(self.grid.len(), &|n| {
             let (nblock, ranges) = self.block(n);
             if constant {
                 // SAFETY: the caller's promise.
-                self.for_each_run(&ranges, &mut |_, to, len| chunk.fill(unsafe { dest.part(to, len) }))?;
-                continue;
+                return self
+                    .for_each_run(&ranges, &mut |_, to, len| chunk.fill(unsafe { dest.part(to, len) }));
             }
             let span = self.span(&ranges);
-            scratch::with_len(span.len(), |block| {
-                chunk.read(nblock, span.clone(), block)?;
+            let typesize = self.blocks.typesize;
+            let len = ranges.iter().fold(typesize, |n, range| n.saturating_mul(range.len()));
+            let runs = Runs { start: span.start, end: span.end, len, run: typesize, granule: typesize };
+            chunk.read_runs(nblock, &runs, |decoded| {
                 self.for_each_run(&ranges, &mut |from, to, len| {
                     // SAFETY: the caller's promise.
                     let part = unsafe { dest.part(to, len) };
-                    part.copy_from_slice(&block[from - span.start..][..len]);
+                    match &decoded {
+                        Decoded::Window(bytes) => {
+                            part.copy_from_slice(&bytes[from - span.start..][..len]);
+                        }
+                        Decoded::Runs(take) => take(from, part),
+                    }
                     Ok(())
                 })
-            })?;
-        }
-        Ok(())
+            })
+        })
     }
 
     /// Whether all items of block `n` of those that are touched are selected.
@@ -333,6 +341,7 @@ pub(crate) fn write(
     let other = strides(src_shape, blocks.typesize as u64); // widening
     check_buffer(selection, &other, blocks.typesize, src.len())?;
     let chunks = selection.chunks();
+    let mut pending = Pending::default();
     for n in 0..chunks.len() {
         let part = ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
         let touched: Vec<usize> = (0..part.grid.len()).map(|n| part.block(n).0).collect();
@@ -351,9 +360,9 @@ pub(crate) fn write(
                 })
             },
         };
-        overlay.store(schunk, reading, writing).map_err(|e| slice::failure(&e))?;
+        overlay.store(schunk, &mut pending, reading, writing)?;
     }
-    Ok(())
+    pending.flush(schunk)
 }
 
 /// Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `dest`.

@@ -2,7 +2,7 @@
 
 use super::select::{self, Selection};
 use super::shape::{Region, signed, strides};
-use super::{Geometry, concat, create, open, resize, slice};
+use super::{Geometry, concat, create, open, resize, slice, write};
 use crate::chunk::{CParams, Encoding};
 use crate::error::ErrorKind;
 use crate::format::consts::{filter, special};
@@ -131,7 +131,7 @@ impl Tested {
     fn write(&mut self, region: &Region, values: &Model) {
         let writing = Writing::new(Encoding::new(&self.params));
         let (reading, bytes) = (Reading::default(), values.bytes());
-        slice::write(&mut self.schunk, &self.geometry, region, &bytes, &values.shape, &reading, &writing)
+        write::write(&mut self.schunk, &self.geometry, region, &bytes, &values.shape, &reading, &writing)
             .unwrap();
         for (position, value) in self.model.positions(&lists(region)).into_iter().zip(&values.items) {
             self.model.items[position].clone_from(value);

@@ -1,5 +1,6 @@
 //! Changes of the chunks of a super-chunk. Each is all or nothing, in memory too.
 
+use super::patch::Patch;
 use super::{Backing, Schunk, Writing, scratch};
 use crate::chunk::{self, Source, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -7,6 +8,8 @@ use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::special;
 use crate::frame::sizes::ChunkInfo;
 use crate::io::memory::MallocBuf;
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// A chunk that was offered for good and not taken, with the reason.
 #[derive(Debug)]
@@ -15,6 +18,36 @@ pub struct Rejected {
     pub error: Error,
     /// The chunk.
     pub chunk: MallocBuf,
+}
+
+/// A new version of a chunk.
+pub(crate) enum Update {
+    /// All of it.
+    Whole(MallocBuf),
+    /// New streams for some blocks.
+    Blocks(Patch),
+}
+
+impl Update {
+    /// Bytes that it takes up until it is stored.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Update::Whole(chunk) => chunk.len(),
+            Update::Blocks(patch) => patch.len(),
+        }
+    }
+
+    /// The new chunk in place of the one that `old` yields.
+    fn into_chunk<'a>(self, old: impl FnOnce() -> Result<Cow<'a, [u8]>>) -> Result<MallocBuf> {
+        match self {
+            Update::Whole(chunk) => Ok(chunk),
+            Update::Blocks(patch) => {
+                let mut chunk = MallocBuf::copy_of(&old()?)?;
+                patch.apply(&mut chunk)?;
+                Ok(chunk)
+            }
+        }
+    }
 }
 
 /// The bytes of exactly one chunk, and what its header says.
@@ -207,6 +240,66 @@ impl Schunk {
                 Ok(sizes.nchunks)
             }
             Err(error) => Err(Rejected { error, chunk }),
+        }
+    }
+
+    /// Replaces chunks, each of them once; all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`update_chunk`](Self::update_chunk).
+    pub(crate) fn update_chunks(&mut self, updates: Vec<(usize, Update)>) -> Result<()> {
+        match &mut self.backing {
+            Backing::Frame(frame) => {
+                let mut chunks = Vec::with_capacity(updates.len());
+                for (nchunk, update) in updates {
+                    chunks.push((nchunk, update.into_chunk(|| frame.chunk(nchunk))?));
+                }
+                let chunks: Vec<(usize, &[u8])> = chunks.iter().map(|(n, chunk)| (*n, &chunk[..])).collect();
+                frame.update_all(&chunks).map(drop)
+            }
+            Backing::List(list) => {
+                let mut ready = Vec::with_capacity(updates.len());
+                for (nchunk, update) in updates {
+                    let old = ChunkInfo::read(list.chunk(nchunk)?);
+                    let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
+                    if let Update::Whole(chunk) = &update {
+                        let (_, info) = whole_chunk(chunk)?;
+                        let same = info.nbytes == old.nbytes && info.vl_blocks == old.vl_blocks;
+                        ensure(same, ErrorKind::ChunkUpdate, "chunk of another size")?;
+                    }
+                    ready.push((nchunk, update));
+                }
+                // Sizes stay as they are; what can fail from here on is the memory for a few bytes more.
+                ready.into_iter().try_for_each(|(nchunk, update)| match update {
+                    Update::Whole(chunk) => {
+                        list.replace(nchunk, chunk, list.sizes);
+                        Ok(())
+                    }
+                    Update::Blocks(patch) => list.change(nchunk, |chunk| patch.apply(chunk)),
+                })
+            }
+        }
+    }
+
+    /// Deletes the chunks with the numbers in `ranges`, which ascend and do not overlap; a frame loses them all or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`delete_chunk`](Self::delete_chunk).
+    pub(crate) fn delete_chunks(&mut self, ranges: &[Range<usize>]) -> Result<()> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.delete_all(ranges).map(drop),
+            Backing::List(list) => {
+                let mut sizes = list.sizes;
+                for nchunk in ranges.iter().cloned().flatten() {
+                    let old = ChunkInfo::read(list.chunk(nchunk)?);
+                    let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
+                    sizes = sizes.with_deleted(u64::try_from(old.nbytes).unwrap_or(0));
+                }
+                ranges.iter().rev().for_each(|range| list.remove_range(range.clone(), sizes));
+                Ok(())
+            }
         }
     }
 

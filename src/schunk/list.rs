@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::metalayers::Metalayer;
 use crate::frame::sizes::Sizes;
 use crate::io::memory::MallocBuf;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -73,6 +74,27 @@ impl List {
         self.sizes = sizes;
     }
 
+    /// Changes the bytes of a chunk, but not its uncompressed size.
+    pub(super) fn change(
+        &mut self,
+        nchunk: usize,
+        work: impl FnOnce(&mut MallocBuf) -> Result<()>,
+    ) -> Result<()> {
+        let pointer = AtomicPtr::new(self.pointers[nchunk].load(Ordering::Relaxed));
+        let chunk = own(pointer, self.lens[nchunk]);
+        let mut lent = Lent { list: self, nchunk, chunk };
+        work(&mut lent.chunk)
+    }
+
+    pub(super) fn remove_range(&mut self, range: Range<usize>, sizes: Sizes) {
+        let gone = self.pointers.drain(range.clone()).zip(self.lens.drain(range));
+        for (pointer, len) in gone {
+            self.cbytes -= u64::from(len);
+            drop(own(pointer, len));
+        }
+        self.sizes = sizes;
+    }
+
     /// Chunk `i` becomes what chunk `order[i]` was; `order` is a permutation.
     pub(super) fn reorder(&mut self, order: &[usize]) {
         let address = |from: &usize| AtomicPtr::new(self.pointers[*from].load(Ordering::Relaxed));
@@ -92,6 +114,25 @@ impl Drop for List {
         for (pointer, len) in self.pointers.drain(..).zip(self.lens.drain(..)) {
             drop(own(pointer, len));
         }
+    }
+}
+
+/// A chunk that is being changed; it goes back to its place however that ends.
+struct Lent<'a> {
+    list: &'a mut List,
+    nchunk: usize,
+    chunk: MallocBuf,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.shrink();
+        let (pointer, len) = disown(chunk);
+        let Lent { list, nchunk, .. } = self;
+        list.cbytes = list.cbytes - u64::from(list.lens[*nchunk]) + u64::from(len);
+        list.pointers[*nchunk] = pointer;
+        list.lens[*nchunk] = len;
     }
 }
 

@@ -16,6 +16,7 @@ mod slice;
 mod sparse;
 
 pub use edit::Rejected;
+pub(crate) use edit::Update;
 
 use crate::chunk::{self, Decoding, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};

@@ -1,24 +1,27 @@
 //! New values for a few bytes of a chunk: only the blocks that hold them are compressed again.
 
+use super::scratch;
 use crate::bytes::{get_i32, put_i32, to_i32};
-use crate::chunk::{self, Decoding, Encoding, Source, Unit};
+use crate::chunk::{self, BlockReader, Decoding, Encoding, Source, Threads};
 use crate::error::{ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, filter, special};
+use crate::io::memory::MallocBuf;
+use parking_lot::Mutex;
 use std::ops::Range;
 
-/// The chunk `old` with `src` at byte `start` of its data; see [`rewrite`].
+/// What makes the data of the chunk `old` hold `src` at byte `start`; see [`encode`].
 ///
 /// # Errors
 ///
-/// As [`rewrite`].
-pub(super) fn rewrite_blocks(
+/// As [`encode`].
+pub(super) fn encode_range(
     old: &[u8],
     start: usize,
     src: &[u8],
     dec: &Decoding<'_>,
     enc: &Encoding<'_>,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<Patch>> {
     let header = ChunkHeader::read(old)?;
     let end = start + src.len();
     let span = |block: usize| {
@@ -36,7 +39,7 @@ pub(super) fn rewrite_blocks(
             Ok(())
         },
     };
-    rewrite(old, &changes, dec, enc)
+    encode(old, &changes, dec, enc)
 }
 
 /// New values for some blocks of a chunk.
@@ -44,39 +47,52 @@ pub(crate) struct Changes<'a> {
     /// The blocks, ascending.
     pub(crate) touched: &'a [usize],
     /// Whether all bytes of a block are new, so that the old ones are not needed.
-    pub(crate) covers: &'a dyn Fn(usize) -> bool,
+    pub(crate) covers: &'a (dyn Fn(usize) -> bool + Sync),
     /// Writes the new values to the data of a block.
-    pub(crate) apply: &'a dyn Fn(usize, &mut [u8]) -> Result<()>,
+    pub(crate) apply: &'a (dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
 }
 
-/// The chunk `old` with `changes`, or `None` if its blocks are not independent of each other, differ in kind from what
-/// `enc` makes, or if so many change that the whole chunk may as well be compressed anew.
+/// New streams for some blocks of a chunk.
+pub(crate) struct Patch {
+    /// Where the blocks of the old chunk start.
+    table: Vec<usize>,
+    /// Bytes of the old chunk.
+    cbytes: usize,
+    /// The blocks that change, ascending.
+    touched: Vec<usize>,
+    streams: Vec<Vec<u8>>,
+}
+
+/// Compresses the blocks of the chunk `old` that `changes` touches, or `None` if its blocks are not independent of each
+/// other, differ in kind from what `enc` makes, or if all of them change.
 ///
 /// # Errors
 ///
 /// Those of decompressing and compressing, and of applying the changes.
-pub(crate) fn rewrite(
+pub(crate) fn encode(
     old: &[u8],
     changes: &Changes<'_>,
     dec: &Decoding<'_>,
     enc: &Encoding<'_>,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<Patch>> {
     let header = ChunkHeader::read(old)?;
     let Some(table) = independent_blocks(old, &header) else { return Ok(None) };
     let touched = changes.touched;
     let callbacks = enc.prefilter.is_some() || dec.postfilter.is_some();
     let known = touched.last().is_some_and(|&last| last < header.nblocks());
-    if callbacks || !known || !same_kind(&header, enc) || touched.len() * 2 > header.nblocks() {
+    if callbacks || !known || !same_kind(&header, enc) || touched.len() == header.nblocks() {
         return Ok(None);
     }
-    let old = &old[..header.cbytes.min(old.len())];
-    let spans = spans(&table, header.cbytes);
-    let mut streams = Vec::with_capacity(touched.len());
-    for &block in touched {
-        let Some(stream) = encode_block(old, &header, block, changes, dec, enc)? else { return Ok(None) };
-        streams.push(stream);
-    }
-    replace(old, &table, &spans, touched, &streams).map(Some)
+    let alone = Decoding { threads: Threads::default(), ..*dec };
+    let reader = BlockReader::open(&alone, &header, old)?;
+    let made: Vec<Mutex<Option<Vec<u8>>>> = touched.iter().map(|_| Mutex::new(None)).collect();
+    enc.threads.for_each(touched.len(), &|n| {
+        *made[n].lock() = encode_block(&reader, touched[n], changes, enc)?;
+        Ok(())
+    })?;
+    let streams: Option<Vec<Vec<u8>>> = made.into_iter().map(Mutex::into_inner).collect();
+    let (touched, cbytes) = (touched.to_vec(), header.cbytes.min(old.len()));
+    Ok(streams.map(|streams| Patch { table, cbytes, touched, streams }))
 }
 
 /// The block table of a chunk whose blocks can be decoded, and so replaced, one by one.
@@ -100,7 +116,7 @@ fn independent_blocks(chunk: &[u8], header: &ChunkHeader) -> Option<Vec<usize>> 
 }
 
 /// Whether `enc` makes blocks that may stand in a chunk with this header.
-fn same_kind(header: &ChunkHeader, enc: &Encoding<'_>) -> bool {
+pub(crate) fn same_kind(header: &ChunkHeader, enc: &Encoding<'_>) -> bool {
     let params = enc.params;
     header.filters == params.filters
         && header.filters_meta == params.filters_meta
@@ -113,46 +129,41 @@ fn same_kind(header: &ChunkHeader, enc: &Encoding<'_>) -> bool {
 
 /// The streams of block `nblock` with the new values, or `None` if they come out in another form than the chunk has.
 fn encode_block(
-    old: &[u8],
-    header: &ChunkHeader,
+    old: &BlockReader<'_>,
     nblock: usize,
     changes: &Changes<'_>,
-    dec: &Decoding<'_>,
     enc: &Encoding<'_>,
 ) -> Result<Option<Vec<u8>>> {
+    let header = old.header();
     let len = header.block_len(nblock);
-    let at = nblock * header.blocksize;
-    let mut data = vec![0; len];
-    if !(changes.covers)(nblock) {
-        let number = |value: usize| to_i32(value, ErrorKind::Data);
-        if len % header.typesize != 0 || at % header.typesize != 0 {
+    scratch::with_len(2 * len + EXTENDED_HEADER_LENGTH + 4, |buffer| {
+        let (data, dest) = buffer.split_at_mut(len);
+        if !(changes.covers)(nblock) {
+            old.read(nblock, 0..len, data)?;
+        }
+        (changes.apply)(nblock, data)?;
+        // A chunk of this block alone: its streams are those that the block has in the large chunk.
+        let params = chunk::CParams { blocksize: header.blocksize, ..enc.params.clone() };
+        let alone = Encoding { params: &params, threads: Threads::default(), ..*enc };
+        let made = chunk::compress_with(&alone, Source::Bytes(data), dest)?;
+        if made.cbytes == 0 {
             return Ok(None);
         }
-        chunk::getitem(dec, old, Unit::Bytes, number(at)?, number(len)?, &mut data)?;
-    }
-    (changes.apply)(nblock, &mut data)?;
-    // A chunk of this block alone: its streams are those that the block has in the large chunk.
-    let params = chunk::CParams { blocksize: header.blocksize, ..enc.params.clone() };
-    let alone = Encoding { params: &params, ..*enc };
-    let mut dest = vec![0; len + EXTENDED_HEADER_LENGTH];
-    let made = chunk::compress_with(&alone, Source::Bytes(&data), &mut dest)?;
-    if made.cbytes == 0 {
-        return Ok(None);
-    }
-    let new = ChunkHeader::read(&dest[..made.cbytes])?;
-    if new.special() == special::ZERO {
-        return Ok(Some(vec![0; 4 * nstreams(header, len)]));
-    }
-    let first = EXTENDED_HEADER_LENGTH + 4;
-    let fits = new.special() == special::NONE
-        && !new.is_memcpyed()
-        && new.nblocks() == 1
-        && nstreams(&new, len) == nstreams(header, len)
-        && new.codec_format() == header.codec_format()
-        && new.versionlz == header.versionlz
-        && (new.compcode, new.compcode_meta) == (header.compcode, header.compcode_meta)
-        && get_i32(&dest, EXTENDED_HEADER_LENGTH) == i32::try_from(first).ok();
-    Ok(fits.then(|| dest[first..made.cbytes].to_vec()))
+        let new = ChunkHeader::read(&dest[..made.cbytes])?;
+        if new.special() == special::ZERO {
+            return Ok(Some(vec![0; 4 * nstreams(header, len)]));
+        }
+        let first = EXTENDED_HEADER_LENGTH + 4;
+        let fits = new.special() == special::NONE
+            && !new.is_memcpyed()
+            && new.nblocks() == 1
+            && nstreams(&new, len) == nstreams(header, len)
+            && new.codec_format() == header.codec_format()
+            && new.versionlz == header.versionlz
+            && (new.compcode, new.compcode_meta) == (header.compcode, header.compcode_meta)
+            && get_i32(dest, EXTENDED_HEADER_LENGTH) == i32::try_from(first).ok();
+        Ok(fits.then(|| dest[first..made.cbytes].to_vec()))
+    })
 }
 
 /// Number of streams of a block of `len` bytes.
@@ -164,43 +175,135 @@ fn overlap(a: Range<usize>, b: Range<usize>) -> Range<usize> {
     a.start.max(b.start)..a.end.min(b.end)
 }
 
-/// Where each block lies in the chunk: from its start to the next one, in whatever order they are.
-fn spans(table: &[usize], cbytes: usize) -> Vec<Range<usize>> {
-    let mut starts = table.to_vec();
-    starts.sort_unstable();
-    table
-        .iter()
-        .map(|&start| {
-            let next = starts.partition_point(|&other| other <= start);
-            start..starts.get(next).copied().unwrap_or(cbytes)
-        })
-        .collect()
+/// A part of the old chunk that stays, or streams that replace one.
+enum Piece<'a> {
+    Kept(Range<usize>),
+    New(&'a [u8]),
 }
 
-/// The chunk `old` with `streams` in the places of the blocks `touched`; what lies behind moves.
-fn replace(
-    old: &[u8],
-    table: &[usize],
-    spans: &[Range<usize>],
-    touched: &[usize],
-    streams: &[Vec<u8>],
-) -> Result<Vec<u8>> {
-    let mut order: Vec<usize> = (0..table.len()).collect();
-    order.sort_by_key(|&block| table[block]);
-    let first = EXTENDED_HEADER_LENGTH + 4 * table.len();
-    let added: usize = streams.iter().map(Vec::len).sum();
-    let mut chunk = Vec::with_capacity(old.len() + added);
-    chunk.extend_from_slice(&old[..first]);
-    for block in order {
-        let start = to_i32(chunk.len(), ErrorKind::Data)?;
-        put_i32(&mut chunk, EXTENDED_HEADER_LENGTH + 4 * block, start);
-        if let Ok(at) = touched.binary_search(&block) {
-            chunk.extend_from_slice(&streams[at]);
-        } else {
-            chunk.extend_from_slice(&old[spans[block].clone()]);
-        }
+impl Patch {
+    /// Bytes of the new streams.
+    pub(crate) fn len(&self) -> usize {
+        self.streams.iter().map(Vec::len).sum()
     }
-    let cbytes = to_i32(chunk.len(), ErrorKind::Data)?;
-    put_i32(&mut chunk, 12, cbytes);
-    Ok(chunk)
+
+    /// The chunk after its header and table, in the order of the old one, and the new starts of the blocks.
+    ///
+    /// In whatever order the blocks are, each reaches from its start to the next one.
+    fn pieces(&self) -> (Vec<Piece<'_>>, Vec<usize>) {
+        let mut order: Vec<usize> = (0..self.table.len()).collect();
+        order.sort_by_key(|&block| self.table[block]);
+        let mut starts = vec![0; order.len()];
+        let mut pieces: Vec<Piece<'_>> = Vec::new();
+        let mut at = EXTENDED_HEADER_LENGTH + 4 * order.len();
+        let mut ends = vec![self.cbytes; order.len()];
+        for n in (1..order.len()).rev() {
+            let (start, next) = (self.table[order[n - 1]], self.table[order[n]]);
+            ends[n - 1] = if next > start { next } else { ends[n] };
+        }
+        for (&block, end) in order.iter().zip(ends) {
+            let old = self.table[block]..end;
+            starts[block] = at;
+            if let Ok(n) = self.touched.binary_search(&block) {
+                pieces.push(Piece::New(&self.streams[n]));
+                at += self.streams[n].len();
+                continue;
+            }
+            at += old.len();
+            match pieces.last_mut() {
+                Some(Piece::Kept(last)) if last.end == old.start => last.end = old.end,
+                _ => pieces.push(Piece::Kept(old)),
+            }
+        }
+        (pieces, starts)
+    }
+
+    /// Writes the chunk that `old` becomes to `chunk`, whose content is replaced.
+    ///
+    /// # Errors
+    ///
+    /// `Data` for chunks above 2 GiB.
+    fn write(&self, old: &[u8], chunk: &mut Vec<u8>) -> Result<()> {
+        let (pieces, starts) = self.pieces();
+        chunk.clear();
+        chunk.extend_from_slice(&old[..EXTENDED_HEADER_LENGTH + 4 * starts.len()]);
+        for piece in pieces {
+            match piece {
+                Piece::Kept(range) => chunk.extend_from_slice(&old[range]),
+                Piece::New(streams) => chunk.extend_from_slice(streams),
+            }
+        }
+        write_sizes(chunk, &starts)
+    }
+
+    /// Turns `chunk`, the old chunk, into the new one where it is: only what changes its place is moved.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`, `Data` for chunks above 2 GiB; the chunk is as before then.
+    pub(crate) fn apply(&self, chunk: &mut MallocBuf) -> Result<()> {
+        let (pieces, starts) = self.pieces();
+        let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
+        let mut kept_end = first;
+        let ascend = pieces.iter().all(|piece| match piece {
+            Piece::Kept(range) => std::mem::replace(&mut kept_end, range.end) <= range.start,
+            Piece::New(_) => true,
+        });
+        if !ascend || chunk.is_borrowed() {
+            // Blocks that share bytes: a damaged chunk.
+            let mut fresh = Vec::new();
+            self.write(chunk, &mut fresh)?;
+            *chunk = MallocBuf::copy_of(&fresh)?;
+            return Ok(());
+        }
+        let len = |piece: &Piece<'_>| match piece {
+            Piece::Kept(range) => range.len(),
+            Piece::New(streams) => streams.len(),
+        };
+        let end = first + pieces.iter().map(len).sum::<usize>();
+        to_i32(end, ErrorKind::Data)?;
+        chunk.resize(end.max(self.cbytes))?;
+        let mut at = first;
+        let mut moves = Vec::new();
+        for piece in &pieces {
+            if let Piece::Kept(range) = piece {
+                moves.push((range.clone(), at));
+            }
+            at += len(piece);
+        }
+        // Pieces that move to the back, the last one first, then those that move to the front: none lands on one that
+        // has yet to move, since their order stays.
+        for (range, to) in moves.iter().rev().filter(|(range, to)| *to > range.start) {
+            chunk.copy_within(range.start, *to, range.len());
+        }
+        for (range, to) in moves.iter().filter(|(range, to)| *to < range.start) {
+            chunk.copy_within(range.start, *to, range.len());
+        }
+        let mut at = first;
+        for piece in &pieces {
+            if let Piece::New(streams) = piece {
+                chunk.write_at(at, streams)?;
+            }
+            at += len(piece);
+        }
+        chunk.truncate(end);
+        let mut head = chunk[..first].to_vec();
+        write_sizes_of(&mut head, &starts, end)?;
+        chunk.write_at(0, &head)
+    }
+}
+
+/// Writes block starts and size of the chunk to its front.
+fn write_sizes(chunk: &mut [u8], starts: &[usize]) -> Result<()> {
+    let cbytes = chunk.len();
+    write_sizes_of(chunk, starts, cbytes)
+}
+
+fn write_sizes_of(head: &mut [u8], starts: &[usize], cbytes: usize) -> Result<()> {
+    let cbytes = to_i32(cbytes, ErrorKind::Data)?;
+    for (block, &start) in starts.iter().enumerate() {
+        put_i32(head, EXTENDED_HEADER_LENGTH + 4 * block, to_i32(start, ErrorKind::Data)?);
+    }
+    put_i32(head, 12, cbytes);
+    Ok(())
 }

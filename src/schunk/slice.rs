@@ -1,5 +1,6 @@
 //! Ranges of items, read and written.
 
+use super::edit::Update;
 use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
 use crate::chunk::{self, Source, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -109,10 +110,10 @@ impl Schunk {
         }
         reading.visit(part.nchunk);
         let patched = self.with_chunk(part.nchunk, |chunk| {
-            patch::rewrite_blocks(chunk, part.range.start, src, &reading.dec, &writing.enc)
+            patch::encode_range(chunk, part.range.start, src, &reading.dec, &writing.enc)
         })?;
-        if let Some(chunk) = patched {
-            return update(self, &chunk);
+        if let Some(patch) = patched {
+            return self.update_chunks(vec![(part.nchunk, Update::Blocks(patch))]);
         }
         scratch::with_len(part.nbytes, |data| {
             let n = self

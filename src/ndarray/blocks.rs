@@ -1,0 +1,191 @@
+//! The blocks of a chunk as bytes: which of them a box meets, and where its parts are.
+
+use super::copy_buffer::BoxCopy;
+use super::shape::{Extents, Geometry, Region, dot, strides};
+use crate::chunk::{BlockReader, Decoded, DisjointParts, Plain, Runs, Threads};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::geometry::MAX_DIM;
+
+/// Blocks as bytes: what reading and writing a chunk need to know of the geometry.
+pub(super) struct Blocks<'a> {
+    geometry: &'a Geometry,
+    grid: Extents,
+    grid_strides: Extents,
+    /// Bytes between neighbours within a block.
+    pub(super) strides: Extents,
+    pub(super) typesize: usize,
+    /// Bytes of a block.
+    pub(super) blocksize: usize,
+    /// Bytes of a chunk.
+    pub(super) chunksize: usize,
+}
+
+/// Where a part of a box is in its block and in the other buffer.
+struct Piece {
+    nblock: usize,
+    /// Bytes from the start of the block.
+    from: usize,
+    /// Bytes up to the end of the last item, from the start of the block.
+    to: usize,
+    /// Bytes from the start of the other buffer.
+    at: usize,
+    extents: Extents,
+}
+
+/// A position as an index of memory.
+pub(super) fn size(n: u64) -> Result<usize> {
+    usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "position beyond memory"))
+}
+
+impl<'a> Blocks<'a> {
+    /// # Errors
+    ///
+    /// `InvalidParam` for chunks above 2 GiB.
+    pub(super) fn new(geometry: &'a Geometry, typesize: usize) -> Result<Blocks<'a>> {
+        let chunksize = geometry.chunk_nbytes(typesize)?;
+        let grid = geometry.block_grid();
+        Ok(Blocks {
+            geometry,
+            grid,
+            grid_strides: strides(&grid[..geometry.ndim()], 1),
+            strides: strides(geometry.blockshape(), typesize as u64), // widening
+            typesize,
+            blocksize: size(geometry.blocknitems())? * typesize,
+            chunksize,
+        })
+    }
+
+    /// Number of blocks of a chunk.
+    pub(super) fn nblocks(&self) -> usize {
+        self.chunksize.checked_div(self.blocksize).unwrap_or(0)
+    }
+
+    pub(super) fn nblock(&self, at: &Extents) -> usize {
+        usize::try_from(dot(&at[..self.geometry.ndim()], &self.grid_strides)).expect("below 2^31")
+    }
+
+    /// The place of a block in the grid.
+    fn at(&self, nblock: usize) -> Extents {
+        Region::new(&[0; MAX_DIM][..self.geometry.ndim()], &self.grid[..self.geometry.ndim()]).cell(nblock)
+    }
+
+    /// The numbers of the blocks that `region` meets, ascending.
+    pub(super) fn touched(&self, region: &Region) -> Vec<usize> {
+        let cells = region.cells(self.geometry.blockshape());
+        (0..cells.len()).map(|n| self.nblock(&cells.cell(n))).collect()
+    }
+
+    /// Whether `region` holds all items of a block.
+    pub(super) fn covers(&self, region: &Region, nblock: usize) -> bool {
+        let part = region.within(&self.at(nblock), self.geometry.blockshape());
+        self.geometry.blockshape().iter().enumerate().all(|(i, &extent)| part.extent(i) == extent)
+    }
+
+    /// Whether `region` holds items of a block.
+    pub(super) fn meets(&self, region: &Region, nblock: usize) -> bool {
+        !region.within(&self.at(nblock), self.geometry.blockshape()).is_empty()
+    }
+
+    /// The part of `region`, which counts from the start of the chunk, in block `at` of the grid. In the other buffer
+    /// the region begins at `origin` bytes.
+    fn piece(&self, region: &Region, at: &Extents, other: &Extents, origin: u64) -> Result<Piece> {
+        let ndim = self.geometry.ndim();
+        let blockshape = self.geometry.blockshape();
+        let part = region.within(at, blockshape);
+        let from = dot(&part.start[..ndim], &self.strides);
+        let mut to = self.typesize as u64; // widening
+        let mut there = origin;
+        let mut extents = [1; MAX_DIM];
+        for i in 0..ndim {
+            extents[i] = part.extent(i);
+            to += (part.stop[i] - 1) * self.strides[i];
+            there += (at[i] * blockshape[i] + part.start[i] - region.start[i]) * other[i];
+        }
+        Ok(Piece { nblock: self.nblock(at), from: size(from)?, to: size(to)?, at: size(there)?, extents })
+    }
+
+    /// Fails unless `header` is that of a chunk with these blocks.
+    pub(super) fn check(&self, header: &ChunkHeader, plain: bool) -> Result<()> {
+        ensure(
+            header.nbytes == self.chunksize,
+            ErrorKind::Failure,
+            "chunk of another size than the array's",
+        )?;
+        let agree = plain || header.blocksize == self.blocksize;
+        ensure(agree, ErrorKind::Failure, "blocks of another size than the array's")
+    }
+
+    /// Copies the items of `region` of an opened chunk to `dest`, where they begin at `origin` bytes.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else touches these bytes of `dest` meanwhile.
+    pub(super) unsafe fn read(
+        &self,
+        chunk: &BlockReader<'_>,
+        region: &Region,
+        dest: &DisjointParts<'_>,
+        (other, origin): (&Extents, u64),
+        threads: Threads<'_>,
+    ) -> Result<()> {
+        let ndim = self.geometry.ndim();
+        let plain = chunk.plain();
+        self.check(chunk.header(), plain.is_some())?;
+        if plain == Some(Plain::Constant) {
+            let copy = BoxCopy::new(self.typesize, &region.extents()[..ndim], other, other)?;
+            // SAFETY: the caller's promise.
+            return unsafe { copy.for_each_run(dest, size(origin)?, &mut |_, run| chunk.fill(run)) };
+        }
+        let cells = region.cells(self.geometry.blockshape());
+        threads.for_each(cells.len(), &|n| {
+            let piece = self.piece(region, &cells.cell(n), other, origin)?;
+            let copy = BoxCopy::new(self.typesize, &piece.extents[..ndim], &self.strides, other)?;
+            if let Some(Plain::Bytes(bytes)) = plain {
+                let block = &bytes[piece.nblock * self.blocksize..][piece.from..];
+                // SAFETY: the caller's promise; each block has a part of the region of its own.
+                return unsafe { copy.copy_shared(block, dest, piece.at) };
+            }
+            if copy.single_run() == Some(piece.to - piece.from) {
+                let len = piece.to - piece.from;
+                // SAFETY: as above.
+                return chunk.read(piece.nblock, piece.from..piece.to, unsafe { dest.part(piece.at, len) });
+            }
+            let runs = Runs {
+                start: piece.from,
+                end: piece.to,
+                len: copy.len(),
+                run: copy.run(),
+                granule: self.typesize,
+            };
+            chunk.read_runs(piece.nblock, &runs, |decoded| match decoded {
+                // SAFETY: as above.
+                Decoded::Window(bytes) => unsafe { copy.copy_shared(bytes, dest, piece.at) },
+                Decoded::Runs(take) => {
+                    let mut put = |from: usize, run: &mut [u8]| {
+                        take(piece.from + from, run);
+                        Ok(())
+                    };
+                    // SAFETY: as above.
+                    unsafe { copy.for_each_run(dest, piece.at, &mut put) }
+                }
+            })
+        })
+    }
+
+    /// Copies items of `src`, where they begin at `origin` bytes, to the part of `region` in block `nblock`.
+    pub(super) fn gather(
+        &self,
+        region: &Region,
+        nblock: usize,
+        src: &[u8],
+        (other, origin): (&Extents, u64),
+        block: &mut [u8],
+    ) -> Result<()> {
+        let piece = self.piece(region, &self.at(nblock), other, origin)?;
+        let extents = &piece.extents[..self.geometry.ndim()];
+        let copy = BoxCopy::new(self.typesize, extents, other, &self.strides)?;
+        let short = Error::new(ErrorKind::InvalidParam, "box outside of its buffer");
+        copy.copy(src.get(piece.at..).ok_or(short)?, &mut block[piece.from..])
+    }
+}

@@ -1,0 +1,272 @@
+//! Boxes of items that are written.
+//!
+//! Only blocks that change are compressed anew, as long as the blocks of the chunk are independent of each other; the
+//! others keep their compressed bytes. Blocks are put together one by one, where they are compressed. The new chunks take
+//! the place of the old ones together.
+
+use super::blocks::{Blocks, size};
+use super::shape::{Geometry, Region, strides};
+use super::slice::{Chunks, failure};
+use crate::chunk::{self, BlockReader, Decoding, Gathered, Source, Threads};
+use crate::error::{ErrorKind, Result, ensure};
+use crate::format::chunk_header::{BasicHeader, ChunkHeader};
+use crate::format::consts::special;
+use crate::io::memory::MallocBuf;
+use crate::schunk::{Reading, Schunk, Update, Writing, patch, scratch};
+
+/// About how many bytes of new chunks of a frame on disk are held until they are written as one change.
+const BATCH: usize = 64 << 20;
+
+/// Gives the items of `region`, which lies inside of the array, the values at the front of `src`, a C-order buffer of
+/// shape `src_shape`.
+///
+/// # Errors
+///
+/// `InvalidParam` if `src` is too short or chunks are above 2 GiB, `Failure` if a chunk cannot be read, compressed or
+/// replaced. The array is as before then; only if it is on disk and the new chunks take more than about 64 MiB, the first
+/// of them may be there.
+pub(crate) fn write(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    region: &Region,
+    src: &[u8],
+    src_shape: &[u64],
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<()> {
+    let typesize = schunk.typesize();
+    let blocks = Blocks::new(geometry, typesize)?;
+    if region.is_empty() {
+        return Ok(());
+    }
+    let other = strides(src_shape, typesize as u64); // widening
+    let ndim = geometry.ndim();
+    let last: u64 = (0..ndim).map(|i| (region.extent(i) - 1).saturating_mul(other[i])).sum();
+    let enough = size(last)?.checked_add(typesize).is_some_and(|needed| needed <= src.len());
+    ensure(enough, ErrorKind::InvalidParam, "box outside of its buffer")?;
+    let chunks = Chunks::of(geometry, *region);
+    let mut pending = Pending::default();
+    for n in 0..chunks.len() {
+        let (at, nchunk) = chunks.chunk(n)?;
+        let (part, origin) = chunks.part(&at, &other);
+        let overlay = Overlay {
+            blocks: &blocks,
+            nchunk,
+            covers_chunk: chunks.covers(&at, &part),
+            touched: &blocks.touched(&part),
+            covers_block: &|nblock| blocks.covers(&part, nblock),
+            apply_block: &|nblock, block| blocks.gather(&part, nblock, src, (&other, origin), block),
+        };
+        overlay.store(schunk, &mut pending, reading, writing)?;
+    }
+    pending.flush(schunk)
+}
+
+/// New chunks on their way into the super-chunk.
+#[derive(Default)]
+pub(super) struct Pending {
+    updates: Vec<(usize, Update)>,
+    bytes: usize,
+}
+
+impl Pending {
+    fn push(
+        &mut self,
+        schunk: &mut Schunk,
+        nchunk: usize,
+        update: Update,
+        writing: &Writing<'_>,
+    ) -> Result<()> {
+        self.bytes += update.len();
+        self.updates.push((nchunk, update));
+        // A prefilter may look at the chunks before.
+        let now = writing.enc.prefilter.is_some() || (schunk.frame().is_some() && self.bytes >= BATCH);
+        if now { self.flush(schunk) } else { Ok(()) }
+    }
+
+    /// Puts a copy of `chunk` in the place of chunk `nchunk`.
+    pub(super) fn replace(
+        &mut self,
+        schunk: &mut Schunk,
+        nchunk: usize,
+        chunk: &[u8],
+        writing: &Writing<'_>,
+    ) -> Result<()> {
+        self.push(schunk, nchunk, Update::Whole(MallocBuf::copy_of(chunk)?), writing)
+    }
+
+    /// Has the super-chunk take over what is left.
+    ///
+    /// # Errors
+    ///
+    /// `Failure` if it cannot; none of the chunks is replaced then.
+    pub(super) fn flush(&mut self, schunk: &mut Schunk) -> Result<()> {
+        self.bytes = 0;
+        let updates = std::mem::take(&mut self.updates);
+        if updates.is_empty() { Ok(()) } else { schunk.update_chunks(updates).map_err(|e| failure(&e)) }
+    }
+}
+
+/// Fills a block, given by its number.
+pub(super) type MakeBlock<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
+
+/// Compresses the chunk whose blocks `make` fills into the front of `dest`; returns its size.
+pub(super) fn compress(
+    blocks: &Blocks<'_>,
+    writing: &Writing<'_>,
+    make: &MakeBlock<'_>,
+    dest: &mut [u8],
+) -> Result<usize> {
+    let enc = &writing.enc;
+    let nbytes = blocks.chunksize;
+    let same_blocks = chunk::blocks::effective_blocksize(enc.params, nbytes) == blocks.blocksize;
+    let made = if same_blocks && !enc.wants_whole_buffer() {
+        chunk::compress_with(enc, Source::Gathered(Gathered { nbytes, block: make }), dest)?
+    } else {
+        scratch::with_len(nbytes, |data| {
+            let mut parts = data.chunks_exact_mut(blocks.blocksize).enumerate();
+            parts.try_for_each(|(nblock, block)| make(nblock, block))?;
+            chunk::compress_with(enc, Source::Bytes(data), dest)
+        })?
+    };
+    ensure(made.cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
+    Ok(made.cbytes)
+}
+
+/// Calls `work` with room for any chunk.
+pub(super) fn with_room<R>(blocks: &Blocks<'_>, work: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
+    scratch::with_len(blocks.chunksize.saturating_add(32).min(i32::MAX as usize), work) // fits
+}
+
+/// New values for a part of a chunk.
+pub(super) struct Overlay<'a> {
+    pub(super) blocks: &'a Blocks<'a>,
+    pub(super) nchunk: usize,
+    /// Whether no old value survives; padding becomes zero then.
+    pub(super) covers_chunk: bool,
+    /// The blocks that change, ascending.
+    pub(super) touched: &'a [usize],
+    /// Whether all items of a block are new.
+    pub(super) covers_block: &'a (dyn Fn(usize) -> bool + Sync),
+    /// Writes the new values to a block.
+    pub(super) apply_block: &'a MakeBlock<'a>,
+}
+
+impl Overlay<'_> {
+    /// Makes the new chunk and adds it to `pending`.
+    ///
+    /// # Errors
+    ///
+    /// `Failure` if the old chunk cannot be read, the new one not be compressed, or `pending` not be stored.
+    pub(super) fn store(
+        &self,
+        schunk: &mut Schunk,
+        pending: &mut Pending,
+        reading: &Reading<'_>,
+        writing: &Writing<'_>,
+    ) -> Result<()> {
+        let nchunk = self.nchunk;
+        ensure(nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
+        if !self.covers_chunk {
+            reading.visit(nchunk);
+        }
+        let patch = if self.covers_chunk { None } else { self.patch(schunk, reading, writing)? };
+        if let Some(patch) = patch {
+            return pending.push(schunk, nchunk, Update::Blocks(patch), writing);
+        }
+        with_room(self.blocks, |dest| {
+            let cbytes = if self.covers_chunk {
+                writing.visit(nchunk);
+                compress(self.blocks, writing, &|nblock, block| self.fresh_block(nblock, block), dest)?
+            } else {
+                schunk.with_chunk(nchunk, |old| self.merge(old, reading, writing, dest))?
+            };
+            pending.replace(schunk, nchunk, &dest[..cbytes], writing)
+        })
+        .map_err(|e| failure(&e))
+    }
+
+    /// New streams for the blocks that change, if the others can keep theirs.
+    fn patch(
+        &self,
+        schunk: &Schunk,
+        reading: &Reading<'_>,
+        writing: &Writing<'_>,
+    ) -> Result<Option<patch::Patch>> {
+        let changes =
+            patch::Changes { touched: self.touched, covers: self.covers_block, apply: self.apply_block };
+        let encode = |chunk: &[u8]| {
+            let header = ChunkHeader::read(chunk)?;
+            if self.blocks.check(&header, false).is_err() {
+                return Ok(None);
+            }
+            patch::encode(chunk, &changes, &reading.dec, &writing.enc)
+        };
+        schunk.with_chunk(self.nchunk, encode).map_err(|e| failure(&e))
+    }
+
+    fn is_touched(&self, nblock: usize) -> bool {
+        self.touched.binary_search(&nblock).is_ok()
+    }
+
+    /// A block of a chunk of which no old value survives.
+    fn fresh_block(&self, nblock: usize, block: &mut [u8]) -> Result<()> {
+        let touched = self.is_touched(nblock);
+        if !touched || !(self.covers_block)(nblock) {
+            block.fill(0);
+        }
+        if touched { (self.apply_block)(nblock, block) } else { Ok(()) }
+    }
+
+    /// Compresses the chunk `old` with the new values into `dest`; returns its size.
+    fn merge(
+        &self,
+        old: &[u8],
+        reading: &Reading<'_>,
+        writing: &Writing<'_>,
+        dest: &mut [u8],
+    ) -> Result<usize> {
+        let header = ChunkHeader::read(old)?;
+        let nbytes = usize::try_from(BasicHeader::read(old)?.nbytes).unwrap_or(0);
+        let fits = nbytes == self.blocks.chunksize && header.nbytes == nbytes;
+        ensure(fits, ErrorKind::Failure, "chunk of another size than the array's")?;
+        if header.blocksize != self.blocks.blocksize || reading.dec.postfilter.is_some() {
+            return self.merge_whole(old, &header, reading, writing, dest);
+        }
+        let alone = Decoding { threads: Threads::default(), ..reading.dec };
+        let reader = BlockReader::open(&alone, &header, old)?;
+        writing.visit(self.nchunk);
+        let make = |nblock: usize, block: &mut [u8]| {
+            let touched = self.is_touched(nblock);
+            if !touched || !(self.covers_block)(nblock) {
+                reader.read_or_zeros(nblock, block)?;
+            }
+            if touched { (self.apply_block)(nblock, block) } else { Ok(()) }
+        };
+        compress(self.blocks, writing, &make, dest)
+    }
+
+    /// As [`merge`](Self::merge), with all of the old chunk decompressed first.
+    fn merge_whole(
+        &self,
+        old: &[u8],
+        header: &ChunkHeader,
+        reading: &Reading<'_>,
+        writing: &Writing<'_>,
+        dest: &mut [u8],
+    ) -> Result<usize> {
+        scratch::with_len(self.blocks.chunksize, |data| {
+            if header.special() == special::UNINIT {
+                data.fill(0);
+            }
+            chunk::decompress_with(&reading.dec, old, None, data)?;
+            writing.visit(self.nchunk);
+            let size = self.blocks.blocksize;
+            let make = |nblock: usize, block: &mut [u8]| {
+                block.copy_from_slice(&data[nblock * size..][..size]);
+                if self.is_touched(nblock) { (self.apply_block)(nblock, block) } else { Ok(()) }
+            };
+            compress(self.blocks, writing, &make, dest)
+        })
+    }
+}
