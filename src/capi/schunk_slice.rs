@@ -141,7 +141,8 @@ pub unsafe extern "C" fn blosc2_schunk_get_sparse_buffer(
 }
 
 /// Finds the chunks that hold a slice: items `*start` to `*stop` (excluded), or, if the super-chunk holds an array, the
-/// box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative code.
+/// box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative number: a code, or
+/// by how many chunks the slice ends before it starts.
 ///
 /// Their numbers, ascending, are stored in `*chunks_idx`, which the caller releases with `free()`; NULL if there are no
 /// chunks or no items.
@@ -166,13 +167,14 @@ pub unsafe extern "C" fn blosc2_get_slice_nchunks(
             store(chunks_idx, ptr::null_mut());
             SchunkHandle::from_ptr(schunk)
         }?;
-        let numbers = handle.look(|schunk| {
+        let (count, numbers) = handle.look(|schunk| {
             let layers = schunk.metalayers();
             if let Some(content) = nd_meta::find(&layers) {
                 let (meta, _) = NdMeta::read_shapes(content)?;
                 // SAFETY: the caller's promise.
                 let (start, stop) = unsafe { (in_slice(start, meta.ndim())?, in_slice(stop, meta.ndim())?) };
-                return box_chunks(&meta, start, stop);
+                let numbers = box_chunks(&meta, start, stop)?;
+                return Ok((numbers.as_ref().map_or(0, |list| count_of(list.len() as u64)), numbers)); // widening
             }
             // SAFETY: not null; the caller's promise.
             let (start, stop) = unsafe { (*start, *stop) };
@@ -181,16 +183,27 @@ pub unsafe extern "C" fn blosc2_get_slice_nchunks(
                 u64::try_from(start).map_err(outside)?,
                 u64::try_from(stop).map_err(outside)?,
             )?;
-            ensure(range.end - range.start <= MAX_CHUNKS, ErrorKind::Failure, "too many chunks")?;
+            // As the C library does: a negative count if the slice ends chunks before it starts.
+            let count = count_of(range.end) - count_of(range.start);
+            ensure(count <= count_of(MAX_CHUNKS), ErrorKind::Failure, "too many chunks")?;
+            if schunk.nchunks() == 0 || count < 0 {
+                return Ok((count, None));
+            }
             let mut numbers = with_room(range.end - range.start)?;
-            numbers.extend(range.map(|nchunk| i64::try_from(nchunk).unwrap_or(i64::MAX)));
-            Ok((schunk.nchunks() > 0).then_some(numbers))
+            numbers.extend(range.map(count_of));
+            Ok((count, Some(numbers)))
         })?;
-        let Some(numbers): Option<Vec<i64>> = numbers else { return Ok(0) };
-        // SAFETY: not null; writable by the caller's promise.
-        unsafe { store(chunks_idx, c_array(&numbers)?) };
-        Ok(i64::try_from(numbers.len()).unwrap_or(i64::MAX))
+        if let Some(numbers) = numbers {
+            // SAFETY: not null; writable by the caller's promise.
+            unsafe { store(chunks_idx, c_array(&numbers)?) };
+        }
+        Ok(count)
     })
+}
+
+/// A number of chunks as the C API counts.
+fn count_of(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
 }
 
 /// Most chunks of a super-chunk.

@@ -27,11 +27,12 @@ impl Schunk {
     /// reading and writing; `dest` is incomplete then.
     pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
         ensure(dest.nchunks() == 0, ErrorKind::InvalidParam, "destination of a copy is not empty")?;
+        // Presets the size even if the only chunk is a shorter one, or if there is none: adding a metalayer writes it to
+        // the header of a frame, as the C library does.
+        dest.preset_chunksize(self.chunksize())?;
         for layer in self.metalayers().iter() {
             dest.meta_add(&layer.name, &layer.content)?;
         }
-        // Presets the size even if the only chunk is a shorter one.
-        dest.preset_chunksize(self.chunksize())?;
         match recompress.filter(|_| !self.has_vl_blocks()) {
             None => self.copy_chunks(dest)?,
             Some((reading, writing)) => self.recompress_chunks(dest, reading, writing)?,

@@ -92,7 +92,16 @@ pub(crate) fn encode(
     })?;
     let streams: Option<Vec<Vec<u8>>> = made.into_iter().map(Mutex::into_inner).collect();
     let (touched, cbytes) = (touched.to_vec(), header.cbytes.min(old.len()));
-    Ok(streams.map(|streams| Patch { table, cbytes, touched, streams }))
+    let patch = streams.map(|streams| Patch { table, cbytes, touched, streams });
+    Ok(patch.filter(|patch| is_settled(&header, patch.chunk_len())))
+}
+
+/// Whether a chunk of `cbytes` bytes, made of old and new blocks, is about what compressing it as a whole gives: neither
+/// longer than the data as they are, nor nothing but zeros, which need no blocks at all.
+fn is_settled(header: &ChunkHeader, cbytes: usize) -> bool {
+    let streams: usize = (0..header.nblocks()).map(|block| nstreams(header, header.block_len(block))).sum();
+    let only_zeros = EXTENDED_HEADER_LENGTH + 4 * (header.nblocks() + streams);
+    (only_zeros + 1..=EXTENDED_HEADER_LENGTH + header.nbytes).contains(&cbytes)
 }
 
 /// The block table of a chunk whose blocks can be decoded, and so replaced, one by one.
@@ -181,10 +190,25 @@ enum Piece<'a> {
     New(&'a [u8]),
 }
 
+impl Piece<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Kept(range) => range.len(),
+            Piece::New(streams) => streams.len(),
+        }
+    }
+}
+
 impl Patch {
     /// Bytes of the new streams.
     pub(crate) fn len(&self) -> usize {
         self.streams.iter().map(Vec::len).sum()
+    }
+
+    /// Bytes of the chunk with the new streams.
+    fn chunk_len(&self) -> usize {
+        let pieces = self.pieces().0;
+        EXTENDED_HEADER_LENGTH + 4 * self.table.len() + pieces.iter().map(Piece::len).sum::<usize>()
     }
 
     /// The chunk after its header and table, in the order of the old one, and the new starts of the blocks.
@@ -256,11 +280,7 @@ impl Patch {
             *chunk = MallocBuf::copy_of(&fresh)?;
             return Ok(());
         }
-        let len = |piece: &Piece<'_>| match piece {
-            Piece::Kept(range) => range.len(),
-            Piece::New(streams) => streams.len(),
-        };
-        let end = first + pieces.iter().map(len).sum::<usize>();
+        let end = self.chunk_len();
         to_i32(end, ErrorKind::Data)?;
         chunk.resize(end.max(self.cbytes))?;
         let mut at = first;
@@ -269,7 +289,7 @@ impl Patch {
             if let Piece::Kept(range) = piece {
                 moves.push((range.clone(), at));
             }
-            at += len(piece);
+            at += piece.len();
         }
         // Pieces that move to the back, the last one first, then those that move to the front: none lands on one that
         // has yet to move, since their order stays.
@@ -284,7 +304,7 @@ impl Patch {
             if let Piece::New(streams) = piece {
                 chunk.write_at(at, streams)?;
             }
-            at += len(piece);
+            at += piece.len();
         }
         chunk.truncate(end);
         let mut head = chunk[..first].to_vec();

@@ -172,6 +172,38 @@ fn changing_one_block_keeps_the_bytes_of_the_others() {
 }
 
 #[test]
+fn chunks_changed_into_zeros_become_special() {
+    let cparams = cparams(4, 1024, codec::LZ4);
+    let writing = Writing::new(Encoding::new(&cparams));
+    let mut data = vec![0; 8192];
+    data[5000] = 1;
+    let mut schunk = Schunk::in_memory(params(4));
+    schunk.append_buffer(Source::Bytes(&data), &writing).unwrap();
+    schunk.set_slice(1250, 1251, &[0; 4], &Reading::default(), &writing).unwrap();
+    assert_eq!(schunk.chunk(0).unwrap().len(), 32);
+}
+
+#[test]
+fn changing_blocks_never_makes_a_chunk_longer_than_a_stored_one() {
+    let cparams = cparams(1, 64, codec::LZ4);
+    let writing = Writing::new(Encoding::new(&cparams));
+    let mut random = Random(7);
+    // Noise but for one block: compressed in blocks, with little to spare.
+    let mut data: Vec<u8> = (0..8192).map(|_| random.below(256).to_le_bytes()[0]).collect();
+    data[..2048].fill(0);
+    let mut schunk = Schunk::in_memory(params(1));
+    schunk.append_buffer(Source::Bytes(&data), &writing).unwrap();
+    for start in (0..2048).step_by(64) {
+        let noise: Vec<u8> = (0..64).map(|_| random.below(256).to_le_bytes()[0]).collect();
+        let at = u64::try_from(start).unwrap();
+        schunk.set_slice(at, at + 64, &noise, &Reading::default(), &writing).unwrap();
+        data[start..start + 64].copy_from_slice(&noise);
+        assert!(schunk.chunk(0).unwrap().len() <= data.len() + 32);
+    }
+    assert!(all(&schunk) == data);
+}
+
+#[test]
 fn edits_and_counters_match_on_all_back_ends() {
     for kind in KINDS {
         let path = TempPath::new("edits");

@@ -2,7 +2,14 @@
 
 #![allow(dead_code)] // each test uses a part
 
+pub mod b2nd_api;
+pub mod check;
 pub mod clib;
+pub mod data;
+pub mod malloc;
+pub mod schunk_api;
+#[cfg(unix)]
+pub mod scratch;
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use super::case::make_data;
 use super::common::clib::Clib;
+use super::common::data::make_data;
 use super::common::{OURS, Rng, int};
 use super::{equal, for_seeds, same};
 

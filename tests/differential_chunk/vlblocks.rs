@@ -1,7 +1,8 @@
 //! Chunks of variable-length blocks.
 
-use super::case::{CODECS, DELTA, LZ4, LZ4HC, ZSTD, make_data};
+use super::case::{CODECS, DELTA, LZ4, LZ4HC, ZSTD};
 use super::common::clib::{CParams, Clib};
+use super::common::data::make_data;
 use super::common::{OURS, Rng};
 use super::{equal, for_seeds, same};
 
