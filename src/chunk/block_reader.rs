@@ -156,7 +156,6 @@ impl<'a> BlockReader<'a> {
         if reader.payload != Payload::Coded || reader.dec.postfilter.is_some() {
             return None;
         }
-        let block_len = reader.header.block_len(nblock);
-        reader.pipeline.as_shuffle().filter(|&width| Planes::suit(width, block_len, runs))
+        reader.pipeline.as_shuffle().filter(|&width| Planes::suit(reader, nblock, width, runs))
     }
 }

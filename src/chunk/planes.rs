@@ -66,9 +66,15 @@ pub(super) struct Planes<'b> {
 }
 
 impl<'b> Planes<'b> {
-    /// Whether items of `width` bytes in a block of `block_len` bytes can be taken out of planes in runs like these.
-    pub(super) fn suit(width: usize, block_len: usize, runs: &Runs) -> bool {
-        (2..=MAX_WIDTH).contains(&width) && block_len % width == 0 && runs.granule % width == 0
+    /// Whether items of `width` bytes can be taken out of planes of block `nblock` in runs like these.
+    ///
+    /// Blocks are split by the typesize, which need not be the width that the filter was given.
+    pub(super) fn suit(reader: &Reader<'_>, nblock: usize, width: usize, runs: &Runs) -> bool {
+        let streams = reader.nstreams(nblock);
+        (2..=MAX_WIDTH).contains(&width)
+            && (streams == 1 || streams == width)
+            && reader.header.block_len(nblock) % width == 0
+            && runs.granule % width == 0
     }
 
     /// Decodes the planes of block `nblock`, shuffled by `width` bytes, up to byte `end` of the block.
