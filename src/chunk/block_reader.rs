@@ -129,7 +129,7 @@ impl<'a> BlockReader<'a> {
                 let planes = Planes::decode(&self.reader, worker, nblock, width, runs.end)?;
                 return take(Decoded::Runs(&|at, dest| planes.put(at, dest)));
             }
-            if runs.run >= LONG_RUN {
+            if runs.run >= LONG_RUN && !runs.at_once {
                 let shuffled = decode_shuffled(&self.reader, worker, nblock, width, runs.end)?;
                 let put = |at, dest: &mut [u8]| shuffle::unshuffle_bytes(width, shuffled, at, dest);
                 return take(Decoded::Runs(&put));

@@ -29,13 +29,15 @@ pub struct Runs {
     pub run: usize,
     /// All runs start and end at a multiple of this.
     pub granule: usize,
+    /// Whether they are wanted as one [`Decoded::Window`].
+    pub at_once: bool,
 }
 
 impl Runs {
     /// A single run.
     pub(super) fn one(wanted: &std::ops::Range<usize>) -> Runs {
         let run = wanted.len();
-        Runs { start: wanted.start, end: wanted.end, len: run, run, granule: 1 }
+        Runs { start: wanted.start, end: wanted.end, len: run, run, granule: 1, at_once: false }
     }
 
     /// Whether most bytes up to the last one are wanted.

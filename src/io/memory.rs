@@ -71,6 +71,31 @@ impl MallocBuf {
         Ok(buf)
     }
 
+    /// `len` zeros.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub fn zeroed(len: usize) -> Result<MallocBuf> {
+        let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
+        let len = len.max(1);
+        // SAFETY: allocating has no preconditions.
+        let data = NonNull::new(unsafe { libc::calloc(len, 1) }.cast::<u8>()).ok_or(failed)?;
+        pages::prefer_huge(data.as_ptr(), len);
+        Ok(MallocBuf { data, len, capacity: len, borrowed: false })
+    }
+
+    /// The content, to write.
+    ///
+    /// # Panics
+    ///
+    /// If the memory is borrowed.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        assert!(!self.borrowed);
+        // SAFETY: as for reading; the memory is this buffer's own, which is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
+    }
+
     /// Whether the memory is still that of the caller.
     #[must_use]
     pub fn is_borrowed(&self) -> bool {

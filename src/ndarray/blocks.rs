@@ -118,6 +118,8 @@ impl<'a> Blocks<'a> {
 
     /// Copies the items of `region` of an opened chunk to `dest`, where they begin at `origin` bytes.
     ///
+    /// With `past_cache`, the whole destination is too large for the cache.
+    ///
     /// # Safety
     ///
     /// Nobody else touches these bytes of `dest` meanwhile.
@@ -127,7 +129,7 @@ impl<'a> Blocks<'a> {
         region: &Region,
         dest: &DisjointParts<'_>,
         (other, origin): (&Extents, u64),
-        threads: Threads<'_>,
+        (threads, past_cache): (Threads<'_>, bool),
     ) -> Result<()> {
         let ndim = self.geometry.ndim();
         let plain = chunk.plain();
@@ -141,12 +143,13 @@ impl<'a> Blocks<'a> {
         threads.for_each(cells.len(), &|n| {
             let piece = self.piece(region, &cells.cell(n), other, origin)?;
             let copy = BoxCopy::new(self.typesize, &piece.extents[..ndim], &self.strides, other)?;
+            let copy = if past_cache { copy.past_cache() } else { copy };
             if let Some(Plain::Bytes(bytes)) = plain {
                 let block = &bytes[piece.nblock * self.blocksize..][piece.from..];
                 // SAFETY: the caller's promise; each block has a part of the region of its own.
                 return unsafe { copy.copy_shared(block, dest, piece.at) };
             }
-            if copy.single_run() == Some(piece.to - piece.from) {
+            if !past_cache && copy.single_run() == Some(piece.to - piece.from) {
                 let len = piece.to - piece.from;
                 // SAFETY: as above.
                 return chunk.read(piece.nblock, piece.from..piece.to, unsafe { dest.part(piece.at, len) });
@@ -157,6 +160,7 @@ impl<'a> Blocks<'a> {
                 len: copy.len(),
                 run: copy.run(),
                 granule: self.typesize,
+                at_once: past_cache,
             };
             chunk.read_runs(piece.nblock, &runs, |decoded| match decoded {
                 // SAFETY: as above.

@@ -3,7 +3,7 @@
 use super::resize;
 use super::shape::{Geometry, Region, signed, strides};
 use super::slice::{self, Chunks};
-use super::write::{self, Pending};
+use super::write::{self, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
 use crate::schunk::{Reading, Schunk, Writing};
@@ -81,7 +81,8 @@ fn copy_chunks(
         at[axis] += shift;
         let to = super::shape::dot(&at[..geometry.ndim()], &strides);
         let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
-        let copied = other.with_chunk(from, |chunk| pending.replace(schunk, to, chunk, writing));
+        let copied =
+            other.with_chunk(from, |chunk| pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing));
         copied.map_err(|e| slice::failure(&e))?;
     }
     pending.flush(schunk)

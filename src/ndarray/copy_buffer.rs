@@ -4,6 +4,7 @@ use super::shape::Extents;
 use crate::chunk::DisjointParts;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
+use crate::pages;
 
 /// One loop of a copy: how often, and the distances in bytes in both buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,12 +22,18 @@ pub(crate) struct BoxCopy {
     nloops: usize,
     /// Consecutive bytes; 0 for an empty box.
     run: usize,
+    /// Whether the destination is so large that it does not stay in the cache.
+    past_cache: bool,
 }
+
+/// Rows of at least this many bytes can be written past the cache.
+const LONG_ROW: usize = 256;
 
 impl BoxCopy {
     /// A box of `extents` items of `itemsize` bytes; the distances in the two buffers are in bytes.
     pub(crate) fn new(itemsize: usize, extents: &[u64], src: &Extents, dst: &Extents) -> Result<BoxCopy> {
-        let mut own = BoxCopy { loops: [Loop::default(); MAX_DIM], nloops: 0, run: itemsize };
+        let mut own =
+            BoxCopy { loops: [Loop::default(); MAX_DIM], nloops: 0, run: itemsize, past_cache: false };
         let number = |n: u64| {
             usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "box larger than memory"))
         };
@@ -53,6 +60,12 @@ impl BoxCopy {
             own.nloops += 1;
         }
         Ok(own)
+    }
+
+    /// The same copy with rows written past the cache, if they are long: what a large destination gains from is that its
+    /// old content is not read.
+    pub(crate) fn past_cache(self) -> BoxCopy {
+        BoxCopy { past_cache: self.run >= LONG_ROW, ..self }
     }
 
     /// The number of bytes, if they are consecutive in both buffers.
@@ -90,6 +103,9 @@ impl BoxCopy {
         self.check(src.len(), dst.len().saturating_sub(at))?;
         // SAFETY: the box lies in both buffers, and the destination is borrowed exclusively by its owner.
         unsafe { self.copy_raw(self.nloops, src.as_ptr(), dst.address().add(at)) };
+        if self.past_cache {
+            pages::end_past_cache();
+        }
         Ok(())
     }
 
@@ -156,7 +172,14 @@ impl BoxCopy {
     pub(crate) unsafe fn copy_raw(&self, level: usize, src: *const u8, dst: *mut u8) {
         match level {
             // SAFETY: the caller's promise.
+            0 if self.past_cache => unsafe { pages::copy_past_cache(src, dst, self.run) },
+            // SAFETY: the caller's promise.
             0 => unsafe { std::ptr::copy_nonoverlapping(src, dst, self.run) },
+            // SAFETY: as below.
+            1 if self.past_cache => (0..self.loops[0].count).for_each(|i| unsafe {
+                let (src, dst) = (src.add(i * self.loops[0].src), dst.add(i * self.loops[0].dst));
+                pages::copy_past_cache(src, dst, self.run);
+            }),
             1 => {
                 let step = self.loops[0];
                 // SAFETY: the caller's promise: all rows of the box lie in both buffers.

@@ -3,7 +3,7 @@
 use super::blocks::Blocks;
 use super::shape::{Extents, Geometry, Region, dot, strides};
 use super::slice::{self, Chunks};
-use super::write::{self, MakeBlock};
+use super::write::{self, MakeBlock, NewChunk};
 use crate::chunk::{self, CParams, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
@@ -145,7 +145,11 @@ pub fn fill_from_array(
         if let Some(from) = aligned.as_ref().and_then(|aligned| aligned.chunk(part, at)) {
             let copied = src.with_chunk(from, |chunk| {
                 let fits = is_alike(chunk, &blocks, writing) && reading.dec.postfilter.is_none();
-                if fits { batch.push(schunk, chunk, writing).map(|()| true) } else { Ok(false) }
+                if fits {
+                    batch.push(schunk, NewChunk::Borrowed(chunk), writing).map(|()| true)
+                } else {
+                    Ok(false)
+                }
             });
             if copied.map_err(|e| slice::failure(&e))? {
                 return Ok(());
@@ -261,14 +265,21 @@ impl Batch {
         writing: &Writing<'_>,
         make: &MakeBlock<'_>,
     ) -> Result<()> {
-        write::with_room(blocks, |dest| {
+        let compress = |_: &Schunk, dest: &mut [u8]| {
             writing.visit(nchunk);
-            let cbytes = write::compress(blocks, writing, make, dest)?;
-            self.push(schunk, &dest[..cbytes], writing)
-        })
+            write::compress(blocks, writing, make, dest)
+        };
+        write::with_chunk(schunk, blocks, compress, |schunk, chunk| self.push(schunk, chunk, writing))
     }
 
-    fn push(&mut self, schunk: &mut Schunk, chunk: &[u8], writing: &Writing<'_>) -> Result<()> {
+    fn push(&mut self, schunk: &mut Schunk, chunk: NewChunk<'_>, writing: &Writing<'_>) -> Result<()> {
+        let chunk = match chunk {
+            NewChunk::Owned(chunk) => {
+                self.flush(schunk)?;
+                return schunk.append_owned(chunk).map(drop).map_err(|rejected| rejected.error);
+            }
+            NewChunk::Borrowed(chunk) => chunk,
+        };
         // A prefilter may look at the super-chunk, whose number of chunks must be right then.
         let now = schunk.frame().is_none() || writing.enc.prefilter.is_some();
         if now || self.bytes + chunk.len() >= BATCH {

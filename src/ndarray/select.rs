@@ -229,7 +229,8 @@ impl<'a> ChunkPart<'a> {
             let span = self.span(&ranges);
             let typesize = self.blocks.typesize;
             let len = ranges.iter().fold(typesize, |n, range| n.saturating_mul(range.len()));
-            let runs = Runs { start: span.start, end: span.end, len, run: typesize, granule: typesize };
+            let (start, end) = (span.start, span.end);
+            let runs = Runs { start, end, len, run: typesize, granule: typesize, at_once: false };
             chunk.read_runs(nblock, &runs, |decoded| {
                 self.for_each_run(&ranges, &mut |from, to, len| {
                     // SAFETY: the caller's promise.

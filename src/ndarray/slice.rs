@@ -60,6 +60,9 @@ impl<'a> Chunks<'a> {
     }
 }
 
+/// Destinations from this size on, in bytes, are written past the cache.
+const PAST_CACHE: usize = 16 << 20;
+
 /// Whether chunks may be worked on in any order, by several threads.
 fn unordered(reading: &Reading<'_>) -> bool {
     reading.visit.is_none() && reading.dec.postfilter.is_none()
@@ -87,6 +90,7 @@ pub(crate) fn read(
     let other = strides(dest_shape, typesize as u64); // widening
     let dest = DisjointParts::new(dest);
     let chunks = Chunks::of(geometry, *region);
+    let past_cache = region.len().saturating_mul(typesize) >= PAST_CACHE;
     let threads = reading.dec.threads;
     let by_chunk = unordered(reading) && chunks.len() >= threads.nthreads.max(2);
     let (outer, inner) = if by_chunk { (threads, Threads::default()) } else { (Threads::default(), threads) };
@@ -98,7 +102,7 @@ pub(crate) fn read(
             let header = ChunkHeader::read(bytes)?;
             let chunk = BlockReader::open(dec, &header, bytes)?;
             // SAFETY: each chunk, and so each call, has a part of the box of its own.
-            unsafe { blocks.read(&chunk, &part, &dest, (&other, origin), inner) }
+            unsafe { blocks.read(&chunk, &part, &dest, (&other, origin), (inner, past_cache)) }
         };
         with_part(schunk, &blocks, nchunk, part.cells(geometry.blockshape()).len(), &dec, read)
             .map_err(|e| failure(&e))

@@ -84,15 +84,19 @@ impl Pending {
         if now { self.flush(schunk) } else { Ok(()) }
     }
 
-    /// Puts a copy of `chunk` in the place of chunk `nchunk`.
+    /// Puts `chunk` in the place of chunk `nchunk`.
     pub(super) fn replace(
         &mut self,
         schunk: &mut Schunk,
         nchunk: usize,
-        chunk: &[u8],
+        chunk: NewChunk<'_>,
         writing: &Writing<'_>,
     ) -> Result<()> {
-        self.push(schunk, nchunk, Update::Whole(MallocBuf::copy_of(chunk)?), writing)
+        let chunk = match chunk {
+            NewChunk::Borrowed(bytes) => MallocBuf::copy_of(bytes)?,
+            NewChunk::Owned(chunk) => chunk,
+        };
+        self.push(schunk, nchunk, Update::Whole(chunk), writing)
     }
 
     /// Has the super-chunk take over what is left.
@@ -133,9 +137,36 @@ pub(super) fn compress(
     Ok(made.cbytes)
 }
 
-/// Calls `work` with room for any chunk.
-pub(super) fn with_room<R>(blocks: &Blocks<'_>, work: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
-    scratch::with_len(blocks.chunksize.saturating_add(32).min(i32::MAX as usize), work) // fits
+/// From this size on, in bytes, chunks are compressed where they stay: copying them costs more than shortening memory.
+const LARGE: usize = 1 << 20;
+
+/// Has `compress` write a chunk to the room that it is given, and say how long it is, and passes the chunk on.
+pub(super) fn with_chunk<R>(
+    schunk: &mut Schunk,
+    blocks: &Blocks<'_>,
+    compress: impl FnOnce(&Schunk, &mut [u8]) -> Result<usize>,
+    store: impl FnOnce(&mut Schunk, NewChunk<'_>) -> Result<R>,
+) -> Result<R> {
+    let room = blocks.chunksize.saturating_add(32).min(i32::MAX as usize); // fits
+    if schunk.frame().is_some() || blocks.chunksize < LARGE {
+        return scratch::with_len(room, |dest| {
+            let cbytes = compress(schunk, dest)?;
+            store(schunk, NewChunk::Borrowed(&dest[..cbytes]))
+        });
+    }
+    let mut chunk = MallocBuf::zeroed(room)?;
+    let cbytes = compress(schunk, chunk.as_mut_slice())?;
+    chunk.truncate(cbytes);
+    chunk.shrink();
+    store(schunk, NewChunk::Owned(chunk))
+}
+
+/// A chunk to store.
+pub(super) enum NewChunk<'a> {
+    /// In memory that is used for other chunks afterwards.
+    Borrowed(&'a [u8]),
+    /// In memory of its own.
+    Owned(MallocBuf),
 }
 
 /// New values for a part of a chunk.
@@ -174,16 +205,16 @@ impl Overlay<'_> {
         if let Some(patch) = patch {
             return pending.push(schunk, nchunk, Update::Blocks(patch), writing);
         }
-        with_room(self.blocks, |dest| {
-            let cbytes = if self.covers_chunk {
-                writing.visit(nchunk);
-                compress(self.blocks, writing, &|nblock, block| self.fresh_block(nblock, block), dest)?
-            } else {
-                schunk.with_chunk(nchunk, |old| self.merge(old, reading, writing, dest))?
-            };
-            pending.replace(schunk, nchunk, &dest[..cbytes], writing)
-        })
-        .map_err(|e| failure(&e))
+        let compress = |schunk: &Schunk, dest: &mut [u8]| {
+            if !self.covers_chunk {
+                return schunk.with_chunk(nchunk, |old| self.merge(old, reading, writing, dest));
+            }
+            writing.visit(nchunk);
+            compress(self.blocks, writing, &|nblock, block| self.fresh_block(nblock, block), dest)
+        };
+        let store =
+            |schunk: &mut Schunk, chunk: NewChunk<'_>| pending.replace(schunk, nchunk, chunk, writing);
+        with_chunk(schunk, self.blocks, compress, store).map_err(|e| failure(&e))
     }
 
     /// New streams for the blocks that change, if the others can keep theirs.

@@ -1,11 +1,10 @@
 //! Single items from all over the data.
 
 use super::{Reading, Schunk};
-use crate::chunk::{self, Decoding, Threads, Unit};
+use crate::chunk::{self, BlockReader, Decoded, Decoding, Runs, Threads, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use parking_lot::Mutex;
-use std::ops::Range;
 
 /// The items of one chunk that are asked for: item number in the chunk, and number in the output.
 type Wanted = (usize, usize);
@@ -104,28 +103,60 @@ impl Schunk {
             let header = ChunkHeader::read(bytes)?;
             let last = items.last().map_or(0, |item| (item.0 + 1) * typesize);
             ensure(!header.is_vl() && last <= header.nbytes, ErrorKind::Data, "chunk of another size")?;
+            if header.blocksize % typesize != 0 {
+                return read_broken_items(dec, bytes, items, typesize, put);
+            }
+            let chunk = BlockReader::open(dec, &header, bytes)?;
             let block_of = |item: usize| item * typesize / header.blocksize;
-            let mut run = Vec::new();
-            // Items of one block are decoded together, from the first to the last one asked for.
+            let mut value = vec![0; typesize];
+            // Items of one block are decoded together.
             for group in items.chunk_by(|a, b| block_of(a.0) == block_of(b.0)) {
-                let range = group[0].0 * typesize..(group[group.len() - 1].0 + 1) * typesize;
-                decode_range(dec, bytes, range.clone(), &mut run)?;
-                for &(item, to) in group {
-                    put(to, &run[item * typesize - range.start..][..typesize]);
-                }
+                let nblock = block_of(group[0].0);
+                let offset = |item: usize| item * typesize - nblock * header.blocksize;
+                let runs = Runs {
+                    start: offset(group[0].0),
+                    end: offset(group[group.len() - 1].0) + typesize,
+                    len: group.len() * typesize,
+                    run: typesize,
+                    granule: typesize,
+                    at_once: false,
+                };
+                chunk.read_runs(nblock, &runs, |decoded| {
+                    for &(item, to) in group {
+                        match &decoded {
+                            Decoded::Window(bytes) => {
+                                put(to, &bytes[offset(item) - runs.start..][..typesize]);
+                            }
+                            Decoded::Runs(take) => {
+                                take(offset(item), &mut value);
+                                put(to, &value);
+                            }
+                        }
+                    }
+                    Ok(())
+                })?;
             }
             Ok(())
         })
     }
 }
 
-fn decode_range(dec: &Decoding<'_>, bytes: &[u8], range: Range<usize>, dest: &mut Vec<u8>) -> Result<()> {
+/// Passes items to `put`, some of which may lie in two blocks.
+fn read_broken_items(
+    dec: &Decoding<'_>,
+    bytes: &[u8],
+    items: &[Wanted],
+    typesize: usize,
+    mut put: impl FnMut(usize, &[u8]),
+) -> Result<()> {
     let number =
         |value: usize| i32::try_from(value).map_err(|_| Error::new(ErrorKind::Data, "chunk too large"));
-    if dest.len() < range.len() {
-        dest.resize(range.len(), 0);
+    let mut value = vec![0; typesize];
+    for &(item, to) in items {
+        let (start, count) = (number(item * typesize)?, number(typesize)?);
+        let n = chunk::getitem(dec, bytes, Unit::Bytes, start, count, &mut value)?;
+        ensure(n == typesize, ErrorKind::Data, "chunk of another size")?;
+        put(to, &value);
     }
-    let (start, count) = (number(range.start)?, number(range.len())?);
-    let n = chunk::getitem(dec, bytes, Unit::Bytes, start, count, &mut dest[..range.len()])?;
-    ensure(n == range.len(), ErrorKind::Data, "chunk of another size")
+    Ok(())
 }
