@@ -1,6 +1,7 @@
 //! Functions of the application as implementations of the library's traits.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
@@ -26,6 +27,26 @@ use parking_lot::RwLockReadGuard;
 /// Sizes in chunks as C's `int`; chunks are below 2 GiB.
 fn int(value: usize) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+thread_local! {
+    /// How many callbacks of the application this thread is inside of.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether this thread runs a callback of the application: whatever it calls must not wait for the operation that called
+/// back.
+pub(crate) fn inside_callback() -> bool {
+    INSIDE.try_with(|inside| inside.get() > 0).unwrap_or(false)
+}
+
+/// Runs `callback`, a function of the application.
+fn call_back<T>(callback: impl FnOnce() -> T) -> T {
+    let step = |by: isize| INSIDE.try_with(|inside| inside.set(inside.get().saturating_add_signed(by)));
+    let _ = step(1);
+    let result = callback();
+    let _ = step(-1);
+    result
 }
 
 /// The context that an operation runs with, handed through to registered codecs and filters.
@@ -110,7 +131,7 @@ impl Prefilter for CPrefilter {
             output_is_disposable: CBool::new(self.is_disposable()),
         };
         // SAFETY: the client vouches for its callback; the buffers are as long as the parameters say.
-        let code = unsafe { (self.function)(&raw mut params) };
+        let code = call_back(|| unsafe { (self.function)(&raw mut params) });
         let fine = code == 0 || self.is_disposable();
         ensure(fine, ErrorKind::FilterPipeline, "the prefilter reported a failure")
     }
@@ -147,7 +168,7 @@ impl Postfilter for CPostfilter {
             ctx: self.ctx,
         };
         // SAFETY: the client vouches for its callback; the buffers are as long as the parameters say.
-        let code = unsafe { (self.function)(&raw mut params) };
+        let code = call_back(|| unsafe { (self.function)(&raw mut params) });
         ensure(code == 0, ErrorKind::Postfilter, "the postfilter reported a failure")
     }
 }
@@ -178,7 +199,7 @@ impl Codec for CCodec {
         };
         let mut cparams = cparams_for(cx.host, cx.typesize, cx.blocksize);
         // SAFETY: the client vouches for its callback; the lengths are those of the slices.
-        let code = unsafe {
+        let code = call_back(|| unsafe {
             encoder(
                 src.as_ptr(),
                 int(src.len()),
@@ -188,7 +209,7 @@ impl Codec for CCodec {
                 &raw mut cparams,
                 chunk_address(cx.chunk),
             )
-        };
+        });
         usize::try_from(code).map_err(|_| Error::new(ErrorKind::Data, "the encoder reported a failure"))
     }
 
@@ -200,7 +221,7 @@ impl Codec for CCodec {
         };
         let mut dparams = dparams_for(cx.host, cx.typesize);
         // SAFETY: the client vouches for its callback; the lengths are those of the slices.
-        let code = unsafe {
+        let code = call_back(|| unsafe {
             decoder(
                 src.as_ptr(),
                 int(src.len()),
@@ -210,7 +231,7 @@ impl Codec for CCodec {
                 &raw mut dparams,
                 chunk_address(cx.chunk),
             )
-        };
+        });
         ensure(code == int(dest.len()), ErrorKind::Data, "the decoder reported a failure")
     }
 }
@@ -236,9 +257,9 @@ impl Filter for CFilter {
         };
         let mut cparams = cparams_for(cx.host, cx.typesize, cx.blocksize);
         // SAFETY: the client vouches for its callback; both buffers have this length.
-        let code = unsafe {
+        let code = call_back(|| unsafe {
             forward(src.as_ptr(), dest.as_mut_ptr(), int(src.len()), cx.meta, &raw mut cparams, cx.id)
-        };
+        });
         ensure(code == 0, ErrorKind::FilterPipeline, "the filter reported a failure")
     }
 
@@ -250,9 +271,9 @@ impl Filter for CFilter {
         };
         let mut dparams = dparams_for(cx.host, cx.typesize);
         // SAFETY: the client vouches for its callback; both buffers have this length.
-        let code = unsafe {
+        let code = call_back(|| unsafe {
             backward(src.as_ptr(), dest.as_mut_ptr(), int(src.len()), cx.meta, &raw mut dparams, cx.id)
-        };
+        });
         match code {
             0 => Ok(()),
             1.. => Err(Error::new(ErrorKind::FilterPipeline, "the filter reported a failure")),
@@ -349,10 +370,10 @@ pub(crate) unsafe fn container(schunk: *const blosc2_schunk) -> Container {
 ///
 /// # Errors
 ///
-/// `InvalidParam` without a super-chunk.
+/// `InvalidParam` without a super-chunk; those of [`SchunkHandle::inner`].
 pub(crate) unsafe fn lazy_reader<'a>(schunk: *const blosc2_schunk) -> Result<RwLockReadGuard<'a, Schunk>> {
     // SAFETY: the caller's promise.
-    unsafe { SchunkHandle::from_ptr(schunk.cast_mut()) }.map(SchunkHandle::inner)
+    unsafe { SchunkHandle::from_ptr(schunk.cast_mut()) }.and_then(SchunkHandle::inner)
 }
 
 /// Where the blocks of the lazy chunk `chunk` are read.

@@ -5,8 +5,9 @@
 //! have set, works on the [`Schunk`], and shows its new state in the struct.
 //!
 //! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and what a
-//! reader needs of the decompression context is taken out of it under a short lock. Callbacks may read super-chunks,
-//! also the one that is being read; while one is being changed, only others.
+//! reader needs of the decompression context is taken out of it under a short lock. Callbacks may read super-chunks, also
+//! the one that is being read, or compressed for. Where an operation has to keep callbacks out of the super-chunk that it
+//! changes, they get an error; they never wait for ever.
 
 use std::alloc::{self, Layout};
 use std::cell::UnsafeCell;
@@ -14,20 +15,26 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::chunk::{blosc2_create_cctx, blosc2_create_dctx, blosc2_free_ctx};
 use super::context::{Context, DecodingParts};
 use super::mem::c_bytes;
 use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_metalayer, blosc2_schunk, blosc2_storage};
-use super::{io, io_adapter, storage};
+use super::{callbacks, io, io_adapter, storage};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta;
 use crate::schunk::{Reading, Schunk};
+
+/// How long a callback waits for a super-chunk: one that is not in use is there at once, and one that the operation
+/// changes which called back will not be there before it returns.
+const PATIENCE: Duration = Duration::from_millis(200);
+const BUSY: Error = Error::new(ErrorKind::Failure, "a callback cannot use what the operation is changing");
 
 /// What `blosc2_schunk.frame` points to: the members at the front of the C library's struct.
 #[repr(C)]
@@ -407,10 +414,14 @@ impl SchunkHandle {
     }
 
     /// The super-chunk, for reading.
-    pub(crate) fn inner(&self) -> RwLockReadGuard<'_, Schunk> {
-        let inner = self.shared().read_recursive();
+    ///
+    /// # Errors
+    ///
+    /// `Failure` for a callback of an operation that is changing the super-chunk: waiting for that would be for ever.
+    pub(crate) fn inner(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
+        let inner = self.read_lock()?;
         if inner.params().typesize == self.typesize() {
-            return inner;
+            return Ok(inner);
         }
         drop(inner);
         // If others are reading, the new typesize has to wait: it was set at a bad time.
@@ -419,7 +430,21 @@ impl SchunkHandle {
             let params = FrameParams { typesize, ..inner.params() };
             inner.set_params(params);
         }
-        self.shared().read_recursive()
+        self.read_lock()
+    }
+
+    fn read_lock(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
+        if !callbacks::inside_callback() {
+            return Ok(self.shared().read_recursive());
+        }
+        self.shared().try_read_recursive_for(PATIENCE).ok_or(BUSY)
+    }
+
+    fn write_lock(&self) -> Result<RwLockWriteGuard<'_, Schunk>> {
+        if !callbacks::inside_callback() {
+            return Ok(self.shared().write());
+        }
+        self.shared().try_write_for(PATIENCE).ok_or(BUSY)
     }
 
     /// What decompression with the handle's context needs.
@@ -443,7 +468,7 @@ impl SchunkHandle {
 
     /// Reads without decompressing.
     pub(crate) fn look<T>(&self, operation: impl FnOnce(&Schunk) -> Result<T>) -> Result<T> {
-        let inner = self.inner();
+        let inner = self.inner()?;
         let result = operation(&inner);
         if inner.frame().is_some_and(crate::frame::Frame::is_on_disk) {
             // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
@@ -457,7 +482,7 @@ impl SchunkHandle {
 
     /// Changes the super-chunk.
     pub(crate) fn change<T>(&self, operation: impl FnOnce(&mut Schunk) -> Result<T>) -> Result<T> {
-        let mut inner = self.shared().write();
+        let mut inner = self.write_lock()?;
         self.take_over(&mut inner)?;
         let result = operation(&mut inner);
         self.show(&inner)?;
@@ -540,7 +565,7 @@ impl SchunkHandle {
 
     /// Says whether the client releases the buffer of a frame in memory.
     pub(crate) fn avoid_cframe_free(&self, avoid: bool) {
-        let mut inner = self.shared().write();
+        let Ok(mut inner) = self.write_lock() else { return };
         let mut shown = self.shown.lock();
         let Some(buffer) = inner.frame_mut().and_then(|frame| frame.buffer_mut()) else { return };
         shown.keep = if avoid { Keep::Client } else { Keep::Default };

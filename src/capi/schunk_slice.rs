@@ -11,7 +11,7 @@ use super::schunk_handle::SchunkHandle;
 use super::types::blosc2_schunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::nd_meta::{self, NdMeta};
-use crate::schunk::{Reading, Schunk, Writing};
+use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
 
 /// The items `start..stop` of a super-chunk, and how many bytes they have.
 fn item_range(schunk: &Schunk, start: i64, stop: i64, outside: ErrorKind) -> Result<(u64, u64, usize)> {
@@ -83,14 +83,35 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
             encoding.with(|enc| {
                 let reading = Reading { dec: *dec, visit: Some(&visit) };
                 let writing = Writing { enc: *enc, visit: Some(&visit) };
-                handle.change(|schunk| {
+                let (parts, len) = handle.look(|schunk| {
                     let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::InvalidParam)?;
-                    // SAFETY: the caller's promise.
-                    let src = unsafe { in_bytes(buffer, len) }?;
-                    schunk.set_slice(start, stop, src, &reading, &writing)
-                })
+                    Ok((schunk.slice_parts(start, stop, len)?, len))
+                })?;
+                // SAFETY: the caller's promise.
+                let mut src = unsafe { in_bytes(buffer, len) }?;
+                for part in parts {
+                    let (new, rest) = src.split_at(part.range.len());
+                    write_part(handle, &part, new, &reading, &writing).map_err(slice::write_failure)?;
+                    src = rest;
+                }
+                Ok(())
             })
         })
+    })
+}
+
+/// Gives a part of a chunk the values in `src`. The super-chunk is not locked while the chunk is made, since filters of the
+/// application may read it then.
+fn write_part(
+    handle: &SchunkHandle,
+    part: &slice::Part,
+    src: &[u8],
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<()> {
+    scratch::with(|chunk| {
+        let cbytes = handle.look(|schunk| schunk.rewritten(part, src, reading, writing, chunk))?;
+        handle.change(|schunk| schunk.update_chunk(part.nchunk, &chunk[..cbytes]).map(drop))
     })
 }
 

@@ -12,7 +12,7 @@ mod meta;
 mod packed;
 pub(crate) mod patch;
 pub(crate) mod scratch;
-mod slice;
+pub(crate) mod slice;
 mod sparse;
 
 pub use edit::Rejected;

@@ -2,17 +2,48 @@
 
 use super::edit::Update;
 use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
+use crate::bytes::zeroed;
 use crate::chunk::{self, Source, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use std::ops::Range;
 
 /// The part of one chunk that a range of bytes covers.
-struct Part {
-    nchunk: usize,
+pub(crate) struct Part {
+    /// Number of the chunk.
+    pub(crate) nchunk: usize,
     /// Uncompressed size of the chunk.
     nbytes: usize,
     /// Which bytes of the chunk.
-    range: Range<usize>,
+    pub(crate) range: Range<usize>,
+}
+
+/// A new version of a chunk.
+pub(crate) enum Rewritten {
+    /// That many bytes at the front of the buffer.
+    Whole(usize),
+    /// New streams for some blocks of the old one.
+    Blocks(patch::Patch),
+}
+
+/// The code under which writing a slice reports that something failed half-way.
+pub(crate) fn write_failure(e: Error) -> Error {
+    match e.kind() {
+        ErrorKind::ChunkUpdate | ErrorKind::Lock => e,
+        _ => Error::new(ErrorKind::Failure, e.what()),
+    }
+}
+
+/// Compresses `src` into the front of `chunk`; returns the size in bytes.
+fn compress_into(src: Source<'_>, writing: &Writing<'_>, chunk: &mut Vec<u8>) -> Result<usize> {
+    let room = src.nbytes().saturating_add(32).min(i32::MAX as usize);
+    if chunk.capacity() < room {
+        *chunk = zeroed(room)?;
+    } else if chunk.len() < room {
+        chunk.resize(room, 0);
+    }
+    let cbytes = chunk::compress_with(&writing.enc, src, &mut chunk[..room])?.cbytes;
+    ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
+    Ok(cbytes)
 }
 
 impl Part {
@@ -80,48 +111,73 @@ impl Schunk {
         if start >= stop {
             return Ok(());
         }
-        let bytes = self.byte_range(start, stop)?;
-        ensure(bytes.end <= self.nbytes(), ErrorKind::InvalidParam, "items out of range")?;
-        let len = bytes.end - bytes.start;
-        ensure(src.len() as u64 >= len, ErrorKind::ReadBuffer, "source too short")?; // widening
         let mut at = 0;
-        for part in self.parts(bytes)? {
+        for part in self.slice_parts(start, stop, src.len())? {
             let src = &src[at..at + part.range.len()];
-            self.write_part(&part, src, reading, writing).map_err(|e| match e.kind() {
-                ErrorKind::ChunkUpdate | ErrorKind::Lock => e,
-                _ => Error::new(ErrorKind::Failure, e.what()),
-            })?;
+            scratch::with(|chunk| {
+                let new = self.rewritten(&part, src, reading, writing, chunk)?;
+                self.store_rewritten(part.nchunk, new, chunk)
+            })
+            .map_err(write_failure)?;
             at += part.range.len();
         }
         Ok(())
     }
 
-    fn write_part(
-        &mut self,
+    /// The parts of chunks that hold items `start..stop`, for which there are `available` bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_slice`](Self::set_slice) before it changes anything.
+    pub(crate) fn slice_parts(
+        &self,
+        start: u64,
+        stop: u64,
+        available: usize,
+    ) -> Result<impl Iterator<Item = Part> + use<>> {
+        let bytes = self.byte_range(start, stop)?;
+        ensure(bytes.end <= self.nbytes(), ErrorKind::InvalidParam, "items out of range")?;
+        let len = bytes.end - bytes.start;
+        ensure(available as u64 >= len, ErrorKind::ReadBuffer, "source too short")?; // widening
+        self.parts(bytes)
+    }
+
+    /// Makes the chunk of `part` with the values of `src` there, in `chunk` if all of it is new. The super-chunk stays as it
+    /// is: callbacks may read it meanwhile.
+    pub(crate) fn rewritten(
+        &self,
         part: &Part,
         src: &[u8],
         reading: &Reading<'_>,
         writing: &Writing<'_>,
-    ) -> Result<()> {
-        let update = |schunk: &mut Schunk, chunk: &[u8]| schunk.update_chunk(part.nchunk, chunk).map(drop);
+        chunk: &mut Vec<u8>,
+    ) -> Result<Rewritten> {
         if part.is_whole() {
             writing.visit(part.nchunk);
-            return self.compress_and(Source::Bytes(src), writing, update);
+            return compress_into(Source::Bytes(src), writing, chunk).map(Rewritten::Whole);
         }
         reading.visit(part.nchunk);
-        let patched = self.with_chunk(part.nchunk, |chunk| {
-            patch::encode_range(chunk, part.range.start, src, &reading.dec, &writing.enc)
+        let patched = self.with_chunk(part.nchunk, |old| {
+            patch::encode_range(old, part.range.start, src, &reading.dec, &writing.enc)
         })?;
         if let Some(patch) = patched {
-            return self.update_chunks(vec![(part.nchunk, Update::Blocks(patch))]);
+            return Ok(Rewritten::Blocks(patch));
         }
         scratch::with_len(part.nbytes, |data| {
             let n = self
                 .with_chunk(part.nchunk, |bytes| chunk::decompress_with(&reading.dec, bytes, None, data))?;
             ensure(n.nbytes == part.nbytes, ErrorKind::Data, "chunk of another size")?;
             data[part.range.clone()].copy_from_slice(src);
-            self.compress_and(Source::Bytes(data), writing, update)
+            compress_into(Source::Bytes(data), writing, chunk).map(Rewritten::Whole)
         })
+    }
+
+    /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got.
+    pub(crate) fn store_rewritten(&mut self, nchunk: usize, new: Rewritten, chunk: &[u8]) -> Result<()> {
+        match new {
+            Rewritten::Whole(cbytes) => self.update_chunk(nchunk, &chunk[..cbytes]).map(drop),
+            Rewritten::Blocks(patch) => self.update_chunks(vec![(nchunk, Update::Blocks(patch))]),
+        }
     }
 
     /// The bytes of items `start..stop`.
