@@ -365,7 +365,8 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
 /// Writes a contiguous frame with the content of the super-chunk to the file `urlpath`; returns its length, or a negative
 /// code.
 ///
-/// A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error.
+/// A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error. After a
+/// failure it is as it was, unless the I/O back-end is one of the application.
 ///
 /// # Safety
 ///

@@ -7,14 +7,14 @@ use std::path::Path;
 
 impl Frame {
     /// Writes a frame that is in memory to the file `path`, which is replaced if it exists; returns its length in bytes.
+    /// A file that was there survives a failure, unless the back-end belongs to the application.
     ///
     /// # Errors
     ///
     /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileWrite`.
     pub fn write_file(&self, path: &Path, io: &dyn Io) -> Result<u64> {
         let bytes = self.in_memory()?;
-        let file = io.open(path, OpenMode::Create)?;
-        file.write_at(0, bytes)?;
+        io.replace(path, bytes)?;
         Ok(bytes.len() as u64) // widening
     }
 

@@ -2,9 +2,11 @@
 
 use super::{Features, FileId, Io, IoFile, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
-use std::fs::{File, OpenOptions};
-use std::path::Path;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most bytes moved by one system call; some systems refuse 2 GiB and more.
 const MAX_TRANSFER: usize = 1 << 30;
@@ -22,8 +24,60 @@ impl Io for FileIo {
         std::fs::remove_file(path).map_err(|_| Error::new(ErrorKind::FileRemove, "file cannot be removed"))
     }
 
+    fn replace(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+        // A link stays one; what it leads to is replaced.
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let old = std::fs::metadata(&target).ok();
+        let is_file = old.as_ref().map_or(!path.is_symlink(), Metadata::is_file);
+        match Beside::create(&target).filter(|_| is_file) {
+            Some(new) => new.fill_and_rename(bytes, old.as_ref(), &target),
+            // A device, or a directory where nothing can be made.
+            None => self.open(path, OpenMode::Create)?.write_at(0, bytes),
+        }
+    }
+
     fn features(&self) -> Features {
         Features { keeps_handles: cfg!(unix), local: true, maps: false, journal: true }
+    }
+}
+
+/// A new file in the directory of another, removed when dropped unless it took the other's place.
+struct Beside {
+    path: PathBuf,
+    file: File,
+    renamed: bool,
+}
+
+impl Beside {
+    /// `None` if no file can be made there.
+    fn create(target: &Path) -> Option<Beside> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let mut name = target.file_name()?.to_os_string();
+        name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        let path = target.with_file_name(name);
+        let file = OpenOptions::new().write(true).create_new(true).open(&path).ok()?;
+        Some(Beside { path, file, renamed: false })
+    }
+
+    fn fill_and_rename(mut self, bytes: &[u8], old: Option<&Metadata>, target: &Path) -> Result<()> {
+        let failed = |_| Error::new(ErrorKind::FileWrite, "writing a file failed");
+        if let Some(old) = old {
+            // Opening tells whether the old file may be written.
+            PlainFile::open(target, OpenMode::Update)?;
+            self.file.set_permissions(old.permissions()).map_err(failed)?;
+        }
+        self.file.write_all(bytes).map_err(failed)?;
+        std::fs::rename(&self.path, target).map_err(failed)?;
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if !self.renamed {
+            let _ = std::fs::remove_file(&self.path); // it was never anybody's
+        }
     }
 }
 
@@ -153,6 +207,27 @@ fn write_some(file: &File, position: u64, bytes: &[u8]) -> std::io::Result<usize
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
+    #[test]
+    fn replacing_keeps_permissions_and_links_and_leaves_nothing_behind() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = std::env::temp_dir().join(format!("blosc2-replace-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let (file, link) = (dir.join("file"), dir.join("link"));
+        std::fs::write(&file, b"old and long").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        FileIo.replace(&link, b"new").unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(FileIo.replace(&dir, b"x").unwrap_err().kind(), ErrorKind::FileOpen);
+        assert!(FileIo.replace(&dir.join("no/file"), b"x").is_err());
+        FileIo.replace(Path::new("/dev/null"), b"x").unwrap();
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
     #[test]
     fn positions_are_absolute_and_gaps_are_zeros() {
         let path = std::env::temp_dir().join(format!("blosc2-file-{}", std::process::id()));
@@ -165,6 +240,8 @@ mod tests {
         file.truncate(5).unwrap();
         assert_eq!(file.size().unwrap(), 5);
         assert_eq!(file.id(), id_at(&path));
+        FileIo.replace(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
         FileIo.remove(&path).unwrap();
         assert_eq!(FileIo.open(&path, OpenMode::Read).err().unwrap().kind(), ErrorKind::FileOpen);
     }

@@ -66,6 +66,17 @@ pub trait Io: Send + Sync {
         self.open(path, OpenMode::Create)?.truncate(0)
     }
 
+    /// Makes `bytes` the whole content of the file at `path`, which need not exist.
+    ///
+    /// Where files can be renamed this is all or nothing; other back-ends empty the file first.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen`, `FileWrite`, or `PluginIo`.
+    fn replace(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+        self.open(path, OpenMode::Create)?.write_at(0, bytes)
+    }
+
     /// What the back-end can do.
     fn features(&self) -> Features;
 }

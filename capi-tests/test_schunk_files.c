@@ -1,0 +1,268 @@
+/* Super-chunks written over files that exist, with a full disk; callbacks that use the super-chunk they work for. */
+
+#include <blosc2.h>
+
+#include "test.h"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define HAVE_PROCESSES
+#endif
+
+#define ITEMS 4000
+#define BYTES (ITEMS * 4)
+#define NCHUNKS 4
+#define PATH "test_schunk_files.b2frame"
+
+/* Item `i` of chunk `nchunk`. */
+static int32_t item(int nchunk, int i) { return nchunk * 1000000 + i * 3; }
+
+static void fill(int32_t *items, int nchunk) {
+  int i;
+  for (i = 0; i < ITEMS; i++) {
+    items[i] = item(nchunk, i);
+  }
+}
+
+static blosc2_schunk *make(bool contiguous, const char *urlpath, int16_t nthreads) {
+  static int32_t items[ITEMS];
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  int i;
+  cparams.typesize = 4;
+  cparams.blocksize = 4000;
+  cparams.nthreads = nthreads;
+  dparams.nthreads = nthreads;
+  storage.cparams = &cparams;
+  storage.dparams = &dparams;
+  storage.contiguous = contiguous;
+  storage.urlpath = (char *)urlpath;
+  blosc2_remove_urlpath(urlpath);
+  schunk = blosc2_schunk_new(&storage);
+  if (!CHECK(schunk != NULL)) {
+    exit(test_end());
+  }
+  for (i = 0; i < NCHUNKS; i++) {
+    fill(items, i);
+    CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), i + 1);
+  }
+  return schunk;
+}
+
+/* ---- Filters that read the super-chunk they work for ---- */
+
+static struct {
+  blosc2_schunk *schunk;
+  int reading; /* readers inside of readers stop at the second */
+  int calls, failures, changes;
+} probe;
+
+static void reset_probe(blosc2_schunk *schunk) {
+  memset(&probe, 0, sizeof probe);
+  probe.schunk = schunk;
+}
+
+/* Reads an item of another chunk than the one that is worked on. */
+static void look_around(int64_t nchunk) {
+  int64_t at = ((nchunk + 1) % NCHUNKS) * ITEMS + 17;
+  int32_t got = -1;
+  uint8_t *chunk;
+  bool needs_free;
+  if (__atomic_fetch_add(&probe.reading, 1, __ATOMIC_SEQ_CST) == 0) {
+    __atomic_fetch_add(&probe.calls, 1, __ATOMIC_SEQ_CST);
+    if (blosc2_schunk_get_slice_buffer(probe.schunk, at, at + 1, &got) != 0 ||
+        got != item((int)((nchunk + 1) % NCHUNKS), 17)) {
+      __atomic_fetch_add(&probe.failures, 1, __ATOMIC_SEQ_CST);
+    }
+    if (blosc2_schunk_get_chunk(probe.schunk, 0, &chunk, &needs_free) <= 0) {
+      __atomic_fetch_add(&probe.failures, 1, __ATOMIC_SEQ_CST);
+    } else if (needs_free) {
+      free(chunk);
+    }
+    if (blosc2_vlmeta_exists(probe.schunk, "no such layer") != BLOSC2_ERROR_NOT_FOUND) {
+      __atomic_fetch_add(&probe.failures, 1, __ATOMIC_SEQ_CST);
+    }
+  }
+  __atomic_fetch_sub(&probe.reading, 1, __ATOMIC_SEQ_CST);
+}
+
+static int reading_prefilter(blosc2_prefilter_params *params) {
+  memcpy(params->output, (const uint8_t *)params->input + params->output_offset, (size_t)params->output_size);
+  look_around(params->nchunk);
+  return 0;
+}
+
+static int reading_postfilter(blosc2_postfilter_params *params) {
+  memcpy(params->output, params->input, (size_t)params->size);
+  look_around(params->nchunk);
+  return 0;
+}
+
+/* Gives the super-chunk contexts with these filters. */
+static void set_filters(blosc2_schunk *schunk, blosc2_prefilter_fn prefilter, void *input,
+                        blosc2_postfilter_fn postfilter) {
+  static blosc2_prefilter_params preparams;
+  static blosc2_postfilter_params postparams;
+  memset(&preparams, 0, sizeof preparams);
+  memset(&postparams, 0, sizeof postparams);
+  preparams.user_data = input;
+  schunk->storage->cparams->prefilter = prefilter;
+  schunk->storage->cparams->preparams = prefilter != NULL ? &preparams : NULL;
+  schunk->storage->dparams->postfilter = postfilter;
+  schunk->storage->dparams->postparams = postfilter != NULL ? &postparams : NULL;
+  blosc2_free_ctx(schunk->cctx);
+  blosc2_free_ctx(schunk->dctx);
+  schunk->cctx = blosc2_create_cctx(*schunk->storage->cparams);
+  schunk->dctx = blosc2_create_dctx(*schunk->storage->dparams);
+}
+
+static void callbacks_read_the_super_chunk(bool contiguous, const char *urlpath, int16_t nthreads) {
+  static int32_t items[2 * ITEMS];
+  blosc2_schunk *schunk = make(contiguous, urlpath, nthreads);
+
+  set_filters(schunk, reading_prefilter, NULL, NULL);
+  fill(items, NCHUNKS);
+  reset_probe(schunk);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), NCHUNKS + 1);
+  CHECK(probe.calls > 0);
+  CHECK_INT(probe.failures, 0);
+
+  /* A whole chunk, and parts of two. */
+  fill(items, 1);
+  reset_probe(schunk);
+  CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, ITEMS, 2 * ITEMS, items), 0);
+  CHECK(probe.calls > 0);
+  CHECK_INT(probe.failures, 0);
+  fill(items, 1);
+  fill(items + ITEMS, 2);
+  reset_probe(schunk);
+  CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, ITEMS + 5, 2 * ITEMS + 5, items + 5), 0);
+  CHECK(probe.calls > 0);
+  CHECK_INT(probe.failures, 0);
+
+  set_filters(schunk, NULL, NULL, reading_postfilter);
+  reset_probe(schunk);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES), BYTES);
+  CHECK_INT(items[77], item(1, 77));
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, ITEMS - 5, ITEMS + 5, items), 0);
+  CHECK_INT(items[4], item(0, ITEMS - 1));
+  CHECK(probe.calls > 0);
+  CHECK_INT(probe.failures, 0);
+
+  /* Both at once: the postfilter sees the old data. */
+  set_filters(schunk, reading_prefilter, NULL, reading_postfilter);
+  fill(items, 3);
+  reset_probe(schunk);
+  CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, 3 * ITEMS + 9, 3 * ITEMS + 99, items + 9), 0);
+  CHECK(probe.calls > 0);
+  CHECK_INT(probe.failures, 0);
+  set_filters(schunk, NULL, NULL, NULL);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 3 * ITEMS, 4 * ITEMS, items), 0);
+  CHECK_INT(items[9], item(3, 9));
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(urlpath);
+}
+
+/* Changes the super-chunk from inside of an operation on it: whatever comes of it, it comes. */
+static int changing_postfilter(blosc2_postfilter_params *params) {
+  int32_t zero = 0;
+  memcpy(params->output, params->input, (size_t)params->size);
+  if (__atomic_fetch_add(&probe.reading, 1, __ATOMIC_SEQ_CST) == 0) {
+    int code = blosc2_vlmeta_add(probe.schunk, "inside", (uint8_t *)&zero, 4, NULL);
+    CHECK(code >= 0 || code == BLOSC2_ERROR_FAILURE);
+    probe.changes++;
+  }
+  return 0;
+}
+
+static void callbacks_that_change_the_super_chunk_come_back(void) {
+  static int32_t items[ITEMS];
+  blosc2_schunk *schunk = make(true, NULL, 1);
+  set_filters(schunk, NULL, NULL, changing_postfilter);
+  reset_probe(schunk);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES), BYTES);
+  CHECK_INT(probe.changes, 1);
+  CHECK_INT(items[77], item(1, 77));
+  CHECK_INT(schunk->nchunks, NCHUNKS);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+}
+
+/* ---- Writing over a file ---- */
+
+#ifdef HAVE_PROCESSES
+/* The number of entries of the working directory whose names start like that of the file. */
+static int files_beside(void) {
+  DIR *dir = opendir(".");
+  struct dirent *entry;
+  int count = 0;
+  while (dir != NULL && (entry = readdir(dir)) != NULL) {
+    count += strncmp(entry->d_name, PATH, strlen(PATH)) == 0;
+  }
+  closedir(dir);
+  return count;
+}
+
+static void an_old_file_survives_a_full_disk(void) {
+  static int32_t items[ITEMS];
+  blosc2_schunk *old = make(true, NULL, 1);
+  blosc2_schunk *new = make(true, NULL, 1);
+  int64_t len;
+  int status = -1;
+  pid_t child;
+  fill(items, 7);
+  CHECK_INT(blosc2_schunk_append_buffer(new, items, BYTES), NCHUNKS + 1);
+  len = blosc2_schunk_to_file(old, PATH);
+  CHECK(len > 0);
+  child = fork();
+  if (child == 0) {
+    struct rlimit limit;
+    limit.rlim_cur = limit.rlim_max = (rlim_t)len / 2;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    _exit(blosc2_schunk_to_file(new, PATH) == BLOSC2_ERROR_FILE_WRITE ? 0 : 1);
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK_INT(status, 0);
+  CHECK_INT(files_beside(), 1);
+  blosc2_schunk_free(old);
+  old = blosc2_schunk_open(PATH);
+  if (CHECK(old != NULL)) {
+    CHECK_INT(old->nchunks, NCHUNKS);
+    CHECK_INT(blosc2_schunk_decompress_chunk(old, NCHUNKS - 1, items, BYTES), BYTES);
+    CHECK_INT(items[5], item(NCHUNKS - 1, 5));
+  }
+  /* A handle that is open sees the file that takes the place. */
+  CHECK(blosc2_schunk_to_file(new, PATH) > len);
+  CHECK_INT(files_beside(), 1);
+  if (old != NULL) {
+    CHECK_INT(blosc2_schunk_refresh(old), 1);
+    CHECK_INT(old->nchunks, NCHUNKS + 1);
+    blosc2_schunk_free(old);
+  }
+  blosc2_schunk_free(new);
+  CHECK_INT(blosc2_remove_urlpath(PATH), 0);
+}
+#endif
+
+int main(void) {
+  blosc2_init();
+#ifdef HAVE_PROCESSES
+  alarm(300); /* what hangs fails */
+  an_old_file_survives_a_full_disk();
+#endif
+  callbacks_read_the_super_chunk(false, NULL, 1);
+  callbacks_read_the_super_chunk(true, NULL, 1);
+  callbacks_read_the_super_chunk(true, PATH, 1);
+  callbacks_read_the_super_chunk(false, PATH, 1);
+  callbacks_read_the_super_chunk(false, NULL, 4);
+  callbacks_read_the_super_chunk(true, PATH, 4);
+  callbacks_that_change_the_super_chunk_come_back();
+  blosc2_destroy();
+  return test_end();
+}
