@@ -110,8 +110,8 @@ fn write_part(
     writing: &Writing<'_>,
 ) -> Result<()> {
     scratch::with(|chunk| {
-        let cbytes = handle.look(|schunk| schunk.rewritten(part, src, reading, writing, chunk))?;
-        handle.change(|schunk| schunk.update_chunk(part.nchunk, &chunk[..cbytes]).map(drop))
+        let new = handle.look(|schunk| schunk.rewritten(part, src, reading, writing, chunk))?;
+        handle.change(|schunk| schunk.store_rewritten(part.nchunk, new, chunk))
     })
 }
 

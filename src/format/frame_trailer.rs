@@ -1,4 +1,4 @@
-//! The trailer of a frame: variable-length metalayers and a fingerprint that nobody fills in.
+//! The trailer of a frame: variable-length metalayers, and a fingerprint that the format has not filled in so far.
 //!
 //! | bytes | meaning |
 //! |---|---|
@@ -7,10 +7,13 @@
 //! | `ce` BE32 | length of the whole trailer |
 //! | `d8` type | fingerprint, 16 bytes; type 0: none |
 //!
+//! Type 0 says that the 16 bytes mean nothing, and readers skip them. In frames with holes this library notes there how
+//! much of the payload area is in use, see [`Usage`]; otherwise, and in what others write, they are zeros.
+//!
 //! Frames from before 2.0.0-rc1 have one chunk of user metadata, `c6` BE32 length, in place of the section.
 
 use super::metalayers::{self, MAX_VLMETALAYERS, Metalayer, Section};
-use super::msgpack::{self, BIN32, UINT32};
+use super::msgpack::{self, BIN32, FIXEXT16, UINT32};
 use crate::error::{ErrorKind, Result, ensure};
 
 /// Bytes at the end of a frame that tell where the trailer starts.
@@ -19,6 +22,36 @@ pub(crate) const TAIL_LEN: usize = 23;
 pub(crate) const MIN_LEN: usize = 25;
 /// Name under which the metadata chunk of old frames appears.
 pub(crate) const USERMETA_NAME: &[u8] = b"usermeta";
+
+/// How much of the payload area is in use: what the header does not tell if chunks were deleted or replaced.
+///
+/// Stored as `area` BE64, `live` BE64. A note for another `area` than that of the header is out of date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Length of the payload area in bytes.
+    pub(crate) area: u64,
+    /// How many of them are those of chunks.
+    pub(crate) live: u64,
+}
+
+impl Usage {
+    /// Writes the note to the end of the frame or trailer in `bytes`.
+    pub(crate) fn put(self, bytes: &mut [u8]) {
+        if let Some((_, fingerprint)) = bytes.split_last_chunk_mut::<16>() {
+            fingerprint[..8].copy_from_slice(&self.area.to_be_bytes());
+            fingerprint[8..].copy_from_slice(&self.live.to_be_bytes());
+        }
+    }
+
+    /// The note at the end of `tail`, the end of a frame: `None` if there is none.
+    pub(crate) fn read(tail: &[u8]) -> Option<Usage> {
+        let (&[marker, kind], fingerprint) = tail.last_chunk::<18>()?.split_first_chunk()?;
+        let (area, live) = fingerprint.split_at_checked(8)?;
+        let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
+        let usage = Usage { area: number(area)?, live: number(live)? };
+        (marker == FIXEXT16 && kind == 0 && usage.area > 0 && usage.live <= usage.area).then_some(usage)
+    }
+}
 
 /// The trailer for `layers`.
 ///
@@ -96,6 +129,18 @@ mod tests {
         assert_eq!(bytes[..0x1a][2..9], [0x93, 0xcd, 0, 0x0f, 0xde, 0, 1]);
         assert_eq!(bytes[9..18], [0xa3, b'v', b'l', b'1', 0xd2, 0, 0, 0, 0x15]);
         assert_eq!(read(&bytes), Ok(vec![layer]));
+    }
+
+    #[test]
+    fn a_note_of_the_usage_is_read_back_and_zeros_are_none() {
+        let mut bytes = write(&[]).unwrap();
+        assert_eq!(Usage::read(&bytes), None);
+        let usage = Usage { area: 1000, live: 700 };
+        usage.put(&mut bytes);
+        assert_eq!((Usage::read(&bytes), bytes.len()), (Some(usage), 35));
+        assert_eq!(read(&bytes), Ok(Vec::new()));
+        Usage { area: 700, live: 1000 }.put(&mut bytes);
+        assert_eq!(Usage::read(&bytes), None);
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(crate) const INT32: u8 = 0xd2;
 pub(crate) const UINT32: u8 = 0xce;
 /// Marker of bytes with a 32-bit length.
 pub(crate) const BIN32: u8 = 0xc6;
+/// Marker of 16 bytes of an extension type.
+pub(crate) const FIXEXT16: u8 = 0xd8;
 /// The three high bits of a string of at most 31 bytes.
 pub(crate) const FIXSTR: u8 = 0xa0;
 

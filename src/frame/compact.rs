@@ -45,10 +45,6 @@ impl Frame {
     pub(super) fn reclaim(&mut self, session: &Session) -> Result<()> {
         self.trim(session)?;
         let state = self.snapshot();
-        if !state.dead_is_known {
-            self.learn_holes(session)?;
-        }
-        let state = if state.dead_is_known { state } else { self.snapshot() };
         let live = state.live_end - state.dead;
         let behind = state.header.cbytes.saturating_sub(state.live_end);
         if (state.dead + behind) * 2 <= live && (live > 0 || behind == 0) {
@@ -81,6 +77,16 @@ impl Frame {
             state.dead = if end == 0 { 0 } else { state.dead.saturating_sub(behind).min(end) };
         }
         Ok(())
+    }
+
+    /// Before chunks of a contiguous frame are deleted or replaced: counts the dead bytes that others left, so that what
+    /// the change notes of them is true. What cannot be read now is counted another time.
+    pub(super) fn count_holes(&mut self, session: &Session) {
+        let state = self.snapshot();
+        if !state.dead_is_known && !state.header.sparse {
+            drop(state);
+            let _ = self.learn_holes(session);
+        }
     }
 
     /// Finds out how many bytes of an opened frame are dead; of a large one, only whether it may be many.

@@ -37,6 +37,8 @@ struct NewChunk<'a> {
 pub(super) struct Session {
     /// The file of the frame; `None` in memory.
     pub(super) file: Option<Arc<dyn IoFile>>,
+    /// The length of the file, if other data follow the frame in it.
+    pub(super) followed: Option<u64>,
     pub(super) _held: crate::io::lock::Held,
 }
 
@@ -138,6 +140,7 @@ impl Frame {
     /// As [`update`](Self::update); none of the chunks is replaced then.
     pub fn update_all(&mut self, chunks: &[(usize, &[u8])]) -> Result<usize> {
         let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
+        self.count_holes(&session);
         let failed = |e| surface(e, ErrorKind::ChunkUpdate);
         let old = self.snapshot();
         let mut sizes = old.sizes();
@@ -180,6 +183,7 @@ impl Frame {
     /// As [`delete`](Self::delete); none of the chunks is deleted then.
     pub fn delete_all(&mut self, ranges: &[Range<usize>]) -> Result<usize> {
         let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
+        self.count_holes(&session);
         let old = self.snapshot();
         let mut sizes = old.sizes();
         let mut next = State::clone(&old);
@@ -266,13 +270,14 @@ impl Frame {
     /// Locks, takes over what others changed, and undoes what was broken off.
     pub(super) fn begin(&mut self) -> Result<Session> {
         let held = self.hold(true)?;
-        let mut session = Session { file: None, _held: held };
+        let mut session = Session { file: None, followed: None, _held: held };
         if let Store::Disk(disk) = &self.store {
-            let (state, _) = self.poll(disk, session._held.changed)?;
+            let (mut state, _) = self.poll(disk, session._held.changed)?;
             let file = disk.writer()?;
-            if disk.repair(&*file, state.header.frame_len)? {
-                self.adopt(disk.load(&*file)?);
+            if disk.repair(&*file)? {
+                state = self.adopt(disk.load(&*file)?);
             }
+            session.followed = disk.followed(&*file, state.header.frame_len)?;
             session.file = Some(file);
         }
         let writable = self.state.read().header.layout == Layout::Stable;
@@ -367,10 +372,19 @@ impl Frame {
         next.header.header_len = next.header.write(&next.metalayers)?.len();
         let mut at = next.index_at();
         let old = self.state.get_mut();
-        if at + tail.len() as u64 == old.header.frame_len && next.dead > old.dead {
+        let end = at + tail.len() as u64; // widening
+        if session.followed.is_some() {
+            // Other data follow: the frame ends where it did, with a gap between index and trailer.
+            let gap = old.header.frame_len.checked_sub(end).and_then(|gap| usize::try_from(gap).ok());
+            let split = tail.len() - trailer.len();
+            tail.splice(split..split, std::iter::repeat_n(0, gap.unwrap_or(0)));
+        } else if end == old.header.frame_len && next.dead > old.dead {
             // Handles that do not lock notice changes by the length of the frame, so it must not stay the same.
             next.header.cbytes += NUDGE;
             at += NUDGE;
+        }
+        if let Some(usage) = next.usage() {
+            usage.put(&mut tail);
         }
         next.header.frame_len = at + tail.len() as u64; // widening
         let header = next.header.write(&next.metalayers)?;
@@ -404,7 +418,7 @@ impl Frame {
         let old_len = old.header.frame_len;
         let header_len = old.header.header_len as u64; // widening
         let needed = [0..header_len, old.index_at()..old_len, live.unwrap_or(0..0)];
-        let change = Change { writes, needed: &needed, old_len, new_len };
+        let change = Change { writes, needed: &needed, old_len, new_len, followed: session.followed };
         match (&mut self.store, &session.file) {
             (Store::Memory(buffer), _) => store::write_memory(buffer, &change),
             (Store::Disk(disk), Some(file)) => disk.write(&**file, &change),

@@ -12,27 +12,31 @@
 //! | LE64 | number of ranges, then for each its position in the frame LE64, its length LE64 and its old bytes |
 //! | LE64 | length of the whole record |
 //! | LE64 | position of the frame in the file |
-//! | LE64 | length of the frame before the change |
+//! | LE64 | length of the frame before the change, with what follows it in the file |
 //! | LE64 | checksum of all the above |
 //! | 16 | end mark |
 
 use crate::bytes::zeroed;
 use crate::error::Result;
 use crate::format::frame_header::MAGIC;
+use crate::format::frame_trailer::Usage;
 use crate::io::IoFile;
 
 const START: &[u8; 16] = b"\0blosc2-rs undo\x01";
 const END: &[u8; 16] = b"\x01undo blosc2-rs\0";
 const FOOTER: usize = 4 * 8 + 16;
 const HEAD: usize = 16 + 8;
+/// How many bytes behind a frame are looked at together.
+const WINDOW: usize = 1 << 16;
 /// No record is longer: it holds a header, an index and a trailer.
 const MAX_LEN: u64 = 1 << 33;
 
 /// Old bytes of a frame, by position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Undo {
-    /// Length of the frame before the change.
-    pub(crate) frame_len: u64,
+    /// What was there before the change, from the start of the frame to the end of the file, in bytes: the frame, and
+    /// whatever follows it.
+    pub(crate) len: u64,
     /// Positions, relative to the frame, and the bytes that belong there.
     pub(crate) ranges: Vec<(u64, Vec<u8>)>,
 }
@@ -50,7 +54,7 @@ impl Undo {
         let len = bytes.len() + FOOTER;
         put(&mut bytes, len as u64); // widening
         put(&mut bytes, base);
-        put(&mut bytes, self.frame_len);
+        put(&mut bytes, self.len);
         let sum = checksum(&bytes);
         put(&mut bytes, sum);
         bytes.extend_from_slice(END);
@@ -68,7 +72,7 @@ impl Undo {
         };
         let mut footer = [0; FOOTER];
         file.read_exact_at(footer_at, &mut footer)?;
-        let (len, its_base, frame_len) = (get(&footer, 0), get(&footer, 8), get(&footer, 16));
+        let (len, its_base, old_len) = (get(&footer, 0), get(&footer, 8), get(&footer, 16));
         let room = len <= MAX_LEN && len >= (HEAD + FOOTER) as u64 && len <= size - base; // widening
         if footer[32..] != *END || its_base != base || !room {
             return Ok(None);
@@ -78,7 +82,7 @@ impl Undo {
         let Some(len) = usize::try_from(len).ok().filter(|_| mark == *START) else { return Ok(None) };
         let mut bytes = zeroed(len)?;
         file.read_exact_at(size - len as u64, &mut bytes)?; // widening
-        Ok(parse(&bytes, frame_len))
+        Ok(parse(&bytes, old_len))
     }
 
     /// Puts the old bytes over `bytes`, which were read at `at` of the frame.
@@ -108,7 +112,7 @@ impl Undo {
         if sync {
             file.sync()?;
         }
-        file.truncate(base + self.frame_len)?;
+        file.truncate(base + self.len)?;
         if sync { file.sync() } else { Ok(()) }
     }
 }
@@ -120,9 +124,7 @@ impl Undo {
 ///
 /// Those of reading.
 pub(crate) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool> {
-    const WINDOW: u64 = 1 << 16;
-    let len = usize::try_from((size - end).min(WINDOW)).expect("at most 64 kB");
-    let mut head = vec![0; len];
+    let mut head = vec![0; WINDOW.min(usize::try_from(size - end).unwrap_or(WINDOW))];
     file.read_exact_at(end, &mut head)?;
     if head.get(2..10) == Some(MAGIC.as_slice()) {
         return Ok(false);
@@ -141,10 +143,28 @@ pub(crate) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
         return Ok(false);
     }
     file.read_exact_at(size - tail.len() as u64, &mut tail)?; // widening
-    Ok(tail[0] == 0xce && tail[5..] == [0xd8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    let noted = Usage::read(&tail).is_some_and(|usage| usage.area < size);
+    let trailer = tail[0] == 0xce && tail[5..7] == [0xd8, 0] && (noted || tail[7..] == [0; 16]);
+    // It may as well be the trailer of another frame.
+    Ok(trailer && !holds_frame(file, end, size)?)
 }
 
-fn parse(bytes: &[u8], frame_len: u64) -> Option<Undo> {
+/// Whether a frame may start between `at` and `end`.
+fn holds_frame(file: &dyn IoFile, mut at: u64, end: u64) -> Result<bool> {
+    let mut window = vec![0; WINDOW];
+    while at < end {
+        let n = window.len().min(usize::try_from(end - at).unwrap_or(WINDOW));
+        file.read_exact_at(at, &mut window[..n])?;
+        if window[..n].windows(MAGIC.len()).any(|bytes| bytes == MAGIC) {
+            return Ok(true);
+        }
+        // The next window begins with what may be the first part of the mark.
+        at += (n - (MAGIC.len() - 1).min(n - 1)) as u64; // widening
+    }
+    Ok(false)
+}
+
+fn parse(bytes: &[u8], old_len: u64) -> Option<Undo> {
     let body = bytes.len() - FOOTER;
     let summed = bytes.len() - END.len() - 8;
     if bytes[..16] != *START || checksum(&bytes[..summed]) != get(bytes, summed) {
@@ -158,14 +178,14 @@ fn parse(bytes: &[u8], frame_len: u64) -> Option<Undo> {
         }
         let (start, len) = (get(bytes, at), usize::try_from(get(bytes, at + 8)).ok()?);
         at += 16;
-        let inside = start.checked_add(len as u64)? <= frame_len; // widening
+        let inside = start.checked_add(len as u64)? <= old_len; // widening
         if len > body - at || !inside {
             return None;
         }
         ranges.push((start, bytes[at..at + len].to_vec()));
         at += len;
     }
-    (at == body).then_some(Undo { frame_len, ranges })
+    (at == body).then_some(Undo { len: old_len, ranges })
 }
 
 fn put(bytes: &mut Vec<u8>, value: u64) {
@@ -206,7 +226,7 @@ mod tests {
     fn a_record_is_found_and_undone() {
         let (path, file) = scratch("undo");
         file.write_at(0, b"..old-frame").unwrap();
-        let undo = Undo { frame_len: 9, ranges: vec![(0, b"old".to_vec()), (4, b"frame".to_vec())] };
+        let undo = Undo { len: 9, ranges: vec![(0, b"old".to_vec()), (4, b"frame".to_vec())] };
         file.write_at(20, &undo.record(2)).unwrap();
         file.write_at(2, b"new").unwrap();
         let size = file.size().unwrap();
@@ -225,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_record_cut_off_anywhere_is_none_but_recognised_as_leftover() {
-        let undo = Undo { frame_len: 4, ranges: vec![(0, vec![7; 100])] };
+        let undo = Undo { len: 4, ranges: vec![(0, vec![7; 100])] };
         let record = undo.record(0);
         for cut in 0..record.len() {
             let (path, file) = scratch("cut");
@@ -240,7 +260,7 @@ mod tests {
 
     #[test]
     fn damaged_records_are_not_trusted() {
-        let undo = Undo { frame_len: 300, ranges: vec![(200, vec![7; 100])] };
+        let undo = Undo { len: 300, ranges: vec![(200, vec![7; 100])] };
         let record = undo.record(0);
         let (path, file) = scratch("damaged");
         for at in 0..record.len() {

@@ -138,8 +138,15 @@ impl Frame {
     /// Writes a trailer with `layers` in the place of the old one; index and chunks stay as they are.
     fn write_trailer(&mut self, session: &Session, layers: Vec<Metalayer>) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
-        let trailer = frame_trailer::write(&layers)?;
-        let at = next.header.frame_len - next.trailer_len as u64; // widening
+        let mut trailer = frame_trailer::write(&layers)?;
+        if let Some(usage) = next.usage() {
+            usage.put(&mut trailer);
+        }
+        let mut at = next.header.frame_len - next.trailer_len as u64; // widening
+        if session.followed.is_some() {
+            // Other data follow: the frame ends where it did.
+            at += next.trailer_len.saturating_sub(trailer.len()) as u64; // widening
+        }
         next.vlmetalayers = Arc::new(layers);
         next.tick += 1;
         next.trailer_len = trailer.len();

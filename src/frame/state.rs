@@ -7,7 +7,7 @@ use super::sizes::{ChunkInfo, Sizes};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::format::frame_header::{FIXED_LEN, FrameHeader, Layout, MIN_FRAME_LEN};
-use crate::format::frame_trailer::{self, TAIL_LEN};
+use crate::format::frame_trailer::{self, TAIL_LEN, Usage};
 use crate::format::metalayers::Metalayer;
 use crate::format::offsets::Entry;
 use crate::io::IoFile;
@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) live_end: u64,
     /// Dead bytes before `live_end`, as far as they are known.
     pub(crate) dead: u64,
-    /// Whether `dead` is exact.
+    /// Whether `dead` was noted in the frame or counted.
     pub(crate) dead_is_known: bool,
     /// How often this handle took over changes from elsewhere or changed metalayers.
     pub(crate) tick: u64,
@@ -152,6 +152,7 @@ impl State {
         check_entries(&header, &index)?;
         let area = if header.sparse { 0 } else { header.cbytes };
         let empty = index.len() == 0;
+        let usage = Usage::read(&tail.trailer).filter(|usage| usage.area == area && !empty);
         let mut state = State {
             trailer_len: tail.trailer.len(),
             vlmetalayers: Arc::new(tail.vlmetalayers()?),
@@ -159,8 +160,8 @@ impl State {
             metalayers: Arc::new(metalayers),
             seen,
             live_end: if empty { 0 } else { area },
-            dead: 0,
-            dead_is_known: empty,
+            dead: usage.map_or(0, |usage| usage.area - usage.live),
+            dead_is_known: empty || usage.is_some(),
             tick: 0,
             header,
         };
@@ -189,6 +190,14 @@ impl State {
         self.header.chunksize = sizes.chunksize;
         self.header.nbytes = sizes.nbytes;
         self.header.vl_blocks = sizes.vl_blocks;
+    }
+
+    /// What the trailer notes of the payload area: nothing if there are no holes.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let area = self.header.cbytes;
+        let live = self.live_end - self.dead;
+        let hollow = !self.header.sparse && self.index.len() > 0 && live < area;
+        hollow.then_some(Usage { area, live })
     }
 
     /// Position of the index in the frame.

@@ -64,6 +64,8 @@ pub(crate) struct Change<'a> {
     pub(crate) needed: &'a [Range<u64>],
     pub(crate) old_len: u64,
     pub(crate) new_len: u64,
+    /// The length of the file, if other data follow the frame in it: the frame must keep its length then.
+    pub(crate) followed: Option<u64>,
 }
 
 impl Disk {
@@ -148,40 +150,56 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// `FileWrite` and others if the old bytes cannot be written back, or if other data follow the frame.
-    pub(crate) fn repair(&self, file: &dyn IoFile, frame_len: u64) -> Result<bool> {
+    /// `FileWrite` and others if the old bytes cannot be written back.
+    pub(crate) fn repair(&self, file: &dyn IoFile) -> Result<bool> {
         if !self.io.features().journal {
             return Ok(false);
         }
-        let size = file.size()?;
-        if let Some(undo) = self.find_undo(file, &state::read_fixed(file, self.base)?, size)? {
-            undo.roll_back(file, self.base, self.sync)?;
-            return Ok(true);
-        }
+        let undo = self.find_undo(file, &state::read_fixed(file, self.base)?, file.size()?)?;
+        undo.map_or(Ok(false), |undo| undo.roll_back(file, self.base, self.sync).map(|()| true))
+    }
+
+    /// The length of the file, if data that are not this frame's follow the frame of `frame_len` bytes in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading.
+    pub(crate) fn followed(&self, file: &dyn IoFile, frame_len: u64) -> Result<Option<u64>> {
+        let size = match file.size() {
+            // Back-ends of the application may be unable to tell.
+            Err(_) if !self.io.features().journal => return Ok(None),
+            size => size?,
+        };
         let end = self.base + frame_len;
         let alone = size <= end || journal::is_leftover(file, end, size)?;
-        ensure(alone, ErrorKind::FileWrite, "other data follow the frame in its file")?;
-        Ok(false)
+        Ok((!alone).then_some(size))
     }
 
     /// Writes `change` to `file`: all of it, or, after a failure, nothing.
     ///
     /// # Errors
     ///
-    /// `FileWrite`, `FileRead`, `FileTruncate`. The file is as before, or will be taken for that when it is read.
+    /// `FileWrite`, also if other data follow the frame and it would reach into them; `FileRead`, `FileTruncate`. The
+    /// file is as before, or will be taken for that when it is read.
     pub(crate) fn write(&self, file: &dyn IoFile, change: &Change<'_>) -> Result<()> {
+        let followed = change.followed;
+        let end = change.writes.iter().map(|write| write.range().end).fold(change.new_len, u64::max);
+        let room = followed.is_none() || (end <= change.old_len && change.new_len == change.old_len);
+        ensure(room, ErrorKind::FileWrite, "other data follow the frame in its file")?;
+        // The file ends with the frame, or keeps its length.
+        let new_size = followed.unwrap_or(self.base + change.new_len);
         if !self.io.features().journal {
             self.apply(file, change)?;
-            return file.truncate(self.base + change.new_len);
+            return file.truncate(new_size);
         }
-        let undo = Undo { frame_len: change.old_len, ranges: self.save(file, change)? };
-        let record_at = self.base + change.old_len.max(change.new_len);
+        let old_size = followed.unwrap_or(self.base + change.old_len);
+        let undo = Undo { len: old_size - self.base, ranges: self.save(file, change)? };
         let written = file
-            .write_at(record_at, &undo.record(self.base))
+            .write_at(old_size.max(new_size), &undo.record(self.base))
             .and_then(|()| self.sync(file))
             .and_then(|()| self.apply(file, change))
             .and_then(|()| self.sync(file))
-            .and_then(|()| file.truncate(self.base + change.new_len));
+            .and_then(|()| file.truncate(new_size));
         if let Err(e) = written {
             // If this fails as well, the record stays, and readers go by it.
             let _ = undo.roll_back(file, self.base, self.sync);

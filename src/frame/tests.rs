@@ -8,6 +8,8 @@ use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod faults;
+mod followed;
+mod holes;
 mod sharing;
 
 /// A fresh path that is removed, with what is there, when dropped.

@@ -86,7 +86,7 @@ impl IoFile for FaultyFile {
 
 /// All that a reader can see of a frame.
 #[derive(Debug, PartialEq)]
-struct Seen {
+pub(super) struct Seen {
     chunks: Vec<Vec<u8>>,
     meta: Vec<Metalayer>,
     vlmeta: Vec<Metalayer>,
@@ -94,8 +94,18 @@ struct Seen {
 }
 
 fn see(path: &Path) -> Seen {
-    let frame = Frame::open(path, 0, &FrameOptions::default()).unwrap();
-    see_frame(&frame)
+    see_at(path, 0)
+}
+
+pub(super) fn see_at(path: &Path, offset: u64) -> Seen {
+    see_frame(&Frame::open(path, offset, &FrameOptions::default()).unwrap())
+}
+
+/// A back-end whose call number `at` that writes fails half-way and all later ones do nothing; and the number of calls.
+pub(super) fn faulty(at: usize) -> (FrameOptions, impl Fn() -> usize) {
+    let plan = Arc::new(Plan { calls: AtomicUsize::new(0), at, fault: Fault::Kill });
+    let options = FrameOptions { io: Arc::new(FaultyIo(Arc::clone(&plan))), ..FrameOptions::default() };
+    (options, move || plan.calls.load(Ordering::SeqCst))
 }
 
 fn see_frame(frame: &Frame) -> Seen {
@@ -107,9 +117,9 @@ fn see_frame(frame: &Frame) -> Seen {
     }
 }
 
-type Operation = (&'static str, fn(&mut Frame) -> Result<()>);
+pub(super) type Operation = (&'static str, fn(&mut Frame) -> Result<()>);
 
-const OPERATIONS: &[Operation] = &[
+pub(super) const OPERATIONS: &[Operation] = &[
     ("append", |f| f.append(&chunk(64, 100)).map(drop)),
     ("append zeros", |f| f.append(&zeros(64)).map(drop)),
     ("append large", |f| f.append(&chunk(5000, 100)).map(drop)),
@@ -135,7 +145,7 @@ const ON_EMPTY: &[Operation] = &[
     ("fill", |f| f.fill_special(special_kind(), 640, 64, 64).map(drop)),
 ];
 
-fn build(path: &Path, dir: bool, nchunks: usize) {
+pub(super) fn build(path: &Path, dir: bool, nchunks: usize) {
     let options = FrameOptions::default();
     let mut frame = if dir {
         Frame::create_dir(path, params(), &options).unwrap()

@@ -1,0 +1,80 @@
+//! Frames in files that hold other data as well, before and behind them.
+
+use super::faults::{OPERATIONS, build, faulty, see_at};
+use super::*;
+
+/// A file with `before`, a frame, and `behind`; returns the position of the frame.
+fn embed(path: &Path, before: &[u8], behind: &[u8]) -> u64 {
+    let frame = TempPath::new("alone");
+    build(&frame, false, 6);
+    let whole = [before, &fs::read(&*frame).unwrap(), behind].concat();
+    fs::write(path, whole).unwrap();
+    before.len() as u64
+}
+
+fn other_frame() -> Vec<u8> {
+    let mut frame = Frame::create_in_memory(params()).unwrap();
+    frame.append(&chunk(64, 99)).unwrap();
+    frame.buffer().unwrap().to_vec()
+}
+
+#[test]
+fn what_follows_a_frame_is_never_touched() {
+    let frame = other_frame();
+    let text = b"text and more text, longer than any trailer".repeat(5);
+    let mixed = [&text[..], &frame].concat();
+    let far = [&vec![3; 200_000][..], &frame].concat();
+    for behind in [&frame, &text, &mixed, &far] {
+        for &(name, operation) in OPERATIONS {
+            let path = TempPath::new("followed");
+            let base = embed(&path, b"before it", behind);
+            let whole = fs::read(&*path).unwrap();
+            let old = see_at(&path, base);
+            let mut handle = Frame::open(&path, base, &FrameOptions::default()).unwrap();
+            let result = operation(&mut handle);
+            let now = fs::read(&*path).unwrap();
+            assert_eq!(now.len(), whole.len(), "{name}");
+            assert!(now.starts_with(b"before it") && now.ends_with(behind), "{name}");
+            assert_eq!(see_at(&path, base) != old, result.is_ok(), "{name}: {result:?}");
+            let fits = [
+                "update to zeros",
+                "delete first",
+                "reorder",
+                "meta update",
+                "vlmeta shorter",
+                "vlmeta delete",
+            ];
+            assert_eq!(
+                result.is_ok(),
+                fits.contains(&name) || name.starts_with("delete"),
+                "{name}: {result:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_change_that_fails_leaves_what_follows_alone() {
+    let behind = other_frame();
+    for &(name, operation) in OPERATIONS {
+        for at in 0.. {
+            let path = TempPath::new("followed-fault");
+            let base = embed(&path, b"before it", &behind);
+            let (old, len) = (see_at(&path, base), fs::read(&*path).unwrap().len());
+            let (options, calls) = faulty(at);
+            let mut handle = Frame::open(&path, base, &options).unwrap();
+            let result = operation(&mut handle);
+            drop(handle);
+            let now = see_at(&path, base);
+            assert!(result.is_ok() || now == old, "{name} at call {at}");
+            let mut again = Frame::open(&path, base, &FrameOptions::default()).unwrap();
+            again.meta_update(b"m1", b"later").unwrap();
+            // The start of a record that was not finished may be left at the end: it looks like data of somebody else.
+            let whole = fs::read(&*path).unwrap();
+            assert!(whole[..len].ends_with(&behind), "{name} at call {at}");
+            if calls() <= at {
+                break;
+            }
+        }
+    }
+}
