@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 mod faults;
 mod followed;
 mod holes;
+mod read_faults;
 mod sharing;
 
 /// A fresh path that is removed, with what is there, when dropped.

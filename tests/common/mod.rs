@@ -10,6 +10,8 @@ pub mod malloc;
 pub mod schunk_api;
 #[cfg(unix)]
 pub mod scratch;
+#[cfg(unix)]
+pub mod theirs;
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

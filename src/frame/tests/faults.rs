@@ -87,13 +87,13 @@ impl IoFile for FaultyFile {
 /// All that a reader can see of a frame.
 #[derive(Debug, PartialEq)]
 pub(super) struct Seen {
-    chunks: Vec<Vec<u8>>,
-    meta: Vec<Metalayer>,
-    vlmeta: Vec<Metalayer>,
-    nbytes: u64,
+    pub(super) chunks: Vec<Vec<u8>>,
+    pub(super) meta: Vec<Metalayer>,
+    pub(super) vlmeta: Vec<Metalayer>,
+    pub(super) nbytes: u64,
 }
 
-fn see(path: &Path) -> Seen {
+pub(super) fn see(path: &Path) -> Seen {
     see_at(path, 0)
 }
 
@@ -108,7 +108,7 @@ pub(super) fn faulty(at: usize) -> (FrameOptions, impl Fn() -> usize) {
     (options, move || plan.calls.load(Ordering::SeqCst))
 }
 
-fn see_frame(frame: &Frame) -> Seen {
+pub(super) fn see_frame(frame: &Frame) -> Seen {
     Seen {
         chunks: contents(frame),
         meta: Vec::clone(&frame.metalayers()),
@@ -160,7 +160,7 @@ pub(super) fn build(path: &Path, dir: bool, nchunks: usize) {
     }
 }
 
-fn copy_frame(from: &Path, to: &Path) {
+pub(super) fn copy_frame(from: &Path, to: &Path) {
     if !from.is_dir() {
         fs::copy(from, to).unwrap();
         return;
