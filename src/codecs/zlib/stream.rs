@@ -1,4 +1,4 @@
-//! zlib: RFC 1950 streams with a 32 KiB window.
+//! Streams by zlib-rs.
 //!
 //! Encoder and decoder states are kept and reset between streams, which saves their allocation and clearing.
 

@@ -1,0 +1,104 @@
+//! Whole streams at once, by libdeflate: no state goes from one stream to the next.
+
+use crate::error::{ErrorKind, Result, ensure};
+use libdeflate_sys as z;
+use std::ffi::c_int;
+use std::ptr::{NonNull, null_mut};
+
+/// A compressor, made for one of libdeflate's levels at a time.
+pub(super) struct Encoder {
+    /// The level and the compressor; `None` before the first use.
+    compressor: Option<(c_int, NonNull<z::libdeflate_compressor>)>,
+}
+
+// SAFETY: the compressor is memory of its own that no thread holds on to.
+unsafe impl Send for Encoder {}
+
+impl Encoder {
+    pub(super) fn new() -> Encoder {
+        Encoder { compressor: None }
+    }
+
+    /// The compressor for `level`, if there is memory for it.
+    fn compressor(&mut self, level: c_int) -> Option<NonNull<z::libdeflate_compressor>> {
+        match self.compressor {
+            Some((made_for, compressor)) if made_for == level => return Some(compressor),
+            _ => self.free(),
+        }
+        // SAFETY: any level is fine; the impossible ones give null.
+        let compressor = NonNull::new(unsafe { z::libdeflate_alloc_compressor(level) })?;
+        self.compressor = Some((level, compressor));
+        Some(compressor)
+    }
+
+    /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
+    pub(super) fn compress(&mut self, level: c_int, src: &[u8], dest: &mut [u8]) -> usize {
+        let Some(compressor) = self.compressor(level) else { return 0 };
+        let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
+        // SAFETY: the compressor is ours, and the buffers are the slices.
+        unsafe { z::libdeflate_zlib_compress(compressor.as_ptr(), from, src.len(), to, dest.len()) }
+    }
+
+    fn free(&mut self) {
+        if let Some((_, compressor)) = self.compressor.take() {
+            // SAFETY: it comes from `libdeflate_alloc_compressor` and is not used again.
+            unsafe { z::libdeflate_free_compressor(compressor.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for Encoder {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+/// A decompressor.
+pub(super) struct Decoder {
+    /// `None` before the first use.
+    decompressor: Option<NonNull<z::libdeflate_decompressor>>,
+}
+
+// SAFETY: the decompressor is memory of its own that no thread holds on to.
+unsafe impl Send for Decoder {}
+
+impl Decoder {
+    pub(super) fn new() -> Decoder {
+        Decoder { decompressor: None }
+    }
+
+    /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
+    pub(super) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        if self.decompressor.is_none() {
+            // SAFETY: there is nothing to hold.
+            self.decompressor = NonNull::new(unsafe { z::libdeflate_alloc_decompressor() });
+        }
+        let state = self.decompressor.map_or(null_mut(), NonNull::as_ptr);
+        ensure(!state.is_null(), ErrorKind::MemoryAlloc, "no memory for a decompressor")?;
+        let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
+        let mut read = 0;
+        // SAFETY: the decompressor is ours, and the buffers are the slices. Without a place for the bytes written, it
+        // succeeds only if they are as many as `dest` has.
+        let code = unsafe {
+            z::libdeflate_zlib_decompress_ex(
+                state,
+                from,
+                src.len(),
+                to,
+                dest.len(),
+                &raw mut read,
+                null_mut(),
+            )
+        };
+        ensure(code == z::libdeflate_result_LIBDEFLATE_SUCCESS, ErrorKind::Data, "damaged zlib stream")
+    }
+}
+
+impl Drop for Decoder {
+    fn drop(&mut self) {
+        if let Some(decompressor) = self.decompressor {
+            // SAFETY: it comes from `libdeflate_alloc_decompressor` and is not used again.
+            unsafe { z::libdeflate_free_decompressor(decompressor.as_ptr()) };
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Both implementations read what either writes, refuse the same damage, and keep nothing from stream to stream.
+
+use super::*;
+
+/// `len` bytes of a kind: noise, runs, text, mixed.
+fn bytes(kind: usize, len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut out = Vec::with_capacity(len + 64);
+    while out.len() < len {
+        match kind {
+            0 => out.extend(random().to_le_bytes()),
+            1 => out.resize(out.len() + 17 + (random() % 200) as usize, (random() % 7) as u8), // both small
+            2 => out.extend(["bits ", "of ", "bytes ", "and ", "blocks, "][(random() % 5) as usize].bytes()), // < 5
+            _ => out.extend([(random() % 3) as u8, 0, 0, (out.len() / 900) as u8]), // < 256
+        }
+    }
+    out.truncate(len);
+    out
+}
+
+const LENGTHS: [usize; 9] = [1, 2, 7, 100, 1023, 1024, 5000, 40_000, 300_000];
+
+#[test]
+fn every_level_gives_streams_that_both_read_and_the_same_ones_from_used_encoders() {
+    let mut used = Encoder::new();
+    let (mut stream, mut libdeflate) = (stream::Decoder::new(), libdeflate::Decoder::new());
+    for kind in 0..4 {
+        for len in LENGTHS {
+            let src = bytes(kind, len);
+            for clevel in 1..=9 {
+                let mut coded = vec![0; len + len / 8 + 100];
+                let mut again = coded.clone();
+                let size = used.compress(clevel, &src, &mut coded);
+                assert!(size > 0, "kind {kind}, length {len}, level {clevel}");
+                let same = Encoder::new().compress(clevel, &src, &mut again);
+                assert!(coded[..size] == again[..same], "kind {kind}, length {len}, level {clevel}");
+                let coded = &coded[..size];
+                let mut back = vec![0xee; len];
+                stream.decompress(coded, &mut back).unwrap();
+                assert!(back == src);
+                back.fill(0xee);
+                libdeflate.decompress(coded, &mut back).unwrap();
+                assert!(back == src);
+                back.fill(0xee);
+                Decoder::new().decompress(coded, &mut back).unwrap();
+                assert!(back == src);
+                // What does not fit is given up.
+                assert_eq!(used.compress(clevel, &src, &mut again[..size - 1]), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn both_implementations_are_chosen() {
+    let mut encoder = Encoder::new();
+    let mut dest = vec![0; 20_000];
+    assert!(encoder.compress(5, &bytes(1, 20_000), &mut dest) > 0);
+    assert!(encoder.compress(5, &bytes(2, 20_000), &mut dest) > 0);
+    assert!(share_of_runs(&bytes(1, 20_000)) >= 75 && share_of_runs(&bytes(2, 20_000)) == 0);
+    assert_eq!(share_of_runs(&[0; 1023]), 0);
+    assert_eq!(share_of_runs(&[0; 1024]), 100);
+}
+
+#[test]
+fn damaged_streams_are_refused_by_both() {
+    let src = bytes(2, 3000);
+    for clevel in [1, 5] {
+        let mut coded = vec![0; 4000];
+        let size = Encoder::new().compress(clevel, &src, &mut coded);
+        coded.truncate(size);
+        let (mut stream, mut libdeflate) = (stream::Decoder::new(), libdeflate::Decoder::new());
+        let mut dest = vec![0; src.len()];
+        let mut check = |coded: &[u8], dest: &mut [u8], is_good: bool, what: &str| {
+            assert_eq!(stream.decompress(coded, dest).is_ok(), is_good, "zlib-rs: {what}");
+            assert_eq!(libdeflate.decompress(coded, dest).is_ok(), is_good, "libdeflate: {what}");
+        };
+        check(&coded, &mut dest, true, "whole");
+        check(&[&coded[..], b"more"].concat(), &mut dest, true, "followed by more");
+        check(&coded, &mut dest[..2999], false, "too long");
+        check(&coded, &mut [0; 3001], false, "too short");
+        for len in 0..size {
+            check(&coded[..len], &mut dest, false, "cut off");
+        }
+        let mut nrefused = 0;
+        for at in 0..size {
+            for bit in 0..8 {
+                let mut damaged = coded.clone();
+                damaged[at] ^= 1 << bit;
+                // Other bytes never, but the same ones may come back: from another match, or if the bit had no meaning.
+                let is_good = stream::Decoder::new().decompress(&damaged, &mut dest).is_ok();
+                assert!(!is_good || dest == src);
+                check(&damaged, &mut dest, is_good, &format!("bit {bit} of byte {at} of {size} has changed"));
+                nrefused += usize::from(!is_good);
+            }
+        }
+        assert!(nrefused > 7 * size, "{nrefused} of {} are refused", 8 * size);
+    }
+}
+
+#[test]
+fn prefixes_are_read_without_the_rest() {
+    for (kind, clevel) in [(0, 5), (1, 5), (2, 1), (3, 9)] {
+        let src = bytes(kind, 10_000);
+        let mut coded = vec![0; 10_100];
+        let size = Encoder::new().compress(clevel, &src, &mut coded);
+        let mut decoder = Decoder::new();
+        for len in [1, 9, 100, 9999, 10_000] {
+            let mut dest = vec![0; len];
+            decoder.decompress_prefix(&coded[..size], &mut dest).unwrap();
+            assert!(dest == src[..len]);
+        }
+        assert!(decoder.decompress_prefix(&coded[..size], &mut vec![0; 10_001]).is_err());
+        assert!(decoder.decompress_prefix(&coded[..size / 2], &mut vec![0; 10_000]).is_err());
+    }
+}
