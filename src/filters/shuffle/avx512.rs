@@ -11,8 +11,8 @@
 // `have_avx512` stands for a compiler that knows the intrinsics.
 #![allow(clippy::incompatible_msrv)]
 
-use super::Kernel;
 use super::lanes::{self, overlapping, rows_compete};
+use super::{Kernel, avx2};
 use crate::cpu;
 use std::arch::x86_64::*;
 
@@ -302,8 +302,7 @@ unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &
     // SAFETY: tiles are inside the `nitems` items; the rest is passed on to the caller. What stores overwrite after
     // their tile belongs to later tiles.
     unsafe {
-        // For these widths all work of the AVX2 code is one zip per register and round.
-        if nitems >= 16 && (nitems < 64 || matches!(W, 2 | 4 | 8)) {
+        if (16..64).contains(&nitems) {
             return lanes::unshuffle_narrow::<__m256i, C, W>(stride, src, dest);
         }
         while i + 64 <= nitems {
@@ -392,8 +391,16 @@ unsafe fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
+    // SAFETY: the caller checked the CPU, which has AVX2 as well, and the arguments.
     unsafe {
-        lanes::by_width!(width, unshuffle_narrow[](stride, src, dest), unshuffle_wide(width, stride, src, dest));
+        match width {
+            // All work of the AVX2 code is one zip per register and round then; compiled for AVX-512, it is slower.
+            2 | 4 | 8 => (avx2::KERNEL.unshuffle)(width, stride, src, dest),
+            _ => lanes::by_width!(
+                width,
+                unshuffle_narrow[](stride, src, dest),
+                unshuffle_wide(width, stride, src, dest)
+            ),
+        }
     }
 }
