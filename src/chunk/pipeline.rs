@@ -79,7 +79,8 @@ impl Pipeline {
         }
         for (&id, &meta) in header.filters.iter().zip(&header.filters_meta).rev() {
             let step = match id {
-                filter::NONE | filter::TRUNC_PREC => None,
+                // Lossy filters that have nothing to undo.
+                filter::NONE | filter::TRUNC_PREC | filter::INT_TRUNC => None,
                 filter::SHUFFLE => shuffle_step(meta, header.typesize),
                 filter::BITSHUFFLE if header.version == VERSION_BLOSC1 => Some(Step::BitunshuffleBlosc1),
                 filter::BITSHUFFLE => Some(Step::Bitshuffle),
