@@ -216,8 +216,9 @@ pub unsafe extern "C" fn blosc2_schunk_decompress_chunk(
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         handle.read(|schunk, reading| {
             let at = number(nchunk, schunk.nchunks())?;
+            // A negative size is one that is too small.
             // SAFETY: the caller's promise.
-            let dest = unsafe { out_bytes(dest, nbytes) }?;
+            let dest = unsafe { out_bytes(dest, nbytes.max(0)) }?;
             schunk.decompress_chunk(at, dest, reading)
         })
     })

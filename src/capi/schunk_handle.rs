@@ -492,6 +492,9 @@ impl SchunkHandle {
     /// Takes over what the client assigned.
     fn take_over(&self, schunk: &mut Schunk) -> Result<()> {
         let params = self.params();
+        // Nobody could open a frame with another typesize.
+        let fine = params.typesize > 0 || schunk.frame().is_none();
+        ensure(fine, ErrorKind::InvalidParam, "typesize out of range")?;
         if params != schunk.params() {
             schunk.set_params(params);
         }
