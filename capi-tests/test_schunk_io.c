@@ -132,6 +132,14 @@ static void test_back_end(bool contiguous) {
   /* The failure of `destroy` is told. */
   CHECK_INT(blosc2_schunk_free(schunk), 1);
   CHECK_INT(calls.open, calls.close);
+  /* It is called, too, when nothing can be opened: the parameters are the back-end's. */
+  calls.destroy = 0;
+  CHECK(blosc2_schunk_open_udio("test_schunk_io.missing", &io) == NULL);
+  CHECK_INT(calls.destroy, 1);
+  CHECK(blosc2_schunk_open_offset_udio(PATH, -1, &io) == NULL);
+  CHECK_INT(calls.destroy, 2);
+  CHECK(blosc2_schunk_open_offset_udio(PATH, 1 << 20, &io) == NULL);
+  CHECK_INT(calls.destroy, 3);
   io.id = 201;
   CHECK(blosc2_schunk_open_udio(PATH, &io) == NULL);
   blosc2_remove_urlpath(PATH);

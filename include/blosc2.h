@@ -1875,7 +1875,8 @@ int64_t blosc2_schunk_to_buffer(struct blosc2_schunk *schunk,
  * Writes a contiguous frame with the content of the super-chunk to the file `urlpath`; returns its length, or a negative
  * code.
  *
- * A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error.
+ * A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error. After a
+ * failure it is as it was, unless the I/O back-end is one of the application.
  *
  * The caller's part:
  *
@@ -2180,7 +2181,8 @@ int64_t *blosc2_frame_get_offsets(struct blosc2_schunk *schunk);
 
 /**
  * Finds the chunks that hold a slice: items `*start` to `*stop` (excluded), or, if the super-chunk holds an array, the
- * box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative code.
+ * box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative number: a code, or
+ * by how many chunks the slice ends before it starts.
  *
  * Their numbers, ascending, are stored in `*chunks_idx`, which the caller releases with `free()`; NULL if there are no
  * chunks or no items.

@@ -216,6 +216,7 @@ unsafe fn selection(
     let count = indices.iter().try_fold(typesize, |n, list| n.checked_mul(list.len()));
     let exact = count.is_some() && count == usize::try_from(buffersize).ok();
     if count == Some(0) {
+        invalid(buffersize <= 0, "buffer of another size than the selection")?;
         return Ok(None);
     }
     // SAFETY: the caller's promise.

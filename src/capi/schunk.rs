@@ -1,6 +1,7 @@
 //! Exported functions: making, opening, copying, storing and releasing super-chunks.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::path::Path;
 use std::ptr::{self, NonNull};
 
 use super::consts::BLOSC2_IO_FILESYSTEM;
@@ -275,21 +276,10 @@ pub(crate) unsafe fn open(
     udio: &blosc2_io,
 ) -> Result<*mut blosc2_schunk> {
     ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
-    let offset = u64::try_from(offset).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative offset"))?;
     // SAFETY: the caller's promise.
     let path = storage::path_of(unsafe { CStr::from_ptr(urlpath) });
-    let options = io_adapter::options(udio)?;
-    let is_dir = std::fs::metadata(&path).map(|meta| meta.is_dir());
-    if !options.locking {
-        ensure(is_dir.is_ok(), ErrorKind::FileOpen, "no such frame")?;
-    }
-    let may_be_packed = udio.id == BLOSC2_IO_FILESYSTEM && offset == 0 && is_dir.is_ok_and(|is_dir| !is_dir);
-    let opened = Schunk::open(&path, offset, &options);
-    let opened = opened.or_else(|e| {
-        let packed = may_be_packed.then(|| Schunk::open_packed(&path).ok()).flatten();
-        packed.ok_or(e)
-    });
-    let opened = opened.inspect_err(|_| {
+    // Clients leave the parameters of a back-end to it, also if nothing can be opened.
+    let opened = open_at(&path, offset, udio).inspect_err(|_| {
         // SAFETY: the caller's promise; nothing is open any more.
         unsafe { io::destroy(udio) };
     })?;
@@ -300,6 +290,21 @@ pub(crate) unsafe fn open(
     };
     // SAFETY: the pointers are valid.
     unsafe { SchunkHandle::adopt(opened, &place) }
+}
+
+/// The super-chunk that starts at byte `offset` of `path`.
+fn open_at(path: &Path, offset: i64, udio: &blosc2_io) -> Result<Schunk> {
+    let offset = u64::try_from(offset).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative offset"))?;
+    let options = io_adapter::options(udio)?;
+    let is_dir = std::fs::metadata(path).map(|meta| meta.is_dir());
+    if !options.locking {
+        ensure(is_dir.is_ok(), ErrorKind::FileOpen, "no such frame")?;
+    }
+    let may_be_packed = udio.id == BLOSC2_IO_FILESYSTEM && offset == 0 && is_dir.is_ok_and(|is_dir| !is_dir);
+    Schunk::open(path, offset, &options).or_else(|e| {
+        let packed = may_be_packed.then(|| Schunk::open_packed(path).ok()).flatten();
+        packed.ok_or(e)
+    })
 }
 
 /// Whether the super-chunk is a frame in memory whose bytes can be handed out as they are.

@@ -11,5 +11,6 @@ mod common;
 
 mod case;
 mod dense;
+mod errors;
 mod random;
 mod steps;

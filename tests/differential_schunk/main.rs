@@ -9,7 +9,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod callbacks;
 mod case;
+mod errors;
 mod model;
 mod random;
+mod special;
 mod steps;
+mod vlblocks;
