@@ -65,10 +65,10 @@ extern "C" {
 
 /* ---- Versions ---- */
 
-/** The version of the C API. */
-#define BLOSC2_VERSION_MAJOR 3
-#define BLOSC2_VERSION_MINOR 3
-#define BLOSC2_VERSION_RELEASE 5
+/* The version of the C API. Build scripts (PyTables' for one) look for these very lines, by their words. */
+#define BLOSC2_VERSION_MAJOR 3 /* major: interface and format */
+#define BLOSC2_VERSION_MINOR 3 /* minor: interface and format */
+#define BLOSC2_VERSION_RELEASE 5 /* tweaks and repairs */
 #define BLOSC2_VERSION_STRING "3.3.5"
 #define BLOSC2_VERSION_DATE "$Date:: 2026-09-24 #$"
 

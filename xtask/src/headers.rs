@@ -191,6 +191,20 @@ mod tests {
         assert_eq!(name_of("BLOSC_EXPORT B2ND_DEPRECATED(\"x (y)\") int g(void);").as_deref(), Some("g"));
     }
 
+    /// PyTables' setup.py takes the version from the first lines that hold both the macro's name and the word.
+    #[test]
+    fn build_scripts_find_the_version() {
+        let text = paths::read(&paths::root().join("include/blosc2.h")).unwrap();
+        let words = ["MAJOR major", "MINOR minor", "RELEASE tweaks"];
+        let found = words.map(|pair| {
+            let (macro_end, word) = pair.split_once(' ').unwrap();
+            let name = format!("BLOSC2_VERSION_{macro_end}");
+            let line = text.lines().find(|line| line.contains(&name) && line.contains(word)).unwrap();
+            line.split_whitespace().nth(2).unwrap()
+        });
+        assert_eq!(found.join("."), crate::install::VERSION);
+    }
+
     #[test]
     fn forward_declarations_are_recognised() {
         assert!(is_forward_declaration("typedef struct a a;"));
