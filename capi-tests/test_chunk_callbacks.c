@@ -131,6 +131,11 @@ static void test_failing_callbacks(void) {
   cctx = blosc2_create_cctx(cparams);
   CHECK(blosc2_compress_ctx(cctx, data, SIZE, chunk, SIZE + BLOSC2_MAX_OVERHEAD) <= 0);
   blosc2_free_ctx(cctx);
+  /* What malloc left in a member that the client did not know of. */
+  pre.output_typesize = INT32_MAX;
+  cctx = blosc2_create_cctx(cparams);
+  CHECK(blosc2_compress_ctx(cctx, data, SIZE, chunk, SIZE + BLOSC2_MAX_OVERHEAD) < 0);
+  blosc2_free_ctx(cctx);
   free(data);
   free(chunk);
 }

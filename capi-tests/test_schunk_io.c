@@ -6,6 +6,7 @@
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
+#include <unistd.h>
 #define HAVE_PTHREADS
 #endif
 
@@ -208,6 +209,47 @@ static void test_mapped(void) {
   }
   blosc2_remove_urlpath(PATH);
 }
+
+#ifdef HAVE_PTHREADS
+/* With BLOSC_INFO, stderr tells how files are mapped and chunks compressed; python-blosc2's tests read it. */
+static void test_messages(void) {
+  static const char *const wanted[] = {
+    "[INFO] - Opened memory-mapped file " PATH " in mode w+ with an mapping size of 1000000 bytes.\n",
+    "[INFO] - compcode: 0, clevel: 5, blocksize: 4000, splitmode: 1, typesize: 4\n",
+  };
+  blosc2_stdio_mmap map = BLOSC2_STDIO_MMAP_DEFAULTS;
+  blosc2_io io;
+  char text[2000];
+  FILE *caught = tmpfile();
+  int before = dup(2);
+  size_t i;
+  io.id = BLOSC2_IO_FILESYSTEM_MMAP;
+  io.name = NULL;
+  io.params = &map;
+  map.mode = "w+";
+  map.initial_mapping_size = 1000000;
+  if (!CHECK(caught != NULL && before >= 0)) {
+    return;
+  }
+  fflush(stderr);
+  dup2(fileno(caught), 2);
+  setenv("BLOSC_INFO", "1", 1);
+  blosc2_schunk_free(make(true, PATH, &io, 1));
+  unsetenv("BLOSC_INFO");
+  fflush(stderr);
+  dup2(before, 2);
+  close(before);
+  rewind(caught);
+  text[fread(text, 1, sizeof text - 1, caught)] = '\0';
+  fclose(caught);
+  for (i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    if (!CHECK(strstr(text, wanted[i]) != NULL)) {
+      printf("missing %sin:\n%s", wanted[i], text);
+    }
+  }
+  blosc2_remove_urlpath(PATH);
+}
+#endif
 
 /* ---- The functions for plain files ---- */
 
@@ -474,6 +516,7 @@ int main(void) {
   test_vl_blocks(true, PATH);
   test_vl_blocks(false, PATH);
 #ifdef HAVE_PTHREADS
+  test_messages();
   test_readers(false, NULL);
   test_readers(true, NULL);
   test_readers(true, PATH);

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use super::blosc1::NAMES;
 use super::types::blosc2_cparams;
-use crate::chunk::CParams;
+use crate::chunk::{CParams, blocks};
 use crate::codecs::registry;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::{filter, split};
@@ -234,15 +234,28 @@ pub(crate) fn trace(error: Error) {
     }
 }
 
+/// Prints a message to stderr if `BLOSC_INFO` is set.
+pub(crate) fn info(message: impl FnOnce() -> String) {
+    if is_set(b"INFO") {
+        eprintln!("[INFO] - {}", message());
+    }
+}
+
 impl CParams {
-    /// Prints what a compression of `nbytes` bytes is going to use, if `BLOSC_INFO` is set.
+    /// Prints what a compression of `nbytes` bytes is going to use, if `BLOSC_INFO` is set. The split mode is told as what
+    /// comes of it: 1 if blocks are split, else 0.
     pub(crate) fn print_info(&self, nbytes: usize) {
-        if is_set(b"INFO") && self.typesize > 0 {
-            let blocksize = crate::chunk::blocks::effective_blocksize(self, nbytes);
-            eprintln!(
-                "[INFO] - compcode: {}, clevel: {}, blocksize: {blocksize}, splitmode: {}, typesize: {}",
-                self.compcode, self.clevel, self.splitmode, self.typesize
-            );
+        if self.typesize > 0 {
+            info(|| {
+                format!(
+                    "compcode: {}, clevel: {}, blocksize: {}, splitmode: {}, typesize: {}",
+                    self.compcode,
+                    self.clevel,
+                    blocks::effective_blocksize(self, nbytes),
+                    i32::from(blocks::Layout::new(self, nbytes).split),
+                    self.typesize
+                )
+            });
         }
     }
 }

@@ -14,6 +14,7 @@ use std::ptr;
 
 use parking_lot::RwLock;
 
+use super::environment;
 use super::guard::{guard, guard_or, guard_status};
 use super::mem::c_string;
 use super::ptr::{handle_mut, in_bytes};
@@ -238,6 +239,12 @@ fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
     };
     match map() {
         Ok((fd, size, len, start)) => {
+            environment::info(|| {
+                let (path, mode) = (path.to_string_lossy(), mode.to_string_lossy());
+                format!(
+                    "Opened memory-mapped file {path} in mode {mode} with an mapping size of {len} bytes."
+                )
+            });
             this.mode = ptr::null();
             this.addr = start.cast();
             this.urlpath = own_path;

@@ -9,7 +9,7 @@ use super::streams::{INSTR_LEN, StreamWriter, Written};
 use crate::bytes::{put_i32, to_i32};
 use crate::codecs::CodecContext;
 use crate::codecs::state::{EncodeDict, StreamCodec};
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, MIN_BUFFERSIZE, MIN_HEADER_LENGTH, VERSION_STABLE, blosc2_flags,
@@ -475,7 +475,11 @@ pub(super) fn run_prefilter<'b>(
     buffer: &'b mut Buffer,
 ) -> Result<&'b [u8]> {
     let prefilter = enc.prefilter.expect("only called with a prefilter");
-    let output_len = place.len / layout.typesize * prefilter.output_typesize(layout.typesize);
+    // The size is told as 32 bits. Members of the parameters that a client forgot to set ask for more.
+    let output_len = (place.len / layout.typesize)
+        .checked_mul(prefilter.output_typesize(layout.typesize))
+        .filter(|len| *len <= MAX_BUFFERSIZE)
+        .ok_or(Error::new(ErrorKind::InvalidParam, "items of the prefilter's output are too large"))?;
     let area = output_len.max(place.len);
     let scratch_len = callback_scratch_len(layout.blocksize.max(place.len), layout.typesize);
     let (output, scratch) = buffer.get(area + scratch_len).split_at_mut(area);
