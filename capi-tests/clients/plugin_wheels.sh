@@ -1,35 +1,27 @@
 #!/bin/sh
-# Published plugins with this library: found through BLOSC2_PLUGIN_PATH, through the loader and through Python.
+# Published plugins: OpenZL and Btune, found through BLOSC2_PLUGIN_PATH, through the loader and through Python.
 #
-# Usage: plugin_wheels.sh PREFIX [PLUGIN...]
-#
-# PREFIX is where the library is installed. Needs pip and the network; nothing is installed. By default openzl and btune:
-# blosc2-openhtj2k 0.1.2 and blosc2-grok 0.3.5 do not find the metalayers in the blosc2_schunk of C-Blosc2 3.3.5, whose
-# layout is newer than theirs; with it, as with this library, they are loaded and called, and give BLOSC2_ERROR_DATA.
-set -eu
-prefix=$1
-shift
-[ $# -gt 0 ] || set -- openzl btune
-here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-for name in "$@"; do
-  python3 -m pip download --quiet --no-deps --dest "$work/wheels" "blosc2-$name"
-done
-for wheel in "$work"/wheels/*.whl; do
-  python3 -m zipfile -e "$wheel" "$work/site"
+# The two JPEG 2000 plugins are not among them: blosc2-openhtj2k 0.1.2 and blosc2-grok 0.3.5 do not find the metalayers in the
+# blosc2_schunk of C-Blosc2 3.3.5, whose layout is newer than theirs; with it, as with this library, they are loaded and
+# called, and give BLOSC2_ERROR_DATA. CLIENT_PLUGINS names others to be tried.
+. "$(dirname "$0")/common.sh"
+python_with_requirements
+plugins=${CLIENT_PLUGINS:-openzl btune}
+rm -rf "$work/site"
+for plugin in $plugins; do
+  "$python" -m zipfile -e "$(fetch wheel "blosc2-$plugin")" "$work/site"
 done
 ${CC:-cc} -I "$prefix/include" -o "$work/client" "$here/plugin_wheels.c" -L "$prefix/lib" -lblosc2
-export LD_LIBRARY_PATH="$prefix/lib"
-for name in "$@"; do
+for plugin in $plugins; do
   echo "BLOSC2_PLUGIN_PATH:"
-  BLOSC2_PLUGIN_PATH="$work/site" "$work/client" "$name"
+  BLOSC2_PLUGIN_PATH="$work/site" "$work/client" "$plugin"
   echo "the loader:"
-  LD_LIBRARY_PATH="$prefix/lib:$work/site/blosc2_$name" "$work/client" "$name"
-  if PYTHONPATH="$work/site" python3 -c "import blosc2_$name" 2> /dev/null; then
+  LD_LIBRARY_PATH="$prefix/lib:$work/site/blosc2_$plugin" "$work/client" "$plugin"
+  if PYTHONPATH="$work/site" "$python" -c "import blosc2_$plugin" 2> /dev/null; then
     echo "Python:"
-    PYTHONPATH="$work/site" "$work/client" "$name"
+    PYTHONPATH="$work/site" "$work/client" "$plugin"
   else
-    echo "Python: what blosc2_$name imports is not installed"
+    echo "Python: what blosc2_$plugin imports is not installed"
   fi
 done
+echo "round trips: $plugins" > "$work/summary"

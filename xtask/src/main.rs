@@ -2,6 +2,7 @@
 
 mod bench;
 mod build;
+mod clients;
 mod demo;
 mod headers;
 mod install;
@@ -17,6 +18,8 @@ usage: cargo xtask <command>
   test [--valgrind] [--no-rust]
                       all tests: Rust, headers, symbols, C against the shared and the static library
   bench [OPTIONS]     speed, also against another build of the library; see bench --help
+  clients [OPTIONS] [NAME...]
+                      programs of others on this library; see clients --help
   headers [--check]   write the C headers, or compare them with what would be written
   install --prefix DIR [--libdir DIR] [--destdir DIR] [--features LIST] [--no-strip] [--debug]
                       build and install libraries, headers, pkg-config and CMake files
@@ -32,6 +35,7 @@ fn main() {
             bench::run(args);
             Ok(())
         }
+        "clients" => clients::run(&args),
         "demo" => demo::run(&args),
         "test" => test::run(&args),
         "headers" => headers::run(&args),
