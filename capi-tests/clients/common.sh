@@ -1,7 +1,8 @@
 # What the clients' scripts share; each begins by sourcing this file. Arguments of a script: PREFIX WORK.
 #
 # PREFIX: where the library is installed, libraries in lib. WORK: a directory for this client, which is kept.
-# CLIENT_RECORD=1: write down what happens as what is to be expected. CLIENT_JOBS: processes at a time.
+# CLIENT_RECORD=1: write down what happens as what is to be expected. CLIENT_JOBS: processes at a time. CLIENT_ONLY: of a test
+# suite, only the parts with this text in their names.
 # A script ends with 0 if all went as recorded and with 77 if something that it needs is missing, and leaves in WORK/summary
 # a line for the table.
 # shellcheck shell=sh
@@ -80,5 +81,5 @@ suite() {
   if [ "${CLIENT_RECORD:-0}" = 1 ]; then write="--write"; fi
   # shellcheck disable=SC2086 # the option or nothing
   PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$work/site" "$python" "$here/suite.py" --root "$work" --record "$record" $write \
-    --jobs "${CLIENT_JOBS:-1}" "$@"
+    ${CLIENT_ONLY:+--only "$CLIENT_ONLY"} --jobs "${CLIENT_JOBS:-1}" "$@"
 }

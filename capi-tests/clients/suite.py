@@ -8,7 +8,7 @@ each outcome as it happens; a test that kills its process or hangs is `crashed`,
 
 A record has a line per part with the number of each outcome, then a line for each test that neither passed nor was
 skipped; lines with # are comments. A part that gives something else, even one test less, fails the run. `--write` writes
-the record instead: for the C library.
+the record instead: for the C library. `--only TEXT` limits either to the parts with TEXT in their names.
 """
 
 import argparse
@@ -141,6 +141,7 @@ def main():
     parser.add_argument("--root", type=pathlib.Path, required=True)
     parser.add_argument("--record", type=pathlib.Path, required=True)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--only", action="append", default=[], metavar="TEXT")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("kind", choices=["pytest", "unittest"])
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -149,7 +150,10 @@ def main():
     logs = root / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     kind = {"pytest": Pytest, "unittest": Unittest}[arguments.kind](root, arguments.arguments)
-    expected = {} if arguments.write else recorded(arguments.record)
+    only = arguments.only or [""]
+    kind.parts = [part for part in kind.parts if any(text in part for text in only)]
+    expected = recorded(arguments.record) if arguments.record.exists() else {}
+    expected = {part: lines for part, lines in expected.items() if any(text in part for text in only)}
     results, totals, different, begun = {}, [], 0, time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         pending = {pool.submit(run_part, kind, part, logs): part for part in kind.parts}
@@ -161,10 +165,11 @@ def main():
             if not arguments.write:
                 different += differences(expected.get(part, []), results[part])
     if arguments.write:
-        write(arguments.record, results)
-    for part in sorted(set(expected) - set(results)):
-        different += 1
-        print(f"  recorded and not run: {part}")
+        write(arguments.record, results, whole=not arguments.only)
+    else:
+        for part in sorted(set(expected) - set(results)):
+            different += 1
+            print(f"  recorded and not run: {part}")
     summary = " ".join(counts(totals))
     outcome = "recorded" if arguments.write else f"{different} other than recorded" if different else "as recorded"
     (root / "summary").write_text(f"{summary}: {outcome}\n")
@@ -180,12 +185,14 @@ def differences(expected, found):
     return len(other)
 
 
-def write(record, results):
-    """Writes a record; its comments stay."""
+def write(record, results, whole):
+    """Writes a record; its comments stay, and unless it is a `whole` run the parts that were not run."""
     old = record.read_text().splitlines() if record.exists() else []
+    parts = {} if whole or not old else recorded(record)
+    parts.update(results)
     lines = [line for line in old if line.startswith("#")]
-    for part in sorted(results):
-        lines += [results[part][0]] + [f"  {line}" for line in results[part][1:]]
+    for part in sorted(parts):
+        lines += [parts[part][0]] + [f"  {line}" for line in parts[part][1:]]
     record.write_text("\n".join(lines) + "\n")
 
 
