@@ -5,7 +5,7 @@
 
 use crate::codecs::state::CodecStates;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -36,6 +36,7 @@ impl Buffer {
     }
 
     /// The first `len` bytes; the contents are arbitrary.
+    #[inline]
     pub(crate) fn get(&mut self, len: usize) -> &mut [u8] {
         if len > self.capacity {
             self.grow(len);
@@ -55,6 +56,7 @@ impl Buffer {
         self.capacity = layout.size();
     }
 
+    #[cold]
     fn free(&mut self) {
         if self.capacity > 0 {
             // SAFETY: the memory was allocated with this layout and is freed once.
@@ -64,6 +66,7 @@ impl Buffer {
     }
 
     /// Gives the memory back if it is more than a thread should keep.
+    #[inline]
     fn trim(&mut self) {
         if self.capacity > KEEP {
             self.free();
@@ -72,19 +75,30 @@ impl Buffer {
 }
 
 impl Drop for Buffer {
+    #[inline]
     fn drop(&mut self) {
-        self.free();
+        if self.capacity > 0 {
+            self.free();
+        }
     }
+}
+
+/// Where a block is between codec and filters.
+pub(crate) struct BlockBuffers {
+    /// The block as it comes from the codec.
+    pub(crate) decoded: Buffer,
+    /// Two buffers that filters go back and forth between.
+    pub(crate) ping: Buffer,
+    /// See `ping`.
+    pub(crate) pong: Buffer,
 }
 
 /// Everything that one thread needs to encode or decode blocks.
 pub(crate) struct Worker {
     /// The states of the built-in codecs.
     pub(crate) codecs: CodecStates,
-    /// Two buffers that filters go back and forth between.
-    pub(crate) ping: Buffer,
-    /// See `ping`.
-    pub(crate) pong: Buffer,
+    /// A block on its way.
+    pub(crate) buffers: BlockBuffers,
     /// Streams that cannot go to their place at once.
     pub(crate) stream: Buffer,
     /// Callbacks of the application: their own scratch, and the block that they read or write.
@@ -95,25 +109,28 @@ pub(crate) struct Worker {
     pub(crate) window: Buffer,
     /// Buffers for blocks that wait for their turn.
     pub(crate) spare: Vec<Buffer>,
+    /// The next idle worker of the thread, if this one is idle.
+    next: Option<Box<Worker>>,
 }
 
 impl Worker {
     fn new() -> Worker {
         Worker {
             codecs: CodecStates::default(),
-            ping: Buffer::new(),
-            pong: Buffer::new(),
+            buffers: BlockBuffers { decoded: Buffer::new(), ping: Buffer::new(), pong: Buffer::new() },
             stream: Buffer::new(),
             callback: Buffer::new(),
             block: Buffer::new(),
             window: Buffer::new(),
             spare: Vec::new(),
+            next: None,
         }
     }
 
     fn trim(&mut self) {
-        let Worker { ping, pong, stream, callback, block, window, .. } = self;
-        for buffer in [ping, pong, stream, callback, block, window] {
+        let Worker { buffers, stream, callback, block, window, .. } = self;
+        let BlockBuffers { decoded, ping, pong } = buffers;
+        for buffer in [decoded, ping, pong, stream, callback, block, window] {
             buffer.trim();
         }
         self.spare.iter_mut().for_each(Buffer::trim);
@@ -121,9 +138,8 @@ impl Worker {
 }
 
 thread_local! {
-    /// The workers of this thread that no operation uses at the moment.
-    #[allow(clippy::vec_box)] // a worker is large, and only its address goes in and out
-    static IDLE: RefCell<Vec<Box<Worker>>> = const { RefCell::new(Vec::new()) };
+    /// The workers of this thread that no operation uses at the moment: a list, of one in general.
+    static IDLE: Cell<Option<Box<Worker>>> = const { Cell::new(None) };
 }
 
 /// A worker on loan to one operation of this thread.
@@ -131,8 +147,38 @@ pub(crate) struct Borrowed(Option<Box<Worker>>);
 
 /// Borrows a worker; it goes back when the answer is dropped.
 pub(crate) fn worker() -> Borrowed {
-    let idle = IDLE.try_with(|idle| idle.borrow_mut().pop()).ok().flatten();
-    Borrowed(Some(idle.unwrap_or_else(|| Box::new(Worker::new()))))
+    Borrowed(Some(IDLE.try_with(borrow).unwrap_or_else(|_| Box::new(Worker::new()))))
+}
+
+/// Lends a worker to `operation`. Does as [`worker`] with half the effort.
+#[inline]
+pub(crate) fn with_worker<T>(operation: impl FnOnce(&mut Worker) -> T) -> T {
+    // Only a destructor that runs at thread exit finds the list gone; then the worker is simply freed.
+    let mut operation = Some(operation);
+    let mut run = |worker: &mut Worker| operation.take().map(|operation| operation(worker));
+    let outcome = IDLE.try_with(|idle| {
+        let mut worker = borrow(idle);
+        let outcome = run(&mut worker);
+        give_back(idle, worker);
+        outcome
+    });
+    outcome.ok().flatten().or_else(|| run(&mut Worker::new())).expect("runs in one of both places")
+}
+
+#[inline]
+fn borrow(idle: &Cell<Option<Box<Worker>>>) -> Box<Worker> {
+    let Some(mut worker) = idle.take() else { return Box::new(Worker::new()) };
+    if worker.next.is_some() {
+        idle.set(worker.next.take());
+    }
+    worker
+}
+
+#[inline]
+fn give_back(idle: &Cell<Option<Box<Worker>>>, mut worker: Box<Worker>) {
+    worker.trim();
+    worker.next = idle.take();
+    idle.set(Some(worker));
 }
 
 impl Deref for Borrowed {
@@ -151,13 +197,12 @@ impl DerefMut for Borrowed {
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        let Some(mut worker) = self.0.take() else { return };
+        let Some(worker) = self.0.take() else { return };
         if std::thread::panicking() {
             return; // its codec states may be half changed
         }
-        worker.trim();
         // At thread exit the list may be gone already; then the worker is simply freed.
-        let _ = IDLE.try_with(|idle| idle.borrow_mut().push(worker));
+        let _ = IDLE.try_with(|idle| give_back(idle, worker));
     }
 }
 
@@ -175,11 +220,23 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_comes_back_to_its_thread() {
+        let first = with_worker(|worker| {
+            let nested = with_worker(|worker| &raw const *worker);
+            assert_ne!(&raw const *worker, nested);
+            assert_eq!(with_worker(|worker| &raw const *worker), nested);
+            &raw const *worker
+        });
+        assert_eq!(with_worker(|worker| &raw const *worker), first);
+        assert_eq!(&raw const *worker(), first);
+    }
+
+    #[test]
     fn nested_operations_get_workers_of_their_own() {
         let mut outer = worker();
-        outer.ping.get(8).fill(1);
+        outer.block.get(8).fill(1);
         let mut inner = worker();
-        inner.ping.get(8).fill(2);
-        assert_eq!(outer.ping.get(8), [1; 8]);
+        inner.block.get(8).fill(2);
+        assert_eq!(outer.block.get(8), [1; 8]);
     }
 }

@@ -21,7 +21,9 @@ use super::types::{
     blosc2_schunk,
 };
 use crate::chunk::params::check_filter_ids;
-use crate::chunk::{self, CParams, Compressed, Decoding, Encoding, Source, Threads, Unit, VlChunk};
+use crate::chunk::{
+    self, CParams, Compressed, Decoding, Encoding, PlainChunk, Source, Threads, Unit, VlChunk,
+};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::Container;
@@ -265,6 +267,13 @@ impl Context {
             filters_meta: fields.filters_meta,
             instrumented: self.instrumented,
         })
+    }
+
+    /// Whether the next operation is to use other threads than the calling one, or the last one did and it shows.
+    fn wants_threads(&self) -> bool {
+        self.fields.new_nthreads != 1
+            || self.fields.nthreads != 1
+            || self.fields.thread_backend != backend::SERIAL
     }
 
     /// Attaches to the threads that the next operation is to use.
@@ -565,6 +574,7 @@ impl Context {
     }
 
     /// Records what a decompression learned from a chunk's header.
+    #[inline(always)]
     fn note_header(&mut self, header: &ChunkHeader) {
         if self.is_for_compression() {
             return;
@@ -591,6 +601,7 @@ impl Context {
 /// # Safety
 ///
 /// As for [`compress`].
+#[inline]
 unsafe fn with_decoding<T>(
     context: *mut blosc2_context,
     chunk: &[u8],
@@ -601,6 +612,38 @@ unsafe fn with_decoding<T>(
     let this = unsafe { Context::from_raw(context) }?;
     let mut header = ChunkHeader::EMPTY;
     header.read_from(chunk)?;
+    let is_simple =
+        !header.is_lazy() && this.fields.postfilter.is_none() && !(threads && this.wants_threads());
+    let result = if is_simple {
+        let schunk = SchunkPtr(this.fields.schunk);
+        let container = move || schunk.container();
+        let host = Host(context);
+        let dec = Decoding { container: Some(&container), host: Some(&host), ..Decoding::default() };
+        operation(&dec, &header)?
+    } else {
+        // SAFETY: the caller's promise; `this` is not used after this line.
+        unsafe { with_full_decoding(context, &header, chunk, threads, operation) }?
+    };
+    // SAFETY: the caller's promise.
+    unsafe { Context::from_raw(context) }?.note_header(&header);
+    Ok(result)
+}
+
+/// [`with_decoding`] for a chunk that is lazy, and contexts with threads or a postfilter.
+///
+/// # Safety
+///
+/// As for [`compress`].
+#[inline(never)]
+unsafe fn with_full_decoding<T>(
+    context: *mut blosc2_context,
+    header: &ChunkHeader,
+    chunk: &[u8],
+    threads: bool,
+    operation: impl FnOnce(&Decoding<'_>, &ChunkHeader) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
     let backend = if threads { this.attach() } else { Backend::Serial };
     // SAFETY: the client vouches for the super-chunk of its parameters.
     let reader =
@@ -617,10 +660,7 @@ unsafe fn with_decoding<T>(
         container: Some(&container),
         host: Some(&host),
     };
-    let result = operation(&dec, &header)?;
-    // SAFETY: the caller's promise.
-    unsafe { Context::from_raw(context) }?.note_header(&header);
-    Ok(result)
+    operation(&dec, header)
 }
 
 /// Decompresses `chunk` with a context of the application; a pending mask is used up.
@@ -636,6 +676,13 @@ pub(crate) unsafe fn decompress(
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
     ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
+    if this.maskout.is_none() && !this.wants_threads() && this.fields.postfilter.is_none() {
+        if let Some(plain) = PlainChunk::open(chunk) {
+            let nbytes = plain.decompress(dest)?;
+            this.note_header(plain.header());
+            return Ok(nbytes);
+        }
+    }
     let mask = this.maskout.take();
     // SAFETY: as above.
     unsafe {
@@ -650,7 +697,35 @@ pub(crate) unsafe fn decompress(
 /// # Safety
 ///
 /// As for [`compress`].
+#[inline(always)] // for one unit and one caller each
 pub(crate) unsafe fn getitem(
+    context: *mut blosc2_context,
+    chunk: &[u8],
+    unit: Unit,
+    start: i32,
+    count: i32,
+    dest: &mut [u8],
+) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    if this.fields.postfilter.is_none() {
+        if let Some(plain) = PlainChunk::open(chunk) {
+            let nbytes = plain.getitem(unit, start, count, dest)?;
+            this.note_header(plain.header());
+            return Ok(nbytes);
+        }
+    }
+    // SAFETY: the caller's promise; `this` is not used after this line.
+    unsafe { getitem_coded(context, chunk, unit, start, count, dest) }
+}
+
+/// The general case of [`getitem`].
+///
+/// # Safety
+///
+/// As for [`compress`].
+#[inline(never)]
+unsafe fn getitem_coded(
     context: *mut blosc2_context,
     chunk: &[u8],
     unit: Unit,

@@ -3,8 +3,9 @@
 use super::getitem::{decode_part, decode_shuffled};
 use super::params::Decoding;
 use super::pipeline::DeltaReference;
+use super::plain::Payload;
 use super::planes::{Decoded, Planes, Runs};
-use super::reader::{Payload, Reader};
+use super::reader::Reader;
 use crate::error::{ErrorKind, Result, ensure};
 use crate::filters::shuffle;
 use crate::format::chunk_header::ChunkHeader;

@@ -7,7 +7,7 @@ use super::params::{CParams, Encoding, PrefilterCall, callback_scratch_len};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::streams::{INSTR_LEN, StreamWriter, Written};
 use crate::bytes::{put_i32, to_i32};
-use crate::codecs::CodecContext;
+use crate::codecs::StreamContext;
 use crate::codecs::state::{EncodeDict, StreamCodec};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
@@ -16,7 +16,7 @@ use crate::format::consts::{
     filter, flags, special,
 };
 use crate::format::geometry::Container;
-use crate::scratch::{self, Buffer, Worker};
+use crate::scratch::{self, BlockBuffers, Buffer, Worker};
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -346,24 +346,19 @@ impl<'a> Job<'a> {
             return Ok(Block0::default());
         }
         let mut worker = scratch::worker();
-        let Worker { ping, pong, callback, block, .. } = &mut *worker;
+        let Worker { buffers: BlockBuffers { ping, pong, .. }, callback, block, .. } = &mut *worker;
         let len = self.layout.blocksize;
         let input = self.input(0, 0, callback)?;
         let mut known = Block0::default();
         if self.pipeline.may_be_lossy() {
-            let filtered = self.pipeline.run_forward(
-                self.filter_host(),
-                DeltaReference::Own,
-                input,
-                ping.get(len),
-                pong.get(len),
-            )?;
-            let (from, to) = block.get(2 * len).split_at_mut(len);
+            let filtered =
+                self.pipeline.run_forward(self.filter_host(), DeltaReference::Own, input, ping, pong)?;
+            let from = block.get(len);
             from.copy_from_slice(filtered);
             let mut decoded = vec![0; len];
             let mut inverse = Pipeline::empty();
             inverse.set_backward(&self.header());
-            inverse.run_backward(self.filter_host(), DeltaReference::Own, from, to, &mut decoded)?;
+            inverse.run_backward(self.filter_host(), DeltaReference::Own, from, ping, pong, &mut decoded)?;
             known.decoded = Some(decoded);
         }
         if self.enc.prefilter.is_some() || matches!(self.src, Source::Gathered(_)) {
@@ -372,8 +367,8 @@ impl<'a> Job<'a> {
         Ok(known)
     }
 
-    pub(super) fn filter_host(&self) -> FilterHost<'a> {
-        FilterHost { blocksize: self.layout.blocksize, container: self.container, host: self.enc.host }
+    pub(super) fn filter_host(&self) -> FilterHost<'_> {
+        FilterHost { blocksize: self.layout.blocksize, container: &self.container, host: &self.enc.host }
     }
 
     /// The filtered bytes of a block.
@@ -401,14 +396,7 @@ impl<'a> Job<'a> {
         } else {
             DeltaReference::Own
         };
-        let len = input.len();
-        self.pipeline.run_forward(
-            self.filter_host(),
-            reference,
-            input,
-            buffers.ping.get(len),
-            buffers.pong.get(len),
-        )
+        self.pipeline.run_forward(self.filter_host(), reference, input, buffers.ping, buffers.pong)
     }
 
     /// The dictionary of the chunk, if one is wanted and useful.
@@ -432,15 +420,15 @@ impl<'a> Job<'a> {
         Ok(plan.build(self.codec, self.enc.params.clevel, &samples))
     }
 
-    fn codec_context(&self) -> CodecContext<'a> {
-        CodecContext {
+    fn stream_context(&self) -> StreamContext<'_> {
+        StreamContext {
             clevel: self.enc.params.clevel,
             meta: self.enc.params.compcode_meta,
             typesize: self.layout.typesize,
             blocksize: self.layout.blocksize,
-            container: self.container,
+            container: &self.container,
             chunk: self.src.bytes(),
-            host: self.enc.host,
+            host: &self.enc.host,
         }
     }
 }
@@ -454,7 +442,8 @@ pub(super) struct FilterBuffers<'b> {
 
 impl<'b> FilterBuffers<'b> {
     pub(super) fn of(worker: &'b mut Worker) -> FilterBuffers<'b> {
-        FilterBuffers { callback: &mut worker.callback, ping: &mut worker.ping, pong: &mut worker.pong }
+        let BlockBuffers { ping, pong, .. } = &mut worker.buffers;
+        FilterBuffers { callback: &mut worker.callback, ping, pong }
     }
 }
 
@@ -535,7 +524,7 @@ impl Context<'_> {
     ) -> Result<Option<Written>> {
         let job = self.job;
         let nstreams = job.nstreams(nblock);
-        let Worker { codecs, ping, pong, stream, callback, .. } = worker;
+        let Worker { codecs, buffers: BlockBuffers { ping, pong, .. }, stream, callback, .. } = worker;
         let start = self.instrumented.then(Instant::now);
         if job.enc.prefilter.is_some_and(|prefilter| prefilter.is_disposable()) && !job.enc.blosc1_header {
             job.input(nblock, tid, callback)?;
@@ -545,7 +534,7 @@ impl Context<'_> {
         let writer = StreamWriter {
             codec: job.codec,
             dict: self.dict.as_ref(),
-            cx: job.codec_context(),
+            cx: job.stream_context(),
             runs: !job.enc.blosc1_header,
         };
         match start {

@@ -2,11 +2,11 @@
 
 use super::params::{Decoding, Threads};
 use super::pipeline::DeltaReference;
-use super::reader::{Payload, Reader};
+use super::reader::Reader;
 use super::vlblocks::VlChunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::scratch::{self, Worker};
+use crate::scratch::{self, Worker, with_worker};
 use parking_lot::Mutex;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,8 +64,7 @@ pub fn decompress_parsed(
     mask: Option<&[bool]>,
     dest: &mut [u8],
 ) -> Result<usize> {
-    let dest = dest.get_mut(..header.nbytes);
-    let dest = dest.ok_or(Error::new(ErrorKind::WriteBuffer, "destination shorter than the data"))?;
+    let dest = front(dest, header)?;
     let complete = header.is_lazy() || header.cbytes <= chunk.len();
     ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
     let mask_fits = mask.is_none_or(|mask| mask.len() == header.nblocks());
@@ -81,18 +80,21 @@ pub fn decompress_parsed(
     reader.prepare()?;
     if header.is_vl() {
         VlChunk::new(reader)?.decode_all(mask, dest)
-    } else if reader.payload != Payload::Coded && mask.is_none() && dec.postfilter.is_none() && is_small(dest)
-    {
+    } else if mask.is_none() && reader.is_plain() && dec.threads.are_idle_for(dest.len()) {
         reader.plain_bytes(0, dest)?;
         Ok(dest.len())
+    } else if mask.is_none() && reader.nblocks == 1 {
+        with_worker(|worker| reader.finish_only_block(worker, dest))
     } else {
         decode_blocks(&reader, mask, dest)
     }
 }
 
-/// Whether a plain copy is not worth waking other threads for.
-fn is_small(dest: &[u8]) -> bool {
-    dest.len() <= 256 << 10
+/// The part of `dest` that a chunk with this header fills.
+#[inline(always)]
+pub(super) fn front<'d>(dest: &'d mut [u8], header: &ChunkHeader) -> Result<&'d mut [u8]> {
+    let front = dest.get_mut(..header.nbytes);
+    front.ok_or(Error::new(ErrorKind::WriteBuffer, "destination shorter than the data"))
 }
 
 /// Decodes all blocks that the mask lets through; returns the number of bytes that the streams of all blocks cover.
@@ -182,12 +184,13 @@ pub(super) fn for_each_block(
     work: impl Fn(usize, &mut Worker, usize) -> Result<usize> + Sync,
 ) -> Result<usize> {
     let Some((executor, ntasks)) = threads.for_blocks(blocks.len()) else {
-        let mut worker = scratch::worker();
-        let mut sum = 0;
-        for nblock in blocks {
-            sum += work(0, &mut worker, nblock)?;
-        }
-        return Ok(sum);
+        return with_worker(|worker| {
+            let mut sum = 0;
+            for nblock in blocks {
+                sum += work(0, worker, nblock)?;
+            }
+            Ok(sum)
+        });
     };
     let next = AtomicUsize::new(blocks.start);
     let sum = AtomicUsize::new(0);

@@ -5,13 +5,15 @@
 
 use super::params::Decoding;
 use super::pipeline::DeltaReference;
+use super::plain::Payload;
 use super::planes::{Planes, Runs};
-use super::reader::{Payload, Reader};
+use super::reader::Reader;
+use super::streams::Stream;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::{bitshuffle, shuffle};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
-use crate::scratch::{self, Worker};
+use crate::scratch::{Buffer, Worker, with_worker};
 use std::ops::Range;
 
 /// The unit of [`getitem`]'s arguments.
@@ -40,7 +42,9 @@ pub fn getitem(
     count: i32,
     dest: &mut [u8],
 ) -> Result<usize> {
-    getitem_parsed(dec, &ChunkHeader::read(chunk)?, chunk, unit, start, count, dest)
+    let mut header = ChunkHeader::EMPTY;
+    header.read_from(chunk)?;
+    getitem_parsed(dec, &header, chunk, unit, start, count, dest)
 }
 
 /// As [`getitem`], for a chunk whose header was read already.
@@ -58,50 +62,50 @@ pub fn getitem_parsed(
     dest: &mut [u8],
 ) -> Result<usize> {
     ensure(!header.is_vl(), ErrorKind::InvalidParam, "blocks of variable length have no items")?;
-    let (start, count) = match unit {
-        Unit::Items => (start, count),
-        Unit::Bytes => (whole_items(start, header.typesize)?, whole_items(count, header.typesize)?),
-    };
+    let (start, count) = in_items(header, unit, start, count)?;
     let complete = header.is_lazy() || header.cbytes <= chunk.len();
     ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
-    if count == 0 {
+    let range = byte_range(header, start, count, dest.len())?;
+    if range.is_empty() {
         return Ok(0);
     }
-    let range = byte_range(header, start, count, dest.len())?;
     if header.special() > special::UNINIT {
         return Err(Error::new(ErrorKind::SchunkSpecial, "unknown special value"));
     }
     let dest = &mut dest[..range.len()];
-    if header.is_memcpyed()
-        && header.special() == special::NONE
-        && !header.is_lazy()
-        && dec.postfilter.is_none()
-    {
-        let start = header.overhead() + range.start;
-        let bytes = chunk[..header.cbytes].get(start..start + range.len());
-        let short = Error::new(ErrorKind::ReadBuffer, "stored bytes are cut off");
-        dest.copy_from_slice(bytes.ok_or(short)?);
-        return Ok(dest.len());
-    }
     let mut reader = Reader::new(dec, header, chunk);
     reader.prepare()?;
-    if reader.payload != Payload::Coded && dec.postfilter.is_none() {
+    if reader.is_plain() {
         reader.plain_bytes(range.start, dest)?;
     } else {
-        decode_blocks(&reader, range, dest)?;
+        with_worker(|worker| decode_blocks(&reader, worker, range, dest))?;
     }
     Ok(dest.len())
 }
 
-/// `bytes` in items of `typesize` bytes.
-fn whole_items(bytes: i32, typesize: usize) -> Result<i32> {
-    let typesize = i32::try_from(typesize).expect("typesizes in chunks are one byte");
-    ensure(bytes >= 0 && bytes % typesize == 0, ErrorKind::InvalidParam, "not a number of whole items")?;
-    Ok(bytes / typesize)
+/// `start` and `count`, given in `unit`, as numbers of items.
+#[inline(always)]
+pub(super) fn in_items(header: &ChunkHeader, unit: Unit, start: i32, count: i32) -> Result<(i32, i32)> {
+    if unit == Unit::Items {
+        return Ok((start, count));
+    }
+    let typesize = i32::try_from(header.typesize).expect("typesizes in chunks are one byte");
+    let whole = |bytes: i32| bytes >= 0 && bytes % typesize == 0;
+    ensure(whole(start) && whole(count), ErrorKind::InvalidParam, "not a number of whole items")?;
+    Ok((start / typesize, count / typesize))
 }
 
-/// The range of bytes for a range of items, checked against chunk and destination.
-fn byte_range(header: &ChunkHeader, start: i32, count: i32, destsize: usize) -> Result<Range<usize>> {
+/// The range of bytes for a range of items, checked against chunk and destination; without items, any `start` will do.
+#[inline(always)]
+pub(super) fn byte_range(
+    header: &ChunkHeader,
+    start: i32,
+    count: i32,
+    destsize: usize,
+) -> Result<Range<usize>> {
+    if count == 0 {
+        return Ok(0..0);
+    }
     let typesize = header.typesize as u64;
     let invalid = |_| Error::new(ErrorKind::InvalidParam, "negative range of items");
     let count = u64::try_from(count).map_err(invalid)?;
@@ -116,14 +120,18 @@ fn byte_range(header: &ChunkHeader, start: i32, count: i32, destsize: usize) -> 
 }
 
 /// Decodes the bytes `range` of the chunk into `dest`.
-fn decode_blocks(reader: &Reader<'_>, range: Range<usize>, dest: &mut [u8]) -> Result<()> {
+fn decode_blocks(
+    reader: &Reader<'_>,
+    worker: &mut Worker,
+    range: Range<usize>,
+    dest: &mut [u8],
+) -> Result<()> {
     let blocksize = reader.header.blocksize;
-    let mut worker = scratch::worker();
     let last = (range.end - 1) / blocksize;
     let mut first_block = Vec::new();
     if reader.refers_to_block0() && last > 0 {
         first_block.resize(blocksize, 0);
-        reader.decode_block(&mut worker, 0, DeltaReference::Own, &mut first_block)?;
+        reader.decode_block(worker, 0, DeltaReference::Own, &mut first_block)?;
     }
     let reference = DeltaReference::Block(&first_block);
     let mut rest = dest;
@@ -133,7 +141,7 @@ fn decode_blocks(reader: &Reader<'_>, range: Range<usize>, dest: &mut [u8]) -> R
         let wanted = range.start.max(offset) - offset..range.end.min(offset + len) - offset;
         let (part, behind) = rest.split_at_mut(wanted.len());
         rest = behind;
-        decode_part(reader, &mut worker, nblock, wanted, reference, part)?;
+        decode_part(reader, worker, nblock, wanted, reference, part)?;
     }
     Ok(())
 }
@@ -159,9 +167,9 @@ pub(super) fn decode_part(
         return decode_shuffled_part(reader, worker, nblock, width, wanted, dest);
     }
     if reader.pipeline.is_bitshuffle() {
-        let Worker { codecs, ping, stream, .. } = worker;
+        let Worker { codecs, buffers, stream, .. } = worker;
         let nstreams = reader.nstreams(nblock);
-        let from = ping.get(len);
+        let from = buffers.decoded.get(len);
         let mut streams = reader.streams(nblock, stream)?;
         let decoder = reader.stream_decoder();
         for part in from.chunks_exact_mut(len / nstreams).take(nstreams) {
@@ -193,7 +201,7 @@ fn decode_whole(
         let covered = reader.finish_block(worker, 0, nblock, reference, dest)?;
         return check_covered(covered, &wanted);
     }
-    let mut buffer = std::mem::replace(&mut worker.block, scratch::Buffer::new());
+    let mut buffer = std::mem::replace(&mut worker.block, Buffer::new());
     let block = buffer.get(len);
     if reader.payload == Payload::Uninit {
         block.fill(0);
@@ -217,7 +225,7 @@ fn decode_plain_part(
 ) -> Result<()> {
     let nstreams = reader.nstreams(nblock);
     let len = reader.header.block_len(nblock) / nstreams;
-    let Worker { codecs, ping, pong, stream, .. } = worker;
+    let Worker { codecs, buffers, stream, .. } = worker;
     let mut streams = reader.streams(nblock, stream)?;
     check_covered(len * nstreams, &wanted)?;
     let decoder = reader.stream_decoder();
@@ -233,12 +241,15 @@ fn decode_plain_part(
         }
         let (out, behind) = rest.split_at_mut(part.len());
         rest = behind;
-        if part.start == 0 {
-            decoder.decode_prefix(codecs, content, len, out, pong.get(len))?;
-        } else {
-            let prefix = ping.get(part.end);
-            decoder.decode_prefix(codecs, content, len, prefix, pong.get(len))?;
-            out.copy_from_slice(&prefix[part]);
+        match content {
+            Stream::Run(value) => out.fill(value),
+            Stream::Raw(bytes) => out.copy_from_slice(&bytes[part]),
+            Stream::Coded(_) if part.len() == len => decoder.decode(codecs, content, out)?,
+            Stream::Coded(_) => {
+                let decoded = buffers.decoded.get(len);
+                decoder.decode_prefix(codecs, content, part.end, decoded)?;
+                out.copy_from_slice(&decoded[part]);
+            }
         }
     }
     Ok(())
@@ -277,15 +288,15 @@ pub(super) fn decode_shuffled<'b>(
     let nstreams = reader.nstreams(nblock);
     let block_len = reader.header.block_len(nblock);
     let len = block_len / nstreams;
-    let Worker { codecs, ping, pong, stream, .. } = worker;
-    let from = ping.get(block_len);
+    let Worker { codecs, buffers, stream, .. } = worker;
     let mut streams = reader.streams(nblock, stream)?;
     ensure(end <= len * nstreams, ErrorKind::Data, "fewer bytes than asked for")?;
     let decoder = reader.stream_decoder();
+    let decoded = buffers.decoded.get(block_len);
     let planes = nstreams == width && block_len % width == 0;
     let needed = if planes { end.div_ceil(width).min(len) } else { len };
-    for part in from.chunks_exact_mut(len).take(nstreams) {
-        decoder.decode_prefix(codecs, streams.next_stream()?, len, &mut part[..needed], pong.get(len))?;
+    for part in decoded.chunks_exact_mut(len).take(nstreams) {
+        decoder.decode_prefix(codecs, streams.next_stream()?, needed, part)?;
     }
-    Ok(from)
+    Ok(decoded)
 }

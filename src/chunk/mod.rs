@@ -9,6 +9,7 @@ mod getitem;
 mod ordered;
 pub mod params;
 mod pipeline;
+mod plain;
 mod planes;
 mod reader;
 pub mod source;
@@ -24,6 +25,7 @@ pub use getitem::{Unit, getitem, getitem_parsed};
 pub use params::{
     CParams, Decoding, Encoding, Postfilter, PostfilterCall, Prefilter, PrefilterCall, Threads,
 };
+pub use plain::PlainChunk;
 pub use planes::{Decoded, Runs};
 pub use special::{SpecialValue, special_chunk};
 pub use vlblocks::{VlChunk, compress_vl, open_vl, vl_nblocks};

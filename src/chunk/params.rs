@@ -74,6 +74,11 @@ pub struct Threads<'a> {
 }
 
 impl<'a> Threads<'a> {
+    /// Whether a plain copy of `len` bytes is for the calling thread alone: below this size, waking others does not pay.
+    pub(crate) fn are_idle_for(&self, len: usize) -> bool {
+        self.executor.is_none() || len <= 256 << 10
+    }
+
     /// The executor for an operation of `nblocks` blocks, or `None` if it runs in the calling thread.
     pub(crate) fn for_blocks(&self, nblocks: usize) -> Option<(&'a dyn Executor, usize)> {
         let worthwhile = self.nthreads > 1 && nblocks >= 2;

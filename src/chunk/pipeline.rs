@@ -6,6 +6,7 @@ use crate::filters::{FilterContext, bitshuffle, delta, shuffle, trunc_prec};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, VERSION_BLOSC1, filter};
 use crate::format::geometry::Container;
+use crate::scratch::Buffer;
 use std::any::Any;
 
 /// One slot, resolved.
@@ -38,8 +39,8 @@ pub(crate) enum DeltaReference<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct FilterHost<'a> {
     pub(crate) blocksize: usize,
-    pub(crate) container: Container,
-    pub(crate) host: Option<&'a (dyn Any + Send + Sync)>,
+    pub(crate) container: &'a Container,
+    pub(crate) host: &'a Option<&'a (dyn Any + Send + Sync)>,
 }
 
 /// The active filters of a chunk in the order of application.
@@ -58,37 +59,26 @@ impl Pipeline {
         typesize: usize,
     ) -> Pipeline {
         let mut pipeline = Pipeline { typesize, ..Pipeline::empty() };
-        for (&id, &meta) in filters.iter().zip(metas) {
-            pipeline.extend(match id {
-                filter::NONE => None,
-                filter::SHUFFLE => shuffle_step(meta, typesize),
-                filter::BITSHUFFLE => Some(Step::Bitshuffle),
-                filter::DELTA => Some(Step::Delta),
-                filter::TRUNC_PREC => Some(Step::TruncPrec(meta)),
-                id => Some(registered_step(id, meta)),
-            });
+        for (&id, &meta) in filters.iter().zip(metas).filter(|&(&id, _)| id != filter::NONE) {
+            pipeline.push_filter(id, meta);
         }
         pipeline
     }
 
-    /// Turns an empty pipeline into the inverse one of a chunk, in place: see [`Reader::new`](super::reader::Reader::new).
+    /// Turns an empty pipeline into the inverse one of a chunk, in place: moving it shows with small chunks.
+    #[inline]
     pub(crate) fn set_backward(&mut self, header: &ChunkHeader) {
         self.typesize = header.typesize;
         if header.is_instrumented() {
             return;
         }
-        for (&id, &meta) in header.filters.iter().zip(&header.filters_meta).rev() {
-            let step = match id {
-                // Lossy filters that have nothing to undo.
-                filter::NONE | filter::TRUNC_PREC | filter::INT_TRUNC => None,
-                filter::SHUFFLE => shuffle_step(meta, header.typesize),
-                filter::BITSHUFFLE if header.version == VERSION_BLOSC1 => Some(Step::BitunshuffleBlosc1),
-                filter::BITSHUFFLE => Some(Step::Bitshuffle),
-                filter::DELTA => Some(Step::Delta),
-                id if id < filter::FIRST_REGISTERED => Some(Step::Unknown(ErrorKind::Failure)),
-                id => Some(registered_step(id, meta)),
-            };
-            self.extend(step);
+        // Few slots are in use, mostly one: the filter ids as one number tell which.
+        let [f0, f1, f2, f3, f4, f5] = header.filters;
+        let mut left = u64::from_le_bytes([0, 0, f0, f1, f2, f3, f4, f5]);
+        while left != 0 {
+            let slot = 5 - left.leading_zeros() as usize / 8;
+            left &= !(0xff << (8 * (slot + 2)));
+            self.push_inverse(header.filters[slot], header.filters_meta[slot], header.version);
         }
     }
 
@@ -97,11 +87,43 @@ impl Pipeline {
         Pipeline { slots: [Step::None; MAX_FILTERS], len: 0, typesize: 1 }
     }
 
-    fn extend(&mut self, step: Option<Step>) {
-        if let Some(step) = step {
-            self.slots[self.len] = step;
-            self.len += 1;
+    /// Adds what a slot does to blocks, if anything.
+    fn push_filter(&mut self, id: u8, meta: u8) {
+        match id {
+            filter::NONE => {}
+            filter::SHUFFLE => {
+                let width = if meta == 0 { self.typesize } else { usize::from(meta) };
+                if width > 1 {
+                    self.push(Step::Shuffle(width));
+                }
+            }
+            filter::BITSHUFFLE => self.push(Step::Bitshuffle),
+            filter::DELTA => self.push(Step::Delta),
+            filter::TRUNC_PREC => self.push(Step::TruncPrec(meta)),
+            id => match registry::find(id) {
+                Some(entry) => self.push(Step::Registered(entry, meta)),
+                None => self.push(Step::Unknown(ErrorKind::FilterPipeline)),
+            },
         }
+    }
+
+    /// Adds what undoes the work of a slot, in a chunk of this version.
+    fn push_inverse(&mut self, id: u8, meta: u8, version: u8) {
+        match id {
+            // Lossy filters that have nothing to undo.
+            filter::TRUNC_PREC | filter::INT_TRUNC => {}
+            filter::BITSHUFFLE if version == VERSION_BLOSC1 => self.push(Step::BitunshuffleBlosc1),
+            id if id > filter::TRUNC_PREC && id < filter::FIRST_REGISTERED => {
+                self.push(Step::Unknown(ErrorKind::Failure));
+            }
+            id => self.push_filter(id, meta),
+        }
+    }
+
+    #[inline(always)] // so that a step is made in its place
+    fn push(&mut self, step: Step) {
+        self.slots[self.len] = step;
+        self.len += 1;
     }
 
     /// The active steps.
@@ -144,46 +166,54 @@ impl Pipeline {
         matches!(self.steps(), [Step::Bitshuffle])
     }
 
-    /// Runs `block` forward. The answer lies in `block` itself or in one of the buffers, each as long as `block`.
+    /// Runs `block` forward. The answer lies in `block` itself or in one of the buffers.
     pub(crate) fn run_forward<'b>(
         &self,
         host: FilterHost<'_>,
         reference: DeltaReference<'_>,
         block: &'b [u8],
-        ping: &'b mut [u8],
-        pong: &'b mut [u8],
+        ping: &'b mut Buffer,
+        pong: &'b mut Buffer,
     ) -> Result<&'b [u8]> {
         let Some((first, steps)) = self.steps().split_first() else { return Ok(block) };
+        let len = block.len();
         let (mut from, mut to) = (ping, pong);
-        self.apply_forward(first, host, reference, block, from)?;
+        self.apply_forward(first, host, reference, block, from.get(len))?;
         for step in steps {
-            self.apply_forward(step, host, reference, from, to)?;
+            self.apply_forward(step, host, reference, from.get(len), to.get(len))?;
             std::mem::swap(&mut from, &mut to);
         }
-        Ok(from)
+        Ok(from.get(len))
     }
 
-    /// Runs the block in `from` back into `dest`; `from` and `to` are work buffers as long as `dest`.
+    /// Runs the block `src` back into `dest`, by way of the buffers if there are several steps.
     ///
     /// With an empty pipeline there is nothing to run: decode into the destination instead.
-    #[inline]
-    pub(crate) fn run_backward<'b>(
+    #[inline(always)]
+    pub(crate) fn run_backward(
         &self,
         host: FilterHost<'_>,
         reference: DeltaReference<'_>,
-        mut from: &'b mut [u8],
-        mut to: &'b mut [u8],
+        src: &[u8],
+        ping: &mut Buffer,
+        pong: &mut Buffer,
         dest: &mut [u8],
     ) -> Result<()> {
-        let Some((last, steps)) = self.steps().split_last() else {
-            dest.copy_from_slice(from);
-            return Ok(());
-        };
-        for step in steps {
-            self.apply_backward(step, host, reference, from, to)?;
-            std::mem::swap(&mut from, &mut to);
+        match self.steps() {
+            [] => dest.copy_from_slice(src),
+            [step] => self.apply_backward(step, host, reference, src, dest)?,
+            [first, steps @ .., last] => {
+                let len = src.len();
+                let (mut from, mut to) = (ping, pong);
+                self.apply_backward(first, host, reference, src, from.get(len))?;
+                for step in steps {
+                    self.apply_backward(step, host, reference, from.get(len), to.get(len))?;
+                    std::mem::swap(&mut from, &mut to);
+                }
+                self.apply_backward(last, host, reference, from.get(len), dest)?;
+            }
         }
-        self.apply_backward(last, host, reference, from, dest)
+        Ok(())
     }
 
     fn apply_forward(
@@ -248,22 +278,8 @@ impl Pipeline {
             meta,
             typesize: self.typesize,
             blocksize: host.blocksize,
-            container: host.container,
-            host: host.host,
+            container: *host.container,
+            host: *host.host,
         }
-    }
-}
-
-/// A byte shuffle, unless it is the identity.
-fn shuffle_step(meta: u8, typesize: usize) -> Option<Step> {
-    let width = if meta == 0 { typesize } else { usize::from(meta) };
-    (width > 1).then_some(Step::Shuffle(width))
-}
-
-/// A registered filter, or the error that it is not registered.
-fn registered_step(id: u8, meta: u8) -> Step {
-    match registry::find(id) {
-        Some(entry) => Step::Registered(entry, meta),
-        None => Step::Unknown(ErrorKind::FilterPipeline),
     }
 }

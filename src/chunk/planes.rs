@@ -96,20 +96,19 @@ impl<'b> Planes<'b> {
         let len = block_len / nstreams;
         let rows = block_len / width;
         let needed = end.div_ceil(width).min(rows);
-        let Worker { codecs, ping, pong, stream, .. } = worker;
+        let Worker { codecs, buffers, stream, .. } = worker;
         let mut streams = reader.streams(nblock, stream)?;
         let decoder = reader.stream_decoder();
         let mut planes = [Plane::Run(0); MAX_WIDTH];
         if nstreams == width {
-            let decoded = ping.get(block_len).chunks_exact_mut(len);
+            let decoded = buffers.decoded.get(block_len).chunks_exact_mut(len);
             for (plane, decoded) in planes.iter_mut().zip(decoded) {
                 *plane = match streams.next_stream()? {
                     Stream::Run(value) => Plane::Run(value),
                     Stream::Raw(bytes) => Plane::Bytes(bytes),
                     coded @ Stream::Coded(_) => {
-                        let decoded = &mut decoded[..needed];
-                        decoder.decode_prefix(codecs, coded, len, decoded, pong.get(len))?;
-                        Plane::Bytes(decoded)
+                        decoder.decode_prefix(codecs, coded, needed, decoded)?;
+                        Plane::Bytes(&decoded[..needed])
                     }
                 };
             }
@@ -123,8 +122,8 @@ impl<'b> Planes<'b> {
             }
             Stream::Raw(bytes) => bytes,
             coded @ Stream::Coded(_) => {
-                let decoded = &mut ping.get(block_len)[..(width - 1) * rows + needed];
-                decoder.decode_prefix(codecs, coded, len, decoded, pong.get(len))?;
+                let decoded = buffers.decoded.get(block_len);
+                decoder.decode_prefix(codecs, coded, (width - 1) * rows + needed, decoded)?;
                 decoded
             }
         };

@@ -3,35 +3,17 @@
 use super::compress::Bytes;
 use super::params::{Decoding, PostfilterCall, callback_scratch_len};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
+use super::plain::{self, Payload};
 use super::source::BlockSource;
-use super::streams::StreamDecoder;
+use super::streams::{Stream, StreamDecoder, StreamReader};
 use crate::bytes::get_i32;
-use crate::codecs::CodecContext;
-use crate::codecs::state::{DecodeDict, StreamCodec};
+use crate::codecs::StreamContext;
+use crate::codecs::state::{CodecStates, DecodeDict, StreamCodec};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_DICTSIZE, special};
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_DICTSIZE};
 use crate::format::geometry::Container;
-use crate::scratch::{Buffer, Worker};
-
-/// What the payload of a chunk is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Payload {
-    /// Streams of blocks.
-    Coded,
-    /// The raw buffer.
-    Stored,
-    /// Zeros.
-    Zeros,
-    /// Quiet NaNs.
-    Nans,
-    /// The value behind the header, repeated.
-    Value,
-    /// Nothing: the destination stays as it is.
-    Uninit,
-    /// Unknown; such a chunk does not pass [`Reader::prepare`].
-    Unknown,
-}
+use crate::scratch::{BlockBuffers, Buffer, Worker};
 
 /// A chunk opened for reading.
 pub(super) struct Reader<'a> {
@@ -58,15 +40,7 @@ impl<'a> Reader<'a> {
     /// (Two steps, because a reader is large and moving it out of a `Result` shows with small chunks.)
     #[inline(always)]
     pub(super) fn new(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> Reader<'a> {
-        let payload = match header.special() {
-            special::NONE if header.is_memcpyed() => Payload::Stored,
-            special::NONE => Payload::Coded,
-            special::ZERO => Payload::Zeros,
-            special::NAN => Payload::Nans,
-            special::VALUE => Payload::Value,
-            special::UNINIT => Payload::Uninit,
-            _ => Payload::Unknown,
-        };
+        let payload = Payload::of(header);
         let coded = payload == Payload::Coded;
         let nblocks = header.nblocks();
         Reader {
@@ -90,20 +64,31 @@ impl<'a> Reader<'a> {
     ///
     /// `ReadBuffer` for sections that are cut off, `Data` for an unknown special value, `CodecDict` for bad dictionaries,
     /// `InvalidParam` for a lazy chunk without a source.
+    #[inline(always)]
     pub(super) fn prepare(&mut self) -> Result<()> {
+        if self.payload != Payload::Coded || self.header.is_lazy() || self.header.has_dict() {
+            self.prepare_unusual()?;
+        }
+        if self.payload == Payload::Coded {
+            self.check_table()?;
+            self.pipeline.set_backward(self.header);
+            if self.codec.needs_geometry() || self.pipeline.needs_geometry() {
+                self.container = self.dec.container.map_or(Container::None, |container| container());
+            }
+        }
+        Ok(())
+    }
+
+    /// The part of [`prepare`](Self::prepare) that most chunks do without.
+    #[inline(never)]
+    fn prepare_unusual(&mut self) -> Result<()> {
         ensure(self.payload != Payload::Unknown, ErrorKind::Data, "unknown special value")?;
         if self.header.is_lazy() {
             let missing = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
             self.lazy = Some(self.dec.source.ok_or(missing)?);
-        }
-        self.check_sections()?;
-        if self.payload == Payload::Coded {
-            self.pipeline.set_backward(self.header);
-        }
-        if let Some(container) = self.dec.container {
-            if self.codec.needs_geometry() || self.pipeline.needs_geometry() {
-                self.container = container();
-            }
+            self.check_table()?;
+            let end = self.table_end + 12 + 4 * self.nblocks;
+            ensure(end <= self.data.len(), ErrorKind::ReadBuffer, "trailer of a lazy chunk is cut off")?;
         }
         if self.header.has_dict() {
             let bytes = self.read_dict()?;
@@ -112,17 +97,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn check_sections(&self) -> Result<()> {
-        let needs_table = self.payload == Payload::Coded || self.lazy.is_some();
-        if needs_table && self.nblocks > 0 {
-            let room = self.table_end <= self.data.len();
-            ensure(room, ErrorKind::ReadBuffer, "table of block starts is cut off")?;
-        }
-        if self.lazy.is_some() {
-            let end = self.table_end + 12 + 4 * self.nblocks;
-            ensure(end <= self.data.len(), ErrorKind::ReadBuffer, "trailer of a lazy chunk is cut off")?;
-        }
-        Ok(())
+    #[inline]
+    fn check_table(&self) -> Result<()> {
+        let room = self.table_end <= self.data.len() || self.nblocks == 0;
+        ensure(room, ErrorKind::ReadBuffer, "table of block starts is cut off")
+    }
+
+    /// Whether [`plain_bytes`](Self::plain_bytes) is all that there is to do.
+    pub(super) fn is_plain(&self) -> bool {
+        self.payload != Payload::Coded && self.dec.postfilter.is_none()
     }
 
     fn read_dict(&self) -> Result<Bytes<'a>> {
@@ -145,7 +128,7 @@ impl<'a> Reader<'a> {
         }
         let short = Error::new(ErrorKind::ReadBuffer, "dictionary is cut off");
         let size = check(get_i32(self.data, start).ok_or(short)?)?;
-        Ok(self.data[start + 4..].get(..size).ok_or(short)?.into())
+        Ok(self.data.get(start + 4..).and_then(|rest| rest.get(..size)).ok_or(short)?.into())
     }
 
     /// The start of block `nblock` as the table has it.
@@ -189,37 +172,34 @@ impl<'a> Reader<'a> {
     }
 
     /// The streams of block `nblock` and the length of each of them when decoded.
-    pub(super) fn streams<'b>(
-        &self,
-        nblock: usize,
-        buffer: &'b mut Buffer,
-    ) -> Result<super::streams::StreamReader<'b>>
+    pub(super) fn streams<'b>(&self, nblock: usize, buffer: &'b mut Buffer) -> Result<StreamReader<'b>>
     where
         'a: 'b,
     {
         let len = self.header.block_len(nblock) / self.nstreams(nblock);
         ensure(len > 0, ErrorKind::WriteBuffer, "streams without bytes")?;
-        Ok(super::streams::StreamReader::new(self.stored_block(nblock, buffer)?, len))
+        Ok(StreamReader::new(self.stored_block(nblock, buffer)?, len))
     }
 
+    #[inline]
     pub(super) fn stream_decoder(&self) -> StreamDecoder<'_> {
         StreamDecoder {
             codec: &self.codec,
             dict: self.dict.as_ref(),
-            cx: CodecContext {
+            cx: StreamContext {
                 clevel: 0,
                 meta: self.header.compcode_meta,
                 typesize: self.header.typesize,
                 blocksize: self.header.blocksize,
-                container: self.container,
+                container: &self.container,
                 chunk: self.data,
-                host: self.dec.host,
+                host: &self.dec.host,
             },
         }
     }
 
     pub(super) fn filter_host(&self) -> FilterHost<'_> {
-        FilterHost { blocksize: self.header.blocksize, container: self.container, host: self.dec.host }
+        FilterHost { blocksize: self.header.blocksize, container: &self.container, host: &self.dec.host }
     }
 
     /// Whether the first block must be decoded before any other.
@@ -231,7 +211,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Decodes block `nblock` into `dest`, which has its length. Returns the number of bytes that its streams cover.
-    #[inline]
     pub(super) fn decode_block(
         &self,
         worker: &mut Worker,
@@ -243,22 +222,76 @@ impl<'a> Reader<'a> {
             self.plain_bytes(nblock * self.header.blocksize, dest)?;
             return Ok(dest.len());
         }
+        self.decode_coded_block(worker, nblock, reference, dest)
+    }
+
+    /// [`decode_block`](Self::decode_block) of a chunk with streams; part of its callers, because calls show with small
+    /// chunks.
+    #[inline(always)]
+    fn decode_coded_block(
+        &self,
+        worker: &mut Worker,
+        nblock: usize,
+        reference: DeltaReference<'_>,
+        dest: &mut [u8],
+    ) -> Result<usize> {
         let reference = if nblock == 0 { DeltaReference::Own } else { reference };
-        let Worker { codecs, ping, pong, stream, .. } = worker;
+        let Worker { codecs, buffers, stream, .. } = worker;
         let bytes = self.stored_block(nblock, stream)?;
-        let decoder = self.stream_decoder();
         let nstreams = self.nstreams(nblock);
+        if nstreams == 1 && !dest.is_empty() {
+            let stream = StreamReader::new(bytes, dest.len()).next_stream()?;
+            self.decode_stream(codecs, buffers, stream, reference, dest)?;
+            return Ok(dest.len());
+        }
+        let decoder = self.stream_decoder();
         if self.pipeline.is_empty() {
             return decoder.decode_all(codecs, bytes, nstreams, dest);
         }
-        let (from, to) = (ping.get(dest.len()), pong.get(dest.len()));
-        let covered = decoder.decode_all(codecs, bytes, nstreams, from)?;
-        self.pipeline.run_backward(self.filter_host(), reference, from, to, dest)?;
+        let BlockBuffers { decoded, ping, pong } = buffers;
+        let decoded = decoded.get(dest.len());
+        let covered = decoder.decode_all(codecs, bytes, nstreams, decoded)?;
+        self.pipeline.run_backward(self.filter_host(), reference, decoded, ping, pong, dest)?;
         Ok(covered)
     }
 
-    /// Decodes block `nblock` into `dest` and runs the postfilter on it, if there is one.
+    /// Decodes a block that is one stream into `dest`, which has its length.
     #[inline]
+    pub(super) fn decode_stream(
+        &self,
+        codecs: &mut CodecStates,
+        buffers: &mut BlockBuffers,
+        stream: Stream<'_>,
+        reference: DeltaReference<'_>,
+        dest: &mut [u8],
+    ) -> Result<()> {
+        if self.pipeline.is_empty() {
+            return self.stream_decoder().decode(codecs, stream, dest);
+        }
+        let BlockBuffers { decoded, ping, pong } = buffers;
+        let block = match stream {
+            // Filters read raw bytes where they are.
+            Stream::Raw(bytes) => bytes,
+            _ => {
+                let decoded = decoded.get(dest.len());
+                self.stream_decoder().decode(codecs, stream, decoded)?;
+                decoded
+            }
+        };
+        self.pipeline.run_backward(self.filter_host(), reference, block, ping, pong, dest)
+    }
+
+    /// Decodes the only block of a chunk into `dest`, as [`finish_block`](Self::finish_block) does.
+    #[inline(always)]
+    pub(super) fn finish_only_block(&self, worker: &mut Worker, dest: &mut [u8]) -> Result<usize> {
+        if self.payload == Payload::Coded && self.dec.postfilter.is_none() {
+            self.decode_coded_block(worker, 0, DeltaReference::Own, dest)
+        } else {
+            self.finish_block(worker, 0, 0, DeltaReference::Own, dest)
+        }
+    }
+
+    /// Decodes block `nblock` into `dest` and runs the postfilter on it, if there is one.
     pub(super) fn finish_block(
         &self,
         worker: &mut Worker,
@@ -321,73 +354,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Copies the bytes of a chunk without codec, from `start` on, to all of `dest`.
+    /// Copies the bytes of a chunk without streams, from `start` on, to all of `dest`.
     pub(super) fn plain_bytes(&self, start: usize, dest: &mut [u8]) -> Result<()> {
-        match self.payload {
-            Payload::Coded | Payload::Unknown => unreachable!("blocks with streams are decoded"),
-            Payload::Uninit => {}
-            Payload::Zeros => dest.fill(0),
-            Payload::Nans => match self.header.typesize {
-                4 => tile(&f32::NAN.to_ne_bytes(), start, dest),
-                8 => tile(&f64::NAN.to_ne_bytes(), start, dest),
-                _ => return Err(Error::new(ErrorKind::Data, "NaNs of this size do not exist")),
-            },
-            Payload::Value => {
-                let value = self.data.get(EXTENDED_HEADER_LENGTH..self.header.cbytes);
-                let value = value.ok_or(Error::new(ErrorKind::ReadBuffer, "value is cut off"))?;
-                tile(value, start, dest);
-            }
-            Payload::Stored => {
-                let at = self.header.overhead() + start;
-                if let Some(source) = self.lazy {
-                    source.read_at(at as u64, dest)?;
-                } else {
-                    let bytes = self.data.get(at..at + dest.len());
-                    let short = Error::new(ErrorKind::ReadBuffer, "stored bytes are cut off");
-                    dest.copy_from_slice(bytes.ok_or(short)?);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Fills `dest` with repetitions of `value`, as seen at distance `start` from the start of the first one.
-fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
-    if let [byte] = value {
-        dest.fill(*byte);
-        return;
-    }
-    let phase = start % value.len();
-    let mut filled = 0;
-    let (tail, head) = value.split_at(phase);
-    for part in [head, tail] {
-        let len = part.len().min(dest.len() - filled);
-        dest[filled..filled + len].copy_from_slice(&part[..len]);
-        filled += len;
-    }
-    // One period is there; each copy doubles it.
-    while filled < dest.len() {
-        let len = filled.min(dest.len() - filled);
-        dest.copy_within(..len, filled);
-        filled += len;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_tiled_with_the_right_phase() {
-        let value = [1, 2, 3, 4, 5];
-        for start in 0..12 {
-            for len in 0..40 {
-                let mut dest = vec![0; len];
-                tile(&value, start, &mut dest);
-                let expected: Vec<u8> = (start..start + len).map(|i| value[i % 5]).collect();
-                assert_eq!(dest, expected);
-            }
+        match self.lazy {
+            Some(source) => source.read_at((self.header.overhead() + start) as u64, dest),
+            None => plain::copy(self.payload, self.header, self.data, start, dest),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! csize bytes for the codec.
 
 use crate::bytes::{get_i32, put_i32, to_i32};
-use crate::codecs::CodecContext;
+use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, DecodeDict, EncodeDict, StreamCodec};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use std::time::Instant;
@@ -43,7 +43,7 @@ pub(crate) struct Written {
 pub(crate) struct StreamWriter<'a> {
     pub(crate) codec: &'a StreamCodec,
     pub(crate) dict: Option<&'a EncodeDict>,
-    pub(crate) cx: CodecContext<'a>,
+    pub(crate) cx: StreamContext<'a>,
     /// Whether runs are written as such; old headers do not allow them.
     pub(crate) runs: bool,
 }
@@ -163,6 +163,7 @@ impl<'a> StreamReader<'a> {
     /// # Errors
     ///
     /// `ReadBuffer` if it is cut off, `RunLength` for bad runs.
+    #[inline]
     pub(crate) fn next_stream(&mut self) -> Result<Stream<'a>> {
         let short = Error::new(ErrorKind::ReadBuffer, "stream is cut off");
         let csize = get_i32(self.bytes, 0).ok_or(short)?;
@@ -190,11 +191,12 @@ impl<'a> StreamReader<'a> {
 pub(crate) struct StreamDecoder<'a> {
     pub(crate) codec: &'a StreamCodec,
     pub(crate) dict: Option<&'a DecodeDict<'a>>,
-    pub(crate) cx: CodecContext<'a>,
+    pub(crate) cx: StreamContext<'a>,
 }
 
 impl StreamDecoder<'_> {
     /// Decodes a whole stream into `dest`.
+    #[inline]
     pub(crate) fn decode(&self, states: &mut CodecStates, stream: Stream<'_>, dest: &mut [u8]) -> Result<()> {
         match stream {
             Stream::Run(value) => dest.fill(value),
@@ -204,20 +206,19 @@ impl StreamDecoder<'_> {
         Ok(())
     }
 
-    /// Decodes the first bytes of a stream of `len` bytes into all of `dest`; `scratch` holds at least `len` bytes.
+    /// Decodes at least the first `wanted` bytes of a stream to the front of `dest`, which has the length of the whole.
     pub(crate) fn decode_prefix(
         &self,
         states: &mut CodecStates,
         stream: Stream<'_>,
-        len: usize,
+        wanted: usize,
         dest: &mut [u8],
-        scratch: &mut [u8],
     ) -> Result<()> {
         match stream {
-            Stream::Run(value) => dest.fill(value),
-            Stream::Raw(bytes) => dest.copy_from_slice(&bytes[..dest.len()]),
+            Stream::Run(value) => dest[..wanted].fill(value),
+            Stream::Raw(bytes) => dest[..wanted].copy_from_slice(&bytes[..wanted]),
             Stream::Coded(bytes) => {
-                states.decode_prefix(self.codec, self.dict, &self.cx, bytes, len, dest, scratch)?;
+                states.decode_prefix(self.codec, self.dict, &self.cx, bytes, wanted, dest)?;
             }
         }
         Ok(())
@@ -236,21 +237,17 @@ impl StreamDecoder<'_> {
         nstreams: usize,
         dest: &mut [u8],
     ) -> Result<usize> {
-        if nstreams == 1 && !dest.is_empty() {
-            let stream = StreamReader::new(bytes, dest.len()).next_stream()?;
-            self.decode(states, stream, dest)?;
-            return Ok(dest.len());
-        }
         let len = dest.len() / nstreams;
         ensure(len > 0, ErrorKind::WriteBuffer, "streams without bytes")?;
         let mut reader = StreamReader::new(bytes, len);
-        let mut parts = dest.chunks_exact_mut(len);
-        for part in parts.by_ref().take(nstreams) {
+        let mut rest = dest;
+        for _ in 0..nstreams {
+            let (part, behind) = rest.split_at_mut(len);
             self.decode(states, reader.next_stream()?, part)?;
+            rest = behind;
         }
-        let covered = len * nstreams;
-        dest[covered..].fill(0);
-        Ok(covered)
+        rest.fill(0);
+        Ok(len * nstreams)
     }
 }
 

@@ -11,9 +11,9 @@ use super::ordered::{OrderedBlocks, Progress, encode_blocks};
 use super::params::{Decoding, Encoding, PostfilterCall, callback_scratch_len};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::reader::Reader;
-use super::streams::Written;
+use super::streams::{Stream, Written};
 use crate::bytes::{get_i32, put_i32, to_i32};
-use crate::codecs::CodecContext;
+use crate::codecs::StreamContext;
 use crate::codecs::state::{EncodeDict, StreamCodec};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
@@ -21,7 +21,7 @@ use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, VERSION_VLBLOCKS, blosc2_flags, filter, flags, flags2,
 };
 use crate::format::geometry::Container;
-use crate::scratch::{self, Buffer, Worker};
+use crate::scratch::{self, BlockBuffers, Buffer, Worker};
 
 /// Compresses `blocks` into one chunk; 32 bytes, 8 per block, the data and a dictionary always fit.
 ///
@@ -128,7 +128,7 @@ impl Writer<'_> {
         nblock: usize,
         dest: &mut [u8],
     ) -> Result<Option<Written>> {
-        let Worker { codecs, callback, ping, pong, .. } = worker;
+        let Worker { codecs, callback, buffers: BlockBuffers { ping, pong, .. }, .. } = worker;
         let block = self.filtered(tid, nblock, FilterBuffers { callback, ping, pong })?;
         let len = block.len();
         let Some(room) = dest.len().checked_sub(4) else { return Ok(None) };
@@ -137,14 +137,14 @@ impl Writer<'_> {
         let capacity = len.min(room);
         let mut csize = 0;
         if self.enc.params.clevel > 0 {
-            let cx = CodecContext {
+            let cx = StreamContext {
                 clevel: self.enc.params.clevel,
                 meta: self.enc.params.compcode_meta,
                 typesize: self.layout.typesize,
                 blocksize: self.layout.blocksize,
-                container: self.container,
+                container: &self.container,
                 chunk: &[],
-                host: self.enc.host,
+                host: &self.enc.host,
             };
             csize = codecs.encode(self.codec, dict, &cx, block, &mut body[..capacity])?;
         }
@@ -165,9 +165,8 @@ impl Writer<'_> {
             source
         };
         let host =
-            FilterHost { blocksize: self.layout.blocksize, container: self.container, host: self.enc.host };
-        let (ping, pong) = (buffers.ping.get(input.len()), buffers.pong.get(input.len()));
-        self.pipeline.run_forward(host, DeltaReference::Own, input, ping, pong)
+            FilterHost { blocksize: self.layout.blocksize, container: &self.container, host: &self.enc.host };
+        self.pipeline.run_forward(host, DeltaReference::Own, input, buffers.ping, buffers.pong)
     }
 
     /// The dictionary of the chunk; none for codecs that would not use it.
@@ -337,7 +336,7 @@ impl<'a> VlChunk<'a> {
         let span = self.span(nblock);
         ensure(span > 4, ErrorKind::Data, "block without content")?;
         let (start, len) = (self.starts[nblock], dest.len());
-        let Worker { codecs, ping, pong, stream, .. } = worker;
+        let Worker { codecs, buffers, stream, .. } = worker;
         let content = match self.reader.lazy {
             None => {
                 let bytes = self.reader.data.get(start + 4..start + span);
@@ -349,21 +348,8 @@ impl<'a> VlChunk<'a> {
                 bytes
             }
         };
-        let pipeline = &self.reader.pipeline;
-        let decoder = self.reader.stream_decoder();
-        let mut decode_into = |out: &mut [u8]| {
-            if content.len() == len {
-                out.copy_from_slice(content);
-                return Ok(());
-            }
-            codecs.decode(decoder.codec, decoder.dict, &decoder.cx, content, out)
-        };
-        if pipeline.is_empty() {
-            return decode_into(dest);
-        }
-        let (from, to) = (ping.get(len), pong.get(len));
-        decode_into(from)?;
-        pipeline.run_backward(self.reader.filter_host(), DeltaReference::Own, from, to, dest)
+        let content = if content.len() == len { Stream::Raw(content) } else { Stream::Coded(content) };
+        self.reader.decode_stream(codecs, buffers, content, DeltaReference::Own, dest)
     }
 
     /// Decodes all blocks that the mask lets through into `dest`, one after another; returns its length.

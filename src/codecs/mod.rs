@@ -6,6 +6,8 @@ pub(crate) mod lz4;
 #[cfg(feature = "system-lz4")]
 mod lz4_system;
 pub(crate) mod lz4hc;
+mod matches;
+mod mem;
 pub mod ndlz;
 pub mod registry;
 pub(crate) mod state;
@@ -35,6 +37,37 @@ pub struct CodecContext<'a> {
     pub chunk: &'a [u8],
     /// What the layer above wants to hand through to codecs that it registered itself.
     pub host: Option<&'a (dyn Any + Send + Sync)>,
+}
+
+/// What an operation knows about its streams; a registered codec gets its [`CodecContext`] from it.
+///
+/// The built-in codecs need next to nothing of all that, and a [`CodecContext`] is large enough to show with small
+/// chunks.
+#[derive(Clone, Copy)]
+pub(crate) struct StreamContext<'a> {
+    pub(crate) clevel: u8,
+    pub(crate) meta: u8,
+    pub(crate) typesize: usize,
+    pub(crate) blocksize: usize,
+    pub(crate) container: &'a Container,
+    pub(crate) chunk: &'a [u8],
+    /// By reference: copying the two words right after they were written stalls the CPU.
+    pub(crate) host: &'a Option<&'a (dyn Any + Send + Sync)>,
+}
+
+impl<'a> StreamContext<'a> {
+    /// All of it, for a registered codec.
+    fn for_codec(&self) -> CodecContext<'a> {
+        CodecContext {
+            clevel: self.clevel,
+            meta: self.meta,
+            typesize: self.typesize,
+            blocksize: self.blocksize,
+            container: *self.container,
+            chunk: self.chunk,
+            host: *self.host,
+        }
+    }
 }
 
 /// A codec that is registered under an id of its own (32 and above).

@@ -1,7 +1,7 @@
 //! The codec of a chunk, its dictionary, and the states of the built-in codecs that a thread keeps.
 
 use super::registry::{self, CodecEntry};
-use super::{CodecContext, blosclz, lz4, lz4hc, zlib, zstd};
+use super::{StreamContext, blosclz, lz4, lz4hc, zlib, zstd};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{codec, codec_format};
 use std::borrow::Cow;
@@ -126,7 +126,7 @@ impl CodecStates {
         &mut self,
         codec: &StreamCodec,
         dict: Option<&EncodeDict>,
-        cx: &CodecContext<'_>,
+        cx: &StreamContext<'_>,
         src: &[u8],
         dest: &mut [u8],
     ) -> Result<usize> {
@@ -156,11 +156,7 @@ impl CodecStates {
             (StreamCodec::Zstd, _) => {
                 self.zstd.get_or_insert_with(zstd::Encoder::new).compress(clevel, src, dest)
             }
-            (StreamCodec::Registered(entry), _) => {
-                let written = entry.codec.encode(cx, src, dest).map_err(only_support_or_data)?;
-                ensure(written <= dest.len(), ErrorKind::WriteBuffer, "codec wrote past its output")?;
-                written
-            }
+            (StreamCodec::Registered(entry), _) => encode_registered(entry, cx, src, dest)?,
             (StreamCodec::Unknown, _) => return Err(unknown_codec()),
         };
         Ok(written)
@@ -175,7 +171,7 @@ impl CodecStates {
         &mut self,
         codec: &StreamCodec,
         dict: Option<&DecodeDict<'_>>,
-        cx: &CodecContext<'_>,
+        cx: &StreamContext<'_>,
         src: &[u8],
         dest: &mut [u8],
     ) -> Result<()> {
@@ -194,55 +190,61 @@ impl CodecStates {
             (StreamCodec::Zstd, _) => {
                 self.unzstd.get_or_insert_with(zstd::Decoder::new).decompress(src, dest)
             }
-            (StreamCodec::Registered(entry), _) => {
-                entry.codec.decode(cx, src, dest).map_err(only_support_or_data)
-            }
+            (StreamCodec::Registered(entry), _) => decode_registered(entry, cx, src, dest),
             (StreamCodec::Unknown, _) => Err(unknown_codec()),
         }
     }
 
-    /// Decompresses the first bytes of the stream `src` into all of `dest`. The stream holds `len` bytes in all.
-    ///
-    /// Codecs that cannot stop early decode everything into `scratch`.
+    /// Decompresses at least the first `wanted` bytes of the stream `src`, which holds `dest.len()` bytes in all, to the
+    /// front of `dest`. What follows there is arbitrary afterwards.
     ///
     /// # Errors
     ///
     /// As [`decode`](Self::decode).
-    #[allow(clippy::too_many_arguments)] // the stream's codec, its data and two buffers
     pub(crate) fn decode_prefix(
         &mut self,
         codec: &StreamCodec,
         dict: Option<&DecodeDict<'_>>,
-        cx: &CodecContext<'_>,
+        cx: &StreamContext<'_>,
         src: &[u8],
-        len: usize,
+        wanted: usize,
         dest: &mut [u8],
-        scratch: &mut [u8],
     ) -> Result<()> {
-        if dest.len() == len {
-            return self.decode(codec, dict, cx, src, dest);
-        }
         match (codec, dict) {
-            (StreamCodec::Lz4 | StreamCodec::Lz4Hc, None) => lz4::decompress_prefix(src, dest),
+            _ if wanted == dest.len() => self.decode(codec, dict, cx, src, dest),
+            (StreamCodec::BloscLz, _) => blosclz::decompress_prefix(src, wanted, dest),
+            (StreamCodec::Lz4 | StreamCodec::Lz4Hc, None) => lz4::decompress_prefix(src, wanted, dest),
             (StreamCodec::Zlib, _) => {
-                self.inflate.get_or_insert_with(zlib::Decoder::new).decompress_prefix(src, dest)
+                let inflate = self.inflate.get_or_insert_with(zlib::Decoder::new);
+                inflate.decompress_prefix(src, &mut dest[..wanted])
             }
-            (StreamCodec::BloscLz, _) => {
-                let whole = &mut scratch[..len];
-                blosclz::decompress_prefix(src, dest.len(), whole)?;
-                dest.copy_from_slice(&whole[..dest.len()]);
-                Ok(())
+            (StreamCodec::Zstd, None) => {
+                let unzstd = self.unzstd.get_or_insert_with(zstd::Decoder::new);
+                unzstd.decompress_prefix(src, wanted, dest)
             }
-            _ => {
-                let whole = &mut scratch[..len];
-                self.decode(codec, dict, cx, src, whole)?;
-                dest.copy_from_slice(&whole[..dest.len()]);
-                Ok(())
-            }
+            _ => self.decode(codec, dict, cx, src, dest),
         }
     }
 }
 
+#[inline(never)]
+fn encode_registered(
+    entry: &CodecEntry,
+    cx: &StreamContext<'_>,
+    src: &[u8],
+    dest: &mut [u8],
+) -> Result<usize> {
+    let written = entry.codec.encode(&cx.for_codec(), src, dest).map_err(only_support_or_data)?;
+    ensure(written <= dest.len(), ErrorKind::WriteBuffer, "codec wrote past its output")?;
+    Ok(written)
+}
+
+#[inline(never)]
+fn decode_registered(entry: &CodecEntry, cx: &StreamContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
+    entry.codec.decode(&cx.for_codec(), src, dest).map_err(only_support_or_data)
+}
+
+#[cold]
 fn unknown_codec() -> Error {
     Error::new(ErrorKind::CodecSupport, "unknown codec")
 }

@@ -168,6 +168,36 @@ impl Decoder {
         ensure(size(code) == Some(dest.len()), ErrorKind::Data, "damaged Zstandard stream")
     }
 
+    /// Decompresses at least the first `wanted` bytes of `src`, which holds `dest.len()` bytes in all, to the front of
+    /// `dest`: block after block of at most 128 KiB. What follows there is arbitrary afterwards.
+    pub(crate) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
+        let context = self.context()?;
+        let damaged = Error::new(ErrorKind::Data, "damaged Zstandard stream");
+        // SAFETY: the context is valid.
+        size(unsafe { z::ZSTD_decompressBegin(context) }).ok_or(damaged)?;
+        let (mut rest, mut done) = (src, 0);
+        while done < wanted {
+            // SAFETY: the context is valid; it was begun with.
+            let next = unsafe { z::ZSTD_nextSrcSizeToDecompress(context) };
+            let (bytes, behind) = rest.split_at_checked(next).filter(|_| next > 0).ok_or(damaged)?;
+            let free = &mut dest[done..];
+            // SAFETY: the context is valid and the sizes are those of the slices. What was written before lies right
+            // in front of `free`, and nothing moved it.
+            let code = unsafe {
+                z::ZSTD_decompressContinue(
+                    context,
+                    free.as_mut_ptr().cast(),
+                    free.len(),
+                    bytes.as_ptr().cast(),
+                    bytes.len(),
+                )
+            };
+            done += size(code).ok_or(damaged)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
     /// As [`decompress`](Self::decompress), with a dictionary.
     pub(crate) fn decompress_with(&mut self, dict: &DecodeDict, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let context = self.context()?;

@@ -76,12 +76,14 @@ impl BasicHeader {
 
     /// Whether the 32-byte header follows.
     #[must_use]
+    #[inline]
     pub fn is_extended(&self) -> bool {
         self.flags & flags::EXTENDED == flags::EXTENDED
     }
 
     /// The format of the codec, see [`codec_format`].
     #[must_use]
+    #[inline]
     pub fn codec_format(&self) -> u8 {
         self.flags >> flags::FORMAT_SHIFT
     }
@@ -149,24 +151,70 @@ impl ChunkHeader {
         Ok(header)
     }
 
-    /// As [`read`](Self::read), in place: moving a header right after it was read shows with small chunks. `self` is
-    /// [`EMPTY`](Self::EMPTY) before.
+    /// As [`read`](Self::read), in place: moving a header right after it was read shows with small chunks.
     ///
     /// # Errors
     ///
     /// As [`read`](Self::read); the header is arbitrary then.
-    #[inline]
+    #[inline(always)]
     pub fn read_from(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(header) = ChunkHeader::read_ordinary(bytes) {
+            *self = header;
+            return Ok(());
+        }
+        self.read_any(bytes)
+    }
+
+    /// Reads a header of 32 bytes with nothing unusual about it, in few instructions. `None` means nothing:
+    /// [`read`](Self::read) tells what it is.
+    #[inline(always)]
+    pub(crate) fn read_ordinary(bytes: &[u8]) -> Option<ChunkHeader> {
+        let raw: &[u8; EXTENDED_HEADER_LENGTH] = bytes.first_chunk()?;
+        let size = |at: usize| {
+            let field = i32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]);
+            usize::try_from(field).ok()
+        };
+        let header = ChunkHeader {
+            version: raw[0],
+            versionlz: raw[1],
+            flags: raw[2],
+            typesize: usize::from(raw[3]),
+            nbytes: size(4)?,
+            blocksize: size(8)?,
+            cbytes: size(12)?,
+            filters: *raw[16..].first_chunk()?,
+            filters_meta: *raw[24..].first_chunk()?,
+            compcode: raw[22],
+            compcode_meta: raw[23],
+            flags2: raw[30],
+            blosc2_flags: raw[31],
+        };
+        let is_ordinary = header.is_extended()
+            && header.version != VERSION_ALPHA
+            && header.typesize != 0
+            && (1..=MAX_BLOCKSIZE).contains(&header.blocksize)
+            && header.cbytes >= EXTENDED_HEADER_LENGTH
+            && header.flags2 == 0
+            && header.special() <= special::ZERO;
+        let longest = if header.nbytes > 0 { header.nbytes } else { header.blocksize };
+        is_ordinary.then_some(ChunkHeader { blocksize: header.blocksize.min(longest), ..header })
+    }
+
+    /// The general case of [`read_from`](Self::read_from).
+    #[inline(never)]
+    fn read_any(&mut self, bytes: &[u8]) -> Result<()> {
         let basic = BasicHeader::read_fields(bytes)?;
         let nbytes = usize::try_from(basic.nbytes);
-        debug_assert_eq!(*self, ChunkHeader::EMPTY);
-        self.version = basic.version;
-        self.versionlz = basic.versionlz;
-        self.flags = basic.flags;
-        self.typesize = usize::from(basic.typesize);
-        self.nbytes = *nbytes.as_ref().unwrap_or(&0);
-        self.blocksize = usize::try_from(basic.blocksize).expect("checked to be positive");
-        self.cbytes = usize::try_from(basic.cbytes).expect("checked to be positive");
+        *self = ChunkHeader {
+            version: basic.version,
+            versionlz: basic.versionlz,
+            flags: basic.flags,
+            typesize: usize::from(basic.typesize),
+            nbytes: *nbytes.as_ref().unwrap_or(&0),
+            blocksize: usize::try_from(basic.blocksize).expect("checked to be positive"),
+            cbytes: usize::try_from(basic.cbytes).expect("checked to be positive"),
+            ..ChunkHeader::EMPTY
+        };
         if basic.is_extended() {
             self.read_extended(bytes)?;
         } else {
@@ -262,42 +310,49 @@ impl ChunkHeader {
 
     /// Whether the header has 32 bytes.
     #[must_use]
+    #[inline]
     pub fn is_extended(&self) -> bool {
         self.flags & flags::EXTENDED == flags::EXTENDED
     }
 
     /// Length of the header in bytes, 16 or 32.
     #[must_use]
+    #[inline]
     pub fn overhead(&self) -> usize {
         if self.is_extended() { EXTENDED_HEADER_LENGTH } else { MIN_HEADER_LENGTH }
     }
 
     /// Whether the payload is the raw buffer.
     #[must_use]
+    #[inline]
     pub fn is_memcpyed(&self) -> bool {
         self.flags & flags::MEMCPYED != 0
     }
 
     /// Whether the blocks have individual lengths.
     #[must_use]
+    #[inline]
     pub fn is_vl(&self) -> bool {
         self.flags2 & flags2::VL_BLOCKS != 0
     }
 
     /// The special value, see [`special`]; 5 to 7 are invalid.
     #[must_use]
+    #[inline]
     pub fn special(&self) -> u8 {
         (self.blosc2_flags & blosc2_flags::SPECIAL_MASK) >> blosc2_flags::SPECIAL_SHIFT
     }
 
     /// Whether the block data are elsewhere. Special chunks never are.
     #[must_use]
+    #[inline]
     pub fn is_lazy(&self) -> bool {
         self.blosc2_flags & blosc2_flags::LAZY != 0 && self.special() == special::NONE
     }
 
     /// Whether the streams need the dictionary of the chunk. Stored and special chunks never do.
     #[must_use]
+    #[inline]
     pub fn has_dict(&self) -> bool {
         self.blosc2_flags & blosc2_flags::USE_DICT != 0
             && !self.is_memcpyed()
@@ -306,18 +361,21 @@ impl ChunkHeader {
 
     /// Whether the streams hold measurements instead of data.
     #[must_use]
+    #[inline]
     pub fn is_instrumented(&self) -> bool {
         self.blosc2_flags & blosc2_flags::INSTRUMENTED != 0
     }
 
     /// Whether full blocks are split in `typesize` streams.
     #[must_use]
+    #[inline]
     pub fn is_split(&self) -> bool {
         self.flags & flags::DONT_SPLIT == 0
     }
 
     /// The format of the codec, see [`codec_format`].
     #[must_use]
+    #[inline]
     pub fn codec_format(&self) -> u8 {
         self.flags >> flags::FORMAT_SHIFT
     }
@@ -325,6 +383,7 @@ impl ChunkHeader {
     /// The code of the codec that decodes this chunk; for LZ4 and LZ4HC, which share a format, that of LZ4.
     /// `None` for formats that no codec has.
     #[must_use]
+    #[inline]
     pub fn decoder_compcode(&self) -> Option<u8> {
         use super::consts::codec;
         match self.codec_format() {
@@ -339,12 +398,14 @@ impl ChunkHeader {
 
     /// Number of blocks.
     #[must_use]
+    #[inline]
     pub fn nblocks(&self) -> usize {
         if self.is_vl() { self.blocksize } else { self.nbytes.div_ceil(self.blocksize) }
     }
 
     /// Length of block `nblock` in bytes, of a chunk whose blocks have equal lengths; only the last may be shorter.
     #[must_use]
+    #[inline]
     pub fn block_len(&self, nblock: usize) -> usize {
         self.blocksize.min(self.nbytes - nblock * self.blocksize)
     }
@@ -380,7 +441,32 @@ mod tests {
     }
 
     fn code(bytes: &[u8]) -> i32 {
-        ChunkHeader::read(bytes).map_or_else(Error::code, |_| 0)
+        let mut header = ChunkHeader::EMPTY;
+        let outcome = header.read_any(bytes).map(|()| header);
+        // What the short cut accepts, the general case reads the same way.
+        assert!(ChunkHeader::read_ordinary(bytes).is_none_or(|short| outcome == Ok(short)), "{bytes:?}");
+        outcome.map_or_else(Error::code, |_| 0)
+    }
+
+    #[test]
+    fn any_byte_reads_the_same_the_short_and_the_long_way() {
+        let good = bytes_of(&sample());
+        assert!(ChunkHeader::read_ordinary(&good).is_some());
+        for at in 0..good.len() {
+            for value in 0..=255 {
+                let mut bytes = good;
+                bytes[at] = value;
+                code(&bytes);
+                bytes[31] |= 0x10;
+                code(&bytes);
+            }
+        }
+        for len in 0..good.len() {
+            assert_eq!(code(&good[..len]), -5);
+        }
+        let mut empty = good;
+        empty[4..8].fill(0);
+        assert_eq!(code(&empty), 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The encoder: a greedy parse with one candidate per position, from a hash table of positions.
 
-use super::mem::{copy, load64, store8};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
+use crate::codecs::mem::{copy, load64, store8};
 use std::num::NonZeroU64;
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -14,7 +14,6 @@
 
 mod decode;
 mod encode;
-mod mem;
 #[cfg(test)]
 mod tests;
 

@@ -1,8 +1,8 @@
 //! Loads and copies of fixed size, without bounds checks.
 //!
-//! Both directions of the codec spend their time moving a few bytes between positions that were just compared with
-//! the buffers' ends. Checking every access again costs a fifth to a third of the speed; debug builds, and so the
-//! tests, do check them.
+//! BloscLZ in both directions, and the decoder of LZ4, spend their time moving a few bytes between positions that were
+//! just compared with the buffers' ends. Checking every access again costs a fifth to a third of the speed; debug builds,
+//! and so the tests, do check them.
 
 /// The eight bytes at `at`, the first one in the lowest bits.
 ///
@@ -10,7 +10,7 @@
 ///
 /// `at + 8 <= buf.len()`.
 #[inline(always)]
-pub(super) unsafe fn load64(buf: &[u8], at: usize) -> u64 {
+pub(crate) unsafe fn load64(buf: &[u8], at: usize) -> u64 {
     debug_assert!(at + 8 <= buf.len());
     // SAFETY: the caller guarantees eight readable bytes at `at`.
     u64::from_le_bytes(unsafe { buf.as_ptr().add(at).cast::<[u8; 8]>().read() })
@@ -22,7 +22,7 @@ pub(super) unsafe fn load64(buf: &[u8], at: usize) -> u64 {
 ///
 /// `at + 16 <= buf.len()`.
 #[inline(always)]
-pub(super) unsafe fn load128(buf: &[u8], at: usize) -> u128 {
+pub(crate) unsafe fn load128(buf: &[u8], at: usize) -> u128 {
     debug_assert!(at + 16 <= buf.len());
     // SAFETY: the caller guarantees sixteen readable bytes at `at`.
     u128::from_le_bytes(unsafe { buf.as_ptr().add(at).cast::<[u8; 16]>().read() })
@@ -34,10 +34,22 @@ pub(super) unsafe fn load128(buf: &[u8], at: usize) -> u128 {
 ///
 /// `at < buf.len()`.
 #[inline(always)]
-pub(super) unsafe fn load8(buf: &[u8], at: usize) -> u8 {
+pub(crate) unsafe fn load8(buf: &[u8], at: usize) -> u8 {
     debug_assert!(at < buf.len());
     // SAFETY: the caller guarantees that `at` is inside.
     unsafe { *buf.get_unchecked(at) }
+}
+
+/// The two bytes at `at`, the first one in the lowest bits.
+///
+/// # Safety
+///
+/// `at + 2 <= buf.len()`.
+#[inline(always)]
+pub(crate) unsafe fn load16(buf: &[u8], at: usize) -> u16 {
+    debug_assert!(at + 2 <= buf.len());
+    // SAFETY: the caller guarantees two readable bytes at `at`.
+    u16::from_le_bytes(unsafe { buf.as_ptr().add(at).cast::<[u8; 2]>().read() })
 }
 
 /// Writes one byte at `at`.
@@ -46,7 +58,7 @@ pub(super) unsafe fn load8(buf: &[u8], at: usize) -> u8 {
 ///
 /// `at < buf.len()`.
 #[inline(always)]
-pub(super) unsafe fn store8(buf: &mut [u8], at: usize, byte: u8) {
+pub(crate) unsafe fn store8(buf: &mut [u8], at: usize, byte: u8) {
     debug_assert!(at < buf.len());
     // SAFETY: the caller guarantees that `at` is inside.
     unsafe { *buf.get_unchecked_mut(at) = byte };
@@ -58,7 +70,7 @@ pub(super) unsafe fn store8(buf: &mut [u8], at: usize, byte: u8) {
 ///
 /// `at + N <= buf.len()`.
 #[inline(always)]
-pub(super) unsafe fn store<const N: usize>(buf: &mut [u8], at: usize, bytes: [u8; N]) {
+pub(crate) unsafe fn store<const N: usize>(buf: &mut [u8], at: usize, bytes: [u8; N]) {
     debug_assert!(at + N <= buf.len());
     // SAFETY: the caller guarantees `N` writable bytes at `at`.
     unsafe { buf.as_mut_ptr().add(at).cast::<[u8; N]>().write(bytes) };
@@ -70,7 +82,7 @@ pub(super) unsafe fn store<const N: usize>(buf: &mut [u8], at: usize, bytes: [u8
 ///
 /// `from + N <= src.len()` and `to + N <= dest.len()`.
 #[inline(always)]
-pub(super) unsafe fn copy<const N: usize>(src: &[u8], from: usize, dest: &mut [u8], to: usize) {
+pub(crate) unsafe fn copy<const N: usize>(src: &[u8], from: usize, dest: &mut [u8], to: usize) {
     debug_assert!(from + N <= src.len());
     // SAFETY: the caller guarantees `N` readable bytes at `from`.
     let bytes = unsafe { src.as_ptr().add(from).cast::<[u8; N]>().read() };
@@ -84,7 +96,7 @@ pub(super) unsafe fn copy<const N: usize>(src: &[u8], from: usize, dest: &mut [u
 ///
 /// `from + N <= buf.len()` and `to + N <= buf.len()`.
 #[inline(always)]
-pub(super) unsafe fn copy_inside<const N: usize>(buf: &mut [u8], from: usize, to: usize) {
+pub(crate) unsafe fn copy_inside<const N: usize>(buf: &mut [u8], from: usize, to: usize) {
     debug_assert!(from + N <= buf.len());
     // SAFETY: the caller guarantees `N` readable bytes at `from`.
     let bytes = unsafe { buf.as_ptr().add(from).cast::<[u8; N]>().read() };

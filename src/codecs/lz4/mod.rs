@@ -1,17 +1,23 @@
-//! LZ4: raw blocks of the reference implementation, one independent block per stream.
+//! LZ4: raw blocks, one independent block per stream.
 //!
-//! The fast encoder and the decoder, which also serves LZ4HC. The encoder's table lives on between streams and LZ4 resets
-//! it the fast way, which saves most of the time of short streams. Output depends on the arguments alone all the same:
-//! for inputs from 4 KiB on the reset is a full one; below, the table is indexed by a hash of the very four bytes that
-//! must match, so that an empty entry and one of an earlier stream, which is out of reach, are alike.
+//! The fast encoder and the decoder, which also serves LZ4HC, of the reference implementation, and a decoder of our own for
+//! the first bytes of a stream. The encoder's table lives on between streams and LZ4 resets it the fast way, which saves
+//! most of the time of short streams. Output depends on the arguments alone all the same: for inputs from 4 KiB on the
+//! reset is a full one; below, the table is indexed by a hash of the very four bytes that must match, so that an empty
+//! entry and one of an earlier stream, which is out of reach, are alike.
 
-use crate::error::{ErrorKind, Result, ensure};
-use std::ffi::{c_char, c_int, c_void};
+mod decode;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use decode::decompress_prefix;
 
 #[cfg(feature = "system-lz4")]
 use super::lz4_system::{LZ4_attach_dictionary, LZ4_compress_fast_extState_fastReset};
+use crate::error::{ErrorKind, Result, ensure};
 #[cfg(not(feature = "system-lz4"))]
 use lz4_sys as _; // Links the built-in library.
+use std::ffi::{c_char, c_int, c_void};
 
 unsafe extern "C" {
     fn LZ4_versionNumber() -> c_int;
@@ -41,13 +47,6 @@ unsafe extern "C" {
         src: *const c_char,
         dest: *mut c_char,
         src_size: c_int,
-        dest_capacity: c_int,
-    ) -> c_int;
-    fn LZ4_decompress_safe_partial(
-        src: *const c_char,
-        dest: *mut c_char,
-        src_size: c_int,
-        target_size: c_int,
         dest_capacity: c_int,
     ) -> c_int;
     fn LZ4_decompress_safe_usingDict(
@@ -171,16 +170,6 @@ pub(crate) fn decompress(src: &[u8], dest: &mut [u8]) -> Result<()> {
     // SAFETY: the sizes are those of the slices; LZ4 checks the stream against them.
     let written = unsafe {
         LZ4_decompress_safe(src.as_ptr().cast(), dest.as_mut_ptr().cast(), int(src.len()), int(dest.len()))
-    };
-    check_length(written, dest.len())
-}
-
-/// Decompresses the first `dest.len()` bytes of a stream that holds at least as many.
-pub(crate) fn decompress_prefix(src: &[u8], dest: &mut [u8]) -> Result<()> {
-    let len = int(dest.len());
-    // SAFETY: the sizes are those of the slices; LZ4 checks the stream against them.
-    let written = unsafe {
-        LZ4_decompress_safe_partial(src.as_ptr().cast(), dest.as_mut_ptr().cast(), int(src.len()), len, len)
     };
     check_length(written, dest.len())
 }

@@ -1,0 +1,184 @@
+//! Chunks without streams: stored raw, or one value over and over.
+//!
+//! They need no table, no codec and no work memory, so reading them costs little more than the copy.
+
+use super::decompress::front;
+use super::getitem::{Unit, byte_range, in_items};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags, special};
+
+/// What the payload of a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Payload {
+    /// Streams of blocks.
+    Coded,
+    /// The raw buffer.
+    Stored,
+    /// Zeros.
+    Zeros,
+    /// Quiet NaNs.
+    Nans,
+    /// The value behind the header, repeated.
+    Value,
+    /// Nothing: the destination stays as it is.
+    Uninit,
+    /// An unknown special value; no such chunk can be read.
+    Unknown,
+}
+
+impl Payload {
+    /// The payload of a chunk with this header.
+    #[inline(always)]
+    pub(super) fn of(header: &ChunkHeader) -> Payload {
+        match header.special() {
+            special::NONE if header.is_memcpyed() => Payload::Stored,
+            special::NONE => Payload::Coded,
+            special::ZERO => Payload::Zeros,
+            special::NAN => Payload::Nans,
+            special::VALUE => Payload::Value,
+            special::UNINIT => Payload::Uninit,
+            _ => Payload::Unknown,
+        }
+    }
+}
+
+/// Copies the bytes of a plain chunk, from `start` on, to all of `dest`. `chunk` may be cut off, or go on behind its end.
+///
+/// # Errors
+///
+/// `ReadBuffer` if the stored bytes are cut off, `Data` for NaNs of a size that does not exist.
+#[inline(always)]
+pub(super) fn copy(
+    payload: Payload,
+    header: &ChunkHeader,
+    chunk: &[u8],
+    start: usize,
+    dest: &mut [u8],
+) -> Result<()> {
+    match payload {
+        Payload::Coded | Payload::Unknown => unreachable!("only plain chunks are copied"),
+        Payload::Uninit => {}
+        Payload::Zeros => dest.fill(0),
+        Payload::Stored => {
+            let start = header.overhead() + start;
+            let bytes = chunk.get(start..start + dest.len()).filter(|_| start + dest.len() <= header.cbytes);
+            dest.copy_from_slice(bytes.ok_or(Error::new(ErrorKind::ReadBuffer, "stored bytes are cut off"))?);
+        }
+        Payload::Nans => match header.typesize {
+            4 => tile(&f32::NAN.to_ne_bytes(), start, dest),
+            8 => tile(&f64::NAN.to_ne_bytes(), start, dest),
+            _ => return Err(Error::new(ErrorKind::Data, "NaNs of this size do not exist")),
+        },
+        Payload::Value => {
+            let value = chunk.get(EXTENDED_HEADER_LENGTH..header.cbytes);
+            tile(value.ok_or(Error::new(ErrorKind::ReadBuffer, "value is cut off"))?, start, dest);
+        }
+    }
+    Ok(())
+}
+
+/// A complete chunk of zeros or raw bytes, recognised in few instructions.
+pub struct PlainChunk<'a> {
+    header: ChunkHeader,
+    chunk: &'a [u8],
+}
+
+impl<'a> PlainChunk<'a> {
+    /// Opens `chunk` if it is the usual form of such a chunk. Whatever else it is: the functions for all chunks read it,
+    /// or tell what is wrong with it.
+    #[inline(always)]
+    #[must_use]
+    pub fn open(chunk: &'a [u8]) -> Option<PlainChunk<'a>> {
+        // Most chunks are of another kind, which two bytes tell.
+        let (&[_, _, flag_bits, ..], &special_bits) = (chunk, chunk.get(31)?) else { return None };
+        if flag_bits & flags::MEMCPYED == 0 && special_bits & blosc2_flags::SPECIAL_MASK == 0 {
+            return None;
+        }
+        let header = ChunkHeader::read_ordinary(chunk)?;
+        let is_usual = match Payload::of(&header) {
+            Payload::Stored => header.cbytes == header.nbytes + EXTENDED_HEADER_LENGTH && !header.is_lazy(),
+            Payload::Zeros => !header.is_memcpyed(),
+            _ => false,
+        };
+        (is_usual && header.cbytes <= chunk.len()).then_some(PlainChunk { header, chunk })
+    }
+
+    /// The header of the chunk.
+    #[inline(always)]
+    #[must_use]
+    pub fn header(&self) -> &ChunkHeader {
+        &self.header
+    }
+
+    /// As [`decompress`](super::decompress).
+    ///
+    /// # Errors
+    ///
+    /// `WriteBuffer` if `dest` is too short.
+    #[inline(always)]
+    pub fn decompress(&self, dest: &mut [u8]) -> Result<usize> {
+        let dest = front(dest, &self.header)?;
+        self.copy(0, dest)?;
+        Ok(dest.len())
+    }
+
+    /// As [`getitem`](super::getitem).
+    ///
+    /// # Errors
+    ///
+    /// As [`getitem`](super::getitem), for the range and `dest`.
+    #[inline(always)]
+    pub fn getitem(&self, unit: Unit, start: i32, count: i32, dest: &mut [u8]) -> Result<usize> {
+        let (start, count) = in_items(&self.header, unit, start, count)?;
+        let range = byte_range(&self.header, start, count, dest.len())?;
+        self.copy(range.start, &mut dest[..range.len()])?;
+        Ok(range.len())
+    }
+
+    #[inline(always)]
+    fn copy(&self, start: usize, dest: &mut [u8]) -> Result<()> {
+        copy(Payload::of(&self.header), &self.header, self.chunk, start, dest)
+    }
+}
+
+/// Fills `dest` with repetitions of `value`, as seen at distance `start` from the start of the first one.
+#[inline(never)]
+fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
+    if let [byte] = value {
+        dest.fill(*byte);
+        return;
+    }
+    let phase = start % value.len();
+    let mut filled = 0;
+    let (tail, head) = value.split_at(phase);
+    for part in [head, tail] {
+        let len = part.len().min(dest.len() - filled);
+        dest[filled..filled + len].copy_from_slice(&part[..len]);
+        filled += len;
+    }
+    // One period is there; each copy doubles it.
+    while filled < dest.len() {
+        let len = filled.min(dest.len() - filled);
+        dest.copy_within(..len, filled);
+        filled += len;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_tiled_with_the_right_phase() {
+        let value = [1, 2, 3, 4, 5];
+        for start in 0..12 {
+            for len in 0..40 {
+                let mut dest = vec![0; len];
+                tile(&value, start, &mut dest);
+                let expected: Vec<u8> = (start..start + len).map(|i| value[i % 5]).collect();
+                assert_eq!(dest, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+use super::*;
+use crate::codecs::lz4hc;
+use proptest::prelude::*;
+
+/// What the decoders make of `stream`; the portable one and the one for this CPU must agree.
+fn decode(stream: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut out = vec![0xaa; size];
+    let decoded = decode::decompress_own(stream, size, &mut out).ok().map(|()| out);
+    let mut out = vec![0x55; size];
+    let portable = decode::decompress_portably(stream, size, &mut out).ok().map(|()| out);
+    assert!(decoded == portable);
+    decoded
+}
+
+/// The reference decoder.
+fn decode_by_reference(stream: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut out = vec![0; size];
+    decompress(stream, &mut out).ok().map(|()| out)
+}
+
+/// The format without any concern for speed or for what the ends of a stream look like. `None` for streams that are cut
+/// off, yield another size, or reach back too far.
+fn decode_by_definition(stream: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut out: Vec<u8> = Vec::new();
+    let mut input = stream.iter().copied().peekable();
+    loop {
+        let token = input.next()?;
+        let more = |input: &mut dyn Iterator<Item = u8>, first: u8| {
+            let mut len = usize::from(first);
+            if first == 15 {
+                loop {
+                    let byte = input.next()?;
+                    len += usize::from(byte);
+                    if byte != 255 {
+                        break;
+                    }
+                }
+            }
+            Some(len)
+        };
+        for _ in 0..more(&mut input, token >> 4)? {
+            out.push(input.next()?);
+        }
+        if input.peek().is_none() {
+            return (out.len() == size).then_some(out);
+        }
+        let distance = usize::from(input.next()?) | usize::from(input.next()?) << 8;
+        let len = 4 + more(&mut input, token & 15)?;
+        if out.len() + len > size {
+            return None;
+        }
+        for _ in 0..len {
+            out.push(*out.get(out.len().checked_sub(distance)?)?);
+        }
+    }
+}
+
+/// Bytes with matches of many lengths and distances.
+fn mixed(seed: u64, n: usize) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut below = |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 20) as usize % n
+    };
+    let mut out = vec![7];
+    while out.len() < n {
+        let len = 1 << below(12);
+        let reach = 1 << below(17);
+        let distance = 1 + below(out.len().min(reach));
+        for _ in 0..1 + below(len) {
+            let byte = if distance % 3 == 0 { below(256) as u8 } else { out[out.len() - distance] };
+            out.push(byte);
+        }
+    }
+    out.truncate(n);
+    out
+}
+
+fn compress(clevel: u8, src: &[u8]) -> Vec<u8> {
+    let mut dest = vec![0; src.len() + src.len() / 200 + 32];
+    let len = match clevel {
+        1..=9 => Encoder::new().compress(clevel, src, &mut dest),
+        _ => lz4hc::Encoder::new().compress(9, src, &mut dest),
+    };
+    assert!(len > 0);
+    dest.truncate(len);
+    dest
+}
+
+#[test]
+fn what_the_encoders_write_decodes() {
+    for n in (1..200).chain([500, 1000, 4096, 70_000, 300_000]) {
+        let data = mixed(n as u64, n);
+        for clevel in [1, 9, 10] {
+            assert!(decode(&compress(clevel, &data), n) == Some(data.clone()), "{n} bytes, level {clevel}");
+        }
+    }
+    for period in [1, 2, 3, 5, 8, 13, 16, 17, 31, 40, 100, 200] {
+        let data: Vec<u8> = (0..100_000).map(|i| (i % period) as u8).collect();
+        assert!(decode(&compress(9, &data), data.len()) == Some(data), "period {period}");
+    }
+}
+
+#[test]
+fn every_distance_and_length_decodes_like_the_definition() {
+    for distance in (1..80).chain([127, 128, 129, 300]) {
+        for len in (4..100).chain([255, 273, 274, 275, 511, 512, 600, 2000]) {
+            let mut stream = vec![0xf0 | (len - 4).min(15) as u8];
+            stream.extend([255, 30]);
+            stream.extend((0..300).map(|i| (i * 7 % 251) as u8));
+            stream.extend((distance as u16).to_le_bytes());
+            if len >= 19 {
+                stream.extend(std::iter::repeat_n(255, (len - 19) / 255));
+                stream.push(((len - 19) % 255) as u8);
+            }
+            stream.extend([0xf0, 85]);
+            stream.extend((0..100).rev());
+            let size = 300 + len + 100;
+            let expected = decode_by_definition(&stream, size).expect("valid");
+            assert!(decode(&stream, size) == Some(expected), "distance {distance}, length {len}");
+        }
+    }
+}
+
+#[test]
+fn a_prefix_is_what_the_whole_begins_with() {
+    let data = mixed(5, 20_000);
+    let stream = compress(9, &data);
+    for wanted in (0..200).chain((200..data.len()).step_by(97)) {
+        let mut dest = vec![0; data.len()];
+        decompress_prefix(&stream, wanted, &mut dest).unwrap();
+        assert_eq!(dest[..wanted], data[..wanted], "{wanted}");
+        let mut dest = vec![0; data.len()];
+        decode::decompress_portably(&stream, wanted, &mut dest).unwrap();
+        assert_eq!(dest[..wanted], data[..wanted], "{wanted}");
+    }
+    let mut dest = vec![0; data.len()];
+    assert!(decompress_prefix(&stream[..stream.len() / 2], data.len() - 1, &mut dest).is_err());
+}
+
+#[test]
+fn truncated_streams_and_other_sizes_are_rejected() {
+    let data = mixed(9, 3000);
+    let stream = compress(9, &data);
+    for len in 0..stream.len() {
+        assert!(decode(&stream[..len], data.len()).is_none());
+    }
+    for size in (1..data.len()).chain([data.len() + 1, data.len() + 100]) {
+        assert!(decode(&stream, size).is_none());
+    }
+}
+
+/// What decodes is what the reference decoder makes of it, and the other way round; only matches of no distance, which
+/// the format forbids, are refused here and read as something there.
+fn agrees_with_the_reference(stream: &[u8], size: usize) {
+    let decoded = decode(stream, size);
+    if decoded.is_some() {
+        assert_eq!(decoded, decode_by_definition(stream, size));
+    }
+    if decoded != decode_by_reference(stream, size) {
+        assert!(decoded.is_none() && decode_by_definition(stream, size).is_none());
+    }
+}
+
+#[test]
+fn mutated_streams_decode_like_the_reference() {
+    let data = mixed(3, 2000);
+    let stream = compress(5, &data);
+    for at in 0..stream.len() {
+        for change in [1, 0x10, 0x80, 0xff] {
+            let mut mutated = stream.clone();
+            mutated[at] ^= change;
+            agrees_with_the_reference(&mutated, data.len());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_stream_decodes_like_the_reference(
+        stream in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..4], 1..200),
+        size in 1usize..500,
+    ) {
+        agrees_with_the_reference(&stream, size);
+    }
+
+    #[test]
+    fn what_is_compressed_decodes(seed: u64, n in 1usize..5000, clevel in 1u8..=10) {
+        let data = mixed(seed, n);
+        prop_assert!(decode(&compress(clevel, &data), n) == Some(data));
+    }
+}
