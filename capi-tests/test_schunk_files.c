@@ -169,15 +169,13 @@ static void callbacks_read_the_super_chunk(bool contiguous, const char *urlpath,
   blosc2_remove_urlpath(urlpath);
 }
 
-/* Changes the super-chunk from inside of an operation on it: whatever comes of it, it comes. */
+/* Changes the super-chunk from inside of an operation on it, for each block: whatever comes of it, it comes. */
 static int changing_postfilter(blosc2_postfilter_params *params) {
   int32_t zero = 0;
+  int code = blosc2_vlmeta_add(probe.schunk, "inside", (uint8_t *)&zero, 4, NULL);
   memcpy(params->output, params->input, (size_t)params->size);
-  if (__atomic_fetch_add(&probe.reading, 1, __ATOMIC_SEQ_CST) == 0) {
-    int code = blosc2_vlmeta_add(probe.schunk, "inside", (uint8_t *)&zero, 4, NULL);
-    CHECK(code >= 0 || code == BLOSC2_ERROR_FAILURE);
-    probe.changes++;
-  }
+  CHECK(code >= 0 || code == BLOSC2_ERROR_FAILURE);
+  probe.changes++;
   return 0;
 }
 
@@ -187,7 +185,7 @@ static void callbacks_that_change_the_super_chunk_come_back(void) {
   set_filters(schunk, NULL, NULL, changing_postfilter);
   reset_probe(schunk);
   CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES), BYTES);
-  CHECK_INT(probe.changes, 1);
+  CHECK(probe.changes > 1);
   CHECK_INT(items[77], item(1, 77));
   CHECK_INT(schunk->nchunks, NCHUNKS);
   CHECK_INT(blosc2_schunk_free(schunk), 0);

@@ -14,7 +14,7 @@ use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -34,7 +34,6 @@ use crate::schunk::{Reading, Schunk};
 /// How long a callback waits for a super-chunk: one that is not in use is there at once, and one that the operation
 /// changes which called back will not be there before it returns.
 const PATIENCE: Duration = Duration::from_millis(200);
-const BUSY: Error = Error::new(ErrorKind::Failure, "a callback cannot use what the operation is changing");
 
 /// What `blosc2_schunk.frame` points to: the members at the front of the C library's struct.
 #[repr(C)]
@@ -91,6 +90,8 @@ pub(crate) struct SchunkHandle {
     shown: Mutex<Shown>,
     /// Guards taking what decompression needs out of the context.
     dctx: Mutex<()>,
+    /// Whether a callback of the present operation waited for the super-chunk in vain.
+    waited: AtomicBool,
 }
 
 const _: () = assert!(std::mem::offset_of!(SchunkHandle, abi) == 0);
@@ -231,6 +232,7 @@ impl SchunkHandle {
             (&raw mut (*raw).layers).write(Mutex::new(None));
             (&raw mut (*raw).shown).write(shown);
             (&raw mut (*raw).dctx).write(Mutex::new(()));
+            (&raw mut (*raw).waited).write(AtomicBool::new(false));
             let abi = (*raw).abi.get();
             (*abi).storage = storage;
             (*abi).chunksize = -1;
@@ -435,16 +437,28 @@ impl SchunkHandle {
 
     fn read_lock(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
         if !callbacks::inside_callback() {
+            self.waited.store(false, Ordering::Relaxed);
             return Ok(self.shared().read_recursive());
         }
-        self.shared().try_read_recursive_for(PATIENCE).ok_or(BUSY)
+        self.shared().try_read_recursive_for(self.patience()).ok_or_else(|| self.busy())
     }
 
     fn write_lock(&self) -> Result<RwLockWriteGuard<'_, Schunk>> {
         if !callbacks::inside_callback() {
+            self.waited.store(false, Ordering::Relaxed);
             return Ok(self.shared().write());
         }
-        self.shared().try_write_for(PATIENCE).ok_or(BUSY)
+        self.shared().try_write_for(self.patience()).ok_or_else(|| self.busy())
+    }
+
+    /// How long a callback waits: an operation may call back for each of very many blocks, and one wait is enough.
+    fn patience(&self) -> Duration {
+        if self.waited.load(Ordering::Relaxed) { Duration::ZERO } else { PATIENCE }
+    }
+
+    fn busy(&self) -> Error {
+        self.waited.store(true, Ordering::Relaxed);
+        Error::new(ErrorKind::Failure, "a callback cannot use what the operation is changing")
     }
 
     /// What decompression with the handle's context needs.
