@@ -4,6 +4,7 @@
     imagecodecs_trips.py read FILE      decompresses chunks that another library wrote
 
 The bytes of LZ4, LZ4HC and Zstandard chunks are settled, so a digest of them is printed; of the others only that they came back.
+With several threads the C library lets chance decide on the order of the blocks: those chunks are not in the digest.
 """
 
 import hashlib
@@ -50,7 +51,8 @@ def write(path):
             imagecodecs.blosc2_decode(chunk, out=out)
             assert out == plain
             chunks.append((plain, chunk))
-            digest.update(chunk)
+            if threads == 1:
+                digest.update(chunk)
         print(name, codec, shuffle, digest.hexdigest()[:16] if codec in SETTLED else "came back")
     with open(path, "wb") as file:
         pickle.dump(chunks, file)
