@@ -522,9 +522,11 @@ fn surface(e: Error, kind: ErrorKind) -> Error {
 
 /// Writes each chunk to a file of its own. The old content refers to none of them.
 fn write_chunk_files(disk: &Disk, next: &mut State, added: &[NewChunk<'_>]) -> Result<()> {
+    // Entries still hold the old files, or placeholders. What a chunk gives up here is not for the ones after it: the old
+    // content is there until the index is written, and what it alone refers to is removed then.
+    let mut free = FreeIds::new(&next.index, added.len());
     for new in added {
-        // The entry still holds the old file, or a placeholder: neither may be taken.
-        let id = free_id(&next.index, next.header.cbytes);
+        let id = free.take(&next.index, next.header.cbytes);
         let path = disk.chunk_path(id)?;
         let file = disk.io.open(&path, OpenMode::Create)?;
         let written =
@@ -540,13 +542,39 @@ fn write_chunk_files(disk: &Disk, next: &mut State, added: &[NewChunk<'_>]) -> R
     Ok(())
 }
 
-/// A file number that `index` does not use: one more than the largest, as the C library takes; but it does not open
-/// frames with numbers larger than `cbytes - 32`, so rather than that the smallest free one.
-fn free_id(index: &Index, cbytes: u64) -> u64 {
-    let next = index.stored().max().map_or(0, |id| id + 1);
-    if next + 32 <= cbytes || next < 2 {
-        return next;
+/// The file numbers that an index does not use.
+struct FreeIds {
+    /// One more than the largest number in use.
+    next: u64,
+    /// All numbers in use; `None` until they are needed.
+    used: Option<HashSet<u64>>,
+    /// No smaller one is free.
+    low: u64,
+}
+
+impl FreeIds {
+    /// Those free in `index`, for `count` new files.
+    fn new(index: &Index, count: usize) -> FreeIds {
+        let next = index.stored().max().map_or(0, |id| id + 1);
+        FreeIds { next, used: (count > 1).then(|| index.stored().collect()), low: 0 }
     }
-    let used: HashSet<u64> = index.stored().collect();
-    (0..).find(|id| !used.contains(id)).unwrap_or(next)
+
+    /// Takes a number: one more than the largest, as the C library does; but it does not open frames with numbers larger
+    /// than `cbytes - 32`, so rather than that the smallest free one. `index` is as it was for [`new`](Self::new) if this
+    /// is for a single file.
+    fn take(&mut self, index: &Index, cbytes: u64) -> u64 {
+        let next = self.next;
+        let id = if next + 32 <= cbytes || next < 2 {
+            next
+        } else {
+            let used = self.used.get_or_insert_with(|| index.stored().collect());
+            self.low = (self.low..next).find(|id| !used.contains(id)).unwrap_or(next);
+            self.low
+        };
+        if let Some(used) = &mut self.used {
+            used.insert(id);
+        }
+        self.next = next.max(id + 1);
+        id
+    }
 }

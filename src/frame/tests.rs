@@ -113,6 +113,23 @@ impl Random {
 }
 
 #[test]
+fn chunks_replaced_together_take_no_files_from_each_other() {
+    let path = TempPath::new("together");
+    let mut frame = create(Kind::Dir, &path);
+    // So short that the numbers of new files may not just count on.
+    for seed in 0..6 {
+        frame.append(&chunk(4, seed)).unwrap();
+    }
+    for round in 1..5 {
+        let new: Vec<Vec<u8>> = (0..6).map(|i| chunk(4, 10 * round + i)).collect();
+        let changes: Vec<(usize, &[u8])> = new.iter().map(Vec::as_slice).enumerate().collect();
+        frame.update_all(&changes).unwrap();
+        assert_eq!(contents(&frame), new);
+        assert_eq!(contents(&reopen(&frame)), new);
+    }
+}
+
+#[test]
 fn an_empty_frame_has_132_bytes_on_every_back_end() {
     for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
         let path = TempPath::new("empty");

@@ -1,6 +1,6 @@
 //! One case of the random sequences: the same array in both libraries, and how they are compared.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 use super::common::b2nd_api::{Array, ArrayApi, Recipe, SeenArray};
 use super::common::check::{equal, same};
@@ -26,9 +26,17 @@ pub struct Case {
     pub exact: bool,
     /// The counts of bytes may differ.
     pub drifted: bool,
+    /// Each library works on the file that the other one made.
+    pub swapped: bool,
 }
 
 impl Case {
+    /// Where ours and theirs are.
+    pub fn paths(&self) -> (CString, CString) {
+        let (a, b) = if self.swapped { ("theirs", "ours") } else { ("ours", "theirs") };
+        (self.scratch.path(a), self.scratch.path(b))
+    }
+
     pub fn ndim(&self) -> usize {
         self.dense.shape.len()
     }
@@ -138,7 +146,17 @@ pub fn start(theirs: &'static Clib, rng: &mut Rng) -> Result<Case, String> {
     };
     let ours = make(&OURS, "ours")?;
     let theirs = make(theirs, "theirs")?;
-    let mut case = Case { ours, theirs, dense, recipe, place, scratch, exact, drifted: how != 1 && how != 2 };
+    let mut case = Case {
+        ours,
+        theirs,
+        dense,
+        recipe,
+        place,
+        scratch,
+        exact,
+        drifted: how != 1 && how != 2,
+        swapped: false,
+    };
     case.take_theirs()?;
     if how > 3 {
         same("built", &case.dense.bytes, &data)?;

@@ -13,4 +13,5 @@ mod case;
 mod dense;
 mod errors;
 mod random;
+mod sharing;
 mod steps;

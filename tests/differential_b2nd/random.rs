@@ -60,7 +60,7 @@ fn finish(case: Case, theirs: &'static Clib) -> Result<(), String> {
     read_all("theirs", &case.theirs, &case.dense)?;
     let (ours, other) = (ArrayApi::of(&OURS), ArrayApi::of(theirs));
     if case.place.1 {
-        let (a, b) = (case.scratch.path("ours"), case.scratch.path("theirs"));
+        let (a, b) = case.paths();
         for (what, api, path) in [("our file in theirs", other, &a), ("their file in ours", ours, &b)] {
             let (code, back) = api.open(path);
             read_all(what, &back.ok_or(format!("{what}: {code}"))?, &case.dense)?;

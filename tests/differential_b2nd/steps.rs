@@ -479,21 +479,21 @@ fn save(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Done {
     Ok(String::new())
 }
 
-fn reopen(case: &mut Case, _: &mut Rng, theirs: &'static Clib) -> Done {
+fn reopen(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Done {
     if !case.place.1 {
         equal("refresh", case.ours.refresh(), case.theirs.refresh())?;
         return Ok("-".into());
     }
-    let (a, b) = (
-        ArrayApi::of(&OURS).open(&case.scratch.path("ours")),
-        ArrayApi::of(theirs).open(&case.scratch.path("theirs")),
-    );
+    let swap = rng.one_in(2);
+    case.swapped ^= swap;
+    let (a, b) = case.paths();
+    let (a, b) = (ArrayApi::of(&OURS).open(&a), ArrayApi::of(theirs).open(&b));
     equal("code", a.0, b.0)?;
     case.ours = a.1.ok_or("ours does not open")?;
     case.theirs = b.1.ok_or("theirs does not open")?;
     case.drifted = true;
     equal("refresh", case.ours.refresh(), case.theirs.refresh())?;
-    Ok(String::new())
+    Ok(if swap { "each other's".into() } else { String::new() })
 }
 
 fn views(case: &mut Case, rng: &mut Rng, _: &'static Clib) -> Done {

@@ -31,10 +31,18 @@ pub struct Case {
     pub drifted: bool,
     /// A slice was written, which may have changed the block size of the context.
     pub sliced: bool,
+    /// Each library works on the file that the other one made.
+    pub swapped: bool,
     pub items: usize,
 }
 
 impl Case {
+    /// Where ours and theirs are.
+    pub fn paths(&self) -> (CString, CString) {
+        let (a, b) = if self.swapped { ("theirs", "ours") } else { ("ours", "theirs") };
+        (self.scratch.path(a), self.scratch.path(b))
+    }
+
     pub fn framed(&self) -> bool {
         self.place != (false, false)
     }
@@ -113,6 +121,7 @@ pub fn start(theirs: &'static Clib, rng: &mut Rng) -> Case {
         exact,
         drifted: false,
         sliced: false,
+        swapped: false,
         items,
     }
 }

@@ -14,6 +14,7 @@ mod case;
 mod errors;
 mod model;
 mod random;
+mod sharing;
 mod special;
 mod steps;
 mod vlblocks;

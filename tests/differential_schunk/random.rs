@@ -79,7 +79,7 @@ fn finish(mut case: Case, theirs: &'static Clib) -> Result<(), String> {
         read_all(what, &mut back, &case.model)?;
     }
     if case.place.1 {
-        let (a, b) = (case.scratch.path("ours"), case.scratch.path("theirs"));
+        let (a, b) = case.paths();
         let Case { ours, theirs: other, .. } = case;
         drop((ours, other));
         let open = |api: &SchunkApi, path: &CStr| api.open(path).ok_or(format!("{path:?} cannot be opened"));

@@ -532,16 +532,21 @@ fn remove_copies(case: &Case) {
     }
 }
 
-fn reopen(case: &mut Case, _: &mut Rng, theirs: &'static Clib) -> Result<String, String> {
+fn reopen(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Result<String, String> {
     if !case.place.1 {
         return Ok("-".into());
     }
-    let a = SchunkApi::of(&OURS).open(&case.scratch.path("ours")).ok_or("ours does not open")?;
-    let b = SchunkApi::of(theirs).open(&case.scratch.path("theirs")).ok_or("theirs does not open")?;
-    case.ours = a;
-    case.theirs = b;
+    let swap = rng.one_in(2);
+    if swap {
+        // What the two files hold may differ in how it got there.
+        case.swapped = !case.swapped;
+        case.drifted = true;
+    }
+    let (a, b) = case.paths();
+    case.ours = SchunkApi::of(&OURS).open(&a).ok_or("ours does not open")?;
+    case.theirs = SchunkApi::of(theirs).open(&b).ok_or("theirs does not open")?;
     equal("refresh", case.ours.refresh(), case.theirs.refresh())?;
-    Ok(String::new())
+    Ok(if swap { "each other's".into() } else { String::new() })
 }
 
 fn params(case: &mut Case, _: &mut Rng, _: &'static Clib) -> Result<String, String> {
