@@ -10,8 +10,10 @@ mod avx2;
 #[cfg(all(target_arch = "x86_64", have_avx512))]
 mod avx512;
 mod generic;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod lanes;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod ssse3;
 #[cfg(test)]
@@ -43,6 +45,8 @@ static KERNELS: &[Kernel] = &[
     avx2::KERNEL,
     #[cfg(target_arch = "x86_64")]
     ssse3::KERNEL,
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    neon::KERNEL,
     generic::KERNEL,
 ];
 

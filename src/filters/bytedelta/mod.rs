@@ -7,6 +7,8 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod generic;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
@@ -33,6 +35,8 @@ static KERNELS: &[Kernel] = &[
     avx2::KERNEL,
     #[cfg(target_arch = "x86_64")]
     sse2::KERNEL,
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    neon::KERNEL,
     generic::KERNEL,
 ];
 

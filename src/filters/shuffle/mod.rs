@@ -9,8 +9,10 @@ pub(super) mod avx2;
 #[cfg(all(target_arch = "x86_64", have_avx512))]
 pub(super) mod avx512;
 mod generic;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 pub(super) mod lanes;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(super) mod neon;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod ssse3;
 #[cfg(test)]
@@ -41,6 +43,8 @@ static KERNELS: &[Kernel] = &[
     avx2::KERNEL,
     #[cfg(target_arch = "x86_64")]
     ssse3::KERNEL,
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    neon::KERNEL,
     generic::KERNEL,
 ];
 
