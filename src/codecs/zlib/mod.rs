@@ -34,19 +34,32 @@ const LEVELS: [Level; 9] = [
     Level { libdeflate: 7, runs_for_zlib: 101 },
 ];
 
+/// Streams below this number of bytes take libdeflate's first level, at any level. They shrink as much, and the larger
+/// tables of the others take longer to clear than such a stream to compress.
+const SHORT: usize = 512;
+
 /// The encoders of one thread.
 pub(crate) struct Encoder {
     stream: stream::Encoder,
     libdeflate: libdeflate::Encoder,
+    /// For short streams, such as the last one of a chunk, so that they do not replace the other one.
+    short: libdeflate::Encoder,
 }
 
 impl Encoder {
     pub(crate) fn new() -> Encoder {
-        Encoder { stream: stream::Encoder::new(), libdeflate: libdeflate::Encoder::new() }
+        Encoder {
+            stream: stream::Encoder::new(),
+            libdeflate: libdeflate::Encoder::new(),
+            short: libdeflate::Encoder::new(),
+        }
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        if src.len() < SHORT {
+            return self.short.compress(1, src, dest);
+        }
         let level = &LEVELS[usize::from(clevel.clamp(1, 9)) - 1];
         if share_of_runs(src) >= level.runs_for_zlib {
             self.stream.compress(clevel, src, dest)
