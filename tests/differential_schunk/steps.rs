@@ -133,8 +133,6 @@ fn update_chunk(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Result
         case.theirs.update_chunk(position, &chunk, copy),
     )?;
     case.drifted |= !case.framed() && (case.is_special(&case.model.chunks[at]));
-    // Ours writes beside the old chunk in files, and counts the hole after a reopening.
-    case.drifted |= case.place == (true, true);
     case.model.update(at, data);
     Ok(format!("{at}"))
 }
@@ -297,7 +295,7 @@ fn set_slice(case: &mut Case, rng: &mut Rng, _: &'static Clib) -> Result<String,
     )?;
     case.model.overwrite(usize::try_from(start * typesize).expect("positive"), &data);
     case.sliced = true;
-    case.drifted |= (specials && !case.framed()) || short != 0 || case.place == (true, true);
+    case.drifted |= (specials && !case.framed()) || short != 0;
     // Whole chunks do not set the number in the C library.
     forget_current(case);
     Ok(format!("{start}..{stop}"))
@@ -474,8 +472,11 @@ fn to_buffer(case: &mut Case, _: &mut Rng, theirs: &'static Clib) -> Result<Stri
     read_all("theirs in ours", &mut back2, &case.model)?;
     let mask = |mut seen: Seen| {
         seen.cbytes = 0;
+        if case.model.chunks.is_empty() {
+            seen.chunksize = 0; // in the C library's frame only if there are metalayers
+        }
         seen.vlmetalayers.clear();
-        if case.drifted {
+        if case.drifted || case.sliced {
             seen.blocksize = 0; // that of all chunks, or 0
         }
         seen
