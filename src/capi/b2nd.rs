@@ -330,34 +330,6 @@ pub unsafe extern "C" fn b2nd_from_cframe(
     })
 }
 
-/// A super-chunk with the content of an array, to be copied: for views a temporary one.
-struct Content {
-    schunk: *mut blosc2_schunk,
-    temporary: bool,
-}
-
-impl Content {
-    fn of(array: &ArrayHandle) -> Result<Content> {
-        let handle = array.schunk()?;
-        if !array.is_view() {
-            return Ok(Content { schunk: handle.abi(), temporary: false });
-        }
-        let place = storage::at(false, ptr::null_mut(), ptr::null_mut());
-        // SAFETY: there are no pointers in `place`.
-        let schunk = unsafe { SchunkHandle::adopt(handle.detached()?, &place) }?;
-        Ok(Content { schunk, temporary: true })
-    }
-}
-
-impl Drop for Content {
-    fn drop(&mut self) {
-        if self.temporary {
-            // SAFETY: made by `of`; nobody else knows it.
-            unsafe { schunk_handle::free(self.schunk) };
-        }
-    }
-}
-
 /// Stores the address and length of a contiguous frame with the array; returns 0, or a negative code.
 ///
 /// `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the array and stays valid
@@ -377,9 +349,9 @@ pub unsafe extern "C" fn b2nd_to_cframe(
         not_null(!cframe.is_null() && !cframe_len.is_null() && !needs_free.is_null())?;
         // SAFETY: the caller's promise.
         let handle = unsafe { ArrayHandle::from_ptr(array) }?;
-        let content = Content::of(handle)?;
+        let schunk = handle.schunk()?.abi();
         // SAFETY: the caller's promise.
-        let len = unsafe { blosc2_schunk_to_buffer(content.schunk, cframe, needs_free) };
+        let len = unsafe { blosc2_schunk_to_buffer(schunk, cframe, needs_free) };
         ensure(len > 0, ErrorKind::Failure, "the array cannot be made a frame")?;
         // SAFETY: the caller's promise.
         unsafe { cframe_len.write(len) };
@@ -405,8 +377,8 @@ pub unsafe extern "C" fn b2nd_save(array: *const b2nd_array_t, urlpath: *mut c_c
             let source = (*handle.abi()).sc;
             let contiguous = (*source).storage.as_ref().is_some_and(|storage| storage.contiguous.get());
             let mut place = storage::at(contiguous, urlpath, ptr::null_mut());
-            let content = Content::of(handle)?;
-            let copy = blosc2_schunk_copy(content.schunk, &raw mut place);
+            let schunk = handle.schunk()?.abi();
+            let copy = blosc2_schunk_copy(schunk, &raw mut place);
             ensure(!copy.is_null(), ErrorKind::Failure, "the array cannot be copied")?;
             schunk_handle::free(copy);
         }
@@ -426,9 +398,9 @@ pub unsafe extern "C" fn b2nd_save_append(array: *const b2nd_array_t, urlpath: *
         // SAFETY: the caller's promise.
         let handle = unsafe { ArrayHandle::from_ptr(array) }?;
         ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
-        let content = Content::of(handle)?;
+        let schunk = handle.schunk()?.abi();
         // SAFETY: the caller's promise.
-        Ok(unsafe { blosc2_schunk_append_file(content.schunk, urlpath) })
+        Ok(unsafe { blosc2_schunk_append_file(schunk, urlpath) })
     })
 }
 
@@ -572,9 +544,9 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
     let same = handle.typesize() == cparams.typesize;
     ensure(same, ErrorKind::InvalidParam, "items of another size")?;
     if wanted == *known {
-        let content = Content::of(source)?;
+        let schunk = source.schunk()?.abi();
         // SAFETY: the caller's promise.
-        let schunk = unsafe { blosc2_schunk_copy(content.schunk, &raw mut given) };
+        let schunk = unsafe { blosc2_schunk_copy(schunk, &raw mut given) };
         // SAFETY: just made.
         return unsafe { adopt_new(schunk, ErrorKind::Failure) };
     }

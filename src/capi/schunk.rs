@@ -133,8 +133,9 @@ unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut 
 }
 
 fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Result<()> {
+    let own = source.as_own()?;
     if same {
-        source.look(|schunk| dest.change(|copy| schunk.copy_to(copy, None)))?;
+        source.look(|schunk| dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, None)))?;
         dest.set_current(dest.look(|copy| Ok(i64::try_from(copy.nchunks()).unwrap_or(i64::MAX) - 1))?.max(0));
         return Ok(());
     }
@@ -148,7 +149,7 @@ fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Resul
     source.read(|schunk, reading| {
         encoding.with(|enc| {
             let writing = Writing { enc: *enc, visit: Some(&visit) };
-            dest.change(|copy| copy_to(schunk, copy, reading, &writing))
+            dest.change(|copy| copy_to(own.as_ref().unwrap_or(schunk), copy, reading, &writing))
         })
     })
 }
@@ -346,7 +347,9 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
         }
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        let own = handle.as_own()?;
         let (start, len, owned) = handle.look(|schunk| {
+            let schunk = own.as_ref().unwrap_or(schunk);
             if is_memory_frame(handle, schunk) {
                 let bytes = schunk.frame().and_then(|frame| frame.buffer()).map(|buffer| &buffer[..]);
                 let bytes = bytes.unwrap_or_default();
@@ -414,7 +417,8 @@ unsafe fn write_frame(
         let io = unsafe { (*handle.abi()).storage.as_ref().and_then(|storage| storage.io.as_ref()) };
         let options = io_adapter::options(io.unwrap_or(&blosc2_io::DEFAULTS))?;
         let params = copy_params(handle);
-        let len = handle.look(|schunk| write(schunk, &path, params, &*options.io))?;
+        let own = handle.as_own()?;
+        let len = handle.look(|schunk| write(own.as_ref().unwrap_or(schunk), &path, params, &*options.io))?;
         i64::try_from(len).map_err(|_| Error::new(ErrorKind::FileWrite, "frame too large"))
     })
 }

@@ -145,6 +145,12 @@ impl SchunkHandle {
         Ok(raw)
     }
 
+    /// What copies of a view are made of: its chunks with its own metalayers. `None` unless this is a view.
+    pub(crate) fn as_own(&self) -> Result<Option<Schunk>> {
+        let is_view = self.layers.lock().is_some();
+        if is_view { self.detached().map(Some) } else { Ok(None) }
+    }
+
     /// The content as a super-chunk of its own, in memory.
     pub(crate) fn detached(&self) -> Result<Schunk> {
         let layers = self.layers.lock().clone();

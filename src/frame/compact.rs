@@ -171,8 +171,10 @@ impl Frame {
         let first = moved.first().map_or(hole, |extent| extent.position);
         if matches!(self.store, Store::Memory(_)) || len <= first - hole {
             // In memory nothing can go wrong between the steps, and moving down in order never overwrites what is
-            // still to be moved. In a file the old places must stay as they are until the index is written.
-            return self.move_chunks(session, moved, hole, hole, None);
+            // still to be moved. In a file the old places must stay as they are until the index is written, and where the
+            // index goes they are saved.
+            let end = moved.last().map_or(hole, |extent| extent.end());
+            return self.move_chunks(session, moved, hole, hole, Some(first..end));
         }
         let state = self.snapshot();
         let aside = state.header.frame_len - state.header.header_len as u64; // widening

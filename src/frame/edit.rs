@@ -33,6 +33,68 @@ struct NewChunk<'a> {
     bytes: std::borrow::Cow<'a, [u8]>,
 }
 
+/// A change of which chunks there are, and of the metalayer that says so.
+pub(crate) struct Regrid<'a> {
+    /// Old numbers of chunks that go, ascending.
+    pub(crate) removed: &'a [Range<usize>],
+    /// New numbers of chunks that come, ascending.
+    pub(crate) added: &'a [Range<usize>],
+    /// Each chunk that comes, of one special value.
+    pub(crate) chunk: &'a [u8],
+    /// A metalayer, and what replaces the start of its content.
+    pub(crate) layer: Option<(&'a [u8], &'a [u8])>,
+    /// As how many more changes of the metalayer it counts.
+    pub(crate) more_ticks: u64,
+}
+
+impl Regrid<'_> {
+    /// Whether the chunk with this old number goes. Numbers are asked for in ascending order, mostly of few ranges.
+    fn removes(&self, nchunk: usize) -> bool {
+        let behind = self.removed.partition_point(|range| range.end <= nchunk);
+        self.removed.get(behind).is_some_and(|range| range.contains(&nchunk))
+    }
+
+    /// The entry of the index for each chunk that comes; `sizes` become those with these chunks.
+    fn fill(&self, sizes: &mut Sizes) -> Result<i64> {
+        let count = self.count();
+        if count == 0 {
+            return Ok(PLACEHOLDER);
+        }
+        let (_, info) = whole_chunk(self.chunk)?;
+        let fits = info.is_index_only() && info.nbytes == sizes.chunksize && info.nbytes > 0;
+        ensure(fits, ErrorKind::ChunkUpdate, "chunks of another kind or size")?;
+        let nchunks = sizes.nchunks.checked_add(count).filter(|&n| n <= MAX_CHUNKS);
+        sizes.nchunks = nchunks.ok_or(Error::new(ErrorKind::ChunkUpdate, "too many chunks"))?;
+        sizes.nbytes += count as u64 * u64::try_from(info.nbytes).unwrap_or(0); // widening
+        Ok(Entry::Special(info.special).encode())
+    }
+
+    /// Number of chunks that come.
+    pub(crate) fn count(&self) -> usize {
+        self.added.iter().map(ExactSizeIterator::len).sum()
+    }
+
+    /// For each chunk of the new grid its old number, `None` for those that come, appended to `order`. `None` if the
+    /// numbers do not fit together.
+    pub(crate) fn order(
+        &self,
+        old: usize,
+        new: usize,
+        mut order: Vec<Option<usize>>,
+    ) -> Option<Vec<Option<usize>>> {
+        let mut kept = (0..old).filter(|nchunk| !self.removes(*nchunk)).map(Some);
+        for range in self.added {
+            order.extend(kept.by_ref().take(range.start.checked_sub(order.len())?));
+            if order.len() != range.start || range.end > new {
+                return None;
+            }
+            order.resize(range.end, None);
+        }
+        order.extend(kept);
+        (order.len() == new).then_some(order)
+    }
+}
+
 /// A frame during a change: locked, up to date, repaired if a change had been broken off.
 pub(super) struct Session {
     /// The file of the frame; `None` in memory.
@@ -182,14 +244,29 @@ impl Frame {
     ///
     /// As [`delete`](Self::delete); none of the chunks is deleted then.
     pub fn delete_all(&mut self, ranges: &[Range<usize>]) -> Result<usize> {
-        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
-        self.count_holes(&session);
+        self.regrid(&Regrid { removed: ranges, added: &[], chunk: &[], layer: None, more_ticks: 0 })
+    }
+
+    /// Removes and adds chunks and updates a metalayer, as one change; returns the number of chunks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for numbers out of range, `NotFound` for the metalayer, `Failure` if a chunk cannot be read, those of
+    /// a damaged chunk, `ChunkUpdate` if new chunks are not all of the size of the others and of special values, or if the
+    /// frame cannot be written. Nothing is changed then.
+    pub(crate) fn regrid(&mut self, change: &Regrid<'_>) -> Result<usize> {
+        let failed = |e| surface(e, ErrorKind::ChunkUpdate);
+        let session = self.begin().map_err(failed)?;
+        if !change.removed.is_empty() {
+            self.count_holes(&session);
+        }
         let old = self.snapshot();
         let mut sizes = old.sizes();
         let mut next = State::clone(&old);
         let mut all_gone = Vec::new();
-        for range in ranges {
-            ensure(range.end <= old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
+        for range in change.removed {
+            ensure(range.end <= old.index.len(), out_of_range.kind(), out_of_range.what())?;
             for nchunk in range.clone() {
                 let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
                 sizes = sizes.with_deleted(replaced);
@@ -197,12 +274,26 @@ impl Frame {
                 all_gone.push(gone);
             }
         }
-        for range in ranges.iter().rev() {
-            next.index.table_mut()?.drain(range.clone());
+        if !change.removed.is_empty() || !change.added.is_empty() {
+            let fill = change.fill(&mut sizes)?;
+            let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the index");
+            let mut order = Vec::new();
+            order.try_reserve_exact(sizes.nchunks).map_err(|_| no_memory)?;
+            let order = change.order(old.index.len(), sizes.nchunks, order).ok_or(out_of_range)?;
+            let mut table = Vec::new();
+            table.try_reserve_exact(order.len()).map_err(|_| no_memory)?;
+            let entry = |from: Option<usize>| from.and_then(|from| next.index.raw(from)).unwrap_or(fill);
+            table.extend(order.into_iter().map(entry));
+            next.index = Index::Table(Arc::new(table));
+        }
+        if let Some((name, content)) = change.layer {
+            next.update_layer(name, content)?;
+            next.tick += change.more_ticks;
         }
         drop(old);
-        let written = self.write_chunks(&session, next, sizes, &[], IndexOf::Delete);
-        written.map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
+        let only_removed = change.added.is_empty() && !change.removed.is_empty();
+        let of = if only_removed { IndexOf::Delete } else { IndexOf::Other };
+        self.write_chunks(&session, next, sizes, &[], of).map_err(failed)?;
         self.clean_up(&session, &all_gone);
         Ok(self.nchunks())
     }

@@ -20,6 +20,19 @@ fn check_name(name: &[u8]) -> Result<()> {
     ensure(name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")
 }
 
+impl State {
+    /// Replaces the start of the content of a fixed metalayer; returns its number, and false if the content is too short
+    /// for that.
+    pub(super) fn update_layer(&mut self, name: &[u8], content: &[u8]) -> Result<(usize, bool)> {
+        let number = find(&self.metalayers, name).ok_or(NOT_FOUND)?;
+        let layer = &mut Arc::make_mut(&mut self.metalayers)[number];
+        let Some(start) = layer.content.get_mut(..content.len()) else { return Ok((number, false)) };
+        start.copy_from_slice(content);
+        self.tick += 1;
+        Ok((number, true))
+    }
+}
+
 impl Frame {
     /// Adds a fixed metalayer; returns its number. They live in the header, so the frame must not have chunks yet.
     ///
@@ -54,11 +67,10 @@ impl Frame {
         check_name(name)?;
         let session = self.begin()?;
         let mut next = State::clone(&self.snapshot());
-        let number = find(&next.metalayers, name).ok_or(NOT_FOUND)?;
-        let layer = &mut Arc::make_mut(&mut next.metalayers)[number];
-        let Some(start) = layer.content.get_mut(..content.len()) else { return Ok(number) };
-        start.copy_from_slice(content);
-        next.tick += 1;
+        let (number, fits) = next.update_layer(name, content)?;
+        if !fits {
+            return Ok(number);
+        }
         next.header.params = self.params();
         let header = next.header.write(&next.metalayers)?;
         let len = next.header.frame_len;

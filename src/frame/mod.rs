@@ -36,6 +36,7 @@ pub(crate) mod special;
 mod state;
 mod store;
 
+pub(crate) use edit::Regrid;
 pub use lazy::{ChunkSource, LazyChunk};
 
 use crate::error::{Error, ErrorKind, Result, ensure};

@@ -19,4 +19,6 @@ pub use refresh::{open, refreshed};
 pub use shape::Geometry;
 
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew.
+//! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew. Chunks and shape change
+//! together.
 
 use super::shape::{Extents, Geometry, Region, dot, signed, strides};
 use super::{slice, write};
@@ -7,11 +8,9 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta;
+use crate::frame::Regrid;
 use crate::schunk::{Reading, Schunk, Writing};
 use std::ops::Range;
-
-/// About how many chunks are inserted as one change.
-const BATCH: usize = 1 << 16;
 
 fn invalid(holds: bool, what: &'static str) -> Result<()> {
     ensure(holds, ErrorKind::InvalidParam, what)
@@ -52,8 +51,8 @@ impl Step {
     }
 }
 
-/// Runs of consecutive chunks, ascending: first number and count.
-type Runs = Vec<(usize, usize)>;
+/// Runs of consecutive chunks, ascending.
+type Runs = Vec<Range<usize>>;
 
 /// The chunks of the grid of `geometry` that lie in the changed part of at least one dimension.
 fn changed_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> Result<Runs> {
@@ -76,8 +75,8 @@ fn changed_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> Result<Run
     let mut push = |first: u64, count: u64| {
         let (first, count) = (number(first), number(count));
         match runs.last_mut() {
-            Some(last) if last.0 + last.1 == first => last.1 += count,
-            _ => runs.push((first, count)),
+            Some(last) if last.end == first => last.end += count,
+            _ => runs.push(first..first + count),
         }
     };
     if cells[..innermost].iter().all(|(from, to)| from == to) {
@@ -125,8 +124,6 @@ pub fn resize(
             Step::new(geometry.shape()[i], target.shape()[i], start, geometry.chunkshape()[i])
         })
         .collect::<Result<_>>()?;
-    let shrunk: Vec<u64> = steps.iter().map(|step| step.old.min(step.new)).collect();
-    let middle = geometry.with_shape(&signed(&shrunk))?;
     let gone = changed_chunks(geometry, &steps, false)?;
     let added = changed_chunks(&target, &steps, true)?;
     ensure(
@@ -134,57 +131,48 @@ pub fn resize(
         ErrorKind::Failure,
         "the array lacks chunks, or has too many",
     )?;
-    if middle.shape() != geometry.shape() {
-        // A reader that does not lock sees a shape whose chunks are all there.
-        store_shape(schunk, &middle)?;
-        let gone: Vec<Range<usize>> = gone.iter().map(|&(first, count)| first..first + count).collect();
-        if !gone.is_empty() {
-            if let Err(error) = schunk.delete_chunks(&gone) {
-                // All chunks are still there, and so the old shape is right.
-                store_shape(schunk, geometry)?;
-                return Err(slice::failure(&error));
-            }
+    let (layer, content) = shape_layer(schunk, &target)?;
+    // Clients see how often the metalayer changes: as in the C library, once to shrink and once to grow.
+    let shrinks = steps.iter().any(|step| step.new < step.old);
+    let grows = steps.iter().any(|step| step.new > step.old);
+    let changes = u64::from(shrinks) + u64::from(grows);
+    if gone.is_empty() && added.is_empty() {
+        for _ in 0..changes {
+            schunk.meta_update(&layer, &content).map_err(|e| slice::failure(&e))?;
         }
+        return Ok(target);
     }
-    if target.shape() != middle.shape() {
-        insert_zeros(schunk, &target, &added, params)?;
-        store_shape(schunk, &target)?;
-    }
+    let zeros = if added.is_empty() {
+        [0; EXTENDED_HEADER_LENGTH]
+    } else {
+        chunk_of_zeros(schunk.typesize(), &target, params)?
+    };
+    let change = Regrid {
+        removed: &gone,
+        added: &added,
+        chunk: &zeros,
+        layer: Some((&layer, &content)),
+        more_ticks: changes.saturating_sub(1),
+    };
+    schunk.regrid(&change).map_err(|e| slice::failure(&e))?;
     Ok(target)
 }
 
-/// Inserts chunks of zeros; after a failure none of them is there.
-fn insert_zeros(schunk: &mut Schunk, geometry: &Geometry, runs: &Runs, params: &CParams) -> Result<()> {
-    let typesize = schunk.typesize();
+fn chunk_of_zeros(
+    typesize: usize,
+    geometry: &Geometry,
+    params: &CParams,
+) -> Result<[u8; EXTENDED_HEADER_LENGTH]> {
     let mut zeros = [0; EXTENDED_HEADER_LENGTH];
-    if !runs.is_empty() {
-        let blocksize = usize::try_from(geometry.blocknitems()).unwrap_or(0).saturating_mul(typesize);
-        let params = CParams { use_dict: false, typesize, blocksize, ..params.clone() };
-        let nbytes = geometry.chunk_nbytes(typesize)?;
-        chunk::special_chunk(&params, nbytes, SpecialValue::Zeros, &mut zeros)?;
-    }
-    let mut done: Runs = Vec::new();
-    for &(first, count) in runs {
-        let mut at = first;
-        while at < first + count {
-            let n = (first + count - at).min(BATCH);
-            if let Err(error) = schunk.insert_chunks(at, &vec![&zeros[..]; n]) {
-                let done: Vec<Range<usize>> =
-                    done.iter().map(|&(first, count)| first..first + count).collect();
-                if !done.is_empty() {
-                    schunk.delete_chunks(&done)?;
-                }
-                return Err(slice::failure(&error));
-            }
-            done.push((at, n));
-            at += n;
-        }
-    }
-    Ok(())
+    let blocksize = usize::try_from(geometry.blocknitems()).unwrap_or(0).saturating_mul(typesize);
+    let params = CParams { use_dict: false, typesize, blocksize, ..params.clone() };
+    let nbytes = geometry.chunk_nbytes(typesize)?;
+    chunk::special_chunk(&params, nbytes, SpecialValue::Zeros, &mut zeros)?;
+    Ok(zeros)
 }
 
-/// Writes the shape to the metalayer, which keeps its length and everything else.
-fn store_shape(schunk: &mut Schunk, geometry: &Geometry) -> Result<()> {
+/// The name of the metalayer of the array, and its content with another shape: the length and everything else stay.
+fn shape_layer(schunk: &Schunk, geometry: &Geometry) -> Result<(Vec<u8>, Vec<u8>)> {
     let failed = |what| Error::new(ErrorKind::Failure, what);
     let layers = schunk.metalayers();
     let named = |name: &[u8]| layers.iter().find(|layer| layer.name == name);
@@ -195,8 +183,7 @@ fn store_shape(schunk: &mut Schunk, geometry: &Geometry) -> Result<()> {
         let field = content.get_mut(5 + 9 * i..13 + 9 * i).ok_or(failed("metalayer of an array cut off"))?;
         field.copy_from_slice(&extent.to_be_bytes());
     }
-    schunk.meta_update(&layer.name, &content).map_err(|e| slice::failure(&e))?;
-    Ok(())
+    Ok((layer.name.clone(), content))
 }
 
 /// Where items are inserted along one dimension, and how many.

@@ -6,10 +6,10 @@ use crate::chunk::{self, Source, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::special;
+use crate::frame::Regrid;
 use crate::frame::sizes::ChunkInfo;
 use crate::io::memory::MallocBuf;
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// A chunk that was offered for good and not taken, with the reason.
 #[derive(Debug)]
@@ -282,24 +282,15 @@ impl Schunk {
         }
     }
 
-    /// Deletes the chunks with the numbers in `ranges`, which ascend and do not overlap; a frame loses them all or none.
+    /// Removes and adds chunks and updates a metalayer; all of it or nothing.
     ///
     /// # Errors
     ///
-    /// As [`delete_chunk`](Self::delete_chunk).
-    pub(crate) fn delete_chunks(&mut self, ranges: &[Range<usize>]) -> Result<()> {
+    /// As [`Frame::regrid`](crate::frame::Frame::regrid), and `MemoryAlloc`.
+    pub(crate) fn regrid(&mut self, change: &Regrid<'_>) -> Result<()> {
         match &mut self.backing {
-            Backing::Frame(frame) => frame.delete_all(ranges).map(drop),
-            Backing::List(list) => {
-                let mut sizes = list.sizes;
-                for nchunk in ranges.iter().cloned().flatten() {
-                    let old = ChunkInfo::read(list.chunk(nchunk)?);
-                    let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-                    sizes = sizes.with_deleted(u64::try_from(old.nbytes).unwrap_or(0));
-                }
-                ranges.iter().rev().for_each(|range| list.remove_range(range.clone(), sizes));
-                Ok(())
-            }
+            Backing::Frame(frame) => frame.regrid(change).map(drop),
+            Backing::List(list) => list.regrid(change),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::metalayers::Metalayer;
-use crate::frame::sizes::Sizes;
+use crate::frame::Regrid;
+use crate::frame::sizes::{ChunkInfo, Sizes};
 use crate::io::memory::MallocBuf;
-use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -86,13 +86,68 @@ impl List {
         work(&mut lent.chunk)
     }
 
-    pub(super) fn remove_range(&mut self, range: Range<usize>, sizes: Sizes) {
-        let gone = self.pointers.drain(range.clone()).zip(self.lens.drain(range));
-        for (pointer, len) in gone {
-            self.cbytes -= u64::from(len);
-            drop(own(pointer, len));
+    /// Removes and adds chunks and updates a metalayer; all of it or nothing.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` for the metalayer, `InvalidParam` for numbers out of range, those of damaged chunks, `MemoryAlloc`.
+    pub(super) fn regrid(&mut self, change: &Regrid<'_>) -> Result<()> {
+        let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
+        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the list of chunks");
+        let mut sizes = self.sizes;
+        for nchunk in change.removed.iter().cloned().flatten() {
+            let old = ChunkInfo::read(self.chunk(nchunk)?);
+            let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
+            sizes = sizes.with_deleted(u64::try_from(old.nbytes).unwrap_or(0));
         }
-        self.sizes = sizes;
+        let mut fresh = Vec::new();
+        fresh.try_reserve_exact(change.count()).map_err(|_| no_memory)?;
+        for nchunk in change.added.iter().cloned().flatten() {
+            let info = ChunkInfo::read(change.chunk)?;
+            // As in a frame: in whatever order they come, all chunks are of one size.
+            sizes = sizes.with_inserted(nchunk.min(sizes.nchunks), &info, ErrorKind::ChunkInsert)?;
+            fresh.push(MallocBuf::copy_of(change.chunk)?);
+        }
+        let layer = change.layer.map(|(name, content)| {
+            let number = self.metalayers.iter().position(|layer| layer.name == name);
+            number.map(|number| (number, content)).ok_or(super::meta::NOT_FOUND)
+        });
+        let layer = layer.transpose()?;
+        let mut starts = Vec::new();
+        starts.try_reserve_exact(sizes.nchunks).map_err(|_| no_memory)?;
+        let order = change.order(self.sizes.nchunks, sizes.nchunks, starts).ok_or(out_of_range)?;
+        let (mut pointers, mut lens) = (Vec::new(), Vec::new());
+        // As in the C library, the array of chunks stays when the last chunk goes.
+        pointers.try_reserve_exact(order.len().max(1)).map_err(|_| no_memory)?;
+        lens.try_reserve_exact(order.len()).map_err(|_| no_memory)?;
+
+        // Nothing fails from here on.
+        for nchunk in change.removed.iter().cloned().flatten() {
+            let gone = std::mem::take(self.pointers[nchunk].get_mut());
+            drop(own(AtomicPtr::new(gone), self.lens[nchunk]));
+            self.cbytes -= u64::from(self.lens[nchunk]);
+        }
+        let mut fresh = fresh.into_iter();
+        for from in order {
+            let (pointer, len) = match from {
+                Some(from) => (AtomicPtr::new(*self.pointers[from].get_mut()), self.lens[from]),
+                None => {
+                    let (pointer, len) = disown(fresh.next().expect("one for each that comes"));
+                    self.cbytes += u64::from(len);
+                    (pointer, len)
+                }
+            };
+            pointers.push(pointer);
+            lens.push(len);
+        }
+        (self.pointers, self.lens, self.sizes) = (pointers, lens, sizes);
+        if let Some((number, content)) = layer {
+            if let Some(start) = self.metalayers[number].content.get_mut(..content.len()) {
+                start.copy_from_slice(content);
+                self.tick += 1 + change.more_ticks;
+            }
+        }
+        Ok(())
     }
 
     /// Chunk `i` becomes what chunk `order[i]` was; `order` is a permutation.

@@ -8,7 +8,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
 use crate::format::metalayers::{MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS, Metalayer};
 
-const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
+pub(super) const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
 
 fn find(layers: &[Metalayer], name: &[u8]) -> Option<usize> {
     layers.iter().position(|layer| layer.name == name)

@@ -1,0 +1,579 @@
+/* Arrays at their limits: 16 dimensions, large items, callbacks, hostile metalayers, arguments out of range, threads,
+   processes, and what copies of views store. */
+
+#include "test.h"
+
+#include <b2nd.h>
+#include <pthread.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATH "test_b2nd_edges.b2nd"
+
+/* Where an array is kept. */
+struct place {
+  bool contiguous;
+  const char *urlpath;
+};
+
+static const struct place places[4] = {{false, NULL}, {true, NULL}, {true, PATH}, {false, PATH}};
+
+static b2nd_context_t *make_ctx(const struct place *place, blosc2_cparams *cparams, blosc2_dparams *dparams, int8_t ndim,
+                                const int64_t *shape, const int32_t *chunkshape, const int32_t *blockshape) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  storage.cparams = cparams;
+  storage.dparams = dparams;
+  storage.contiguous = place->contiguous;
+  storage.urlpath = (char *)place->urlpath;
+  if (place->urlpath != NULL) {
+    blosc2_remove_urlpath(place->urlpath);
+  }
+  return b2nd_create_ctx(&storage, ndim, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
+}
+
+/* An array of 32-bit integers that count from 0. */
+static b2nd_array_t *counting(const struct place *place, int8_t ndim, const int64_t *shape, const int32_t *chunkshape,
+                              const int32_t *blockshape) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL;
+  int32_t *items;
+  int64_t count = 1, i;
+  cparams.typesize = 4;
+  for (i = 0; i < ndim; i++) {
+    count *= shape[i];
+  }
+  items = (int32_t *)test_alloc((size_t)count * 4);
+  for (i = 0; i < count; i++) {
+    items[i] = (int32_t)i;
+  }
+  ctx = make_ctx(place, &cparams, &dparams, ndim, shape, chunkshape, blockshape);
+  CHECK(ctx != NULL);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, count * 4), 0);
+  b2nd_free_ctx(ctx);
+  free(items);
+  return array;
+}
+
+static void test_sixteen_dimensions(const struct place *place) {
+  const int64_t shape[16] = {2, 3, 1, 1, 1, 1, 8, 1, 2, 2, 1, 1, 1, 1, 1, 2};
+  const int32_t chunk[16] = {1, 2, 1, 1, 1, 2, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1};
+  const int32_t block[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  int64_t start[16] = {0}, stop[16], boxshape[16], grown[16];
+  int32_t items[384], box[64];
+  b2nd_array_t *array = counting(place, 16, shape, chunk, block), *again = NULL;
+  int32_t i, meta_len;
+  uint8_t *meta, *cframe;
+  int64_t cframe_len;
+  bool needs_free;
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  for (i = 0; i < 384; i++) {
+    CHECK_INT(items[i], i);
+  }
+  CHECK_INT(blosc2_meta_get(array->sc, "b2nd", &meta, &meta_len), 0);
+  /* The array markers run out of bits; files like that exist. */
+  CHECK_INT(meta[3], 0xa0);
+  free(meta);
+  /* The second of three rows of the second half: 64 items. */
+  memcpy(stop, shape, sizeof shape);
+  memcpy(boxshape, shape, sizeof shape);
+  start[0] = start[1] = 1;
+  stop[1] = 2;
+  boxshape[0] = boxshape[1] = 1;
+  CHECK_INT(b2nd_get_slice_cbuffer(array, start, stop, box, boxshape, sizeof box), 0);
+  for (i = 0; i < 64; i++) {
+    CHECK_INT(box[i], 192 + 64 + i);
+    box[i] = -i;
+  }
+  CHECK_INT(b2nd_set_slice_cbuffer(box, boxshape, sizeof box, start, stop, array), 0);
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  for (i = 0; i < 384; i++) {
+    CHECK_INT(items[i], i >= 256 && i < 320 ? 256 - i : i);
+  }
+  CHECK_INT(b2nd_to_cframe(array, &cframe, &cframe_len, &needs_free), 0);
+  CHECK_INT(b2nd_from_cframe(cframe, cframe_len, true, &again), 0);
+  CHECK_INT(again->ndim, 16);
+  if (needs_free) {
+    free(cframe);
+  }
+  memcpy(grown, shape, sizeof shape);
+  grown[15] = 3;
+  CHECK_INT(b2nd_resize(again, grown, NULL), 0);
+  CHECK_INT(again->nitems, 576);
+  CHECK_INT(b2nd_get_slice_cbuffer(again, start, stop, box, boxshape, sizeof box), 0);
+  CHECK_INT(box[63], -63);
+  b2nd_free(again);
+  b2nd_free(array);
+}
+
+/* Items that a chunk cannot tell the size of. */
+static void test_large_items(const struct place *place, int32_t typesize) {
+  enum { N = 100 };
+  const int64_t shape[1] = {N}, slices[3][2] = {{0, 1}, {5, 67}, {0, N}};
+  const int32_t chunk[1] = {32}, block[1] = {2};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL;
+  size_t size = (size_t)typesize * N;
+  uint8_t *data = test_make_data(TEST_RAMP, size), *back = (uint8_t *)test_alloc(size);
+  int64_t coords[3] = {99, 0, 33}, length;
+  int i;
+  cparams.typesize = typesize;
+  ctx = make_ctx(place, &cparams, &dparams, 1, shape, chunk, block);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, data, (int64_t)size), 0);
+  CHECK_INT(array->sc->typesize, typesize);
+  for (i = 0; i < 3; i++) {
+    length = slices[i][1] - slices[i][0];
+    CHECK_INT(b2nd_get_slice_cbuffer(array, &slices[i][0], &slices[i][1], back, &length, length * typesize), 0);
+    CHECK_BYTES(back, data + slices[i][0] * typesize, (size_t)(length * typesize));
+  }
+  CHECK_INT(b2nd_get_sparse_cbuffer(array, 3, coords, back, (int64_t)typesize * 3), 0);
+  for (i = 0; i < 3; i++) {
+    CHECK_BYTES(back + (size_t)i * (size_t)typesize, data + coords[i] * typesize, (size_t)typesize);
+  }
+  /* One item at the border of two blocks. */
+  length = 1;
+  memset(data + 7 * (size_t)typesize, 0x5a, (size_t)typesize);
+  CHECK_INT(b2nd_set_slice_cbuffer(data + 7 * (size_t)typesize, &length, typesize, (const int64_t[]){7},
+                                   (const int64_t[]){8}, array),
+            0);
+  CHECK_INT(b2nd_to_cbuffer(array, back, (int64_t)size), 0);
+  CHECK_BYTES(back, data, size);
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+  free(data);
+  free(back);
+}
+
+/* Adds 1000 times the number of the chunk. */
+static int add_chunk_number(blosc2_prefilter_params *params) {
+  const int32_t *in = (const int32_t *)params->input;
+  int32_t *out = (int32_t *)params->output;
+  int32_t i;
+  for (i = 0; i < params->output_size / 4; i++) {
+    out[i] = in[i] + 1000 * (int32_t)params->nchunk;
+  }
+  return 0;
+}
+
+static int add_one(blosc2_postfilter_params *params) {
+  const int32_t *in = (const int32_t *)params->input;
+  int32_t *out = (int32_t *)params->output;
+  int32_t i;
+  for (i = 0; i < params->size / 4; i++) {
+    out[i] = in[i] + 1;
+  }
+  return 0;
+}
+
+/* Prefilters run on each chunk that is written, postfilters on each block that is read, also when old values are read to
+   be written again. */
+static void test_callbacks(const struct place *place) {
+  const int64_t shape[2] = {8, 6}, start[2] = {5, 1}, stop[2] = {6, 2}, one[2] = {1, 1};
+  const int32_t chunk[2] = {4, 3}, block[2] = {2, 3};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_prefilter_params preparams;
+  blosc2_postfilter_params postparams;
+  int32_t items[48], back[48], value = -5;
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL;
+  int32_t i, nchunk;
+  memset(&preparams, 0, sizeof preparams);
+  memset(&postparams, 0, sizeof postparams);
+  cparams.typesize = 4;
+  cparams.prefilter = add_chunk_number;
+  cparams.preparams = &preparams;
+  dparams.postfilter = add_one;
+  dparams.postparams = &postparams;
+  for (i = 0; i < 48; i++) {
+    items[i] = i;
+  }
+  ctx = make_ctx(place, &cparams, &dparams, 2, shape, chunk, block);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
+  for (i = 0; i < 48; i++) {
+    nchunk = i / 6 / 4 * 2 + i % 6 / 3;
+    CHECK_INT(back[i], i + 1000 * nchunk + 1);
+  }
+  /* One item of chunk 2: its chunk goes through both callbacks once more. */
+  CHECK_INT(b2nd_set_slice_cbuffer(&value, one, 4, start, stop, array), 0);
+  CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
+  for (i = 0; i < 48; i++) {
+    nchunk = i / 6 / 4 * 2 + i % 6 / 3;
+    if (i == 5 * 6 + 1) {
+      CHECK_INT(back[i], value + 2000 + 1);
+    } else if (nchunk == 2) {
+      CHECK_INT(back[i], i + 2 * 2000 + 2);
+    } else {
+      CHECK_INT(back[i], i + 1000 * nchunk + 1);
+    }
+  }
+  CHECK_INT(b2nd_get_slice_cbuffer(array, start, stop, &value, one, 4), 0);
+  CHECK_INT(value, -5 + 2000 + 1);
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+}
+
+/* What b2nd_from_schunk says to the metalayer of shape (5,4), chunks (3,3), blocks (2,2), after `change`. */
+static int opened_as(uint8_t *meta, int32_t len) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_schunk *schunk;
+  b2nd_array_t *array = NULL;
+  int code;
+  cparams.typesize = 1;
+  storage.cparams = &cparams;
+  schunk = blosc2_schunk_new(&storage);
+  CHECK(blosc2_meta_add(schunk, "b2nd", meta, len) >= 0);
+  code = b2nd_from_schunk(schunk, &array);
+  if (code < 0) {
+    CHECK(array == NULL);
+    blosc2_schunk_free(schunk);
+  } else {
+    b2nd_free(array);
+  }
+  return code;
+}
+
+static void put64(uint8_t *at, int64_t value) {
+  int i;
+  for (i = 0; i < 8; i++) {
+    at[i] = (uint8_t)((uint64_t)value >> (56 - 8 * i));
+  }
+}
+
+static void put32(uint8_t *at, int32_t value) {
+  int i;
+  for (i = 0; i < 4; i++) {
+    at[i] = (uint8_t)((uint32_t)value >> (24 - 8 * i));
+  }
+}
+
+static void test_hostile_metalayers(void) {
+  const int64_t shape[2] = {5, 4};
+  const int32_t chunk[2] = {3, 3}, block[2] = {2, 2};
+  uint8_t *good, meta[64];
+  int32_t len = b2nd_serialize_meta(2, shape, chunk, block, NULL, 0, &good), i;
+  struct change {
+    int at, size;
+    int64_t value;
+    int code;
+  } changes[] = {
+      {0, 1, 0, 0},      {1, 1, 0xff, 0},    {2, 1, 17, -1},          {2, 1, 255, -1},
+      {3, 1, 0, 0},      {4, 1, 0, 0},       {5, 8, 0, 0},            {5, 8, -1, -12},
+      {5, 8, INT64_MIN, -12}, {5, 8, INT64_MAX, -12}, {5, 8, (int64_t)1 << 62, -12},
+      {24, 4, 0, -12},   {24, 4, -1, -12},   {24, 4, INT32_MAX, -12}, {35, 4, 0, -12},
+      {35, 4, 9, 0},     {35, 4, -1, -12},   {35, 4, INT32_MAX, -12}, {45, 1, 0xd9, -1},
+      {46, 4, 4, -1},    {46, 4, 2, 0},      {46, 4, -1, -1},         {46, 4, INT32_MAX, -1},
+      {46, 4, INT32_MIN, -1}, {44, 1, 200, 0},
+  };
+  CHECK_INT(len, 53);
+  CHECK_INT(opened_as(good, len), 0);
+  for (i = 0; i < (int32_t)(sizeof changes / sizeof changes[0]); i++) {
+    struct change change = changes[i];
+    memcpy(meta, good, (size_t)len);
+    if (change.size == 8) {
+      put64(meta + change.at, change.value);
+    } else if (change.size == 4) {
+      put32(meta + change.at, (int32_t)change.value);
+    } else {
+      meta[change.at] = (uint8_t)change.value;
+    }
+    if (!CHECK_INT(opened_as(meta, len), change.code)) {
+      printf("  with %" PRId64 " at %d\n", change.value, change.at);
+    }
+  }
+  /* Products that overflow although no factor does: items of a chunk, of a block, of the array. */
+  memcpy(meta, good, (size_t)len);
+  put32(meta + 24, 1 << 16);
+  put32(meta + 29, 1 << 16);
+  CHECK_INT(opened_as(meta, len), -12);
+  memcpy(meta, good, (size_t)len);
+  put32(meta + 35, 1 << 16);
+  put32(meta + 40, 1 << 16);
+  CHECK_INT(opened_as(meta, len), -12);
+  memcpy(meta, good, (size_t)len);
+  put64(meta + 5, (int64_t)1 << 32);
+  put64(meta + 14, (int64_t)1 << 32);
+  CHECK_INT(opened_as(meta, len), -12);
+  /* Cut off anywhere; without data type it is an array all the same. */
+  for (i = 1; i < len; i++) {
+    CHECK_INT(opened_as(good, i), i == 44 ? 0 : -1);
+  }
+  free(good);
+}
+
+/* Arguments that make no sense leave array and buffer alone. */
+static void test_arguments(const struct place *place) {
+  const int64_t shape[2] = {20, 10};
+  const int32_t chunk[2] = {7, 5}, block[2] = {3, 5};
+  b2nd_array_t *array = counting(place, 2, shape, chunk, block);
+  int32_t items[200], box[4] = {1, 2, 3, 4};
+  int64_t boxshape[2] = {2, 2}, coords[2] = {0, 200}, none[2] = {1, 0}, bad[2] = {0, 20}, sizes[2] = {2, 1};
+  int64_t *lists[2] = {bad, none};
+  int32_t i;
+#define AT(a, b) ((const int64_t[]){a, b})
+  CHECK(b2nd_get_slice_cbuffer(array, AT(-1, 0), AT(1, 2), box, boxshape, sizeof box) < 0);
+  CHECK(b2nd_set_slice_cbuffer(box, boxshape, sizeof box, AT(-1, 0), AT(1, 2), array) < 0);
+  box[0] = 7;
+  CHECK_INT(b2nd_get_slice_cbuffer(array, AT(0, 0), AT(3, 2), box, boxshape, sizeof box), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(box[0], 0);
+  CHECK_INT(b2nd_get_slice_cbuffer(array, AT(0, 0), AT(2, 2), box, boxshape, 15), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_get_slice_cbuffer(array, AT(0, 0), AT(2, 2), box, boxshape, -1), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_get_slice_cbuffer(array, NULL, AT(2, 2), box, boxshape, 16), BLOSC2_ERROR_NULL_POINTER);
+  /* Outside of the array there are zeros, and nothing to write. */
+  CHECK_INT(b2nd_get_slice_cbuffer(array, AT(19, 9), AT(21, 11), box, boxshape, sizeof box), 0);
+  CHECK_INT(box[0], 199);
+  CHECK_INT(box[1] | box[2] | box[3], 0);
+  CHECK_INT(b2nd_get_slice_cbuffer(array, AT(20, 0), AT(22, 2), box, boxshape, sizeof box), 0);
+  CHECK_INT(box[0] | box[1] | box[2] | box[3], 0);
+  CHECK_INT(b2nd_set_slice_cbuffer(box, boxshape, sizeof box, AT(20, 0), AT(22, 2), array), 0);
+  CHECK_INT(b2nd_get_orthogonal_selection(array, lists, sizes, box, sizes, 8), BLOSC2_ERROR_INVALID_INDEX);
+  bad[1] = -1;
+  CHECK_INT(b2nd_get_orthogonal_selection(array, lists, sizes, box, sizes, 8), BLOSC2_ERROR_INVALID_INDEX);
+  CHECK_INT(b2nd_set_orthogonal_selection(array, lists, sizes, box, sizes, 8), BLOSC2_ERROR_INVALID_INDEX);
+  bad[1] = 1;
+  CHECK_INT(b2nd_get_orthogonal_selection(array, lists, sizes, box, sizes, 12), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_get_orthogonal_selection(array, lists, sizes, box, sizes, 4), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_get_sparse_cbuffer(array, 2, coords, box, 8), BLOSC2_ERROR_INVALID_PARAM);
+  coords[1] = -1;
+  CHECK_INT(b2nd_get_sparse_cbuffer(array, 2, coords, box, 8), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_get_sparse_cbuffer(array, 2, AT(0, 1), box, 7), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_get_sparse_cbuffer(array, -1, coords, box, 8), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_resize(array, AT(-1, 10), NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_resize(array, AT(INT64_MAX, 10), NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_resize(array, AT(27, 10), AT(21, 0)), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_resize(array, AT(27, 10), AT(3, 0)), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_resize(array, AT(27, 10), AT(-7, 0)), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_resize(array, NULL, NULL), BLOSC2_ERROR_NULL_POINTER);
+  CHECK_INT(b2nd_append(array, items, 39, 0), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_append(array, items, 40, 2), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_append(array, items, 40, -1), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_insert(array, items, 40, 0, 21), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_delete(array, 0, 0, 21), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_delete(array, 0, 0, -1), BLOSC2_ERROR_INVALID_PARAM);
+#undef AT
+  CHECK_INT(array->shape[0], 20);
+  CHECK_INT(array->sc->nchunks, 6);
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  for (i = 0; i < 200; i++) {
+    CHECK_INT(items[i], i);
+  }
+  b2nd_free(array);
+}
+
+enum { READERS = 8, ROUNDS = 60, ROWS = 64, COLUMNS = 48 };
+
+typedef struct {
+  b2nd_array_t *array;
+  int number, failures;
+} reader_job;
+
+/* Reads boxes, selections and single items of an array that counts; other threads do the same with the same handle. */
+static void *read_boxes(void *user_data) {
+  reader_job *job = (reader_job *)user_data;
+  uint32_t state = (uint32_t)job->number * 2654435761u + 1;
+  int32_t box[ROWS * COLUMNS];
+  int round, i, j;
+  for (round = 0; round < ROUNDS; round++) {
+    int64_t start[2], stop[2], shape[2], item;
+    for (i = 0; i < 2; i++) {
+      int64_t extent = i == 0 ? ROWS : COLUMNS;
+      state = state * 1664525u + 1013904223u;
+      start[i] = (int64_t)(state >> 8) % extent;
+      state = state * 1664525u + 1013904223u;
+      stop[i] = start[i] + 1 + (int64_t)(state >> 8) % (extent - start[i]);
+      shape[i] = stop[i] - start[i];
+    }
+    job->failures += b2nd_get_slice_cbuffer(job->array, start, stop, box, shape, shape[0] * shape[1] * 4) != 0;
+    for (i = 0; i < shape[0]; i++) {
+      for (j = 0; j < shape[1]; j++) {
+        job->failures += box[i * shape[1] + j] != (start[0] + i) * COLUMNS + start[1] + j;
+      }
+    }
+    item = start[0] * COLUMNS + start[1];
+    job->failures += b2nd_get_sparse_cbuffer(job->array, 1, &item, box, 4) != 0 || box[0] != item;
+  }
+  return NULL;
+}
+
+static void test_readers(const struct place *place) {
+  const int64_t shape[2] = {ROWS, COLUMNS};
+  const int32_t chunk[2] = {20, 17}, block[2] = {6, 5};
+  b2nd_array_t *array = counting(place, 2, shape, chunk, block);
+  pthread_t threads[READERS];
+  reader_job jobs[READERS];
+  int i;
+  for (i = 0; i < READERS; i++) {
+    jobs[i].array = array;
+    jobs[i].number = i;
+    jobs[i].failures = 0;
+    CHECK_INT(pthread_create(&threads[i], NULL, read_boxes, &jobs[i]), 0);
+  }
+  for (i = 0; i < READERS; i++) {
+    CHECK_INT(pthread_join(threads[i], NULL), 0);
+    CHECK_INT(jobs[i].failures, 0);
+  }
+  b2nd_free(array);
+}
+
+/* A child reads through the handle of its parent and through one of its own. */
+static void test_fork(const struct place *place) {
+  const int64_t shape[2] = {ROWS, COLUMNS};
+  const int32_t chunk[2] = {20, 17}, block[2] = {6, 5};
+  b2nd_array_t *array = counting(place, 2, shape, chunk, block);
+  pid_t child;
+  int status = -1;
+  fflush(stdout);
+  child = fork();
+  if (child == 0) {
+    reader_job job = {array, 1, 0};
+    alarm(60); /* a child that hangs fails the test */
+    read_boxes(&job);
+    if (place->urlpath != NULL) {
+      job.failures += b2nd_open(place->urlpath, &job.array) != 0;
+      if (job.failures == 0) {
+        read_boxes(&job);
+        b2nd_free(job.array);
+      }
+    }
+    b2nd_free(array);
+    _exit(job.failures == 0 ? 0 : 1);
+  }
+  CHECK(child > 0);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  b2nd_free(array);
+}
+
+/* Processes that insert at the front of one array under locks, and one that reads meanwhile. */
+static void test_writers(const struct place *place) {
+  enum { WRITERS = 4, INSERTS = 15, LEN = 10, FIRST = 20 };
+  const int64_t shape[1] = {FIRST};
+  const int32_t chunk[1] = {10}, block[1] = {5};
+  b2nd_array_t *array, *own = NULL;
+  pid_t children[WRITERS];
+  int64_t total = FIRST + WRITERS * INSERTS * LEN, length, zero = 0, i;
+  int32_t *items = (int32_t *)test_alloc((size_t)total * 4);
+  int writer, round, status;
+  setenv("BLOSC_LOCKING", "1", 1);
+  b2nd_free(counting(place, 1, shape, chunk, block));
+  CHECK_INT(b2nd_open(place->urlpath, &array), 0);
+  CHECK_INT(b2nd_refresh(array), 0);
+  fflush(stdout);
+  for (writer = 0; writer < WRITERS; writer++) {
+    children[writer] = fork();
+    if (children[writer] == 0) {
+      int failures = 0;
+      alarm(120);
+      failures += b2nd_open(place->urlpath, &own) != 0;
+      for (round = 0; round < INSERTS && failures == 0; round++) {
+        int32_t run[LEN];
+        for (i = 0; i < LEN; i++) {
+          run[i] = -1 - writer * INSERTS - round;
+        }
+        failures += blosc2_schunk_lock(own->sc) != 0;
+        failures += b2nd_insert(own, run, sizeof run, 0, 0) != 0;
+        failures += blosc2_schunk_unlock(own->sc) != 0;
+      }
+      _exit(failures == 0 ? 0 : 1);
+    }
+    CHECK(children[writer] > 0);
+  }
+  do {
+    CHECK_INT(blosc2_schunk_lock(array->sc), 0);
+    CHECK(b2nd_refresh(array) >= 0);
+    length = array->shape[0];
+    CHECK_INT(b2nd_get_slice_cbuffer(array, &zero, &length, items, &length, length * 4), 0);
+    CHECK_INT(blosc2_schunk_unlock(array->sc), 0);
+    CHECK_INT((length - FIRST) % LEN, 0);
+    for (i = 0; i < length - FIRST; i++) {
+      CHECK(items[i] < 0 && items[i] == items[i - i % LEN]);
+    }
+    for (; i < length; i++) {
+      CHECK_INT(items[i], i - (length - FIRST));
+    }
+    usleep(2000);
+    for (writer = 0; writer < WRITERS; writer++) {
+      if (children[writer] > 0 && waitpid(children[writer], &status, WNOHANG) == children[writer]) {
+        children[writer] = 0;
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+      }
+    }
+  } while (children[0] > 0 || children[1] > 0 || children[2] > 0 || children[3] > 0);
+  CHECK(b2nd_refresh(array) >= 0);
+  CHECK_INT(array->shape[0], total);
+  CHECK_INT(b2nd_refresh(array), 0);
+  b2nd_free(array);
+  unsetenv("BLOSC_LOCKING");
+  free(items);
+}
+
+/* Copies of the super-chunk of a view describe the view, not the array behind it. */
+static void test_view_copies(const struct place *place) {
+  const int64_t shape[3] = {1, 6, 1};
+  const int32_t chunk[3] = {1, 4, 1}, block[3] = {1, 2, 1};
+  const char *path = "test_b2nd_edges_view.b2nd";
+  b2nd_array_t *array = counting(place, 3, shape, chunk, block), *view = NULL, *copy = NULL;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  int32_t items[6];
+  uint8_t *cframe;
+  int64_t len;
+  bool needs_free;
+  int way, i;
+  CHECK_INT(b2nd_squeeze(array, &view), 0);
+  CHECK_INT(view->ndim, 1);
+  for (way = 0; way < 4; way++) {
+    if (way == 0) {
+      len = blosc2_schunk_to_buffer(view->sc, &cframe, &needs_free);
+      CHECK(len > 0 && needs_free);
+      CHECK_INT(b2nd_from_cframe(cframe, len, true, &copy), 0);
+      free(cframe);
+    } else if (way == 1) {
+      CHECK_INT(b2nd_from_schunk(blosc2_schunk_copy(view->sc, &storage), &copy), 0);
+    } else {
+      remove(path);
+      CHECK(way == 2 ? blosc2_schunk_to_file(view->sc, path) > 0 : blosc2_schunk_append_file(view->sc, path) == 0);
+      CHECK_INT(b2nd_open(path, &copy), 0);
+    }
+    CHECK_INT(copy->ndim, 1);
+    CHECK_INT(copy->shape[0], 6);
+    CHECK_INT(copy->chunkshape[0], 4);
+    CHECK_INT(b2nd_to_cbuffer(copy, items, sizeof items), 0);
+    for (i = 0; i < 6; i++) {
+      CHECK_INT(items[i], i);
+    }
+    b2nd_free(copy);
+  }
+  remove(path);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
+int main(void) {
+  int i;
+  blosc2_init();
+  for (i = 0; i < 4; i++) {
+    test_sixteen_dimensions(&places[i]);
+    test_large_items(&places[i], 255);
+    test_large_items(&places[i], 256);
+    test_large_items(&places[i], 261);
+    test_large_items(&places[i], 5000);
+    test_callbacks(&places[i]);
+    test_arguments(&places[i]);
+    test_readers(&places[i]);
+    test_fork(&places[i]);
+    test_view_copies(&places[i]);
+  }
+  test_hostile_metalayers();
+  test_writers(&places[2]);
+  test_writers(&places[3]);
+  blosc2_remove_urlpath(PATH);
+  remove(PATH ".lock");
+  blosc2_destroy();
+  return test_end();
+}
