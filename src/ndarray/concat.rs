@@ -13,7 +13,7 @@ use crate::schunk::{Reading, Schunk, Writing};
 /// # Errors
 ///
 /// `InvalidParam`.
-pub(crate) fn check(first: &Geometry, second: &Geometry, axis: usize) -> Result<()> {
+pub fn check(first: &Geometry, second: &Geometry, axis: usize) -> Result<()> {
     let others_agree = |i: usize| i == axis || first.shape()[i] == second.shape()[i];
     let fits = axis < first.ndim() && first.ndim() == second.ndim() && (0..first.ndim()).all(others_agree);
     ensure(fits, ErrorKind::InvalidParam, "shapes that cannot be joined")
@@ -27,7 +27,7 @@ pub(crate) fn check(first: &Geometry, second: &Geometry, axis: usize) -> Result<
 ///
 /// `InvalidParam` if shapes or typesizes do not fit: nothing is changed then. `Failure` for chunks that cannot be read,
 /// compressed or written; the array is as before then, as far as it can be written at all.
-pub(crate) fn extend(
+pub fn extend(
     schunk: &mut Schunk,
     geometry: &Geometry,
     (other, other_geometry): (&Schunk, &Geometry),

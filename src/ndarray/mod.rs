@@ -4,12 +4,12 @@
 //! since C callers hold it themselves. Any number of threads may read one array at the same time.
 
 mod blocks;
-pub(crate) mod concat;
+pub mod concat;
 pub(crate) mod copy_buffer;
 pub mod create;
 mod refresh;
 pub mod resize;
-pub(crate) mod select;
+pub mod select;
 pub(crate) mod shape;
 pub(crate) mod slice;
 pub mod view;

@@ -66,7 +66,7 @@ impl Axis {
 }
 
 /// The outer product of lists of indices.
-pub(crate) struct Selection {
+pub struct Selection {
     axes: Vec<Axis>,
 }
 
@@ -76,7 +76,7 @@ impl Selection {
     /// # Errors
     ///
     /// `InvalidIndex` for indices outside of the array, `InvalidParam` for another number of lists than dimensions.
-    pub(crate) fn new(geometry: &Geometry, lists: &[&[i64]]) -> Result<Selection> {
+    pub fn new(geometry: &Geometry, lists: &[&[i64]]) -> Result<Selection> {
         ensure(lists.len() == geometry.ndim(), ErrorKind::InvalidParam, "number of dimensions")?;
         let axes = lists.iter().enumerate().map(|(i, list)| {
             Axis::new(list, geometry.shape()[i], geometry.chunkshape()[i], geometry.blockshape()[i])
@@ -284,7 +284,7 @@ fn check_buffer(selection: &Selection, other: &Extents, typesize: usize, len: us
 /// # Errors
 ///
 /// `InvalidParam` if `dest` is too short, `Failure` for chunks that cannot be read.
-pub(crate) fn read(
+pub fn read(
     schunk: &Schunk,
     geometry: &Geometry,
     selection: &Selection,
@@ -326,7 +326,7 @@ pub(crate) fn read(
 ///
 /// `InvalidParam` if `src` is too short, before anything is changed; `Failure` for chunks that cannot be read,
 /// compressed or replaced.
-pub(crate) fn write(
+pub fn write(
     schunk: &mut Schunk,
     geometry: &Geometry,
     selection: &Selection,
@@ -371,7 +371,7 @@ pub(crate) fn write(
 ///
 /// `InvalidParam` for items outside of the array, arrays without dimensions, and if `dest` is too short: nothing is
 /// written then; else those of [`Schunk::get_sparse`].
-pub(crate) fn read_sparse(
+pub fn read_sparse(
     schunk: &Schunk,
     geometry: &Geometry,
     coords: &[i64],
