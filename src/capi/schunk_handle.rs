@@ -14,7 +14,7 @@ use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -71,8 +71,6 @@ enum Keep {
 
 /// What the struct shows at the moment.
 struct Shown {
-    /// The state of the metalayers that is shown; `None` before the first time.
-    tick: Option<u64>,
     metalayers: Arc<Vec<Metalayer>>,
     keep: Keep,
 }
@@ -88,6 +86,8 @@ pub(crate) struct SchunkHandle {
     layers: Mutex<Option<Arc<Vec<Metalayer>>>>,
     /// Guards the parts of `abi` that readers may have to bring up to date, and the frame's fields.
     shown: Mutex<Shown>,
+    /// The state of the metalayers that is shown, plus 1; 0 before the first time.
+    shown_tick: AtomicU64,
     /// Guards taking what decompression needs out of the context.
     dctx: Mutex<()>,
     /// Whether a callback of the present operation waited for the super-chunk in vain.
@@ -135,7 +135,7 @@ impl SchunkHandle {
             let view = &*raw.cast::<SchunkHandle>();
             *view.inner.get() = Arc::clone(self.shared());
             *view.layers.lock() = Some(Arc::new(layers));
-            view.shown.lock().tick = None;
+            view.shown_tick.store(0, Ordering::Relaxed);
             (*raw).view = CBool::TRUE;
             if let Err(error) = view.show(&view.shared().read_recursive()) {
                 Self::release(raw.cast());
@@ -173,7 +173,7 @@ impl SchunkHandle {
             (*self.abi()).frame = ptr::null_mut();
         }
         *self.layers.lock() = None;
-        self.shown.lock().tick = None;
+        self.shown_tick.store(0, Ordering::Relaxed);
         self.show(&self.shared().read_recursive())
     }
 
@@ -225,12 +225,8 @@ impl SchunkHandle {
     /// Memory for a handle, all zeros except for what has no such value. It is filled in place: the struct is large.
     fn allocate(storage: *mut blosc2_storage) -> Option<*mut SchunkHandle> {
         let inner = Arc::new(RwLock::new(Schunk::in_memory(FrameParams::default())));
-        let shown = Mutex::new(Shown { tick: None, metalayers: Arc::default(), keep: Keep::Default });
-        // SAFETY: a handle is larger than nothing.
-        let raw = unsafe { alloc::alloc_zeroed(Layout::new::<SchunkHandle>()) }.cast::<SchunkHandle>();
-        if raw.is_null() {
-            return None;
-        }
+        let shown = Mutex::new(Shown { metalayers: Arc::default(), keep: Keep::Default });
+        let raw = spare::take()?;
         // SAFETY: `raw` is memory for a handle. `abi` and `frame` consist of integers, raw pointers and flags, for which
         // zeros are a value; the other fields are written here.
         unsafe {
@@ -361,7 +357,7 @@ impl SchunkHandle {
     /// `raw` is a handle of this module that nobody uses any more.
     pub(crate) unsafe fn release(raw: *mut SchunkHandle) {
         // SAFETY: the caller gives the handle away.
-        let handle = unsafe { Box::from_raw(raw) };
+        let handle = unsafe { &*raw };
         let abi = handle.abi();
         if handle.shown.lock().keep == Keep::Client {
             if let Some(buffer) = handle.shared().write().frame_mut().and_then(|frame| frame.buffer_mut()) {
@@ -378,6 +374,8 @@ impl SchunkHandle {
             free_layers(&mut (*abi).metalayers);
             free_layers(&mut (*abi).vlmetalayers);
             storage::free((*abi).storage);
+            ptr::drop_in_place(raw);
+            spare::give_back(raw);
         }
     }
 
@@ -428,7 +426,7 @@ impl SchunkHandle {
     /// `Failure` for a callback of an operation that is changing the super-chunk: waiting for that would be for ever.
     pub(crate) fn inner(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
         let inner = self.read_lock()?;
-        if inner.params().typesize == self.typesize() {
+        if inner.params_ref().typesize == self.typesize() {
             return Ok(inner);
         }
         drop(inner);
@@ -486,6 +484,22 @@ impl SchunkHandle {
         self.look(|schunk| parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit: Some(&visit) })))
     }
 
+    /// Reads with the handle's context, chunks in any order and at the same time: unless there is a postfilter, which is
+    /// told the number of each, nobody is told.
+    pub(crate) fn read_in_any_order<T>(
+        &self,
+        operation: impl FnOnce(&Schunk, &Reading<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let parts = self.decoding();
+        let visit = |nchunk: usize| {
+            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
+            self.set_current(nchunk);
+            parts.set_nchunk(nchunk);
+        };
+        let visit = parts.has_postfilter().then_some(&visit as &dyn Fn(usize));
+        self.look(|schunk| parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit })))
+    }
+
     /// Reads without decompressing.
     pub(crate) fn look<T>(&self, operation: impl FnOnce(&Schunk) -> Result<T>) -> Result<T> {
         let inner = self.inner()?;
@@ -505,7 +519,12 @@ impl SchunkHandle {
         let mut inner = self.write_lock()?;
         self.take_over(&mut inner)?;
         let result = operation(&mut inner);
-        self.show(&inner)?;
+        if self.shows_layers_of(&inner) {
+            // SAFETY: nobody else has the super-chunk, and readers come here only while they have it.
+            unsafe { self.show_counts(&inner) };
+        } else {
+            self.show(&inner)?;
+        }
         result
     }
 
@@ -515,7 +534,7 @@ impl SchunkHandle {
         // Nobody could open a frame with another typesize.
         let fine = params.typesize > 0 || schunk.frame().is_none();
         ensure(fine, ErrorKind::InvalidParam, "typesize out of range")?;
-        if params != schunk.params() {
+        if *schunk.params_ref() != params {
             schunk.set_params(params);
         }
         // SAFETY: the field is assigned only while no other thread uses the handle.
@@ -526,20 +545,47 @@ impl SchunkHandle {
         Ok(())
     }
 
+    /// Whether the struct shows the metalayers of `schunk` as they are.
+    fn shows_layers_of(&self, schunk: &Schunk) -> bool {
+        self.shown_tick.load(Ordering::Relaxed) == schunk.change_tick() + 1
+    }
+
     /// Shows the state of the super-chunk in the struct.
     fn show(&self, schunk: &Schunk) -> Result<()> {
         let mut shown = self.shown.lock();
         let abi = self.abi();
+        // SAFETY: `shown` is locked, which guards the arrays of metalayers too.
+        unsafe {
+            self.show_counts(schunk);
+            if !self.shows_layers_of(schunk) {
+                shown.metalayers = self.layers.lock().clone().unwrap_or_else(|| schunk.metalayers());
+                show_layers(&mut (*abi).metalayers, &shown.metalayers)?;
+                (*abi).nmetalayers = u16::try_from(shown.metalayers.len()).unwrap_or(u16::MAX);
+                let vlmetalayers = schunk.vlmetalayers();
+                show_layers(&mut (*abi).vlmetalayers, &vlmetalayers)?;
+                (*abi).nvlmetalayers = i16::try_from(vlmetalayers.len()).unwrap_or(i16::MAX);
+                self.shown_tick.store(schunk.change_tick() + 1, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows numbers and places.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock of `shown`, or nobody else has the super-chunk.
+    unsafe fn show_counts(&self, schunk: &Schunk) {
+        let abi = self.abi();
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let tick = schunk.change_tick();
-        // SAFETY: the fields that threads compare are accessed atomically by the library, the others are guarded by
-        // `shown`. The pointers to chunks are those of the super-chunk, valid until its next change.
+        // SAFETY: the fields that threads compare are accessed atomically by the library, the others by one thread at a
+        // time, by the caller's promise. The pointers to chunks are those of the super-chunk, valid until its next change.
         unsafe {
             let store = |field: *mut i64, value| AtomicI64::from_ptr(field).store(value, Ordering::Relaxed);
             store(&raw mut (*abi).nchunks, number(schunk.nchunks() as u64)); // widening
             store(&raw mut (*abi).nbytes, number(schunk.nbytes()));
             store(&raw mut (*abi).cbytes, number(schunk.cbytes()));
-            store(&raw mut (*abi).change_tick, number(tick));
+            store(&raw mut (*abi).change_tick, number(schunk.change_tick()));
             (*abi).chunksize = schunk.chunksize();
             (*abi).flags2 = u8::from(schunk.has_vl_blocks());
             (*abi).version = 0;
@@ -549,24 +595,14 @@ impl SchunkHandle {
                 (*abi).data_len = room * size_of::<*mut u8>();
             }
             self.show_frame(schunk);
-            if shown.tick != Some(tick) {
-                shown.metalayers = self.layers.lock().clone().unwrap_or_else(|| schunk.metalayers());
-                show_layers(&mut (*abi).metalayers, &shown.metalayers)?;
-                (*abi).nmetalayers = u16::try_from(shown.metalayers.len()).unwrap_or(u16::MAX);
-                let vlmetalayers = schunk.vlmetalayers();
-                show_layers(&mut (*abi).vlmetalayers, &vlmetalayers)?;
-                (*abi).nvlmetalayers = i16::try_from(vlmetalayers.len()).unwrap_or(i16::MAX);
-                shown.tick = Some(tick);
-            }
         }
-        Ok(())
     }
 
     /// Shows the frame.
     ///
     /// # Safety
     ///
-    /// The caller holds the lock of `shown`.
+    /// As for [`show_counts`](Self::show_counts).
     unsafe fn show_frame(&self, schunk: &Schunk) {
         let Some(frame) = schunk.frame() else { return };
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
@@ -596,6 +632,57 @@ impl SchunkHandle {
             // SAFETY: the client gives the memory, from C's allocator, to the library.
             unsafe { buffer.set_borrowed(false) };
         }
+    }
+}
+
+/// Memory of handles that were released. Nearly all of a handle is the array for 8192 metalayers, of which few are in use:
+/// clearing it would be most of the cost of opening a frame, so memory whose array is clear is kept.
+mod spare {
+    use super::{Layout, Mutex, SchunkHandle, alloc, blosc2_schunk, ptr};
+    use std::mem::offset_of;
+    use std::ptr::NonNull;
+
+    /// Memory for one handle; the array of variable-length metalayers in it is all null.
+    struct Clear(NonNull<SchunkHandle>);
+
+    // SAFETY: memory that nobody uses.
+    unsafe impl Send for Clear {}
+
+    static KEPT: Mutex<[Option<Clear>; 4]> = Mutex::new([const { None }; 4]);
+
+    /// Memory for a handle, all zeros.
+    pub(super) fn take() -> Option<*mut SchunkHandle> {
+        let kept = KEPT.lock().iter_mut().find_map(Option::take);
+        let Some(Clear(raw)) = kept else {
+            // SAFETY: a handle is larger than nothing.
+            let raw = unsafe { alloc::alloc_zeroed(Layout::new::<SchunkHandle>()) }.cast::<SchunkHandle>();
+            return (!raw.is_null()).then_some(raw);
+        };
+        let start = offset_of!(blosc2_schunk, vlmetalayers);
+        let end = offset_of!(blosc2_schunk, nvlmetalayers);
+        let bytes = raw.as_ptr().cast::<u8>();
+        // SAFETY: both ranges lie inside the memory of a handle, whose first field is the struct; between them is the
+        // array, which is clear.
+        unsafe {
+            ptr::write_bytes(bytes, 0, start);
+            ptr::write_bytes(bytes.add(end), 0, size_of::<SchunkHandle>() - end);
+        }
+        Some(raw.as_ptr())
+    }
+
+    /// Keeps the memory of a handle, or frees it.
+    ///
+    /// # Safety
+    ///
+    /// `raw` came from [`take`] and is not used any more; what was in it was dropped, and the array of variable-length
+    /// metalayers is all null.
+    pub(super) unsafe fn give_back(raw: *mut SchunkHandle) {
+        if let Some(slot) = KEPT.lock().iter_mut().find(|slot| slot.is_none()) {
+            *slot = NonNull::new(raw).map(Clear);
+            return;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { alloc::dealloc(raw.cast(), Layout::new::<SchunkHandle>()) };
     }
 }
 

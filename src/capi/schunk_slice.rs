@@ -43,12 +43,15 @@ pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
         if start >= stop {
             return Ok(());
         }
-        handle.read(|schunk, reading| {
+        handle.read_in_any_order(|schunk, reading| {
             let variable = schunk.chunksize() == 0;
             ensure(!variable, ErrorKind::InvalidParam, "chunks of variable size have no slices")?;
             let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::Failure)?;
             // SAFETY: the caller's promise.
-            schunk.get_slice(start, stop, unsafe { out_bytes(buffer, len) }?, reading)
+            schunk.get_slice(start, stop, unsafe { out_bytes(buffer, len) }?, reading)?;
+            let last = schunk.slice_chunks(start, stop)?.end - 1;
+            handle.set_current(i64::try_from(last).unwrap_or(i64::MAX));
+            Ok(())
         })
     })
 }
@@ -141,19 +144,10 @@ pub unsafe extern "C" fn blosc2_schunk_get_sparse_buffer(
         ensure(handle.typesize() > 0, ErrorKind::InvalidParam, "typesize out of range")?;
         // SAFETY: the caller's promise.
         let coords = unsafe { in_slice(coords, count) }?;
-        let parts = handle.decoding();
-        let visit = |nchunk: usize| {
-            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
-            handle.set_current(nchunk);
-            parts.set_nchunk(nchunk);
-        };
-        // Postfilters are told each chunk's number, so chunks come one after the other then.
-        let visit = parts.has_postfilter().then_some(&visit as &dyn Fn(usize));
-        handle.look(|schunk| {
+        handle.read_in_any_order(|schunk, reading| {
             let len = count.checked_mul(schunk.typesize()).ok_or(invalid)?;
             // SAFETY: the caller's promise.
-            let dest = unsafe { out_bytes(buffer, len) }?;
-            parts.with(|dec| schunk.get_sparse(coords, dest, &Reading { dec: *dec, visit }))?;
+            schunk.get_sparse(coords, unsafe { out_bytes(buffer, len) }?, reading)?;
             let per_chunk =
                 i64::from(schunk.chunksize()) / i64::try_from(schunk.typesize()).unwrap_or(1).max(1);
             handle.set_current(coords.iter().max().map_or(0, |last| last / per_chunk.max(1)));

@@ -4,16 +4,14 @@
 //! most, whatever the number of chunks. Every step is a change of its own that is all-or-nothing: chunks are copied to
 //! places that nothing refers to, and only then the index refers to them.
 
+use super::Frame;
 use super::edit::Session;
 use super::index_codec::IndexOf;
-use super::read::Place;
 use super::state::State;
 use super::store::{Store, Write};
-use super::{Frame, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::Entry;
-use crate::io::lock::Held;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -137,10 +135,9 @@ impl Frame {
     }
 
     fn extent(&self, session: &Session, state: &Arc<State>, position: u64) -> Result<Extent> {
-        let view = View { state: Arc::clone(state), file: session.file.clone(), held: Held::nothing() };
-        let place = Place::find(self, &view, position)?;
+        let info = self.chunks_in(session, state).info_at(position)?;
         // Short chunks are stored with room for 32 bytes.
-        let len = place.cbytes.max(EXTENDED_HEADER_LENGTH) as u64; // widening
+        let len = info.cbytes.max(EXTENDED_HEADER_LENGTH) as u64; // widening
         Ok(Extent { position, len: len.min(state.header.cbytes - position) })
     }
 

@@ -5,7 +5,7 @@
 
 use super::index_codec::IndexOf;
 use super::offsets::Index;
-use super::read::Place;
+use super::read::Chunks;
 use super::sizes::{ChunkInfo, Sizes};
 use super::state::State;
 use super::store::{self, Change, Disk, Store, Write};
@@ -16,6 +16,7 @@ use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::Layout;
 use crate::format::frame_trailer;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
+use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -101,7 +102,7 @@ pub(super) struct Session {
     pub(super) file: Option<Arc<dyn IoFile>>,
     /// The length of the file, if other data follow the frame in it.
     pub(super) followed: Option<u64>,
-    pub(super) _held: crate::io::lock::Held,
+    pub(super) _held: Held,
 }
 
 impl Frame {
@@ -376,14 +377,15 @@ impl Frame {
         Ok(session)
     }
 
+    /// The chunks of `state` during a change.
+    pub(super) fn chunks_in(&self, session: &Session, state: &Arc<State>) -> Chunks<'_> {
+        let view = View { state: Arc::clone(state), file: session.file.clone(), held: Held::nothing() };
+        Chunks { frame: self, view }
+    }
+
     /// Uncompressed size of chunk `nchunk`, and what of it is stored.
     fn old_chunk(&self, session: &Session, old: &Arc<State>, nchunk: usize) -> Result<(u64, Gone)> {
         let unreadable = |e: Error| Error::new(ErrorKind::Failure, e.what());
-        let view = View {
-            state: Arc::clone(old),
-            file: session.file.clone(),
-            held: crate::io::lock::Held::nothing(),
-        };
         match old.index.entry(nchunk).map_err(unreadable)? {
             Entry::Special(_) => {
                 let nbytes = old.sizes().chunk_nbytes(nchunk);
@@ -391,11 +393,11 @@ impl Frame {
                 Ok((nbytes.ok_or(unknown)?, Gone { position: None, cbytes: 0 }))
             }
             Entry::Stored(position) => {
-                let place = Place::find(self, &view, position).map_err(unreadable)?;
-                let nbytes = u64::try_from(place.info.nbytes).unwrap_or(0);
+                let info = self.chunks_in(session, old).info_at(position).map_err(unreadable)?;
+                let nbytes = u64::try_from(info.nbytes).unwrap_or(0);
                 // A damaged frame may use one place twice: it is not free before the last use is gone.
                 let shared = old.index.stored().filter(|&other| other == position).count() > 1;
-                let cbytes = place.cbytes as u64; // widening
+                let cbytes = info.cbytes as u64; // widening
                 Ok((nbytes, Gone { position: (!shared).then_some(position), cbytes }))
             }
         }

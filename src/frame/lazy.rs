@@ -8,10 +8,10 @@
 //! | T + 4 | 8 | position of the chunk in the frame, or the number of its file again, LE |
 //! | T + 12 | 4 × nblocks | stored size of each block, LE |
 
-use super::read::Place;
+use super::Frame;
+use super::read::{AT_ONCE, Chunks, Place, resize};
 use super::store::Store;
-use super::{Frame, View};
-use crate::bytes::{get_i32, zeroed};
+use crate::bytes::get_i32;
 use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
@@ -21,6 +21,9 @@ use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// How much of a chunk is read at first: the header, and the block tables of most.
+const FRONT: usize = 512;
 
 /// The stored bytes of one chunk of a frame, to read parts of it from.
 pub struct ChunkSource<'a> {
@@ -70,48 +73,20 @@ impl Frame {
     ///
     /// As [`lazy_chunk`](Self::lazy_chunk).
     pub fn lazy_chunk_with_source(&self, nchunk: usize) -> Result<LazyChunk<'_>> {
+        self.check_number(nchunk)?;
+        let chunks = self.chunks()?;
+        let mut buffer = Vec::new();
         if matches!(self.store, Store::Memory(_)) {
-            return Ok(LazyChunk { bytes: self.chunk(nchunk)?, source: None });
+            let bytes = match chunks.get(nchunk, &mut buffer)? {
+                Some(bytes) => bytes.into(),
+                None => buffer.into(),
+            };
+            return Ok(LazyChunk { bytes, source: None });
         }
-        ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
-        let view = self.view()?;
-        let position = match view.state.index.entry(nchunk)? {
-            Entry::Special(kind) => {
-                let bytes = self.special_chunk(&view.state, nchunk, kind)?.to_vec();
-                return Ok(LazyChunk { bytes: bytes.into(), source: None });
-            }
-            Entry::Stored(position) => position,
-        };
-        let place = Place::find(self, &view, position)?;
-        let invalid = |e: Error| Error::new(ErrorKind::InvalidHeader, e.what());
-        let header = ChunkHeader::read(&place.head).map_err(invalid)?;
-        match header.special() {
-            special::NONE => {
-                let bytes = self.lazy_form(&view, nchunk, position, &place, &header)?;
-                let is_lazy = bytes[31] & blosc2_flags::LAZY != 0 && header.is_extended();
-                let source = is_lazy.then(|| self.source_of(&place, view));
-                Ok(LazyChunk { bytes: bytes.into(), source })
-            }
-            special::VALUE => {
-                let mut bytes = zeroed(place.cbytes)?;
-                self.read_at(place.file.as_deref(), place.at, &mut bytes)?;
-                Ok(LazyChunk { bytes: bytes.into(), source: None })
-            }
-            _ => Err(Error::new(ErrorKind::InvalidHeader, "stored chunk of a special value")),
-        }
-    }
-
-    /// The stored bytes of chunk `nchunk`; `None` for special chunks, which have none.
-    ///
-    /// # Errors
-    ///
-    /// As [`chunk`](Self::chunk).
-    pub fn chunk_source(&self, nchunk: usize) -> Result<Option<ChunkSource<'_>>> {
-        ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
-        let view = self.view()?;
-        let Entry::Stored(position) = view.state.index.entry(nchunk)? else { return Ok(None) };
-        let place = Place::find(self, &view, position)?;
-        Ok(Some(self.source_of(&place, view)))
+        let source = chunks.lazy_form(nchunk, &mut buffer, false)?;
+        // The locks go over to the source.
+        let source = source.map(|source| ChunkSource { _held: chunks.view.held, ..source });
+        Ok(LazyChunk { bytes: buffer.into(), source })
     }
 
     /// Where the blocks of `lazy` are, a chunk that [`lazy_chunk`](Self::lazy_chunk) gave. The frame may have changed
@@ -143,78 +118,149 @@ impl Frame {
             }
         }
     }
+}
 
-    fn source_of(&self, place: &Place, view: View) -> ChunkSource<'_> {
-        let cbytes = place.cbytes as u64; // widening
-        ChunkSource { frame: self, file: place.file.clone(), at: place.at, cbytes, _held: view.held }
+impl<'a> Chunks<'a> {
+    /// Chunk `nchunk` in the form that needs the fewest bytes read, and where its blocks are if it is lazy. What is not
+    /// in memory anyway is put in `buffer`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::lazy_chunk`].
+    pub(crate) fn get_lazy<'b>(
+        &'b self,
+        nchunk: usize,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<(&'b [u8], Option<ChunkSource<'a>>)> {
+        if matches!(self.frame.store, Store::Memory(_)) {
+            return Ok(match self.get(nchunk, buffer)? {
+                Some(bytes) => (bytes, None),
+                None => (buffer, None),
+            });
+        }
+        let source = self.lazy_form(nchunk, buffer, true)?;
+        Ok((buffer, source))
     }
 
+    /// Puts the lazy form of chunk `nchunk` of a frame on disk in `buffer`, or the whole chunk if it has no such form, or
+    /// if `whole_if_small` allows that for chunks that are read with one access anyway.
     fn lazy_form(
         &self,
-        view: &View,
+        nchunk: usize,
+        buffer: &mut Vec<u8>,
+        whole_if_small: bool,
+    ) -> Result<Option<ChunkSource<'a>>> {
+        let position = match self.view.state.index.entry(nchunk)? {
+            Entry::Special(kind) => {
+                buffer.clear();
+                buffer.extend_from_slice(&self.special_chunk(nchunk, kind)?);
+                return Ok(None);
+            }
+            Entry::Stored(position) => position,
+        };
+        let expected = self.expected_len(nchunk, position);
+        let first = if whole_if_small && expected <= AT_ONCE { expected } else { FRONT };
+        let place = self.locate_into(position, first, buffer)?;
+        let invalid = |e: Error| Error::new(ErrorKind::InvalidHeader, e.what());
+        let header = ChunkHeader::read(&buffer[..place.have.min(EXTENDED_HEADER_LENGTH)]).map_err(invalid)?;
+        match header.special() {
+            special::NONE => {}
+            special::VALUE => return self.complete(&place, buffer).map(|()| None),
+            _ => return Err(Error::new(ErrorKind::InvalidHeader, "stored chunk of a special value")),
+        }
+        // The lazy bit is in the extended header; older chunks come complete.
+        let whole = whole_if_small && place.have >= place.info.cbytes;
+        if whole || !header.is_extended() {
+            return self.complete(&place, buffer).map(|()| None);
+        }
+        ensure(header.nbytes > 0, ErrorKind::InvalidHeader, "chunk without blocks")?;
+        self.make_lazy(nchunk, position, &place, &header, buffer)?;
+        Ok(Some(ChunkSource {
+            frame: self.frame,
+            file: self.file_of(&place).cloned(),
+            at: place.at,
+            cbytes: place.info.cbytes as u64, // widening
+            _held: Held::nothing(),
+        }))
+    }
+
+    /// Makes the lazy form of the chunk whose first bytes are in `buffer`.
+    fn make_lazy(
+        &self,
         nchunk: usize,
         position: u64,
         place: &Place,
         header: &ChunkHeader,
-    ) -> Result<Vec<u8>> {
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
         let invalid = ErrorKind::InvalidHeader;
-        if !header.is_extended() {
-            // The lazy bit is in the extended header; older chunks come complete.
-            let mut bytes = zeroed(place.cbytes)?;
-            self.read_at(place.file.as_deref(), place.at, &mut bytes)?;
-            return Ok(bytes);
-        }
-        ensure(header.nbytes > 0, invalid, "chunk without blocks")?;
         let nblocks = header.nblocks();
+        let cbytes = place.info.cbytes;
         // Raw chunks have no block table; their number of blocks is bounded by their payload.
-        let room = if header.is_memcpyed() { place.cbytes } else { (place.cbytes - 32) / 4 };
+        let room = if header.is_memcpyed() { cbytes } else { (cbytes - EXTENDED_HEADER_LENGTH) / 4 };
         ensure(nblocks > 0 && nblocks <= room, invalid, "more blocks than the chunk has room for")?;
         let trailer = EXTENDED_HEADER_LENGTH + 4 * nblocks;
-        let mut bytes = zeroed(trailer + 12 + 4 * nblocks)?;
-        bytes[..32].copy_from_slice(&place.head[..32]);
-        bytes[31] |= blosc2_flags::LAZY;
-        let sizes = if header.is_memcpyed() {
-            (0..nblocks).map(|block| header.block_len(block)).collect()
+        resize(buffer, trailer + 12 + 4 * nblocks)?;
+        buffer[31] |= blosc2_flags::LAZY;
+        let (front, tail) = buffer.split_at_mut(trailer);
+        let (numbers, sizes) = tail.split_at_mut(12);
+        let table = &mut front[EXTENDED_HEADER_LENGTH..];
+        if header.is_memcpyed() {
+            table.fill(0);
+            for (block, size) in sizes.chunks_exact_mut(4).enumerate() {
+                put_size(size, header.block_len(block))?;
+            }
         } else {
-            let starts = &mut bytes[32..trailer];
-            self.read_at(place.file.as_deref(), place.at + 32, starts)?;
-            block_sizes(starts, place.cbytes)?
-        };
-        let sparse = view.state.header.sparse;
-        let number = if sparse { position } else { nchunk as u64 }; // widening
-        let at = if sparse { position } else { view.state.chunk_at(position) };
-        // The field has 32 bits whatever the numbers: file numbers use all of them, chunk numbers are below 2^28.
-        bytes[trailer..trailer + 4].copy_from_slice(&number.to_le_bytes()[..4]);
-        bytes[trailer + 4..trailer + 12].copy_from_slice(&at.to_le_bytes());
-        for (dest, size) in bytes[trailer + 12..].chunks_exact_mut(4).zip(sizes) {
-            let size = i32::try_from(size).map_err(|_| Error::new(invalid, "block too large"))?;
-            dest.copy_from_slice(&size.to_le_bytes());
+            if place.have < trailer {
+                self.read_at(place, EXTENDED_HEADER_LENGTH as u64, table)?; // widening
+            }
+            block_sizes(table, cbytes, sizes)?;
         }
-        Ok(bytes)
+        let state = &self.view.state;
+        let sparse = state.header.sparse;
+        let number = if sparse { position } else { nchunk as u64 }; // widening
+        let at = if sparse { position } else { state.chunk_at(position) };
+        // The field has 32 bits whatever the numbers: file numbers use all of them, chunk numbers are below 2^28.
+        numbers[..4].copy_from_slice(&number.to_le_bytes()[..4]);
+        numbers[4..].copy_from_slice(&at.to_le_bytes());
+        Ok(())
     }
 }
 
-/// Stored size of each block: blocks may be in any order, and each ends where the next one begins.
-fn block_sizes(starts: &[u8], cbytes: usize) -> Result<Vec<usize>> {
+fn put_size(dest: &mut [u8], size: usize) -> Result<()> {
+    let size = i32::try_from(size).map_err(|_| Error::new(ErrorKind::InvalidHeader, "block too large"))?;
+    dest.copy_from_slice(&size.to_le_bytes());
+    Ok(())
+}
+
+/// Writes the stored size of each block, whose starts are in `starts`, to `sizes`: blocks may be in any order, and each ends
+/// where the next one begins.
+fn block_sizes(starts: &[u8], cbytes: usize, sizes: &mut [u8]) -> Result<()> {
     let damaged = Error::new(ErrorKind::InvalidHeader, "block start outside the chunk");
-    let mut order = Vec::with_capacity(starts.len() / 4);
-    for (block, at) in (0..starts.len()).step_by(4).enumerate() {
-        let start = get_i32(starts, at).and_then(|start| usize::try_from(start).ok());
-        let start = start.filter(|&start| start <= cbytes).ok_or(damaged)?;
-        order.push((start, block));
+    let start = |block: usize| {
+        let start = get_i32(starts, 4 * block).and_then(|start| usize::try_from(start).ok());
+        start.filter(|&start| start <= cbytes).ok_or(damaged)
+    };
+    let nblocks = starts.len() / 4;
+    let mut own = start(0)?;
+    for block in 0..nblocks {
+        let next = if block + 1 < nblocks { start(block + 1)? } else { cbytes };
+        let Some(size) = next.checked_sub(own) else { return sizes_in_any_order(start, cbytes, sizes) };
+        put_size(&mut sizes[4 * block..][..4], size)?;
+        own = next;
     }
-    let mut sizes = vec![0; order.len()];
-    if order.is_sorted() {
-        for (i, &(start, block)) in order.iter().enumerate() {
-            sizes[block] = order.get(i + 1).map_or(cbytes, |next| next.0) - start;
-        }
-        return Ok(sizes);
-    }
+    Ok(())
+}
+
+fn sizes_in_any_order(start: impl Fn(usize) -> Result<usize>, cbytes: usize, sizes: &mut [u8]) -> Result<()> {
+    let mut order =
+        (0..sizes.len() / 4).map(|block| Ok((start(block)?, block))).collect::<Result<Vec<_>>>()?;
     order.sort_unstable();
-    for (i, &(start, block)) in order.iter().enumerate() {
-        sizes[block] = order.get(i + 1).map_or(cbytes, |next| next.0) - start;
+    for (i, &(own, block)) in order.iter().enumerate() {
+        let next = order.get(i + 1).map_or(cbytes, |next| next.0);
+        put_size(&mut sizes[4 * block..][..4], next - own)?;
     }
-    Ok(sizes)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -223,9 +269,17 @@ mod tests {
 
     #[test]
     fn blocks_end_where_the_next_one_begins_in_any_order() {
-        let starts = [60i32, 44, 100].map(i32::to_le_bytes).concat();
-        assert_eq!(block_sizes(&starts, 130).unwrap(), [40, 16, 30]);
-        assert_eq!(block_sizes(&starts, 99).unwrap_err().kind(), ErrorKind::InvalidHeader);
-        assert!(block_sizes(&(-1i32).to_le_bytes(), 99).is_err());
+        let sizes = |starts: &[i32], cbytes| -> Result<Vec<i32>> {
+            let starts: Vec<u8> = starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+            let mut sizes = vec![0; starts.len()];
+            block_sizes(&starts, cbytes, &mut sizes)?;
+            Ok(sizes.chunks_exact(4).map(|size| get_i32(size, 0).unwrap()).collect())
+        };
+        assert_eq!(sizes(&[60, 44, 100], 130).unwrap(), [40, 16, 30]);
+        assert_eq!(sizes(&[44, 60, 100], 130).unwrap(), [16, 40, 30]);
+        assert_eq!(sizes(&[44, 44], 130).unwrap(), [0, 86]);
+        assert_eq!(sizes(&[60, 44, 100], 99).unwrap_err().kind(), ErrorKind::InvalidHeader);
+        assert!(sizes(&[44, 60, 100], 99).is_err());
+        assert!(sizes(&[-1], 99).is_err());
     }
 }

@@ -38,6 +38,7 @@ mod store;
 
 pub(crate) use edit::Regrid;
 pub use lazy::{ChunkSource, LazyChunk};
+pub(crate) use read::Chunks;
 
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::{FIXED_LEN, FrameHeader, FrameParams, Layout, MAGIC, MIN_FRAME_LEN};
@@ -352,6 +353,11 @@ impl Frame {
     #[must_use]
     pub fn params(&self) -> FrameParams {
         self.params
+    }
+
+    /// As [`params`](Self::params), to look at only.
+    pub(crate) fn params_ref(&self) -> &FrameParams {
+        &self.params
     }
 
     /// Sets the compression parameters that the next change writes to the header.

@@ -29,60 +29,165 @@ pub(super) fn first_chunk_head(
 
 /// For chunks of at most this size, in bytes, memory is reserved before it is known whether the file is as long.
 const TRUSTED: usize = 16 << 20;
+/// Stored chunks that are expected to be no longer than this are read at once, in bytes.
+pub(super) const AT_ONCE: usize = 16 << 10;
 
-/// A stored chunk: which file has it, where, and how long it is.
+/// A stored chunk: which file has it, where, and what its header says.
 pub(super) struct Place {
-    /// The file; `None` in memory.
-    pub(super) file: Option<Arc<dyn IoFile>>,
+    /// Its own file, in sparse frames.
+    file: Option<Arc<dyn IoFile>>,
     /// Position in the file, or in the buffer.
     pub(super) at: u64,
-    /// Compressed size in bytes.
-    pub(super) cbytes: usize,
-    /// The first bytes: 32, or fewer if the chunk is shorter.
-    pub(super) head: Vec<u8>,
-    /// What the head says.
+    /// Sizes and kind.
     pub(super) info: ChunkInfo,
+    /// How many bytes of the chunk were read to find this out.
+    pub(super) have: usize,
 }
 
-impl Place {
-    /// Finds the chunk at `entry`, which is not special.
+/// The chunks of a frame as they are at one moment. Writers that lock are kept away as long as this lives.
+pub(crate) struct Chunks<'a> {
+    pub(super) frame: &'a Frame,
+    pub(super) view: View,
+}
+
+impl<'a> Chunks<'a> {
+    /// The compressed bytes of chunk `nchunk`: those of frames in memory and mapped ones, else (`None`) they are put in
+    /// `buffer`, whose content is replaced and whose memory is used again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::chunk`].
+    pub(crate) fn get(&self, nchunk: usize, buffer: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
+        let position = match self.view.state.index.entry(nchunk)? {
+            Entry::Special(kind) => {
+                buffer.clear();
+                buffer.extend_from_slice(&self.special_chunk(nchunk, kind)?);
+                return Ok(None);
+            }
+            Entry::Stored(position) => position,
+        };
+        if self.frame.is_mapped() {
+            let place = self.locate(position, &mut [0; EXTENDED_HEADER_LENGTH])?;
+            if let Some(bytes) = self.frame.borrow(&place)? {
+                return Ok(Some(bytes));
+            }
+        }
+        let expected = self.expected_len(nchunk, position);
+        let first = if expected <= AT_ONCE { expected } else { EXTENDED_HEADER_LENGTH };
+        let place = self.locate_into(position, first, buffer)?;
+        self.complete(&place, buffer)?;
+        Ok(None)
+    }
+
+    /// About how many bytes chunk `nchunk` at `position` takes, by its neighbour; at least those of a header.
+    pub(super) fn expected_len(&self, nchunk: usize, position: u64) -> usize {
+        let state = &self.view.state;
+        let full = usize::try_from(state.header.chunksize).unwrap_or(0);
+        let most = if full > 0 { full.saturating_add(EXTENDED_HEADER_LENGTH) } else { AT_ONCE };
+        let next = state.index.raw(nchunk + 1).and_then(|next| u64::try_from(next).ok());
+        let len = match next {
+            Some(next) if next > position && !state.header.sparse => usize::try_from(next - position).ok(),
+            _ => None,
+        };
+        len.unwrap_or(most).clamp(EXTENDED_HEADER_LENGTH, most)
+    }
+
+    /// As [`locate`](Self::locate), with the first `len` bytes in `buffer`, as far as there are so many.
+    pub(super) fn locate_into(&self, position: u64, len: usize, buffer: &mut Vec<u8>) -> Result<Place> {
+        resize(buffer, len)?;
+        self.locate(position, buffer)
+    }
+
+    /// Reads what is missing of a chunk whose first bytes are in `buffer`, and cuts off what is not its own.
+    pub(super) fn complete(&self, place: &Place, buffer: &mut Vec<u8>) -> Result<()> {
+        let len = place.info.cbytes;
+        let have = place.have.min(len);
+        resize(buffer, len)?;
+        if have == len {
+            return Ok(());
+        }
+        self.read_at(place, have as u64, &mut buffer[have..]) // widening
+    }
+
+    /// Finds the chunk at `position`, which is not special, and reads its first bytes to `front`: as many as there is
+    /// room for, and as there are.
     ///
     /// # Errors
     ///
     /// `InvalidHeader` if it is damaged or reaches past its place, `FileOpen` or `FileRead` if it is not there.
-    pub(super) fn find(frame: &Frame, view: &View, position: u64) -> Result<Place> {
-        let state = &view.state;
-        if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &frame.store {
-            return Place::in_own_file(disk, position);
+    pub(super) fn locate(&self, position: u64, front: &mut [u8]) -> Result<Place> {
+        let header = &self.view.state.header;
+        if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.frame.store {
+            return locate_file(disk, position, front);
         }
         let least = MIN_HEADER_LENGTH as u64; // widening
-        state::check_extent(&state.header, Entry::Stored(position), least)?;
-        let room = state.header.cbytes - position;
-        let head_len = usize::try_from(room).unwrap_or(usize::MAX).min(EXTENDED_HEADER_LENGTH);
-        let at = frame.file_offset() + state.chunk_at(position);
-        let mut head = vec![0; head_len];
-        frame.read_at(view.file.as_deref(), at, &mut head)?;
-        let info = read_info(&head)?;
-        state::check_extent(&state.header, Entry::Stored(position), info.cbytes as u64)?; // widening
+        state::check_extent(header, Entry::Stored(position), least)?;
+        let room = usize::try_from(header.cbytes - position).unwrap_or(usize::MAX);
+        let have = room.min(front.len());
+        let at = self.frame.file_offset() + self.view.state.chunk_at(position);
+        let file = self.view.file.as_deref();
+        self.frame.read_at(file, at, &mut front[..have])?;
+        let info = read_info(&front[..have])?;
+        state::check_extent(header, Entry::Stored(position), info.cbytes as u64)?; // widening
         if info.cbytes > TRUSTED {
             // Back-ends of the application do not tell how long a file is: its last byte does.
-            frame.read_at(view.file.as_deref(), at + info.cbytes as u64 - 1, &mut [0])?; // widening
+            self.frame.read_at(file, at + info.cbytes as u64 - 1, &mut [0])?; // widening
         }
-        Ok(Place { file: view.file.clone(), at, cbytes: info.cbytes, head, info })
+        Ok(Place { file: None, at, info, have })
     }
 
-    fn in_own_file(disk: &Disk, id: u64) -> Result<Place> {
-        let file = disk.io.open(&disk.chunk_path(id)?, OpenMode::Read)?;
-        let mut head = vec![0; EXTENDED_HEADER_LENGTH];
-        let n = file.read_at(0, &mut head)?;
-        head.truncate(n);
-        ensure(n >= MIN_HEADER_LENGTH, ErrorKind::FileRead, "chunk file cut off")?;
-        let info = read_info(&head)?;
-        // Smaller chunks are found to be cut off when they are read.
-        let small = info.cbytes <= TRUSTED;
-        ensure(small || file.size()? >= info.cbytes as u64, ErrorKind::FileRead, "chunk file cut off")?; // widening
-        Ok(Place { file: Some(file), at: 0, cbytes: info.cbytes, head, info })
+    /// What the header of the chunk at `position` says.
+    ///
+    /// # Errors
+    ///
+    /// As [`locate`](Self::locate).
+    pub(super) fn info_at(&self, position: u64) -> Result<ChunkInfo> {
+        Ok(self.locate(position, &mut [0; EXTENDED_HEADER_LENGTH])?.info)
     }
+
+    /// The file of a chunk; `None` in memory.
+    pub(super) fn file_of<'p>(&'p self, place: &'p Place) -> Option<&'p Arc<dyn IoFile>> {
+        place.file.as_ref().or(self.view.file.as_ref())
+    }
+
+    /// Reads exactly `buf.len()` bytes from byte `start` of a chunk on.
+    pub(super) fn read_at(&self, place: &Place, start: u64, buf: &mut [u8]) -> Result<()> {
+        self.frame.read_at(self.file_of(place).map(|file| &**file), place.at + start, buf)
+    }
+
+    /// The 32 bytes of special chunk `nchunk`.
+    pub(super) fn special_chunk(&self, nchunk: usize, kind: u8) -> Result<[u8; 32]> {
+        let state = &self.view.state;
+        let unknown = Error::new(ErrorKind::InvalidHeader, "special chunk of unknown size");
+        let nbytes = state.sizes().chunk_nbytes(nchunk).ok_or(unknown)?;
+        let nbytes = usize::try_from(nbytes).map_err(|_| unknown)?;
+        let typesize = usize::try_from(state.header.params.typesize).unwrap_or(1);
+        let blocksize = usize::try_from(state.header.params.blocksize).unwrap_or(0);
+        special::chunk(kind, nbytes, typesize, blocksize)
+    }
+}
+
+/// Gives `buffer` the length `len`. What it holds stays: a buffer that is used again need not be zeroed again.
+pub(super) fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
+    let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
+    buffer.try_reserve(len.saturating_sub(buffer.len())).map_err(|_| no_memory)?;
+    buffer.resize(len, 0);
+    Ok(())
+}
+
+/// Finds chunk file `id`, and reads its first bytes to `front`.
+fn locate_file(disk: &Disk, id: u64, front: &mut [u8]) -> Result<Place> {
+    let file = disk.io.open(&disk.chunk_path(id)?, OpenMode::Read)?;
+    let mut have = file.read_some_at(0, front)?;
+    if have < MIN_HEADER_LENGTH {
+        have += file.read_at(have as u64, &mut front[have..])?; // widening
+    }
+    ensure(have >= MIN_HEADER_LENGTH, ErrorKind::FileRead, "chunk file cut off")?;
+    let info = read_info(&front[..have])?;
+    // Smaller chunks are found to be cut off when they are read.
+    let small = info.cbytes <= TRUSTED;
+    ensure(small || file.size()? >= info.cbytes as u64, ErrorKind::FileRead, "chunk file cut off")?; // widening
+    Ok(Place { file: Some(file), at: 0, info, have })
 }
 
 fn read_info(head: &[u8]) -> Result<ChunkInfo> {
@@ -90,6 +195,15 @@ fn read_info(head: &[u8]) -> Result<ChunkInfo> {
 }
 
 impl Frame {
+    /// The chunks as they are now.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen`, `FileRead`, `Lock`.
+    pub(crate) fn chunks(&self) -> Result<Chunks<'_>> {
+        Ok(Chunks { frame: self, view: self.view()? })
+    }
+
     /// The compressed bytes of chunk `nchunk`: borrowed from frames in memory and mapped ones, else copied.
     ///
     /// # Errors
@@ -97,60 +211,38 @@ impl Frame {
     /// `InvalidParam` if there is no such chunk, `InvalidHeader` or `Data` for damaged ones and for special chunks of
     /// unknown size, `FileOpen`, `FileRead`, `Lock`.
     pub fn chunk(&self, nchunk: usize) -> Result<Cow<'_, [u8]>> {
+        self.check_number(nchunk)?;
         let mut buffer = Vec::new();
-        if let Some(bytes) = self.chunk_or_copy(nchunk, &mut buffer)? {
+        if let Some(bytes) = self.chunks()?.get(nchunk, &mut buffer)? {
             return Ok(Cow::Borrowed(bytes));
         }
         Ok(Cow::Owned(buffer))
     }
 
-    /// As [`chunk`](Self::chunk), with a buffer to copy to if the chunk cannot be borrowed (`None`): its content is
-    /// replaced, its memory used again.
-    ///
-    /// # Errors
-    ///
-    /// As [`chunk`](Self::chunk).
-    pub fn chunk_or_copy(&self, nchunk: usize, buffer: &mut Vec<u8>) -> Result<Option<&[u8]>> {
-        self.check_number(nchunk)?;
-        let view = self.view()?;
-        let position = match view.state.index.entry(nchunk)? {
-            Entry::Special(kind) => {
-                buffer.clear();
-                buffer.extend_from_slice(&self.special_chunk(&view.state, nchunk, kind)?);
-                return Ok(None);
-            }
-            Entry::Stored(position) => position,
-        };
-        let place = Place::find(self, &view, position)?;
-        if let Some(bytes) = self.borrow(&place)? {
-            return Ok(Some(bytes));
-        }
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
-        buffer.try_reserve(place.cbytes.saturating_sub(buffer.len())).map_err(|_| no_memory)?;
-        // Not cleared first: a buffer that is used again need not be zeroed again.
-        buffer.resize(place.cbytes, 0);
-        let have = place.head.len().min(place.cbytes);
-        buffer[..have].copy_from_slice(&place.head[..have]);
-        let rest = &mut buffer[have..];
-        self.read_at(place.file.as_deref(), place.at + have as u64, rest)?; // widening
-        Ok(None)
+    /// Fails with `InvalidParam` if the handle knows of no chunk `nchunk`; nothing is looked up for that.
+    pub(super) fn check_number(&self, nchunk: usize) -> Result<()> {
+        ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")
     }
 
-    /// Fails with `InvalidParam` if the handle knows of no chunk `nchunk`; nothing is looked up for that.
-    fn check_number(&self, nchunk: usize) -> Result<()> {
-        ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")
+    /// Whether chunks may be in memory anyway.
+    fn is_mapped(&self) -> bool {
+        match &self.store {
+            Store::Memory(_) => true,
+            Store::Disk(disk) => disk.mapped.is_some(),
+        }
     }
 
     /// The bytes of a chunk that is in memory anyway.
     fn borrow(&self, place: &Place) -> Result<Option<&[u8]>> {
         let outside = Error::new(ErrorKind::InvalidHeader, "chunk outside the frame");
+        let len = place.info.cbytes;
         match &self.store {
             Store::Memory(buffer) => {
                 let at = usize::try_from(place.at).map_err(|_| outside)?;
-                let end = at.checked_add(place.cbytes).ok_or(outside)?;
+                let end = at.checked_add(len).ok_or(outside)?;
                 buffer.get(at..end).map(Some).ok_or(outside)
             }
-            Store::Disk(disk) => disk.mapped_bytes(place.at, place.cbytes),
+            Store::Disk(disk) => disk.mapped_bytes(place.at, len),
         }
     }
 
@@ -167,16 +259,6 @@ impl Frame {
         Ok(())
     }
 
-    /// The 32 bytes of special chunk `nchunk`.
-    pub(super) fn special_chunk(&self, state: &State, nchunk: usize, kind: u8) -> Result<[u8; 32]> {
-        let unknown = Error::new(ErrorKind::InvalidHeader, "special chunk of unknown size");
-        let nbytes = state.sizes().chunk_nbytes(nchunk).ok_or(unknown)?;
-        let nbytes = usize::try_from(nbytes).map_err(|_| unknown)?;
-        let typesize = usize::try_from(state.header.params.typesize).unwrap_or(1);
-        let blocksize = usize::try_from(state.header.params.blocksize).unwrap_or(0);
-        special::chunk(kind, nbytes, typesize, blocksize)
-    }
-
     /// The special value and the sizes of chunk `nchunk`, without reading its payload.
     ///
     /// # Errors
@@ -185,15 +267,10 @@ impl Frame {
     #[cfg(test)]
     pub(crate) fn chunk_info(&self, nchunk: usize) -> Result<ChunkInfo> {
         self.check_number(nchunk)?;
-        let view = self.view()?;
-        self.info_of(&view, nchunk)
-    }
-
-    #[cfg(test)]
-    pub(super) fn info_of(&self, view: &View, nchunk: usize) -> Result<ChunkInfo> {
-        match view.state.index.entry(nchunk)? {
-            Entry::Special(kind) => ChunkInfo::read(&self.special_chunk(&view.state, nchunk, kind)?),
-            Entry::Stored(position) => Place::find(self, view, position).map(|place| place.info),
+        let chunks = self.chunks()?;
+        match chunks.view.state.index.entry(nchunk)? {
+            Entry::Special(kind) => ChunkInfo::read(&chunks.special_chunk(nchunk, kind)?),
+            Entry::Stored(position) => chunks.info_at(position),
         }
     }
 }

@@ -128,6 +128,16 @@ impl IoFile for PlainFile {
         Ok(done)
     }
 
+    fn read_some_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+        let end = buf.len().min(MAX_TRANSFER);
+        loop {
+            match read_some(&self.0, position, &mut buf[..end]) {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                done => return done.map_err(|_| Error::new(ErrorKind::FileRead, "reading a file failed")),
+            }
+        }
+    }
+
     fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
         let failed = Error::new(ErrorKind::FileWrite, "writing a file failed");
         let mut done = 0;

@@ -92,6 +92,15 @@ pub trait IoFile: Send + Sync {
     /// `FileRead`.
     fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize>;
 
+    /// As [`read_at`](Self::read_at), but may stop early: what is missing need not mean the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// `FileRead`.
+    fn read_some_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+        self.read_at(position, buf)
+    }
+
     /// Writes all of `bytes` at `position`; a gap before it reads as zeros.
     ///
     /// # Errors

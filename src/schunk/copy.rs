@@ -11,6 +11,7 @@ use crate::io::Io;
 use crate::io::file::FileIo;
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 
 /// About how many bytes of chunks are handed to a frame as one change.
 const BATCH: usize = 16 << 20;
@@ -52,10 +53,9 @@ impl Schunk {
     /// Copies all chunks as they are, many at a time where `dest` is a frame.
     fn copy_chunks(&self, dest: &mut Schunk) -> Result<()> {
         let Backing::Frame(frame) = &mut dest.backing else {
-            for nchunk in 0..self.nchunks() {
-                self.with_chunk(nchunk, |chunk| dest.append_chunk(chunk))?;
-            }
-            return Ok(());
+            let chunks = self.chunks()?;
+            return (0..self.nchunks())
+                .try_for_each(|nchunk| chunks.with(nchunk, |chunk| dest.append_chunk(chunk)).map(drop));
         };
         let mut batch: Vec<Cow<'_, [u8]>> = Vec::new();
         let mut bytes = 0;
@@ -129,7 +129,7 @@ impl Schunk {
     pub fn to_memory_with(&self, layers: Vec<Metalayer>) -> Result<Schunk> {
         let mut copy = self.to_memory()?;
         if let Backing::List(list) = &mut copy.backing {
-            list.metalayers = layers;
+            list.metalayers = Arc::new(layers);
         }
         Ok(copy)
     }
@@ -138,8 +138,9 @@ impl Schunk {
         // The block size that all chunks share: negative before the first chunk, 0 if they differ.
         let mut common = -1;
         copy.preset_chunksize(self.chunksize())?;
+        let chunks = self.chunks()?;
         for nchunk in 0..self.nchunks() {
-            let blocksize = self.with_chunk(nchunk, |chunk| {
+            let blocksize = chunks.with(nchunk, |chunk| {
                 copy.append_chunk(chunk)?;
                 Ok(i32::from_le_bytes(chunk[8..12].try_into().expect("a header is longer")))
             })?;
@@ -150,8 +151,8 @@ impl Schunk {
         }
         if let Backing::List(list) = &mut copy.backing {
             list.sizes.chunksize = self.chunksize();
-            list.metalayers = self.metalayers().to_vec();
-            list.vlmetalayers = self.vlmetalayers().to_vec();
+            list.metalayers = self.metalayers();
+            list.vlmetalayers = self.vlmetalayers();
         }
         Ok(())
     }

@@ -151,7 +151,7 @@ impl Schunk {
         ensure(nchunk <= list.sizes.nchunks, ErrorKind::InvalidParam, "chunk number out of range")?;
         let (bytes, info) = whole_chunk(chunk)?;
         let sizes = list.sizes.with_inserted(nchunk, &info, kind)?;
-        list.reserve()?;
+        list.reserve(1)?;
         list.insert(nchunk, MallocBuf::copy_of(bytes)?, sizes);
         Ok(sizes.nchunks)
     }
@@ -187,7 +187,7 @@ impl Schunk {
                         ErrorKind::InvalidParam,
                         "chunk number out of range",
                     )?;
-                    list.reserve()?;
+                    list.reserve(1)?;
                     Ok((list.sizes.with_inserted(nchunk, &info, kind)?, info))
                 });
                 return match fits {

@@ -6,10 +6,11 @@ use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes};
 use crate::io::memory::MallocBuf;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The chunks, and what a frame would keep besides them.
-pub(super) struct List {
+pub(crate) struct List {
     /// Where the chunks are. C callers see this array, so it holds plain pointers; the chunks are the list's own.
     pointers: Vec<AtomicPtr<u8>>,
     /// Their sizes in bytes.
@@ -17,8 +18,8 @@ pub(super) struct List {
     pub(super) sizes: Sizes,
     /// Sum of the chunk sizes in bytes.
     pub(super) cbytes: u64,
-    pub(super) metalayers: Vec<Metalayer>,
-    pub(super) vlmetalayers: Vec<Metalayer>,
+    pub(super) metalayers: Arc<Vec<Metalayer>>,
+    pub(super) vlmetalayers: Arc<Vec<Metalayer>>,
     pub(super) tick: u64,
 }
 
@@ -29,8 +30,8 @@ impl List {
             lens: Vec::new(),
             sizes: Sizes { chunksize: -1, nchunks: 0, nbytes: 0, vl_blocks: false },
             cbytes: 0,
-            metalayers: Vec::new(),
-            vlmetalayers: Vec::new(),
+            metalayers: Arc::default(),
+            vlmetalayers: Arc::default(),
             tick: 0,
         }
     }
@@ -42,11 +43,11 @@ impl List {
         Ok(unsafe { std::slice::from_raw_parts(pointer.load(Ordering::Relaxed), len as usize) }) // widening
     }
 
-    /// Makes room for one chunk more, so that [`insert`](Self::insert) cannot fail.
-    pub(super) fn reserve(&mut self) -> Result<()> {
+    /// Makes room for `more` chunks, so that [`insert`](Self::insert) cannot fail.
+    pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
         let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for the list of chunks");
-        self.pointers.try_reserve(1).map_err(|_| failed)?;
-        self.lens.try_reserve(1).map_err(|_| failed)
+        self.pointers.try_reserve(more).map_err(|_| failed)?;
+        self.lens.try_reserve(more).map_err(|_| failed)
     }
 
     pub(super) fn insert(&mut self, nchunk: usize, chunk: MallocBuf, sizes: Sizes) {

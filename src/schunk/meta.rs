@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
 use crate::format::metalayers::{MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS, Metalayer};
+use std::sync::Arc;
 
 pub(super) const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
 
@@ -81,7 +82,8 @@ impl Schunk {
                 ensure(find(&list.metalayers, name).is_none(), invalid, "metalayer exists already")?;
                 ensure(list.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
                 ensure(i32::try_from(content.len()).is_ok(), invalid, "metalayer too large")?;
-                list.metalayers.push(Metalayer { name: name.into(), content: content.into() });
+                Arc::make_mut(&mut list.metalayers)
+                    .push(Metalayer { name: name.into(), content: content.into() });
                 list.tick += 1;
                 Ok(list.metalayers.len() - 1)
             }
@@ -99,7 +101,8 @@ impl Schunk {
             Backing::List(list) => {
                 check_name(name)?;
                 let number = find(&list.metalayers, name).ok_or(NOT_FOUND)?;
-                if let Some(start) = list.metalayers[number].content.get_mut(..content.len()) {
+                let layer = &mut Arc::make_mut(&mut list.metalayers)[number];
+                if let Some(start) = layer.content.get_mut(..content.len()) {
                     start.copy_from_slice(content);
                     list.tick += 1;
                 }
@@ -178,7 +181,7 @@ impl Schunk {
             Backing::List(list) => {
                 let room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
                 ensure(room, ErrorKind::InvalidParam, "too many metalayers")?;
-                list.vlmetalayers.push(Metalayer { name: name.into(), content });
+                Arc::make_mut(&mut list.vlmetalayers).push(Metalayer { name: name.into(), content });
                 list.tick += 1;
                 Ok(list.vlmetalayers.len() - 1)
             }
@@ -197,7 +200,7 @@ impl Schunk {
             Backing::Frame(frame) => frame.vlmeta_update(name, content),
             Backing::List(list) => {
                 let number = find(&list.vlmetalayers, name).ok_or(NOT_FOUND)?;
-                list.vlmetalayers[number].content = content;
+                Arc::make_mut(&mut list.vlmetalayers)[number].content = content;
                 list.tick += 1;
                 Ok(number)
             }
@@ -214,7 +217,8 @@ impl Schunk {
             Backing::Frame(frame) => frame.vlmeta_delete(name),
             Backing::List(list) => {
                 check_name(name)?;
-                list.vlmetalayers.remove(find(&list.vlmetalayers, name).ok_or(NOT_FOUND)?);
+                let number = find(&list.vlmetalayers, name).ok_or(NOT_FOUND)?;
+                Arc::make_mut(&mut list.vlmetalayers).remove(number);
                 list.tick += 1;
                 Ok(list.vlmetalayers.len())
             }

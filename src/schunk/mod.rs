@@ -5,6 +5,7 @@
 //!
 //! Any number of threads may use the `&self` methods of one super-chunk at the same time.
 
+mod chunks;
 mod copy;
 mod edit;
 mod list;
@@ -143,9 +144,14 @@ impl Schunk {
     /// Compression parameters as they are recorded.
     #[must_use]
     pub fn params(&self) -> FrameParams {
+        *self.params_ref()
+    }
+
+    /// As [`params`](Self::params), to look at only.
+    pub(crate) fn params_ref(&self) -> &FrameParams {
         match &self.backing {
-            Backing::List(_) => self.params,
-            Backing::Frame(frame) => frame.params(),
+            Backing::List(_) => &self.params,
+            Backing::Frame(frame) => frame.params_ref(),
         }
     }
 
@@ -160,7 +166,7 @@ impl Schunk {
     /// Bytes per item; at least 1.
     #[must_use]
     pub fn typesize(&self) -> usize {
-        usize::try_from(self.params().typesize).unwrap_or(0).max(1)
+        usize::try_from(self.params_ref().typesize).unwrap_or(0).max(1)
     }
 
     /// Number of chunks.
@@ -319,39 +325,11 @@ impl Schunk {
         })
     }
 
-    /// Calls `read` with the complete bytes of chunk `nchunk`.
-    pub(crate) fn with_chunk<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
-        match &self.backing {
-            Backing::List(list) => read(list.chunk(nchunk)?),
-            Backing::Frame(frame) => scratch::with(|buffer| match frame.chunk_or_copy(nchunk, buffer)? {
-                Some(bytes) => read(bytes),
-                None => read(buffer),
-            }),
-        }
-    }
-
-    /// Calls `read` with chunk `nchunk` in the form that needs the fewest bytes read, and what decodes it.
-    pub(crate) fn with_lazy<R>(
-        &self,
-        nchunk: usize,
-        dec: &Decoding<'_>,
-        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
-    ) -> Result<R> {
-        match &self.backing {
-            Backing::List(list) => read(dec, list.chunk(nchunk)?),
-            Backing::Frame(frame) => {
-                let lazy = frame.lazy_chunk_with_source(nchunk)?;
-                let source = lazy.source.as_ref().map(|source| source as &dyn chunk::source::BlockSource);
-                read(&Decoding { source, ..*dec }, &lazy.bytes)
-            }
-        }
-    }
-
     /// The fixed metalayers.
     #[must_use]
     pub fn metalayers(&self) -> Arc<Vec<Metalayer>> {
         match &self.backing {
-            Backing::List(list) => Arc::new(list.metalayers.clone()),
+            Backing::List(list) => Arc::clone(&list.metalayers),
             Backing::Frame(frame) => frame.metalayers(),
         }
     }
@@ -360,7 +338,7 @@ impl Schunk {
     #[must_use]
     pub fn vlmetalayers(&self) -> Arc<Vec<Metalayer>> {
         match &self.backing {
-            Backing::List(list) => Arc::new(list.vlmetalayers.clone()),
+            Backing::List(list) => Arc::clone(&list.vlmetalayers),
             Backing::Frame(frame) => frame.vlmetalayers(),
         }
     }

@@ -1,9 +1,10 @@
 //! Ranges of items, read and written.
 
+use super::chunks::{self, Chunks};
 use super::edit::Update;
 use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
 use crate::bytes::zeroed;
-use crate::chunk::{self, Source, Unit};
+use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use std::ops::Range;
 
@@ -15,6 +16,8 @@ pub(crate) struct Part {
     nbytes: usize,
     /// Which bytes of the chunk.
     pub(crate) range: Range<usize>,
+    /// How many bytes of the slice come before.
+    at: usize,
 }
 
 /// A new version of a chunk.
@@ -50,6 +53,26 @@ impl Part {
     fn is_whole(&self) -> bool {
         self.range.len() == self.nbytes
     }
+
+    /// Which bytes of the slice.
+    fn place(&self) -> Range<usize> {
+        self.at..self.at + self.range.len()
+    }
+}
+
+/// Decompresses `part` into `dest`, which has its length.
+fn read_part(chunks: &Chunks<'_>, part: &Part, dec: &Decoding<'_>, dest: &mut [u8]) -> Result<()> {
+    let n = if part.is_whole() {
+        let decompressed = |bytes: &[u8]| chunk::decompress_with(dec, bytes, None, dest);
+        chunks.with(part.nchunk, decompressed)?.nbytes
+    } else {
+        let param = |value: usize| i32::try_from(value).map_err(|_| out_of_range());
+        let (start, count) = (param(part.range.start)?, param(part.range.len())?);
+        chunks.with_lazy(part.nchunk, dec, |dec, bytes| {
+            chunk::getitem(dec, bytes, Unit::Bytes, start, count, dest)
+        })?
+    };
+    ensure(n == part.range.len(), ErrorKind::Data, "chunk of another size")
 }
 
 impl Schunk {
@@ -68,28 +91,22 @@ impl Schunk {
         let len = bytes.end - bytes.start;
         ensure(dest.len() as u64 >= len, ErrorKind::WriteBuffer, "destination too short")?; // widening
         ensure(bytes.end <= self.nbytes(), ErrorKind::Failure, "items out of range")?;
-        let mut at = 0;
-        for part in self.parts(bytes)? {
-            reading.visit(part.nchunk);
-            let dest = &mut dest[at..at + part.range.len()];
-            self.read_part(&part, dest, reading).map_err(failure)?;
-            at += part.range.len();
+        let chunks = self.chunks().map_err(failure)?;
+        let parts: Vec<Part> = self.parts(bytes)?.collect();
+        if reading.visit.is_some() {
+            for part in &parts {
+                reading.visit(part.nchunk);
+                read_part(&chunks, part, &reading.dec, &mut dest[part.place()]).map_err(failure)?;
+            }
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn read_part(&self, part: &Part, dest: &mut [u8], reading: &Reading<'_>) -> Result<()> {
-        let n = if part.is_whole() {
-            let decompressed = |bytes: &[u8]| chunk::decompress_with(&reading.dec, bytes, None, dest);
-            self.with_chunk(part.nchunk, decompressed)?.nbytes
-        } else {
-            let param = |value: usize| i32::try_from(value).map_err(|_| out_of_range());
-            let (start, count) = (param(part.range.start)?, param(part.range.len())?);
-            self.with_lazy(part.nchunk, &reading.dec, |dec, bytes| {
-                chunk::getitem(dec, bytes, Unit::Bytes, start, count, dest)
-            })?
+        let dest = DisjointParts::new(dest);
+        let read = |part: &Part, dec: &Decoding<'_>| {
+            // SAFETY: each part is read once, and their places do not overlap.
+            let dest = unsafe { dest.part(part.at, part.range.len()) };
+            read_part(&chunks, part, dec, dest)
         };
-        ensure(n == part.range.len(), ErrorKind::Data, "chunk of another size")
+        chunks::for_each(&parts, &reading.dec, read).map_err(failure)
     }
 
     /// Gives items `start..stop` the values in `src`. All others keep theirs. Of chunks that are covered in part only the
@@ -111,15 +128,13 @@ impl Schunk {
         if start >= stop {
             return Ok(());
         }
-        let mut at = 0;
         for part in self.slice_parts(start, stop, src.len())? {
-            let src = &src[at..at + part.range.len()];
+            let src = &src[part.place()];
             scratch::with(|chunk| {
                 let new = self.rewritten(&part, src, reading, writing, chunk)?;
                 self.store_rewritten(part.nchunk, new, chunk)
             })
             .map_err(write_failure)?;
-            at += part.range.len();
         }
         Ok(())
     }
@@ -205,6 +220,8 @@ impl Schunk {
                 nchunk: small(nchunk),
                 nbytes: small(end - start),
                 range: small(from - start)..small(to - start),
+                // A slice fits in memory.
+                at: usize::try_from(from - bytes.start).expect("within a buffer"),
             }
         }))
     }

@@ -1,13 +1,13 @@
 //! Single items from all over the data.
 
+use super::chunks;
 use super::{Reading, Schunk};
-use crate::chunk::{self, BlockReader, Decoded, Decoding, Runs, Threads, Unit};
+use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use parking_lot::Mutex;
 
-/// The items of one chunk that are asked for: item number in the chunk, and number in the output.
-type Wanted = (usize, usize);
+/// An item that is asked for: its number, and its place in the output, in items.
+type Wanted = (u64, usize);
 
 impl Schunk {
     /// Copies the items with the numbers `coords`, in any order and as often as they occur, to `dest`.
@@ -29,134 +29,130 @@ impl Schunk {
         invalid(room, "destination too short")?;
         let nitems = self.nbytes() / typesize as u64; // widening
         let per_chunk = (chunksize / typesize) as u64; // widening
-        let mut wanted: Vec<(u64, usize)> = Vec::with_capacity(coords.len());
+        let mut wanted: Vec<Wanted> = Vec::with_capacity(coords.len());
         for (to, &coord) in coords.iter().enumerate() {
             let item = u64::try_from(coord).ok().filter(|&item| item < nitems);
             let item = item.ok_or(Error::new(ErrorKind::InvalidParam, "item out of range"))?;
             wanted.push((item, to));
         }
         wanted.sort_unstable();
-        let small =
-            |value: u64| usize::try_from(value).expect("chunks have less than 2^31 items and numbers");
-        let groups: Vec<(usize, Vec<Wanted>)> = wanted
-            .chunk_by(|a, b| a.0 / per_chunk == b.0 / per_chunk)
-            .map(|group| {
-                let items = group.iter().map(|&(item, to)| (small(item % per_chunk), to)).collect();
-                (small(group[0].0 / per_chunk), items)
-            })
-            .collect();
-        self.read_groups(&groups, typesize, dest, reading)
-    }
-
-    fn read_groups(
-        &self,
-        groups: &[(usize, Vec<Wanted>)],
-        typesize: usize,
-        dest: &mut [u8],
-        reading: &Reading<'_>,
-    ) -> Result<()> {
-        let alone = Decoding { threads: Threads::default(), ..reading.dec };
+        let chunk_of = |wanted: &Wanted| wanted.0 / per_chunk;
+        let groups: Vec<&[Wanted]> = wanted.chunk_by(|a, b| chunk_of(a) == chunk_of(b)).collect();
         let failure = |e: Error| Error::new(ErrorKind::Failure, e.what());
-        let tasks = reading.dec.threads.nthreads.min(groups.len());
-        let executor = reading.dec.threads.executor.filter(|_| tasks > 1);
-        let (Some(executor), None, None) = (executor, reading.visit, reading.dec.postfilter) else {
-            for (nchunk, items) in groups {
-                reading.visit(*nchunk);
-                let put = |to: usize, item: &[u8]| dest[to * typesize..][..typesize].copy_from_slice(item);
-                self.read_items(*nchunk, items, typesize, &alone, put).map_err(failure)?;
+        let chunks = self.chunks().map_err(failure)?;
+        let dest = DisjointParts::new(dest);
+        let number_of = |group: &[Wanted]| usize::try_from(chunk_of(&group[0])).expect("below 2^31");
+        let read = |group: &&[Wanted], dec: &Decoding<'_>| {
+            let nchunk = number_of(group);
+            let items = Items { wanted: group, first: nchunk as u64 * per_chunk, typesize, dest: &dest }; // widening
+            chunks.with_lazy(nchunk, dec, |dec, bytes| items.read(dec, bytes))
+        };
+        if reading.visit.is_some() {
+            let dec = Decoding { threads: Threads::default(), ..reading.dec };
+            for group in &groups {
+                reading.visit(number_of(group));
+                read(group, &dec).map_err(failure)?;
             }
             return Ok(());
-        };
-        // Threads gather the items of one chunk each; they are put in their places afterwards.
-        let gathered: Vec<Mutex<Result<Vec<u8>>>> =
-            groups.iter().map(|_| Mutex::new(Ok(Vec::new()))).collect();
-        let next = std::sync::atomic::AtomicUsize::new(0);
-        executor.run(tasks, &|_| {
-            loop {
-                let i = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                let Some((nchunk, items)) = groups.get(i) else { return };
-                let mut own = Vec::with_capacity(items.len() * typesize);
-                let read =
-                    self.read_items(*nchunk, items, typesize, &alone, |_, item| own.extend_from_slice(item));
-                *gathered[i].lock() = read.map(|()| own);
+        }
+        chunks::for_each(&groups, &reading.dec, read).map_err(failure)
+    }
+}
+
+/// The items of one chunk that are asked for, in ascending order.
+struct Items<'a> {
+    wanted: &'a [Wanted],
+    /// Number of the chunk's first item.
+    first: u64,
+    typesize: usize,
+    dest: &'a DisjointParts<'a>,
+}
+
+impl Items<'_> {
+    /// Position of an item in the chunk, in bytes.
+    fn position(&self, wanted: &Wanted) -> usize {
+        usize::try_from(wanted.0 - self.first).expect("chunks have less than 2^31 items") * self.typesize
+    }
+
+    fn put(&self, wanted: &Wanted, item: &[u8]) {
+        // SAFETY: the numbers of output items are all different, so nobody else has this part.
+        let dest = unsafe { self.dest.part(wanted.1 * self.typesize, self.typesize) };
+        dest.copy_from_slice(item);
+    }
+
+    /// Copies the items out of the chunk `bytes`, which may be lazy.
+    fn read(&self, dec: &Decoding<'_>, bytes: &[u8]) -> Result<()> {
+        let header = ChunkHeader::read(bytes)?;
+        let last = self.wanted.last().map_or(0, |last| self.position(last) + self.typesize);
+        ensure(!header.is_vl() && last <= header.nbytes, ErrorKind::Data, "chunk of another size")?;
+        let chunk = BlockReader::open(dec, &header, bytes)?;
+        match chunk.plain() {
+            Some(Plain::Bytes(data)) => {
+                for wanted in self.wanted {
+                    self.put(wanted, &data[self.position(wanted)..][..self.typesize]);
+                }
+                Ok(())
             }
-        });
-        for ((_, items), own) in groups.iter().zip(gathered) {
-            let own = own.into_inner().map_err(failure)?;
-            for ((_, to), item) in items.iter().zip(own.chunks_exact(typesize)) {
-                dest[to * typesize..][..typesize].copy_from_slice(item);
+            Some(Plain::Constant) => {
+                let mut item = vec![0; self.typesize];
+                chunk.fill(&mut item)?;
+                self.wanted.iter().for_each(|wanted| self.put(wanted, &item));
+                Ok(())
             }
+            None if header.blocksize % self.typesize == 0 => self.read_blocks(&chunk),
+            None => self.read_broken_items(&chunk),
+        }
+    }
+
+    /// Items of one block are decoded together.
+    fn read_blocks(&self, chunk: &BlockReader<'_>) -> Result<()> {
+        let (blocksize, typesize) = (chunk.header().blocksize, self.typesize);
+        let block_of = |wanted: &Wanted| self.position(wanted) / blocksize;
+        let mut item = vec![0; typesize];
+        for group in self.wanted.chunk_by(|a, b| block_of(a) == block_of(b)) {
+            let nblock = block_of(&group[0]);
+            let offset = |wanted: &Wanted| self.position(wanted) - nblock * blocksize;
+            let runs = Runs {
+                start: offset(&group[0]),
+                end: offset(&group[group.len() - 1]) + typesize,
+                len: group.len() * typesize,
+                run: typesize,
+                granule: typesize,
+                at_once: false,
+            };
+            chunk.read_runs(nblock, &runs, |decoded| {
+                for wanted in group {
+                    match &decoded {
+                        Decoded::Window(bytes) => {
+                            self.put(wanted, &bytes[offset(wanted) - runs.start..][..typesize]);
+                        }
+                        Decoded::Runs(take) => {
+                            take(offset(wanted), &mut item);
+                            self.put(wanted, &item);
+                        }
+                    }
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
-    /// Passes the items of chunk `nchunk` to `put`, in the order of `items`, which are sorted.
-    fn read_items(
-        &self,
-        nchunk: usize,
-        items: &[Wanted],
-        typesize: usize,
-        dec: &Decoding<'_>,
-        mut put: impl FnMut(usize, &[u8]),
-    ) -> Result<()> {
-        self.with_lazy(nchunk, dec, |dec, bytes| {
-            let header = ChunkHeader::read(bytes)?;
-            let last = items.last().map_or(0, |item| (item.0 + 1) * typesize);
-            ensure(!header.is_vl() && last <= header.nbytes, ErrorKind::Data, "chunk of another size")?;
-            if header.blocksize % typesize != 0 {
-                return read_broken_items(dec, bytes, items, typesize, put);
+    /// Items that may reach into the next block.
+    fn read_broken_items(&self, chunk: &BlockReader<'_>) -> Result<()> {
+        let blocksize = chunk.header().blocksize;
+        let mut item = vec![0; self.typesize];
+        for wanted in self.wanted {
+            let (start, mut done) = (self.position(wanted), 0);
+            while done < item.len() {
+                let at = start + done;
+                let (nblock, offset) = (at / blocksize, at % blocksize);
+                let len = (item.len() - done).min(blocksize - offset);
+                chunk.read(nblock, offset..offset + len, &mut item[done..done + len])?;
+                done += len;
             }
-            let chunk = BlockReader::open(dec, &header, bytes)?;
-            let block_of = |item: usize| item * typesize / header.blocksize;
-            let mut value = vec![0; typesize];
-            // Items of one block are decoded together.
-            for group in items.chunk_by(|a, b| block_of(a.0) == block_of(b.0)) {
-                let nblock = block_of(group[0].0);
-                let offset = |item: usize| item * typesize - nblock * header.blocksize;
-                let runs = Runs {
-                    start: offset(group[0].0),
-                    end: offset(group[group.len() - 1].0) + typesize,
-                    len: group.len() * typesize,
-                    run: typesize,
-                    granule: typesize,
-                    at_once: false,
-                };
-                chunk.read_runs(nblock, &runs, |decoded| {
-                    for &(item, to) in group {
-                        match &decoded {
-                            Decoded::Window(bytes) => {
-                                put(to, &bytes[offset(item) - runs.start..][..typesize]);
-                            }
-                            Decoded::Runs(take) => {
-                                take(offset(item), &mut value);
-                                put(to, &value);
-                            }
-                        }
-                    }
-                    Ok(())
-                })?;
-            }
-            Ok(())
-        })
+            self.put(wanted, &item);
+        }
+        Ok(())
     }
-}
-
-/// Passes items to `put`, some of which may lie in two blocks.
-fn read_broken_items(
-    dec: &Decoding<'_>,
-    bytes: &[u8],
-    items: &[Wanted],
-    typesize: usize,
-    mut put: impl FnMut(usize, &[u8]),
-) -> Result<()> {
-    let number =
-        |value: usize| i32::try_from(value).map_err(|_| Error::new(ErrorKind::Data, "chunk too large"));
-    let mut value = vec![0; typesize];
-    for &(item, to) in items {
-        let (start, count) = (number(item * typesize)?, number(typesize)?);
-        let n = chunk::getitem(dec, bytes, Unit::Bytes, start, count, &mut value)?;
-        ensure(n == typesize, ErrorKind::Data, "chunk of another size")?;
-        put(to, &value);
-    }
-    Ok(())
 }

@@ -1,0 +1,104 @@
+//! The chunks of a super-chunk at one moment: looked up once, then read as often as needed, by any number of threads.
+
+use super::list::List;
+use super::{Backing, Schunk, scratch};
+use crate::chunk::source::BlockSource;
+use crate::chunk::{Decoding, Threads};
+use crate::error::{Error, Result};
+use crate::frame;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// See the module.
+pub(crate) enum Chunks<'a> {
+    List(&'a List),
+    Frame(frame::Chunks<'a>),
+}
+
+impl Schunk {
+    /// The chunks as they are now.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen`, `FileRead`, `Lock`.
+    pub(crate) fn chunks(&self) -> Result<Chunks<'_>> {
+        match &self.backing {
+            Backing::List(list) => Ok(Chunks::List(list)),
+            Backing::Frame(frame) => frame.chunks().map(Chunks::Frame),
+        }
+    }
+
+    /// Calls `read` with the complete bytes of chunk `nchunk`.
+    pub(crate) fn with_chunk<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+        self.chunks()?.with(nchunk, read)
+    }
+
+    /// Calls `read` with chunk `nchunk` in the form that needs the fewest bytes read, and what decodes it.
+    pub(crate) fn with_lazy<R>(
+        &self,
+        nchunk: usize,
+        dec: &Decoding<'_>,
+        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
+    ) -> Result<R> {
+        self.chunks()?.with_lazy(nchunk, dec, read)
+    }
+}
+
+impl Chunks<'_> {
+    /// See [`Schunk::with_chunk`].
+    pub(crate) fn with<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+        match self {
+            Chunks::List(list) => read(list.chunk(nchunk)?),
+            Chunks::Frame(frame) => scratch::with(|buffer| match frame.get(nchunk, buffer)? {
+                Some(bytes) => read(bytes),
+                None => read(buffer),
+            }),
+        }
+    }
+
+    /// See [`Schunk::with_lazy`].
+    pub(crate) fn with_lazy<R>(
+        &self,
+        nchunk: usize,
+        dec: &Decoding<'_>,
+        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
+    ) -> Result<R> {
+        match self {
+            Chunks::List(list) => read(dec, list.chunk(nchunk)?),
+            Chunks::Frame(frame) => scratch::with(|buffer| {
+                let (bytes, source) = frame.get_lazy(nchunk, buffer)?;
+                let source = source.as_ref().map(|source| source as &dyn BlockSource);
+                read(&Decoding { source, ..*dec }, bytes)
+            }),
+        }
+    }
+}
+
+/// Runs `read` for each of `parts`, on the threads of `dec` if they are not more than the parts: each part is then read by
+/// one thread. Otherwise the parts come one after the other, and `read` may use the threads for each.
+///
+/// # Errors
+///
+/// One of the errors of `read`; parts that nobody had begun by then are skipped.
+pub(super) fn for_each<P: Sync>(
+    parts: &[P],
+    dec: &Decoding<'_>,
+    read: impl Fn(&P, &Decoding<'_>) -> Result<()> + Sync,
+) -> Result<()> {
+    let threads = dec.threads;
+    let executor = threads.executor.filter(|_| threads.nthreads > 1 && parts.len() >= threads.nthreads);
+    let Some(executor) = executor else {
+        return parts.iter().try_for_each(|part| read(part, dec));
+    };
+    let (next, error) = (AtomicUsize::new(0), Mutex::new(None::<Error>));
+    executor.run(threads.nthreads, &|_| {
+        let alone = Decoding { threads: Threads::default(), ..*dec };
+        while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(found) = read(part, &alone) {
+                error.lock().get_or_insert(found);
+                next.store(parts.len(), Ordering::Relaxed);
+            }
+        }
+    });
+    error.into_inner().map_or(Ok(()), Err)
+}
