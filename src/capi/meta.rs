@@ -150,9 +150,13 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
-        handle.look(|schunk| schunk.vlmeta_find(name))?;
         // SAFETY: the caller's promise.
-        let (content, params) = unsafe { (content_bytes(content, content_len)?, layer_params(cparams)?) };
+        let given = unsafe { (content_bytes(content, content_len), layer_params(cparams)) };
+        let (Ok(content), Ok(params)) = given else {
+            // That there is no such metalayer comes first.
+            handle.look(|schunk| schunk.vlmeta_find(name))?;
+            return given.0.and(given.1).map(|_| 0);
+        };
         handle.change(|schunk| schunk.vlmeta_update(name, content, params.as_ref()))
     })
 }

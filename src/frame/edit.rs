@@ -13,11 +13,12 @@ use super::{Frame, View, special};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
-use crate::format::frame_header::Layout;
+use crate::format::frame_header::{FIXED_LEN, Layout};
 use crate::format::frame_trailer;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -102,7 +103,9 @@ pub(super) struct Session {
     pub(super) file: Option<Arc<dyn IoFile>>,
     /// The length of the file, if other data follow the frame in it.
     pub(super) followed: Option<u64>,
-    pub(super) _held: Held,
+    /// The header as it is stored before the first change of the session, if it was read.
+    head: RefCell<Vec<u8>>,
+    held: Held,
 }
 
 impl Frame {
@@ -362,19 +365,51 @@ impl Frame {
     /// Locks, takes over what others changed, and undoes what was broken off.
     pub(super) fn begin(&mut self) -> Result<Session> {
         let held = self.hold(true)?;
-        let mut session = Session { file: None, followed: None, _held: held };
+        let mut session = Session { file: None, followed: None, head: RefCell::default(), held };
         if let Store::Disk(disk) = &self.store {
-            let (mut state, _) = self.poll(disk, session._held.changed)?;
-            let file = disk.writer()?;
-            if disk.repair(&*file)? {
-                state = self.adopt(disk.load(&*file)?);
+            if disk.keeps_handles() {
+                self.begin_with_one_handle(disk, &mut session)?;
+            } else {
+                let (state, _) = self.poll(disk, session.held.changed)?;
+                self.begin_with(disk, &mut session, state)?;
             }
-            session.followed = disk.followed(&*file, state.header.frame_len)?;
-            session.file = Some(file);
         }
         let writable = self.state.read().header.layout == Layout::Stable;
         ensure(writable, ErrorKind::VersionSupport, "frames of beta releases cannot be changed")?;
         Ok(session)
+    }
+
+    /// As [`begin`](Self::begin), after `state` was compared with the file.
+    fn begin_with(&self, disk: &Disk, session: &mut Session, mut state: Arc<State>) -> Result<()> {
+        let file = disk.writer()?;
+        if disk.repair(&*file)? {
+            state = self.adopt(disk.load(&*file)?);
+        }
+        session.followed = disk.followed(&*file, state.header.frame_len)?;
+        session.file = Some(file);
+        Ok(())
+    }
+
+    /// As [`begin`](Self::begin), with a handle that serves for reading as well.
+    fn begin_with_one_handle(&self, disk: &Disk, session: &mut Session) -> Result<()> {
+        let file = disk.writer()?;
+        let known = self.snapshot();
+        let head = session.head.get_mut();
+        head.resize(known.header.header_len.max(FIXED_LEN), 0);
+        let n = file.read_at(disk.base, head)?;
+        head.truncate(n);
+        let too_short = Error::new(ErrorKind::FileRead, "file ends too early");
+        let fixed: &[u8; FIXED_LEN] = head.first_chunk().ok_or(too_short)?;
+        let state = self.compare(disk, fixed, session.held.changed)?;
+        let end = disk.base + state.header.frame_len;
+        if Arc::ptr_eq(&state, &known) && *fixed == state.seen && file.size()? == end {
+            // Nothing was broken off, nothing follows.
+            session.file = Some(file);
+            return Ok(());
+        }
+        // Another file may have taken the path, or this one needs a repair.
+        head.clear();
+        self.begin_with(disk, session, state)
     }
 
     /// The chunks of `state` during a change.
@@ -514,7 +549,7 @@ impl Frame {
         let change = Change { writes, needed: &needed, old_len, new_len, followed: session.followed };
         match (&mut self.store, &session.file) {
             (Store::Memory(buffer), _) => store::write_memory(buffer, &change),
-            (Store::Disk(disk), Some(file)) => disk.write(&**file, &change),
+            (Store::Disk(disk), Some(file)) => disk.write(&**file, &session.head.take(), &change),
             (Store::Disk(_), None) => unreachable!("sessions of frames on disk have a file"),
         }
     }

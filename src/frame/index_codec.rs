@@ -1,7 +1,8 @@
 //! Compression of the chunk index, with the parameters that the format's other writers use.
 
+use crate::bytes::zeroed;
 use crate::chunk::{self, CParams};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{self, EXTENDED_HEADER_LENGTH, special, split};
 
@@ -25,12 +26,12 @@ const BLOCKSIZE: usize = 16384;
 pub(crate) fn compress(entries: &[i64], of: IndexOf) -> Result<Vec<u8>> {
     let params =
         CParams { typesize: ENTRY, blocksize: BLOCKSIZE, splitmode: split::NEVER, ..CParams::default() };
-    let raw: Vec<u8> = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
+    let mut raw = zeroed(ENTRY * entries.len())?;
+    for (bytes, entry) in raw.chunks_exact_mut(ENTRY).zip(entries) {
+        bytes.copy_from_slice(&entry.to_le_bytes());
+    }
     let extra = if of == IndexOf::Delete { ENTRY } else { 0 };
-    let mut chunk = Vec::new();
-    let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the index");
-    chunk.try_reserve_exact(raw.len() + EXTENDED_HEADER_LENGTH + extra).map_err(|_| no_memory)?;
-    chunk.resize(raw.len() + EXTENDED_HEADER_LENGTH + extra, 0);
+    let mut chunk = zeroed(raw.len() + EXTENDED_HEADER_LENGTH + extra)?;
     let cbytes = chunk::compress(&params, &raw, &mut chunk)?;
     ensure(cbytes > 0, ErrorKind::Failure, "index cannot be compressed")?;
     chunk.truncate(cbytes);

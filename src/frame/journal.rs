@@ -17,7 +17,7 @@
 //! | 16 | end mark |
 
 use crate::bytes::zeroed;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame_header::MAGIC;
 use crate::format::frame_trailer::Usage;
 use crate::io::IoFile;
@@ -25,7 +25,9 @@ use crate::io::IoFile;
 const START: &[u8; 16] = b"\0blosc2-rs undo\x01";
 const END: &[u8; 16] = b"\x01undo blosc2-rs\0";
 const FOOTER: usize = 4 * 8 + 16;
-const HEAD: usize = 16 + 8;
+/// Position of the number of ranges.
+const COUNT_AT: usize = 16;
+const HEAD: usize = COUNT_AT + 8;
 /// How many bytes behind a frame are looked at together.
 const WINDOW: usize = 1 << 16;
 /// No record is longer: it holds a header, an index and a trailer.
@@ -41,24 +43,54 @@ pub(crate) struct Undo {
     pub(crate) ranges: Vec<(u64, Vec<u8>)>,
 }
 
-impl Undo {
-    /// The record as it is written, for the frame at `base` in its file.
-    pub(crate) fn record(&self, base: u64) -> Vec<u8> {
+/// A record that is being made.
+pub(crate) struct Record(Vec<u8>);
+
+impl Record {
+    /// A record without ranges.
+    pub(crate) fn new() -> Record {
         let mut bytes = START.to_vec();
-        put(&mut bytes, self.ranges.len() as u64); // widening
-        for (at, old) in &self.ranges {
-            put(&mut bytes, *at);
-            put(&mut bytes, old.len() as u64); // widening
-            bytes.extend_from_slice(old);
-        }
+        put(&mut bytes, 0);
+        Record(bytes)
+    }
+
+    /// Adds `len` bytes at `at` of the frame; the caller fills them in.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn add(&mut self, at: u64, len: usize) -> Result<&mut [u8]> {
+        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory to save old bytes");
+        let bytes = &mut self.0;
+        bytes.try_reserve(16 + len + FOOTER).map_err(|_| no_memory)?;
+        let count = get(bytes, COUNT_AT) + 1;
+        bytes[COUNT_AT..HEAD].copy_from_slice(&count.to_le_bytes());
+        put(bytes, at);
+        put(bytes, len as u64); // widening
+        let start = bytes.len();
+        bytes.resize(start + len, 0);
+        Ok(&mut bytes[start..])
+    }
+
+    /// The record as it is written, for the frame at `base` in its file, which reaches `length` bytes from there before the
+    /// change.
+    pub(crate) fn finish(self, base: u64, length: u64) -> Vec<u8> {
+        let mut bytes = self.0;
         let len = bytes.len() + FOOTER;
         put(&mut bytes, len as u64); // widening
         put(&mut bytes, base);
-        put(&mut bytes, self.len);
+        put(&mut bytes, length);
         let sum = checksum(&bytes);
         put(&mut bytes, sum);
         bytes.extend_from_slice(END);
         bytes
+    }
+}
+
+impl Undo {
+    /// What the record `bytes` says, which was made for `length` bytes; `None` if it is damaged.
+    pub(crate) fn read(bytes: &[u8], length: u64) -> Option<Undo> {
+        parse(bytes, length)
     }
 
     /// The record at the end of `file`, which has `size` bytes, if it is one for the frame at `base`.
@@ -215,6 +247,16 @@ mod tests {
     use super::*;
     use crate::io::OpenMode;
     use crate::io::file::PlainFile;
+
+    impl Undo {
+        fn record(&self, base: u64) -> Vec<u8> {
+            let mut record = Record::new();
+            for (at, old) in &self.ranges {
+                record.add(*at, old.len()).unwrap().copy_from_slice(old);
+            }
+            record.finish(base, self.len)
+        }
+    }
 
     fn scratch(name: &str) -> (std::path::PathBuf, PlainFile) {
         let path = std::env::temp_dir().join(format!("blosc2-journal-{name}-{}", std::process::id()));

@@ -182,7 +182,7 @@ impl Frame {
         let file = dir.as_ref().map_or_else(|| path.to_path_buf(), |dir| dir.join(dirs::INDEX_NAME));
         let mut disk = Disk::new(Arc::clone(&options.io), file, dir, offset, options.sync());
         let held = lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(false))?;
-        let state = retry(attempts, || disk.load(&*disk.reader()?))?;
+        let state = retry(attempts, || disk.open_and_load())?;
         disk.keep_mapping()?;
         drop(held);
         let params = state.header.params;
@@ -437,23 +437,32 @@ impl Frame {
     /// Compares the state with the file and reads it again if they differ, or in any case if `force` is set.
     fn poll(&self, disk: &Disk, force: bool) -> Result<(Arc<State>, Arc<dyn IoFile>)> {
         let file = disk.reader()?;
-        let seen = state::read_fixed(&*file, disk.base)?;
         let known = self.snapshot();
-        if !force && seen == known.seen {
-            return Ok((known, file));
+        let state = self.compare(disk, &state::read_fixed(&*file, disk.base)?, force)?;
+        // What was read anew may be another file.
+        let file = if Arc::ptr_eq(&state, &known) { file } else { disk.reader()? };
+        Ok((state, file))
+    }
+
+    /// Compares the state with `seen`, the header as it is stored now, and reads it again if they differ, or in any case if
+    /// `force` is set.
+    fn compare(&self, disk: &Disk, seen: &[u8; FIXED_LEN], force: bool) -> Result<Arc<State>> {
+        let known = self.snapshot();
+        if !force && *seen == known.seen {
+            return Ok(known);
         }
-        let hopeless = *self.unreadable.lock() == Some(seen);
+        let hopeless = *self.unreadable.lock() == Some(*seen);
         let attempts = if self.lock.is_some() || hopeless { 1 } else { ATTEMPTS };
         match retry(attempts, || disk.load(&*disk.reader()?)) {
             Ok(fresh) => {
                 *self.unreadable.lock() = None;
-                Ok((self.adopt(fresh), disk.reader()?))
+                Ok(self.adopt(fresh))
             }
             Err(e) if self.lock.is_some() => Err(e),
             Err(_) => {
                 // A writer that does not lock is at it, or was killed: go on with what is known.
-                *self.unreadable.lock() = Some(seen);
-                Ok((known, file))
+                *self.unreadable.lock() = Some(*seen);
+                Ok(known)
             }
         }
     }

@@ -148,6 +148,12 @@ fn run_entry(chunk: &[u8], header: &ChunkHeader, width: usize) -> Option<i64> {
 }
 
 fn decode_table(raw: &[u8], width: usize) -> Vec<i64> {
+    if width == 8 {
+        return raw
+            .chunks_exact(8)
+            .map(|bytes| i64::from_le_bytes(bytes.try_into().expect("8 bytes")))
+            .collect();
+    }
     let mut table = Vec::with_capacity(raw.len() / width);
     table.extend(raw.chunks_exact(width).map(|bytes| {
         let mut wide = [0; 8];

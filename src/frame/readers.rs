@@ -1,4 +1,4 @@
-//! Read handles of contiguous frames, kept open between accesses up to a limit for the whole process.
+//! Handles of frame files, kept open between accesses up to a limit for the whole process.
 
 use crate::error::Result;
 use crate::io::{FileId, Io, IoFile, OpenMode, file};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Number of handles kept open in this process.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
-/// The read handle of one frame.
+/// The handle of one frame: for reading, and from its first change on for both.
 #[derive(Default)]
 pub(crate) struct Reader {
     kept: Mutex<Option<Kept>>,
@@ -20,6 +20,7 @@ pub(crate) struct Reader {
 struct Kept {
     file: Arc<dyn IoFile>,
     id: Option<FileId>,
+    writable: bool,
 }
 
 impl Drop for Kept {
@@ -37,31 +38,58 @@ impl Reader {
     ///
     /// `FileOpen` or `PluginIo`.
     pub(crate) fn get(&self, io: &dyn Io, path: &Path) -> Result<Arc<dyn IoFile>> {
-        let features = io.features();
-        if !features.keeps_handles || !features.local {
+        self.open(io, path, OpenMode::Read)
+    }
+
+    /// As [`get`](Self::get), for reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen` or `PluginIo`.
+    pub(crate) fn get_for_changes(&self, io: &dyn Io, path: &Path) -> Result<Arc<dyn IoFile>> {
+        self.open(io, path, OpenMode::Update)
+    }
+
+    fn open(&self, io: &dyn Io, path: &Path, mode: OpenMode) -> Result<Arc<dyn IoFile>> {
+        if !keeps_handles(io) {
             // Mappings hand out the same handle each time; other back-ends want to be asked each time.
-            return io.open(path, OpenMode::Read);
+            return io.open(path, mode);
         }
         let mut kept = self.kept.lock();
         if let Some(known) = &*kept {
             let now = file::id_at(path);
-            if now.is_none() || now == known.id {
+            if (now.is_none() || now == known.id) && (known.writable || mode == OpenMode::Read) {
                 return Ok(Arc::clone(&known.file));
             }
             *kept = None;
         }
-        let opened = io.open(path, OpenMode::Read)?;
-        if KEPT.fetch_add(1, Ordering::Relaxed) < limit() {
-            *kept = Some(Kept { id: opened.id(), file: Arc::clone(&opened) });
-        } else {
-            KEPT.fetch_sub(1, Ordering::Relaxed);
-        }
+        let opened = io.open(path, mode)?;
+        keep(&mut kept, &opened, opened.id(), mode);
         Ok(opened)
+    }
+
+    /// Keeps `file`, just opened for reading, if there is room.
+    pub(crate) fn keep(&self, file: &Arc<dyn IoFile>, id: Option<FileId>) {
+        keep(&mut self.kept.lock(), file, id, OpenMode::Read);
     }
 
     /// Closes the handle as soon as nobody reads through it.
     pub(crate) fn close(&self) {
         *self.kept.lock() = None;
+    }
+}
+
+/// Whether handles of this back-end are kept.
+pub(crate) fn keeps_handles(io: &dyn Io) -> bool {
+    let features = io.features();
+    features.keeps_handles && features.local
+}
+
+fn keep(slot: &mut Option<Kept>, file: &Arc<dyn IoFile>, id: Option<FileId>, mode: OpenMode) {
+    if KEPT.fetch_add(1, Ordering::Relaxed) < limit() {
+        *slot = Some(Kept { file: Arc::clone(file), id, writable: mode == OpenMode::Update });
+    } else {
+        KEPT.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where a frame is kept, and how a change of it is written.
 
-use super::journal::{self, Undo};
+use super::journal::{self, Record, Undo};
 use super::read;
-use super::readers::Reader;
+use super::readers::{self, Reader};
 use super::state::{self, Source, State};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// How many bytes are copied at once when payload moves inside a file.
 const COPY_BUFFER: usize = 1 << 20;
+
+/// Adjacent writes of up to this many bytes in all are made one.
+const JOINED: usize = 32 << 10;
 
 /// The home of a frame.
 pub(crate) enum Store {
@@ -101,7 +104,12 @@ impl Disk {
     ///
     /// `FileOpen` or `PluginIo`.
     pub(crate) fn writer(&self) -> Result<Arc<dyn IoFile>> {
-        self.io.open(&self.file, OpenMode::Update)
+        self.reader.get_for_changes(&*self.io, &self.file)
+    }
+
+    /// Whether handles for changes are kept, and serve for reading too.
+    pub(crate) fn keeps_handles(&self) -> bool {
+        readers::keeps_handles(&*self.io)
     }
 
     /// Path of the file of chunk `id` of a sparse frame.
@@ -114,6 +122,23 @@ impl Disk {
         Ok(dir.join(dirs::chunk_name(id)?))
     }
 
+    /// Opens the file, which is not open yet, and reads the whole state.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening and [`load`](Self::load).
+    pub(crate) fn open_and_load(&self) -> Result<State> {
+        if !self.keeps_handles() {
+            return self.load(&*self.reader()?);
+        }
+        self.reader.close();
+        let file = self.io.open(&self.file, OpenMode::Read)?;
+        let (id, size) = file.id_and_size()?;
+        let state = self.load_sized(&*file, self.io.features().journal.then_some(size))?;
+        self.reader.keep(&file, id);
+        Ok(state)
+    }
+
     /// Reads the whole state through `file`.
     ///
     /// # Errors
@@ -121,6 +146,15 @@ impl Disk {
     /// See [`State::load`].
     pub(crate) fn load(&self, file: &dyn IoFile) -> Result<State> {
         let size = if self.io.features().journal { Some(file.size()?) } else { None };
+        self.load_sized(file, size)
+    }
+
+    /// As [`load`](Self::load); the file has `size` bytes, if that is known.
+    ///
+    /// # Errors
+    ///
+    /// See [`State::load`].
+    pub(crate) fn load_sized(&self, file: &dyn IoFile, size: Option<u64>) -> Result<State> {
         let mut source = Source::open(file, self.base, size, self.dir.is_some())?;
         if let Some(size) = size {
             source.undo = self.find_undo(file, &source.fixed(), size)?;
@@ -175,13 +209,13 @@ impl Disk {
         Ok((!alone).then_some(size))
     }
 
-    /// Writes `change` to `file`: all of it, or, after a failure, nothing.
+    /// Writes `change` to `file`: all of it, or, after a failure, nothing. `head` is the header as stored, if it was read.
     ///
     /// # Errors
     ///
-    /// `FileWrite`, also if other data follow the frame and it would reach into them; `FileRead`, `FileTruncate`. The
-    /// file is as before, or will be taken for that when it is read.
-    pub(crate) fn write(&self, file: &dyn IoFile, change: &Change<'_>) -> Result<()> {
+    /// `FileWrite`, also if other data follow the frame and it would reach into them; `FileRead`, `FileTruncate`,
+    /// `MemoryAlloc`. The file is as before, or will be taken for that when it is read.
+    pub(crate) fn write(&self, file: &dyn IoFile, head: &[u8], change: &Change<'_>) -> Result<()> {
         let followed = change.followed;
         let end = change.writes.iter().map(|write| write.range().end).fold(change.new_len, u64::max);
         let room = followed.is_none() || (end <= change.old_len && change.new_len == change.old_len);
@@ -193,16 +227,19 @@ impl Disk {
             return file.truncate(new_size);
         }
         let old_size = followed.unwrap_or(self.base + change.old_len);
-        let undo = Undo { len: old_size - self.base, ranges: self.save(file, change)? };
+        let length = old_size - self.base;
+        let record = self.save(file, head, change)?.finish(self.base, length);
         let written = file
-            .write_at(old_size.max(new_size), &undo.record(self.base))
+            .write_at(old_size.max(new_size), &record)
             .and_then(|()| self.sync(file))
             .and_then(|()| self.apply(file, change))
             .and_then(|()| self.sync(file))
             .and_then(|()| file.truncate(new_size));
         if let Err(e) = written {
             // If this fails as well, the record stays, and readers go by it.
-            let _ = undo.roll_back(file, self.base, self.sync);
+            if let Some(undo) = Undo::read(&record, length) {
+                let _ = undo.roll_back(file, self.base, self.sync);
+            }
             return Err(e);
         }
         // The change is complete; what a power loss would take away now is the change as a whole.
@@ -214,28 +251,51 @@ impl Disk {
         if self.sync { file.sync() } else { Ok(()) }
     }
 
-    /// Reads what the old content needs and the steps overwrite.
-    fn save(&self, file: &dyn IoFile, change: &Change<'_>) -> Result<Vec<(u64, Vec<u8>)>> {
-        let mut ranges = Vec::new();
+    /// The record of what the old content needs and the steps overwrite.
+    fn save(&self, file: &dyn IoFile, head: &[u8], change: &Change<'_>) -> Result<Record> {
+        let mut record = Record::new();
         for needed in change.needed {
             let overlaps = change.writes.iter().map(Write::range).filter_map(|over| {
                 let both = over.start.max(needed.start)..over.end.min(needed.end);
                 (!both.is_empty()).then_some(both)
             });
             let Some(all) = overlaps.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)) else { continue };
-            let too_large = Error::new(ErrorKind::MemoryAlloc, "change too large to be undone");
-            let mut old = vec![0; usize::try_from(all.end - all.start).map_err(|_| too_large)?];
-            file.read_exact_at(self.base + all.start, &mut old)?;
-            ranges.push((all.start, old));
+            let too_large = |_| Error::new(ErrorKind::MemoryAlloc, "change too large to be undone");
+            let (start, end) = (
+                usize::try_from(all.start).map_err(too_large)?,
+                usize::try_from(all.end).map_err(too_large)?,
+            );
+            let old = record.add(all.start, end - start)?;
+            match head.get(start..end) {
+                Some(known) => old.copy_from_slice(known),
+                None => file.read_exact_at(self.base + all.start, old)?,
+            }
         }
-        Ok(ranges)
+        Ok(record)
     }
 
     fn apply(&self, file: &dyn IoFile, change: &Change<'_>) -> Result<()> {
-        for write in change.writes {
+        let mut rest = change.writes;
+        let mut joined = Vec::new();
+        while let Some((write, behind)) = rest.split_first() {
+            rest = behind;
             match *write {
-                Write::Bytes(at, bytes) => file.write_at(self.base + at, bytes)?,
                 Write::Copy { from, to, len } => copy(file, self.base + from, self.base + to, len)?,
+                Write::Bytes(at, bytes) => {
+                    joined.clear();
+                    while let Some((&Write::Bytes(next, more), behind)) = rest.split_first() {
+                        let end = at + joined.len().max(bytes.len()) as u64; // widening
+                        if next != end || bytes.len() + joined.len() + more.len() > JOINED {
+                            break;
+                        }
+                        if joined.is_empty() {
+                            joined.extend_from_slice(bytes);
+                        }
+                        joined.extend_from_slice(more);
+                        rest = behind;
+                    }
+                    file.write_at(self.base + at, if joined.is_empty() { bytes } else { &joined })?;
+                }
             }
         }
         Ok(())

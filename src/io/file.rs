@@ -171,6 +171,12 @@ impl IoFile for PlainFile {
     fn id(&self) -> Option<FileId> {
         self.0.metadata().ok().as_ref().and_then(id_of)
     }
+
+    fn id_and_size(&self) -> Result<(Option<FileId>, u64)> {
+        let failed = Error::new(ErrorKind::FileRead, "size of a file cannot be read");
+        let meta = self.0.metadata().map_err(|_| failed)?;
+        Ok((id_of(&meta), meta.len()))
+    }
 }
 
 /// Identity of the file at `path`; `None` if there is none or the system has no such numbers.

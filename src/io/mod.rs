@@ -136,6 +136,15 @@ pub trait IoFile: Send + Sync {
         None
     }
 
+    /// [`id`](Self::id) and [`size`](Self::size) at once.
+    ///
+    /// # Errors
+    ///
+    /// `FileRead`.
+    fn id_and_size(&self) -> Result<(Option<FileId>, u64)> {
+        Ok((self.id(), self.size()?))
+    }
+
     /// The `len` bytes at `position` without a copy, if the back-end holds them in memory: `Ok(None)` if it does not.
     ///
     /// The bytes stay readable as long as the file is open, but change when somebody writes there.

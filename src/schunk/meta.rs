@@ -169,8 +169,6 @@ impl Schunk {
     /// As [`Frame::vlmeta_add`](crate::frame::Frame::vlmeta_add), and those of compressing.
     pub fn vlmeta_add(&mut self, name: &[u8], content: &[u8], params: Option<&CParams>) -> Result<usize> {
         check_name(name)?;
-        let exists = self.vlmeta_find(name).is_ok();
-        ensure(!exists, ErrorKind::InvalidParam, "metalayer exists already")?;
         self.vlmeta_add_stored(name, compress(content, params)?)
     }
 
@@ -179,6 +177,8 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.vlmeta_add(name, content),
             Backing::List(list) => {
+                let exists = find(&list.vlmetalayers, name).is_some();
+                ensure(!exists, ErrorKind::InvalidParam, "metalayer exists already")?;
                 let room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
                 ensure(room, ErrorKind::InvalidParam, "too many metalayers")?;
                 Arc::make_mut(&mut list.vlmetalayers).push(Metalayer { name: name.into(), content });
@@ -194,7 +194,7 @@ impl Schunk {
     ///
     /// As [`Frame::vlmeta_update`](crate::frame::Frame::vlmeta_update), and those of compressing.
     pub fn vlmeta_update(&mut self, name: &[u8], content: &[u8], params: Option<&CParams>) -> Result<usize> {
-        self.vlmeta_find(name)?;
+        check_name(name)?;
         let content = compress(content, params)?;
         match &mut self.backing {
             Backing::Frame(frame) => frame.vlmeta_update(name, content),
