@@ -127,7 +127,7 @@ impl<'a> BlockReader<'a> {
         let worker = &mut *scratch::worker();
         if let Some(width) = self.shuffle_width(nblock, runs) {
             if !runs.are_dense() {
-                let planes = Planes::decode(&self.reader, worker, nblock, width, runs.end)?;
+                let planes = Planes::decode(&self.reader, worker, nblock, width, runs.start..runs.end)?;
                 return take(Decoded::Runs(&|at, dest| planes.put(at, dest)));
             }
             if runs.run >= LONG_RUN && !runs.at_once {

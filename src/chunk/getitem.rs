@@ -269,7 +269,7 @@ fn decode_shuffled_part(
     let whole_items = wanted.start % width == 0 && wanted.end % width == 0;
     let runs = Runs { granule: if whole_items { width } else { 1 }, ..runs };
     if !runs.are_dense() && Planes::suit(reader, nblock, width, &runs) {
-        Planes::decode(reader, worker, nblock, width, wanted.end)?.put(wanted.start, dest);
+        Planes::decode(reader, worker, nblock, width, wanted.clone())?.put(wanted.start, dest);
         return Ok(());
     }
     let shuffled = decode_shuffled(reader, worker, nblock, width, wanted.end)?;

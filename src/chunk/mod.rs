@@ -8,6 +8,7 @@ mod dict;
 mod getitem;
 mod ordered;
 pub mod params;
+mod partial_read;
 mod pipeline;
 mod plain;
 mod planes;

@@ -79,7 +79,7 @@ impl<'b> Planes<'b> {
             && runs.granule % width == 0
     }
 
-    /// Decodes the planes of block `nblock`, shuffled by `width` bytes, up to byte `end` of the block.
+    /// Decodes the planes of block `nblock`, shuffled by `width` bytes, for the bytes `wanted` of the block.
     ///
     /// # Errors
     ///
@@ -89,15 +89,19 @@ impl<'b> Planes<'b> {
         worker: &'b mut Worker,
         nblock: usize,
         width: usize,
-        end: usize,
+        wanted: std::ops::Range<usize>,
     ) -> Result<Planes<'b>> {
         let block_len = reader.header.block_len(nblock);
         let nstreams = reader.nstreams(nblock);
         let len = block_len / nstreams;
         let rows = block_len / width;
-        let needed = end.div_ceil(width).min(rows);
+        let needed = wanted.end.div_ceil(width).min(rows);
         let Worker { codecs, buffers, stream, .. } = worker;
-        let mut streams = reader.streams(nblock, stream)?;
+        let mut streams = if nstreams == width {
+            reader.streams_for_rows(nblock, wanted.start / width..needed, stream)?
+        } else {
+            reader.streams(nblock, stream)?
+        };
         let decoder = reader.stream_decoder();
         let mut planes = [Plane::Run(0); MAX_WIDTH];
         if nstreams == width {

@@ -2,6 +2,7 @@
 
 use super::compress::Bytes;
 use super::params::{Decoding, PostfilterCall, callback_scratch_len};
+use super::partial_read;
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::plain::{self, Payload};
 use super::source::BlockSource;
@@ -179,6 +180,29 @@ impl<'a> Reader<'a> {
         let len = self.header.block_len(nblock) / self.nstreams(nblock);
         ensure(len > 0, ErrorKind::WriteBuffer, "streams without bytes")?;
         Ok(StreamReader::new(self.stored_block(nblock, buffer)?, len))
+    }
+
+    /// As [`streams`](Self::streams), of which only `rows` are looked at.
+    pub(super) fn streams_for_rows<'b>(
+        &self,
+        nblock: usize,
+        rows: std::ops::Range<usize>,
+        buffer: &'b mut Buffer,
+    ) -> Result<super::streams::StreamReader<'b>>
+    where
+        'a: 'b,
+    {
+        let Some(source) = self.lazy else { return self.streams(nblock, buffer) };
+        let size = self.lazy_size(nblock, self.header.blocksize + 4 * self.header.typesize)?;
+        let nstreams = self.nstreams(nblock);
+        if size <= nstreams * partial_read::SMALL {
+            return self.streams(nblock, buffer);
+        }
+        let len = self.header.block_len(nblock) / nstreams;
+        ensure(rows.end <= len, ErrorKind::Data, "fewer bytes than asked for")?;
+        let bytes = buffer.get(size);
+        partial_read::read_rows(source, self.bstart(nblock)?, nstreams, len, rows, bytes)?;
+        Ok(super::streams::StreamReader::new(bytes, len))
     }
 
     #[inline]
