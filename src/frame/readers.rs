@@ -61,9 +61,9 @@ impl Reader {
             if (now.is_none() || now == known.id) && (known.writable || mode == OpenMode::Read) {
                 return Ok(Arc::clone(&known.file));
             }
-            *kept = None;
         }
         let opened = io.open(path, mode)?;
+        *kept = None;
         keep(&mut kept, &opened, opened.id(), mode);
         Ok(opened)
     }
