@@ -143,7 +143,8 @@ impl List {
         }
         (self.pointers, self.lens, self.sizes) = (pointers, lens, sizes);
         if let Some((number, content)) = layer {
-            if let Some(start) = self.metalayers[number].content.get_mut(..content.len()) {
+            let layer = &mut Arc::make_mut(&mut self.metalayers)[number];
+            if let Some(start) = layer.content.get_mut(..content.len()) {
                 start.copy_from_slice(content);
                 self.tick += 1 + change.more_ticks;
             }
