@@ -111,7 +111,7 @@ impl<'a> PlainChunk<'a> {
         &self.header
     }
 
-    /// As [`decompress`](super::decompress).
+    /// As [`decompress`](super::decompress()).
     ///
     /// # Errors
     ///
@@ -123,11 +123,11 @@ impl<'a> PlainChunk<'a> {
         Ok(dest.len())
     }
 
-    /// As [`getitem`](super::getitem).
+    /// As [`getitem`](super::getitem()).
     ///
     /// # Errors
     ///
-    /// As [`getitem`](super::getitem), for the range and `dest`.
+    /// As [`getitem`](super::getitem()), for the range and `dest`.
     #[inline(always)]
     pub fn getitem(&self, unit: Unit, start: i32, count: i32, dest: &mut [u8]) -> Result<usize> {
         let (start, count) = in_items(&self.header, unit, start, count)?;
