@@ -12,7 +12,6 @@ pub mod ndlz;
 pub mod registry;
 pub(crate) mod state;
 pub mod zfp;
-#[cfg_attr(feature = "system-zlib", path = "zlib_system.rs")]
 pub(crate) mod zlib;
 pub(crate) mod zstd;
 

@@ -1,8 +1,11 @@
-//! Streams by zlib-rs.
+//! Streams by zlib's own interface: that of zlib-rs, or of the system's zlib.
 //!
 //! Encoder and decoder states are kept and reset between streams, which saves their allocation and clearing.
 
+#[cfg(feature = "system-zlib")]
+use super::system as z;
 use crate::error::{ErrorKind, Result, ensure};
+#[cfg(not(feature = "system-zlib"))]
 use libz_rs_sys as z;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
