@@ -37,6 +37,12 @@ impl Filter for IntTrunc {
 ///
 /// If the lengths differ.
 pub fn forward(typesize: usize, meta: u8, src: &[u8], dest: &mut [u8]) -> Result<()> {
+    clear_low_bits(typesize, cleared_bits(typesize, meta)?, src, dest);
+    Ok(())
+}
+
+/// How many low bits [`forward`] clears, with its errors.
+pub(crate) fn cleared_bits(typesize: usize, meta: u8) -> Result<u32> {
     let bits = match typesize {
         1 => 8,
         2 => 16,
@@ -49,28 +55,33 @@ pub fn forward(typesize: usize, meta: u8, src: &[u8], dest: &mut [u8]) -> Result
             ));
         }
     };
-    let precision = i32::from(i8::from_le_bytes([meta]));
-    let zeroed = if precision >= 0 { bits - precision } else { -precision };
-    match u32::try_from(zeroed) {
-        Ok(zeroed) if zeroed < bits.unsigned_abs() => {
-            clear_low_bits(typesize, zeroed, src, dest);
-            Ok(())
-        }
-        _ => Err(Error::new(ErrorKind::FilterPipeline, "int_trunc: precision out of range")),
-    }
+    cleared_of(bits, meta)
+        .ok_or_else(|| Error::new(ErrorKind::FilterPipeline, "int_trunc: precision out of range"))
 }
 
-/// Copies `src` to `dest`, clearing the `zeroed` least significant bits of each item in the machine's byte order.
-/// `typesize` is 1, 2, 4 or 8, and `zeroed` less than its bits. The bytes after the last whole item are copied.
-pub(super) fn clear_low_bits(typesize: usize, zeroed: u32, src: &[u8], dest: &mut [u8]) {
-    assert!(src.len() == dest.len());
-    let kept = u64::MAX << zeroed;
-    // The mask of one item, repeated over 8 bytes.
-    let item = kept.to_le_bytes();
-    let mask: [u8; 8] = std::array::from_fn(|b| {
+/// How many of `bits` bits the meta byte of a truncating filter clears; none, unless at least one is left.
+pub(super) fn cleared_of(bits: i32, meta: u8) -> Option<u32> {
+    let precision = i32::from(i8::from_le_bytes([meta]));
+    let cleared = if precision >= 0 { bits - precision } else { -precision };
+    u32::try_from(cleared).ok().filter(|&cleared| cleared < bits.unsigned_abs())
+}
+
+/// Which bits of the bytes of an item stay, in the machine's byte order. `typesize` is at most 8, and `nbits` less than
+/// its bits.
+fn kept_bits(typesize: usize, nbits: u32) -> [u8; 8] {
+    let item = (u64::MAX << nbits).to_le_bytes();
+    std::array::from_fn(|b| {
         let b = b % typesize;
         item[if cfg!(target_endian = "little") { b } else { typesize - 1 - b }]
-    });
+    })
+}
+
+/// Copies `src` to `dest`, clearing the `nbits` least significant bits of each item in the machine's byte order.
+/// `typesize` is 1, 2, 4 or 8, and `nbits` less than its bits. The bytes after the last whole item are copied.
+pub(super) fn clear_low_bits(typesize: usize, nbits: u32, src: &[u8], dest: &mut [u8]) {
+    assert!(src.len() == dest.len());
+    // The mask of one item, repeated over 8 bytes.
+    let mask = kept_bits(typesize, nbits);
     let (body, tail) = src.split_at(src.len() - src.len() % typesize);
     let (dest, dest_tail) = dest.split_at_mut(body.len());
     dest_tail.copy_from_slice(tail);
@@ -86,9 +97,25 @@ pub(super) fn clear_low_bits(typesize: usize, zeroed: u32, src: &[u8], dest: &mu
     }
 }
 
+/// Does to a shuffled block what [`clear_low_bits`] does to it before the shuffle: most rows are left alone.
+pub(crate) fn clear_low_bits_of_rows(typesize: usize, nbits: u32, block: &mut [u8]) {
+    let nitems = block.len() / typesize;
+    if nitems == 0 {
+        return;
+    }
+    for (row, mask) in block.chunks_exact_mut(nitems).zip(&kept_bits(typesize, nbits)[..typesize]) {
+        match mask {
+            0 => row.fill(0),
+            0xff => {}
+            mask => row.iter_mut().for_each(|byte| *byte &= mask),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filters::shuffle;
     use crate::format::geometry::Container;
 
     fn truncated(typesize: usize, p: i8, src: &[u8]) -> Vec<u8> {
@@ -122,6 +149,23 @@ mod tests {
                         }
                     }
                     assert_eq!(dest, want, "typesize {typesize} length {len} zeroed {zeroed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn clearing_bits_commutes_with_the_shuffle() {
+        for typesize in [1, 2, 4, 8] {
+            for len in (0..70).chain([1000, 4099]) {
+                let src: Vec<u8> = (0..len).map(|i| u8::try_from(i * 37 % 251).unwrap() | 1).collect();
+                for nbits in 1..8 * u32::try_from(typesize).unwrap() {
+                    let (mut cleared, mut want, mut got) = (src.clone(), src.clone(), src.clone());
+                    clear_low_bits(typesize, nbits, &src, &mut cleared);
+                    shuffle::shuffle(typesize, &cleared, &mut want);
+                    shuffle::shuffle(typesize, &src, &mut got);
+                    clear_low_bits_of_rows(typesize, nbits, &mut got);
+                    assert_eq!(got, want, "typesize {typesize} length {len} bits {nbits}");
                 }
             }
         }

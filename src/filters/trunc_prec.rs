@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::int_trunc::clear_low_bits;
+use super::int_trunc::{clear_low_bits, cleared_of};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Copies `src` to `dest` with the precision of each float (`typesize` 4 or 8) reduced. `meta`, as a signed number, is
@@ -16,6 +16,12 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// If the lengths differ.
 pub fn forward(typesize: usize, meta: u8, src: &[u8], dest: &mut [u8]) -> Result<()> {
+    clear_low_bits(typesize, cleared_bits(typesize, meta)?, src, dest);
+    Ok(())
+}
+
+/// How many low bits [`forward`] clears, with its errors.
+pub(crate) fn cleared_bits(typesize: usize, meta: u8) -> Result<u32> {
     let mantissa_bits = match typesize {
         4 => 23,
         8 => 52,
@@ -26,15 +32,8 @@ pub fn forward(typesize: usize, meta: u8, src: &[u8], dest: &mut [u8]) -> Result
             ));
         }
     };
-    let precision = i32::from(i8::from_le_bytes([meta]));
-    let zeroed = if precision >= 0 { mantissa_bits - precision } else { -precision };
-    match u32::try_from(zeroed) {
-        Ok(zeroed) if zeroed < mantissa_bits.unsigned_abs() => {
-            clear_low_bits(typesize, zeroed, src, dest);
-            Ok(())
-        }
-        _ => Err(Error::new(ErrorKind::FilterPipeline, "trunc_prec: precision out of range")),
-    }
+    cleared_of(mantissa_bits, meta)
+        .ok_or_else(|| Error::new(ErrorKind::FilterPipeline, "trunc_prec: precision out of range"))
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub const SHUFFLE: u8 = 1;
 pub const BITSHUFFLE: u8 = 2;
 pub const DELTA: u8 = 3;
 pub const TRUNC_PREC: u8 = 4;
+const BYTEDELTA: u8 = 35;
+const INT_TRUNC: u8 = 36;
 
 const ALWAYS_SPLIT: i32 = 1;
 
@@ -40,14 +42,14 @@ impl Case {
     /// Draws everything.
     pub fn draw(rng: &mut Rng) -> Self {
         let codec = rng.pick(&CODECS);
-        let (filters, metas, float) = draw_filters(rng);
-        let typesize = match float {
+        let (filters, metas, truncated) = draw_filters(rng);
+        let typesize = match truncated {
             true => rng.pick(&[4, 8]),
             false if rng.one_in(4) => rng.range(1, 300),
             false => rng.pick(&[1, 2, 3, 4, 4, 8, 8, 8, 12, 16, 17, 24, 32, 255, 256]),
         };
         let nbytes = draw_size(rng, typesize);
-        let blocksize = draw_blocksize(rng, typesize, nbytes, float);
+        let blocksize = draw_blocksize(rng, typesize, nbytes, truncated);
         let destsize = match rng.below(8) {
             0 => nbytes + 32,
             1 => rng.range(32, nbytes + 64),
@@ -91,21 +93,30 @@ impl Case {
         make_data(rng, self.kind, self.typesize, self.nbytes)
     }
 
-    /// What a chunk of `data` decompresses to: the data, with fewer mantissa bits if TRUNC_PREC took part.
+    /// What a chunk of `data` decompresses to: the data, with fewer bits if a truncating filter took part.
     pub fn expected(&self, data: &[u8], stored: bool) -> Vec<u8> {
         let mut out = data.to_vec();
-        let Some(slot) = self.filters.iter().position(|&f| f == TRUNC_PREC) else { return out };
+        let Some(slot) = self.filters.iter().position(|&f| is_truncating(f)) else { return out };
         if stored {
             return out;
         }
-        let mantissa = if self.typesize == 4 { 23 } else { 52 };
+        let bits = match (self.filters[slot], self.typesize) {
+            (TRUNC_PREC, 4) => 23,
+            (TRUNC_PREC, _) => 52,
+            (_, typesize) => 8 * super::common::int(typesize),
+        };
         let kept = i32::from(i8::from_ne_bytes([self.metas[slot]]));
-        let zeroed = if kept >= 0 { mantissa - kept } else { -kept };
+        let zeroed = if kept >= 0 { bits - kept } else { -kept };
         let mask = !((1_u64 << zeroed) - 1);
         for item in out.chunks_exact_mut(self.typesize) {
             item.iter_mut().zip(mask.to_le_bytes()).for_each(|(byte, m)| *byte &= m);
         }
         out
+    }
+
+    /// Whether a filter drops bits.
+    fn is_lossy(&self) -> bool {
+        self.filters.iter().any(|&f| is_truncating(f))
     }
 
     fn active_filters(&self) -> usize {
@@ -139,13 +150,13 @@ impl Case {
         let delta = self.has(DELTA)
             && (self.nbytes % word != 0
                 || self.blocksize % word != 0
-                || self.has(TRUNC_PREC)
+                || self.is_lossy()
                 || self.active_filters() > 2);
         self.misreports_blocksize()
             || (self.splitmode == ALWAYS_SPLIT && short_blocks)
             || delta
             || self.active_filters() > 2
-            || (self.has(TRUNC_PREC) && self.nbytes % self.typesize != 0)
+            || (self.is_lossy() && self.nbytes % self.typesize != 0)
             || self.use_dict
     }
 
@@ -167,9 +178,13 @@ impl Case {
     }
 }
 
-/// Six slots, their meta bytes, and whether the pipeline is for floats only.
+fn is_truncating(filter: u8) -> bool {
+    matches!(filter, TRUNC_PREC | INT_TRUNC)
+}
+
+/// Six slots, their meta bytes, and whether a filter among them wants whole items of 4 or 8 bytes.
 fn draw_filters(rng: &mut Rng) -> ([u8; 6], [u8; 6], bool) {
-    let list: Vec<u8> = match rng.below(16) {
+    let list: Vec<u8> = match rng.below(19) {
         0 | 1 => vec![],
         2..=5 => vec![SHUFFLE],
         6..=8 => vec![BITSHUFFLE],
@@ -179,6 +194,9 @@ fn draw_filters(rng: &mut Rng) -> ([u8; 6], [u8; 6], bool) {
         12 => vec![TRUNC_PREC, rng.pick(&[SHUFFLE, BITSHUFFLE, DELTA])],
         13 => vec![SHUFFLE, BITSHUFFLE],
         14 => vec![SHUFFLE, SHUFFLE],
+        15 => vec![rng.pick(&[TRUNC_PREC, INT_TRUNC]), SHUFFLE],
+        16 => vec![SHUFFLE, BYTEDELTA],
+        17 => vec![rng.pick(&[INT_TRUNC, BYTEDELTA])],
         _ => (0..rng.range(3, 6)).map(|_| rng.pick(&[SHUFFLE, BITSHUFFLE, DELTA])).collect(),
     };
     let mut slots = [0; 6];
@@ -189,12 +207,13 @@ fn draw_filters(rng: &mut Rng) -> ([u8; 6], [u8; 6], bool) {
         slots[slot] = filter;
         metas[slot] = match filter {
             SHUFFLE if rng.one_in(4) => rng.pick(&[1, 2, 3, 4, 8, 16, 255]),
-            TRUNC_PREC => rng.pick(&[1, 10, 22, 0_i8.wrapping_sub(5), -20]).to_ne_bytes()[0],
+            TRUNC_PREC | INT_TRUNC => rng.pick(&[1, 10, 22, 0_i8.wrapping_sub(5), -20]).to_ne_bytes()[0],
+            BYTEDELTA => rng.pick(&[1, 2, 3, 4, 4, 8, 8, 16, 100]),
             _ => 0,
         };
         from = slot + 1;
     }
-    (slots, metas, list.contains(&TRUNC_PREC))
+    (slots, metas, list.iter().any(|&f| is_truncating(f)))
 }
 
 /// A size up to a million, small ones as likely as large ones, edges more than others.

@@ -2,8 +2,14 @@
 
 use super::Kernel;
 
-pub(super) const KERNEL: Kernel =
-    Kernel { name: "generic", is_available: || true, encode, decode: |src, dest| decode_from(0, src, dest) };
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "generic",
+    is_available: || true,
+    encode,
+    encode_in_place,
+    decode: |src, dest| decode_from(0, src, dest),
+    sum_items: None,
+};
 
 /// Differences, starting from 0. The compiler makes vector code of it, as wide as the caller's.
 #[inline(always)]
@@ -15,11 +21,38 @@ pub(super) fn encode(src: &[u8], dest: &mut [u8]) {
     }
 }
 
+/// [`encode`], the result in the place of the source: from the end on, as each byte needs the one before it.
+#[inline(always)]
+pub(super) fn encode_in_place(bytes: &mut [u8]) {
+    const STEP: usize = 128;
+    let mut end = bytes.len();
+    while end > STEP {
+        let start = end - STEP;
+        let mut before = [0; STEP];
+        before.copy_from_slice(&bytes[start - 1..end - 1]);
+        for (b, before) in bytes[start..end].iter_mut().zip(before) {
+            *b = b.wrapping_sub(before);
+        }
+        end = start;
+    }
+    for i in (1..end).rev() {
+        bytes[i] = bytes[i].wrapping_sub(bytes[i - 1]);
+    }
+}
+
 /// The running sum, starting from `sum`.
 #[inline(always)]
 pub(super) fn decode_from(mut sum: u8, src: &[u8], dest: &mut [u8]) {
     for (s, d) in src.iter().zip(dest) {
         sum = sum.wrapping_add(*s);
         *d = sum;
+    }
+}
+
+/// Adds, from `from` on, to each byte the one `width` before it, which has its own sum by then.
+#[inline(always)]
+pub(super) fn sum_items_from(width: usize, from: usize, items: &mut [u8]) {
+    for i in from..items.len() {
+        items[i] = items[i].wrapping_add(items[i - width]);
     }
 }

@@ -12,7 +12,7 @@ mod neon;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
-use super::{Filter, FilterContext};
+use super::{Filter, FilterContext, shuffle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::geometry::Container;
 use std::sync::LazyLock;
@@ -25,8 +25,13 @@ struct Kernel {
     is_available: fn() -> bool,
     /// `(src, dest)` of the same length: differences, starting from 0.
     encode: unsafe fn(&[u8], &mut [u8]),
+    /// The same in place.
+    encode_in_place: unsafe fn(&mut [u8]),
     /// `(src, dest)` of the same length: the running sum, starting from 0.
     decode: unsafe fn(&[u8], &mut [u8]),
+    /// `(width, items)`: adds to each item but the first the one before it, byte by byte and in ascending order.
+    /// `None` if that is no faster than to decode before unshuffling.
+    sum_items: Option<unsafe fn(usize, &mut [u8])>,
 }
 
 /// Every variant compiled for this target, best first; the portable one is last.
@@ -47,11 +52,38 @@ fn usable() -> impl Iterator<Item = &'static Kernel> {
 
 static BEST: LazyLock<&'static Kernel> = LazyLock::new(|| usable().next().expect("generic always runs"));
 
+/// Bytes that are unshuffled and summed up before the next ones: a multiple of all widths that fits the first-level cache.
+const PIECE: usize = 8192;
+
 impl Kernel {
     fn encode(&self, src: &[u8], dest: &mut [u8]) {
         assert!(src.len() == dest.len());
         // SAFETY: `usable` gave out this kernel, so the CPU has its features; the lengths are equal.
         unsafe { (self.encode)(src, dest) }
+    }
+
+    fn encode_in_place(&self, bytes: &mut [u8]) {
+        // SAFETY: `usable` gave out this kernel, so the CPU has its features.
+        unsafe { (self.encode_in_place)(bytes) }
+    }
+
+    /// See [`decode_shuffled`].
+    fn decode_shuffled(&self, width: usize, src: &[u8], dest: &mut [u8]) -> bool {
+        assert!(src.len() == dest.len());
+        let Some(sum_items) = self.sum_items.filter(|_| matches!(width, 4 | 8 | 16)) else {
+            return false;
+        };
+        let body = src.len() - src.len() % width;
+        let mut start = 0;
+        while start < body {
+            let end = body.min(start + PIECE);
+            shuffle::unshuffle_range(width, src, start / width, &mut dest[start..end]);
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features.
+            unsafe { sum_items(width, &mut dest[start.saturating_sub(width)..end]) };
+            start = end;
+        }
+        dest[body..].copy_from_slice(&src[body..]);
+        true
     }
 
     fn decode(&self, src: &[u8], dest: &mut [u8]) {
@@ -90,12 +122,12 @@ impl Filter for ByteDelta {
     }
 
     fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        encode(channels(cx)?, src, dest);
+        encode(channels(cx.meta, &cx.container)?, src, dest);
         Ok(())
     }
 
     fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        decode(channels(cx)?, src, dest);
+        decode(channels(cx.meta, &cx.container)?, src, dest);
         Ok(())
     }
 }
@@ -107,22 +139,26 @@ impl Filter for ByteDeltaBuggy {
     }
 
     fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        encode_buggy(channels(cx)?, src, dest);
+        encode_buggy(channels(cx.meta, &cx.container)?, src, dest);
         Ok(())
     }
 
     fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        decode_buggy(channels(cx)?, src, dest);
+        decode_buggy(channels(cx.meta, &cx.container)?, src, dest);
         Ok(())
     }
 }
 
-/// The number of streams.
-fn channels(cx: &FilterContext<'_>) -> Result<usize> {
-    if cx.meta != 0 {
-        return Ok(usize::from(cx.meta));
+/// The number of streams that a meta byte stands for.
+///
+/// # Errors
+///
+/// `FilterPipeline` if it is 0 and there is no super-chunk around the chunk.
+pub(crate) fn channels(meta: u8, container: &Container) -> Result<usize> {
+    if meta != 0 {
+        return Ok(usize::from(meta));
     }
-    let Container::Schunk { typesize, .. } = cx.container else {
+    let Container::Schunk { typesize, .. } = *container else {
         return Err(Error::new(ErrorKind::FilterPipeline, "bytedelta: meta 0 outside of a super-chunk"));
     };
     match usize::try_from(typesize) {
@@ -138,6 +174,26 @@ fn channels(cx: &FilterContext<'_>) -> Result<usize> {
 /// If `channels` is 0 or the lengths differ.
 pub fn encode(channels: usize, src: &[u8], dest: &mut [u8]) {
     for_each_channel(channels, src, dest, |src, dest| BEST.encode(src, dest));
+}
+
+/// [`encode`] in place.
+pub(crate) fn encode_in_place(channels: usize, bytes: &mut [u8]) {
+    let len = bytes.len() / channels;
+    if len > 0 {
+        bytes.chunks_exact_mut(len).take(channels).for_each(|stream| BEST.encode_in_place(stream));
+    }
+}
+
+/// Undoes [`encode`], and the shuffle of items of `width` bytes into as many streams before it; whether there is a way
+/// to do so at once. Otherwise `dest` is as before.
+///
+/// The streams of differences are unshuffled first: sums over items take fewer steps than sums over bytes.
+///
+/// # Panics
+///
+/// If the lengths differ.
+pub(crate) fn decode_shuffled(width: usize, src: &[u8], dest: &mut [u8]) -> bool {
+    BEST.decode_shuffled(width, src, dest)
 }
 
 /// Undoes [`encode`].
@@ -242,6 +298,33 @@ mod tests {
                     kernel.decode(&encoded, &mut buf[offset..offset + len]);
                     assert_eq!(&buf[offset..offset + len], src, "{} {len} {offset}", kernel.name);
                     assert!(buf[..offset].iter().chain(&buf[offset + len..]).all(|&b| b == 0xee));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shuffled_items_are_summed_up_at_once() {
+        for kernel in usable() {
+            for width in [1, 2, 3, 4, 8, 16, 24] {
+                for len in (0..200).chain([PIECE - 1, PIECE, PIECE + 77, 3 * PIECE + 40]) {
+                    let src = bytes(len);
+                    let mut shuffled = vec![0xee; len];
+                    shuffle::shuffle(width, &src, &mut shuffled);
+                    let want = naive(width, &shuffled, false);
+                    if len > 0 {
+                        shuffled[..len / width * width]
+                            .chunks_mut((len / width).max(1))
+                            .for_each(|stream| kernel.encode_in_place(stream));
+                    }
+                    assert_eq!(shuffled, want, "{} width {width} length {len}", kernel.name);
+                    let mut back = vec![0xee; len];
+                    if kernel.decode_shuffled(width, &shuffled, &mut back) {
+                        assert_eq!(back, src, "{} width {width} length {len}", kernel.name);
+                    } else {
+                        assert!(kernel.sum_items.is_none() || !matches!(width, 4 | 8 | 16));
+                        assert!(back.iter().all(|&b| b == 0xee));
+                    }
                 }
             }
         }

@@ -9,8 +9,7 @@
 use super::{Kernel, generic};
 use std::arch::aarch64::*;
 
-pub(super) const KERNEL: Kernel =
-    Kernel { name: "neon", is_available: || true, encode: generic::KERNEL.encode, decode };
+pub(super) const KERNEL: Kernel = Kernel { name: "neon", decode, ..generic::KERNEL };
 
 #[target_feature(enable = "neon")]
 unsafe fn decode(src: &[u8], dest: &mut [u8]) {

@@ -9,8 +9,7 @@
 use super::{Kernel, generic};
 use std::arch::x86_64::*;
 
-pub(super) const KERNEL: Kernel =
-    Kernel { name: "sse2", is_available: || true, encode: generic::KERNEL.encode, decode };
+pub(super) const KERNEL: Kernel = Kernel { name: "sse2", decode, ..generic::KERNEL };
 
 #[target_feature(enable = "sse2")]
 unsafe fn decode(src: &[u8], dest: &mut [u8]) {

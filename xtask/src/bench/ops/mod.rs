@@ -3,6 +3,7 @@
 mod arrays;
 mod bulk;
 mod container;
+mod filters;
 mod plugins;
 mod scaling;
 mod small;
@@ -30,8 +31,15 @@ pub struct Family {
 }
 
 /// All families, in the order in which they run.
-pub static FAMILIES: &[Family] =
-    &[bulk::FAMILY, small::FAMILY, scaling::FAMILY, plugins::FAMILY, arrays::FAMILY, container::FAMILY];
+pub static FAMILIES: &[Family] = &[
+    bulk::FAMILY,
+    small::FAMILY,
+    scaling::FAMILY,
+    filters::FAMILY,
+    plugins::FAMILY,
+    arrays::FAMILY,
+    container::FAMILY,
+];
 
 /// Our library, and the other one if there is one.
 fn both(libs: &Libs) -> impl Iterator<Item = &Clib> {
