@@ -9,6 +9,8 @@ pub mod ndcell;
 pub mod ndmean;
 pub mod registry;
 pub mod shuffle;
+#[cfg(test)]
+mod testing;
 pub mod trunc_prec;
 
 use crate::error::Result;

@@ -1,18 +1,7 @@
 //! Every variant against the definition, and nothing written outside the destination.
 
 use super::*;
-
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[3]
-    })
-    .take(len)
-    .collect()
-}
+use crate::filters::testing::{guarded, noise, widths};
 
 fn naive(typesize: usize, src: &[u8]) -> Vec<u8> {
     let nitems = src.len() / typesize / 8 * 8;
@@ -29,16 +18,6 @@ fn naive(typesize: usize, src: &[u8]) -> Vec<u8> {
     out
 }
 
-const GUARD: usize = 64;
-
-/// Runs `f` on the inner `len` bytes of a buffer and checks that the bytes around them keep their values.
-fn guarded(len: usize, offset: usize, f: impl Fn(&mut [u8])) -> Vec<u8> {
-    let mut buf = vec![0xa5; GUARD + offset + len + GUARD];
-    f(&mut buf[GUARD + offset..GUARD + offset + len]);
-    assert!(buf[..GUARD + offset].iter().chain(&buf[GUARD + offset + len..]).all(|&b| b == 0xa5));
-    buf[GUARD + offset..GUARD + offset + len].to_vec()
-}
-
 fn check(kernel: &Kernel, typesize: usize, src: &[u8], offset: usize) {
     let what = format!("{} typesize {typesize} length {} offset {offset}", kernel.name, src.len());
     let want = naive(typesize, src);
@@ -46,10 +25,6 @@ fn check(kernel: &Kernel, typesize: usize, src: &[u8], offset: usize) {
     assert!(got == want, "bitshuffle {what}");
     let back = guarded(src.len(), offset, |dest| kernel.bitunshuffle(typesize, &want, dest));
     assert!(back == src, "bitunshuffle {what}");
-}
-
-fn typesizes() -> impl Iterator<Item = usize> {
-    (1..=17).chain([20, 24, 31, 32, 33, 40, 48, 64, 80, 255, 256, 300])
 }
 
 #[test]
@@ -64,7 +39,7 @@ fn transpose8_moves_bit_k_of_byte_m_to_bit_m_of_byte_k() {
 #[test]
 fn every_variant_agrees_with_the_definition_at_short_lengths() {
     for kernel in usable() {
-        for typesize in typesizes() {
+        for typesize in widths() {
             // Every number of groups up to a little more than two of the widest tiles, with all kinds of left-overs.
             for ngroups in 0..=(if typesize > 16 { 18 } else { 140 }) {
                 let len = (8 * ngroups + ngroups % 8) * typesize + ngroups % typesize;
@@ -90,7 +65,7 @@ fn every_variant_agrees_with_the_definition_at_all_start_offsets() {
 #[test]
 fn every_variant_agrees_with_the_definition_on_blocks() {
     for kernel in usable() {
-        for typesize in typesizes() {
+        for typesize in widths() {
             for len in [32 * 1024, 70_001] {
                 check(kernel, typesize, &noise(len), 0);
             }
@@ -101,7 +76,7 @@ fn every_variant_agrees_with_the_definition_on_blocks() {
 #[test]
 fn ranges_are_parts_of_the_unshuffled_block() {
     for kernel in usable() {
-        for typesize in typesizes() {
+        for typesize in widths() {
             let block = noise(8 * 70 * typesize + 5 * typesize + typesize / 2);
             let shuffled = naive(typesize, &block);
             let starts = (0..20).chain([typesize, 7 * typesize + 1, 8 * typesize, 64 * 8 * typesize]);

@@ -1,18 +1,7 @@
 //! Every variant against the definition, and nothing written outside the destination.
 
 use super::*;
-
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[3]
-    })
-    .take(len)
-    .collect()
-}
+use crate::filters::testing::{guarded, noise, widths};
 
 fn naive(width: usize, src: &[u8]) -> Vec<u8> {
     let nitems = src.len() / width;
@@ -25,16 +14,6 @@ fn naive(width: usize, src: &[u8]) -> Vec<u8> {
     out
 }
 
-const GUARD: usize = 64;
-
-/// Runs `f` on the inner `len` bytes of a buffer and checks that the bytes around them keep their values.
-fn guarded(len: usize, offset: usize, f: impl Fn(&mut [u8])) -> Vec<u8> {
-    let mut buf = vec![0xa5; GUARD + offset + len + GUARD];
-    f(&mut buf[GUARD + offset..GUARD + offset + len]);
-    assert!(buf[..GUARD + offset].iter().chain(&buf[GUARD + offset + len..]).all(|&b| b == 0xa5));
-    buf[GUARD + offset..GUARD + offset + len].to_vec()
-}
-
 fn check(kernel: &Kernel, width: usize, src: &[u8], offset: usize) {
     let what = format!("{} width {width} length {} offset {offset}", kernel.name, src.len());
     let want = naive(width, src);
@@ -42,10 +21,6 @@ fn check(kernel: &Kernel, width: usize, src: &[u8], offset: usize) {
     assert!(got == want, "shuffle {what}");
     let back = guarded(src.len(), offset, |dest| kernel.unshuffle(width, &want, dest));
     assert!(back == src, "unshuffle {what}");
-}
-
-fn widths() -> impl Iterator<Item = usize> {
-    (1..=17).chain([20, 24, 31, 32, 33, 40, 48, 64, 80, 255, 256, 300])
 }
 
 #[test]
