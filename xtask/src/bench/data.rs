@@ -23,10 +23,12 @@ pub enum Kind {
     Random,
     /// Zero bytes, typesize 4.
     Zeros,
+    /// The user's file, with this typesize.
+    File(u8),
 }
 
 impl Kind {
-    /// All kinds.
+    /// All kinds but the user's.
     pub const ALL: [Self; 9] = [
         Self::Smooth,
         Self::Noisy,
@@ -51,6 +53,7 @@ impl Kind {
             Self::Text => "text",
             Self::Random => "random",
             Self::Zeros => "zeros",
+            Self::File(_) => "file",
         }
     }
 
@@ -62,6 +65,7 @@ impl Kind {
             Self::Image => 2,
             Self::Records => 24,
             Self::Text => 1,
+            Self::File(typesize) => i32::from(typesize),
         }
     }
 }
@@ -95,12 +99,14 @@ impl Rng {
     }
 }
 
-/// `nbytes` bytes of `kind`; a last partial item is cut.
-pub fn generate(kind: Kind, nbytes: usize) -> Vec<u8> {
-    let mut rng = Rng::new(kind as u64 + 1);
+/// `nbytes` bytes of `kind`; a last partial item is cut. `file` holds the user's data, which are repeated if too few.
+pub fn generate(kind: Kind, nbytes: usize, file: &[u8]) -> Vec<u8> {
+    let seed = Kind::ALL.iter().zip(1..).find(|(k, _)| **k == kind).map_or(0, |(_, seed)| seed);
+    let mut rng = Rng::new(seed);
     let mut out = Vec::with_capacity(nbytes + 64);
     match kind {
         Kind::Zeros => out.resize(nbytes, 0),
+        Kind::File(_) => out.extend(file.iter().cycle().take(nbytes)),
         Kind::Text => text(&mut rng, nbytes, &mut out),
         Kind::Records => records(&mut rng, nbytes, &mut out),
         Kind::Image => image(&mut rng, nbytes, &mut out),

@@ -50,7 +50,9 @@ pub struct Bench {
 impl Bench {
     /// `nbytes` bytes of `kind`; made once.
     pub fn data(&mut self, kind: Kind, nbytes: usize) -> Rc<[u8]> {
-        self.buffers.entry((kind, nbytes)).or_insert_with(|| data::generate(kind, nbytes).into()).clone()
+        let file = self.options.file.as_ref().map_or(&[][..], |(bytes, _)| bytes);
+        let make = || data::generate(kind, nbytes, file).into();
+        self.buffers.entry((kind, nbytes)).or_insert_with(make).clone()
     }
 
     /// Prints and keeps one result.

@@ -92,6 +92,8 @@ pub struct Options {
     pub csv: Option<PathBuf>,
     /// Where the chart goes.
     pub svg: Option<PathBuf>,
+    /// Data of the user in place of the kinds: the bytes of a file, and their typesize.
+    pub file: Option<(Vec<u8>, u8)>,
     /// Factor of the time spent per cell.
     pub time: f64,
     ops: Vec<String>,
@@ -114,6 +116,8 @@ Measures our library against the C library: ratio of speeds per cell, above 1 wh
   --ours FILE      our shared library (default: built with --release)
   --op, --codec, --filter, --data, --clevel, --threads LIST
                    only these, separated by commas; a family's name stands for its ops
+  --file FILE[:N]  the data of this file, items of N bytes (default 4), in place of
+                   the data kinds
   --quick          about 80 s: one level, fewer data kinds, smaller buffers
   --full           every compression level
   --time FACTOR    time spent per cell, times this
@@ -145,6 +149,7 @@ impl Options {
                 "--full" => options.full = true,
                 "--against" => options.against = Some(value()?.into()),
                 "--ours" => options.ours = Some(value()?.into()),
+                "--file" => options.file = Some(file(value()?)?),
                 "--csv" => options.csv = Some(value()?.into()),
                 "--svg" => options.svg = Some(value()?.into()),
                 "--time" => options.time = number(arg, value()?)?,
@@ -194,12 +199,20 @@ impl Options {
         }
     }
 
-    /// The data kinds: all, or fewer for a quick run unless some are asked for.
+    /// The data kinds of buffers: all, or fewer for a quick run unless some are asked for.
     pub fn kinds(&self) -> Vec<Kind> {
         if self.quick && self.kinds.is_empty() {
-            vec![Kind::Smooth, Kind::Ramps, Kind::Image, Kind::Text, Kind::Random]
+            self.kinds_or_file(&[Kind::Smooth, Kind::Ramps, Kind::Image, Kind::Text, Kind::Random])
         } else {
-            Kind::ALL.to_vec()
+            self.kinds_or_file(&Kind::ALL)
+        }
+    }
+
+    /// These data kinds, or the user's file if one is given.
+    pub fn kinds_or_file(&self, kinds: &[Kind]) -> Vec<Kind> {
+        match &self.file {
+            Some((_, typesize)) => vec![Kind::File(*typesize)],
+            None => kinds.to_vec(),
         }
     }
 
@@ -231,6 +244,19 @@ fn names(list: &str, known: &[&str]) -> Result<Vec<String>, String> {
     match names.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => Err(format!("{name}: not one of {}", known.join(","))),
         None => Ok(names),
+    }
+}
+
+/// The contents of `FILE` or `FILE:TYPESIZE`.
+fn file(value: &str) -> Result<(Vec<u8>, u8), String> {
+    let (path, typesize) = match value.rsplit_once(':') {
+        Some((path, typesize)) => (path, number::<std::num::NonZeroU8>("--file", typesize)?.get()),
+        None => (value, 4),
+    };
+    match std::fs::read(path) {
+        Ok(bytes) if !bytes.is_empty() => Ok((bytes, typesize)),
+        Ok(_) => Err(format!("{path} is empty")),
+        Err(why) => Err(format!("{path}: {why}")),
     }
 }
 

@@ -38,7 +38,7 @@ fn cells(options: &Options) -> Vec<Key> {
             }
         }
         for filter in &FILTERS[1..] {
-            for data in [Kind::Smooth, Kind::Ramps, Kind::Records] {
+            for data in options.kinds_or_file(&[Kind::Smooth, Kind::Ramps, Kind::Records]) {
                 let nbytes = buffer_size(options, codec, 5);
                 keys.push(Key { codec, clevel: 5, filter: *filter, data, threads: 2, nbytes });
             }

@@ -30,7 +30,7 @@ fn cells(options: &Options) -> Vec<Key> {
     for codec in CODECS {
         for &clevel in clevels {
             for filter in &FILTERS[1..] {
-                for data in [Kind::Smooth, Kind::Image] {
+                for data in options.kinds_or_file(&[Kind::Smooth, Kind::Image]) {
                     keys.push(Key { codec, clevel, filter: *filter, data, threads: 2, nbytes: 1 << 20 });
                 }
             }

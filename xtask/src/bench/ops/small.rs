@@ -36,11 +36,12 @@ fn cells(options: &Options) -> Vec<Key> {
     } else {
         &[Kind::Smooth, Kind::Ramps, Kind::Image, Kind::Text, Kind::Random]
     };
+    let kinds = options.kinds_or_file(kinds);
     let mut keys = Vec::new();
     for codec in CODECS {
         for &clevel in &clevels {
             for &filter in filters {
-                for &data in kinds {
+                for &data in &kinds {
                     for &nbytes in sizes {
                         keys.push(Key { codec, clevel, filter, data, threads: 1, nbytes });
                     }
