@@ -1,170 +1,189 @@
-//! Copies of earlier output: what matches of the LZ77 codecs come down to.
+//! Copies of literals and of earlier output: what the decoders of the LZ77 codecs come down to.
+//!
+//! Copies in whole vectors write beyond their end, and choose their way by few branches that are taken alike most of the
+//! time: a wrong guess costs as much as copying a hundred bytes.
 
-use super::mem::{copy_inside, load64, load128, store};
+use super::place::{Source, Target};
 
-/// Bytes that [`copy_long`] may write past the end of a match.
-pub(crate) const OUT_SLACK: usize = 64;
-/// Distances below this one are within reach of stores that have not got to the cache yet.
-const CLOSE: usize = 128;
+/// Bytes that [`copy_long`] and [`copy_literals`] may write, and the latter read, past their end.
+pub(crate) const SLACK: usize = 64;
 /// Length from which calling the memory functions of the C library pays.
-pub(crate) const VERY_LONG: usize = 512;
+const VERY_LONG: usize = 512;
+/// Patterns below this length are laid out a few times before they are copied in growing pieces.
+const SHORT_PATTERN: usize = 128;
 
-/// Copies eight bytes from `distance` bytes back to `op`.
+/// Copies `len` literals.
 ///
 /// # Safety
 ///
-/// `1 <= distance <= op` and `op + 8 <= dest.len()`.
+/// `len + SLACK` bytes exist at both places.
 #[inline(always)]
-pub(crate) unsafe fn copy_short(dest: &mut [u8], op: usize, distance: usize) {
-    /// Multiplying by the entry for `d` repeats the `d` lowest bytes.
-    const REPEAT: [u64; 8] = [
-        0,
-        0x0101_0101_0101_0101,
-        0x0001_0001_0001_0001,
-        0x0001_0000_0100_0001,
-        0x0000_0001_0000_0001,
-        0x0000_0100_0000_0001,
-        0x0001_0000_0000_0001,
-        0x0100_0000_0000_0001,
-    ];
-    if distance >= 8 {
-        // SAFETY: the caller's promise; the source lies before `op`.
-        unsafe { copy_inside::<8>(dest, op - distance, op) };
-    } else {
-        // SAFETY: `op - distance + 8 <= op + 8`.
-        let pattern = unsafe { load64(dest, op - distance) } & ((1 << (8 * distance)) - 1);
+pub(crate) unsafe fn copy_literals(mut from: Source<'_>, mut to: Target<'_>, len: usize) {
+    if len >= VERY_LONG {
         // SAFETY: the caller's promise.
-        unsafe { store(dest, op, pattern.wrapping_mul(REPEAT[distance]).to_le_bytes()) };
-    }
-}
-
-/// Copies `len` bytes from `distance` bytes back to `op`. May write up to OUT_SLACK bytes more.
-///
-/// # Safety
-///
-/// `1 <= distance <= op` and `op + len + OUT_SLACK <= dest.len()`. If `AVX2`, the CPU has it.
-#[inline(always)]
-pub(crate) unsafe fn copy_long<const AVX2: bool>(
-    dest: &mut [u8],
-    op: usize,
-    mut distance: usize,
-    len: usize,
-) {
-    let end = op + len;
-    let mut to = op;
-    if distance > 16 {
-        if distance < 32 {
-            // SAFETY: `to < end`, so `to + 32` is within the slack; both sources lie before what they are copied to.
-            unsafe { copy_inside::<16>(dest, to - distance, to) };
-            // SAFETY: the same.
-            unsafe { copy_inside::<16>(dest, to + 16 - distance, to + 16) };
-            to += 32;
-            if to >= end {
-                return;
-            }
-            distance *= 2;
-        }
-        if distance < CLOSE {
-            // Loading what was stored a moment ago in other pieces takes long, so copy from further and further back.
-            while to + distance < end {
-                let period_end = to + distance;
-                while to < period_end {
-                    // SAFETY: `to < end`, so `to + 32` is within the slack; the source lies before it.
-                    unsafe { copy_inside::<32>(dest, to - distance, to) };
-                    to += 32;
-                }
-                // Now at least this many bytes back, all consists of periods.
-                distance *= 2;
-            }
-        }
-        while to < end {
-            // SAFETY: as above.
-            unsafe { copy_inside::<32>(dest, to - distance, to) };
-            to += 32;
-        }
+        unsafe { to.copy_from(from, len) };
         return;
     }
-    // SAFETY: `op - distance + 16 <= op + 16`, which is within the slack. The CPU has AVX2 if `AVX2`.
-    let pattern = unsafe { repeat::<AVX2>(load128(dest, op - distance), distance) };
-    let step = usize::from(WHOLE_PERIODS[distance]);
-    if step == 16 {
-        let mut twice = [0; 32];
-        twice[..16].copy_from_slice(&pattern.to_le_bytes());
-        twice[16..].copy_from_slice(&pattern.to_le_bytes());
-        loop {
-            // SAFETY: `to < end`, so `to + 64` is within the slack.
-            unsafe { store(dest, to, twice) };
-            // SAFETY: the same.
-            unsafe { store(dest, to + 32, twice) };
-            to += 64;
-            if to >= end {
-                return;
-            }
-        }
-    }
+    let end = to.ahead(len);
     loop {
-        // SAFETY: `to < end`, so `to + 16` is within the slack, and so is the next one, at most 15 further.
-        unsafe { store(dest, to, pattern.to_le_bytes()) };
+        // SAFETY: `to` is before `end`, or there are no literals; 64 bytes follow in both cases, and in `from` too.
+        unsafe { to.store(from.load::<32>()) };
         // SAFETY: the same.
-        unsafe { store(dest, to + step, pattern.to_le_bytes()) };
-        to += 2 * step;
+        unsafe { to.ahead(32).store(from.ahead(32).load::<32>()) };
+        (from, to) = (from.ahead(64), to.ahead(64));
         if to >= end {
             return;
         }
     }
 }
 
-/// The largest multiple of the index that is at most 16.
-const WHOLE_PERIODS: [u8; 17] = [0, 16, 16, 15, 16, 15, 12, 14, 16, 9, 10, 11, 12, 13, 14, 15, 16];
-
-/// Sixteen bytes that repeat the first `period` bytes of `bytes`, for a period of 1 to 16.
+/// Copies sixteen bytes from `distance` bytes back, as if one by one.
 ///
 /// # Safety
 ///
-/// If `AVX2`, the CPU has it.
+/// `distance >= 1`, and as many bytes precede `to` as 16 follow. If `AVX2`, the CPU has it.
 #[inline(always)]
-unsafe fn repeat<const AVX2: bool>(bytes: u128, period: usize) -> u128 {
-    #[cfg(target_arch = "x86_64")]
-    if AVX2 {
-        use std::arch::x86_64::{__m128i, _mm_shuffle_epi8};
-        // SAFETY: both types are sixteen bytes without invalid values.
-        let bytes = unsafe { std::mem::transmute::<u128, __m128i>(bytes) };
-        // SAFETY: as above.
-        let order = unsafe { std::mem::transmute::<[u8; 16], __m128i>(ORDERS[period]) };
-        // SAFETY: a CPU with AVX2 has SSSE3.
-        let repeated = unsafe { _mm_shuffle_epi8(bytes, order) };
-        // SAFETY: as above.
-        return unsafe { std::mem::transmute::<__m128i, u128>(repeated) };
-    }
-    if period == 16 {
-        return bytes;
-    }
-    let mut bits = 8 * period;
-    let mut pattern = bytes & ((1 << bits) - 1);
-    while bits < 128 {
-        pattern |= pattern << bits;
-        bits *= 2;
-    }
-    pattern
+pub(crate) unsafe fn copy_short<const AVX2: bool>(to: Target<'_>, distance: usize) {
+    // SAFETY: bytes before `to`, and less than 16 at it.
+    let bytes = unsafe { to.back(distance).load::<16>() };
+    // SAFETY: 16 bytes follow. The CPU has AVX2 if `AVX2`.
+    unsafe { to.store(repeat::<AVX2>(bytes, distance.min(16))) };
 }
 
-/// For each period, which byte goes where when it is repeated.
-#[cfg(target_arch = "x86_64")]
-static ORDERS: [[u8; 16]; 17] = {
-    let mut orders = [[0; 16]; 17];
-    let mut period = 1;
-    while period <= 16 {
-        let mut i = 0;
-        while i < 16 {
-            orders[period][i] = (i % period) as u8;
-            i += 1;
-        }
-        period += 1;
+/// Copies `len` bytes from `distance` bytes back, as if one by one.
+///
+/// # Safety
+///
+/// `distance >= 1`, as many bytes precede `to`, and `len + SLACK` follow. If `AVX2`, the CPU has it.
+#[inline(always)]
+pub(crate) unsafe fn copy_long<const AVX2: bool>(to: Target<'_>, distance: usize, len: usize) {
+    if len >= VERY_LONG {
+        // SAFETY: the caller's promises.
+        unsafe { copy_very_long(to, distance, len) };
+    } else if distance <= 16 {
+        // SAFETY: the caller's promises.
+        unsafe { repeat_pattern::<AVX2>(to, distance, len) };
+    } else {
+        // SAFETY: the caller's promises.
+        unsafe { copy_vectors(to, distance, len) };
     }
-    orders
-};
+}
 
-/// Copies `len` bytes from `distance` bytes back to `op`, and nothing beyond.
+/// [`copy_long`] for distances above 16.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+unsafe fn copy_vectors(mut to: Target<'_>, mut distance: usize, len: usize) {
+    let end = to.ahead(len);
+    if distance < 32 {
+        // SAFETY: SLACK bytes follow, and what is copied lies before what it is copied to.
+        unsafe { to.copy_from_back::<16>(distance) };
+        // SAFETY: the same.
+        unsafe { to.ahead(16).copy_from_back::<16>(distance) };
+        to = to.ahead(32);
+        if to >= end {
+            return;
+        }
+        distance *= 2;
+    }
+    loop {
+        // SAFETY: `to` is before `end`, or nothing is wanted, so SLACK bytes follow; what is copied lies before.
+        unsafe { to.copy_from_back::<32>(distance) };
+        // SAFETY: the same.
+        unsafe { to.ahead(32).copy_from_back::<32>(distance) };
+        to = to.ahead(64);
+        if to >= end {
+            return;
+        }
+    }
+}
+
+/// [`copy_long`] for distances up to 16.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+unsafe fn repeat_pattern<const AVX2: bool>(mut to: Target<'_>, distance: usize, len: usize) {
+    let end = to.ahead(len);
+    // SAFETY: bytes before `to`, and less than 16 at it.
+    let bytes = unsafe { to.back(distance).load::<16>() };
+    #[cfg(target_arch = "x86_64")]
+    if AVX2 {
+        // SAFETY: the CPU has AVX2.
+        let pattern = unsafe { repeat_twice(bytes, distance) };
+        let step = usize::from(WHOLE_IN_32[distance]);
+        loop {
+            // SAFETY: `to` is before `end`, or nothing is wanted, so SLACK bytes follow.
+            unsafe { to.store(pattern) };
+            // SAFETY: the same; `step` is at most 32.
+            unsafe { to.ahead(step).store(pattern) };
+            to = to.ahead(2 * step);
+            if to >= end {
+                return;
+            }
+        }
+    }
+    // SAFETY: nothing is asked for without AVX2.
+    let pattern = unsafe { repeat::<false>(bytes, distance) };
+    let step = usize::from(WHOLE_IN_16[distance]);
+    loop {
+        // SAFETY: as above.
+        unsafe { to.store(pattern) };
+        // SAFETY: the same; `step` is at most 16.
+        unsafe { to.ahead(step).store(pattern) };
+        to = to.ahead(2 * step);
+        if to >= end {
+            return;
+        }
+    }
+}
+
+/// [`copy_long`] for lengths from VERY_LONG on.
+///
+/// # Safety
+///
+/// As there.
+#[cold]
+#[inline(never)]
+unsafe fn copy_very_long(to: Target<'_>, distance: usize, len: usize) {
+    if distance == 1 {
+        // SAFETY: the byte before `to` exists.
+        let [byte] = unsafe { to.back(1).load() };
+        // SAFETY: the caller's promise.
+        return unsafe { to.fill(byte, len) };
+    }
+    let mut done = 0;
+    if distance < SHORT_PATTERN {
+        done = VERY_LONG - SLACK;
+        // SAFETY: `done` and SLACK are less than `len`.
+        unsafe { copy_long::<false>(to, distance, done) };
+    }
+    // SAFETY: the caller's promises.
+    unsafe { copy_growing(to, distance, len, done) };
+}
+
+/// Copies `len` bytes from `distance` bytes back, and nothing beyond, in ever larger pieces. The first `done` of them are
+/// there already.
+///
+/// # Safety
+///
+/// `distance >= 1`, as many bytes precede `to`, and `len` follow.
+unsafe fn copy_growing(to: Target<'_>, distance: usize, len: usize, mut done: usize) {
+    while done < len {
+        // Everything so far consists of periods of `distance` bytes, so a multiple of it leads to the same bytes.
+        let back = (done / distance + 1) * distance;
+        let n = back.min(len - done);
+        // SAFETY: `back <= done + distance`, so it does not reach past what precedes `to`; `done + n <= len`.
+        unsafe { to.ahead(done).copy_apart(back, n) };
+        done += n;
+    }
+}
+
+/// Copies `len` bytes from `distance` bytes back to `op`, as if one by one, up to the very end of `dest`. If that is not
+/// near, bytes behind the copy may change too.
 pub(crate) fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usize) {
     assert!((1..=op).contains(&distance) && len <= dest.len() - op);
     if distance == 1 {
@@ -172,21 +191,173 @@ pub(crate) fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usi
         dest[op..op + len].fill(byte);
         return;
     }
+    let room = (dest.len() - op).saturating_sub(SLACK);
+    let to = Target::new(dest).ahead(op);
     let mut done = 0;
-    if distance < VERY_LONG / 4 {
-        // The start of a pattern, so that it is not copied in tiny pieces.
-        done = len.min(VERY_LONG - OUT_SLACK).min((dest.len() - op).saturating_sub(OUT_SLACK));
+    if distance < SHORT_PATTERN {
+        done = len.min(room).min(VERY_LONG - SLACK);
         if done > 0 {
-            // SAFETY: `distance` is asserted above, and `done` leaves OUT_SLACK bytes.
-            unsafe { copy_long::<false>(dest, op, distance, done) };
+            // SAFETY: `distance` bytes precede by the assertion, and `room` leaves SLACK bytes.
+            unsafe { copy_long::<false>(to, distance, done) };
         }
     }
-    while done < len {
-        // Everything so far consists of periods of `distance` bytes, so a multiple of it leads to the same bytes.
-        let back = (done / distance + 1) * distance;
-        let n = back.min(len - done);
-        let to = op + done;
-        dest.copy_within(to - back..to - back + n, to);
-        done += n;
+    // SAFETY: by the assertion.
+    unsafe { copy_growing(to, distance, len, done) };
+}
+
+/// The largest multiple of each period that is at most 16.
+const WHOLE_IN_16: [u8; 17] = whole_periods(16);
+/// The same with 32.
+#[cfg(target_arch = "x86_64")]
+const WHOLE_IN_32: [u8; 17] = whole_periods(32);
+
+const fn whole_periods(width: u8) -> [u8; 17] {
+    let mut steps = [0; 17];
+    let mut period: u8 = 1;
+    while period <= 16 {
+        steps[period as usize] = width / period * period;
+        period += 1;
+    }
+    steps
+}
+
+/// Sixteen bytes that repeat the first `period` bytes of `bytes`, for a period of 1 to 16.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
+#[inline(always)]
+unsafe fn repeat<const AVX2: bool>(bytes: [u8; 16], period: usize) -> [u8; 16] {
+    #[cfg(target_arch = "x86_64")]
+    if AVX2 {
+        use std::arch::x86_64::{__m128i, _mm_shuffle_epi8};
+        // SAFETY: both types are sixteen bytes without invalid values.
+        let bytes = unsafe { std::mem::transmute::<[u8; 16], __m128i>(bytes) };
+        // SAFETY: as above.
+        let order = unsafe { std::mem::transmute::<[u8; 16], __m128i>(ORDERS[period].0[0]) };
+        // SAFETY: a CPU with AVX2 has SSSE3.
+        let repeated = unsafe { _mm_shuffle_epi8(bytes, order) };
+        // SAFETY: as above.
+        return unsafe { std::mem::transmute::<__m128i, [u8; 16]>(repeated) };
+    }
+    if period == 16 {
+        return bytes;
+    }
+    let mut bits = 8 * period;
+    let mut pattern = u128::from_le_bytes(bytes) & ((1 << bits) - 1);
+    while bits < 128 {
+        pattern |= pattern << bits;
+        bits *= 2;
+    }
+    pattern.to_le_bytes()
+}
+
+/// [`repeat`], for 32 bytes.
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn repeat_twice(bytes: [u8; 16], period: usize) -> [u8; 32] {
+    use std::arch::x86_64::{__m256i, _mm256_shuffle_epi8};
+    // SAFETY: both types are 32 bytes without invalid values.
+    let bytes = unsafe { std::mem::transmute::<[[u8; 16]; 2], __m256i>([bytes; 2]) };
+    // SAFETY: as above.
+    let order = unsafe { std::mem::transmute::<[[u8; 16]; 2], __m256i>(ORDERS[period].0) };
+    // SAFETY: the CPU has AVX2.
+    let repeated = unsafe { _mm256_shuffle_epi8(bytes, order) };
+    // SAFETY: as above.
+    unsafe { std::mem::transmute::<__m256i, [u8; 32]>(repeated) }
+}
+
+/// Which of the first bytes goes where when they are repeated; each half permutes the same sixteen.
+#[cfg(target_arch = "x86_64")]
+#[repr(align(32))]
+struct Order([[u8; 16]; 2]);
+
+/// The orders by period.
+#[cfg(target_arch = "x86_64")]
+static ORDERS: [Order; 17] = {
+    let mut orders = [const { Order([[0; 16]; 2]) }; 17];
+    let mut period = 1;
+    while period <= 16 {
+        let mut i = 0;
+        while i < 32 {
+            orders[period].0[i / 16][i % 16] = (i % period) as u8;
+            i += 1;
+        }
+        period += 1;
+    }
+    orders
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sixty bytes, then `len` repetitions of the last `distance` of them, and zeros.
+    fn expected(distance: usize, len: usize, total: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..60).collect();
+        (0..len).for_each(|_| bytes.push(bytes[bytes.len() - distance]));
+        bytes.resize(total, 0);
+        bytes
+    }
+
+    /// Calls `check` for copies of many distances and lengths.
+    fn for_each_copy(check: impl Fn(usize, usize)) {
+        for distance in 1..=60 {
+            (0..140).chain([255, 256, 448, 511, 512, 513, 1000, 5000]).for_each(|len| check(distance, len));
+        }
+    }
+
+    #[test]
+    fn exact_copies_are_right_at_any_distance_from_the_end() {
+        for_each_copy(|distance, len| {
+            for room in [0, 1, 63, 64, 65, 200] {
+                let total = 60 + len + room;
+                let mut bytes = expected(distance, 0, total);
+                copy_exactly(&mut bytes, 60, distance, len);
+                let expected = expected(distance, len, total);
+                assert!(bytes[..60 + len] == expected[..60 + len], "distance {distance}, length {len}");
+            }
+        });
+    }
+
+    fn long_copies_are_right<const AVX2: bool>() {
+        for_each_copy(|distance, len| {
+            let total = 60 + len + SLACK;
+            let mut bytes = expected(distance, 0, total);
+            // SAFETY: 60 bytes precede and SLACK follow; the caller asked for AVX2.
+            unsafe { copy_long::<AVX2>(Target::new(&mut bytes).ahead(60), distance, len) };
+            let expected = expected(distance, len, total);
+            assert!(bytes[..60 + len] == expected[..60 + len], "distance {distance}, length {len}");
+        });
+        for distance in 1..=60 {
+            let mut bytes = expected(distance, 0, 76);
+            // SAFETY: 60 bytes precede and 16 follow; the caller asked for AVX2.
+            unsafe { copy_short::<AVX2>(Target::new(&mut bytes).ahead(60), distance) };
+            assert_eq!(bytes, expected(distance, 16, 76));
+        }
+    }
+
+    #[test]
+    fn long_copies_are_right_in_every_variant() {
+        long_copies_are_right::<false>();
+        #[cfg(target_arch = "x86_64")]
+        if crate::cpu::has_avx2() {
+            long_copies_are_right::<true>();
+        }
+    }
+
+    #[test]
+    fn literals_are_copied_whatever_their_number() {
+        let from: Vec<u8> = (0..1200).map(|i| (i % 251) as u8).collect();
+        for len in (0..200).chain([511, 512, 513, 1000]) {
+            let mut to = vec![0; len + SLACK];
+            // SAFETY: SLACK bytes follow on both sides.
+            unsafe { copy_literals(Source::new(&from), Target::new(&mut to), len) };
+            assert!(to[..len] == from[..len], "{len}");
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! Loads and copies of fixed size, without bounds checks.
 //!
-//! BloscLZ in both directions, and the decoder of LZ4, spend their time moving a few bytes between positions that were
-//! just compared with the buffers' ends. Checking every access again costs a fifth to a third of the speed; debug builds,
-//! and so the tests, do check them.
+//! Encoders spend their time moving a few bytes between positions that were just compared with the buffers' ends. Checking
+//! every access again costs a fifth to a third of the speed; debug builds, and so the tests, do check them.
 
 /// The eight bytes at `at`, the first one in the lowest bits.
 ///
@@ -14,42 +13,6 @@ pub(crate) unsafe fn load64(buf: &[u8], at: usize) -> u64 {
     debug_assert!(at + 8 <= buf.len());
     // SAFETY: the caller guarantees eight readable bytes at `at`.
     u64::from_le_bytes(unsafe { buf.as_ptr().add(at).cast::<[u8; 8]>().read() })
-}
-
-/// The sixteen bytes at `at`, the first one in the lowest bits.
-///
-/// # Safety
-///
-/// `at + 16 <= buf.len()`.
-#[inline(always)]
-pub(crate) unsafe fn load128(buf: &[u8], at: usize) -> u128 {
-    debug_assert!(at + 16 <= buf.len());
-    // SAFETY: the caller guarantees sixteen readable bytes at `at`.
-    u128::from_le_bytes(unsafe { buf.as_ptr().add(at).cast::<[u8; 16]>().read() })
-}
-
-/// The byte at `at`.
-///
-/// # Safety
-///
-/// `at < buf.len()`.
-#[inline(always)]
-pub(crate) unsafe fn load8(buf: &[u8], at: usize) -> u8 {
-    debug_assert!(at < buf.len());
-    // SAFETY: the caller guarantees that `at` is inside.
-    unsafe { *buf.get_unchecked(at) }
-}
-
-/// The two bytes at `at`, the first one in the lowest bits.
-///
-/// # Safety
-///
-/// `at + 2 <= buf.len()`.
-#[inline(always)]
-pub(crate) unsafe fn load16(buf: &[u8], at: usize) -> u16 {
-    debug_assert!(at + 2 <= buf.len());
-    // SAFETY: the caller guarantees two readable bytes at `at`.
-    u16::from_le_bytes(unsafe { buf.as_ptr().add(at).cast::<[u8; 2]>().read() })
 }
 
 /// Writes one byte at `at`.
@@ -88,18 +51,4 @@ pub(crate) unsafe fn copy<const N: usize>(src: &[u8], from: usize, dest: &mut [u
     let bytes = unsafe { src.as_ptr().add(from).cast::<[u8; N]>().read() };
     // SAFETY: the caller guarantees `N` writable bytes at `to`.
     unsafe { store(dest, to, bytes) };
-}
-
-/// Copies `N` bytes inside `buf`; all are read before the first is written.
-///
-/// # Safety
-///
-/// `from + N <= buf.len()` and `to + N <= buf.len()`.
-#[inline(always)]
-pub(crate) unsafe fn copy_inside<const N: usize>(buf: &mut [u8], from: usize, to: usize) {
-    debug_assert!(from + N <= buf.len());
-    // SAFETY: the caller guarantees `N` readable bytes at `from`.
-    let bytes = unsafe { buf.as_ptr().add(from).cast::<[u8; N]>().read() };
-    // SAFETY: the caller guarantees `N` writable bytes at `to`.
-    unsafe { store(buf, to, bytes) };
 }

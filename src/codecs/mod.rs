@@ -9,6 +9,7 @@ pub(crate) mod lz4hc;
 mod matches;
 mod mem;
 pub mod ndlz;
+mod place;
 pub mod registry;
 pub(crate) mod state;
 pub mod zfp;

@@ -1,12 +1,14 @@
-//! The decoder: a fast loop while both buffers have room for whole vectors, and a careful one for the rest.
+//! The decoder: a fast loop while both buffers have room for an element of the usual size, and a careful one for the rest.
 
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
-use crate::codecs::matches::{OUT_SLACK, VERY_LONG, copy_exactly, copy_long, copy_short};
-use crate::codecs::mem::{copy, load8};
+use crate::codecs::matches::{SLACK, copy_exactly, copy_long, copy_short};
+use crate::codecs::place::{Source, Target};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Bytes that an element without many extension bytes may read, including what a copy reads past a literal run.
-const IN_SLACK: usize = MAX_RUN + 1;
+/// From so many bytes on, a literal run can be read whole; an element without many extension bytes is shorter.
+const IN_ROOM: usize = 1 + MAX_RUN;
+/// From so many bytes on, a literal run can be written whole; short matches write less.
+const OUT_ROOM: usize = MAX_RUN;
 
 /// Decompresses the stream `src` into `dest`, filling all of it.
 ///
@@ -65,95 +67,92 @@ fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<
     // The three upper bits of the first byte mean nothing.
     let first = usize::from(*src.first()? & 31) + 1;
     dest.get_mut(..first)?.copy_from_slice(src.get(1..=first)?);
-    let (mut ip, mut op) = (1 + first, first);
-    // Whenever the position is `src.len()`, the last element was a literal run.
-    while ip < src.len() && op < stop {
-        (ip, op) = decode_fast::<AVX2>(src, dest, ip, op, stop)?;
-        (ip, op) = decode_careful(src, dest, ip, op, stop)?;
-    }
+    let (ip, op) = decode_fast::<AVX2>(src, dest, 1 + first, first, stop)?;
+    let (ip, op) = decode_careful(src, dest, ip, op, stop)?;
     let whole = ip == src.len() && op == dest.len();
     (whole || (stop < dest.len() && op >= stop)).then_some(())
 }
 
-/// Decodes elements while neither end is near, up to the first very long match. Takes and returns the positions of
-/// the next element and of its output.
+/// Decodes elements until an end is near. Takes and returns the positions of the next element and of its output.
 #[inline(always)]
 fn decode_fast<const AVX2: bool>(
     src: &[u8],
     dest: &mut [u8],
-    mut ip: usize,
-    mut op: usize,
+    ip: usize,
+    op: usize,
     stop: usize,
 ) -> Option<(usize, usize)> {
-    let in_end = src.len().saturating_sub(IN_SLACK);
-    let out_end = dest.len().saturating_sub(OUT_SLACK).min(stop);
+    let (in_len, out_len) = (src.len(), dest.len());
+    if in_len - ip <= IN_ROOM || out_len - op <= OUT_ROOM {
+        return Some((ip, op));
+    }
+    let (in_start, out_start) = (Source::new(src), Target::new(dest));
+    let in_end = in_start.ahead(in_len - IN_ROOM);
+    let out_end = out_start.ahead(stop.min(out_len - OUT_ROOM));
+    let (mut ip, mut op) = (in_start.ahead(ip), out_start.ahead(op));
     while ip < in_end && op < out_end {
-        // SAFETY: `ip < in_end`.
-        let c = usize::from(unsafe { load8(src, ip) });
+        // SAFETY: `ip` is before `in_end`.
+        let c = unsafe { ip.byte() };
         if c < MAX_RUN {
-            // SAFETY: `ip + 1 + 32 <= src.len()` since `ip < in_end`, and `op + 32 <= dest.len()` since `op < out_end`.
-            unsafe { copy::<MAX_RUN>(src, ip + 1, dest, op) };
-            if c == MAX_RUN - 1 {
+            // SAFETY: IN_ROOM and OUT_ROOM bytes are left.
+            unsafe { op.store(ip.ahead(1).load::<MAX_RUN>()) };
+            (ip, op) = if c == MAX_RUN - 1 {
                 // In noise all runs are of this length; with a constant step the CPU need not wait for `c`.
-                ip += MAX_RUN + 1;
-                op += MAX_RUN;
+                (ip.ahead(MAX_RUN + 1), op.ahead(MAX_RUN))
             } else {
-                ip += c + 2;
-                op += c + 1;
-            }
+                (ip.ahead(c + 2), op.ahead(c + 1))
+            };
             continue;
         }
         let start = ip;
-        ip += 1;
+        let give_up = || Some((start.since(in_start), op.since(out_start)));
+        ip = ip.ahead(1);
         let mut len = (c >> 5) + 2;
         if len == LONG_MATCH {
             loop {
-                // SAFETY: `ip < src.len()`: at first because of IN_SLACK, later because it is checked below.
-                let more = usize::from(unsafe { load8(src, ip) });
-                ip += 1;
+                // SAFETY: IN_ROOM bytes were left at first, or more than that since they were last compared.
+                let more = unsafe { ip.byte() };
+                ip = ip.ahead(1);
                 len += more;
                 if more != 255 {
                     break;
                 }
-                if ip >= in_end || len > dest.len() {
-                    return Some((start, op));
+                if ip >= in_end || len > out_len {
+                    return give_up();
                 }
             }
         }
-        // At most one byte past `in_end`, so IN_SLACK covers the three bytes of a far distance and more.
-        // SAFETY: `ip <= in_end + 1 < src.len() - 3`.
-        let d = usize::from(unsafe { load8(src, ip) });
-        ip += 1;
-        let mut distance = ((c & 31) << 8) + d + 1;
+        // SAFETY: at most one byte past `in_end`, so IN_ROOM covers the three bytes of a far distance and more.
+        let low = unsafe { ip.byte() };
+        ip = ip.ahead(1);
+        let mut distance = ((c & 31) << 8) + low + 1;
         if distance == FAR_DISTANCE {
             // SAFETY: as above.
-            let h = usize::from(unsafe { load8(src, ip) });
+            let high = unsafe { ip.byte() };
             // SAFETY: as above.
-            let l = usize::from(unsafe { load8(src, ip + 1) });
-            ip += 2;
-            distance += 256 * h + l;
+            let low = unsafe { ip.ahead(1).byte() };
+            ip = ip.ahead(2);
+            distance += 256 * high + low;
         }
-        if distance > op {
+        if distance > op.since(out_start) {
             return None;
         }
         if len < LONG_MATCH {
-            // SAFETY: `distance <= op`, and `op + 8 <= dest.len()` since `op < out_end`.
-            unsafe { copy_short(dest, op, distance) };
+            // SAFETY: the distance was checked, and OUT_ROOM bytes are left. The CPU has AVX2 if `AVX2`.
+            unsafe { copy_short::<AVX2>(op, distance) };
         } else {
-            if len >= VERY_LONG.min(dest.len() - OUT_SLACK - op) {
-                // The careful loop copies it, or finds it too long.
-                return Some((start, op));
+            if len + SLACK > out_len - op.since(out_start) {
+                return give_up();
             }
-            // SAFETY: `distance <= op` and `op + len + OUT_SLACK < dest.len()`, both checked just above.
-            unsafe { copy_long::<AVX2>(dest, op, distance, len) };
+            // SAFETY: distance and length were just checked. The CPU has AVX2 if `AVX2`.
+            unsafe { copy_long::<AVX2>(op, distance, len) };
         }
-        op += len;
+        op = op.ahead(len);
     }
-    Some((ip, op))
+    Some((ip.since(in_start), op.since(out_start)))
 }
 
-/// Decodes elements with all checks, to the end of the stream or of the first very long match. Takes and returns the
-/// positions of the next element and of its output.
+/// Decodes elements with all checks. Takes and returns the positions of the next element and of its output.
 #[inline(never)]
 fn decode_careful(
     src: &[u8],
@@ -162,6 +161,7 @@ fn decode_careful(
     mut op: usize,
     stop: usize,
 ) -> Option<(usize, usize)> {
+    // Whenever the position is `src.len()`, the last element was a literal run.
     while ip < src.len() && op < stop {
         let c = usize::from(src[ip]);
         ip += 1;
@@ -199,9 +199,6 @@ fn decode_careful(
         }
         copy_exactly(dest, op, distance, len);
         op += len;
-        if len >= VERY_LONG {
-            break;
-        }
     }
     Some((ip, op))
 }

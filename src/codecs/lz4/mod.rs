@@ -1,7 +1,7 @@
 //! LZ4: raw blocks, one independent block per stream.
 //!
-//! The fast encoder and the decoder, which also serves LZ4HC, of the reference implementation, and a decoder of our own for
-//! the first bytes of a stream. The encoder's table lives on between streams and LZ4 resets it the fast way, which saves
+//! The fast encoder of the reference implementation, and a decoder of our own, which also serves LZ4HC. Streams with a
+//! dictionary are decoded by the reference implementation. The encoder's table lives on between streams and LZ4 resets it the fast way, which saves
 //! most of the time of short streams. Output depends on the arguments alone all the same: for inputs from 4 KiB on the
 //! reset is a full one; below, the table is indexed by a hash of the very four bytes that must match, so that an empty
 //! entry and one of an earlier stream, which is out of reach, are alike.
@@ -10,7 +10,7 @@ mod decode;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decode::decompress_prefix;
+pub(crate) use decode::{decompress, decompress_prefix};
 
 #[cfg(feature = "system-lz4")]
 use super::lz4_system::{LZ4_attach_dictionary, LZ4_compress_fast_extState_fastReset};
@@ -42,12 +42,6 @@ unsafe extern "C" {
         src_size: c_int,
         dest_capacity: c_int,
         acceleration: c_int,
-    ) -> c_int;
-    fn LZ4_decompress_safe(
-        src: *const c_char,
-        dest: *mut c_char,
-        src_size: c_int,
-        dest_capacity: c_int,
     ) -> c_int;
     fn LZ4_decompress_safe_usingDict(
         src: *const c_char,
@@ -160,20 +154,6 @@ impl Dict {
     }
 }
 
-/// Checks the outcome of a decoder that should have written `wanted` bytes.
-fn check_length(written: c_int, wanted: usize) -> Result<()> {
-    ensure(usize::try_from(written) == Ok(wanted), ErrorKind::Data, "damaged LZ4 stream")
-}
-
-/// Decompresses `src`, which must give exactly `dest.len()` bytes.
-pub(crate) fn decompress(src: &[u8], dest: &mut [u8]) -> Result<()> {
-    // SAFETY: the sizes are those of the slices; LZ4 checks the stream against them.
-    let written = unsafe {
-        LZ4_decompress_safe(src.as_ptr().cast(), dest.as_mut_ptr().cast(), int(src.len()), int(dest.len()))
-    };
-    check_length(written, dest.len())
-}
-
 /// Decompresses `src` with `dict` as history, into exactly `dest.len()` bytes.
 pub(crate) fn decompress_with(dict: &[u8], src: &[u8], dest: &mut [u8]) -> Result<()> {
     // SAFETY: the sizes are those of the slices; LZ4 checks the stream against them.
@@ -187,7 +167,7 @@ pub(crate) fn decompress_with(dict: &[u8], src: &[u8], dest: &mut [u8]) -> Resul
             int(dict.len()),
         )
     };
-    check_length(written, dest.len())
+    ensure(usize::try_from(written) == Ok(dest.len()), ErrorKind::Data, "damaged LZ4 stream")
 }
 
 /// The version of LZ4, as text.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 /// What the decoders make of `stream`; the portable one and the one for this CPU must agree.
 fn decode(stream: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut out = vec![0xaa; size];
-    let decoded = decode::decompress_own(stream, size, &mut out).ok().map(|()| out);
+    let decoded = decompress(stream, &mut out).ok().map(|()| out);
     let mut out = vec![0x55; size];
     let portable = decode::decompress_portably(stream, size, &mut out).ok().map(|()| out);
     assert!(decoded == portable);
@@ -15,7 +15,7 @@ fn decode(stream: &[u8], size: usize) -> Option<Vec<u8>> {
 /// The reference decoder.
 fn decode_by_reference(stream: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut out = vec![0; size];
-    decompress(stream, &mut out).ok().map(|()| out)
+    decompress_with(&[], stream, &mut out).ok().map(|()| out)
 }
 
 /// The format without any concern for speed or for what the ends of a stream look like. `None` for streams that are cut
@@ -103,23 +103,57 @@ fn what_the_encoders_write_decodes() {
     }
 }
 
+/// A stream of `literals`, a match, and `last` literals, and the size that it decodes to.
+fn one_match(literals: usize, distance: usize, len: usize, last: usize) -> (Vec<u8>, usize) {
+    fn more(stream: &mut Vec<u8>, len: usize) {
+        if len >= 15 {
+            stream.extend(std::iter::repeat_n(255, (len - 15) / 255));
+            stream.push(((len - 15) % 255) as u8);
+        }
+    }
+    let mut stream = vec![(literals.min(15) << 4 | (len - 4).min(15)) as u8];
+    more(&mut stream, literals);
+    stream.extend((0..literals).map(|i| (i * 7 % 251) as u8));
+    stream.extend((distance as u16).to_le_bytes());
+    more(&mut stream, len - 4);
+    stream.push((last.min(15) << 4) as u8);
+    more(&mut stream, last);
+    stream.extend((0..last).map(|i| !i as u8));
+    (stream, literals + len + last)
+}
+
 #[test]
 fn every_distance_and_length_decodes_like_the_definition() {
     for distance in (1..80).chain([127, 128, 129, 300]) {
         for len in (4..100).chain([255, 273, 274, 275, 511, 512, 600, 2000]) {
-            let mut stream = vec![0xf0 | (len - 4).min(15) as u8];
-            stream.extend([255, 30]);
-            stream.extend((0..300).map(|i| (i * 7 % 251) as u8));
-            stream.extend((distance as u16).to_le_bytes());
-            if len >= 19 {
-                stream.extend(std::iter::repeat_n(255, (len - 19) / 255));
-                stream.push(((len - 19) % 255) as u8);
-            }
-            stream.extend([0xf0, 85]);
-            stream.extend((0..100).rev());
-            let size = 300 + len + 100;
+            let (stream, size) = one_match(300, distance, len, 100);
             let expected = decode_by_definition(&stream, size).expect("valid");
             assert!(decode(&stream, size) == Some(expected), "distance {distance}, length {len}");
+        }
+    }
+}
+
+#[test]
+fn streams_with_few_bytes_before_or_after_a_match_decode_like_the_reference() {
+    for literals in (1..20).chain([31, 63, 64, 65, 100]) {
+        for distance in [1, 2, 3, 7, 8, 9, 15, 16, 17, 40, 70].into_iter().filter(|&d| d <= literals) {
+            for len in [4, 5, 15, 16, 17, 18, 19, 20, 33, 64, 65, 130] {
+                for last in 0..100 {
+                    let (stream, size) = one_match(literals, distance, len, last);
+                    agrees_with_the_reference(&stream, size);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_sequences_between_short_ones_decode() {
+    let data: Vec<u8> = (0..40).flat_map(|i| mixed(i, 100 * i as usize)).collect();
+    for size in (1..300).chain([1000, 5000, data.len()]) {
+        for clevel in [1, 9, 10] {
+            let stream = compress(clevel, &data[..size]);
+            assert!(decode(&stream, size).as_deref() == Some(&data[..size]), "{size} bytes, level {clevel}");
         }
     }
 }
