@@ -127,9 +127,23 @@ impl Worker {
         }
     }
 
+    /// Gives back what memory is more than a thread should keep.
+    #[inline]
     fn trim(&mut self) {
-        let Worker { buffers, stream, callback, block, window, .. } = self;
-        let BlockBuffers { decoded, ping, pong } = buffers;
+        let Worker { buffers: BlockBuffers { decoded, ping, pong }, stream, callback, block, window, .. } =
+            self;
+        let buffers = [&*decoded, ping, pong, stream, callback, block, window];
+        // One look at all of them: if the bits of all capacities are no more than this, then none of them is.
+        let bits = buffers.iter().fold(0, |bits, buffer| bits | buffer.capacity);
+        if bits > KEEP || !self.spare.is_empty() {
+            self.trim_all();
+        }
+    }
+
+    #[inline(never)]
+    fn trim_all(&mut self) {
+        let Worker { buffers: BlockBuffers { decoded, ping, pong }, stream, callback, block, window, .. } =
+            self;
         for buffer in [decoded, ping, pong, stream, callback, block, window] {
             buffer.trim();
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::callbacks::UserThreads;
 use super::chunk::{chunk_dest, chunk_source};
 use super::context::Backend;
-use super::environment::Environment;
+use super::environment::{Compressor, Environment, NO_CODEC};
 use super::guard::{guard, guard_count, guard_or};
 use super::io;
 use super::plugins;
@@ -113,13 +113,13 @@ impl Global {
         if let Some(delta) = env.delta() {
             self.delta = delta;
         }
-        if let Some(code) = env.compressor.and_then(|name| NAMES.code_of(name)) {
+        if let Some(Compressor::BuiltIn(code)) = env.compressor() {
             self.compressor = code;
         }
         if let Some(blocksize) = env.blocksize().and_then(|size| usize::try_from(size).ok()) {
             self.blocksize = blocksize;
         }
-        if let Some(nthreads) = env.nthreads().filter(|&n| n > 0) {
+        if let Some(nthreads) = env.nthreads() {
             self.nthreads = nthreads;
         }
         if let Some(splitmode) = env.splitmode() {
@@ -182,7 +182,11 @@ struct Request {
 }
 
 /// Puts together the parameters of a global compression: arguments, settings and environment.
-fn request(clevel: c_int, doshuffle: c_int, typesize: i32) -> Request {
+///
+/// # Errors
+///
+/// `NullPointer` where the C library cannot make its temporary context.
+fn request(clevel: c_int, doshuffle: c_int, typesize: i32) -> Result<Request> {
     let env = Environment::read();
     let (settings, backend, nthreads) = {
         let mut global = global();
@@ -192,7 +196,11 @@ fn request(clevel: c_int, doshuffle: c_int, typesize: i32) -> Request {
         (settings, backend, nthreads)
     };
     let (compressor, delta, splitmode, blocksize) = settings;
+    let named = env.compressor();
+    let no_context = env.nolock && named == Some(Compressor::Registered);
+    ensure(!no_context, ErrorKind::NullPointer, "BLOSC_COMPRESSOR names a registered codec")?;
     let typesize = env.typesize().unwrap_or(typesize);
+    let env_blocksize = env.blocksize().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
     let shuffle = env.shuffle().unwrap_or(match doshuffle {
         1 => filter::SHUFFLE,
         2 => filter::BITSHUFFLE,
@@ -207,15 +215,17 @@ fn request(clevel: c_int, doshuffle: c_int, typesize: i32) -> Request {
         filters[4] = filter::DELTA;
     }
     let params = CParams {
-        compcode: i32::from(compressor),
-        clevel: env.clevel().unwrap_or(u8::try_from(clevel).unwrap_or(u8::MAX)),
+        // A name that no codec has spoils this call, and not the setting.
+        compcode: if named == Some(Compressor::Unknown) { NO_CODEC } else { i32::from(compressor) },
+        clevel: u8::try_from(env.clevel().unwrap_or(clevel)).unwrap_or(u8::MAX),
         typesize: usize::try_from(typesize).unwrap_or(0),
-        blocksize: if env.nolock { 0 } else { blocksize },
+        // Without the lock, the setting does not count; the variable does all the same.
+        blocksize: if env.nolock { env_blocksize } else { blocksize },
         splitmode,
         filters,
         ..CParams::default()
     };
-    Request { params, backend, nthreads, blosc1_header: env.blosc1_compat && !env.nolock }
+    Ok(Request { params, backend, nthreads, blosc1_header: env.blosc1_compat && !env.nolock })
 }
 
 /// Compresses with the settings of the process.
@@ -226,7 +236,7 @@ fn compress(
     source: Source<'_>,
     dest: &mut [u8],
 ) -> Result<usize> {
-    let request = request(clevel, doshuffle, typesize);
+    let request = request(clevel, doshuffle, typesize)?;
     let missing = matches!(source, Source::Generated(1..));
     ensure(!missing, ErrorKind::NullPointer, "no source")?;
     request.params.print_info(source.nbytes());
@@ -315,8 +325,21 @@ fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
         }
         global.attach()
     };
+    if matches!(backend, Backend::Serial) {
+        if let Some(nbytes) = chunk::decompress_simple(chunk, dest, |_| ()) {
+            return Ok(nbytes);
+        }
+    }
     let dec = Decoding { threads: backend.threads(nthreads), ..Decoding::default() };
     Ok(chunk::decompress_with(&dec, chunk, None, dest)?.nbytes)
+}
+
+/// Decompresses items in the calling thread.
+fn getitem(chunk: &[u8], start: c_int, nitems: c_int, dest: &mut [u8]) -> Result<usize> {
+    match chunk::getitem_simple(chunk, Unit::Items, start, nitems, dest, |_| ()) {
+        Some(nbytes) => Ok(nbytes),
+        None => chunk::getitem(&Decoding::default(), chunk, Unit::Items, start, nitems, dest),
+    }
 }
 
 /// Decompresses the chunk `src` into `dest`; returns the bytes written, or a negative code.
@@ -375,7 +398,7 @@ pub unsafe extern "C" fn blosc2_getitem(
         let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
         // SAFETY: the caller's promise.
         let dest = unsafe { out_bytes(dest, destsize.max(0)) }?;
-        chunk::getitem(&Decoding::default(), chunk, Unit::Items, start, nitems, dest)
+        getitem(chunk, start, nitems, dest)
     })
 }
 
@@ -398,7 +421,7 @@ pub unsafe extern "C" fn blosc1_getitem(
         let wanted = i64::from(nitems).saturating_mul(typesize).clamp(0, i64::from(i32::MAX));
         // SAFETY: the caller's promise; more than these bytes are never written.
         let dest = unsafe { out_bytes(dest, wanted) }?;
-        chunk::getitem(&Decoding::default(), chunk, Unit::Items, start, nitems, dest)
+        getitem(chunk, start, nitems, dest)
     })
 }
 

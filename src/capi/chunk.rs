@@ -409,9 +409,14 @@ unsafe fn special(
     let dest_len = usize::try_from(destsize).unwrap_or(0);
     // SAFETY: the caller's promise.
     let dest = unsafe { out_bytes(dest, dest_len) }?;
+    let invalid = |_| Error::new(ErrorKind::InvalidParam, "negative size");
+    let (nbytes, typesize) =
+        (usize::try_from(nbytes).map_err(invalid)?, usize::try_from(cparams.typesize).map_err(invalid)?);
+    ensure(typesize > 0, ErrorKind::InvalidParam, "typesize is zero")?;
+    // Those of the caller, before the environment has its say.
+    ensure(nbytes % typesize == 0, ErrorKind::Data, "not a number of items")?;
     let null = |_| Error::new(ErrorKind::NullPointer, "no context for these parameters");
     let params = Context::for_compression(cparams).map_err(null)?.into_params()?;
-    let nbytes = usize::try_from(nbytes).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative size"))?;
     chunk::special_chunk(&params, nbytes, value, dest)
 }
 

@@ -8,26 +8,29 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Instant;
 
-use super::callbacks::{self, CPostfilter, CPrefilter, Host, UserThreads};
+use super::callbacks::{self, CPostfilter, CPrefilter, UserThreads};
 use super::context_fields::ContextFields;
-use super::environment::Environment;
-use super::mem::CBuffer;
+use super::environment::{CodecChoice, Environment};
 use super::ptr::handle_mut;
 use super::tuner;
 use super::types::{
     CBool, blosc2_context, blosc2_cparams, blosc2_dparams, blosc2_postfilter_params, blosc2_prefilter_params,
-    blosc2_schunk,
 };
 use crate::chunk::params::check_filter_ids;
-use crate::chunk::{
-    self, CParams, Compressed, Decoding, Encoding, PlainChunk, Source, Threads, Unit, VlChunk,
-};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::chunk::{CParams, Threads};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::geometry::Container;
+use crate::format::consts::codec_format;
 use crate::pool::{self, Executor, Pool};
+
+mod compress;
+mod decompress;
+mod parts;
+
+pub(crate) use compress::{compress, compress_vl};
+pub(crate) use decompress::{decompress, decompress_vl, decompress_vl_block, getitem};
+pub(crate) use parts::{DecodingParts, EncodingParts};
 
 /// Values of `ContextFields::thread_backend`.
 mod backend {
@@ -137,8 +140,9 @@ impl Context {
     pub(crate) fn for_compression(cparams: &blosc2_cparams) -> Result<Box<Context>> {
         check_filter_ids(&cparams.filters)?;
         let mut cparams = *cparams;
-        let mut compcode = i32::from(cparams.compcode);
-        Environment::read().apply_to_context(&mut cparams, &mut compcode)?;
+        let mut codec =
+            CodecChoice { compcode: i32::from(cparams.compcode), clevel: i32::from(cparams.clevel) };
+        Environment::read().apply_to_context(&mut cparams, &mut codec)?;
         let mut context = Context::new(cparams.schunk, cparams.nthreads);
         context.preparams = cparams.prefilter.map(|_| {
             // SAFETY: the client vouches for `preparams`, unless it is null.
@@ -155,9 +159,9 @@ impl Context {
         fields.blocksize = cparams.blocksize;
         fields.splitmode = cparams.splitmode;
         fields.typesize = cparams.typesize;
-        fields.compcode = compcode;
+        fields.compcode = codec.compcode;
         fields.compcode_meta = cparams.compcode_meta;
-        fields.clevel = i32::from(cparams.clevel);
+        fields.clevel = codec.clevel;
         fields.use_dict = cparams.use_dict;
         fields.filters = cparams.filters;
         fields.filters_meta = cparams.filters_meta;
@@ -171,7 +175,7 @@ impl Context {
 
     /// A context for decompression.
     pub(crate) fn for_decompression(dparams: &blosc2_dparams) -> Box<Context> {
-        let nthreads = Environment::read().nthreads().unwrap_or(dparams.nthreads);
+        let nthreads = Environment::read().nthreads_to_decompress().unwrap_or(dparams.nthreads);
         let mut context = Context::new(dparams.schunk, nthreads);
         context.postparams = dparams.postfilter.map(|_| {
             // SAFETY: the client vouches for `postparams`, unless it is null.
@@ -321,247 +325,12 @@ impl Context {
         let nchunk = self.nchunk();
         Some(CPostfilter { function, params, nchunk: nchunk.into(), ctx: (&raw mut *self).cast() })
     }
-}
 
-impl Drop for Context {
-    fn drop(&mut self) {
-        tuner::free(self);
-    }
-}
-
-/// Measures a compression for the tuner; does nothing without one.
-struct Stopwatch(Option<Instant>);
-
-impl Stopwatch {
-    fn start(context: &Context) -> Stopwatch {
-        Stopwatch((context.fields.tuner_id > 0).then(Instant::now))
+    /// The parameters of a context that was only made to read them.
+    pub(crate) fn into_params(mut self: Box<Context>) -> Result<CParams> {
+        self.params()
     }
 
-    fn seconds(&self) -> f64 {
-        self.0.map_or(0.0, |start| start.elapsed().as_secs_f64())
-    }
-}
-
-/// The super-chunk of a context, to be asked from any thread.
-#[derive(Clone, Copy)]
-struct SchunkPtr(*const blosc2_schunk);
-
-// SAFETY: the super-chunk's metalayers do not change while one of its chunks is worked on.
-unsafe impl Send for SchunkPtr {}
-// SAFETY: as above.
-unsafe impl Sync for SchunkPtr {}
-
-impl SchunkPtr {
-    fn container(self) -> Container {
-        // SAFETY: the client vouches for the super-chunk of its parameters, unless it is null.
-        unsafe { callbacks::container(self.0) }
-    }
-}
-
-/// What a compression needs, taken out of a context.
-pub(crate) struct EncodingParts {
-    params: CParams,
-    backend: Backend,
-    nthreads: i16,
-    prefilter: Option<CPrefilter>,
-    schunk: SchunkPtr,
-    host: Host,
-}
-
-impl EncodingParts {
-    /// What compressing `nbytes` bytes with `context` needs.
-    ///
-    /// # Safety
-    ///
-    /// As for [`compress`].
-    pub(crate) unsafe fn of(context: *mut blosc2_context, nbytes: usize) -> Result<EncodingParts> {
-        // SAFETY: the caller's promise.
-        let this = unsafe { Context::from_raw(context) }?;
-        let params = this.params()?;
-        params.print_info(nbytes);
-        let backend = this.attach();
-        let prefilter = this.prefilter();
-        let (nthreads, schunk) = (this.fields.nthreads, SchunkPtr(this.fields.schunk));
-        Ok(EncodingParts { params, backend, nthreads, prefilter, schunk, host: Host(context) })
-    }
-
-    /// Sets the number of the chunk that the prefilter is told.
-    pub(crate) fn set_nchunk(&self, nchunk: i64) {
-        if let Some(prefilter) = &self.prefilter {
-            prefilter.nchunk.store(nchunk, Ordering::Relaxed);
-        }
-    }
-
-    /// Runs `operation`.
-    pub(crate) fn with<T>(&self, operation: impl FnOnce(&Encoding<'_>) -> Result<T>) -> Result<T> {
-        let container = move || self.schunk.container();
-        operation(&Encoding {
-            params: &self.params,
-            threads: self.backend.threads(self.nthreads),
-            prefilter: self.prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
-            container: Some(&container),
-            host: Some(&self.host),
-            blosc1_header: false,
-        })
-    }
-}
-
-/// What decompressions need, taken out of a context. They leave the context as it is, so several threads may decompress
-/// with one context at the same time, each with its own parts.
-pub(crate) struct DecodingParts {
-    backend: Backend,
-    nthreads: i16,
-    postfilter: Option<CPostfilter>,
-    schunk: SchunkPtr,
-    host: Option<Host>,
-}
-
-impl DecodingParts {
-    /// What decompressing with `context` needs; without a context, nothing special.
-    ///
-    /// # Safety
-    ///
-    /// `context` is null or valid, and no other thread uses it during this call, except to decompress with parts that
-    /// were taken out before.
-    pub(crate) unsafe fn of(context: *mut blosc2_context) -> DecodingParts {
-        // SAFETY: the caller's promise.
-        let Ok(this) = (unsafe { Context::from_raw(context) }) else {
-            let schunk = SchunkPtr(ptr::null());
-            return DecodingParts {
-                backend: Backend::Serial,
-                nthreads: 1,
-                postfilter: None,
-                schunk,
-                host: None,
-            };
-        };
-        let backend = this.attach();
-        let postfilter = this.postfilter();
-        let (nthreads, schunk) = (this.fields.nthreads, SchunkPtr(this.fields.schunk));
-        DecodingParts { backend, nthreads, postfilter, schunk, host: Some(Host(context)) }
-    }
-
-    /// Sets the number of the chunk that the postfilter is told.
-    pub(crate) fn set_nchunk(&self, nchunk: i64) {
-        if let Some(postfilter) = &self.postfilter {
-            postfilter.nchunk.store(nchunk, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether a postfilter is at work.
-    pub(crate) fn has_postfilter(&self) -> bool {
-        self.postfilter.is_some()
-    }
-
-    /// Runs `operation`.
-    pub(crate) fn with<T>(&self, operation: impl FnOnce(&Decoding<'_>) -> Result<T>) -> Result<T> {
-        let container = move || self.schunk.container();
-        operation(&Decoding {
-            threads: self.backend.threads(self.nthreads),
-            postfilter: self.postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
-            source: None,
-            container: Some(&container),
-            host: self.host.as_ref().map(|host| host as &(dyn std::any::Any + Send + Sync)),
-        })
-    }
-}
-
-/// Runs a compression with everything that it needs, taken out of the context.
-///
-/// # Safety
-///
-/// As for [`compress`].
-unsafe fn with_encoding<T>(
-    context: *mut blosc2_context,
-    nbytes: usize,
-    operation: impl FnOnce(&Encoding<'_>) -> Result<T>,
-) -> Result<T> {
-    // SAFETY: the caller's promise.
-    unsafe { EncodingParts::of(context, nbytes) }?.with(operation)
-}
-
-/// Compresses `src` with a context of the application.
-///
-/// # Safety
-///
-/// `context` is null or a valid context that no other thread uses.
-pub(crate) unsafe fn compress(
-    context: *mut blosc2_context,
-    src: Source<'_>,
-    dest: &mut [u8],
-) -> Result<usize> {
-    // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
-    this.note_buffers(src.nbytes(), dest);
-    // SAFETY: as above; `this` is not used after this line.
-    unsafe { tuner::prepare(context) }?;
-    // SAFETY: as above.
-    let this = unsafe { Context::from_raw(context) }?;
-    let is_generated = matches!(src, Source::Generated(_));
-    let missing = is_generated && src.nbytes() > 0 && this.fields.prefilter.is_none();
-    ensure(!missing, ErrorKind::NullPointer, "no source and no prefilter")?;
-    let start = Stopwatch::start(this);
-    // SAFETY: as above.
-    let outcome =
-        unsafe { with_encoding(context, src.nbytes(), |enc| chunk::compress_with(enc, src, dest)) }?;
-    // SAFETY: as above.
-    unsafe { finish_compression(context, &outcome, start) }?;
-    Ok(outcome.cbytes)
-}
-
-/// Compresses variable-length blocks with a context of the application.
-///
-/// # Safety
-///
-/// As for [`compress`].
-pub(crate) unsafe fn compress_vl(
-    context: *mut blosc2_context,
-    blocks: &[&[u8]],
-    dest: &mut [u8],
-) -> Result<usize> {
-    // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
-    let nbytes = blocks.iter().map(|block| block.len()).sum();
-    this.note_buffers(nbytes, dest);
-    // SAFETY: as above; `this` is not used after this line.
-    unsafe { tuner::prepare(context) }?;
-    // SAFETY: as above.
-    let start = Stopwatch::start(unsafe { Context::from_raw(context) }?);
-    // SAFETY: as above.
-    let outcome = unsafe { with_encoding(context, nbytes, |enc| chunk::compress_vl(enc, blocks, dest)) }?;
-    // SAFETY: as above.
-    unsafe { finish_compression(context, &outcome, start) }?;
-    Ok(outcome.cbytes)
-}
-
-/// Records the outcome of a compression and tells the tuner.
-///
-/// # Safety
-///
-/// As for [`compress`].
-unsafe fn finish_compression(
-    context: *mut blosc2_context,
-    outcome: &Compressed,
-    start: Stopwatch,
-) -> Result<()> {
-    // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
-    let fields = &mut this.fields;
-    this.blocksize.show(&mut fields.blocksize, outcome.blocksize);
-    this.typesize.show(&mut fields.typesize, outcome.typesize);
-    fields.nblocks = size(outcome.nblocks);
-    fields.destsize = size(outcome.cbytes);
-    if fields.clevel == 0 {
-        fields.use_dict = 0;
-    }
-    // SAFETY: the caller's promise; `this` is not used after this line.
-    unsafe { tuner::update(context, start.seconds()) }
-}
-
-impl Context {
     /// Shows the buffers of a compression to tuners and plugins; the block size goes back to the request.
     fn note_buffers(&mut self, nbytes: usize, dest: &mut [u8]) {
         let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
@@ -586,7 +355,7 @@ impl Context {
         fields.filters = header.filters;
         fields.filters_meta = header.filters_meta;
         fields.compcode = match header.codec_format() {
-            crate::format::consts::codec_format::UDCODEC => i32::from(header.compcode),
+            codec_format::UDCODEC => i32::from(header.compcode),
             format => i32::from(format),
         };
         fields.compcode_meta = header.compcode_meta;
@@ -594,218 +363,8 @@ impl Context {
     }
 }
 
-/// Runs a decompression with everything that it needs, taken out of the context.
-///
-/// `threads` tells whether other threads may take part.
-///
-/// # Safety
-///
-/// As for [`compress`].
-#[inline]
-unsafe fn with_decoding<T>(
-    context: *mut blosc2_context,
-    chunk: &[u8],
-    threads: bool,
-    operation: impl FnOnce(&Decoding<'_>, &ChunkHeader) -> Result<T>,
-) -> Result<T> {
-    // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    let mut header = ChunkHeader::EMPTY;
-    header.read_from(chunk)?;
-    let is_simple =
-        !header.is_lazy() && this.fields.postfilter.is_none() && !(threads && this.wants_threads());
-    let result = if is_simple {
-        let schunk = SchunkPtr(this.fields.schunk);
-        let container = move || schunk.container();
-        let host = Host(context);
-        let dec = Decoding { container: Some(&container), host: Some(&host), ..Decoding::default() };
-        operation(&dec, &header)?
-    } else {
-        // SAFETY: the caller's promise; `this` is not used after this line.
-        unsafe { with_full_decoding(context, &header, chunk, threads, operation) }?
-    };
-    // SAFETY: the caller's promise.
-    unsafe { Context::from_raw(context) }?.note_header(&header);
-    Ok(result)
-}
-
-/// [`with_decoding`] for a chunk that is lazy, and contexts with threads or a postfilter.
-///
-/// # Safety
-///
-/// As for [`compress`].
-#[inline(never)]
-unsafe fn with_full_decoding<T>(
-    context: *mut blosc2_context,
-    header: &ChunkHeader,
-    chunk: &[u8],
-    threads: bool,
-    operation: impl FnOnce(&Decoding<'_>, &ChunkHeader) -> Result<T>,
-) -> Result<T> {
-    // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    let backend = if threads { this.attach() } else { Backend::Serial };
-    // SAFETY: the client vouches for the super-chunk of its parameters.
-    let reader =
-        header.is_lazy().then(|| unsafe { callbacks::lazy_reader(this.fields.schunk) }).transpose()?;
-    let source = reader.as_deref().map(|schunk| callbacks::lazy_source(schunk, chunk)).transpose()?;
-    let postfilter = this.postfilter();
-    let schunk = SchunkPtr(this.fields.schunk);
-    let container = move || schunk.container();
-    let host = Host(context);
-    let dec = Decoding {
-        threads: backend.threads(this.fields.nthreads),
-        postfilter: postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
-        source: source.as_ref().map(|source| source as &dyn chunk::source::BlockSource),
-        container: Some(&container),
-        host: Some(&host),
-    };
-    operation(&dec, header)
-}
-
-/// Decompresses `chunk` with a context of the application; a pending mask is used up.
-///
-/// # Safety
-///
-/// As for [`compress`].
-pub(crate) unsafe fn decompress(
-    context: *mut blosc2_context,
-    chunk: &[u8],
-    dest: &mut [u8],
-) -> Result<usize> {
-    // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
-    if this.maskout.is_none() && !this.wants_threads() && this.fields.postfilter.is_none() {
-        if let Some(plain) = PlainChunk::open(chunk) {
-            let nbytes = plain.decompress(dest)?;
-            this.note_header(plain.header());
-            return Ok(nbytes);
-        }
-    }
-    let mask = this.maskout.take();
-    // SAFETY: as above.
-    unsafe {
-        with_decoding(context, chunk, true, |dec, header| {
-            chunk::decompress_parsed(dec, header, chunk, mask.as_deref(), dest)
-        })
-    }
-}
-
-/// Decompresses items of `chunk` with a context of the application, of either kind.
-///
-/// # Safety
-///
-/// As for [`compress`].
-#[inline(always)] // for one unit and one caller each
-pub(crate) unsafe fn getitem(
-    context: *mut blosc2_context,
-    chunk: &[u8],
-    unit: Unit,
-    start: i32,
-    count: i32,
-    dest: &mut [u8],
-) -> Result<usize> {
-    // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    if this.fields.postfilter.is_none() {
-        if let Some(plain) = PlainChunk::open(chunk) {
-            let nbytes = plain.getitem(unit, start, count, dest)?;
-            this.note_header(plain.header());
-            return Ok(nbytes);
-        }
-    }
-    // SAFETY: the caller's promise; `this` is not used after this line.
-    unsafe { getitem_coded(context, chunk, unit, start, count, dest) }
-}
-
-/// The general case of [`getitem`].
-///
-/// # Safety
-///
-/// As for [`compress`].
-#[inline(never)]
-unsafe fn getitem_coded(
-    context: *mut blosc2_context,
-    chunk: &[u8],
-    unit: Unit,
-    start: i32,
-    count: i32,
-    dest: &mut [u8],
-) -> Result<usize> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        with_decoding(context, chunk, false, |dec, header| {
-            chunk::getitem_parsed(dec, header, chunk, unit, start, count, dest)
-        })
-    }
-}
-
-/// Opens the chunk of variable-length blocks `chunk` and runs `operation` on it.
-///
-/// # Safety
-///
-/// As for [`compress`].
-unsafe fn with_vl<T>(
-    context: *mut blosc2_context,
-    chunk: &[u8],
-    operation: impl FnOnce(&VlChunk<'_>) -> Result<T>,
-) -> Result<T> {
-    // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
-    // SAFETY: as above.
-    unsafe {
-        with_decoding(context, chunk, true, |dec, header| operation(&chunk::open_vl(dec, header, chunk)?))
-    }
-}
-
-/// Decompresses all blocks of a chunk of variable-length blocks, at most `max`, into memory of their own.
-///
-/// # Safety
-///
-/// As for [`compress`].
-pub(crate) unsafe fn decompress_vl(
-    context: *mut blosc2_context,
-    chunk: &[u8],
-    max: usize,
-) -> Result<Vec<CBuffer>> {
-    let operation = |vl: &VlChunk<'_>| {
-        ensure(vl.nblocks() <= max, ErrorKind::InvalidParam, "more blocks than expected")?;
-        let mut buffers =
-            (0..vl.nblocks()).map(|i| CBuffer::zeroed(vl.block_len(i)?)).collect::<Result<Vec<_>>>()?;
-        let mut dests: Vec<&mut [u8]> = buffers.iter_mut().map(|buffer| &mut **buffer).collect();
-        vl.decode_each(&mut dests)?;
-        Ok(buffers)
-    };
-    // SAFETY: the caller's promise.
-    unsafe { with_vl(context, chunk, operation) }
-}
-
-/// Decompresses one block of a chunk of variable-length blocks.
-///
-/// # Safety
-///
-/// As for [`compress`].
-pub(crate) unsafe fn decompress_vl_block(
-    context: *mut blosc2_context,
-    chunk: &[u8],
-    nblock: i32,
-) -> Result<CBuffer> {
-    let operation = |vl: &VlChunk<'_>| {
-        let nblock = usize::try_from(nblock).ok().filter(|&nblock| nblock < vl.nblocks());
-        let nblock = nblock.ok_or(Error::new(ErrorKind::InvalidParam, "no such block"))?;
-        let mut buffer = CBuffer::zeroed(vl.block_len(nblock)?)?;
-        vl.decode_block(nblock, &mut buffer)?;
-        Ok(buffer)
-    };
-    // SAFETY: the caller's promise.
-    unsafe { with_vl(context, chunk, operation) }
-}
-
-impl Context {
-    /// The parameters of a context that was only made to read them.
-    pub(crate) fn into_params(mut self: Box<Context>) -> Result<CParams> {
-        self.params()
+impl Drop for Context {
+    fn drop(&mut self) {
+        tuner::free(self);
     }
 }

@@ -9,7 +9,31 @@ use crate::codecs::registry;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::{filter, split};
 
+/// A code that no codec has.
+pub(crate) const NO_CODEC: i32 = -1;
+
+/// The codec of a context and its level; the environment can ask for some that do not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CodecChoice {
+    pub(crate) compcode: i32,
+    pub(crate) clevel: i32,
+}
+
+/// What `BLOSC_COMPRESSOR` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compressor {
+    /// A codec that is always there.
+    BuiltIn(u8),
+    /// Another codec, which the variable cannot choose.
+    Registered,
+    /// No codec: what has to be compressed cannot be.
+    Unknown,
+}
+
 /// The variables that are set, parsed as far as they make sense.
+///
+/// The C library reads numbers as a `long`. Where it stores them in something smaller, it checks some before that and
+/// some after, which shows with numbers that are too large: the methods do as it does.
 #[derive(Default)]
 pub(crate) struct Environment<'a> {
     clevel: Option<i64>,
@@ -17,7 +41,7 @@ pub(crate) struct Environment<'a> {
     delta: Option<bool>,
     typesize: Option<i64>,
     /// Name of the codec.
-    pub(crate) compressor: Option<&'a CStr>,
+    compressor: Option<&'a CStr>,
     blocksize: Option<i64>,
     /// `None` if not set; 0 if not a number.
     nthreads: Option<i64>,
@@ -34,57 +58,109 @@ unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
-/// Calls `visit` with the name (without `BLOSC_`) and the value of each variable of ours.
-#[cfg(unix)]
-fn for_each_variable<'a>(mut visit: impl FnMut(&'a [u8], &'a CStr)) {
-    // SAFETY: reading the pointer is what getenv does; changing the environment meanwhile is the client's mistake.
-    let mut entry = unsafe { environ };
-    if entry.is_null() {
-        return;
-    }
-    loop {
-        // SAFETY: the array ends with a null pointer, before which the loop ends.
-        let text = unsafe { *entry };
-        if text.is_null() {
-            return;
+/// The variables of ours that are set: their names without `BLOSC_`, and their values.
+///
+/// Every call of the library that depends on them walks over the environment, since clients may change it in between; so
+/// this takes a handful of instructions for each variable that is not ours.
+struct Variables {
+    #[cfg(unix)]
+    next: *const *const c_char,
+}
+
+impl Variables {
+    fn new() -> Variables {
+        Variables {
+            // SAFETY: reading the pointer is what getenv does; changing the environment meanwhile is the client's mistake.
+            #[cfg(unix)]
+            next: unsafe { environ },
         }
-        // SAFETY: entries are strings; the comparison ends at the first difference.
-        let is_ours =
-            b"BLOSC_".iter().enumerate().all(|(i, &byte)| unsafe { *text.add(i).cast::<u8>() } == byte);
-        if is_ours {
-            // SAFETY: as above.
-            let text = unsafe { CStr::from_ptr(text) };
-            let bytes = text.to_bytes_with_nul();
-            if let Some(equals) = bytes.iter().position(|&byte| byte == b'=') {
-                let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).expect("ends with the only NUL");
-                visit(&bytes[6..equals], value);
+    }
+}
+
+#[cfg(unix)]
+impl Iterator for Variables {
+    type Item = (&'static [u8], &'static CStr);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next.is_null() {
+            return None;
+        }
+        loop {
+            // SAFETY: the array ends with a null pointer, at which `next` stays.
+            let entry = unsafe { *self.next };
+            if entry.is_null() {
+                return None;
+            }
+            // SAFETY: this was not the null pointer at the end.
+            self.next = unsafe { self.next.add(1) };
+            // SAFETY: entries are strings, of at least their NUL.
+            if unsafe { *entry.cast::<u8>() } == b'B' {
+                // SAFETY: as above.
+                if let Some(found) = split_ours(unsafe { CStr::from_ptr(entry) }) {
+                    return Some(found);
+                }
             }
         }
-        // SAFETY: the end was not reached.
-        entry = unsafe { entry.add(1) };
     }
 }
 
 #[cfg(not(unix))]
-fn for_each_variable<'a>(_visit: impl FnMut(&'a [u8], &'a CStr)) {}
+impl Iterator for Variables {
+    type Item = (&'static [u8], &'static CStr);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        None
+    }
+}
+
+/// The name, without `BLOSC_`, and the value of an entry of the environment, if it is one of ours.
+#[cfg(unix)]
+#[cold]
+fn split_ours(entry: &CStr) -> Option<(&[u8], &CStr)> {
+    let bytes = entry.to_bytes_with_nul().strip_prefix(b"BLOSC_")?;
+    let equals = bytes.iter().position(|&byte| byte == b'=')?;
+    let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).ok()?;
+    Some((&bytes[..equals], value))
+}
 
 /// The leading decimal number of a text, as C's `strtol` reads it; 0 if there is none.
 fn leading_number(text: &CStr) -> i64 {
     let text = text.to_bytes().trim_ascii_start();
-    let (sign, digits) = match text.split_first() {
-        Some((b'-', rest)) => (-1, rest),
-        Some((b'+', rest)) => (1, rest),
-        _ => (1, text),
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, text),
     };
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    sign * digits.fold(0i64, |value, &digit| value.saturating_mul(10).saturating_add(i64::from(digit - b'0')))
+    digits.fold(0i64, |value, &digit| {
+        let digit = i64::from(digit - b'0');
+        value.saturating_mul(10).saturating_add(if negative { -digit } else { digit })
+    })
+}
+
+/// The low 32 bits of a number.
+#[allow(clippy::cast_possible_truncation)] // that is what it is for
+fn as_int(number: i64) -> i32 {
+    number as i32
+}
+
+/// The low 16 bits of a number.
+#[allow(clippy::cast_possible_truncation)] // that is what it is for
+fn as_short(number: i64) -> i16 {
+    number as i16
+}
+
+/// A size, if it is one.
+fn as_size(number: i64) -> Option<i32> {
+    Some(as_int(number)).filter(|&size| number > 0 && size > 0)
 }
 
 impl Environment<'_> {
     /// Reads the environment.
     pub(crate) fn read() -> Environment<'static> {
         let mut found = Environment::default();
-        for_each_variable(|name, value| {
+        for (name, value) in Variables::new() {
             let text = value.to_bytes();
             match name {
                 b"CLEVEL" => found.clevel = Some(leading_number(value)),
@@ -120,13 +196,22 @@ impl Environment<'_> {
                 b"BLOSC1_COMPAT" => found.blosc1_compat = true,
                 _ => {}
             }
-        });
+        }
         found
     }
 
-    /// The compression level; values that are out of range are told as one that is.
-    pub(crate) fn clevel(&self) -> Option<u8> {
-        self.clevel.filter(|&level| level >= 0).map(|level| u8::try_from(level).unwrap_or(u8::MAX))
+    /// The compression level for the functions without context; possibly one that does not exist.
+    pub(crate) fn clevel(&self) -> Option<i32> {
+        self.clevel.filter(|&level| level >= 0).map(as_int)
+    }
+
+    /// The codec that is asked for.
+    pub(crate) fn compressor(&self) -> Option<Compressor> {
+        self.compressor.map(|name| match NAMES.code_of(name) {
+            Some(code) => Compressor::BuiltIn(code),
+            None if registry::find_by_name(name).is_some() => Compressor::Registered,
+            None => Compressor::Unknown,
+        })
     }
 
     /// The shuffle filter that replaces the caller's choice.
@@ -140,21 +225,25 @@ impl Environment<'_> {
     }
 
     pub(crate) fn typesize(&self) -> Option<i32> {
-        self.typesize.filter(|&size| size > 0).map(|size| i32::try_from(size).unwrap_or(i32::MAX))
+        self.typesize.and_then(as_size)
     }
 
     pub(crate) fn blocksize(&self) -> Option<i32> {
-        self.blocksize.filter(|&size| size > 0).map(|size| i32::try_from(size).unwrap_or(i32::MAX))
+        self.blocksize.and_then(as_size)
     }
 
     pub(crate) fn splitmode(&self) -> Option<i32> {
         self.splitmode
     }
 
-    /// The number of threads for contexts: positive values, narrowed to 16 bits.
+    /// The number of threads for compression.
     pub(crate) fn nthreads(&self) -> Option<i16> {
-        #[allow(clippy::cast_possible_truncation)] // as documented
-        self.nthreads.filter(|&n| n > 0).map(|n| n as i16)
+        self.nthreads.filter(|&n| n > 0).map(as_short).filter(|&n| n > 0)
+    }
+
+    /// The number of threads for decompression with a context; one that is not positive means one.
+    pub(crate) fn nthreads_to_decompress(&self) -> Option<i16> {
+        self.nthreads.filter(|&n| n > 0).map(as_short)
     }
 
     /// The number of threads for the global decompression.
@@ -168,14 +257,18 @@ impl Environment<'_> {
         n.map(Some).ok_or(Error::new(ErrorKind::InvalidParam, "BLOSC_NTHREADS out of range"))
     }
 
-    /// Overrides the parameters of a context for compression; `compcode` becomes -1 for an unknown codec.
+    /// Overrides the parameters of a context for compression, of which `codec` can tell more than `cparams`.
     ///
     /// # Errors
     ///
     /// `CodecSupport` if the environment names a registered codec.
-    pub(crate) fn apply_to_context(&self, cparams: &mut blosc2_cparams, compcode: &mut i32) -> Result<()> {
-        if let Some(clevel) = self.clevel() {
-            cparams.clevel = clevel;
+    pub(crate) fn apply_to_context(
+        &self,
+        cparams: &mut blosc2_cparams,
+        codec: &mut CodecChoice,
+    ) -> Result<()> {
+        if let Some(clevel) = self.clevel.map(as_int).filter(|&level| level >= 0) {
+            codec.clevel = clevel;
         }
         if let Some(typesize) = self.typesize() {
             cparams.typesize = typesize;
@@ -188,17 +281,14 @@ impl Environment<'_> {
         if self.delta == Some(true) {
             cparams.filters[4] = filter::DELTA;
         }
-        if let Some(name) = self.compressor {
-            *compcode = match NAMES.code_of(name) {
-                Some(code) => i32::from(code),
-                None if registry::find_by_name(name).is_some() => {
-                    return Err(Error::new(
-                        ErrorKind::CodecSupport,
-                        "BLOSC_COMPRESSOR names a registered codec",
-                    ));
-                }
-                None => -1,
-            };
+        match self.compressor() {
+            Some(Compressor::BuiltIn(code)) => codec.compcode = i32::from(code),
+            Some(Compressor::Unknown) => codec.compcode = NO_CODEC,
+            Some(Compressor::Registered) => {
+                let what = "BLOSC_COMPRESSOR names a registered codec";
+                return Err(Error::new(ErrorKind::CodecSupport, what));
+            }
+            None => {}
         }
         if let Some(blocksize) = self.blocksize() {
             cparams.blocksize = blocksize;
@@ -215,9 +305,7 @@ impl Environment<'_> {
 
 /// Whether the environment variable `BLOSC_<name>` exists.
 fn is_set(name: &[u8]) -> bool {
-    let mut found = false;
-    for_each_variable(|known, _| found |= known == name);
-    found
+    Variables::new().any(|(known, _)| known == name)
 }
 
 /// Prints a message about a failure to stderr if `BLOSC_TRACE` is set.
@@ -272,15 +360,45 @@ mod tests {
         assert_eq!(leading_number(c"abc"), 0);
         assert_eq!(leading_number(c""), 0);
         assert_eq!(leading_number(c"99999999999999999999"), i64::MAX);
+        assert_eq!(leading_number(c"-99999999999999999999"), i64::MIN);
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_lose_their_high_bits() {
+        let with = |n| Environment {
+            nthreads: Some(n),
+            clevel: Some(n),
+            typesize: Some(n),
+            ..Environment::default()
+        };
+        assert_eq!(with(0x1_0001).nthreads(), Some(1));
+        assert_eq!(with(0x8000).nthreads(), None);
+        assert_eq!(with(0x8000).nthreads_to_decompress(), Some(i16::MIN));
+        assert_eq!(with(0x1_0000_0005).clevel(), Some(5));
+        assert_eq!(with(i64::MAX).clevel(), Some(-1));
+        assert_eq!(with(-1).clevel(), None);
+        assert_eq!(with(0x1_0000_0005).typesize(), Some(5));
+        assert_eq!(with(i64::MAX).typesize(), None);
     }
 
     #[test]
     fn threads_outside_of_the_range_are_refused_only_where_documented() {
         let with = |n| Environment { nthreads: Some(n), ..Environment::default() };
         assert_eq!(with(3).strict_nthreads().unwrap(), Some(3));
-        assert!(with(32768).strict_nthreads().is_err());
-        assert!(with(0).strict_nthreads().is_err());
+        for n in [0, -1, 32768, 65537] {
+            assert!(with(n).strict_nthreads().is_err());
+        }
         assert_eq!(with(-1).nthreads(), None);
         assert_eq!(Environment::default().strict_nthreads().unwrap(), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn entries_of_others_are_not_taken_for_ours() {
+        assert_eq!(split_ours(c"BLOSC_CLEVEL=5"), Some((&b"CLEVEL"[..], c"5")));
+        assert_eq!(split_ours(c"BLOSC_X="), Some((&b"X"[..], c"")));
+        for other in [c"BLOSC_CLEVEL", c"BLOSC", c"B", c"BLOSCLEVEL=5", c"BASH=1"] {
+            assert_eq!(split_ours(other), None);
+        }
     }
 }

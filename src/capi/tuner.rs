@@ -130,6 +130,7 @@ pub(crate) unsafe fn init(context: *mut blosc2_context) -> Result<()> {
 /// # Errors
 ///
 /// `InvalidParam` for an unknown tuner, `Failure` for a plugin that cannot be loaded, `Tuner` if it fails.
+#[inline]
 pub(crate) unsafe fn prepare(context: *mut blosc2_context) -> Result<()> {
     // SAFETY: the caller's promise; the reference ends with the statement.
     let (id, has_state) = unsafe { state(context) }?;
@@ -150,6 +151,7 @@ pub(crate) unsafe fn prepare(context: *mut blosc2_context) -> Result<()> {
 /// # Errors
 ///
 /// `InvalidParam` for an unknown tuner, `Failure` for a plugin that cannot be loaded, `Tuner` if it fails.
+#[inline]
 pub(crate) unsafe fn update(context: *mut blosc2_context, seconds: f64) -> Result<()> {
     // SAFETY: the caller's promise; the reference ends with the statement.
     let (id, has_state) = unsafe { state(context) }?;
@@ -166,6 +168,7 @@ pub(crate) unsafe fn update(context: *mut blosc2_context, seconds: f64) -> Resul
 /// # Safety
 ///
 /// As for [`init`].
+#[inline]
 unsafe fn state(context: *mut blosc2_context) -> Result<(c_int, bool)> {
     // SAFETY: the caller's promise.
     let fields = unsafe { Context::from_raw(context) }.map(|this| &this.fields)?;

@@ -5,6 +5,7 @@ use super::dict;
 use super::ordered::{OrderedBlocks, Progress, encode_blocks};
 use super::params::{CParams, Encoding, PrefilterCall, callback_scratch_len};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
+use super::simple;
 use super::streams::{INSTR_LEN, StreamWriter, Written};
 use crate::bytes::{put_i32, to_i32};
 use crate::codecs::StreamContext;
@@ -110,14 +111,16 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
     enc.params.check()?;
     let whole = !matches!(src, Source::Gathered(_)) || !enc.wants_whole_buffer();
     ensure(whole, ErrorKind::InvalidParam, "gathered blocks where the whole buffer is wanted")?;
-    let job = Job::new(enc, src, &codec);
-    let cbytes = job.run(dest)?;
-    Ok(Compressed {
-        cbytes,
-        blocksize: job.layout.blocksize,
-        nblocks: job.nblocks(),
-        typesize: job.layout.typesize,
-    })
+    let layout = Layout::new(enc.params, src.nbytes());
+    let cbytes = match src {
+        Source::Bytes(bytes) => match simple::suits(enc, &codec, &layout, bytes.len()) {
+            Some(filter) => simple::compress(enc, &codec, &layout, filter, bytes, dest)?,
+            None => Job::new(enc, src, &codec, layout).run(dest)?,
+        },
+        _ => Job::new(enc, src, &codec, layout).run(dest)?,
+    };
+    let Layout { blocksize, typesize, .. } = layout;
+    Ok(Compressed { cbytes, blocksize, nblocks: src.nbytes().div_ceil(blocksize), typesize })
 }
 
 /// The checks of sizes that come before all others.
@@ -133,6 +136,52 @@ pub(crate) fn resolve_container(enc: &Encoding<'_>, codec: &StreamCodec, pipelin
         Some(container) if codec.needs_geometry() || pipeline.needs_geometry() => container(),
         _ => Container::None,
     }
+}
+
+/// The header of a chunk as far as it is known before any block is encoded.
+pub(super) fn new_header(
+    enc: &Encoding<'_>,
+    codec: &StreamCodec,
+    layout: &Layout,
+    nbytes: usize,
+) -> ChunkHeader {
+    let params = enc.params;
+    ChunkHeader {
+        version: VERSION_STABLE,
+        versionlz: codec.versionlz(),
+        flags: if enc.blosc1_header { 0 } else { flags::EXTENDED },
+        typesize: layout.typesize,
+        nbytes,
+        blocksize: layout.blocksize,
+        cbytes: 0,
+        filters: params.filters,
+        filters_meta: params.filters_meta,
+        compcode: params.compcode.to_le_bytes()[0],
+        compcode_meta: params.compcode_meta,
+        flags2: 0,
+        blosc2_flags: if cfg!(target_endian = "big") { blosc2_flags::BIG_ENDIAN } else { 0 },
+    }
+}
+
+/// The flag bits of a chunk that is not stored up front.
+pub(super) fn coded_flags(enc: &Encoding<'_>, codec: &StreamCodec, layout: &Layout) -> u8 {
+    let filters = &enc.params.filters;
+    let mut bits = codec.format() << flags::FORMAT_SHIFT;
+    if filters.contains(&filter::DELTA) {
+        bits |= flags::DELTA;
+    }
+    if !layout.split {
+        bits |= flags::DONT_SPLIT;
+    }
+    if enc.blosc1_header {
+        if filters.contains(&filter::SHUFFLE) {
+            bits |= flags::SHUFFLE;
+        }
+        if filters.contains(&filter::BITSHUFFLE) {
+            bits |= flags::BITSHUFFLE;
+        }
+    }
+    bits
 }
 
 /// One compression under way.
@@ -164,9 +213,8 @@ pub(super) struct Block0 {
 }
 
 impl<'a> Job<'a> {
-    fn new(enc: &'a Encoding<'a>, src: Source<'a>, codec: &'a StreamCodec) -> Job<'a> {
+    fn new(enc: &'a Encoding<'a>, src: Source<'a>, codec: &'a StreamCodec, layout: Layout) -> Job<'a> {
         let params = enc.params;
-        let layout = Layout::new(params, src.nbytes());
         let pipeline = Pipeline::forward(&params.filters, &params.filters_meta, layout.typesize);
         let container = resolve_container(enc, codec, &pipeline);
         Job { enc, src, codec, layout, pipeline, container }
@@ -206,7 +254,7 @@ impl<'a> Job<'a> {
         if !room && dict.is_none() {
             return self.store(header, dest);
         }
-        header.flags |= self.coded_flags();
+        header.flags |= coded_flags(self.enc, self.codec, &self.layout);
         if !room {
             return self.store(header, dest);
         }
@@ -233,43 +281,7 @@ impl<'a> Job<'a> {
 
     /// The header as far as it is known before any block is encoded.
     fn header(&self) -> ChunkHeader {
-        let params = self.enc.params;
-        ChunkHeader {
-            version: VERSION_STABLE,
-            versionlz: self.codec.versionlz(),
-            flags: if self.enc.blosc1_header { 0 } else { flags::EXTENDED },
-            typesize: self.layout.typesize,
-            nbytes: self.src.nbytes(),
-            blocksize: self.layout.blocksize,
-            cbytes: 0,
-            filters: params.filters,
-            filters_meta: params.filters_meta,
-            compcode: params.compcode.to_le_bytes()[0],
-            compcode_meta: params.compcode_meta,
-            flags2: 0,
-            blosc2_flags: if cfg!(target_endian = "big") { blosc2_flags::BIG_ENDIAN } else { 0 },
-        }
-    }
-
-    /// The flag bits of a chunk that is not stored up front.
-    fn coded_flags(&self) -> u8 {
-        let filters = &self.enc.params.filters;
-        let mut bits = self.codec.format() << flags::FORMAT_SHIFT;
-        if filters.contains(&filter::DELTA) {
-            bits |= flags::DELTA;
-        }
-        if !self.layout.split {
-            bits |= flags::DONT_SPLIT;
-        }
-        if self.enc.blosc1_header {
-            if filters.contains(&filter::SHUFFLE) {
-                bits |= flags::SHUFFLE;
-            }
-            if filters.contains(&filter::BITSHUFFLE) {
-                bits |= flags::BITSHUFFLE;
-            }
-        }
-        bits
+        new_header(self.enc, self.codec, &self.layout, self.src.nbytes())
     }
 
     /// Writes the header of an encoded chunk and returns the chunk's size.

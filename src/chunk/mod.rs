@@ -13,6 +13,7 @@ mod pipeline;
 mod plain;
 mod planes;
 mod reader;
+mod simple;
 pub mod source;
 mod special;
 mod streams;
@@ -26,8 +27,8 @@ pub use getitem::{Unit, getitem, getitem_parsed};
 pub use params::{
     CParams, Decoding, Encoding, Postfilter, PostfilterCall, Prefilter, PrefilterCall, Threads,
 };
-pub use plain::PlainChunk;
 pub use planes::{Decoded, Runs};
+pub use simple::{decompress_simple, getitem_simple};
 pub use special::{SpecialValue, special_chunk};
 pub use vlblocks::{VlChunk, compress_vl, open_vl, vl_nblocks};
 

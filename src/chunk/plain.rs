@@ -2,11 +2,9 @@
 //!
 //! They need no table, no codec and no work memory, so reading them costs little more than the copy.
 
-use super::decompress::front;
-use super::getitem::{Unit, byte_range, in_items};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags, special};
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 
 /// What the payload of a chunk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,70 +74,6 @@ pub(super) fn copy(
         }
     }
     Ok(())
-}
-
-/// A complete chunk of zeros or raw bytes, recognised in few instructions.
-pub struct PlainChunk<'a> {
-    header: ChunkHeader,
-    chunk: &'a [u8],
-}
-
-impl<'a> PlainChunk<'a> {
-    /// Opens `chunk` if it is the usual form of such a chunk. Whatever else it is: the functions for all chunks read it,
-    /// or tell what is wrong with it.
-    #[inline(always)]
-    #[must_use]
-    pub fn open(chunk: &'a [u8]) -> Option<PlainChunk<'a>> {
-        // Most chunks are of another kind, which two bytes tell.
-        let (&[_, _, flag_bits, ..], &special_bits) = (chunk, chunk.get(31)?) else { return None };
-        if flag_bits & flags::MEMCPYED == 0 && special_bits & blosc2_flags::SPECIAL_MASK == 0 {
-            return None;
-        }
-        let header = ChunkHeader::read_ordinary(chunk)?;
-        let is_usual = match Payload::of(&header) {
-            Payload::Stored => header.cbytes == header.nbytes + EXTENDED_HEADER_LENGTH && !header.is_lazy(),
-            Payload::Zeros => !header.is_memcpyed(),
-            _ => false,
-        };
-        (is_usual && header.cbytes <= chunk.len()).then_some(PlainChunk { header, chunk })
-    }
-
-    /// The header of the chunk.
-    #[inline(always)]
-    #[must_use]
-    pub fn header(&self) -> &ChunkHeader {
-        &self.header
-    }
-
-    /// As [`decompress`](super::decompress()).
-    ///
-    /// # Errors
-    ///
-    /// `WriteBuffer` if `dest` is too short.
-    #[inline(always)]
-    pub fn decompress(&self, dest: &mut [u8]) -> Result<usize> {
-        let dest = front(dest, &self.header)?;
-        self.copy(0, dest)?;
-        Ok(dest.len())
-    }
-
-    /// As [`getitem`](super::getitem()).
-    ///
-    /// # Errors
-    ///
-    /// As [`getitem`](super::getitem()), for the range and `dest`.
-    #[inline(always)]
-    pub fn getitem(&self, unit: Unit, start: i32, count: i32, dest: &mut [u8]) -> Result<usize> {
-        let (start, count) = in_items(&self.header, unit, start, count)?;
-        let range = byte_range(&self.header, start, count, dest.len())?;
-        self.copy(range.start, &mut dest[..range.len()])?;
-        Ok(range.len())
-    }
-
-    #[inline(always)]
-    fn copy(&self, start: usize, dest: &mut [u8]) -> Result<()> {
-        copy(Payload::of(&self.header), &self.header, self.chunk, start, dest)
-    }
 }
 
 /// Fills `dest` with repetitions of `value`, as seen at distance `start` from the start of the first one.

@@ -25,7 +25,7 @@ pub enum SpecialValue<'a> {
 ///
 /// # Errors
 ///
-/// `Data` if `dest` is too short or `nbytes` is not a number of items; then as for compression.
+/// `Data` if `dest` is too short, or `nbytes` is not a number of items (zeros are bytes); then as for compression.
 pub fn special_chunk(
     params: &CParams,
     nbytes: usize,
@@ -33,15 +33,16 @@ pub fn special_chunk(
     dest: &mut [u8],
 ) -> Result<usize> {
     ensure(params.typesize > 0, ErrorKind::InvalidParam, "typesize is zero")?;
-    let (id, tail): (u8, &[u8]) = match value {
-        SpecialValue::Zeros => (special::ZERO, &[]),
-        SpecialValue::Nans => (special::NAN, &[]),
-        SpecialValue::Uninit => (special::UNINIT, &[]),
-        SpecialValue::Repeated(item) => (special::VALUE, item),
+    // What readers want the size to be a multiple of.
+    let (id, tail, unit): (u8, &[u8], usize) = match value {
+        SpecialValue::Zeros => (special::ZERO, &[], 1),
+        SpecialValue::Nans => (special::NAN, &[], params.typesize),
+        SpecialValue::Uninit => (special::UNINIT, &[], params.typesize),
+        SpecialValue::Repeated(item) => (special::VALUE, item, item.len()),
     };
     let cbytes = EXTENDED_HEADER_LENGTH + tail.len();
     ensure(dest.len() >= cbytes, ErrorKind::Data, "destination shorter than the chunk")?;
-    ensure(nbytes % params.typesize == 0, ErrorKind::Data, "not a number of items")?;
+    ensure(unit > 0 && nbytes % unit == 0, ErrorKind::Data, "not a number of items")?;
     check_sizes(nbytes, dest.len())?;
     params.check()?;
     let layout = Layout::new(params, nbytes);

@@ -187,6 +187,34 @@ impl<'a> StreamReader<'a> {
     }
 }
 
+/// Streams of this many bytes, up to twice as many, are stored and filled in two pieces that may overlap: calling a
+/// function for it would take longer than doing it.
+const PIECE: usize = 32;
+
+/// Copies a stream; both slices have the same length.
+#[inline(always)]
+fn copy(bytes: &[u8], dest: &mut [u8]) {
+    let len = dest.len();
+    if (PIECE..=2 * PIECE).contains(&len) && bytes.len() == len {
+        dest[..PIECE].copy_from_slice(&bytes[..PIECE]);
+        dest[len - PIECE..].copy_from_slice(&bytes[len - PIECE..]);
+    } else {
+        dest.copy_from_slice(bytes);
+    }
+}
+
+/// Fills a stream with one byte.
+#[inline(always)]
+fn fill(value: u8, dest: &mut [u8]) {
+    let len = dest.len();
+    if (PIECE..=2 * PIECE).contains(&len) {
+        dest[..PIECE].copy_from_slice(&[value; PIECE]);
+        dest[len - PIECE..].copy_from_slice(&[value; PIECE]);
+    } else {
+        dest.fill(value);
+    }
+}
+
 /// Decodes streams of one chunk.
 pub(crate) struct StreamDecoder<'a> {
     pub(crate) codec: &'a StreamCodec,
@@ -199,8 +227,8 @@ impl StreamDecoder<'_> {
     #[inline]
     pub(crate) fn decode(&self, states: &mut CodecStates, stream: Stream<'_>, dest: &mut [u8]) -> Result<()> {
         match stream {
-            Stream::Run(value) => dest.fill(value),
-            Stream::Raw(bytes) => dest.copy_from_slice(bytes),
+            Stream::Run(value) => fill(value, dest),
+            Stream::Raw(bytes) => copy(bytes, dest),
             Stream::Coded(bytes) => states.decode(self.codec, self.dict, &self.cx, bytes, dest)?,
         }
         Ok(())
@@ -265,6 +293,18 @@ mod tests {
                 assert_eq!(run_value(&bytes), (len == 1).then_some(8), "len {len} at {at}");
                 bytes[at] = 9;
             }
+        }
+    }
+
+    #[test]
+    fn short_streams_are_copied_and_filled_whole() {
+        for len in 0..3 * PIECE {
+            let bytes: Vec<u8> = (1..).take(len).collect();
+            let mut dest = vec![0; len];
+            copy(&bytes, &mut dest);
+            assert_eq!(dest, bytes);
+            fill(7, &mut dest);
+            assert!(dest.iter().all(|&byte| byte == 7));
         }
     }
 

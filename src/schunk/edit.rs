@@ -375,6 +375,7 @@ impl Schunk {
             special::UNINIT => SpecialValue::Uninit,
             _ => return Err(Error::new(code, "no special value to fill with")),
         };
+        ensure(typesize > 0 && size % typesize == 0, code, "not a number of items")?;
         let params = chunk::CParams { use_dict: false, typesize, ..params.clone() };
         let mut full = [0; 32];
         let made = chunk::special_chunk(&params, size, value, &mut full);

@@ -13,6 +13,7 @@
 mod common;
 
 mod case;
+mod environment;
 mod global;
 mod malformed;
 mod random;

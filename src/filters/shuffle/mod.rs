@@ -100,6 +100,16 @@ impl Kernel {
         dest[body..].copy_from_slice(&src[body..]);
     }
 
+    /// See [`unshuffle_rows`].
+    pub(crate) fn unshuffle_rows(&self, width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+        let nitems = dest.len() / width;
+        let last_row = stride.checked_mul(width - 1).expect("rows lie in memory");
+        assert!(width >= 2 && nitems > 0 && nitems * width == dest.len() && nitems <= stride);
+        assert!(last_row <= src.len() && nitems <= src.len() - last_row);
+        // SAFETY: `usable` gave out this kernel, so the CPU has its features; the arguments were checked.
+        unsafe { (self.unshuffle)(width, stride, src, dest) };
+    }
+
     /// See [`unshuffle_bytes`].
     pub(crate) fn unshuffle_bytes(&self, width: usize, src: &[u8], start: usize, dest: &mut [u8]) {
         assert!(width > 0 && start <= src.len() && dest.len() <= src.len() - start);
@@ -156,6 +166,15 @@ pub fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
 /// If `width` is 0 or the lengths differ.
 pub fn unshuffle(width: usize, src: &[u8], dest: &mut [u8]) {
     BEST.unshuffle(width, src, dest);
+}
+
+/// Undoes [`shuffle`] of whole items whose rows begin `stride` bytes apart in `src`, with whatever lies between them.
+///
+/// # Panics
+///
+/// If `width` is below 2, `dest` is empty or holds parts of items, or `src` lacks parts of the rows.
+pub fn unshuffle_rows(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    BEST.unshuffle_rows(width, stride, src, dest);
 }
 
 /// Unshuffles part of the shuffled block `src`: bytes `start..start + dest.len()` of the block before [`shuffle`].

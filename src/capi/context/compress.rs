@@ -1,0 +1,130 @@
+//! Compression with a context.
+
+use std::time::Instant;
+
+use super::parts::SchunkPtr;
+use super::{Context, EncodingParts};
+use crate::capi::callbacks::Host;
+use crate::capi::tuner;
+use crate::capi::types::blosc2_context;
+use crate::chunk::{self, Compressed, Encoding, Source};
+use crate::error::{ErrorKind, Result, ensure};
+
+/// Measures a compression for the tuner; does nothing without one.
+struct Stopwatch(Option<Instant>);
+
+impl Stopwatch {
+    fn start(context: &Context) -> Stopwatch {
+        Stopwatch((context.fields.tuner_id > 0).then(Instant::now))
+    }
+
+    fn seconds(&self) -> f64 {
+        self.0.map_or(0.0, |start| start.elapsed().as_secs_f64())
+    }
+}
+
+/// Runs a compression with everything that it needs, taken out of the context.
+///
+/// # Safety
+///
+/// As for [`compress`].
+unsafe fn with_encoding<T>(
+    context: *mut blosc2_context,
+    nbytes: usize,
+    operation: impl FnOnce(&Encoding<'_>) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    if this.wants_threads() || this.fields.prefilter.is_some() {
+        // SAFETY: the caller's promise; `this` is not used any more.
+        return unsafe { EncodingParts::of(context, nbytes) }?.with(operation);
+    }
+    // The usual case does without moving all these parts around, which shows with small buffers.
+    let params = this.params()?;
+    params.print_info(nbytes);
+    let schunk = SchunkPtr(this.fields.schunk);
+    let container = move || schunk.container();
+    let host = Host(context);
+    operation(&Encoding { container: Some(&container), host: Some(&host), ..Encoding::new(&params) })
+}
+
+/// Compresses `src` with a context of the application.
+///
+/// # Safety
+///
+/// `context` is null or a valid context that no other thread uses.
+pub(crate) unsafe fn compress(
+    context: *mut blosc2_context,
+    src: Source<'_>,
+    dest: &mut [u8],
+) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
+    this.note_buffers(src.nbytes(), dest);
+    // SAFETY: as above; `this` is not used after this line.
+    unsafe { tuner::prepare(context) }?;
+    // SAFETY: as above.
+    let this = unsafe { Context::from_raw(context) }?;
+    let is_generated = matches!(src, Source::Generated(_));
+    let missing = is_generated && src.nbytes() > 0 && this.fields.prefilter.is_none();
+    ensure(!missing, ErrorKind::NullPointer, "no source and no prefilter")?;
+    let start = Stopwatch::start(this);
+    // SAFETY: as above.
+    let outcome =
+        unsafe { with_encoding(context, src.nbytes(), |enc| chunk::compress_with(enc, src, dest)) }?;
+    // SAFETY: as above.
+    unsafe { finish_compression(context, &outcome, start) }?;
+    Ok(outcome.cbytes)
+}
+
+/// Compresses variable-length blocks with a context of the application.
+///
+/// # Safety
+///
+/// As for [`compress`].
+pub(crate) unsafe fn compress_vl(
+    context: *mut blosc2_context,
+    blocks: &[&[u8]],
+    dest: &mut [u8],
+) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
+    let nbytes = blocks.iter().map(|block| block.len()).sum();
+    this.note_buffers(nbytes, dest);
+    // SAFETY: as above; `this` is not used after this line.
+    unsafe { tuner::prepare(context) }?;
+    // SAFETY: as above.
+    let start = Stopwatch::start(unsafe { Context::from_raw(context) }?);
+    // SAFETY: as above.
+    let outcome = unsafe { with_encoding(context, nbytes, |enc| chunk::compress_vl(enc, blocks, dest)) }?;
+    // SAFETY: as above.
+    unsafe { finish_compression(context, &outcome, start) }?;
+    Ok(outcome.cbytes)
+}
+
+/// Records the outcome of a compression and tells the tuner.
+///
+/// # Safety
+///
+/// As for [`compress`].
+unsafe fn finish_compression(
+    context: *mut blosc2_context,
+    outcome: &Compressed,
+    start: Stopwatch,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
+    let fields = &mut this.fields;
+    this.blocksize.show(&mut fields.blocksize, outcome.blocksize);
+    this.typesize.show(&mut fields.typesize, outcome.typesize);
+    fields.nblocks = size(outcome.nblocks);
+    fields.destsize = size(outcome.cbytes);
+    if fields.clevel == 0 {
+        fields.use_dict = 0;
+    }
+    // SAFETY: the caller's promise; `this` is not used after this line.
+    unsafe { tuner::update(context, start.seconds()) }
+}

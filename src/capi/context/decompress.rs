@@ -1,0 +1,216 @@
+//! Decompression with a context.
+
+use super::parts::SchunkPtr;
+use super::{Backend, Context};
+use crate::capi::callbacks::{self, Host};
+use crate::capi::mem::CBuffer;
+use crate::capi::types::blosc2_context;
+use crate::chunk::{self, Decoding, Unit, VlChunk};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+
+/// Runs a decompression with everything that it needs, taken out of the context.
+///
+/// `threads` tells whether other threads may take part.
+///
+/// # Safety
+///
+/// As for [`compress`](super::compress()).
+#[inline]
+unsafe fn with_decoding<T>(
+    context: *mut blosc2_context,
+    chunk: &[u8],
+    threads: bool,
+    operation: impl FnOnce(&Decoding<'_>, &ChunkHeader) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    let mut header = ChunkHeader::EMPTY;
+    header.read_from(chunk)?;
+    let is_simple =
+        !header.is_lazy() && this.fields.postfilter.is_none() && !(threads && this.wants_threads());
+    let result = if is_simple {
+        let schunk = SchunkPtr(this.fields.schunk);
+        let container = move || schunk.container();
+        let host = Host(context);
+        let dec = Decoding { container: Some(&container), host: Some(&host), ..Decoding::default() };
+        operation(&dec, &header)?
+    } else {
+        // SAFETY: the caller's promise; `this` is not used after this line.
+        unsafe { with_full_decoding(context, &header, chunk, threads, operation) }?
+    };
+    // SAFETY: the caller's promise.
+    unsafe { Context::from_raw(context) }?.note_header(&header);
+    Ok(result)
+}
+
+/// [`with_decoding`] for a chunk that is lazy, and contexts with threads or a postfilter.
+///
+/// # Safety
+///
+/// As for [`compress`](super::compress()).
+#[inline(never)]
+unsafe fn with_full_decoding<T>(
+    context: *mut blosc2_context,
+    header: &ChunkHeader,
+    chunk: &[u8],
+    threads: bool,
+    operation: impl FnOnce(&Decoding<'_>, &ChunkHeader) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    let backend = if threads { this.attach() } else { Backend::Serial };
+    // SAFETY: the client vouches for the super-chunk of its parameters.
+    let reader =
+        header.is_lazy().then(|| unsafe { callbacks::lazy_reader(this.fields.schunk) }).transpose()?;
+    let source = reader.as_deref().map(|schunk| callbacks::lazy_source(schunk, chunk)).transpose()?;
+    let postfilter = this.postfilter();
+    let schunk = SchunkPtr(this.fields.schunk);
+    let container = move || schunk.container();
+    let host = Host(context);
+    let dec = Decoding {
+        threads: backend.threads(this.fields.nthreads),
+        postfilter: postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
+        source: source.as_ref().map(|source| source as &dyn chunk::source::BlockSource),
+        container: Some(&container),
+        host: Some(&host),
+    };
+    operation(&dec, header)
+}
+
+/// Decompresses `chunk` with a context of the application; a pending mask is used up.
+///
+/// # Safety
+///
+/// As for [`compress`](super::compress()).
+pub(crate) unsafe fn decompress(
+    context: *mut blosc2_context,
+    chunk: &[u8],
+    dest: &mut [u8],
+) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
+    if this.maskout.is_none() && !this.wants_threads() && this.fields.postfilter.is_none() {
+        if let Some(nbytes) = chunk::decompress_simple(chunk, dest, |header| this.note_header(header)) {
+            return Ok(nbytes);
+        }
+    }
+    let mask = this.maskout.take();
+    // SAFETY: as above.
+    unsafe {
+        with_decoding(context, chunk, true, |dec, header| {
+            chunk::decompress_parsed(dec, header, chunk, mask.as_deref(), dest)
+        })
+    }
+}
+
+/// Decompresses items of `chunk` with a context of the application, of either kind.
+///
+/// # Safety
+///
+/// As for [`compress`](super::compress()).
+#[inline(always)] // for one unit and one caller each
+pub(crate) unsafe fn getitem(
+    context: *mut blosc2_context,
+    chunk: &[u8],
+    unit: Unit,
+    start: i32,
+    count: i32,
+    dest: &mut [u8],
+) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    if this.fields.postfilter.is_none() {
+        let note = |header: &ChunkHeader| this.note_header(header);
+        if let Some(nbytes) = chunk::getitem_simple(chunk, unit, start, count, dest, note) {
+            return Ok(nbytes);
+        }
+    }
+    // SAFETY: the caller's promise; `this` is not used after this line.
+    unsafe { getitem_coded(context, chunk, unit, start, count, dest) }
+}
+
+/// The general case of [`getitem`].
+///
+/// # Safety
+///
+/// As for [`compress`](super::compress()).
+#[inline(never)]
+unsafe fn getitem_coded(
+    context: *mut blosc2_context,
+    chunk: &[u8],
+    unit: Unit,
+    start: i32,
+    count: i32,
+    dest: &mut [u8],
+) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        with_decoding(context, chunk, false, |dec, header| {
+            chunk::getitem_parsed(dec, header, chunk, unit, start, count, dest)
+        })
+    }
+}
+
+/// Opens the chunk of variable-length blocks `chunk` and runs `operation` on it.
+///
+/// # Safety
+///
+/// As for [`compress`](super::compress()).
+unsafe fn with_vl<T>(
+    context: *mut blosc2_context,
+    chunk: &[u8],
+    operation: impl FnOnce(&VlChunk<'_>) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
+    // SAFETY: as above.
+    unsafe {
+        with_decoding(context, chunk, true, |dec, header| operation(&chunk::open_vl(dec, header, chunk)?))
+    }
+}
+
+/// Decompresses all blocks of a chunk of variable-length blocks, at most `max`, into memory of their own.
+///
+/// # Safety
+///
+/// As for [`compress`](super::compress()).
+pub(crate) unsafe fn decompress_vl(
+    context: *mut blosc2_context,
+    chunk: &[u8],
+    max: usize,
+) -> Result<Vec<CBuffer>> {
+    let operation = |vl: &VlChunk<'_>| {
+        ensure(vl.nblocks() <= max, ErrorKind::InvalidParam, "more blocks than expected")?;
+        let mut buffers =
+            (0..vl.nblocks()).map(|i| CBuffer::zeroed(vl.block_len(i)?)).collect::<Result<Vec<_>>>()?;
+        let mut dests: Vec<&mut [u8]> = buffers.iter_mut().map(|buffer| &mut **buffer).collect();
+        vl.decode_each(&mut dests)?;
+        Ok(buffers)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_vl(context, chunk, operation) }
+}
+
+/// Decompresses one block of a chunk of variable-length blocks.
+///
+/// # Safety
+///
+/// As for [`compress`](super::compress()).
+pub(crate) unsafe fn decompress_vl_block(
+    context: *mut blosc2_context,
+    chunk: &[u8],
+    nblock: i32,
+) -> Result<CBuffer> {
+    let operation = |vl: &VlChunk<'_>| {
+        let nblock = usize::try_from(nblock).ok().filter(|&nblock| nblock < vl.nblocks());
+        let nblock = nblock.ok_or(Error::new(ErrorKind::InvalidParam, "no such block"))?;
+        let mut buffer = CBuffer::zeroed(vl.block_len(nblock)?)?;
+        vl.decode_block(nblock, &mut buffer)?;
+        Ok(buffer)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_vl(context, chunk, operation) }
+}

@@ -1,0 +1,136 @@
+//! What an operation needs, taken out of its context, so that callbacks may look at the context meanwhile.
+
+use std::any::Any;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use super::{Backend, Context};
+use crate::capi::callbacks::{self, CPostfilter, CPrefilter, Host};
+use crate::capi::types::{blosc2_context, blosc2_schunk};
+use crate::chunk::{self, CParams, Decoding, Encoding};
+use crate::error::Result;
+use crate::format::geometry::Container;
+
+/// The super-chunk of a context, to be asked from any thread.
+#[derive(Clone, Copy)]
+pub(super) struct SchunkPtr(pub(super) *const blosc2_schunk);
+
+// SAFETY: the super-chunk's metalayers do not change while one of its chunks is worked on.
+unsafe impl Send for SchunkPtr {}
+// SAFETY: as above.
+unsafe impl Sync for SchunkPtr {}
+
+impl SchunkPtr {
+    pub(super) fn container(self) -> Container {
+        // SAFETY: the client vouches for the super-chunk of its parameters, unless it is null.
+        unsafe { callbacks::container(self.0) }
+    }
+}
+
+/// What a compression needs, taken out of a context.
+pub(crate) struct EncodingParts {
+    params: CParams,
+    backend: Backend,
+    nthreads: i16,
+    prefilter: Option<CPrefilter>,
+    schunk: SchunkPtr,
+    host: Host,
+}
+
+impl EncodingParts {
+    /// What compressing `nbytes` bytes with `context` needs.
+    ///
+    /// # Safety
+    ///
+    /// As for [`compress`](super::compress()).
+    pub(crate) unsafe fn of(context: *mut blosc2_context, nbytes: usize) -> Result<EncodingParts> {
+        // SAFETY: the caller's promise.
+        let this = unsafe { Context::from_raw(context) }?;
+        let params = this.params()?;
+        params.print_info(nbytes);
+        let backend = this.attach();
+        let prefilter = this.prefilter();
+        let (nthreads, schunk) = (this.fields.nthreads, SchunkPtr(this.fields.schunk));
+        Ok(EncodingParts { params, backend, nthreads, prefilter, schunk, host: Host(context) })
+    }
+
+    /// Sets the number of the chunk that the prefilter is told.
+    pub(crate) fn set_nchunk(&self, nchunk: i64) {
+        if let Some(prefilter) = &self.prefilter {
+            prefilter.nchunk.store(nchunk, Ordering::Relaxed);
+        }
+    }
+
+    /// Runs `operation`.
+    pub(crate) fn with<T>(&self, operation: impl FnOnce(&Encoding<'_>) -> Result<T>) -> Result<T> {
+        let container = move || self.schunk.container();
+        operation(&Encoding {
+            params: &self.params,
+            threads: self.backend.threads(self.nthreads),
+            prefilter: self.prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
+            container: Some(&container),
+            host: Some(&self.host),
+            blosc1_header: false,
+        })
+    }
+}
+
+/// What decompressions need, taken out of a context. They leave the context as it is, so several threads may decompress
+/// with one context at the same time, each with its own parts.
+pub(crate) struct DecodingParts {
+    backend: Backend,
+    nthreads: i16,
+    postfilter: Option<CPostfilter>,
+    schunk: SchunkPtr,
+    host: Option<Host>,
+}
+
+impl DecodingParts {
+    /// What decompressing with `context` needs; without a context, nothing special.
+    ///
+    /// # Safety
+    ///
+    /// `context` is null or valid, and no other thread uses it during this call, except to decompress with parts that
+    /// were taken out before.
+    pub(crate) unsafe fn of(context: *mut blosc2_context) -> DecodingParts {
+        // SAFETY: the caller's promise.
+        let Ok(this) = (unsafe { Context::from_raw(context) }) else {
+            let schunk = SchunkPtr(ptr::null());
+            return DecodingParts {
+                backend: Backend::Serial,
+                nthreads: 1,
+                postfilter: None,
+                schunk,
+                host: None,
+            };
+        };
+        let backend = this.attach();
+        let postfilter = this.postfilter();
+        let (nthreads, schunk) = (this.fields.nthreads, SchunkPtr(this.fields.schunk));
+        DecodingParts { backend, nthreads, postfilter, schunk, host: Some(Host(context)) }
+    }
+
+    /// Sets the number of the chunk that the postfilter is told.
+    pub(crate) fn set_nchunk(&self, nchunk: i64) {
+        if let Some(postfilter) = &self.postfilter {
+            postfilter.nchunk.store(nchunk, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a postfilter is at work.
+    pub(crate) fn has_postfilter(&self) -> bool {
+        self.postfilter.is_some()
+    }
+
+    /// Runs `operation`.
+    pub(crate) fn with<T>(&self, operation: impl FnOnce(&Decoding<'_>) -> Result<T>) -> Result<T> {
+        let container = move || self.schunk.container();
+        operation(&Decoding {
+            threads: self.backend.threads(self.nthreads),
+            postfilter: self.postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
+            source: None,
+            container: Some(&container),
+            host: self.host.as_ref().map(|host| host as &(dyn Any + Send + Sync)),
+        })
+    }
+}

@@ -1,0 +1,348 @@
+//! What most small buffers become: chunks that are stored, zeros, or one block behind at most one shuffle.
+//!
+//! They are written and read here in few instructions, from the source straight to the destination. With a buffer of a
+//! hundred bytes, to prepare jobs, readers and pipelines would take longer than the work itself. What is in any way unusual
+//! is left to the general functions, and so is what is damaged: one place tells what is wrong with a chunk.
+
+use super::blocks::Layout;
+use super::compress::{coded_flags, new_header};
+use super::getitem::{Unit, byte_range, in_items};
+use super::params::Encoding;
+use super::plain::{self, Payload};
+use super::streams::{StreamDecoder, StreamWriter};
+use crate::bytes::put_i32;
+use crate::codecs::StreamContext;
+use crate::codecs::state::{CodecStates, StreamCodec};
+use crate::error::Result;
+use crate::filters::{bitshuffle, shuffle};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{
+    EXTENDED_HEADER_LENGTH, MAX_FILTERS, MIN_BUFFERSIZE, VERSION_BLOSC1, blosc2_flags, codec_format, filter,
+    flags, special,
+};
+use crate::format::geometry::Container;
+use crate::scratch::{BlockBuffers, Buffer, Worker, with_worker};
+
+/// Where the streams of the only block start: behind the header and a table of one entry.
+const STREAMS_START: usize = EXTENDED_HEADER_LENGTH + 4;
+/// Up to this size, in bytes, decoding a block is quicker than finding out which parts of it are wanted.
+const SMALL_BLOCK: usize = 2048;
+
+/// The only filter of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filter {
+    None,
+    /// The width of the items, at least 2.
+    Shuffle(usize),
+    Bitshuffle,
+}
+
+impl Filter {
+    /// What filter slots come to, if it is one of these.
+    #[inline(always)]
+    fn of(ids: &[u8; MAX_FILTERS], metas: &[u8; MAX_FILTERS], typesize: usize) -> Option<Filter> {
+        let [first @ .., id] = ids;
+        if *first != [filter::NONE; MAX_FILTERS - 1] {
+            return None;
+        }
+        match *id {
+            filter::NONE => Some(Filter::None),
+            filter::SHUFFLE => {
+                let width = if metas[5] == 0 { typesize } else { usize::from(metas[5]) };
+                Some(if width > 1 { Filter::Shuffle(width) } else { Filter::None })
+            }
+            filter::BITSHUFFLE => Some(Filter::Bitshuffle),
+            _ => None,
+        }
+    }
+}
+
+/// What the built-in codecs are told, which is next to nothing.
+#[inline(always)]
+fn stream_context(clevel: u8, typesize: usize, blocksize: usize) -> StreamContext<'static> {
+    StreamContext {
+        clevel,
+        meta: 0,
+        typesize,
+        blocksize,
+        container: &Container::None,
+        chunk: &[],
+        host: &None,
+    }
+}
+
+/// The filter, if a buffer of `nbytes` bytes becomes a single block that [`compress`] can write.
+#[inline]
+pub(super) fn suits(
+    enc: &Encoding<'_>,
+    codec: &StreamCodec,
+    layout: &Layout,
+    nbytes: usize,
+) -> Option<Filter> {
+    let params = enc.params;
+    let is_usual = layout.blocksize == nbytes
+        && nbytes >= MIN_BUFFERSIZE
+        && params.clevel > 0
+        && !matches!(codec, StreamCodec::Registered(_) | StreamCodec::Unknown)
+        && enc.prefilter.is_none()
+        && !(params.use_dict || params.instrumented || enc.blosc1_header);
+    if is_usual { Filter::of(&params.filters, &params.filters_meta, layout.typesize) } else { None }
+}
+
+/// Compresses `src`, for which [`suits`] gave `filter`, into `dest`, which has room for a header; returns the size of the
+/// chunk, 0 if it does not fit.
+///
+/// # Errors
+///
+/// As [`compress_with`](super::compress_with).
+pub(super) fn compress(
+    enc: &Encoding<'_>,
+    codec: &StreamCodec,
+    layout: &Layout,
+    filter: Filter,
+    src: &[u8],
+    dest: &mut [u8],
+) -> Result<usize> {
+    let params = enc.params;
+    let mut header = new_header(enc, codec, layout, src.len());
+    let written = match dest.get_mut(STREAMS_START..) {
+        None => None,
+        Some(room) => {
+            header.flags |= coded_flags(enc, codec, layout);
+            let nstreams = if layout.split { layout.typesize } else { 1 };
+            let cx = stream_context(params.clevel, layout.typesize, layout.blocksize);
+            let writer = StreamWriter { codec, dict: None, cx, runs: true };
+            with_worker(|worker| {
+                let Worker { codecs, buffers: BlockBuffers { ping, .. }, .. } = worker;
+                if filter == Filter::None {
+                    return writer.write(codecs, src, nstreams, room);
+                }
+                let filtered = ping.get(src.len());
+                match filter {
+                    Filter::Shuffle(width) => shuffle::shuffle(width, src, filtered),
+                    _ => bitshuffle::bitshuffle(layout.typesize, src, filtered),
+                }
+                writer.write(codecs, filtered, nstreams, room)
+            })?
+        }
+    };
+    match written {
+        Some(written) if written.all_zeros => {
+            header.blosc2_flags |= special::ZERO << blosc2_flags::SPECIAL_SHIFT;
+            header.cbytes = EXTENDED_HEADER_LENGTH;
+        }
+        Some(written) => {
+            let start = i32::try_from(STREAMS_START).expect("a small constant");
+            put_i32(dest, EXTENDED_HEADER_LENGTH, start);
+            header.cbytes = STREAMS_START + written.len;
+        }
+        None => {
+            header.flags |= flags::MEMCPYED;
+            header.cbytes = EXTENDED_HEADER_LENGTH + src.len();
+            let Some(payload) = dest.get_mut(EXTENDED_HEADER_LENGTH..header.cbytes) else { return Ok(0) };
+            payload.copy_from_slice(src);
+        }
+    }
+    header.write(dest.first_chunk_mut().expect("32 bytes of room were checked"));
+    Ok(header.cbytes)
+}
+
+/// Decompresses `chunk` into the front of `dest` if it is a simple one, and returns the number of bytes produced. `note` is
+/// told the header.
+///
+/// `None` if the chunk is of another kind, damaged, or too long for `dest`: then
+/// [`decompress_with`](super::decompress_with) does it, or tells what is wrong.
+#[inline(always)]
+pub fn decompress_simple(chunk: &[u8], dest: &mut [u8], note: impl FnOnce(&ChunkHeader)) -> Option<usize> {
+    match Kind::of(chunk)? {
+        Kind::Plain => {
+            let mut header = ChunkHeader::EMPTY;
+            let payload = read_plain(chunk, &mut header)?;
+            let dest = dest.get_mut(..header.nbytes)?;
+            plain::copy(payload, &header, chunk, 0, dest).ok()?;
+            note(&header);
+            Some(header.nbytes)
+        }
+        Kind::Block => {
+            let mut header = ChunkHeader::EMPTY;
+            decompress_block(chunk, dest, &mut header)?;
+            note(&header);
+            Some(header.nbytes)
+        }
+    }
+}
+
+/// Decompresses `count` items (or bytes) from `start` on into the front of `dest` if the chunk is a simple one; otherwise as
+/// [`decompress_simple`], with [`getitem`](super::getitem()) as what is left.
+#[inline(always)]
+pub fn getitem_simple(
+    chunk: &[u8],
+    unit: Unit,
+    start: i32,
+    count: i32,
+    dest: &mut [u8],
+    note: impl FnOnce(&ChunkHeader),
+) -> Option<usize> {
+    match Kind::of(chunk)? {
+        Kind::Plain => {
+            let mut header = ChunkHeader::EMPTY;
+            let payload = read_plain(chunk, &mut header)?;
+            let (start, count) = in_items(&header, unit, start, count).ok()?;
+            let range = byte_range(&header, start, count, dest.len()).ok()?;
+            plain::copy(payload, &header, chunk, range.start, &mut dest[..range.len()]).ok()?;
+            note(&header);
+            Some(range.len())
+        }
+        Kind::Block => {
+            let mut header = ChunkHeader::EMPTY;
+            let len = getitem_of_block(chunk, unit, start, count, dest, &mut header)?;
+            note(&header);
+            Some(len)
+        }
+    }
+}
+
+/// What a chunk can be at first sight.
+enum Kind {
+    /// Raw bytes or zeros.
+    Plain,
+    /// A single block.
+    Block,
+}
+
+impl Kind {
+    /// A look at a few bytes, so that large chunks soon go the general way.
+    #[inline(always)]
+    fn of(chunk: &[u8]) -> Option<Kind> {
+        let raw: &[u8; EXTENDED_HEADER_LENGTH] = chunk.first_chunk()?;
+        if raw[2] & flags::MEMCPYED != 0 || raw[31] & blosc2_flags::SPECIAL_MASK != 0 {
+            return Some(Kind::Plain);
+        }
+        let size = |at: usize| i32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]);
+        let (nbytes, blocksize) = (size(4), size(8));
+        (blocksize >= nbytes).then_some(Kind::Block)
+    }
+}
+
+/// What a complete chunk consists of that is stored or zeros; stores its header in `header`.
+#[inline(always)]
+fn read_plain(chunk: &[u8], header: &mut ChunkHeader) -> Option<Payload> {
+    if !header.read_ordinary(chunk) {
+        return None;
+    }
+    let payload = Payload::of(header);
+    let is_usual = match payload {
+        Payload::Stored => header.cbytes == header.nbytes + EXTENDED_HEADER_LENGTH && !header.is_lazy(),
+        Payload::Zeros => !header.is_memcpyed(),
+        _ => false,
+    };
+    (is_usual && header.cbytes <= chunk.len()).then_some(payload)
+}
+
+/// [`decompress_simple`] for a single block; stores the header in `header`.
+#[inline(never)]
+fn decompress_block(chunk: &[u8], dest: &mut [u8], header: &mut ChunkHeader) -> Option<()> {
+    if !header.read_ordinary(chunk) {
+        return None;
+    }
+    let dest = dest.get_mut(..header.nbytes)?;
+    with_worker(|worker| decode(chunk, header, &mut worker.codecs, &mut worker.buffers.decoded, dest))
+}
+
+/// [`getitem_simple`] for a single block; stores the header in `header`.
+#[inline(never)]
+fn getitem_of_block(
+    chunk: &[u8],
+    unit: Unit,
+    start: i32,
+    count: i32,
+    dest: &mut [u8],
+    header: &mut ChunkHeader,
+) -> Option<usize> {
+    if !header.read_ordinary(chunk) || header.nbytes > SMALL_BLOCK {
+        return None;
+    }
+    let (start, count) = in_items(header, unit, start, count).ok()?;
+    let range = byte_range(header, start, count, dest.len()).ok()?;
+    let dest = &mut dest[..range.len()];
+    with_worker(|worker| {
+        let block = worker.block.get(header.nbytes);
+        decode(chunk, header, &mut worker.codecs, &mut worker.buffers.decoded, block)?;
+        dest.copy_from_slice(&block[range]);
+        Some(dest.len())
+    })
+}
+
+/// Decodes the only block of a chunk into `dest`, which has its length. `None` if anything is wrong or unusual about it.
+#[inline(always)]
+fn decode(
+    chunk: &[u8],
+    header: &ChunkHeader,
+    codecs: &mut CodecStates,
+    decoded: &mut Buffer,
+    dest: &mut [u8],
+) -> Option<()> {
+    let filter = only_filter(header)?;
+    let nstreams = if header.is_split() { header.typesize } else { 1 };
+    let len = dest.len() / nstreams;
+    if len == 0 || len * nstreams != dest.len() {
+        return None;
+    }
+    let chunk = chunk.get(..header.cbytes)?;
+    let start = i32::from_le_bytes(*chunk.get(EXTENDED_HEADER_LENGTH..)?.first_chunk()?);
+    let start = usize::try_from(start).ok().filter(|&start| start >= STREAMS_START)?;
+    let streams = chunk.get(start..)?;
+    let codec = StreamCodec::resolve(header.decoder_compcode());
+    let cx = stream_context(0, header.typesize, header.blocksize);
+    let decoder = StreamDecoder { codec: &codec, dict: None, cx };
+    if filter == Filter::None {
+        return decoder.decode_all(codecs, streams, nstreams, dest).ok().map(|_| ());
+    }
+    let raw = raw_streams(streams, nstreams, len);
+    if let (Some(raw), Filter::Shuffle(width)) = (raw, filter) {
+        if width == nstreams {
+            shuffle::unshuffle_rows(width, 4 + len, raw, dest);
+            return Some(());
+        }
+    }
+    let filtered: &[u8] = match raw {
+        Some(raw) if nstreams == 1 => raw,
+        _ => {
+            let decoded = decoded.get(dest.len());
+            decoder.decode_all(codecs, streams, nstreams, decoded).ok()?;
+            decoded
+        }
+    };
+    match filter {
+        Filter::Shuffle(width) => shuffle::unshuffle(width, filtered, dest),
+        _ => bitshuffle::bitunshuffle(header.typesize, filtered, dest),
+    }
+    Some(())
+}
+
+/// The filter of a chunk with streams if it is one ordinary block.
+#[inline(always)]
+fn only_filter(header: &ChunkHeader) -> Option<Filter> {
+    let one_block = header.nbytes > 0 && header.blocksize >= header.nbytes;
+    let built_in = matches!(
+        header.codec_format(),
+        codec_format::BLOSCLZ | codec_format::LZ4 | codec_format::ZLIB | codec_format::ZSTD
+    );
+    let no_flags = header.blosc2_flags & !blosc2_flags::BIG_ENDIAN == 0;
+    if !(one_block && built_in && no_flags && header.version != VERSION_BLOSC1) {
+        return None;
+    }
+    Filter::of(&header.filters, &header.filters_meta, header.typesize)
+}
+
+/// The streams of a block if all are stored raw: from the first byte of the first one on, the next one begins `len + 4`
+/// bytes further.
+#[inline(always)]
+fn raw_streams(streams: &[u8], nstreams: usize, len: usize) -> Option<&[u8]> {
+    let size = u32::try_from(len).ok()?.to_le_bytes();
+    let streams = streams.get(..nstreams * (4 + len))?;
+    streams.chunks_exact(4 + len).all(|stream| stream.starts_with(&size)).then(|| &streams[4..])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+use super::*;
+use crate::chunk::compress::{Compressed, Source, compress_with};
+use crate::chunk::decompress::decompress_parsed;
+use crate::chunk::getitem::getitem_parsed;
+use crate::chunk::params::{CParams, Decoding, Prefilter, PrefilterCall};
+use crate::format::consts::codec;
+
+const CODECS: [u8; 5] = [codec::BLOSCLZ, codec::LZ4, codec::LZ4HC, codec::ZLIB, codec::ZSTD];
+
+/// Ramps, of which some bytes are runs, some compress and some do not.
+fn ramp(nbytes: usize, slope: u32) -> Vec<u8> {
+    (0..).flat_map(|i: u32| (i.wrapping_mul(slope) / 7).to_le_bytes()).take(nbytes).collect()
+}
+
+fn noise(nbytes: usize) -> Vec<u8> {
+    (0..)
+        .flat_map(|i: u32| (i + 1).wrapping_mul(0x9e37_79b9).wrapping_pow(3).to_le_bytes())
+        .take(nbytes)
+        .collect()
+}
+
+fn compressed(params: &CParams, src: &[u8], room: usize) -> (Compressed, Vec<u8>) {
+    let mut dest = vec![0; room];
+    let made = compress_with(&Encoding::new(params), Source::Bytes(src), &mut dest).unwrap();
+    dest.truncate(made.cbytes);
+    (made, dest)
+}
+
+/// All that decides how a chunk is made, as far as simple chunks go.
+fn each_case(mut check: impl FnMut(&CParams, &[u8])) {
+    let filters = [0, filter::SHUFFLE, filter::BITSHUFFLE];
+    for (id, typesize, last, meta) in CODECS.into_iter().flat_map(|id| {
+        [1, 2, 3, 4, 8, 16, 20].into_iter().flat_map(move |typesize| {
+            filters.into_iter().flat_map(move |last| [0, 2, 4].map(|meta| (id, typesize, last, meta)))
+        })
+    }) {
+        let mut params = CParams { compcode: i32::from(id), typesize, ..CParams::default() };
+        params.filters = [0, 0, 0, 0, 0, last];
+        params.filters_meta[5] = meta;
+        for nbytes in [32, 64, 100, 300, 1024, 3000] {
+            let nbytes = nbytes / typesize * typesize;
+            for src in
+                [ramp(nbytes, 1), ramp(nbytes, 0x0101_0107), noise(nbytes), vec![7; nbytes], vec![0; nbytes]]
+            {
+                check(&params, &src);
+            }
+        }
+    }
+}
+
+/// A prefilter that changes nothing, so that compression goes the general way.
+struct Copy;
+
+impl Prefilter for Copy {
+    fn output_typesize(&self, typesize: usize) -> usize {
+        typesize
+    }
+
+    fn is_disposable(&self) -> bool {
+        false
+    }
+
+    fn run(&self, call: PrefilterCall<'_>) -> Result<()> {
+        // SAFETY: the tests give a source, and `input` is where the block lies in it.
+        let input = unsafe { std::slice::from_raw_parts(call.input, call.output_len) };
+        call.output[..call.output_len].copy_from_slice(input);
+        Ok(())
+    }
+}
+
+#[test]
+fn one_block_is_written_alike_the_short_and_the_general_way() {
+    each_case(|params, src| {
+        for room in [32, 35, 36, 40, src.len(), src.len() + 31, src.len() + 32, src.len() + 100] {
+            let room = room.max(32);
+            let (made, chunk) = compressed(params, src, room);
+            let mut dest = vec![0; room];
+            let enc = Encoding { prefilter: Some(&Copy), ..Encoding::new(params) };
+            let expected = compress_with(&enc, Source::Bytes(src), &mut dest).unwrap();
+            assert_eq!(made, expected, "{params:?}, {} bytes in {room}", src.len());
+            assert!(chunk == dest[..expected.cbytes], "{params:?}, {} bytes in {room}", src.len());
+        }
+    });
+}
+
+/// Reads `chunk` both ways; tells whether the short one did all of it.
+fn compare(chunk: &[u8], what: impl Fn() -> String) -> bool {
+    let dec = Decoding::default();
+    let Ok(header) = ChunkHeader::read(chunk) else {
+        assert_eq!(decompress_simple(chunk, &mut [0; 5000], |_| ()), None, "{}", what());
+        return false;
+    };
+    let mut noted = None;
+    let mut all = true;
+    let room = header.nbytes.min(5000);
+    for room in [room, room.saturating_sub(1), room + 10] {
+        let (mut short, mut general) = (vec![1; room], vec![1; room]);
+        let outcome = decompress_parsed(&dec, &header, chunk, None, &mut general);
+        match decompress_simple(chunk, &mut short, |header| noted = Some(*header)) {
+            None => all &= room < header.nbytes,
+            nbytes => {
+                assert!(outcome.ok() == nbytes && short == general && noted == Some(header), "{}", what())
+            }
+        }
+    }
+    for (unit, start, count) in [
+        (Unit::Items, 3, 7),
+        (Unit::Items, 0, 11),
+        (Unit::Items, -1, 2),
+        (Unit::Items, 9999, 0),
+        (Unit::Items, 0, 2000),
+        (Unit::Bytes, 8, 12),
+        (Unit::Bytes, 6, 12),
+    ] {
+        let (mut short, mut general) = (vec![1; 1500], vec![1; 1500]);
+        let outcome = getitem_parsed(&dec, &header, chunk, unit, start, count, &mut general);
+        noted = None;
+        match getitem_simple(chunk, unit, start, count, &mut short, |header| noted = Some(*header)) {
+            None => all &= outcome.is_err() || header.nbytes > SMALL_BLOCK,
+            len => assert!(outcome.ok() == len && short == general && noted == Some(header), "{}", what()),
+        }
+    }
+    all
+}
+
+#[test]
+fn simple_chunks_read_alike_the_short_and_the_general_way() {
+    let mut seen = [0; 2];
+    each_case(|params, src| {
+        let (_, chunk) = compressed(params, src, src.len() + 32);
+        seen[usize::from(matches!(Kind::of(&chunk), Some(Kind::Block)))] += 1;
+        let mut dest = vec![1; src.len()];
+        assert_eq!(decompress_simple(&chunk, &mut dest, |_| ()), Some(src.len()));
+        assert!(dest == src, "{params:?}");
+        assert!(compare(&chunk, || format!("{params:?}, {} bytes", src.len())));
+        assert_eq!(decompress_simple(&chunk[..chunk.len() - 1], &mut dest, |_| ()), None);
+    });
+    assert!(seen.iter().all(|&n| n > 100), "{seen:?}");
+}
+
+#[test]
+fn whatever_a_byte_is_the_short_way_tells_what_the_general_one_does() {
+    for (id, data) in
+        CODECS.into_iter().flat_map(|id| [(id, ramp(400, 9)), (id, noise(400)), (id, vec![0; 400])])
+    {
+        for last in [0, filter::SHUFFLE, filter::BITSHUFFLE] {
+            let mut params = CParams { compcode: i32::from(id), typesize: 4, ..CParams::default() };
+            params.filters[5] = last;
+            let (_, chunk) = compressed(&params, &data, data.len() + 32);
+            for at in 0..chunk.len().min(60) {
+                for value in [0, 1, 2, 3, 4, 8, 16, 31, 32, 64, 99, 100, 127, 128, 255, chunk[at] ^ 1] {
+                    let mut bad = chunk.clone();
+                    bad[at] = value;
+                    compare(&bad, || format!("codec {id}, filter {last}: byte {at} is {value}"));
+                }
+            }
+            for len in 0..chunk.len() {
+                assert_eq!(decompress_simple(&chunk[..len], &mut [0; 500], |_| ()), None);
+                let mut cut = chunk[..len].to_vec();
+                if len >= 32 {
+                    cut[12..16].copy_from_slice(&u32::try_from(len).unwrap().to_le_bytes());
+                    compare(&cut, || format!("codec {id}, filter {last}: cut to {len}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_with_more_to_them_are_left_to_the_general_way() {
+    let data = ramp(4000, 9);
+    let plain = CParams { typesize: 4, ..CParams::default() };
+    let simple = |params: &CParams| {
+        decompress_simple(&compressed(params, &data, 5000).1, &mut [0; 5000], |_| ()).is_some()
+    };
+    assert!(simple(&plain));
+    assert!(!simple(&CParams { blocksize: 1000, ..plain.clone() }));
+    assert!(!simple(&CParams { filters: [0, 0, 0, 0, filter::DELTA, 1], ..plain.clone() }));
+    assert!(!simple(&CParams { filters: [1, 0, 0, 0, 0, 0], ..plain.clone() }));
+    assert!(!simple(&CParams { instrumented: true, ..plain.clone() }));
+    assert!(!simple(&CParams { typesize: 3, ..plain }));
+}
