@@ -26,6 +26,12 @@ pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
     Ok(unsafe { Vec::from_raw_parts(start, len, len) })
 }
 
+/// `len / n`, in fewer cycles where `n` is a power of two, as most typesizes are. `n` is not 0.
+#[inline(always)]
+pub(crate) fn quotient(len: usize, n: usize) -> usize {
+    if n.is_power_of_two() { len >> n.trailing_zeros() } else { len / n }
+}
+
 /// The `i32` stored little-endian at `at`, or `None` past the end.
 #[inline]
 pub(crate) fn get_i32(bytes: &[u8], at: usize) -> Option<i32> {

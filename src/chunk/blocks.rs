@@ -1,6 +1,7 @@
 //! How a buffer is cut in blocks, and blocks in streams.
 
 use super::params::CParams;
+use crate::bytes::quotient;
 use crate::format::consts::{MAX_BLOCKSIZE, MAX_STREAMS, MAX_TYPESIZE, MIN_BUFFERSIZE, codec, filter, split};
 
 const KIB: usize = 1024;
@@ -50,7 +51,7 @@ pub fn effective_blocksize(params: &CParams, nbytes: usize) -> usize {
     }
     let wanted = if params.blocksize > 0 { params.blocksize } else { automatic_blocksize(params, nbytes) };
     let size = wanted.min(nbytes).min(MAX_BLOCKSIZE);
-    if size > typesize { size / typesize * typesize } else { size.max(1) }
+    if size > typesize { quotient(size, typesize) * typesize } else { size.max(1) }
 }
 
 fn automatic_blocksize(params: &CParams, nbytes: usize) -> usize {
@@ -82,7 +83,7 @@ fn is_split(params: &CParams, typesize: usize, blocksize: usize) -> bool {
             suits
                 && params.filters.contains(&filter::SHUFFLE)
                 && typesize <= MAX_STREAMS
-                && blocksize / typesize >= MIN_BUFFERSIZE
+                && blocksize >= MIN_BUFFERSIZE * typesize
         }
     }
 }

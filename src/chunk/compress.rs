@@ -120,7 +120,8 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
         _ => Job::new(enc, src, &codec, layout).run(dest)?,
     };
     let Layout { blocksize, typesize, .. } = layout;
-    Ok(Compressed { cbytes, blocksize, nblocks: src.nbytes().div_ceil(blocksize), typesize })
+    let nblocks = if src.nbytes() == blocksize { 1 } else { src.nbytes().div_ceil(blocksize) };
+    Ok(Compressed { cbytes, blocksize, nblocks, typesize })
 }
 
 /// The checks of sizes that come before all others.

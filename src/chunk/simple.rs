@@ -3,6 +3,8 @@
 //! They are written and read here in few instructions, from the source straight to the destination. With a buffer of a
 //! hundred bytes, to prepare jobs, readers and pipelines would take longer than the work itself. What is in any way unusual
 //! is left to the general functions, and so is what is damaged: one place tells what is wrong with a chunk.
+//!
+//! Items out of a raw block of a larger chunk are read here as well, since that is little more than a copy.
 
 use super::blocks::Layout;
 use super::compress::{coded_flags, new_header};
@@ -10,7 +12,7 @@ use super::getitem::{Unit, byte_range, in_items};
 use super::params::Encoding;
 use super::plain::{self, Payload};
 use super::streams::{StreamDecoder, StreamWriter};
-use crate::bytes::put_i32;
+use crate::bytes::{put_i32, quotient};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, StreamCodec};
 use crate::error::Result;
@@ -155,6 +157,7 @@ pub(super) fn compress(
 #[inline(always)]
 pub fn decompress_simple(chunk: &[u8], dest: &mut [u8], note: impl FnOnce(&ChunkHeader)) -> Option<usize> {
     match Kind::of(chunk)? {
+        Kind::Blocks => None,
         Kind::Plain => {
             let mut header = ChunkHeader::EMPTY;
             let payload = read_plain(chunk, &mut header)?;
@@ -193,7 +196,7 @@ pub fn getitem_simple(
             note(&header);
             Some(range.len())
         }
-        Kind::Block => {
+        Kind::Block | Kind::Blocks => {
             let mut header = ChunkHeader::EMPTY;
             let len = getitem_of_block(chunk, unit, start, count, dest, &mut header)?;
             note(&header);
@@ -208,10 +211,12 @@ enum Kind {
     Plain,
     /// A single block.
     Block,
+    /// Several blocks.
+    Blocks,
 }
 
 impl Kind {
-    /// A look at a few bytes, so that large chunks soon go the general way.
+    /// A look at a few bytes.
     #[inline(always)]
     fn of(chunk: &[u8]) -> Option<Kind> {
         let raw: &[u8; EXTENDED_HEADER_LENGTH] = chunk.first_chunk()?;
@@ -220,7 +225,7 @@ impl Kind {
         }
         let size = |at: usize| i32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]);
         let (nbytes, blocksize) = (size(4), size(8));
-        (blocksize >= nbytes).then_some(Kind::Block)
+        Some(if blocksize >= nbytes { Kind::Block } else { Kind::Blocks })
     }
 }
 
@@ -246,10 +251,12 @@ fn decompress_block(chunk: &[u8], dest: &mut [u8], header: &mut ChunkHeader) -> 
         return None;
     }
     let dest = dest.get_mut(..header.nbytes)?;
-    with_worker(|worker| decode(chunk, header, &mut worker.codecs, &mut worker.buffers.decoded, dest))
+    let block = Block::find(chunk, header, 0)?;
+    with_worker(|worker| block.decode(&mut worker.codecs, &mut worker.buffers.decoded, dest))
 }
 
-/// [`getitem_simple`] for a single block; stores the header in `header`.
+/// [`getitem_simple`] for a chunk with blocks; stores the header in `header`. What it does is to read from one raw or
+/// small block.
 #[inline(never)]
 fn getitem_of_block(
     chunk: &[u8],
@@ -259,80 +266,122 @@ fn getitem_of_block(
     dest: &mut [u8],
     header: &mut ChunkHeader,
 ) -> Option<usize> {
-    if !header.read_ordinary(chunk) || header.nbytes > SMALL_BLOCK {
+    if !header.read_ordinary(chunk) {
         return None;
     }
     let (start, count) = in_items(header, unit, start, count).ok()?;
     let range = byte_range(header, start, count, dest.len()).ok()?;
     let dest = &mut dest[..range.len()];
+    let nblock = range.start / header.blocksize;
+    let block = Block::find(chunk, header, nblock)?;
+    let offset = nblock * header.blocksize;
+    let wanted = range.start - offset..range.end - offset;
+    if wanted.end > block.len() {
+        return None;
+    }
+    if let Some(raw) = block.raw_stream() {
+        match block.filter {
+            Filter::None => dest.copy_from_slice(&raw[wanted]),
+            Filter::Shuffle(width) => shuffle::unshuffle_bytes(width, raw, wanted.start, dest),
+            Filter::Bitshuffle => {
+                bitshuffle::bitunshuffle_bytes(header.typesize, raw, wanted.start, dest);
+            }
+        }
+        return Some(dest.len());
+    }
+    if block.len() > SMALL_BLOCK {
+        return None;
+    }
     with_worker(|worker| {
-        let block = worker.block.get(header.nbytes);
-        decode(chunk, header, &mut worker.codecs, &mut worker.buffers.decoded, block)?;
-        dest.copy_from_slice(&block[range]);
+        let whole = worker.block.get(block.len());
+        block.decode(&mut worker.codecs, &mut worker.buffers.decoded, whole)?;
+        dest.copy_from_slice(&whole[wanted]);
         Some(dest.len())
     })
 }
 
-/// Decodes the only block of a chunk into `dest`, which has its length. `None` if anything is wrong or unusual about it.
-#[inline(always)]
-fn decode(
-    chunk: &[u8],
-    header: &ChunkHeader,
-    codecs: &mut CodecStates,
-    decoded: &mut Buffer,
-    dest: &mut [u8],
-) -> Option<()> {
-    let filter = only_filter(header)?;
-    let nstreams = if header.is_split() { header.typesize } else { 1 };
-    let len = dest.len() / nstreams;
-    if len == 0 || len * nstreams != dest.len() {
-        return None;
-    }
-    let chunk = chunk.get(..header.cbytes)?;
-    let start = i32::from_le_bytes(*chunk.get(EXTENDED_HEADER_LENGTH..)?.first_chunk()?);
-    let start = usize::try_from(start).ok().filter(|&start| start >= STREAMS_START)?;
-    let streams = chunk.get(start..)?;
-    let codec = StreamCodec::resolve(header.decoder_compcode());
-    let cx = stream_context(0, header.typesize, header.blocksize);
-    let decoder = StreamDecoder { codec: &codec, dict: None, cx };
-    if filter == Filter::None {
-        return decoder.decode_all(codecs, streams, nstreams, dest).ok().map(|_| ());
-    }
-    let raw = raw_streams(streams, nstreams, len);
-    if let (Some(raw), Filter::Shuffle(width)) = (raw, filter) {
-        if width == nstreams {
-            shuffle::unshuffle_rows(width, 4 + len, raw, dest);
-            return Some(());
-        }
-    }
-    let filtered: &[u8] = match raw {
-        Some(raw) if nstreams == 1 => raw,
-        _ => {
-            let decoded = decoded.get(dest.len());
-            decoder.decode_all(codecs, streams, nstreams, decoded).ok()?;
-            decoded
-        }
-    };
-    match filter {
-        Filter::Shuffle(width) => shuffle::unshuffle(width, filtered, dest),
-        _ => bitshuffle::bitunshuffle(header.typesize, filtered, dest),
-    }
-    Some(())
+/// A block of a chunk whose only filter, if any, is a shuffle.
+struct Block<'a> {
+    header: &'a ChunkHeader,
+    filter: Filter,
+    /// Its streams, and what follows them in the chunk.
+    bytes: &'a [u8],
+    nstreams: usize,
+    /// Length of each of the streams in bytes when decoded.
+    stream_len: usize,
 }
 
-/// The filter of a chunk with streams if it is one ordinary block.
-#[inline(always)]
-fn only_filter(header: &ChunkHeader) -> Option<Filter> {
-    let one_block = header.nbytes > 0 && header.blocksize >= header.nbytes;
-    let built_in = matches!(
-        header.codec_format(),
-        codec_format::BLOSCLZ | codec_format::LZ4 | codec_format::ZLIB | codec_format::ZSTD
-    );
-    let no_flags = header.blosc2_flags & !blosc2_flags::BIG_ENDIAN == 0;
-    if !(one_block && built_in && no_flags && header.version != VERSION_BLOSC1) {
-        return None;
+impl<'a> Block<'a> {
+    /// Finds block `nblock` of `chunk`. `None` if anything is wrong or unusual about the chunk.
+    #[inline(always)]
+    fn find(chunk: &'a [u8], header: &'a ChunkHeader, nblock: usize) -> Option<Block<'a>> {
+        let built_in = matches!(
+            header.codec_format(),
+            codec_format::BLOSCLZ | codec_format::LZ4 | codec_format::ZLIB | codec_format::ZSTD
+        );
+        let no_flags = header.blosc2_flags & !blosc2_flags::BIG_ENDIAN == 0;
+        let offset = nblock * header.blocksize;
+        if !(built_in && no_flags && header.version != VERSION_BLOSC1 && offset < header.nbytes) {
+            return None;
+        }
+        let filter = Filter::of(&header.filters, &header.filters_meta, header.typesize)?;
+        let len = header.block_len(nblock);
+        let nstreams = if header.is_split() && len == header.blocksize { header.typesize } else { 1 };
+        let stream_len = quotient(len, nstreams);
+        if stream_len * nstreams != len {
+            return None;
+        }
+        let chunk = chunk.get(..header.cbytes)?;
+        let start = chunk.get(EXTENDED_HEADER_LENGTH + 4 * nblock..)?.first_chunk()?;
+        let start = usize::try_from(i32::from_le_bytes(*start)).ok()?;
+        let table_end = EXTENDED_HEADER_LENGTH + 4 * header.nblocks();
+        let bytes = chunk.get(start..).filter(|_| start >= table_end)?;
+        Some(Block { header, filter, bytes, nstreams, stream_len })
     }
-    Filter::of(&header.filters, &header.filters_meta, header.typesize)
+
+    /// Length in bytes when decoded.
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.nstreams * self.stream_len
+    }
+
+    /// The only stream, if there is one and it is raw.
+    #[inline(always)]
+    fn raw_stream(&self) -> Option<&'a [u8]> {
+        if self.nstreams == 1 { raw_streams(self.bytes, 1, self.stream_len) } else { None }
+    }
+
+    /// Decodes the block into `dest`, which has its length. `None` if anything is wrong about it.
+    #[inline(always)]
+    fn decode(&self, codecs: &mut CodecStates, decoded: &mut Buffer, dest: &mut [u8]) -> Option<()> {
+        let Block { header, filter, bytes, nstreams, stream_len } = *self;
+        let codec = StreamCodec::resolve(header.decoder_compcode());
+        let cx = stream_context(0, header.typesize, header.blocksize);
+        let decoder = StreamDecoder { codec: &codec, dict: None, cx };
+        if filter == Filter::None {
+            return decoder.decode_all(codecs, bytes, nstreams, dest).ok().map(|_| ());
+        }
+        let raw = raw_streams(bytes, nstreams, stream_len);
+        if let (Some(raw), Filter::Shuffle(width)) = (raw, filter) {
+            if width == nstreams {
+                shuffle::unshuffle_rows(width, 4 + stream_len, raw, dest);
+                return Some(());
+            }
+        }
+        let filtered: &[u8] = match raw {
+            Some(raw) if nstreams == 1 => raw,
+            _ => {
+                let decoded = decoded.get(dest.len());
+                decoder.decode_all(codecs, bytes, nstreams, decoded).ok()?;
+                decoded
+            }
+        };
+        match filter {
+            Filter::Shuffle(width) => shuffle::unshuffle(width, filtered, dest),
+            _ => bitshuffle::bitunshuffle(header.typesize, filtered, dest),
+        }
+        Some(())
+    }
 }
 
 /// The streams of a block if all are stored raw: from the first byte of the first one on, the next one begins `len + 4`
@@ -340,8 +389,14 @@ fn only_filter(header: &ChunkHeader) -> Option<Filter> {
 #[inline(always)]
 fn raw_streams(streams: &[u8], nstreams: usize, len: usize) -> Option<&[u8]> {
     let size = u32::try_from(len).ok()?.to_le_bytes();
-    let streams = streams.get(..nstreams * (4 + len))?;
-    streams.chunks_exact(4 + len).all(|stream| stream.starts_with(&size)).then(|| &streams[4..])
+    let mut rest = streams.get(..nstreams * (4 + len))?;
+    while let Some(stream) = rest.split_at_checked(4 + len) {
+        if !stream.0.starts_with(&size) {
+            return None;
+        }
+        rest = stream.1;
+    }
+    streams.get(4..nstreams * (4 + len))
 }
 
 #[cfg(test)]

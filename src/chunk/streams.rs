@@ -4,7 +4,7 @@
 //! token for a run of another byte (csize is minus that byte), raw bytes if csize is the stream's length, else
 //! csize bytes for the codec.
 
-use crate::bytes::{get_i32, put_i32, to_i32};
+use crate::bytes::{get_i32, put_i32, quotient, to_i32};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, DecodeDict, EncodeDict, StreamCodec};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -18,16 +18,12 @@ pub(crate) const INSTR_LEN: usize = 16;
 /// The byte that all of `bytes` are equal to. `bytes` is not empty.
 pub(crate) fn run_value(bytes: &[u8]) -> Option<u8> {
     let first = bytes[0];
-    // Most streams differ within a few bytes; the wide loop is for those that do not.
-    if bytes[..bytes.len().min(8)].iter().any(|&byte| byte != first) {
+    // Most streams differ within a few bytes.
+    if bytes.first_chunk().is_some_and(|head| *head != [first; 8]) {
         return None;
     }
-    let wide = bytes.chunks_exact(128);
-    let differs = |chunk: &[u8]| chunk.iter().fold(0, |acc, &byte| acc | (byte ^ first)) != 0;
-    if differs(wide.remainder()) || wide.into_iter().any(differs) {
-        return None;
-    }
-    Some(first)
+    // Each byte is like the one before.
+    (bytes[1..] == bytes[..bytes.len() - 1]).then_some(first)
 }
 
 /// What was written for one block.
@@ -57,10 +53,13 @@ impl StreamWriter<'_> {
         nstreams: usize,
         dest: &mut [u8],
     ) -> Result<Option<Written>> {
-        let len = block.len() / nstreams;
+        let len = quotient(block.len(), nstreams);
         let mut pos = 0;
         let mut all_zeros = true;
-        for stream in block.chunks_exact(len) {
+        let mut rest = block;
+        for _ in 0..nstreams {
+            let (stream, behind) = rest.split_at(len);
+            rest = behind;
             let Some(room) = dest.len().checked_sub(pos + 4) else { return Ok(None) };
             let (head, body) = dest[pos..].split_at_mut(4);
             if let Some(value) = run_value(stream).filter(|_| self.runs) {
@@ -265,7 +264,7 @@ impl StreamDecoder<'_> {
         nstreams: usize,
         dest: &mut [u8],
     ) -> Result<usize> {
-        let len = dest.len() / nstreams;
+        let len = quotient(dest.len(), nstreams);
         ensure(len > 0, ErrorKind::WriteBuffer, "streams without bytes")?;
         let mut reader = StreamReader::new(bytes, len);
         let mut rest = dest;

@@ -18,6 +18,7 @@ pub(super) mod ssse3;
 #[cfg(test)]
 mod tests;
 
+use crate::bytes::quotient;
 use std::sync::LazyLock;
 
 /// One implementation of the transposition.
@@ -62,12 +63,12 @@ impl Kernel {
     /// See [`shuffle`].
     pub(crate) fn shuffle(&self, width: usize, src: &[u8], dest: &mut [u8]) {
         assert!(width > 0 && src.len() == dest.len());
-        let body = src.len() - src.len() % width;
+        let nitems = quotient(src.len(), width);
+        let body = nitems * width;
         if width == 1 || body == 0 {
             dest.copy_from_slice(src);
             return;
         }
-        let nitems = body / width;
         if (2..width.min(MANY)).contains(&nitems) {
             // To transpose a few wide items is to interleave a few rows.
             // SAFETY: as below, with `width` items of `nitems >= 2` bytes.
@@ -83,12 +84,12 @@ impl Kernel {
     /// See [`unshuffle`].
     pub(crate) fn unshuffle(&self, width: usize, src: &[u8], dest: &mut [u8]) {
         assert!(width > 0 && src.len() == dest.len());
-        let body = src.len() - src.len() % width;
+        let nitems = quotient(src.len(), width);
+        let body = nitems * width;
         if width == 1 || body == 0 {
             dest.copy_from_slice(src);
             return;
         }
-        let nitems = body / width;
         if (2..width.min(MANY)).contains(&nitems) {
             // SAFETY: as below, with `width` items of `nitems >= 2` bytes.
             unsafe { (self.shuffle)(nitems, &src[..body], &mut dest[..body]) };
@@ -102,7 +103,7 @@ impl Kernel {
 
     /// See [`unshuffle_rows`].
     pub(crate) fn unshuffle_rows(&self, width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-        let nitems = dest.len() / width;
+        let nitems = quotient(dest.len(), width);
         let last_row = stride.checked_mul(width - 1).expect("rows lie in memory");
         assert!(width >= 2 && nitems > 0 && nitems * width == dest.len() && nitems <= stride);
         assert!(last_row <= src.len() && nitems <= src.len() - last_row);
