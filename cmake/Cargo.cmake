@@ -16,9 +16,15 @@ foreach(_blosc2_codec LZ4 ZLIB ZSTD)
   endif()
 endforeach()
 list(JOIN _blosc2_features "," _blosc2_feature_list)
-set(_blosc2_feature_args "")
+set(_blosc2_install_args "")
 if(_blosc2_features)
-  set(_blosc2_feature_args --features ${_blosc2_feature_list})
+  list(APPEND _blosc2_install_args --features ${_blosc2_feature_list})
+endif()
+# Not the project's CMAKE_BUILD_TYPE: a debug build of a program is seldom meant to make compression many times slower.
+option(BLOSC2_CARGO_DEBUG "Build libblosc2-rs without optimisation" OFF)
+mark_as_advanced(BLOSC2_CARGO_DEBUG)
+if(BLOSC2_CARGO_DEBUG)
+  list(APPEND _blosc2_install_args --debug)
 endif()
 
 file(GLOB_RECURSE _blosc2_sources CONFIGURE_DEPENDS
@@ -41,7 +47,7 @@ add_custom_command(
   COMMAND ${CMAKE_COMMAND} -E env ${_blosc2_environment}
     "${BLOSC2_CARGO}" run --quiet --package xtask -- install --destdir "${_blosc2_stage}"
     --prefix "${CMAKE_INSTALL_PREFIX}" --libdir "${CMAKE_INSTALL_LIBDIR}" --objects "${_blosc2_objects}"
-    ${_blosc2_feature_args}
+    ${_blosc2_install_args}
   WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
   DEPENDS ${_blosc2_sources} "${PROJECT_SOURCE_DIR}/Cargo.toml" "${PROJECT_SOURCE_DIR}/Cargo.lock"
     "${PROJECT_SOURCE_DIR}/build.rs" "${PROJECT_SOURCE_DIR}/capi-tests/symbols.txt"

@@ -4,20 +4,23 @@
     suite.py --root DIR --record FILE [--write] [--jobs N] unittest MODULE
 
 A part is a test file for pytest, and for unittest a member of what MODULE.suite() returns. The process of a part notes
-each outcome as it happens; a test that kills its process or hangs is `crashed`, and the next process goes on behind it.
+each outcome as it happens; a test that kills its process or hangs is `crashed`, and the next process goes on behind it. A
+part that takes too long as a whole is stopped, and counts as `stopped`. Long parts say from time to time how far they are.
 
 A record has a line per part with the number of each outcome, then a line for each test that neither passed nor was
-skipped; lines with # are comments. A part that gives something else, even one test less, fails the run; in a part that is
-not recorded all must pass. `--write` writes the record instead: for the C library. `--only TEXT` limits either to the parts
-with TEXT in their names.
+skipped; lines with # are comments. A part that gives something else, even one test less, fails the run, and so does one
+that is not recorded; at the end all of them are listed. `--write` writes the record instead: for the C library. `--only
+TEXT` limits either to the parts with TEXT in their names.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,11 +28,15 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS_PER_TEST = 180
-SECONDS_PER_PROCESS = 3600
+SECONDS_PER_PART = 2400
+SECONDS_BETWEEN_SIGNS_OF_LIFE = 60
 
 
 class Pytest:
     """The files of a pytest suite."""
+
+    # Exit statuses of processes that came to their end: all passed, some did not, a file cannot be imported, nothing to run.
+    ends = (0, 1, 2, 5)
 
     def __init__(self, root, arguments):
         parser = argparse.ArgumentParser(prog="suite.py ... pytest")
@@ -52,6 +59,8 @@ class Pytest:
 class Unittest:
     """The members of a suite of unittest suites."""
 
+    ends = (0,)
+
     def __init__(self, _, arguments):
         (self.module,) = arguments
         listed = subprocess.run(
@@ -65,44 +74,74 @@ class Unittest:
         return [sys.executable, str(HERE / "suite_unittest.py"), self.module, part]
 
 
-def run_part(kind, part, logs):
-    """The outcomes of the tests in one part, by name; what their processes print goes to a file in `logs`."""
+def run_part(kind, part, logs, running):
+    """The outcomes of the tests in one part, by name; what their processes print goes to a file in `logs`.
+
+    The process at work is in `running`, for those who want to end it.
+    """
     work = pathlib.Path(tempfile.mkdtemp(prefix="suite-"))
     (work / "cwd").mkdir()
     noted = work / "outcomes"
     noted.touch()
     environment = dict(os.environ, SUITE_OUTCOMES=str(noted), SUITE_SECONDS_PER_TEST=str(SECONDS_PER_TEST))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    until = time.monotonic() + SECONDS_PER_PART
     with open(logs / (part.replace("/", "-") + ".log"), "wb") as log:
         while True:
-            code = run_process(kind.command(part, work), work / "cwd", environment, log)
+            # A session of its own, so that processes which the tests start can be ended with it.
+            with subprocess.Popen(
+                kind.command(part, work),
+                cwd=work / "cwd",
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            ) as process:
+                running.add(process)
+                code = wait(process, until, lambda: say_how_far(part, noted))
+                end(process)
+                running.discard(process)
             outcomes, unfinished = read(noted)
-            if not unfinished:
+            if code is None or not unfinished:
                 break
             log.write(f"\nthe process ended with {code} during {unfinished}\n".encode())
             with open(noted, "a") as lines:
                 lines.writelines(f"crashed {test}\n" for test in unfinished)
-    # Both kinds of process end with 0 to 5 when they came to their end, whatever the tests said.
-    if not 0 <= code <= 5:
+    if code is None:
+        outcomes["(the part)"] = "stopped"
+    elif code not in kind.ends:
         outcomes["(the end of the process)"] = "crashed"
     shutil.rmtree(work, ignore_errors=True)
     return outcomes
 
 
-def run_process(command, cwd, environment, log):
-    """Runs a process to its end; returns its exit status."""
-    try:
-        return subprocess.run(
-            command, cwd=cwd, env=environment, stdout=log, stderr=log, timeout=SECONDS_PER_PROCESS
-        ).returncode
-    except subprocess.TimeoutExpired:
-        return -1
+def wait(process, until, sign_of_life):
+    """The exit status of a process, or None if it has none at the time `until`."""
+    while (left := until - time.monotonic()) > 0:
+        try:
+            return process.wait(min(left, SECONDS_BETWEEN_SIGNS_OF_LIFE))
+        except subprocess.TimeoutExpired:
+            sign_of_life()
+    return None
+
+
+def say_how_far(part, noted):
+    """A sign of life of a part that takes long."""
+    outcomes, unfinished = read(noted)
+    print(f"    {part}: {len(outcomes)} tests so far, now {' '.join(unfinished) or 'between two'}", flush=True)
+
+
+def end(process):
+    """Ends a process and those that it left behind."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def read(noted):
     """The outcomes noted so far, by test, and the tests that began and did not end."""
     outcomes, unfinished = {}, []
-    for line in noted.read_text().splitlines():
+    # What comes after the last end of a line is being written.
+    for line in noted.read_text().split("\n")[:-1]:
         outcome, test = line.split(" ", 1)
         if outcome == "start":
             unfinished.append(test)
@@ -153,38 +192,51 @@ def main():
     kind = {"pytest": Pytest, "unittest": Unittest}[arguments.kind](root, arguments.arguments)
     only = arguments.only or [""]
     kind.parts = [part for part in kind.parts if any(text in part for text in only)]
-    expected = recorded(arguments.record) if arguments.record.exists() else {}
+    expected = recorded(arguments.record) if arguments.record.exists() and not arguments.write else {}
     expected = {part: lines for part, lines in expected.items() if any(text in part for text in only)}
-    results, totals, different, begun = {}, [], 0, time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        pending = {pool.submit(run_part, kind, part, logs): part for part in kind.parts}
-        for done in concurrent.futures.as_completed(pending):
-            part, outcomes = pending[done], done.result()
-            results[part] = lines_of(part, outcomes)
-            totals += outcomes.values()
-            print(f"[{len(results)}/{len(pending)}, {time.monotonic() - begun:.0f} s] {results[part][0]}", flush=True)
-            if not arguments.write:
-                # Without a record the counts stand for themselves, and the lines about single tests differ from none.
-                different += differences(expected.get(part, results[part][:1]), results[part])
-    if arguments.write:
+    results, totals, different = {}, [], {}
+    for progress, part, outcomes in run_parts(kind, logs, arguments.jobs):
+        results[part] = lines_of(part, outcomes)
+        totals += outcomes.values()
+        print(progress, results[part][0], flush=True)
+        if not arguments.write:
+            show(different, part, expected.get(part, []), results[part])
+    if arguments.write and "stopped" in totals:
+        outcome = "not recorded, since a part was stopped"
+    elif arguments.write:
         write(arguments.record, results, whole=not arguments.only)
+        outcome = "recorded"
     else:
         for part in sorted(set(expected) - set(results)):
-            different += 1
-            print(f"  recorded and not run: {part}")
-    summary = " ".join(counts(totals))
-    outcome = "recorded" if arguments.write else f"{different} other than recorded" if different else "as recorded"
-    (root / "summary").write_text(f"{summary}: {outcome}\n")
-    return 1 if different else 0
+            show(different, part, expected[part], [])
+        outcome = f"other than recorded in {len(different)} parts" if different else "as recorded"
+        print(f"{len(results)} parts: {outcome}", *different, sep="\n    ", flush=True)
+    (root / "summary").write_text(f"{' '.join(counts(totals))}: {outcome}\n")
+    return 1 if different or "stopped" in totals else 0
 
 
-def differences(expected, found):
-    """Prints the lines of a part that are not as recorded; returns their number."""
+def run_parts(kind, logs, jobs):
+    """Yields how far the run is, a part that has ended, and its outcomes."""
+    begun, running = time.monotonic(), set()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        pending = {pool.submit(run_part, kind, part, logs, running): part for part in kind.parts}
+        try:
+            for number, done in enumerate(concurrent.futures.as_completed(pending), 1):
+                yield f"[{number}/{len(pending)}, {time.monotonic() - begun:.0f} s]", pending[done], done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(running):
+                end(process)
+            raise
+
+
+def show(different, part, expected, found):
+    """Prints the lines of a part that are not as recorded, and notes them in `different`."""
     other = [f"  - {line}" for line in expected if line not in found]
     other += [f"  + {line}" for line in found if line not in expected]
-    for line in other:
-        print(line, flush=True)
-    return len(other)
+    if other:
+        different[part] = other
+        print("\n".join(other), flush=True)
 
 
 def write(record, results, whole):

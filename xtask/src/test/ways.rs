@@ -13,7 +13,7 @@ use crate::{paths, symbols};
 /// A way to use an installation, shown by a program or a build of its own.
 pub(super) type Way = fn(&Layout, &Built) -> Result<(), String>;
 
-pub(super) const WAYS: [(&str, Way); 12] = [
+pub(super) const WAYS: [(&str, Way); 13] = [
     ("C++ program, shared", cpp_program),
     ("C program, flags by hand", by_hand),
     ("loaded at run time with local binding", loaded_at_run_time),
@@ -26,6 +26,7 @@ pub(super) const WAYS: [(&str, Way); 12] = [
     ("static inside a shared object, not exported again", inside_shared_object),
     ("install under a staging directory, uninstall", staged),
     ("built with the system's codecs", system_codecs),
+    ("CMake FetchContent with the system's codecs", cmake_system_codecs),
 ];
 
 /// A source in `capi-tests/`.
@@ -199,37 +200,69 @@ fn cmake_subproject(_: &Layout, _: &Built) -> Result<(), String> {
     if !process::exists("cmake") {
         return Err(format!("{SKIPPED}no cmake on this machine"));
     }
-    for (name, fetch) in [("cmake-fetch", "ON"), ("cmake-subdirectory", "OFF")] {
-        let definitions = [
-            format!("-DBLOSC2_SOURCE={}", paths::root().display()),
-            // Shared with this build, of which nothing needs to be repeated.
-            format!("-DBLOSC2_CARGO_TARGET_DIR={}", paths::target().display()),
-            format!("-DFETCH={fetch}"),
-            "-DCMAKE_INSTALL_LIBDIR=lib".to_string(),
-        ];
-        let build = cmake_build("cmake-subproject", name, &definitions)?;
-        for program in ["demo_shared", "demo_static", "demo_default", "alias_shared", "alias_static"] {
-            process::quiet(&mut command(build.join(program), [source("demo.c")]))?;
-        }
+    built_inside("cmake-subdirectory", &["-DFETCH=OFF"])?;
+    let build = built_inside("cmake-fetch", &["-DFETCH=ON"])?;
+    installed_from(&build, "cmake-again").map(drop)
+}
+
+/// The same with the codecs of the system, which then are libraries that ours needs.
+fn cmake_system_codecs(_: &Layout, _: &Built) -> Result<(), String> {
+    if !process::exists("cmake") {
+        return Err(format!("{SKIPPED}no cmake on this machine"));
     }
-    let build = paths::target().join("capi-tests/cmake-fetch");
+    system_codecs_exist()?;
+    // As in `system_codecs`, with which it shares the build.
+    let options = ["-DFETCH=ON", "-DEXTERNAL=ON", "-DBLOSC2_CARGO_DEBUG=ON"];
+    let build = built_inside("cmake-system", &options)?;
+    let prefix = installed_from(&build, "cmake-system-again")?;
+    let library = prefix.join("lib").join(shared_library_name());
+    let needed = process::output(command("readelf", ["-d"]).arg(&library))?;
+    match SYSTEM_CODECS.iter().find(|codec| !needed.contains(&format!("[lib{}.so", codec.library))) {
+        Some(codec) => Err(format!("{} does not need lib{}:\n{needed}", library.display(), codec.library)),
+        None => Ok(()),
+    }
+}
+
+/// Builds the project in `capi-tests/cmake-subproject`, runs its programs, and tells where they are.
+fn built_inside(name: &str, options: &[&str]) -> Result<PathBuf, String> {
+    let mut definitions = vec![
+        format!("-DBLOSC2_SOURCE={}", paths::root().display()),
+        // Shared with this build, of which nothing needs to be repeated.
+        format!("-DBLOSC2_CARGO_TARGET_DIR={}", paths::target().display()),
+        "-DCMAKE_INSTALL_LIBDIR=lib".to_string(),
+    ];
+    definitions.extend(options.iter().map(|option| (*option).to_string()));
+    let build = cmake_build("cmake-subproject", name, &definitions)?;
+    for program in ["demo_shared", "demo_static", "demo_default", "alias_shared", "alias_static"] {
+        process::quiet(&mut command(build.join(program), [source("demo.c")]))?;
+    }
+    Ok(build)
+}
+
+/// Installs such a project, tells where, and uses what was installed, which is a package like any other, in a build
+/// with the given name.
+fn installed_from(build: &Path, again: &str) -> Result<PathBuf, String> {
     let prefix = build.join("installed");
-    process::quiet(command("cmake", ["--install"]).arg(&build).arg("--prefix").arg(&prefix))?;
+    process::quiet(command("cmake", ["--install"]).arg(build).arg("--prefix").arg(&prefix))?;
     symbols::check_shared(&prefix.join("lib").join(shared_library_name()))?;
     symbols::check_static(&prefix.join("lib/libblosc2.a"))?;
     process::quiet(&mut command(prefix.join("bin/demo_shared"), [source("demo.c")]))?;
-    // What was installed that way is a package like any other.
-    let found = cmake_build("cmake", "cmake-again", &[format!("-DCMAKE_PREFIX_PATH={}", prefix.display())])?;
-    process::quiet(&mut command(found.join("demo_default"), [source("demo.c")]))
+    let found = cmake_build("cmake", again, &[format!("-DCMAKE_PREFIX_PATH={}", prefix.display())])?;
+    process::quiet(&mut command(found.join("demo_default"), [source("demo.c")]))?;
+    Ok(prefix)
+}
+
+/// Whether the codecs of the system can be linked with.
+fn system_codecs_exist() -> Result<(), String> {
+    let tool = process::tool("PKG_CONFIG", "pkg-config");
+    process::quiet(command(&tool, ["--exists"]).args(SYSTEM_CODECS.map(|codec| codec.package)))
+        .map_err(|_| format!("{SKIPPED}no pkg-config, or not liblz4, zlib and libzstd with headers"))
 }
 
 /// A distribution's build: the codecs are other packages, and `blosc2.pc` says so for static linking.
 fn system_codecs(_: &Layout, _: &Built) -> Result<(), String> {
+    system_codecs_exist()?;
     let tool = process::tool("PKG_CONFIG", "pkg-config");
-    let found = process::quiet(command(&tool, ["--exists"]).args(SYSTEM_CODECS.map(|codec| codec.package)));
-    if found.is_err() {
-        return Err(format!("{SKIPPED}no pkg-config, or not liblz4, zlib and libzstd with headers"));
-    }
     let layout = Layout::below(paths::target().join("dist-system"));
     let features = SYSTEM_CODECS.map(|codec| codec.feature.to_string()).to_vec();
     // What is shown is how the parts fit; the optimised build would take minutes.
