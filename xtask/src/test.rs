@@ -20,25 +20,37 @@ const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 /// Starts the message of a test that cannot run on this machine.
 const SKIPPED: &str = "skipped: ";
 
+/// The step that the others need.
+const BUILD: &str = "build and install";
+
 struct Options {
     valgrind: bool,
     rust: bool,
     debug: bool,
+    /// Of the tests, those with this text in their names.
+    only: String,
 }
 
 /// The command.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let mut options = Options { valgrind: false, rust: true, debug: false };
-    for arg in args {
+    let mut options = Options { valgrind: false, rust: true, debug: false, only: String::new() };
+    let mut words = args.iter();
+    while let Some(arg) = words.next() {
         match arg.as_str() {
             "--valgrind" => options.valgrind = true,
             "--no-rust" => options.rust = false,
             "--debug" => options.debug = true,
-            _ => return Err(format!("unknown argument {arg}; known: --valgrind --no-rust --debug")),
+            "--only" => options.only.clone_from(words.next().ok_or("--only needs a text")?),
+            _ => return Err(format!("unknown argument {arg}; known: --valgrind --no-rust --debug --only")),
         }
     }
-    let mut failed = Vec::new();
+    let (mut failed, mut chosen) = (Vec::new(), 0);
     let mut step = |name: &str, outcome: &mut dyn FnMut() -> Result<(), String>| {
+        let wanted = name.contains(&options.only);
+        if !wanted && name != BUILD {
+            return;
+        }
+        chosen += usize::from(wanted);
         let start = Instant::now();
         let outcome = outcome();
         let seconds = start.elapsed().as_secs_f64();
@@ -60,7 +72,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let layout = Layout::below(paths::target().join("dist"));
     let build = build::Options { debug: options.debug, ..build::Options::default() };
     let mut built = None;
-    step("build and install", &mut || install::install(&layout, &build).map(|b| built = Some(b)));
+    step(BUILD, &mut || install::install(&layout, &build).map(|b| built = Some(b)));
     if let Some(built) = built {
         step("headers compile alone, without warnings", &mut || each_header_alone(&layout));
         step("exported symbols", &mut || {
@@ -79,6 +91,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
         for (name, way) in ways::WAYS {
             step(name, &mut || way(&layout, &built));
         }
+    }
+    if chosen == 0 {
+        return Err(format!("no test has {:?} in its name", options.only));
     }
     if failed.is_empty() {
         println!("all tests passed");
