@@ -1,19 +1,15 @@
 //! A chunk opened once to decode several of its blocks, by any number of threads.
 
-use super::getitem::{decode_part, decode_shuffled};
+use super::getitem::decode_part;
 use super::params::Decoding;
 use super::pipeline::DeltaReference;
 use super::plain::Payload;
 use super::planes::{Decoded, Planes, Runs};
 use super::reader::Reader;
 use crate::error::{ErrorKind, Result, ensure};
-use crate::filters::shuffle;
 use crate::format::chunk_header::ChunkHeader;
 use crate::scratch;
 use std::ops::Range;
-
-/// Runs from this length on, in bytes, are unshuffled straight into their place.
-const LONG_RUN: usize = 256;
 
 /// A chunk whose blocks are decoded one by one.
 pub struct BlockReader<'a> {
@@ -120,21 +116,14 @@ impl<'a> BlockReader<'a> {
     pub fn read_runs<R>(
         &self,
         nblock: usize,
-        runs: &Runs,
+        runs: &Runs<'_>,
         take: impl FnOnce(Decoded<'_>) -> Result<R>,
     ) -> Result<R> {
         self.check(nblock, runs.end)?;
         let worker = &mut *scratch::worker();
         if let Some(width) = self.shuffle_width(nblock, runs) {
-            if !runs.are_dense() {
-                let planes = Planes::decode(&self.reader, worker, nblock, width, runs.start..runs.end)?;
-                return take(Decoded::Runs(&|at, dest| planes.put(at, dest)));
-            }
-            if runs.run >= LONG_RUN && !runs.at_once {
-                let shuffled = decode_shuffled(&self.reader, worker, nblock, width, runs.end)?;
-                let put = |at, dest: &mut [u8]| shuffle::unshuffle_bytes(width, shuffled, at, dest);
-                return take(Decoded::Runs(&put));
-            }
+            let planes = Planes::decode(&self.reader, worker, nblock, width, runs)?;
+            return take(Decoded::Planes(&planes));
         }
         let mut buffer = std::mem::replace(&mut worker.window, scratch::Buffer::new());
         let window = buffer.get(runs.end - runs.start);
@@ -145,6 +134,11 @@ impl<'a> BlockReader<'a> {
         outcome
     }
 
+    /// Whether [`read_runs`](Self::read_runs) answers with planes.
+    pub fn has_planes(&self, nblock: usize, runs: &Runs<'_>) -> bool {
+        nblock < self.reader.nblocks && self.shuffle_width(nblock, runs).is_some()
+    }
+
     fn check(&self, nblock: usize, end: usize) -> Result<()> {
         let header = self.reader.header;
         let inside = nblock < header.nblocks() && end <= header.block_len(nblock);
@@ -152,7 +146,7 @@ impl<'a> BlockReader<'a> {
     }
 
     /// The width of the shuffle that is all that was done to block `nblock`, if it allows to take out the runs alone.
-    fn shuffle_width(&self, nblock: usize, runs: &Runs) -> Option<usize> {
+    fn shuffle_width(&self, nblock: usize, runs: &Runs<'_>) -> Option<usize> {
         let reader = &self.reader;
         if reader.payload != Payload::Coded || reader.dec.postfilter.is_some() {
             return None;

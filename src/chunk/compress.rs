@@ -11,6 +11,7 @@ use crate::bytes::{put_i32, to_i32};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{EncodeDict, StreamCodec};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::filters::shuffle;
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, MIN_BUFFERSIZE, MIN_HEADER_LENGTH, VERSION_STABLE, blosc2_flags,
@@ -40,8 +41,68 @@ pub enum Source<'a> {
 pub struct Gathered<'a> {
     /// Uncompressed size in bytes.
     pub nbytes: usize,
-    /// Fills a block, given by its number, from the first byte to the last; possibly more than once, and in any thread.
-    pub block: &'a (dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
+    /// Where the blocks come from.
+    pub blocks: &'a dyn GatherBlocks,
+}
+
+/// Puts the blocks of a chunk together, given by their numbers; each possibly more than once, and in any thread.
+pub trait GatherBlocks: Sync {
+    /// Fills a block from the first byte to the last.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from that.
+    fn fill(&self, nblock: usize, block: &mut [u8]) -> Result<()>;
+
+    /// Whether a block is known to be zeros.
+    fn is_zeros(&self, _nblock: usize) -> bool {
+        false
+    }
+
+    /// Does as [`fill`](Self::fill) for a block that is shuffled on the way, which saves a copy; or nothing, with the answer
+    /// `false`.
+    ///
+    /// # Errors
+    ///
+    /// As [`fill`](Self::fill).
+    fn fill_shuffled(&self, _nblock: usize, _block: &mut ShuffledBlock<'_>) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+impl<F: Fn(usize, &mut [u8]) -> Result<()> + Sync> GatherBlocks for F {
+    fn fill(&self, nblock: usize, block: &mut [u8]) -> Result<()> {
+        self(nblock, block)
+    }
+}
+
+/// A block that is filled with items which are shuffled on their way there.
+pub struct ShuffledBlock<'a> {
+    width: usize,
+    bytes: &'a mut [u8],
+}
+
+impl ShuffledBlock<'_> {
+    /// Whether a block of items of `itemsize` bytes can be filled in this way.
+    #[must_use]
+    pub fn takes(&self, itemsize: usize) -> bool {
+        itemsize % self.width == 0 && self.bytes.len() % self.width == 0
+    }
+
+    /// Makes everything zero.
+    pub fn clear(&mut self) {
+        self.bytes.fill(0);
+    }
+
+    /// Puts items to byte `at` of the block.
+    ///
+    /// # Panics
+    ///
+    /// If they reach past its end, or there are broken ones.
+    pub fn put(&mut self, at: usize, items: &[u8]) {
+        assert!(at % self.width == 0);
+        shuffle::shuffle_items(self.width, items, at / self.width, self.bytes);
+    }
 }
 
 impl<'a> Source<'a> {
@@ -319,7 +380,7 @@ impl<'a> Job<'a> {
         let payload = &mut dest[overhead..cbytes];
         if let Source::Gathered(gathered) = self.src {
             let mut blocks = payload.chunks_mut(self.layout.blocksize).enumerate();
-            blocks.try_for_each(|(nblock, out)| (gathered.block)(nblock, out))?;
+            blocks.try_for_each(|(nblock, out)| gathered.blocks.fill(nblock, out))?;
             return Ok(cbytes);
         }
         if self.enc.prefilter.is_none() {
@@ -343,7 +404,7 @@ impl<'a> Job<'a> {
         let len = self.block_len(nblock);
         if let Source::Gathered(gathered) = self.src {
             let block = buffer.get(len);
-            (gathered.block)(nblock, block)?;
+            gathered.blocks.fill(nblock, block)?;
             return Ok(block);
         }
         if self.enc.prefilter.is_none() {
@@ -380,6 +441,12 @@ impl<'a> Job<'a> {
         Ok(known)
     }
 
+    /// Whether all streams of a block are known to be runs of zeros.
+    fn makes_zeros(&self, nblock: usize) -> bool {
+        let Source::Gathered(gathered) = self.src else { return false };
+        !self.enc.blosc1_header && self.pipeline.keeps_zeros() && gathered.blocks.is_zeros(nblock)
+    }
+
     pub(super) fn filter_host(&self) -> FilterHost<'_> {
         FilterHost { blocksize: self.layout.blocksize, container: &self.container, host: &self.enc.host }
     }
@@ -395,6 +462,13 @@ impl<'a> Job<'a> {
     where
         'a: 'b,
     {
+        if let (Source::Gathered(gathered), Some(width)) = (self.src, self.pipeline.as_shuffle()) {
+            let len = self.block_len(nblock);
+            let mut block = ShuffledBlock { width, bytes: buffers.ping.get(len) };
+            if gathered.blocks.fill_shuffled(nblock, &mut block)? {
+                return Ok(buffers.ping.get(len));
+            }
+        }
         let input = match (&block0.input, nblock) {
             (Some(early), 0) => early,
             _ => self.input(nblock, tid, buffers.callback)?,
@@ -541,6 +615,9 @@ impl Context<'_> {
         let start = self.instrumented.then(Instant::now);
         if job.enc.prefilter.is_some_and(|prefilter| prefilter.is_disposable()) && !job.enc.blosc1_header {
             job.input(nblock, tid, callback)?;
+            return Ok(StreamWriter::write_zeros(nstreams, dest));
+        }
+        if job.makes_zeros(nblock) && !self.instrumented {
             return Ok(StreamWriter::write_zeros(nstreams, dest));
         }
         let block = job.filtered(&self.block0, nblock, tid, FilterBuffers { callback, ping, pong })?;

@@ -265,11 +265,11 @@ fn decode_shuffled_part(
     wanted: Range<usize>,
     dest: &mut [u8],
 ) -> Result<()> {
-    let runs = Runs::one(&wanted);
     let whole_items = wanted.start % width == 0 && wanted.end % width == 0;
-    let runs = Runs { granule: if whole_items { width } else { 1 }, ..runs };
-    if !runs.are_dense() && Planes::suit(reader, nblock, width, &runs) {
-        Planes::decode(reader, worker, nblock, width, wanted.clone())?.put(wanted.start, dest);
+    let granule = if whole_items { width } else { 1 };
+    let runs = Runs { start: wanted.start, end: wanted.end, granule, each: &|run| run(wanted.clone()) };
+    if Planes::suit(reader, nblock, width, &runs) {
+        Planes::decode(reader, worker, nblock, width, &runs)?.put(wanted.start, dest);
         return Ok(());
     }
     let shuffled = decode_shuffled(reader, worker, nblock, width, wanted.end)?;
@@ -278,7 +278,7 @@ fn decode_shuffled_part(
 }
 
 /// Decodes a block up to its byte `end`, but for the shuffle by `width` bytes that remains to be undone.
-pub(super) fn decode_shuffled<'b>(
+fn decode_shuffled<'b>(
     reader: &Reader<'_>,
     worker: &'b mut Worker,
     nblock: usize,

@@ -20,14 +20,14 @@ mod streams;
 mod vlblocks;
 
 pub use block_reader::{BlockReader, Plain};
-pub use compress::{Compressed, Gathered, Source, compress, compress_with};
+pub use compress::{Compressed, GatherBlocks, Gathered, ShuffledBlock, Source, compress, compress_with};
 pub(crate) use decompress::DisjointParts;
 pub use decompress::{Decompressed, decompress, decompress_parsed, decompress_with};
 pub use getitem::{Unit, getitem, getitem_parsed};
 pub use params::{
     CParams, Decoding, Encoding, Postfilter, PostfilterCall, Prefilter, PrefilterCall, Threads,
 };
-pub use planes::{Decoded, Runs};
+pub use planes::{Decoded, EachRun, Planes, Runs};
 pub use simple::{decompress_simple, getitem_simple};
 pub use special::{SpecialValue, special_chunk};
 pub use vlblocks::{VlChunk, compress_vl, open_vl, vl_nblocks};

@@ -10,11 +10,14 @@ use std::ops::Range;
 
 /// Blocks that take up to this many bytes per stream are read whole: one access costs less than one or two per stream.
 pub(super) const SMALL: usize = 16 << 10;
+/// Rows with at most this many others between them are read together: these cost less than one more access.
+pub(super) const GAP: usize = 4 << 10;
 /// The size of a stream is read together with this many bytes in all.
 const AHEAD: usize = 2 << 10;
 
 /// Reads the block at `start` of the chunk, `nstreams` streams of `len` bytes when decoded, to `bytes`, which is as long as
-/// it is stored: sizes of streams, and what of them is needed for `rows`. All other bytes of `bytes` are arbitrary.
+/// it is stored: sizes of streams, and what of them is needed for `rows`, which ascend. All other bytes of `bytes` are
+/// arbitrary.
 ///
 /// # Errors
 ///
@@ -24,7 +27,7 @@ pub(super) fn read_rows(
     start: usize,
     nstreams: usize,
     len: usize,
-    rows: Range<usize>,
+    rows: &[Range<usize>],
     bytes: &mut [u8],
 ) -> Result<()> {
     let position = |at: usize| start as u64 + at as u64; // widening
@@ -39,10 +42,13 @@ pub(super) fn read_rows(
         let csize = usize::try_from(csize).unwrap_or(1);
         at = body + csize;
         ensure(at <= bytes.len(), ErrorKind::ReadBuffer, "stream is cut off")?;
-        let needed = if csize == len { body + rows.start..body + rows.end } else { body..at };
-        let missing = needed.start.max(ahead)..needed.end;
-        if !missing.is_empty() {
-            source.read_at(position(missing.start), &mut bytes[missing])?;
+        let raw = csize == len;
+        let coded = 0..csize;
+        for needed in if raw { rows } else { std::slice::from_ref(&coded) } {
+            let missing = ahead.max(body + needed.start)..body + needed.end;
+            if !missing.is_empty() {
+                source.read_at(position(missing.start), &mut bytes[missing])?;
+            }
         }
     }
     Ok(())
@@ -87,22 +93,23 @@ mod tests {
     fn only_wanted_rows_of_raw_streams_are_read() {
         let (start, len) = (100, 50_000);
         let stored = block(start, len);
-        for rows in [0..1, 10..600, 1000..3000, 30_000..30_500, 49_999..50_000, 0..50_000] {
+        let parts = [0..1, 10..600, 1000..3000, 30_000..30_500, 49_999..50_000, 0..50_000];
+        let single = parts.iter().map(|part| vec![part.clone()]);
+        for rows in single.chain([parts[..5].to_vec(), parts[2..4].to_vec()]) {
             let source = Recorder { stored: &stored, reads: Mutex::new(Vec::new()) };
             let mut bytes = vec![0x5A; stored.len() - start];
-            read_rows(&source, start, 5, len, rows.clone(), &mut bytes).unwrap();
+            read_rows(&source, start, 5, len, &rows, &mut bytes).unwrap();
             let last = 4 + len + 4 + 5000 + 5 + 4;
-            let needed = [
-                0..4,
-                4 + rows.start..4 + rows.end,
-                4 + len..last + 4,
-                last + 4 + rows.start..last + 4 + rows.end,
-            ];
+            let mut needed = vec![0..4, 4 + len..last + 4];
+            for body in [4, last + 4] {
+                needed.extend(rows.iter().map(|rows| body + rows.start..body + rows.end));
+            }
             for range in needed {
                 assert_eq!(bytes[range.clone()], stored[start..][range], "rows {rows:?}");
             }
             let read: usize = source.reads.into_inner().unwrap().iter().map(Range::len).sum();
-            assert!(read <= 5 * AHEAD + 5000 + 2 * rows.len(), "rows {rows:?}: {read} bytes");
+            let wanted: usize = rows.iter().map(Range::len).sum();
+            assert!(read <= 5 * AHEAD + 5000 + 2 * wanted, "rows {rows:?}: {read} bytes");
         }
     }
 
@@ -111,7 +118,7 @@ mod tests {
         let stored = block(0, 3000);
         for cut in [2, 6, 3002, 3500, 8000, 8010, 8015, stored.len() - 1] {
             let source = Recorder { stored: &stored[..cut], reads: Mutex::new(Vec::new()) };
-            let outcome = read_rows(&source, 0, 5, 3000, 0..10, &mut vec![0; cut]);
+            let outcome = read_rows(&source, 0, 5, 3000, std::slice::from_ref(&(0..10)), &mut vec![0; cut]);
             assert_eq!(outcome.unwrap_err().kind(), ErrorKind::ReadBuffer, "cut at {cut}");
         }
     }

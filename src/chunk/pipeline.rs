@@ -170,6 +170,11 @@ impl Pipeline {
         }
     }
 
+    /// Whether it only moves bits around, so that zeros stay zeros.
+    pub(crate) fn keeps_zeros(&self) -> bool {
+        self.steps().iter().all(|step| matches!(step, Step::None | Step::Shuffle(_) | Step::Bitshuffle))
+    }
+
     /// Whether the pipeline is one bit shuffle of the current kind and nothing else.
     pub(crate) fn is_bitshuffle(&self) -> bool {
         matches!(self.steps(), [Step::Bitshuffle])

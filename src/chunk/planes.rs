@@ -3,46 +3,49 @@
 //! Each byte position of the items is a plane of its own, and mostly a stream of its own. Streams that are stored raw, or
 //! are runs, are not even copied: wanted items are put together from where their bytes are.
 
+use super::partial_read;
 use super::reader::Reader;
 use super::streams::Stream;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::shuffle;
 use crate::scratch::Worker;
+use std::ops::Range;
 
 /// Planes are looked at one by one up to this width of the items, in bytes.
 const MAX_WIDTH: usize = 16;
 /// Runs of at least this many items are transposed by the vector kernels.
 const LONG: usize = 8;
-/// So many items are transposed at a time.
+/// So many items are put together at a time; of a constant plane no more bytes are there.
 const TILE: usize = 256;
 
 /// Parts of a block: runs of bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Runs {
+#[derive(Clone, Copy)]
+pub struct Runs<'a> {
     /// The first byte of the first run.
     pub start: usize,
     /// The end of the last run.
     pub end: usize,
-    /// Length of all runs together.
-    pub len: usize,
-    /// Length of a typical one.
-    pub run: usize,
     /// All runs start and end at a multiple of this.
     pub granule: usize,
-    /// Whether they are wanted as one [`Decoded::Window`].
-    pub at_once: bool,
+    /// Calls its argument with all runs in ascending order, for blocks that can be read in parts.
+    pub each: &'a EachRun<'a>,
 }
 
-impl Runs {
-    /// A single run.
-    pub(super) fn one(wanted: &std::ops::Range<usize>) -> Runs {
-        let run = wanted.len();
-        Runs { start: wanted.start, end: wanted.end, len: run, run, granule: 1, at_once: false }
-    }
+/// See [`Runs::each`].
+pub type EachRun<'a> = dyn Fn(&mut dyn FnMut(Range<usize>)) + 'a;
 
-    /// Whether most bytes up to the last one are wanted.
-    pub(super) fn are_dense(&self) -> bool {
-        self.len >= self.end / 4
+impl Runs<'_> {
+    /// The rows of planes in which the runs of items of `width` bytes are; those that are close to each other are one.
+    fn rows(&self, width: usize) -> Vec<Range<usize>> {
+        let mut rows: Vec<Range<usize>> = Vec::new();
+        (self.each)(&mut |run| {
+            let run = run.start / width..run.end.div_ceil(width);
+            match rows.last_mut() {
+                Some(last) if run.start <= last.end + partial_read::GAP => last.end = last.end.max(run.end),
+                _ => rows.push(run),
+            }
+        });
+        rows
     }
 }
 
@@ -50,19 +53,30 @@ impl Runs {
 pub enum Decoded<'a> {
     /// All bytes from the start of the first run to the end of the last one.
     Window(&'a [u8]),
-    /// Copies the bytes from an offset in the block on.
-    Runs(&'a dyn Fn(usize, &mut [u8])),
+    /// The same, but for the shuffle that remains to be undone.
+    Planes(&'a Planes<'a>),
 }
 
 /// The bytes of one position of all items of a block.
 #[derive(Clone, Copy)]
 enum Plane<'b> {
     Bytes(&'b [u8]),
-    Run(u8),
+    /// Equal bytes, of which only the first ones are there: [`TILE`], or as many as there are items.
+    Equal(&'b [u8]),
+}
+
+impl<'b> Plane<'b> {
+    /// The bytes of `count` items from `first` on; at most TILE.
+    fn part(&self, first: usize, count: usize) -> &'b [u8] {
+        match self {
+            Plane::Bytes(bytes) => &bytes[first..first + count],
+            Plane::Equal(bytes) => &bytes[..count],
+        }
+    }
 }
 
 /// The planes of a block up to the last item that is wanted.
-pub(super) struct Planes<'b> {
+pub struct Planes<'b> {
     planes: [Plane<'b>; MAX_WIDTH],
     width: usize,
 }
@@ -71,7 +85,7 @@ impl<'b> Planes<'b> {
     /// Whether items of `width` bytes can be taken out of planes of block `nblock` in runs like these.
     ///
     /// Blocks are split by the typesize, which need not be the width that the filter was given.
-    pub(super) fn suit(reader: &Reader<'_>, nblock: usize, width: usize, runs: &Runs) -> bool {
+    pub(super) fn suit(reader: &Reader<'_>, nblock: usize, width: usize, runs: &Runs<'_>) -> bool {
         let streams = reader.nstreams(nblock);
         (2..=MAX_WIDTH).contains(&width)
             && (streams == 1 || streams == width)
@@ -79,7 +93,7 @@ impl<'b> Planes<'b> {
             && runs.granule % width == 0
     }
 
-    /// Decodes the planes of block `nblock`, shuffled by `width` bytes, for the bytes `wanted` of the block.
+    /// Decodes the planes of block `nblock`, shuffled by `width` bytes, for these runs.
     ///
     /// # Errors
     ///
@@ -89,26 +103,21 @@ impl<'b> Planes<'b> {
         worker: &'b mut Worker,
         nblock: usize,
         width: usize,
-        wanted: std::ops::Range<usize>,
+        runs: &Runs<'_>,
     ) -> Result<Planes<'b>> {
         let block_len = reader.header.block_len(nblock);
         let nstreams = reader.nstreams(nblock);
-        let len = block_len / nstreams;
         let rows = block_len / width;
-        let needed = wanted.end.div_ceil(width).min(rows);
+        let needed = runs.end.div_ceil(width).min(rows);
         let Worker { codecs, buffers, stream, .. } = worker;
-        let mut streams = if nstreams == width {
-            reader.streams_for_rows(nblock, wanted.start / width..needed, stream)?
-        } else {
-            reader.streams(nblock, stream)?
-        };
         let decoder = reader.stream_decoder();
-        let mut planes = [Plane::Run(0); MAX_WIDTH];
+        let decoded = buffers.decoded.get(block_len);
+        let mut planes = [Plane::Equal(&[]); MAX_WIDTH];
         if nstreams == width {
-            let decoded = buffers.decoded.get(block_len).chunks_exact_mut(len);
-            for (plane, decoded) in planes.iter_mut().zip(decoded) {
+            let mut streams = reader.streams_for_rows(nblock, &|| runs.rows(width), stream)?;
+            for (plane, decoded) in planes.iter_mut().zip(decoded.chunks_exact_mut(rows)) {
                 *plane = match streams.next_stream()? {
-                    Stream::Run(value) => Plane::Run(value),
+                    Stream::Run(value) => equal(value, decoded),
                     Stream::Raw(bytes) => Plane::Bytes(bytes),
                     coded @ Stream::Coded(_) => {
                         decoder.decode_prefix(codecs, coded, needed, decoded)?;
@@ -119,14 +128,13 @@ impl<'b> Planes<'b> {
             return Ok(Planes { planes, width });
         }
         ensure(nstreams == 1, ErrorKind::Data, "streams that are not planes")?;
-        let bytes = match streams.next_stream()? {
+        let bytes = match reader.streams(nblock, stream)?.next_stream()? {
             Stream::Run(value) => {
-                planes = [Plane::Run(value); MAX_WIDTH];
+                planes = [equal(value, &mut decoded[..rows]); MAX_WIDTH];
                 return Ok(Planes { planes, width });
             }
             Stream::Raw(bytes) => bytes,
             coded @ Stream::Coded(_) => {
-                let decoded = buffers.decoded.get(block_len);
                 decoder.decode_prefix(codecs, coded, (width - 1) * rows + needed, decoded)?;
                 decoded
             }
@@ -143,35 +151,59 @@ impl<'b> Planes<'b> {
     /// # Panics
     ///
     /// If they reach past the end that was decoded.
-    pub(super) fn put(&self, start: usize, dest: &mut [u8]) {
+    pub fn put(&self, start: usize, dest: &mut [u8]) {
         let first = start / self.width;
         if dest.len() < LONG * self.width {
-            return self.put_few(first, dest);
+            return self.put_strided(first, 1, dest);
         }
-        let mut tile = [0; TILE * MAX_WIDTH];
         for (n, out) in dest.chunks_mut(TILE * self.width).enumerate() {
             let (at, count) = (first + n * TILE, out.len() / self.width);
-            let tile = &mut tile[..out.len()];
-            for (row, plane) in tile.chunks_exact_mut(count).zip(&self.planes) {
-                match plane {
-                    Plane::Bytes(bytes) => row.copy_from_slice(&bytes[at..at + count]),
-                    Plane::Run(value) => row.fill(*value),
-                }
+            let mut rows = [&[][..]; MAX_WIDTH];
+            for (row, plane) in rows.iter_mut().zip(&self.planes[..self.width]) {
+                *row = plane.part(at, count);
             }
-            shuffle::unshuffle(self.width, tile, out);
+            shuffle::unshuffle_planes(&rows[..self.width], out);
         }
     }
 
-    fn put_few(&self, first: usize, dest: &mut [u8]) {
-        let count = dest.len() / self.width;
+    /// Puts together runs of `run` bytes that start at byte `start` of the block and every `step` bytes from there on, one
+    /// behind the other. Everything consists of whole items.
+    ///
+    /// # Panics
+    ///
+    /// As [`put`](Self::put), and if `run` is 0.
+    pub fn put_runs(&self, start: usize, step: usize, run: usize, dest: &mut [u8]) {
+        if run == self.width {
+            return self.put_strided(start / self.width, step / self.width, dest);
+        }
+        for (n, run) in dest.chunks_mut(run).enumerate() {
+            self.put(start + n * step, run);
+        }
+    }
+
+    /// Puts together every `step`th item from number `first` on. One plane after the other, so that the CPU sees where
+    /// each goes on.
+    fn put_strided(&self, first: usize, step: usize, dest: &mut [u8]) {
+        if dest.is_empty() {
+            return;
+        }
+        let last = first + (dest.len() / self.width - 1) * step;
         for (j, plane) in self.planes[..self.width].iter().enumerate() {
             let places = dest[j..].iter_mut().step_by(self.width);
             match plane {
                 Plane::Bytes(bytes) => {
-                    places.zip(&bytes[first..first + count]).for_each(|(place, byte)| *place = *byte);
+                    let bytes = bytes[first..=last].iter().step_by(step);
+                    places.zip(bytes).for_each(|(place, byte)| *place = *byte);
                 }
-                Plane::Run(value) => places.for_each(|place| *place = *value),
+                Plane::Equal(bytes) => places.for_each(|place| *place = bytes[0]),
             }
         }
     }
+}
+
+/// The plane of equal bytes of a run; `room` has the length of the plane.
+fn equal(value: u8, room: &mut [u8]) -> Plane<'_> {
+    let len = room.len().min(TILE);
+    room[..len].fill(value);
+    Plane::Equal(&room[..len])
 }

@@ -15,6 +15,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_DICTSIZE};
 use crate::format::geometry::Container;
 use crate::scratch::{BlockBuffers, Buffer, Worker};
+use std::ops::Range;
 
 /// A chunk opened for reading.
 pub(super) struct Reader<'a> {
@@ -182,13 +183,13 @@ impl<'a> Reader<'a> {
         Ok(StreamReader::new(self.stored_block(nblock, buffer)?, len))
     }
 
-    /// As [`streams`](Self::streams), of which only `rows` are looked at.
+    /// As [`streams`](Self::streams), of which only the rows that `rows` names are looked at: ranges in ascending order.
     pub(super) fn streams_for_rows<'b>(
         &self,
         nblock: usize,
-        rows: std::ops::Range<usize>,
+        rows: &dyn Fn() -> Vec<Range<usize>>,
         buffer: &'b mut Buffer,
-    ) -> Result<super::streams::StreamReader<'b>>
+    ) -> Result<StreamReader<'b>>
     where
         'a: 'b,
     {
@@ -199,10 +200,18 @@ impl<'a> Reader<'a> {
             return self.streams(nblock, buffer);
         }
         let len = self.header.block_len(nblock) / nstreams;
-        ensure(rows.end <= len, ErrorKind::Data, "fewer bytes than asked for")?;
+        let rows = rows();
+        if rows.iter().map(Range::len).sum::<usize>() > len / 2 {
+            return self.streams(nblock, buffer);
+        }
+        ensure(
+            rows.last().is_none_or(|last| last.end <= len),
+            ErrorKind::Data,
+            "fewer bytes than asked for",
+        )?;
         let bytes = buffer.get(size);
-        partial_read::read_rows(source, self.bstart(nblock)?, nstreams, len, rows, bytes)?;
-        Ok(super::streams::StreamReader::new(bytes, len))
+        partial_read::read_rows(source, self.bstart(nblock)?, nstreams, len, &rows, bytes)?;
+        Ok(StreamReader::new(bytes, len))
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use super::{Frame, View, special};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::format::offsets::Entry;
+use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -92,10 +93,12 @@ impl<'a> Chunks<'a> {
         len.unwrap_or(most).clamp(EXTENDED_HEADER_LENGTH, most)
     }
 
-    /// As [`locate`](Self::locate), with the first `len` bytes in `buffer`, as far as there are so many.
+    /// As [`locate`](Self::locate), with the first `len` bytes at the front of `buffer`, as far as there are so many.
     pub(super) fn locate_into(&self, position: u64, len: usize, buffer: &mut Vec<u8>) -> Result<Place> {
-        resize(buffer, len)?;
-        self.locate(position, buffer)
+        if buffer.len() < len {
+            resize(buffer, len)?;
+        }
+        self.locate(position, &mut buffer[..len])
     }
 
     /// Reads what is missing of a chunk whose first bytes are in `buffer`, and cuts off what is not its own.
@@ -134,6 +137,24 @@ impl<'a> Chunks<'a> {
             self.frame.read_at(file, at + info.cbytes as u64 - 1, &mut [0])?; // widening
         }
         Ok(Place { file: None, at, info, have })
+    }
+
+    /// Whether the frame, or at least the places of the chunks with these numbers, are as they were when this was made.
+    ///
+    /// Places that are not in use are all that a change overwrites before the header tells of it; so what was read before
+    /// the answer was not overwritten meanwhile. Of frames that are locked the answer is yes.
+    pub(crate) fn are_current(&self, mut nchunks: impl Iterator<Item = usize>) -> bool {
+        let frame = self.frame;
+        let (Store::Disk(disk), Some(file), None) = (&frame.store, &self.view.file, &frame.lock) else {
+            return true;
+        };
+        let known = &self.view.state;
+        if state::read_fixed(&**file, disk.base).is_ok_and(|seen| seen == known.seen) {
+            return true;
+        }
+        let Ok(now) = frame.view() else { return true };
+        Arc::ptr_eq(&now.state, known)
+            || nchunks.all(|nchunk| now.state.index.raw(nchunk) == known.index.raw(nchunk))
     }
 
     /// What the header of the chunk at `position` says.
@@ -202,6 +223,22 @@ impl Frame {
     /// `FileOpen`, `FileRead`, `Lock`.
     pub(crate) fn chunks(&self) -> Result<Chunks<'_>> {
         Ok(Chunks { frame: self, view: self.view()? })
+    }
+
+    /// The chunks as they were when this handle last looked, unless writers lock. To be followed by a call of
+    /// [`Chunks::are_current`].
+    ///
+    /// # Errors
+    ///
+    /// As [`chunks`](Self::chunks).
+    pub(crate) fn known_chunks(&self) -> Result<Chunks<'_>> {
+        match &self.store {
+            Store::Disk(disk) if self.lock.is_none() && disk.keeps_handles() => {
+                let (state, file) = (self.snapshot(), Some(disk.reader_at_hand()?));
+                Ok(Chunks { frame: self, view: View { state, file, held: Held::nothing() } })
+            }
+            _ => self.chunks(),
+        }
     }
 
     /// The compressed bytes of chunk `nchunk`: borrowed from frames in memory and mapped ones, else copied.

@@ -41,6 +41,11 @@ impl Reader {
         self.open(io, path, OpenMode::Read)
     }
 
+    /// The handle that is kept, if there is one.
+    pub(crate) fn at_hand(&self) -> Option<Arc<dyn IoFile>> {
+        self.kept.lock().as_ref().map(|kept| Arc::clone(&kept.file))
+    }
+
     /// As [`get`](Self::get), for reading and writing.
     ///
     /// # Errors

@@ -98,6 +98,15 @@ impl Disk {
         self.reader.get(&*self.io, &self.file)
     }
 
+    /// As [`reader`](Self::reader), without asking whether another file has taken the path.
+    ///
+    /// # Errors
+    ///
+    /// As [`reader`](Self::reader).
+    pub(crate) fn reader_at_hand(&self) -> Result<Arc<dyn IoFile>> {
+        self.reader.at_hand().map_or_else(|| self.reader(), Ok)
+    }
+
     /// A handle for changing the frame's file.
     ///
     /// # Errors

@@ -2,10 +2,18 @@
 
 use super::copy_buffer::BoxCopy;
 use super::shape::{Extents, Geometry, Region, dot, strides};
-use crate::chunk::{BlockReader, Decoded, DisjointParts, Plain, Runs, Threads};
+use crate::chunk::{BlockReader, Decoded, DisjointParts, Plain, Planes, Runs, ShuffledBlock, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
+use crate::pages;
+use std::ops::Range;
+
+/// Rows of at least this many items are shuffled one by one.
+const LONG_ROW: usize = 32;
+
+/// Bytes that are put together in the cache before they are written past it. Items that have planes are far smaller.
+const PAST_CACHE_ROOM: usize = 4096;
 
 /// Blocks as bytes: what reading and writing a chunk need to know of the geometry.
 pub(super) struct Blocks<'a> {
@@ -137,7 +145,7 @@ impl<'a> Blocks<'a> {
         if plain == Some(Plain::Constant) {
             let copy = BoxCopy::new(self.typesize, &region.extents()[..ndim], other, other)?;
             // SAFETY: the caller's promise.
-            return unsafe { copy.for_each_run(dest, size(origin)?, &mut |_, run| chunk.fill(run)) };
+            return unsafe { copy.for_each_run(dest, size(origin)?, &mut |_, runs| chunk.fill(runs)) };
         }
         let cells = region.cells(self.geometry.blockshape());
         threads.for_each(cells.len(), &|n| {
@@ -149,30 +157,19 @@ impl<'a> Blocks<'a> {
                 // SAFETY: the caller's promise; each block has a part of the region of its own.
                 return unsafe { copy.copy_shared(block, dest, piece.at) };
             }
-            if !past_cache && copy.single_run() == Some(piece.to - piece.from) {
+            let each = |run: &mut dyn FnMut(Range<usize>)| copy.for_each_source(piece.from, run);
+            let (start, end) = (piece.from, piece.to);
+            let runs = Runs { start, end, granule: self.typesize, each: &each };
+            if copy.single_run() == Some(piece.to - piece.from) && !chunk.has_planes(piece.nblock, &runs) {
                 let len = piece.to - piece.from;
                 // SAFETY: as above.
                 return chunk.read(piece.nblock, piece.from..piece.to, unsafe { dest.part(piece.at, len) });
             }
-            let runs = Runs {
-                start: piece.from,
-                end: piece.to,
-                len: copy.len(),
-                run: copy.run(),
-                granule: self.typesize,
-                at_once: past_cache,
-            };
             chunk.read_runs(piece.nblock, &runs, |decoded| match decoded {
                 // SAFETY: as above.
                 Decoded::Window(bytes) => unsafe { copy.copy_shared(bytes, dest, piece.at) },
-                Decoded::Runs(take) => {
-                    let mut put = |from: usize, run: &mut [u8]| {
-                        take(piece.from + from, run);
-                        Ok(())
-                    };
-                    // SAFETY: as above.
-                    unsafe { copy.for_each_run(dest, piece.at, &mut put) }
-                }
+                // SAFETY: as above.
+                Decoded::Planes(planes) => unsafe { put_planes(planes, piece.from, &copy, dest, piece.at) },
             })
         })
     }
@@ -192,4 +189,74 @@ impl<'a> Blocks<'a> {
         let short = Error::new(ErrorKind::InvalidParam, "box outside of its buffer");
         copy.copy(src.get(piece.at..).ok_or(short)?, &mut block[piece.from..])
     }
+
+    /// As [`gather`](Self::gather), with everything else in the block zeros. Returns whether it was done: short rows are
+    /// better gathered first and shuffled then.
+    pub(super) fn gather_shuffled(
+        &self,
+        region: &Region,
+        nblock: usize,
+        src: &[u8],
+        (other, origin): (&Extents, u64),
+        block: &mut ShuffledBlock<'_>,
+    ) -> Result<bool> {
+        if !block.takes(self.typesize) || !self.meets(region, nblock) {
+            return Ok(false);
+        }
+        let piece = self.piece(region, &self.at(nblock), other, origin)?;
+        let extents = &piece.extents[..self.geometry.ndim()];
+        let copy = BoxCopy::new(self.typesize, extents, other, &self.strides)?;
+        if copy.run() < LONG_ROW * self.typesize {
+            return Ok(false);
+        }
+        if !self.covers(region, nblock) {
+            block.clear();
+        }
+        let short = Error::new(ErrorKind::InvalidParam, "box outside of its buffer");
+        let src = src.get(piece.at..).ok_or(short)?;
+        copy.for_each_row(src, &mut |at, row| block.put(piece.from + at, row))?;
+        Ok(true)
+    }
+}
+
+/// Copies a box out of `planes`, where it begins at byte `from` of the block, to `dest`, where it begins at byte `at`.
+///
+/// # Safety
+///
+/// Nobody else touches these bytes of `dest` meanwhile.
+unsafe fn put_planes(
+    planes: &Planes<'_>,
+    from: usize,
+    copy: &BoxCopy,
+    dest: &DisjointParts<'_>,
+    at: usize,
+) -> Result<()> {
+    let run = copy.run();
+    if !copy.is_past_cache() {
+        let mut put = |(start, step): (usize, usize), dest: &mut [u8]| {
+            planes.put_runs(from + start, step, run, dest);
+            Ok(())
+        };
+        // SAFETY: the caller's promise.
+        return unsafe { copy.for_each_run(dest, at, &mut put) };
+    }
+    // What is written past the cache is put together in it.
+    let mut room = [0; PAST_CACHE_ROOM];
+    let room_len = PAST_CACHE_ROOM / copy.itemsize() * copy.itemsize();
+    let mut put = |(start, step): (usize, usize), dest: &mut [u8]| {
+        for (n, run) in dest.chunks_mut(run).enumerate() {
+            let start = from + start + n * step;
+            for (n, part) in run.chunks_mut(room_len).enumerate() {
+                let room = &mut room[..part.len()];
+                planes.put(start + n * room_len, room);
+                // SAFETY: both have this length, and are different memory. Other threads see it after the fence below.
+                unsafe { pages::copy_past_cache(room.as_ptr(), part.as_mut_ptr(), part.len()) };
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    let outcome = unsafe { copy.for_each_run(dest, at, &mut put) };
+    pages::end_past_cache();
+    outcome
 }

@@ -5,6 +5,7 @@ use crate::chunk::DisjointParts;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
 use crate::pages;
+use std::ops::Range;
 
 /// One loop of a copy: how often, and the distances in bytes in both buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,9 +23,14 @@ pub(crate) struct BoxCopy {
     nloops: usize,
     /// Consecutive bytes; 0 for an empty box.
     run: usize,
+    itemsize: usize,
     /// Whether the destination is so large that it does not stay in the cache.
     past_cache: bool,
 }
+
+/// Fills bytes of the destination with runs of the source: the offset of the first one there, and the distance from each to
+/// the next.
+type PutRuns<'a> = dyn FnMut((usize, usize), &mut [u8]) -> Result<()> + 'a;
 
 /// Rows of at least this many bytes can be written past the cache.
 const LONG_ROW: usize = 256;
@@ -32,8 +38,8 @@ const LONG_ROW: usize = 256;
 impl BoxCopy {
     /// A box of `extents` items of `itemsize` bytes; the distances in the two buffers are in bytes.
     pub(crate) fn new(itemsize: usize, extents: &[u64], src: &Extents, dst: &Extents) -> Result<BoxCopy> {
-        let mut own =
-            BoxCopy { loops: [Loop::default(); MAX_DIM], nloops: 0, run: itemsize, past_cache: false };
+        let loops = [Loop::default(); MAX_DIM];
+        let mut own = BoxCopy { loops, nloops: 0, run: itemsize, itemsize, past_cache: false };
         let number = |n: u64| {
             usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "box larger than memory"))
         };
@@ -109,8 +115,7 @@ impl BoxCopy {
         Ok(())
     }
 
-    /// Calls `put` with the offset in the source and the bytes in the destination of each run. In the destination the box
-    /// begins at `at`.
+    /// Calls `put` for all runs, for those at once that are consecutive in the destination, where the box begins at `at`.
     ///
     /// # Errors
     ///
@@ -123,9 +128,12 @@ impl BoxCopy {
         &self,
         dst: &DisjointParts<'_>,
         at: usize,
-        put: &mut dyn FnMut(usize, &mut [u8]) -> Result<()>,
+        put: &mut PutRuns<'_>,
     ) -> Result<()> {
         self.check(usize::MAX, dst.len().saturating_sub(at))?;
+        if self.run == 0 {
+            return Ok(());
+        }
         // SAFETY: as above.
         unsafe { self.runs(self.nloops, dst, (0, at), put) }
     }
@@ -135,13 +143,17 @@ impl BoxCopy {
         level: usize,
         dst: &DisjointParts<'_>,
         (from, at): (usize, usize),
-        put: &mut dyn FnMut(usize, &mut [u8]) -> Result<()>,
+        put: &mut PutRuns<'_>,
     ) -> Result<()> {
         let Some(outer) = level.checked_sub(1) else {
             // SAFETY: the caller's promise.
-            return put(from, unsafe { dst.part(at, self.run) });
+            return put((from, self.run), unsafe { dst.part(at, self.run) });
         };
         let step = self.loops[outer];
+        if outer == 0 && step.dst == self.run {
+            // SAFETY: as above.
+            return put((from, step.src), unsafe { dst.part(at, step.count * self.run) });
+        }
         for i in 0..step.count {
             // SAFETY: as above.
             unsafe { self.runs(outer, dst, (from + i * step.src, at + i * step.dst), put)? };
@@ -149,14 +161,52 @@ impl BoxCopy {
         Ok(())
     }
 
+    /// Calls `put` for each run of consecutive bytes of `src`, where the box starts at the front, with its distance from
+    /// the start of the box in the destination.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if the box does not lie in `src`.
+    pub(crate) fn for_each_row(&self, src: &[u8], put: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        self.check(src.len(), usize::MAX)?;
+        if self.run > 0 {
+            self.rows(self.nloops, src, 0, put);
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with the place of each run in the source, where the box begins at `at`.
+    pub(crate) fn for_each_source(&self, at: usize, visit: &mut dyn FnMut(Range<usize>)) {
+        self.sources(self.nloops, at, visit);
+    }
+
+    fn sources(&self, level: usize, at: usize, visit: &mut dyn FnMut(Range<usize>)) {
+        let Some(outer) = level.checked_sub(1) else { return visit(at..at + self.run) };
+        let step = self.loops[outer];
+        (0..step.count).for_each(|i| self.sources(outer, at + i * step.src, visit));
+    }
+
+    fn rows(&self, level: usize, src: &[u8], at: usize, put: &mut dyn FnMut(usize, &[u8])) {
+        let Some(outer) = level.checked_sub(1) else { return put(at, &src[..self.run]) };
+        let step = self.loops[outer];
+        for i in 0..step.count {
+            self.rows(outer, &src[i * step.src..], at + i * step.dst, put);
+        }
+    }
+
+    /// Whether rows are written past the cache.
+    pub(crate) fn is_past_cache(&self) -> bool {
+        self.past_cache
+    }
+
+    /// Bytes of an item.
+    pub(crate) fn itemsize(&self) -> usize {
+        self.itemsize
+    }
+
     /// Length of the runs in bytes.
     pub(crate) fn run(&self) -> usize {
         self.run
-    }
-
-    /// Bytes of the box.
-    pub(crate) fn len(&self) -> usize {
-        self.loops[..self.nloops].iter().fold(self.run, |n, step| n.saturating_mul(step.count))
     }
 
     fn check(&self, src_len: usize, dst_len: usize) -> Result<()> {

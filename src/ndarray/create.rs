@@ -3,8 +3,8 @@
 use super::blocks::Blocks;
 use super::shape::{Extents, Geometry, Region, dot, strides};
 use super::slice::{self, Chunks};
-use super::write::{self, MakeBlock, NewChunk};
-use crate::chunk::{self, CParams, SpecialValue};
+use super::write::{self, NewChunk};
+use crate::chunk::{self, CParams, GatherBlocks, ShuffledBlock, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
@@ -94,29 +94,39 @@ pub fn fill_from_buffer(
     let mut batch = Batch::default();
     for_each_chunk(geometry, |nchunk, part, start| {
         let origin = start.iter().zip(&other).map(|(at, stride)| at * stride).sum();
-        let make =
-            |nblock: usize, block: &mut [u8]| fill_block(&blocks, part, nblock, src, (&other, origin), block);
+        let make = PartOfBuffer { blocks: &blocks, part, src, place: (&other, origin) };
         batch.compress(schunk, &blocks, nchunk, writing, &make)
     })?;
     batch.flush(schunk)
 }
 
-/// Copies the part of `part` in block `nblock` to `block`, and zeros around it.
-fn fill_block(
-    blocks: &Blocks<'_>,
-    part: &Region,
-    nblock: usize,
-    src: &[u8],
-    place: (&Extents, u64),
-    block: &mut [u8],
-) -> Result<()> {
-    if !blocks.covers(part, nblock) {
-        block.fill(0);
-        if !blocks.meets(part, nblock) {
-            return Ok(());
+/// A chunk whose items in the array, `part`, are those of a buffer; the others are zeros.
+struct PartOfBuffer<'a> {
+    blocks: &'a Blocks<'a>,
+    part: &'a Region,
+    src: &'a [u8],
+    /// Strides in the buffer, and where the part begins there, in bytes.
+    place: (&'a Extents, u64),
+}
+
+impl GatherBlocks for PartOfBuffer<'_> {
+    fn fill(&self, nblock: usize, block: &mut [u8]) -> Result<()> {
+        if !self.blocks.covers(self.part, nblock) {
+            block.fill(0);
+            if self.is_zeros(nblock) {
+                return Ok(());
+            }
         }
+        self.blocks.gather(self.part, nblock, self.src, self.place, block)
     }
-    blocks.gather(part, nblock, src, place, block)
+
+    fn is_zeros(&self, nblock: usize) -> bool {
+        !self.blocks.meets(self.part, nblock)
+    }
+
+    fn fill_shuffled(&self, nblock: usize, block: &mut ShuffledBlock<'_>) -> Result<bool> {
+        self.blocks.gather_shuffled(self.part, nblock, self.src, self.place, block)
+    }
 }
 
 /// Fills a prepared array with the box of the same shape that starts at item `start` of another one. What lies outside
@@ -167,8 +177,7 @@ pub fn fill_from_array(
         buffer.resize(part.len().saturating_mul(blocks.typesize), 0);
         slice::read(src, src_geometry, &region, &mut buffer, extents, reading)?;
         let other = strides(extents, unit);
-        let make =
-            |nblock: usize, block: &mut [u8]| fill_block(&blocks, part, nblock, &buffer, (&other, 0), block);
+        let make = PartOfBuffer { blocks: &blocks, part, src: &buffer, place: (&other, 0) };
         batch.compress(schunk, &blocks, nchunk, writing, &make)
     })?;
     batch.flush(schunk)
@@ -256,14 +265,14 @@ struct Batch {
 }
 
 impl Batch {
-    /// Compresses the next chunk, whose blocks `make` fills.
+    /// Compresses the next chunk, whose blocks `make` puts together.
     fn compress(
         &mut self,
         schunk: &mut Schunk,
         blocks: &Blocks<'_>,
         nchunk: usize,
         writing: &Writing<'_>,
-        make: &MakeBlock<'_>,
+        make: &dyn GatherBlocks,
     ) -> Result<()> {
         let compress = |_: &Schunk, dest: &mut [u8]| {
             writing.visit(nchunk);

@@ -227,10 +227,15 @@ impl<'a> ChunkPart<'a> {
                     .for_each_run(&ranges, &mut |_, to, len| chunk.fill(unsafe { dest.part(to, len) }));
             }
             let span = self.span(&ranges);
-            let typesize = self.blocks.typesize;
-            let len = ranges.iter().fold(typesize, |n, range| n.saturating_mul(range.len()));
+            let each = |run: &mut dyn FnMut(Range<usize>)| {
+                let copy = &mut |from: usize, _, len: usize| {
+                    run(from..from + len);
+                    Ok(())
+                };
+                self.for_each_run(&ranges, copy).expect("this copies nothing");
+            };
             let (start, end) = (span.start, span.end);
-            let runs = Runs { start, end, len, run: typesize, granule: typesize, at_once: false };
+            let runs = Runs { start, end, granule: self.blocks.typesize, each: &each };
             chunk.read_runs(nblock, &runs, |decoded| {
                 self.for_each_run(&ranges, &mut |from, to, len| {
                     // SAFETY: the caller's promise.
@@ -239,7 +244,7 @@ impl<'a> ChunkPart<'a> {
                         Decoded::Window(bytes) => {
                             part.copy_from_slice(&bytes[from - span.start..][..len]);
                         }
-                        Decoded::Runs(take) => take(from, part),
+                        Decoded::Planes(planes) => planes.put(from, part),
                     }
                     Ok(())
                 })
@@ -300,13 +305,15 @@ pub fn read(
     check_buffer(selection, &other, blocks.typesize, dest.len())?;
     let dest = DisjointParts::new(dest);
     let chunks = selection.chunks();
+    let stored = schunk.chunks().map_err(|e| slice::failure(&e))?;
     let one = |n: usize| {
         let part = ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
             // SAFETY: each position of the selection belongs to one chunk.
             unsafe { part.read(dec, bytes, &dest) }
         };
-        slice::with_part(schunk, &blocks, part.nchunk, part.grid.len(), &reading.dec, read)
+        ensure(part.nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
+        slice::with_part(&stored, &blocks, part.nchunk, part.grid.len(), &reading.dec, read)
             .map_err(|e| slice::failure(&e))
     };
     if let Some(visit) = reading.visit {

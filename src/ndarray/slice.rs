@@ -4,11 +4,13 @@
 //! where rows are long, else into a small buffer from which rows are copied.
 
 use super::blocks::{Blocks, size};
+use super::refresh::refreshed;
 use super::shape::{Extents, Geometry, Region, dot, strides};
 use crate::chunk::{BlockReader, Decoding, DisjointParts, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::schunk::{Reading, Schunk};
+use crate::schunk::{self, Reading, Schunk};
+use std::borrow::Cow;
 
 /// The chunks that a box meets.
 pub(super) struct Chunks<'a> {
@@ -68,14 +70,51 @@ fn unordered(reading: &Reading<'_>) -> bool {
     reading.visit.is_none() && reading.dec.postfilter.is_none()
 }
 
+/// How often a box is read again that somebody else changes while it is read.
+const ATTEMPTS: usize = 10;
+
 /// Copies the items of `region`, which lies inside of the array, to the front of `dest`, a C-order buffer of shape
 /// `dest_shape`.
+///
+/// If a process that does not lock changes the array meanwhile, it is read again as it is then. Items that are outside of
+/// it by then become zero, as does everything in `dest` beside the box.
 ///
 /// # Errors
 ///
 /// `InvalidParam` if `dest` is too short or chunks are above 2 GiB, `Failure` for chunks that cannot be read.
 pub(crate) fn read(
     schunk: &Schunk,
+    geometry: &Geometry,
+    region: &Region,
+    dest: &mut [u8],
+    dest_shape: &[u64],
+    reading: &Reading<'_>,
+) -> Result<()> {
+    let (mut geometry, mut region) = (Cow::Borrowed(geometry), *region);
+    for _ in 1..ATTEMPTS {
+        let stored = schunk.known_chunks().map_err(|e| failure(&e))?;
+        let outcome = read_once(schunk, &stored, &geometry, &region, dest, dest_shape, reading);
+        let chunks = Chunks::of(&geometry, region);
+        let numbers = (0..chunks.len()).filter_map(|n| chunks.chunk(n).ok()).map(|(_, nchunk)| nchunk);
+        if stored.are_current(numbers) {
+            return outcome;
+        }
+        drop(stored);
+        if schunk.refresh().is_ok() {
+            if let Ok(Some(fresh)) = refreshed(schunk, &geometry) {
+                region = region.clipped(fresh.shape());
+                geometry = Cow::Owned(fresh);
+            }
+        }
+        dest.fill(0);
+    }
+    let stored = schunk.chunks().map_err(|e| failure(&e))?;
+    read_once(schunk, &stored, &geometry, &region, dest, dest_shape, reading)
+}
+
+fn read_once(
+    schunk: &Schunk,
+    stored: &schunk::Chunks<'_>,
     geometry: &Geometry,
     region: &Region,
     dest: &mut [u8],
@@ -97,6 +136,7 @@ pub(crate) fn read(
     let dec = Decoding { threads: inner, ..reading.dec };
     let one = |n: usize| {
         let (at, nchunk) = chunks.chunk(n)?;
+        ensure(nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
         let (part, origin) = chunks.part(&at, &other);
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
             let header = ChunkHeader::read(bytes)?;
@@ -104,7 +144,7 @@ pub(crate) fn read(
             // SAFETY: each chunk, and so each call, has a part of the box of its own.
             unsafe { blocks.read(&chunk, &part, &dest, (&other, origin), (inner, past_cache)) }
         };
-        with_part(schunk, &blocks, nchunk, part.cells(geometry.blockshape()).len(), &dec, read)
+        with_part(stored, &blocks, nchunk, part.cells(geometry.blockshape()).len(), &dec, read)
             .map_err(|e| failure(&e))
     };
     if by_chunk {
@@ -117,21 +157,20 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Opens chunk `nchunk` in the way that reads the fewest bytes if `touched` of its blocks are needed.
+/// Opens chunk `nchunk` in the way that is the cheapest if `touched` of its blocks are needed.
 pub(super) fn with_part<R>(
-    schunk: &Schunk,
+    stored: &schunk::Chunks<'_>,
     blocks: &Blocks<'_>,
     nchunk: usize,
     touched: usize,
     dec: &Decoding<'_>,
     read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
 ) -> Result<R> {
-    ensure(nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
     // Reading a chunk in one piece is cheaper than reading many blocks one by one.
     if touched * 2 > blocks.nblocks() {
-        schunk.with_chunk(nchunk, |bytes| read(dec, bytes))
+        stored.with(nchunk, |bytes| read(dec, bytes))
     } else {
-        schunk.with_lazy(nchunk, dec, read)
+        stored.with_lazy(nchunk, dec, read)
     }
 }
 

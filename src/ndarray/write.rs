@@ -7,7 +7,7 @@
 use super::blocks::{Blocks, size};
 use super::shape::{Geometry, Region, strides};
 use super::slice::{Chunks, failure};
-use crate::chunk::{self, BlockReader, Decoding, Gathered, Source, Threads};
+use crate::chunk::{self, BlockReader, Decoding, GatherBlocks, Gathered, Source, Threads};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::consts::special;
@@ -114,22 +114,22 @@ impl Pending {
 /// Fills a block, given by its number.
 pub(super) type MakeBlock<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
 
-/// Compresses the chunk whose blocks `make` fills into the front of `dest`; returns its size.
+/// Compresses the chunk whose blocks `make` puts together into the front of `dest`; returns its size.
 pub(super) fn compress(
     blocks: &Blocks<'_>,
     writing: &Writing<'_>,
-    make: &MakeBlock<'_>,
+    make: &dyn GatherBlocks,
     dest: &mut [u8],
 ) -> Result<usize> {
     let enc = &writing.enc;
     let nbytes = blocks.chunksize;
     let same_blocks = chunk::blocks::effective_blocksize(enc.params, nbytes) == blocks.blocksize;
     let made = if same_blocks && !enc.wants_whole_buffer() {
-        chunk::compress_with(enc, Source::Gathered(Gathered { nbytes, block: make }), dest)?
+        chunk::compress_with(enc, Source::Gathered(Gathered { nbytes, blocks: make }), dest)?
     } else {
         scratch::with_len(nbytes, |data| {
             let mut parts = data.chunks_exact_mut(blocks.blocksize).enumerate();
-            parts.try_for_each(|(nblock, block)| make(nblock, block))?;
+            parts.try_for_each(|(nblock, block)| make.fill(nblock, block))?;
             chunk::compress_with(enc, Source::Bytes(data), dest)
         })?
     };
@@ -210,7 +210,7 @@ impl Overlay<'_> {
                 return schunk.with_chunk(nchunk, |old| self.merge(old, reading, writing, dest));
             }
             writing.visit(nchunk);
-            compress(self.blocks, writing, &|nblock, block| self.fresh_block(nblock, block), dest)
+            compress(self.blocks, writing, &Fresh(self), dest)
         };
         let store =
             |schunk: &mut Schunk, chunk: NewChunk<'_>| pending.replace(schunk, nchunk, chunk, writing);
@@ -238,15 +238,6 @@ impl Overlay<'_> {
 
     fn is_touched(&self, nblock: usize) -> bool {
         self.touched.binary_search(&nblock).is_ok()
-    }
-
-    /// A block of a chunk of which no old value survives.
-    fn fresh_block(&self, nblock: usize, block: &mut [u8]) -> Result<()> {
-        let touched = self.is_touched(nblock);
-        if !touched || !(self.covers_block)(nblock) {
-            block.fill(0);
-        }
-        if touched { (self.apply_block)(nblock, block) } else { Ok(()) }
     }
 
     /// Compresses the chunk `old` with the new values into `dest`; returns its size.
@@ -299,5 +290,22 @@ impl Overlay<'_> {
             };
             compress(self.blocks, writing, &make, dest)
         })
+    }
+}
+
+/// A chunk of which no old value survives.
+struct Fresh<'a>(&'a Overlay<'a>);
+
+impl GatherBlocks for Fresh<'_> {
+    fn fill(&self, nblock: usize, block: &mut [u8]) -> Result<()> {
+        let zeros = self.is_zeros(nblock);
+        if zeros || !(self.0.covers_block)(nblock) {
+            block.fill(0);
+        }
+        if zeros { Ok(()) } else { (self.0.apply_block)(nblock, block) }
+    }
+
+    fn is_zeros(&self, nblock: usize) -> bool {
+        !self.0.is_touched(nblock)
     }
 }

@@ -28,6 +28,18 @@ impl Schunk {
         }
     }
 
+    /// The chunks as they were when somebody last looked: afterwards, ask whether they [still are](Chunks::are_current).
+    ///
+    /// # Errors
+    ///
+    /// As [`chunks`](Self::chunks).
+    pub(crate) fn known_chunks(&self) -> Result<Chunks<'_>> {
+        match &self.backing {
+            Backing::List(list) => Ok(Chunks::List(list)),
+            Backing::Frame(frame) => frame.known_chunks().map(Chunks::Frame),
+        }
+    }
+
     /// Calls `read` with the complete bytes of chunk `nchunk`.
     pub(crate) fn with_chunk<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
         self.chunks()?.with(nchunk, read)
@@ -45,6 +57,15 @@ impl Schunk {
 }
 
 impl Chunks<'_> {
+    /// Whether nobody changed the chunks with these numbers, as far as can be told, so that what was read of them is what
+    /// they held.
+    pub(crate) fn are_current(&self, nchunks: impl Iterator<Item = usize>) -> bool {
+        match self {
+            Chunks::List(_) => true,
+            Chunks::Frame(frame) => frame.are_current(nchunks),
+        }
+    }
+
     /// See [`Schunk::with_chunk`].
     pub(crate) fn with<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
         match self {

@@ -16,6 +16,7 @@ pub(crate) mod scratch;
 pub(crate) mod slice;
 mod sparse;
 
+pub(crate) use chunks::Chunks;
 pub use edit::Rejected;
 pub(crate) use edit::Update;
 

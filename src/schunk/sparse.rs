@@ -115,10 +115,8 @@ impl Items<'_> {
             let runs = Runs {
                 start: offset(&group[0]),
                 end: offset(&group[group.len() - 1]) + typesize,
-                len: group.len() * typesize,
-                run: typesize,
                 granule: typesize,
-                at_once: false,
+                each: &|run| group.iter().map(offset).for_each(|at| run(at..at + typesize)),
             };
             chunk.read_runs(nblock, &runs, |decoded| {
                 for wanted in group {
@@ -126,8 +124,8 @@ impl Items<'_> {
                         Decoded::Window(bytes) => {
                             self.put(wanted, &bytes[offset(wanted) - runs.start..][..typesize]);
                         }
-                        Decoded::Runs(take) => {
-                            take(offset(wanted), &mut item);
+                        Decoded::Planes(planes) => {
+                            planes.put(offset(wanted), &mut item);
                             self.put(wanted, &item);
                         }
                     }

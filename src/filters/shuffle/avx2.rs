@@ -9,18 +9,24 @@ use crate::cpu;
 use std::arch::x86_64::*;
 
 pub(in crate::filters) const KERNEL: Kernel =
-    Kernel { name: "avx2", is_available: cpu::has_avx2, shuffle, unshuffle };
+    Kernel { name: "avx2", is_available: cpu::has_avx2, shuffle, unshuffle, unshuffle_planes };
 
 #[target_feature(enable = "avx2")]
-unsafe fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::shuffle::<__m256i>(width, src, dest) }
+    unsafe { lanes::shuffle::<__m256i>(width, stride, src, dest) }
 }
 
 #[target_feature(enable = "avx2")]
 unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
     unsafe { lanes::unshuffle::<__m256i>(width, stride, src, dest) }
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
+    // SAFETY: the caller checked the CPU and the arguments.
+    unsafe { lanes::unshuffle_planes::<__m256i>(rows, dest) }
 }
 
 impl Lanes for __m256i {

@@ -16,8 +16,14 @@ use super::{Kernel, avx2};
 use crate::cpu;
 use std::arch::x86_64::*;
 
-pub(super) const KERNEL: Kernel =
-    Kernel { name: "avx512", is_available: cpu::has_avx512, shuffle, unshuffle };
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "avx512",
+    is_available: cpu::has_avx512,
+    shuffle,
+    unshuffle,
+    // Rows are unshuffled in short pieces.
+    unshuffle_planes: avx2::KERNEL.unshuffle_planes,
+};
 
 /// The indices of a two-register byte permutation; 64 and above mean the second register.
 type Index = [u8; 64];
@@ -261,20 +267,20 @@ pub(in crate::filters) unsafe fn scatter<const C: usize, const W: usize>(
 
 /// [`Kernel`]'s `shuffle` for `width == W`, 2 to 16.
 #[inline(always)]
-unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &[u8], dest: &mut [u8]) {
     let nitems = src.len() / W;
     // The second tile starts where the rows can be written in whole cache lines from then on, if they are all
     // aligned alike.
-    let mut step = if nitems % 64 == 0 { 64 - dest.as_ptr().addr() % 64 } else { 64 };
+    let mut step = if stride % 64 == 0 { 64 - dest.as_ptr().addr() % 64 } else { 64 };
     let mut i = 0;
     // SAFETY: tiles are inside the `nitems` items; the rest is passed on to the caller.
     unsafe {
         if (16..64).contains(&nitems) {
-            return lanes::shuffle_narrow::<__m256i, C, W>(src, dest);
+            return lanes::shuffle_narrow::<__m256i, C, W>(stride, src, dest);
         }
         while i + 64 <= nitems {
             for (j, row) in gather::<C, W>(src, i * W, src.len()).into_iter().enumerate().take(W) {
-                store(row, dest, j * nitems + i);
+                store(row, dest, j * stride + i);
             }
             i += step;
             step = 64;
@@ -282,12 +288,12 @@ unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut 
         if W == C && i < nitems && nitems >= 64 {
             let columns = gather::<C, W>(src, src.len() - 64 * W, src.len());
             for (j, row) in columns.into_iter().enumerate() {
-                store(row, dest, (j + 1) * nitems - 64);
+                store(row, dest, j * stride + nitems - 64);
             }
         } else if i < nitems {
             let columns = gather::<C, W>(src, i * W, src.len());
             for (j, row) in columns.into_iter().enumerate().take(W) {
-                store_until(row, dest, j * nitems + i, (j + 1) * nitems);
+                store_until(row, dest, j * stride + i, j * stride + nitems);
             }
         }
     }
@@ -335,11 +341,11 @@ struct Tile([u8; 16 * 64]);
 
 /// [`Kernel`]'s `shuffle` for items of 17 bytes and more.
 #[inline(always)]
-unsafe fn shuffle_wide(width: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     let nitems = src.len() / width;
-    if nitems < 64 || !rows_compete(nitems) {
+    if nitems < 64 || !rows_compete(stride) {
         // SAFETY: passed on to the caller.
-        return unsafe { lanes::shuffle_wide::<__m256i>(width, src, dest) };
+        return unsafe { lanes::shuffle_wide::<__m256i>(width, stride, src, dest) };
     }
     let mut tile = Tile([0; 1024]);
     for i in overlapping(64, nitems) {
@@ -351,7 +357,7 @@ unsafe fn shuffle_wide(width: usize, src: &[u8], dest: &mut [u8]) {
                     lanes::shuffle_tile::<__m256i, 16, 16>(width, src, at, &mut tile.0, half, 64);
                 }
                 for b in 0..16 {
-                    store(load(&tile.0, 64 * b), dest, (j + b) * nitems + i);
+                    store(load(&tile.0, 64 * b), dest, (j + b) * stride + i);
                 }
             }
         }
@@ -384,9 +390,15 @@ unsafe fn unshuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-unsafe fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::by_width!(width, shuffle_narrow[](src, dest), shuffle_wide(width, src, dest)) }
+    unsafe {
+        lanes::by_width!(
+            width,
+            shuffle_narrow[](stride, src, dest),
+            shuffle_wide(width, stride, src, dest)
+        );
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]

@@ -3,11 +3,16 @@
 use super::Kernel;
 use std::ops::Range;
 
-pub(super) const KERNEL: Kernel =
-    Kernel { name: "generic", is_available: || true, shuffle: shuffle_all, unshuffle: unshuffle_all };
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "generic",
+    is_available: || true,
+    shuffle: shuffle_all,
+    unshuffle: unshuffle_all,
+    unshuffle_planes: |rows, dest| unshuffle_planes(rows, dest, 0..dest.len() / rows.len()),
+};
 
-fn shuffle_all(width: usize, src: &[u8], dest: &mut [u8]) {
-    shuffle(width, src, dest, 0..src.len() / width);
+fn shuffle_all(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    shuffle(width, stride, src, dest, 0..src.len() / width);
 }
 
 fn unshuffle_all(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
@@ -15,17 +20,17 @@ fn unshuffle_all(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
 }
 
 /// Shuffles the items `items` of `src`; arguments as for [`Kernel`]'s `shuffle`.
-pub(super) fn shuffle(width: usize, src: &[u8], dest: &mut [u8], items: Range<usize>) {
-    let nitems = src.len() / width;
+pub(super) fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8], items: Range<usize>) {
     let src = &src[items.start * width..items.end * width];
     match width {
-        2 => shuffle_const::<2>(src, dest, nitems, items),
-        4 => shuffle_const::<4>(src, dest, nitems, items),
-        8 => shuffle_const::<8>(src, dest, nitems, items),
-        16 => shuffle_const::<16>(src, dest, nitems, items),
+        2 => shuffle_const::<2>(stride, src, dest, items),
+        4 => shuffle_const::<4>(stride, src, dest, items),
+        8 => shuffle_const::<8>(stride, src, dest, items),
+        16 => shuffle_const::<16>(stride, src, dest, items),
         _ => {
-            for (j, row) in dest.chunks_exact_mut(nitems).enumerate() {
-                for (d, item) in row[items.clone()].iter_mut().zip(src.chunks_exact(width)) {
+            for j in 0..width {
+                let row = &mut dest[j * stride..][items.clone()];
+                for (d, item) in row.iter_mut().zip(src.chunks_exact(width)) {
                     *d = item[j];
                 }
             }
@@ -34,9 +39,10 @@ pub(super) fn shuffle(width: usize, src: &[u8], dest: &mut [u8], items: Range<us
 }
 
 /// [`shuffle`] with the width known to the compiler, which can then vectorise it.
-fn shuffle_const<const W: usize>(src: &[u8], dest: &mut [u8], nitems: usize, items: Range<usize>) {
-    for (j, row) in dest.chunks_exact_mut(nitems).enumerate() {
-        for (d, item) in row[items.clone()].iter_mut().zip(src.chunks_exact(W)) {
+fn shuffle_const<const W: usize>(stride: usize, src: &[u8], dest: &mut [u8], items: Range<usize>) {
+    for j in 0..W {
+        let row = &mut dest[j * stride..][items.clone()];
+        for (d, item) in row.iter_mut().zip(src.chunks_exact(W)) {
             *d = item[j];
         }
     }
@@ -67,6 +73,17 @@ fn unshuffle_const<const W: usize>(stride: usize, src: &[u8], dest: &mut [u8], i
     for (i, item) in dest.chunks_exact_mut(W).enumerate() {
         for (d, row) in item.iter_mut().zip(&rows) {
             *d = row[i];
+        }
+    }
+}
+
+/// Puts the items `items` of `dest` together; arguments as for [`Kernel`]'s `unshuffle_planes`.
+pub(super) fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8], items: Range<usize>) {
+    let width = rows.len();
+    let dest = &mut dest[items.start * width..items.end * width];
+    for (j, row) in rows.iter().enumerate() {
+        for (&s, item) in row[items.clone()].iter().zip(dest.chunks_exact_mut(width)) {
+            item[j] = s;
         }
     }
 }

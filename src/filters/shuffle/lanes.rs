@@ -169,6 +169,74 @@ pub(super) unsafe fn shuffle_tile<V: Lanes, const C: usize, const W: usize>(
     }
 }
 
+/// Where the rows are that are unshuffled.
+pub(super) trait Rows: Copy {
+    /// The bytes of row `j` from its byte `at` on.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Lanes`]; there is a row `j`, and `16 * LANES` bytes of it from `at` on.
+    unsafe fn load<V: Lanes>(self, j: usize, at: usize) -> V;
+    /// As [`Kernel`](super::Kernel)'s `unshuffle`, for the items `items` of `dest`.
+    fn unshuffle_few(self, width: usize, dest: &mut [u8], items: std::ops::Range<usize>);
+}
+
+/// Rows that are `stride` bytes apart.
+#[derive(Clone, Copy)]
+pub(super) struct Strided<'a> {
+    src: &'a [u8],
+    stride: usize,
+}
+
+impl Rows for Strided<'_> {
+    #[inline(always)]
+    unsafe fn load<V: Lanes>(self, j: usize, at: usize) -> V {
+        // SAFETY: passed on to the caller.
+        unsafe { V::load(self.src, at + j * self.stride) }
+    }
+
+    fn unshuffle_few(self, width: usize, dest: &mut [u8], items: std::ops::Range<usize>) {
+        generic::unshuffle(width, self.stride, self.src, dest, items);
+    }
+}
+
+/// Rows anywhere.
+impl Rows for &[&[u8]] {
+    #[inline(always)]
+    unsafe fn load<V: Lanes>(self, j: usize, at: usize) -> V {
+        debug_assert!(j < self.len());
+        // SAFETY: the caller names a row that exists, and bytes that it has.
+        unsafe { V::load(self.get_unchecked(j), at) }
+    }
+
+    fn unshuffle_few(self, _: usize, dest: &mut [u8], items: std::ops::Range<usize>) {
+        generic::unshuffle_planes(self, dest, items);
+    }
+}
+
+/// Unshuffles one tile: the rows from byte `at` of each on go to the columns from `dest[out]` on.
+///
+/// # Safety
+///
+/// As for [`scatter`]; there are `W` rows with `16 * LANES` bytes from `at` on.
+#[inline(always)]
+pub(super) unsafe fn unshuffle_planes_tile<V: Lanes, R: Rows, const C: usize, const W: usize>(
+    width: usize,
+    rows: R,
+    at: usize,
+    dest: &mut [u8],
+    out: usize,
+) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let mut columns = [V::zero(); C];
+        for (j, column) in columns.iter_mut().enumerate().take(W) {
+            *column = rows.load(j, at);
+        }
+        scatter::<V, C, W>(columns, dest, out, width);
+    }
+}
+
 /// Unshuffles one tile: rows from `src[at]`, `src[at + stride]` and so on go to the columns from `dest[out]` on.
 ///
 /// # Safety
@@ -185,13 +253,7 @@ pub(super) unsafe fn unshuffle_tile<V: Lanes, const C: usize, const W: usize>(
 ) {
     debug_assert!(at + (W - 1) * stride + 16 * V::LANES <= src.len());
     // SAFETY: passed on to the caller.
-    unsafe {
-        let mut rows = [V::zero(); C];
-        for (j, row) in rows.iter_mut().enumerate().take(W) {
-            *row = V::load(src, at + j * stride);
-        }
-        scatter::<V, C, W>(rows, dest, out, width);
-    }
+    unsafe { unshuffle_planes_tile::<V, _, C, W>(width, Strided { src, stride }, at, dest, out) }
 }
 
 /// Whether rows that are `stride` bytes apart compete for the same lines of the first-level cache, so that it pays to
@@ -205,44 +267,48 @@ const PADDED: usize = 16 * 16 + 16;
 
 /// [`Kernel`](super::Kernel)'s `shuffle` for `width == W`, 2 to 16.
 #[inline(always)]
-pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(
+    stride: usize,
+    src: &[u8],
+    dest: &mut [u8],
+) {
     let nitems = src.len() / W;
     if nitems < 16 {
-        return generic::shuffle(W, src, dest, 0..nitems);
+        return generic::shuffle(W, stride, src, dest, 0..nitems);
     }
     // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `src`. Where lanes
     // reach past their items, the last tiles read from a buffer with room for that.
     unsafe {
         let mut i = 0;
-        if V::LANES == 2 && W >= 8 && rows_compete(nitems) {
+        if V::LANES == 2 && W >= 8 && rows_compete(stride) {
             // Two tiles at a time: whole cache lines of each row.
             while i + 64 <= nitems && (i + 64 - 16 / C) * W + 16 <= src.len() {
                 let first = gather::<V, C, W>(src, i * W, W);
                 let second = gather::<V, C, W>(src, (i + 32) * W, W);
                 for (j, (first, second)) in first.into_iter().zip(second).enumerate().take(W) {
-                    first.store(dest, j * nitems + i);
-                    second.store(dest, j * nitems + i + 32);
+                    first.store(dest, j * stride + i);
+                    second.store(dest, j * stride + i + 32);
                 }
                 i += if i == 0 { 64 - dest.as_ptr().addr() % 64 } else { 64 };
             }
         }
         while i + 16 * V::LANES <= nitems && (i + 16 * V::LANES - 16 / C) * W + 16 <= src.len() {
-            shuffle_tile::<V, C, W>(W, src, i * W, dest, i, nitems);
+            shuffle_tile::<V, C, W>(W, src, i * W, dest, i, stride);
             i += 16 * V::LANES;
         }
         while V::LANES > 1 && i + 16 <= nitems && (i + 16 - 16 / C) * W + 16 <= src.len() {
-            shuffle_tile::<V::Narrow, C, W>(W, src, i * W, dest, i, nitems);
+            shuffle_tile::<V::Narrow, C, W>(W, src, i * W, dest, i, stride);
             i += 16;
         }
         while i < nitems {
             i = i.min(nitems - 16);
             if W == C {
-                shuffle_tile::<V::Narrow, C, W>(W, src, i * W, dest, i, nitems);
+                shuffle_tile::<V::Narrow, C, W>(W, src, i * W, dest, i, stride);
                 return;
             }
             let mut items = [0; PADDED];
             items[..16 * W].copy_from_slice(&src[i * W..(i + 16) * W]);
-            shuffle_tile::<V::Narrow, C, W>(W, &items, 0, dest, i, nitems);
+            shuffle_tile::<V::Narrow, C, W>(W, &items, 0, dest, i, stride);
             i += 16;
         }
     }
@@ -255,30 +321,40 @@ pub(super) unsafe fn unshuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     src: &[u8],
     dest: &mut [u8],
 ) {
+    // SAFETY: passed on to the caller.
+    unsafe { unshuffle_planes_narrow::<V, _, C, W>(Strided { src, stride }, dest) }
+}
+
+/// As [`unshuffle_narrow`], with rows that may be anywhere. Each has a byte for every item.
+#[inline(always)]
+unsafe fn unshuffle_planes_narrow<V: Lanes, R: Rows, const C: usize, const W: usize>(
+    rows: R,
+    dest: &mut [u8],
+) {
     let nitems = dest.len() / W;
     if nitems < 16 {
-        return generic::unshuffle(W, stride, src, dest, 0..nitems);
+        return rows.unshuffle_few(W, dest, 0..nitems);
     }
     // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `dest`. Where
     // lanes reach past their items, the last tiles go to a buffer with room for that. What lanes overwrite past their tile belongs to later tiles.
     unsafe {
         let mut i = 0;
         while i + 16 * V::LANES <= nitems && (i + 16 * V::LANES - 16 / C) * W + 16 <= dest.len() {
-            unshuffle_tile::<V, C, W>(W, src, i, stride, dest, i * W);
+            unshuffle_planes_tile::<V, R, C, W>(W, rows, i, dest, i * W);
             i += 16 * V::LANES;
         }
         while V::LANES > 1 && i + 16 <= nitems && (i + 16 - 16 / C) * W + 16 <= dest.len() {
-            unshuffle_tile::<V::Narrow, C, W>(W, src, i, stride, dest, i * W);
+            unshuffle_planes_tile::<V::Narrow, R, C, W>(W, rows, i, dest, i * W);
             i += 16;
         }
         while i < nitems {
             i = i.min(nitems - 16);
             if W == C {
-                unshuffle_tile::<V::Narrow, C, W>(W, src, i, stride, dest, i * W);
+                unshuffle_planes_tile::<V::Narrow, R, C, W>(W, rows, i, dest, i * W);
                 return;
             }
             let mut items = [0; PADDED];
-            unshuffle_tile::<V::Narrow, C, W>(W, src, i, stride, &mut items, 0);
+            unshuffle_planes_tile::<V::Narrow, R, C, W>(W, rows, i, &mut items, 0);
             dest[i * W..(i + 16) * W].copy_from_slice(&items[..16 * W]);
             i += 16;
         }
@@ -294,14 +370,14 @@ pub(in crate::filters) fn overlapping(size: usize, len: usize) -> impl Iterator<
 
 /// [`Kernel`](super::Kernel)'s `shuffle` for items of 17 bytes and more.
 #[inline(always)]
-pub(super) unsafe fn shuffle_wide<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
+pub(super) unsafe fn shuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     let nitems = src.len() / width;
     // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
     unsafe {
         if nitems >= 16 * V::LANES {
             for i in overlapping(16 * V::LANES, nitems) {
                 for j in overlapping(16, width) {
-                    shuffle_tile::<V, 16, 16>(width, src, i * width + j, dest, j * nitems + i, nitems);
+                    shuffle_tile::<V, 16, 16>(width, src, i * width + j, dest, j * stride + i, stride);
                 }
             }
         } else if nitems >= 16 {
@@ -312,13 +388,13 @@ pub(super) unsafe fn shuffle_wide<V: Lanes>(width: usize, src: &[u8], dest: &mut
                         src,
                         i * width + j,
                         dest,
-                        j * nitems + i,
-                        nitems,
+                        j * stride + i,
+                        stride,
                     );
                 }
             }
         } else {
-            generic::shuffle(width, src, dest, 0..nitems);
+            generic::shuffle(width, stride, src, dest, 0..nitems);
         }
     }
 }
@@ -354,25 +430,25 @@ pub(super) unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: 
     }
 }
 
-/// Calls `$narrow::<$v, C, W>` for the width, or `$wide` from 17 on.
+/// Calls `$narrow::<$v.., C, W>` for the width, or `$wide` from 17 on.
 macro_rules! by_width {
-    ($width:expr, $narrow:ident[$($v:ty,)?] $args:tt, $wide:expr) => {
+    ($width:expr, $narrow:ident[$($v:ty,)*] $args:tt, $wide:expr) => {
         match $width {
-            2 => $narrow::<$($v,)? 2, 2> $args,
-            3 => $narrow::<$($v,)? 4, 3> $args,
-            4 => $narrow::<$($v,)? 4, 4> $args,
-            5 => $narrow::<$($v,)? 8, 5> $args,
-            6 => $narrow::<$($v,)? 8, 6> $args,
-            7 => $narrow::<$($v,)? 8, 7> $args,
-            8 => $narrow::<$($v,)? 8, 8> $args,
-            9 => $narrow::<$($v,)? 16, 9> $args,
-            10 => $narrow::<$($v,)? 16, 10> $args,
-            11 => $narrow::<$($v,)? 16, 11> $args,
-            12 => $narrow::<$($v,)? 16, 12> $args,
-            13 => $narrow::<$($v,)? 16, 13> $args,
-            14 => $narrow::<$($v,)? 16, 14> $args,
-            15 => $narrow::<$($v,)? 16, 15> $args,
-            16 => $narrow::<$($v,)? 16, 16> $args,
+            2 => $narrow::<$($v,)* 2, 2> $args,
+            3 => $narrow::<$($v,)* 4, 3> $args,
+            4 => $narrow::<$($v,)* 4, 4> $args,
+            5 => $narrow::<$($v,)* 8, 5> $args,
+            6 => $narrow::<$($v,)* 8, 6> $args,
+            7 => $narrow::<$($v,)* 8, 7> $args,
+            8 => $narrow::<$($v,)* 8, 8> $args,
+            9 => $narrow::<$($v,)* 16, 9> $args,
+            10 => $narrow::<$($v,)* 16, 10> $args,
+            11 => $narrow::<$($v,)* 16, 11> $args,
+            12 => $narrow::<$($v,)* 16, 12> $args,
+            13 => $narrow::<$($v,)* 16, 13> $args,
+            14 => $narrow::<$($v,)* 16, 14> $args,
+            15 => $narrow::<$($v,)* 16, 15> $args,
+            16 => $narrow::<$($v,)* 16, 16> $args,
             _ => $wide,
         }
     };
@@ -385,9 +461,11 @@ pub(in crate::filters) use by_width;
 ///
 /// The CPU has the instruction set of `V`; arguments as for the field.
 #[inline(always)]
-pub(in crate::filters) unsafe fn shuffle<V: Lanes>(width: usize, src: &[u8], dest: &mut [u8]) {
+pub(in crate::filters) unsafe fn shuffle<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: passed on to the caller.
-    unsafe { by_width!(width, shuffle_narrow[V,](src, dest), shuffle_wide::<V>(width, src, dest)) }
+    unsafe {
+        by_width!(width, shuffle_narrow[V,](stride, src, dest), shuffle_wide::<V>(width, stride, src, dest));
+    }
 }
 
 /// [`Kernel`](super::Kernel)'s `unshuffle`.
@@ -405,5 +483,23 @@ pub(in crate::filters) unsafe fn unshuffle<V: Lanes>(
     // SAFETY: passed on to the caller.
     unsafe {
         by_width!(width, unshuffle_narrow[V,](stride, src, dest), unshuffle_wide::<V>(width, stride, src, dest));
+    }
+}
+
+/// [`Kernel`](super::Kernel)'s `unshuffle_planes`.
+///
+/// # Safety
+///
+/// The CPU has the instruction set of `V`; arguments as for the field.
+#[inline(always)]
+pub(super) unsafe fn unshuffle_planes<V: Lanes>(rows: &[&[u8]], dest: &mut [u8]) {
+    let nitems = dest.len() / rows.len();
+    // SAFETY: passed on to the caller.
+    unsafe {
+        by_width!(
+            rows.len(),
+            unshuffle_planes_narrow[V, &[&[u8]],](rows, dest),
+            generic::unshuffle_planes(rows, dest, 0..nitems)
+        );
     }
 }

@@ -27,13 +27,17 @@ pub(crate) struct Kernel {
     #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) name: &'static str,
     is_available: fn() -> bool,
-    /// `(width, src, dest)`: items to rows. `width >= 2`; `src` and `dest` have the same length, a multiple of
-    /// `width` and not 0.
-    shuffle: unsafe fn(usize, &[u8], &mut [u8]),
+    /// `(width, stride, src, dest)`: `n = src.len() / width` items to rows of which row `j` starts at
+    /// `dest[j * stride]`. `width >= 2`; `src.len()` is a multiple of `width` and not 0; `n <= stride`;
+    /// `dest.len() >= (width - 1) * stride + n`.
+    shuffle: unsafe fn(usize, usize, &[u8], &mut [u8]),
     /// `(width, stride, src, dest)`: `n = dest.len() / width` items from rows of which row `j` starts at
     /// `src[j * stride]`. `width >= 2`; `dest.len()` is a multiple of `width` and not 0; `n <= stride`;
     /// `src.len() >= (width - 1) * stride + n`.
     unshuffle: unsafe fn(usize, usize, &[u8], &mut [u8]),
+    /// `(rows, dest)`: `dest.len() / rows.len()` items, whose bytes `j` are those of row `j`. There are at least 2 rows;
+    /// `dest.len()` is a multiple of their number and not 0; each row has a byte for every item.
+    unshuffle_planes: unsafe fn(&[&[u8]], &mut [u8]),
 }
 
 /// Every variant compiled for this target, best first; the portable one is last.
@@ -75,8 +79,8 @@ impl Kernel {
             unsafe { (self.unshuffle)(nitems, width, &src[..body], &mut dest[..body]) };
         } else {
             // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple of
-            // `width >= 2` and the length of both slices.
-            unsafe { (self.shuffle)(width, &src[..body], &mut dest[..body]) };
+            // `width >= 2`, and `dest` has all rows of it.
+            unsafe { (self.shuffle)(width, nitems, &src[..body], &mut dest[..body]) };
         }
         dest[body..].copy_from_slice(&src[body..]);
     }
@@ -92,7 +96,7 @@ impl Kernel {
         }
         if (2..width.min(MANY)).contains(&nitems) {
             // SAFETY: as below, with `width` items of `nitems >= 2` bytes.
-            unsafe { (self.shuffle)(nitems, &src[..body], &mut dest[..body]) };
+            unsafe { (self.shuffle)(nitems, width, &src[..body], &mut dest[..body]) };
         } else {
             // SAFETY: `usable` gave out this kernel, so the CPU has its features; `body` is a positive multiple of
             // `width >= 2`, and `src` has all rows of it.
@@ -129,6 +133,34 @@ impl Kernel {
         }
     }
 
+    /// See [`shuffle_items`].
+    pub(crate) fn shuffle_items(&self, width: usize, src: &[u8], first: usize, dest: &mut [u8]) {
+        assert!(width > 0 && src.len() % width == 0 && dest.len() % width == 0);
+        let (nitems, stride) = (src.len() / width, dest.len() / width);
+        assert!(first <= stride && nitems <= stride - first);
+        if width == 1 {
+            dest[first..first + nitems].copy_from_slice(src);
+        } else if nitems > 0 {
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features; the items fit in the rows from `first`
+            // on, the last of which starts `(width - 1) * stride` bytes further.
+            unsafe { (self.shuffle)(width, stride, src, &mut dest[first..]) };
+        }
+    }
+
+    /// See [`unshuffle_planes`].
+    pub(crate) fn unshuffle_planes(&self, rows: &[&[u8]], dest: &mut [u8]) {
+        let width = rows.len();
+        assert!(width > 0 && dest.len() % width == 0);
+        let nitems = dest.len() / width;
+        assert!(rows.iter().all(|row| row.len() >= nitems));
+        match rows {
+            [row] => dest.copy_from_slice(&row[..nitems]),
+            _ if nitems == 0 => {}
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features; the rest was just checked.
+            _ => unsafe { (self.unshuffle_planes)(rows, dest) },
+        }
+    }
+
     /// Bytes `start..start + dest.len()` of the items whose rows are `src`; all of them exist.
     fn unshuffle_from_rows(&self, width: usize, src: &[u8], start: usize, dest: &mut [u8]) {
         let stride = src.len() / width;
@@ -160,6 +192,16 @@ pub fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
     BEST.shuffle(width, src, dest);
 }
 
+/// Shuffles `src`, whole items of `width` bytes, to their places in the shuffled block `dest`, which has whole items too:
+/// the first is its item number `first`.
+///
+/// # Panics
+///
+/// If `width` is 0, there are broken items, or the block has fewer.
+pub(crate) fn shuffle_items(width: usize, src: &[u8], first: usize, dest: &mut [u8]) {
+    BEST.shuffle_items(width, src, first, dest);
+}
+
 /// Undoes [`shuffle`].
 ///
 /// # Panics
@@ -186,6 +228,15 @@ pub fn unshuffle_rows(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) 
 /// If `width` is 0 or the bytes asked for reach past the end of the block.
 pub fn unshuffle_bytes(width: usize, src: &[u8], start: usize, dest: &mut [u8]) {
     BEST.unshuffle_bytes(width, src, start, dest);
+}
+
+/// Puts items together of which byte `j` is in row `j`, at the front.
+///
+/// # Panics
+///
+/// If there are no rows, or `dest` is not as many items as all rows have bytes for.
+pub(crate) fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
+    BEST.unshuffle_planes(rows, dest);
 }
 
 /// [`unshuffle_bytes`] from the start of item `first_item` on.

@@ -8,18 +8,24 @@ use super::lanes::{self, Lanes};
 use std::arch::aarch64::*;
 
 pub(in crate::filters) const KERNEL: Kernel =
-    Kernel { name: "neon", is_available: || true, shuffle, unshuffle };
+    Kernel { name: "neon", is_available: || true, shuffle, unshuffle, unshuffle_planes };
 
 #[target_feature(enable = "neon")]
-unsafe fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the arguments.
-    unsafe { lanes::shuffle::<uint8x16_t>(width, src, dest) }
+    unsafe { lanes::shuffle::<uint8x16_t>(width, stride, src, dest) }
 }
 
 #[target_feature(enable = "neon")]
 unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the arguments.
     unsafe { lanes::unshuffle::<uint8x16_t>(width, stride, src, dest) }
+}
+
+#[target_feature(enable = "neon")]
+unsafe fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
+    // SAFETY: the caller checked the arguments.
+    unsafe { lanes::unshuffle_planes::<uint8x16_t>(rows, dest) }
 }
 
 impl Lanes for uint8x16_t {

@@ -9,18 +9,24 @@ use crate::cpu;
 use std::arch::x86_64::*;
 
 pub(in crate::filters) const KERNEL: Kernel =
-    Kernel { name: "ssse3", is_available: cpu::has_ssse3, shuffle, unshuffle };
+    Kernel { name: "ssse3", is_available: cpu::has_ssse3, shuffle, unshuffle, unshuffle_planes };
 
 #[target_feature(enable = "ssse3")]
-unsafe fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::shuffle::<__m128i>(width, src, dest) }
+    unsafe { lanes::shuffle::<__m128i>(width, stride, src, dest) }
 }
 
 #[target_feature(enable = "ssse3")]
 unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
     unsafe { lanes::unshuffle::<__m128i>(width, stride, src, dest) }
+}
+
+#[target_feature(enable = "ssse3")]
+unsafe fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
+    // SAFETY: the caller checked the CPU and the arguments.
+    unsafe { lanes::unshuffle_planes::<__m128i>(rows, dest) }
 }
 
 impl Lanes for __m128i {

@@ -81,6 +81,40 @@ fn ranges_are_parts_of_the_unshuffled_block() {
 }
 
 #[test]
+fn blocks_are_shuffled_piece_by_piece() {
+    for kernel in usable() {
+        for width in widths() {
+            for piece in (1..40).chain([63, 64, 65, 125, 130]) {
+                let src = noise(260 * width);
+                let got = guarded(src.len(), piece % 7, |dest| {
+                    for (n, items) in src.chunks(piece * width).enumerate() {
+                        kernel.shuffle_items(width, items, n * piece, dest);
+                    }
+                });
+                assert!(got == naive(width, &src), "{} width {width} pieces of {piece}", kernel.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_may_lie_anywhere() {
+    for kernel in usable() {
+        for width in widths() {
+            for nitems in (0..70).chain([125, 128, 300]) {
+                let src = noise(nitems * width);
+                let shuffled = naive(width, &src);
+                let rows: Vec<Vec<u8>> =
+                    (0..width).map(|j| [&shuffled[j * nitems..][..nitems], &noise(j % 3)].concat()).collect();
+                let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
+                let got = guarded(src.len(), nitems % 5, |dest| kernel.unshuffle_planes(&rows, dest));
+                assert!(got == src, "{} width {width} items {nitems}", kernel.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn range_starts_at_the_item() {
     let block = noise(100);
     let mut shuffled = vec![0; 100];
