@@ -6,6 +6,7 @@
 
 mod common;
 
+use std::ffi::CString;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,9 @@ use blosc2::chunk;
 use blosc2::format::frame_header::FrameParams;
 use blosc2::frame::{Frame, FrameOptions};
 use blosc2::io::dirs;
+use common::OURS;
+use common::b2nd_api::{ArrayApi, Recipe};
+use common::schunk_api::Place;
 use common::theirs::{Theirs, api};
 
 struct TempPath(PathBuf);
@@ -395,5 +399,77 @@ fn a_reader_of_the_c_library_follows_our_writer() {
             frame.nchunks()
         };
         follow(&child, len, |i| frame.chunk(i, false).ok(), !lock);
+    }
+}
+
+/// Columns of the array that a child process appends to.
+const COLUMNS: usize = 5;
+/// Rows that are there before, and that each of `APPENDS` calls adds.
+const ROWS: usize = 7;
+const APPENDS: usize = 60;
+
+/// Rows of an array in which each item holds the number of its row, starting from 1.
+fn rows(range: std::ops::Range<usize>) -> Vec<u8> {
+    range.flat_map(|row| i64::try_from(row + 1).unwrap().to_le_bytes().repeat(COLUMNS)).collect()
+}
+
+fn recipe(path: &Path, sparse: bool) -> Recipe {
+    let urlpath = Some(CString::new(path.to_str().unwrap()).unwrap());
+    Recipe {
+        shape: vec![i64::try_from(ROWS).unwrap(), i64::try_from(COLUMNS).unwrap()],
+        chunkshape: vec![16, 3],
+        blockshape: vec![4, 2],
+        dtype: Some(c"<i8"),
+        dtype_format: 0,
+        metalayers: Vec::new(),
+        place: Place { contiguous: !sparse, urlpath },
+        cparams: OURS.cparams(),
+        // SAFETY: no preconditions.
+        dparams: unsafe { (OURS.f.blosc2_get_blosc2_dparams_defaults)() },
+    }
+}
+
+/// Appending is growing and writing, and nobody waits for each other: the last rows may still be zeros, those before are
+/// as they were written.
+#[test]
+fn a_reader_without_locks_follows_a_writer_of_an_array() {
+    let api = ArrayApi::of(&OURS);
+    for sparse in [false, true] {
+        let path = TempPath::new(&format!("array-{sparse}"));
+        let ctx = api.ctx(&recipe(&path.0, sparse)).unwrap();
+        drop(api.build(&ctx, &rows(0..ROWS)).1.unwrap());
+        let url = CString::new(path.0.to_str().unwrap()).unwrap();
+        let mut reader = api.open(&url).1.unwrap();
+        let child = Child::fork(|| {
+            let mut writer = api.open(&url).1.unwrap();
+            for n in 1..=APPENDS {
+                assert_eq!(writer.append(&rows(n * ROWS..(n + 1) * ROWS), 0), 0);
+            }
+        });
+        let (mut known, mut running) = (ROWS, true);
+        while known < (APPENDS + 1) * ROWS || running {
+            // Asked first: what is there after the end of the child is all there is.
+            if running {
+                running = match child.wait(libc::WNOHANG) {
+                    Fate::Running => true,
+                    fate => {
+                        assert_eq!(fate, Fate::Exited(0));
+                        false
+                    }
+                };
+            }
+            assert!(reader.refresh() >= 0);
+            let shape = reader.shape();
+            let now = usize::try_from(shape[0]).unwrap();
+            assert!(now >= known, "rows disappeared");
+            assert!(running || now == (APPENDS + 1) * ROWS, "{now} rows at the end");
+            let mut seen = vec![0xee; now * COLUMNS * 8];
+            assert_eq!(reader.get_slice(&[0, 0], &shape, &shape, &mut seen), 0, "{now} rows");
+            for (i, (item, expected)) in seen.chunks_exact(8).zip(rows(0..now).chunks_exact(8)).enumerate() {
+                let in_progress = running && i / COLUMNS >= now - ROWS && item == [0; 8];
+                assert!(item == expected || in_progress, "sparse {sparse}: row {} of {now}", i / COLUMNS);
+            }
+            known = now;
+        }
     }
 }

@@ -47,6 +47,8 @@ pub unsafe extern "C" fn b2nd_resize(
 /// Inserts the items in `buffer`, in C order, before item `insert_start` of the dimension `axis`; returns 0, or a negative
 /// code. In the middle, position and number of the new items must be whole chunks.
 ///
+/// First the array grows, then the items are written: a process killed in between leaves zeros in their place.
+///
 /// # Safety
 ///
 /// `array` is NULL or valid and no other thread uses it; `buffer` is NULL or readable for `buffersize` bytes.
@@ -62,7 +64,8 @@ pub unsafe extern "C" fn b2nd_insert(
     guard_status(|| unsafe { insert(array, buffer, buffersize, axis, Some(insert_start)) })
 }
 
-/// Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code.
+/// Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code. The steps
+/// are those of `b2nd_insert`.
 ///
 /// # Safety
 ///
