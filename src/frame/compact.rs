@@ -6,6 +6,7 @@
 
 use super::Frame;
 use super::edit::Session;
+use super::holes::{Extent, Holes};
 use super::index_codec::IndexOf;
 use super::state::State;
 use super::store::{Store, Write};
@@ -20,19 +21,6 @@ use std::sync::Arc;
 const FEW_CHUNKS: usize = 256;
 /// In larger frames this many of the largest gaps, and as many chunks in all parts of the frame, are looked at.
 const SAMPLES: usize = 32;
-
-/// A stored chunk: its position in the payload area, and its length there, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Extent {
-    position: u64,
-    len: u64,
-}
-
-impl Extent {
-    fn end(self) -> u64 {
-        self.position + self.len
-    }
-}
 
 impl Frame {
     /// Closes holes if they take too much room.
@@ -72,16 +60,19 @@ impl Frame {
             drop(state);
             let state = Arc::make_mut(self.state.get_mut());
             state.live_end = end;
+            state.holes.cut_off(end);
             state.dead = if end == 0 { 0 } else { state.dead.saturating_sub(behind).min(end) };
         }
         Ok(())
     }
 
     /// Before chunks of a contiguous frame are deleted or replaced: counts the dead bytes that others left, so that what
-    /// the change notes of them is true. What cannot be read now is counted another time.
+    /// the change notes of them is true, and looks in small frames where they are. What cannot be read now is counted
+    /// another time.
     pub(super) fn count_holes(&mut self, session: &Session) {
         let state = self.snapshot();
-        if !state.dead_is_known && !state.header.sparse {
+        let unknown = !state.holes.are_known() && state.index.len() <= FEW_CHUNKS;
+        if (unknown || !state.dead_is_known) && !state.header.sparse {
             drop(state);
             let _ = self.learn_holes(session);
         }
@@ -94,18 +85,17 @@ impl Frame {
         positions.sort_unstable();
         positions.dedup();
         let few = positions.len() <= FEW_CHUNKS;
-        let dead = if few || self.looks_hollow(session, &state, &positions)? {
-            let mut live = 0;
-            for &position in &positions {
-                live += self.extent(session, &state, position)?.len;
-            }
-            state.live_end.saturating_sub(live)
-        } else {
-            state.dead
-        };
+        let mut counted = None;
+        if few || self.looks_hollow(session, &state, &positions)? {
+            let chunks = positions.iter().map(|&position| self.extent(session, &state, position));
+            counted = Some(chunks.collect::<Result<Vec<Extent>>>()?);
+        }
         drop(state);
         let state = Arc::make_mut(self.state.get_mut());
-        state.dead = dead;
+        if let Some(chunks) = counted {
+            state.dead = state.live_end.saturating_sub(chunks.iter().map(|chunk| chunk.len).sum());
+            state.holes = Holes::between(&chunks, state.live_end);
+        }
         state.dead_is_known = true;
         Ok(())
     }
@@ -155,6 +145,7 @@ impl Frame {
             // Chunks of a damaged frame overlap: there is no telling what is dead.
             let state = Arc::make_mut(self.state.get_mut());
             (state.dead, state.dead_is_known) = (0, true);
+            state.holes = Holes::of_overlapping_chunks();
             return Ok(());
         }
         let mut hole = 0;
@@ -222,6 +213,7 @@ impl Frame {
         next.header.cbytes = at;
         next.dead = to - hole;
         next.dead_is_known = true;
+        next.holes = Holes::of_disjoint_chunks();
         let writes: Vec<Write<'_>> = runs
             .iter()
             .map(|(run, to)| Write::Copy {

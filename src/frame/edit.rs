@@ -1,8 +1,10 @@
 //! Changes of the chunks of a frame.
 //!
-//! A new chunk goes behind the last one. What it replaces becomes a hole, which [`compact`](super::compact) closes when
-//! holes take too much room; the C library moves everything behind a replaced chunk instead.
+//! A new chunk goes behind the last one, or where an earlier change has left room. What it replaces becomes a hole, which is
+//! used again (see [`holes`](super::holes)), and which [`compact`](super::compact) closes when holes take too much room;
+//! the C library moves everything behind a replaced chunk instead.
 
+use super::holes::Extent;
 use super::index_codec::IndexOf;
 use super::offsets::Index;
 use super::read::Chunks;
@@ -10,6 +12,7 @@ use super::sizes::{ChunkInfo, Sizes};
 use super::state::State;
 use super::store::{self, Change, Disk, Store, Write};
 use super::{Frame, View, special};
+use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
@@ -26,13 +29,34 @@ use std::sync::Arc;
 /// Entry of a chunk whose place is not known yet: not a place, so nothing takes it for one.
 const PLACEHOLDER: i64 = i64::MIN;
 
-/// Dead bytes in front of the index that change the length of a frame.
+/// Dead bytes in front of the index, or in sparse frames behind it, that change the length of a frame.
 const NUDGE: u64 = 8;
+/// The longest gap between index and trailer of a sparse frame that keeps it from having a length twice.
+const MAX_GAP: u64 = 4096;
 
 /// Chunks that a change adds: their bytes, and which entry of the index they are for.
 struct NewChunk<'a> {
     nchunk: usize,
     bytes: std::borrow::Cow<'a, [u8]>,
+}
+
+/// Makes a new version of a chunk out of the old one.
+pub(crate) trait Derive {
+    /// Puts the new version in `new`, whose content is arbitrary before. `old` is the chunk, or its lazy form, and then its
+    /// other bytes come from `source`.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading, or what is wrong with the old version.
+    fn derive(&self, old: &[u8], source: Option<&dyn BlockSource>, new: &mut Vec<u8>) -> Result<()>;
+}
+
+/// What takes the place of a chunk.
+pub(crate) enum New<'a> {
+    /// A chunk.
+    Bytes(&'a [u8]),
+    /// What is made of the old chunk, and memory for it.
+    Derived(&'a dyn Derive, &'a mut Vec<u8>),
 }
 
 /// A change of which chunks there are, and of the metalayer that says so.
@@ -196,7 +220,7 @@ impl Frame {
     /// `InvalidParam` for a number out of range, those of a damaged chunk, `Failure` if the old chunk cannot be read,
     /// `ChunkUpdate` if the new one does not fit in or cannot be written, `Lock`.
     pub fn update(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
-        self.update_all(&[(nchunk, chunk)])
+        self.update_each([(nchunk, New::Bytes(chunk))])
     }
 
     /// Replaces the chunks with these numbers, each of which occurs once, as one change; returns the number of chunks.
@@ -205,15 +229,36 @@ impl Frame {
     ///
     /// As [`update`](Self::update); none of the chunks is replaced then.
     pub fn update_all(&mut self, chunks: &[(usize, &[u8])]) -> Result<usize> {
+        self.update_each(chunks.iter().map(|&(nchunk, chunk)| (nchunk, New::Bytes(chunk))))
+    }
+
+    /// As [`update_all`](Self::update_all), with chunks that may be made out of the old ones.
+    ///
+    /// # Errors
+    ///
+    /// As [`update_all`](Self::update_all), and those of making them.
+    pub(crate) fn update_each<'a>(
+        &mut self,
+        chunks: impl IntoIterator<Item = (usize, New<'a>)>,
+    ) -> Result<usize> {
         let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
         self.count_holes(&session);
         let failed = |e| surface(e, ErrorKind::ChunkUpdate);
         let old = self.snapshot();
         let mut sizes = old.sizes();
         let mut next = State::clone(&old);
-        let mut changes = Vec::with_capacity(chunks.len());
-        for &(nchunk, chunk) in chunks {
+        let mut changes = Vec::new();
+        for (nchunk, chunk) in chunks {
             ensure(nchunk < old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
+            let chunk = match chunk {
+                New::Bytes(bytes) => bytes,
+                New::Derived(make, new) => {
+                    let (chunks, mut front) = (self.chunks_in(&session, &old), Vec::new());
+                    let (bytes, source) = chunks.get_lazy(nchunk, &mut front)?;
+                    make.derive(bytes, source.as_ref().map(|source| source as &dyn BlockSource), new)?;
+                    new
+                }
+            };
             let (chunk, info) = whole_chunk(chunk)?;
             let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
             sizes = sizes.with_updated(nchunk, replaced, &info)?;
@@ -440,9 +485,7 @@ impl Frame {
 
     /// Takes the place of a chunk that goes out of the books of `next`, where entry `nchunk` still refers to it.
     fn forget(&self, next: &mut State, nchunk: usize, gone: &Gone) -> Result<()> {
-        if gone.position.is_none() {
-            return Ok(());
-        }
+        let Some(position) = gone.position else { return Ok(()) };
         if next.header.sparse {
             next.header.cbytes = next.header.cbytes.saturating_sub(gone.cbytes);
             return Ok(());
@@ -450,6 +493,8 @@ impl Frame {
         next.index.table_mut()?[nchunk] = PLACEHOLDER;
         let room = gone.cbytes.max(EXTENDED_HEADER_LENGTH as u64); // widening
         next.dead = (next.dead + room).min(next.live_end);
+        let room = room.min(next.live_end.saturating_sub(position));
+        next.holes.give_up(Extent { position, len: room });
         Ok(())
     }
 
@@ -465,18 +510,28 @@ impl Frame {
         next.set_sizes(sizes);
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             write_chunk_files(disk, &mut next, added)?;
+            next.replaces = !added.is_empty() && next.index.len() == self.state.get_mut().index.len();
             return self.write_tail(session, next, &[], of, None);
         }
         let header_len = next.header.header_len as u64; // widening
         let mut writes = Vec::with_capacity(added.len());
         for new in added {
-            let at = next.live_end;
+            // Readers of the C library want 32 bytes wherever a chunk is.
+            let room = new.bytes.len().max(EXTENDED_HEADER_LENGTH) as u64; // widening
+            let at = if let Some(at) = next.holes.take(room) {
+                next.dead = next.dead.saturating_sub(room);
+                next.replaces = true;
+                at
+            } else {
+                next.live_end += room;
+                next.live_end - room
+            };
             next.index.table_mut()?[new.nchunk] = Entry::Stored(at).encode();
             writes.push(Write::Bytes(header_len + at, &new.bytes));
-            // Readers of the C library want 32 bytes wherever a chunk is.
-            next.live_end += new.bytes.len().max(EXTENDED_HEADER_LENGTH) as u64; // widening
         }
-        next.header.cbytes = next.live_end;
+        // Where places are used again the frame only grows, until holes are closed; see `write_tail`.
+        let least = if next.replaces { next.header.cbytes } else { 0 };
+        next.header.cbytes = next.live_end.max(least);
         self.write_tail(session, next, &writes, of, None)
     }
 
@@ -501,15 +556,27 @@ impl Frame {
         let mut at = next.index_at();
         let old = self.state.get_mut();
         let end = at + tail.len() as u64; // widening
+        let shorter = old.header.frame_len.checked_sub(end);
+        // Handles that do not lock notice changes by the length of the frame, so it must not stay the same. Where a chunk
+        // takes the place of another it must not come back to a length that somebody may remember either.
+        let nudge = match shorter {
+            Some(by) if next.replaces && (by < MAX_GAP || !next.header.sparse) => by / NUDGE * NUDGE + NUDGE,
+            Some(0) if next.dead > old.dead || !payload.is_empty() => NUDGE,
+            _ => 0,
+        };
+        let mut gap = 0;
         if session.followed.is_some() {
-            // Other data follow: the frame ends where it did, with a gap between index and trailer.
-            let gap = old.header.frame_len.checked_sub(end).and_then(|gap| usize::try_from(gap).ok());
+            // Other data follow: the frame ends where it did.
+            gap = shorter.unwrap_or(0);
+        } else if next.header.sparse {
+            gap = nudge;
+        } else {
+            next.header.cbytes += nudge;
+            at += nudge;
+        }
+        if let Some(gap) = usize::try_from(gap).ok().filter(|&gap| gap > 0) {
             let split = tail.len() - trailer.len();
-            tail.splice(split..split, std::iter::repeat_n(0, gap.unwrap_or(0)));
-        } else if end == old.header.frame_len && next.dead > old.dead {
-            // Handles that do not lock notice changes by the length of the frame, so it must not stay the same.
-            next.header.cbytes += NUDGE;
-            at += NUDGE;
+            tail.splice(split..split, std::iter::repeat_n(0, gap));
         }
         if let Some(usage) = next.usage() {
             usage.put(&mut tail);
@@ -526,6 +593,8 @@ impl Frame {
         writes.push(Write::Bytes(at, &tail));
         writes.push(Write::Bytes(0, &header));
         self.write_change(session, &writes, next.header.frame_len, live)?;
+        next.holes.settle();
+        next.replaces = false;
         next.seen = *header.first_chunk().expect("a header is longer");
         *self.state.get_mut() = Arc::new(next);
         Ok(())

@@ -25,6 +25,21 @@ use std::sync::Arc;
 /// How much of a chunk is read at first: the header, and the block tables of most.
 const FRONT: usize = 512;
 
+/// Blocks that take at least this many bytes are read one by one, if all of them are wanted: each is decoded while it is in
+/// the nearest cache. Of smaller ones many come with one access.
+const LARGE_BLOCK: usize = 32 << 10;
+
+/// Which chunks are read completely instead of in their lazy form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whole {
+    /// None that has a lazy form.
+    Never,
+    /// Those that are read with one access anyway.
+    IfSmall,
+    /// Those, and all but chunks of large blocks, which are all wanted.
+    IfBlocksAreSmall,
+}
+
 /// The stored bytes of one chunk of a frame, to read parts of it from.
 pub struct ChunkSource<'a> {
     frame: &'a Frame,
@@ -83,7 +98,7 @@ impl Frame {
             };
             return Ok(LazyChunk { bytes, source: None });
         }
-        let source = chunks.lazy_form(nchunk, &mut buffer, false)?;
+        let source = chunks.lazy_form(nchunk, &mut buffer, Whole::Never)?;
         // The locks go over to the source.
         let source = source.map(|source| ChunkSource { _held: chunks.view.held, ..source });
         Ok(LazyChunk { bytes: buffer.into(), source })
@@ -138,17 +153,37 @@ impl<'a> Chunks<'a> {
                 None => (buffer, None),
             });
         }
-        let source = self.lazy_form(nchunk, buffer, true)?;
+        let source = self.lazy_form(nchunk, buffer, Whole::IfSmall)?;
         Ok((buffer, source))
     }
 
-    /// Puts the lazy form of chunk `nchunk` of a frame on disk in `buffer`, or the whole chunk if it has no such form, or
-    /// if `whole_if_small` allows that for chunks that are read with one access anyway.
+    /// As [`get_lazy`](Self::get_lazy), for somebody who wants all blocks: in the lazy form only if they are large.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::lazy_chunk`].
+    pub(crate) fn get_for_all_blocks<'b>(
+        &'b self,
+        nchunk: usize,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<(&'b [u8], Option<ChunkSource<'a>>)> {
+        if self.frame.is_mapped() {
+            return Ok(match self.get(nchunk, buffer)? {
+                Some(bytes) => (bytes, None),
+                None => (buffer, None),
+            });
+        }
+        let source = self.lazy_form(nchunk, buffer, Whole::IfBlocksAreSmall)?;
+        Ok((buffer, source))
+    }
+
+    /// Puts the lazy form of chunk `nchunk` of a frame on disk in `buffer`, or the whole chunk if it has no such form or
+    /// `whole` asks for that.
     fn lazy_form(
         &self,
         nchunk: usize,
         buffer: &mut Vec<u8>,
-        whole_if_small: bool,
+        whole: Whole,
     ) -> Result<Option<ChunkSource<'a>>> {
         let position = match self.view.state.index.entry(nchunk)? {
             Entry::Special(kind) => {
@@ -159,7 +194,7 @@ impl<'a> Chunks<'a> {
             Entry::Stored(position) => position,
         };
         let expected = self.expected_len(nchunk, position);
-        let first = if whole_if_small && expected <= AT_ONCE { expected } else { FRONT };
+        let first = if whole != Whole::Never && expected <= AT_ONCE { expected } else { FRONT };
         let place = self.locate_into(position, first, buffer)?;
         let invalid = |e: Error| Error::new(ErrorKind::InvalidHeader, e.what());
         let header = ChunkHeader::read(&buffer[..place.have.min(EXTENDED_HEADER_LENGTH)]).map_err(invalid)?;
@@ -169,12 +204,18 @@ impl<'a> Chunks<'a> {
             _ => return Err(Error::new(ErrorKind::InvalidHeader, "stored chunk of a special value")),
         }
         // The lazy bit is in the extended header; older chunks come complete.
-        let whole = whole_if_small && place.have >= place.info.cbytes;
-        if whole || !header.is_extended() {
+        let is_whole = whole != Whole::Never && place.have >= place.info.cbytes;
+        let in_pieces = whole != Whole::IfBlocksAreSmall || has_large_blocks(&header);
+        if is_whole || !in_pieces || !header.is_extended() {
             return self.complete(&place, buffer).map(|()| None);
         }
         ensure(header.nbytes > 0, ErrorKind::InvalidHeader, "chunk without blocks")?;
         self.make_lazy(nchunk, position, &place, &header, buffer)?;
+        if whole == Whole::IfBlocksAreSmall && !blocks_are_plausible(&header, buffer) {
+            // What another writer left between or on top of blocks is no reason not to read them.
+            let place = self.locate_into(position, EXTENDED_HEADER_LENGTH, buffer)?;
+            return self.complete(&place, buffer).map(|()| None);
+        }
         Ok(Some(ChunkSource {
             frame: self.frame,
             file: self.file_of(&place).cloned(),
@@ -225,6 +266,20 @@ impl<'a> Chunks<'a> {
         numbers[4..].copy_from_slice(&at.to_le_bytes());
         Ok(())
     }
+}
+
+/// Whether the blocks of the chunk take so many bytes that they are read one by one.
+fn has_large_blocks(header: &ChunkHeader) -> bool {
+    let nblocks = header.nblocks();
+    !header.is_vl() && !header.has_dict() && nblocks > 0 && header.cbytes / nblocks >= LARGE_BLOCK
+}
+
+/// Whether blocks of the sizes that the lazy chunk tells can be read one by one.
+fn blocks_are_plausible(header: &ChunkHeader, lazy: &[u8]) -> bool {
+    let most = header.blocksize + 4 * header.typesize;
+    let sizes = lazy.get(EXTENDED_HEADER_LENGTH + 4 * header.nblocks() + 12..).unwrap_or_default();
+    let size = |bytes: &[u8]| get_i32(bytes, 0).and_then(|size| usize::try_from(size).ok());
+    sizes.chunks_exact(4).all(|bytes| size(bytes).is_some_and(|size| (1..=most).contains(&size)))
 }
 
 fn put_size(dest: &mut [u8], size: usize) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::Frame;
 use super::edit::Session;
+use super::holes::Holes;
 use super::index_codec::IndexOf;
 use super::state::State;
 use super::store::Write;
@@ -52,6 +53,7 @@ impl Frame {
         next.tick += 1;
         // Whatever the payload area still holds is dead.
         (next.header.cbytes, next.live_end, next.dead) = (0, 0, 0);
+        next.holes = Holes::of_disjoint_chunks();
         let number = next.metalayers.len() - 1;
         self.write_tail(&session, next, &[], IndexOf::Other, None)?;
         Ok(number)

@@ -24,6 +24,7 @@
 mod compact;
 mod edit;
 mod export;
+mod holes;
 mod index_codec;
 mod journal;
 mod lazy;
@@ -36,7 +37,7 @@ pub(crate) mod special;
 mod state;
 mod store;
 
-pub(crate) use edit::Regrid;
+pub(crate) use edit::{Derive, New, Regrid};
 pub use lazy::{ChunkSource, LazyChunk};
 pub(crate) use read::Chunks;
 
@@ -48,6 +49,7 @@ use crate::io::file::FileIo;
 use crate::io::lock::{self, FrameLock, Held};
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, OpenMode, dirs};
+use holes::Holes;
 use offsets::Index;
 use parking_lot::{Mutex, RwLock};
 use state::{Source, State};
@@ -530,6 +532,8 @@ fn empty(params: &FrameParams, sparse: bool) -> Result<(State, Vec<u8>)> {
         vlmetalayers: Arc::default(),
         seen: *bytes.first_chunk().expect("a header is longer"),
         live_end: 0,
+        holes: Holes::of_disjoint_chunks(),
+        replaces: false,
         dead: 0,
         dead_is_known: true,
         tick: 0,

@@ -262,7 +262,7 @@ impl Frame {
     }
 
     /// Whether chunks may be in memory anyway.
-    fn is_mapped(&self) -> bool {
+    pub(super) fn is_mapped(&self) -> bool {
         match &self.store {
             Store::Memory(_) => true,
             Store::Disk(disk) => disk.mapped.is_some(),

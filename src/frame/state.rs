@@ -1,5 +1,6 @@
 //! What a handle knows of its frame: header, index and metalayers, read in a constant number of accesses.
 
+use super::holes::Holes;
 use super::journal::Undo;
 use super::offsets::Index;
 use super::read;
@@ -32,6 +33,10 @@ pub(crate) struct State {
     pub(crate) dead: u64,
     /// Whether `dead` was noted in the frame or counted.
     pub(crate) dead_is_known: bool,
+    /// Where in there new chunks may go.
+    pub(crate) holes: Holes,
+    /// Whether the change under way puts a chunk in the place of another.
+    pub(crate) replaces: bool,
     /// How often this handle took over changes from elsewhere or changed metalayers.
     pub(crate) tick: u64,
 }
@@ -162,6 +167,8 @@ impl State {
             live_end: if empty { 0 } else { area },
             dead: usage.map_or(0, |usage| usage.area - usage.live),
             dead_is_known: empty || usage.is_some(),
+            replaces: false,
+            holes: if empty { Holes::of_disjoint_chunks() } else { Holes::default() },
             tick: 0,
             header,
         };

@@ -226,14 +226,14 @@ impl Overlay<'_> {
     ) -> Result<Option<patch::Patch>> {
         let changes =
             patch::Changes { touched: self.touched, covers: self.covers_block, apply: self.apply_block };
-        let encode = |chunk: &[u8]| {
+        let encode = |dec: &Decoding<'_>, chunk: &[u8]| {
             let header = ChunkHeader::read(chunk)?;
             if self.blocks.check(&header, false).is_err() {
                 return Ok(None);
             }
-            patch::encode(chunk, &changes, &reading.dec, &writing.enc)
+            patch::encode(chunk, &changes, dec, &writing.enc)
         };
-        schunk.with_chunk(self.nchunk, encode).map_err(|e| failure(&e))
+        schunk.with_lazy(self.nchunk, &reading.dec, encode).map_err(|e| failure(&e))
     }
 
     fn is_touched(&self, nblock: usize) -> bool {

@@ -54,6 +54,16 @@ impl Schunk {
     ) -> Result<R> {
         self.chunks()?.with_lazy(nchunk, dec, read)
     }
+
+    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of it, and what decodes it.
+    pub(crate) fn with_all_blocks<R>(
+        &self,
+        nchunk: usize,
+        dec: &Decoding<'_>,
+        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
+    ) -> Result<R> {
+        self.chunks()?.with_all_blocks(nchunk, dec, read)
+    }
 }
 
 impl Chunks<'_> {
@@ -88,6 +98,23 @@ impl Chunks<'_> {
             Chunks::List(list) => read(dec, list.chunk(nchunk)?),
             Chunks::Frame(frame) => scratch::with(|buffer| {
                 let (bytes, source) = frame.get_lazy(nchunk, buffer)?;
+                let source = source.as_ref().map(|source| source as &dyn BlockSource);
+                read(&Decoding { source, ..*dec }, bytes)
+            }),
+        }
+    }
+
+    /// See [`Schunk::with_all_blocks`].
+    pub(crate) fn with_all_blocks<R>(
+        &self,
+        nchunk: usize,
+        dec: &Decoding<'_>,
+        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
+    ) -> Result<R> {
+        match self {
+            Chunks::List(list) => read(dec, list.chunk(nchunk)?),
+            Chunks::Frame(frame) => scratch::with(|buffer| {
+                let (bytes, source) = frame.get_for_all_blocks(nchunk, buffer)?;
                 let source = source.as_ref().map(|source| source as &dyn BlockSource);
                 read(&Decoding { source, ..*dec }, bytes)
             }),

@@ -6,10 +6,9 @@ use crate::chunk::{self, Source, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::special;
-use crate::frame::Regrid;
 use crate::frame::sizes::ChunkInfo;
+use crate::frame::{New, Regrid};
 use crate::io::memory::MallocBuf;
-use std::borrow::Cow;
 
 /// A chunk that was offered for good and not taken, with the reason.
 #[derive(Debug)]
@@ -37,15 +36,11 @@ impl Update {
         }
     }
 
-    /// The new chunk in place of the one that `old` yields.
-    fn into_chunk<'a>(self, old: impl FnOnce() -> Result<Cow<'a, [u8]>>) -> Result<MallocBuf> {
+    /// What a frame is given; `buffer` is memory for a chunk.
+    fn as_new<'a>(&'a self, buffer: &'a mut Vec<u8>) -> New<'a> {
         match self {
-            Update::Whole(chunk) => Ok(chunk),
-            Update::Blocks(patch) => {
-                let mut chunk = MallocBuf::copy_of(&old()?)?;
-                patch.apply(&mut chunk)?;
-                Ok(chunk)
-            }
+            Update::Whole(chunk) => New::Bytes(chunk),
+            Update::Blocks(patch) => New::Derived(patch, buffer),
         }
     }
 }
@@ -251,12 +246,13 @@ impl Schunk {
     pub(crate) fn update_chunks(&mut self, updates: Vec<(usize, Update)>) -> Result<()> {
         match &mut self.backing {
             Backing::Frame(frame) => {
-                let mut chunks = Vec::with_capacity(updates.len());
-                for (nchunk, update) in updates {
-                    chunks.push((nchunk, update.into_chunk(|| frame.chunk(nchunk))?));
+                if let [(nchunk, update)] = &updates[..] {
+                    return scratch::with(|buffer| frame.update_each([(*nchunk, update.as_new(buffer))]))
+                        .map(drop);
                 }
-                let chunks: Vec<(usize, &[u8])> = chunks.iter().map(|(n, chunk)| (*n, &chunk[..])).collect();
-                frame.update_all(&chunks).map(drop)
+                let mut buffers = vec![Vec::new(); updates.len()];
+                let updates = updates.iter().zip(&mut buffers);
+                frame.update_each(updates.map(|((n, update), buffer)| (*n, update.as_new(buffer)))).map(drop)
             }
             Backing::List(list) => {
                 let mut ready = Vec::with_capacity(updates.len());

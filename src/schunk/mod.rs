@@ -292,11 +292,11 @@ impl Schunk {
         let short = if self.frame().is_some() { ErrorKind::WriteBuffer } else { ErrorKind::InvalidParam };
         ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
         reading.visit(nchunk);
-        self.with_chunk(nchunk, |bytes| {
+        self.with_all_blocks(nchunk, &reading.dec, |dec, bytes| {
             let nbytes = crate::format::chunk_header::BasicHeader::read(bytes)?.nbytes;
             let fits = usize::try_from(nbytes).is_ok_and(|nbytes| nbytes <= dest.len());
             ensure(fits, short, "destination shorter than the chunk")?;
-            Ok(chunk::decompress_with(&reading.dec, bytes, None, dest)?.nbytes)
+            Ok(chunk::decompress_with(dec, bytes, None, dest)?.nbytes)
         })
     }
 

@@ -2,10 +2,12 @@
 
 use super::scratch;
 use crate::bytes::{get_i32, put_i32, to_i32};
+use crate::chunk::source::BlockSource;
 use crate::chunk::{self, BlockReader, Decoding, Encoding, Source, Threads};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, filter, special};
+use crate::frame::Derive;
 use crate::io::memory::MallocBuf;
 use parking_lot::Mutex;
 use std::ops::Range;
@@ -54,10 +56,10 @@ pub(crate) struct Changes<'a> {
 
 /// New streams for some blocks of a chunk.
 pub(crate) struct Patch {
-    /// Where the blocks of the old chunk start.
+    /// The header of the old chunk.
+    header: ChunkHeader,
+    /// Where its blocks start.
     table: Vec<usize>,
-    /// Bytes of the old chunk.
-    cbytes: usize,
     /// The blocks that change, ascending.
     touched: Vec<usize>,
     streams: Vec<Vec<u8>>,
@@ -91,8 +93,9 @@ pub(crate) fn encode(
         Ok(())
     })?;
     let streams: Option<Vec<Vec<u8>>> = made.into_iter().map(Mutex::into_inner).collect();
-    let (touched, cbytes) = (touched.to_vec(), header.cbytes.min(old.len()));
-    let patch = streams.map(|streams| Patch { table, cbytes, touched, streams });
+    let header = ChunkHeader { blosc2_flags: header.blosc2_flags & !blosc2_flags::LAZY, ..header };
+    let touched = touched.to_vec();
+    let patch = streams.map(|streams| Patch { header, table, touched, streams });
     Ok(patch.filter(|patch| is_settled(&header, patch.chunk_len())))
 }
 
@@ -220,7 +223,7 @@ impl Patch {
         let mut starts = vec![0; order.len()];
         let mut pieces: Vec<Piece<'_>> = Vec::new();
         let mut at = EXTENDED_HEADER_LENGTH + 4 * order.len();
-        let mut ends = vec![self.cbytes; order.len()];
+        let mut ends = vec![self.header.cbytes; order.len()];
         for n in (1..order.len()).rev() {
             let (start, next) = (self.table[order[n - 1]], self.table[order[n]]);
             ends[n - 1] = if next > start { next } else { ends[n] };
@@ -242,22 +245,14 @@ impl Patch {
         (pieces, starts)
     }
 
-    /// Writes the chunk that `old` becomes to `chunk`, whose content is replaced.
-    ///
-    /// # Errors
-    ///
-    /// `Data` for chunks above 2 GiB.
-    fn write(&self, old: &[u8], chunk: &mut Vec<u8>) -> Result<()> {
-        let (pieces, starts) = self.pieces();
-        chunk.clear();
-        chunk.extend_from_slice(&old[..EXTENDED_HEADER_LENGTH + 4 * starts.len()]);
-        for piece in pieces {
-            match piece {
-                Piece::Kept(range) => chunk.extend_from_slice(&old[range]),
-                Piece::New(streams) => chunk.extend_from_slice(streams),
-            }
-        }
-        write_sizes(chunk, &starts)
+    /// Whether this was made for the chunk that starts with `head`: header and table.
+    fn is_for(&self, head: &[u8]) -> bool {
+        let header = ChunkHeader::read(head);
+        let same = header.is_ok_and(|mut header| {
+            header.blosc2_flags &= !blosc2_flags::LAZY;
+            header == self.header
+        });
+        same && independent_blocks(head, &self.header).is_some_and(|table| table == self.table)
     }
 
     /// Turns `chunk`, the old chunk, into the new one where it is: only what changes its place is moved.
@@ -276,13 +271,13 @@ impl Patch {
         if !ascend || chunk.is_borrowed() {
             // Blocks that share bytes: a damaged chunk.
             let mut fresh = Vec::new();
-            self.write(chunk, &mut fresh)?;
+            self.derive(chunk, None, &mut fresh)?;
             *chunk = MallocBuf::copy_of(&fresh)?;
             return Ok(());
         }
         let end = self.chunk_len();
         to_i32(end, ErrorKind::Data)?;
-        chunk.resize(end.max(self.cbytes))?;
+        chunk.resize(end.max(self.header.cbytes))?;
         let mut at = first;
         let mut moves = Vec::new();
         for piece in &pieces {
@@ -313,12 +308,36 @@ impl Patch {
     }
 }
 
-/// Writes block starts and size of the chunk to its front.
-fn write_sizes(chunk: &mut [u8], starts: &[usize]) -> Result<()> {
-    let cbytes = chunk.len();
-    write_sizes_of(chunk, starts, cbytes)
+impl Derive for Patch {
+    fn derive(&self, old: &[u8], source: Option<&dyn BlockSource>, new: &mut Vec<u8>) -> Result<()> {
+        ensure(self.is_for(old), ErrorKind::ChunkUpdate, "chunk changed while a new version was made")?;
+        let (pieces, starts) = self.pieces();
+        let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
+        let len = first + pieces.iter().map(Piece::len).sum::<usize>();
+        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
+        new.try_reserve(len.saturating_sub(new.len())).map_err(|_| no_memory)?;
+        new.resize(len, 0);
+        new[..first].copy_from_slice(&old[..first]);
+        new[EXTENDED_HEADER_LENGTH - 1] &= !blosc2_flags::LAZY;
+        write_sizes_of(new, &starts, len)?;
+        let mut rest = &mut new[first..];
+        for piece in pieces {
+            let (part, behind) = rest.split_at_mut(piece.len());
+            rest = behind;
+            match (piece, source) {
+                (Piece::New(streams), _) => part.copy_from_slice(streams),
+                (Piece::Kept(range), Some(source)) => source.read_at(range.start as u64, part)?, // widening
+                (Piece::Kept(range), None) => {
+                    let cut_off = Error::new(ErrorKind::ReadBuffer, "chunk cut off");
+                    part.copy_from_slice(old.get(range).ok_or(cut_off)?);
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
+/// Writes block starts and size of the chunk to its front.
 fn write_sizes_of(head: &mut [u8], starts: &[usize], cbytes: usize) -> Result<()> {
     let cbytes = to_i32(cbytes, ErrorKind::Data)?;
     for (block, &start) in starts.iter().enumerate() {

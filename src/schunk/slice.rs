@@ -63,8 +63,8 @@ impl Part {
 /// Decompresses `part` into `dest`, which has its length.
 fn read_part(chunks: &Chunks<'_>, part: &Part, dec: &Decoding<'_>, dest: &mut [u8]) -> Result<()> {
     let n = if part.is_whole() {
-        let decompressed = |bytes: &[u8]| chunk::decompress_with(dec, bytes, None, dest);
-        chunks.with(part.nchunk, decompressed)?.nbytes
+        let decompressed = |dec: &Decoding<'_>, bytes: &[u8]| chunk::decompress_with(dec, bytes, None, dest);
+        chunks.with_all_blocks(part.nchunk, dec, decompressed)?.nbytes
     } else {
         let param = |value: usize| i32::try_from(value).map_err(|_| out_of_range());
         let (start, count) = (param(part.range.start)?, param(part.range.len())?);
@@ -172,8 +172,8 @@ impl Schunk {
             return compress_into(Source::Bytes(src), writing, chunk).map(Rewritten::Whole);
         }
         reading.visit(part.nchunk);
-        let patched = self.with_chunk(part.nchunk, |old| {
-            patch::encode_range(old, part.range.start, src, &reading.dec, &writing.enc)
+        let patched = self.with_lazy(part.nchunk, &reading.dec, |dec, old| {
+            patch::encode_range(old, part.range.start, src, dec, &writing.enc)
         })?;
         if let Some(patch) = patched {
             return Ok(Rewritten::Blocks(patch));

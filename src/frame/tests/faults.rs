@@ -1,6 +1,7 @@
 //! Each write, truncation, removal and opening for writing fails in turn, completely or half-way, once or for good.
 
 use super::*;
+use crate::chunk::source::BlockSource;
 use crate::io::file::PlainFile;
 
 /// What happens at the call with the chosen number.
@@ -257,6 +258,51 @@ fn compaction_is_as_safe_as_the_rest() {
     let most = check_operation(&base, ("delete with compaction", |f| f.delete(1).map(drop)));
     assert!(most > 10, "compaction did not run: {most} calls");
     check_operation(&base, ("update with compaction", |f| f.update(1, &chunk(500, 50)).map(drop)));
+}
+
+/// The start of a chunk, changed.
+struct Changed;
+
+impl Derive for Changed {
+    fn derive(&self, old: &[u8], source: Option<&dyn BlockSource>, new: &mut Vec<u8>) -> Result<()> {
+        assert!(source.is_none(), "small chunks come whole");
+        new.clear();
+        new.extend_from_slice(old);
+        new[40] ^= 0xff;
+        Ok(())
+    }
+}
+
+#[test]
+fn holes_are_filled_as_safely_as_the_end_is_moved() {
+    let base = TempPath::new("base");
+    build(&base, false, 12);
+    {
+        // The place of chunk 3 becomes a hole, larger than a chunk.
+        let mut frame = Frame::open(&base, 0, &FrameOptions::default()).unwrap();
+        frame.update(3, &chunk(140, 30)).unwrap();
+        frame.update(3, &padded(64, 31)).unwrap();
+    }
+    let fills: &[Operation] = &[
+        ("append", |f| f.append(&chunk(64, 100)).map(drop)),
+        ("insert", |f| f.insert(1, &chunk(64, 101)).map(drop)),
+        ("update", |f| f.update(5, &chunk(64, 102)).map(drop)),
+        ("update together", |f| f.update_all(&[(5, &chunk(64, 102)), (0, &chunk(64, 103))]).map(drop)),
+        ("derived", |f| f.update_each([(5, New::Derived(&Changed, &mut Vec::new()))]).map(drop)),
+    ];
+    for &(name, fill) in fills {
+        let path = TempPath::new("filled");
+        copy_frame(&base, &path);
+        let mut frame = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+        // What is free is found by the first change that makes a hole.
+        frame.update(2, &zeros(64)).unwrap();
+        frame.update(2, &zeros(64)).unwrap();
+        let end = frame.header().cbytes;
+        fill(&mut frame).unwrap();
+        let holes = frame.offsets().iter().filter(|&&at| u64::try_from(at).is_ok_and(|at| at >= end)).count();
+        assert_eq!(holes, 0, "{name}: a chunk went to the end");
+        check_operation(&base, (name, fill));
+    }
 }
 
 #[test]

@@ -31,6 +31,31 @@ fn eight_threads_read_through_one_handle() {
 }
 
 #[test]
+fn without_locking_every_change_is_seen_however_many_there_were_since() {
+    for kind in [Kind::File, Kind::Dir] {
+        let path = TempPath::new("stale");
+        let mut a = create(kind, &path);
+        let mut model: Vec<Vec<u8>> = (0..8).map(|i| padded(400, i)).collect();
+        for chunk in &model {
+            a.append(chunk).unwrap();
+        }
+        // One handle for each number of changes that it misses.
+        let others: Vec<Frame> = (0..7).map(|_| reopen(&a)).collect();
+        for step in 1..120 {
+            let at = step * 5 % 8;
+            // All of one size, so that each fits where another one was.
+            model[at] = padded(400, 8 + step);
+            a.update(at, &model[at]).unwrap();
+            for (missed, other) in others.iter().enumerate().filter(|(missed, _)| step % (missed + 1) == 0) {
+                assert!(contents(other) == model, "{kind:?} step {step}, {missed} missed");
+            }
+        }
+        let live: usize = model.iter().map(Vec::len).sum();
+        assert!(kind == Kind::Dir || a.frame_len() < 2 * live as u64 + 1000, "{}", a.frame_len());
+    }
+}
+
+#[test]
 fn a_second_handle_sees_what_the_first_one_changes() {
     for kind in [Kind::File, Kind::Dir] {
         let path = TempPath::new("second");

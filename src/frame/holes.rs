@@ -1,0 +1,189 @@
+//! Places in the payload area that nothing refers to, to be used again.
+//!
+//! A place becomes free when the change that gave it up is complete, and one change later it is given out: whoever reads
+//! without locking, and found the place just before it was given up, is through with it then.
+
+use std::ops::Range;
+
+/// Most places that are remembered. What is forgotten is found when holes are closed.
+const MOST: usize = 512;
+
+/// A part of the payload area: its position there and its length, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Extent {
+    pub(crate) position: u64,
+    pub(crate) len: u64,
+}
+
+impl Extent {
+    pub(crate) fn end(self) -> u64 {
+        self.position + self.len
+    }
+}
+
+/// The free places of a contiguous frame, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holes {
+    /// Whether chunks overlap, if that is known. In a frame where they may, nothing is free.
+    disjoint: Option<bool>,
+    /// To be given out: ascending, with something in between.
+    free: Vec<Extent>,
+    /// Given up by the change before this one.
+    resting: Vec<Extent>,
+    /// Given up by this change.
+    fresh: Vec<Extent>,
+}
+
+impl Holes {
+    /// Those of a frame whose chunks do not overlap; no free place is known.
+    pub(crate) fn of_disjoint_chunks() -> Holes {
+        Holes { disjoint: Some(true), ..Holes::default() }
+    }
+
+    /// Those of a frame whose chunks overlap: there is no telling what is free.
+    pub(crate) fn of_overlapping_chunks() -> Holes {
+        Holes { disjoint: Some(false), ..Holes::default() }
+    }
+
+    /// Those between `chunks`, which ascend, up to `end`; nothing if chunks overlap.
+    pub(crate) fn between(chunks: &[Extent], end: u64) -> Holes {
+        if chunks.windows(2).any(|pair| pair[0].end() > pair[1].position) {
+            return Holes::of_overlapping_chunks();
+        }
+        let mut holes = Holes::of_disjoint_chunks();
+        let mut at = 0;
+        for chunk in chunks.iter().chain([&Extent { position: end, len: 0 }]) {
+            if chunk.position > at {
+                holes.put(Extent { position: at, len: chunk.position - at });
+            }
+            at = chunk.end();
+        }
+        holes
+    }
+
+    /// Whether it was found out whether chunks overlap.
+    pub(crate) fn are_known(&self) -> bool {
+        self.disjoint.is_some()
+    }
+
+    /// Notes a place that the change under way gives up.
+    pub(crate) fn give_up(&mut self, place: Extent) {
+        if self.disjoint == Some(true) && self.fresh.len() < MOST {
+            self.fresh.push(place);
+        }
+    }
+
+    /// Takes `len` bytes for a chunk from where they fit best; returns their position.
+    pub(crate) fn take(&mut self, len: u64) -> Option<u64> {
+        let fitting = self.free.iter().enumerate().filter(|(_, hole)| hole.len >= len);
+        let (n, hole) = fitting.min_by_key(|(_, hole)| hole.len)?;
+        let position = hole.position;
+        if hole.len == len {
+            self.free.remove(n);
+        } else {
+            self.free[n] = Extent { position: position + len, len: hole.len - len };
+        }
+        Some(position)
+    }
+
+    /// The change under way is complete.
+    pub(crate) fn settle(&mut self) {
+        for place in std::mem::replace(&mut self.resting, std::mem::take(&mut self.fresh)) {
+            self.put(place);
+        }
+    }
+
+    /// The last chunk ends at `end`: what lies behind is no hole.
+    pub(crate) fn cut_off(&mut self, end: u64) {
+        for places in [&mut self.free, &mut self.resting, &mut self.fresh] {
+            places.retain_mut(|place| {
+                place.len = place.len.min(end.saturating_sub(place.position));
+                place.len > 0
+            });
+        }
+    }
+
+    /// Adds a free place.
+    fn put(&mut self, place: Extent) {
+        let n = self.free.partition_point(|hole| hole.position < place.position);
+        let Range { mut start, mut end } = n..n;
+        let mut whole = place;
+        if let Some(before) =
+            n.checked_sub(1).map(|n| self.free[n]).filter(|hole| hole.end() == place.position)
+        {
+            start -= 1;
+            whole = Extent { position: before.position, len: before.len + whole.len };
+        }
+        if let Some(behind) = self.free.get(n).filter(|hole| hole.position == place.end()) {
+            end += 1;
+            whole.len += behind.len;
+        }
+        self.free.splice(start..end, [whole]);
+        if self.free.len() > MOST {
+            let least = (0..self.free.len()).min_by_key(|&n| self.free[n].len);
+            self.free.remove(least.expect("there are some"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(position: u64, len: u64) -> Extent {
+        Extent { position, len }
+    }
+
+    #[test]
+    fn a_place_is_given_out_one_change_after_it_was_given_up() {
+        let mut holes = Holes::of_disjoint_chunks();
+        holes.give_up(extent(100, 50));
+        assert_eq!(holes.take(50), None);
+        holes.settle();
+        assert_eq!(holes.take(50), None);
+        holes.settle();
+        assert_eq!(holes.take(51), None);
+        assert_eq!(
+            (holes.take(20), holes.take(20), holes.take(20), holes.take(10)),
+            (Some(100), Some(120), None, Some(140))
+        );
+    }
+
+    #[test]
+    fn neighbours_become_one() {
+        let mut holes = Holes::of_disjoint_chunks();
+        for place in [extent(0, 10), extent(20, 10), extent(40, 10), extent(10, 10), extent(30, 10)] {
+            holes.put(place);
+        }
+        assert_eq!(holes.free, [extent(0, 50)]);
+    }
+
+    #[test]
+    fn the_smallest_that_fits_is_taken() {
+        let mut holes = Holes::between(&[extent(40, 10), extent(70, 30), extent(110, 5)], 130);
+        assert_eq!(holes.free, [extent(0, 40), extent(50, 20), extent(100, 10), extent(115, 15)]);
+        assert_eq!(holes.take(12), Some(115));
+        assert_eq!(holes.take(12), Some(50));
+        holes.cut_off(105);
+        assert_eq!(holes.free, [extent(0, 40), extent(62, 8), extent(100, 5)]);
+    }
+
+    #[test]
+    fn where_chunks_overlap_nothing_is_free() {
+        let mut holes = Holes::between(&[extent(0, 50), extent(40, 10), extent(90, 10)], 100);
+        assert!(holes.are_known());
+        holes.give_up(extent(0, 40));
+        holes.settle();
+        holes.settle();
+        assert_eq!(holes.take(1), None);
+    }
+
+    #[test]
+    fn few_places_are_remembered_and_the_smallest_is_forgotten() {
+        let mut holes = Holes::of_disjoint_chunks();
+        (0..2000).for_each(|n| holes.put(extent(n * 10_000, n + 1)));
+        assert_eq!(holes.free.len(), MOST);
+        assert_eq!(holes.take(2000), Some(1999 * 10_000));
+        assert_eq!(holes.take(1), Some((2000 - MOST as u64) * 10_000));
+    }
+}
