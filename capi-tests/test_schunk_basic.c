@@ -468,6 +468,25 @@ static void test_packed(void) {
   blosc2_remove_urlpath("test_schunk_packed.bin");
 }
 
+/* A context shows the size of the blocks that it made last: also after a slice was written. */
+static void test_slice_blocksize(int place) {
+  blosc2_schunk *schunk = make(place, 2);
+  blosc2_cparams cparams;
+  int32_t items[CHUNK_ITEMS];
+  if (places[place].urlpath != NULL) {
+    CHECK_INT(blosc2_schunk_free(schunk), 0);
+    schunk = blosc2_schunk_open(places[place].urlpath);
+    CHECK(schunk != NULL);
+    CHECK_INT(blosc2_ctx_get_cparams(schunk->cctx, &cparams), 0);
+    CHECK_INT(cparams.blocksize, 0);
+  }
+  fill(items, 5);
+  CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, 3, 10, items), 0);
+  CHECK_INT(blosc2_ctx_get_cparams(schunk->cctx, &cparams), 0);
+  CHECK_INT(cparams.blocksize, CHUNK_BYTES);
+  release(place, schunk);
+}
+
 int main(void) {
   int place, to;
   blosc2_init();
@@ -485,6 +504,7 @@ int main(void) {
     test_buffers(place);
     test_special(place);
     test_assignments(place);
+    test_slice_blocksize(place);
     for (to = 0; to < NPLACES; to++) {
       test_copies(place, to);
     }

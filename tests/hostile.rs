@@ -41,13 +41,24 @@ impl Drop for TempPath {
 /// The most memory that this process ever had, in bytes; 0 where the system does not tell, and under valgrind, which
 /// touches all that is reserved.
 fn peak_memory() -> u64 {
-    if std::env::var("LD_PRELOAD").is_ok_and(|libraries| libraries.contains("valgrind")) {
+    if under_valgrind() {
         return 0;
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
+}
+
+fn under_valgrind() -> bool {
+    std::env::var("LD_PRELOAD").is_ok_and(|libraries| libraries.contains("valgrind"))
+}
+
+/// Which bytes of a frame of this kind are changed: all of them, under valgrind one in 29, and not always at the same
+/// places.
+fn places(kind: &str, len: usize) -> impl Iterator<Item = usize> {
+    let (start, step) = if under_valgrind() { (kind.len() * 5 % 29, 29) } else { (0, 1) };
+    (start..len).step_by(step)
 }
 
 fn params() -> FrameParams {
@@ -240,7 +251,7 @@ fn a_wrong_byte_anywhere_in_a_contiguous_frame_does_no_harm() {
     let file = TempPath::new("byte");
     for kind in MAKES {
         let bytes = contiguous(kind);
-        for at in 0..bytes.len() {
+        for at in places(kind, bytes.len()) {
             for value in wrong(bytes[at]) {
                 let mut bad = bytes.clone();
                 bad[at] = value;

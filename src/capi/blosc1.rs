@@ -154,6 +154,7 @@ pub extern "C" fn blosc2_destroy() {
         };
         drop(pool);
         pool::shut_down_all();
+        crate::io::spare::free_all();
         Ok(())
     });
 }

@@ -28,7 +28,7 @@ mod compress;
 mod decompress;
 mod parts;
 
-pub(crate) use compress::{compress, compress_vl};
+pub(crate) use compress::{compress, compress_vl, note_blocksize};
 pub(crate) use decompress::{decompress, decompress_vl, decompress_vl_block, getitem};
 pub(crate) use parts::{DecodingParts, EncodingParts};
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use super::context::EncodingParts;
+use super::context::{self, EncodingParts};
 use super::guard::{guard, guard_status};
 use super::mem::c_array;
 use super::ptr::{in_bytes, in_slice, out_bytes, store};
@@ -83,7 +83,8 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
             decoding.set_nchunk(nchunk);
             encoding.set_nchunk(nchunk);
         };
-        decoding.with(|dec| {
+        let mut blocksize = None;
+        let written = decoding.with(|dec| {
             encoding.with(|enc| {
                 let reading = Reading { dec: *dec, visit: Some(&visit) };
                 let writing = Writing { enc: *enc, visit: Some(&visit) };
@@ -95,16 +96,20 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
                 let mut src = unsafe { in_bytes(buffer, len) }?;
                 for part in parts {
                     let (new, rest) = src.split_at(part.range.len());
-                    write_part(handle, &part, new, &reading, &writing).map_err(slice::write_failure)?;
+                    let made = write_part(handle, &part, new, &reading, &writing);
+                    blocksize = Some(made.map_err(slice::write_failure)?);
                     src = rest;
                 }
                 Ok(())
             })
-        })
+        });
+        // SAFETY: the caller's promise; the parts that were taken out of the context are not used any more.
+        blocksize.map_or(Ok(()), |size| unsafe { context::note_blocksize((*schunk).cctx, size) })?;
+        written
     })
 }
 
-/// Gives a part of a chunk the values in `src`. The super-chunk is not locked while the chunk is made, since filters of the
+/// Gives a part of a chunk the values in `src`; returns the size of the chunk's blocks in bytes. The super-chunk is not locked while the chunk is made, since filters of the
 /// application may read it then.
 fn write_part(
     handle: &SchunkHandle,
@@ -112,10 +117,12 @@ fn write_part(
     src: &[u8],
     reading: &Reading<'_>,
     writing: &Writing<'_>,
-) -> Result<()> {
+) -> Result<usize> {
     scratch::with(|chunk| {
         let new = handle.look(|schunk| schunk.rewritten(part, src, reading, writing, chunk))?;
-        handle.change(|schunk| schunk.store_rewritten(part.nchunk, new, chunk))
+        let blocksize = new.blocksize(chunk)?;
+        handle.change(|schunk| schunk.store_rewritten(part.nchunk, new, chunk))?;
+        Ok(blocksize)
     })
 }
 

@@ -85,6 +85,25 @@ impl MallocBuf {
         Ok(MallocBuf { data, len, capacity: len, borrowed: false })
     }
 
+    /// Bytes that there is room for, as far as that is known.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Finds out how much memory there is really: buffers made from a pointer know only of their content.
+    pub(crate) fn claim_slack(&mut self) {
+        #[cfg(target_os = "linux")]
+        if self.capacity > 0 && !self.borrowed {
+            // SAFETY: `data` is an allocation of this buffer, since it is not borrowed and has a capacity.
+            self.capacity = unsafe { libc::malloc_usable_size(self.data.as_ptr().cast()) }.max(self.len);
+        }
+    }
+
+    /// Forgets the content; the memory stays.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// The content, to write.
     ///
     /// # Panics

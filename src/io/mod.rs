@@ -7,6 +7,7 @@ pub mod file;
 pub(crate) mod lock;
 pub mod memory;
 pub mod mmap;
+pub(crate) mod spare;
 
 use crate::error::{Error, ErrorKind, Result};
 use std::path::Path;

@@ -12,6 +12,7 @@ use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::consts::special;
 use crate::io::memory::MallocBuf;
+use crate::io::spare;
 use crate::schunk::{Reading, Schunk, Update, Writing, patch, scratch};
 
 /// About how many bytes of new chunks of a frame on disk are held until they are written as one change.
@@ -93,7 +94,7 @@ impl Pending {
         writing: &Writing<'_>,
     ) -> Result<()> {
         let chunk = match chunk {
-            NewChunk::Borrowed(bytes) => MallocBuf::copy_of(bytes)?,
+            NewChunk::Borrowed(bytes) => spare::copy_of(bytes)?,
             NewChunk::Owned(chunk) => chunk,
         };
         self.push(schunk, nchunk, Update::Whole(chunk), writing)

@@ -9,6 +9,7 @@ use crate::format::consts::special;
 use crate::frame::sizes::ChunkInfo;
 use crate::frame::{New, Regrid};
 use crate::io::memory::MallocBuf;
+use crate::io::spare;
 
 /// A chunk that was offered for good and not taken, with the reason.
 #[derive(Debug)]
@@ -147,7 +148,7 @@ impl Schunk {
         let (bytes, info) = whole_chunk(chunk)?;
         let sizes = list.sizes.with_inserted(nchunk, &info, kind)?;
         list.reserve(1)?;
-        list.insert(nchunk, MallocBuf::copy_of(bytes)?, sizes);
+        list.insert(nchunk, spare::copy_of(bytes)?, sizes);
         Ok(sizes.nchunks)
     }
 
@@ -208,7 +209,7 @@ impl Schunk {
             return frame.update(nchunk, chunk);
         }
         let (bytes, _) = whole_chunk(chunk)?;
-        self.update_owned(nchunk, MallocBuf::copy_of(bytes)?).map_err(|rejected| rejected.error)
+        self.update_owned(nchunk, spare::copy_of(bytes)?).map_err(|rejected| rejected.error)
     }
 
     /// Replaces chunk `nchunk` by `chunk`, for good; returns the number of chunks.

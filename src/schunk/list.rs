@@ -5,6 +5,7 @@ use crate::format::metalayers::Metalayer;
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes};
 use crate::io::memory::MallocBuf;
+use crate::io::spare;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -64,14 +65,14 @@ impl List {
         let old = std::mem::replace(&mut self.pointers[nchunk], pointer);
         let old_len = std::mem::replace(&mut self.lens[nchunk], len);
         self.cbytes -= u64::from(old_len);
-        drop(own(old, old_len));
+        spare::give_back(own(old, old_len));
         self.sizes = sizes;
     }
 
     pub(super) fn remove(&mut self, nchunk: usize, sizes: Sizes) {
         let (old, old_len) = (self.pointers.remove(nchunk), self.lens.remove(nchunk));
         self.cbytes -= u64::from(old_len);
-        drop(own(old, old_len));
+        spare::give_back(own(old, old_len));
         self.sizes = sizes;
     }
 
@@ -107,7 +108,7 @@ impl List {
             let info = ChunkInfo::read(change.chunk)?;
             // As in a frame: in whatever order they come, all chunks are of one size.
             sizes = sizes.with_inserted(nchunk.min(sizes.nchunks), &info, ErrorKind::ChunkInsert)?;
-            fresh.push(MallocBuf::copy_of(change.chunk)?);
+            fresh.push(spare::copy_of(change.chunk)?);
         }
         let layer = change.layer.map(|(name, content)| {
             let number = self.metalayers.iter().position(|layer| layer.name == name);
@@ -125,7 +126,7 @@ impl List {
         // Nothing fails from here on.
         for nchunk in change.removed.iter().cloned().flatten() {
             let gone = std::mem::take(self.pointers[nchunk].get_mut());
-            drop(own(AtomicPtr::new(gone), self.lens[nchunk]));
+            spare::give_back(own(AtomicPtr::new(gone), self.lens[nchunk]));
             self.cbytes -= u64::from(self.lens[nchunk]);
         }
         let mut fresh = fresh.into_iter();
@@ -169,7 +170,7 @@ impl List {
 impl Drop for List {
     fn drop(&mut self) {
         for (pointer, len) in self.pointers.drain(..).zip(self.lens.drain(..)) {
-            drop(own(pointer, len));
+            spare::give_back(own(pointer, len));
         }
     }
 }

@@ -203,6 +203,11 @@ impl Piece<'_> {
 }
 
 impl Patch {
+    /// Size of a block in bytes.
+    pub(crate) fn blocksize(&self) -> usize {
+        self.header.blocksize
+    }
+
     /// Bytes of the new streams.
     pub(crate) fn len(&self) -> usize {
         self.streams.iter().map(Vec::len).sum()

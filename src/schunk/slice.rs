@@ -6,6 +6,7 @@ use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
 use crate::bytes::zeroed;
 use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
 use std::ops::Range;
 
 /// The part of one chunk that a range of bytes covers.
@@ -26,6 +27,20 @@ pub(crate) enum Rewritten {
     Whole(usize),
     /// New streams for some blocks of the old one.
     Blocks(patch::Patch),
+}
+
+impl Rewritten {
+    /// How large the blocks of the new version are, in bytes; `chunk` is the buffer with it.
+    ///
+    /// # Errors
+    ///
+    /// None, since the chunk was made just now.
+    pub(crate) fn blocksize(&self, chunk: &[u8]) -> Result<usize> {
+        match self {
+            Rewritten::Whole(cbytes) => Ok(ChunkHeader::read(&chunk[..*cbytes])?.blocksize),
+            Rewritten::Blocks(patch) => Ok(patch.blocksize()),
+        }
+    }
 }
 
 /// The code under which writing a slice reports that something failed half-way.

@@ -104,6 +104,18 @@ pub(crate) unsafe fn compress_vl(
     Ok(outcome.cbytes)
 }
 
+/// Shows `blocksize` as that of the last compression.
+///
+/// # Safety
+///
+/// As for [`compress`].
+pub(crate) unsafe fn note_blocksize(context: *mut blosc2_context, blocksize: usize) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let this = unsafe { Context::from_raw(context) }?;
+    this.blocksize.show(&mut this.fields.blocksize, blocksize);
+    Ok(())
+}
+
 /// Records the outcome of a compression and tells the tuner.
 ///
 /// # Safety

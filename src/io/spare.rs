@@ -1,0 +1,120 @@
+//! Memory of large chunks that went away, for new ones: fresh memory costs a page fault every 4 kB, about as much as
+//! compressing what goes there.
+//!
+//! It is plain memory from C's allocator, so it does not matter who frees it in the end.
+
+use super::memory::MallocBuf;
+use crate::error::Result;
+use parking_lot::Mutex;
+
+/// Smaller chunks, in bytes, are left to the allocator, which is good at them.
+const LEAST: usize = 96 << 10;
+/// At most this much memory is kept, in bytes.
+const MOST: usize = 32 << 20;
+/// So many buffers at most.
+const MOST_BUFFERS: usize = 256;
+
+/// Buffers without content.
+struct Spare {
+    buffers: Vec<MallocBuf>,
+    /// What they take, in bytes.
+    total: usize,
+}
+
+static SPARE: Mutex<Spare> = Mutex::new(Spare { buffers: Vec::new(), total: 0 });
+
+impl Spare {
+    /// Takes out the buffer that fits `len` bytes best, if one does.
+    fn take(&mut self, len: usize) -> Option<MallocBuf> {
+        // Not much larger ones: chunks may stay for long.
+        let fits = |buffer: &MallocBuf| (len..=len + len / 4).contains(&buffer.capacity());
+        let fitting = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
+        let (n, _) = fitting.min_by_key(|(_, buffer)| buffer.capacity())?;
+        let buffer = self.buffers.swap_remove(n);
+        self.total -= buffer.capacity();
+        Some(buffer)
+    }
+
+    /// Keeps `buffer` if there is room.
+    fn put(&mut self, mut buffer: MallocBuf) {
+        let total = self.total.saturating_add(buffer.capacity());
+        if total <= MOST && self.buffers.len() < MOST_BUFFERS {
+            buffer.clear();
+            self.total = total;
+            self.buffers.push(buffer);
+        }
+    }
+}
+
+/// A copy of the chunk `bytes`.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn copy_of(bytes: &[u8]) -> Result<MallocBuf> {
+    // Whoever else is at it is not waited for.
+    let spare = if bytes.len() < LEAST { None } else { SPARE.try_lock() };
+    let Some(mut buffer) = spare.and_then(|mut spare| spare.take(bytes.len())) else {
+        return MallocBuf::copy_of(bytes);
+    };
+    buffer.write_at(0, bytes)?;
+    Ok(buffer)
+}
+
+/// Frees the memory of a chunk, or keeps it.
+pub(crate) fn give_back(mut chunk: MallocBuf) {
+    if chunk.len() >= LEAST && !chunk.is_borrowed() {
+        if let Some(mut spare) = SPARE.try_lock() {
+            chunk.claim_slack();
+            spare.put(chunk);
+        }
+    }
+}
+
+/// Frees what is kept.
+pub(crate) fn free_all() {
+    let buffers = {
+        let mut spare = SPARE.lock();
+        spare.total = 0;
+        std::mem::take(&mut spare.buffers)
+    };
+    drop(buffers);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_used_again_for_what_has_about_its_size() {
+        let mut spare = Spare { buffers: Vec::new(), total: 0 };
+        for len in [100_000, 200_000, 150_000] {
+            spare.put(MallocBuf::zeroed(len).unwrap());
+        }
+        assert_eq!(spare.total, 450_000);
+        assert!(spare.take(210_000).is_none());
+        assert!(spare.take(70_000).is_none());
+        let buffer = spare.take(130_000).unwrap();
+        assert_eq!((buffer.len(), buffer.capacity()), (0, 150_000));
+        assert_eq!(spare.take(100_000).unwrap().capacity(), 100_000);
+        assert_eq!((spare.total, spare.buffers.len()), (200_000, 1));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_allowed() {
+        let mut spare = Spare { buffers: Vec::new(), total: 0 };
+        (0..5).for_each(|_| spare.put(MallocBuf::zeroed(MOST / 3).unwrap()));
+        assert_eq!(spare.buffers.len(), 3);
+    }
+
+    #[test]
+    fn copies_hold_the_bytes_of_their_chunk_and_nothing_else() {
+        for round in 0..6_u8 {
+            let chunk = vec![round; LEAST + 1000 * usize::from(round % 3)];
+            let copy = copy_of(&chunk).unwrap();
+            assert_eq!(&copy[..], &chunk[..]);
+            give_back(copy);
+        }
+        free_all();
+    }
+}
