@@ -182,12 +182,12 @@ struct Request {
     blosc1_header: bool,
 }
 
-/// Puts together the parameters of a global compression: arguments, settings and environment.
+/// Puts together the parameters of a global compression of `nbytes` bytes: arguments, settings and environment.
 ///
 /// # Errors
 ///
 /// `NullPointer` where the C library cannot make its temporary context.
-fn request(clevel: c_int, doshuffle: c_int, typesize: i32) -> Result<Request> {
+fn request(clevel: c_int, doshuffle: c_int, typesize: i32, nbytes: usize) -> Result<Request> {
     let env = Environment::read();
     let (settings, backend, nthreads) = {
         let mut global = global();
@@ -226,6 +226,7 @@ fn request(clevel: c_int, doshuffle: c_int, typesize: i32) -> Result<Request> {
         filters,
         ..CParams::default()
     };
+    params.print_info_if_asked(nbytes, &env);
     Ok(Request { params, backend, nthreads, blosc1_header: env.blosc1_compat && !env.nolock })
 }
 
@@ -237,10 +238,9 @@ fn compress(
     source: Source<'_>,
     dest: &mut [u8],
 ) -> Result<usize> {
-    let request = request(clevel, doshuffle, typesize)?;
+    let request = request(clevel, doshuffle, typesize, source.nbytes())?;
     let missing = matches!(source, Source::Generated(1..));
     ensure(!missing, ErrorKind::NullPointer, "no source")?;
-    request.params.print_info(source.nbytes());
     let enc = Encoding {
         threads: request.backend.threads(request.nthreads),
         blosc1_header: request.blosc1_header,

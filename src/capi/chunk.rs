@@ -417,6 +417,7 @@ unsafe fn special(
     ensure(nbytes % typesize == 0, ErrorKind::Data, "not a number of items")?;
     let null = |_| Error::new(ErrorKind::NullPointer, "no context for these parameters");
     let params = Context::for_compression(cparams).map_err(null)?.into_params()?;
+    params.print_info(nbytes);
     chunk::special_chunk(&params, nbytes, value, dest)
 }
 

@@ -50,6 +50,8 @@ pub(crate) struct Environment<'a> {
     pub(crate) nolock: bool,
     /// Set at all: write 16-byte headers.
     pub(crate) blosc1_compat: bool,
+    /// Set at all: print what compressions use.
+    info: bool,
 }
 
 #[cfg(unix)]
@@ -194,6 +196,7 @@ impl Environment<'_> {
                 }
                 b"NOLOCK" => found.nolock = true,
                 b"BLOSC1_COMPAT" => found.blosc1_compat = true,
+                b"INFO" => found.info = true,
                 _ => {}
             }
         }
@@ -325,26 +328,42 @@ pub(crate) fn trace(error: Error) {
 /// Prints a message to stderr if `BLOSC_INFO` is set.
 pub(crate) fn info(message: impl FnOnce() -> String) {
     if is_set(b"INFO") {
-        eprintln!("[INFO] - {}", message());
+        print_info(&message());
     }
 }
 
+fn print_info(message: &str) {
+    eprintln!("[INFO] - {message}");
+}
+
 impl CParams {
-    /// Prints what a compression of `nbytes` bytes is going to use, if `BLOSC_INFO` is set. The split mode is told as what
-    /// comes of it: 1 if blocks are split, else 0.
+    /// Prints what a compression of `nbytes` bytes is going to use, if `BLOSC_INFO` is set.
+    #[inline]
     pub(crate) fn print_info(&self, nbytes: usize) {
-        if self.typesize > 0 {
-            info(|| {
-                format!(
-                    "compcode: {}, clevel: {}, blocksize: {}, splitmode: {}, typesize: {}",
-                    self.compcode,
-                    self.clevel,
-                    blocks::effective_blocksize(self, nbytes),
-                    i32::from(blocks::Layout::new(self, nbytes).split),
-                    self.typesize
-                )
-            });
+        if self.typesize > 0 && nbytes > 0 && is_set(b"INFO") {
+            print_info(&self.summary(nbytes));
         }
+    }
+
+    /// [`print_info`](Self::print_info) where the environment was read already.
+    pub(crate) fn print_info_if_asked(&self, nbytes: usize, env: &Environment<'_>) {
+        if self.typesize > 0 && nbytes > 0 && env.info {
+            print_info(&self.summary(nbytes));
+        }
+    }
+
+    /// What a compression of `nbytes` bytes is going to use. The split mode is told as what comes of it: 1 if blocks are
+    /// split, else 0.
+    #[cold]
+    fn summary(&self, nbytes: usize) -> String {
+        format!(
+            "compcode: {}, clevel: {}, blocksize: {}, splitmode: {}, typesize: {}",
+            self.compcode,
+            self.clevel,
+            blocks::effective_blocksize(self, nbytes),
+            i32::from(blocks::Layout::new(self, nbytes).split),
+            self.typesize
+        )
     }
 }
 
