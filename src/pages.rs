@@ -60,6 +60,19 @@ pub(crate) unsafe fn copy_past_cache(src: *const u8, dst: *mut u8, len: usize) {
     unsafe { std::ptr::copy_nonoverlapping(src, dst, len) };
 }
 
+/// Asks for the `len` bytes from `start` on to be brought into the cache, where the CPU can be asked; they need not exist.
+#[inline(always)]
+pub(crate) fn prefetch(start: *const u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..len).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: SSE is part of x86-64; a prefetch has no effect on anything but the cache, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (start, len);
+}
+
 /// Puts what [`copy_past_cache`] wrote before whatever this thread writes from now on.
 pub(crate) fn end_past_cache() {
     #[cfg(target_arch = "x86_64")]

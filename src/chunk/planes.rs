@@ -8,6 +8,7 @@ use super::reader::Reader;
 use super::streams::Stream;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::shuffle;
+use crate::pages;
 use crate::scratch::Worker;
 use std::ops::Range;
 
@@ -17,6 +18,10 @@ const MAX_WIDTH: usize = 16;
 const LONG: usize = 8;
 /// So many items are put together at a time; of a constant plane no more bytes are there.
 const TILE: usize = 256;
+
+/// Bytes of a plane beyond those in use that are brought into the cache: raw planes lie where the chunk is, and so many at
+/// once are more than CPUs recognise as streams.
+const AHEAD: usize = 1024;
 
 /// Parts of a block: runs of bytes.
 #[derive(Clone, Copy)]
@@ -69,7 +74,10 @@ impl<'b> Plane<'b> {
     /// The bytes of `count` items from `first` on; at most TILE.
     fn part(&self, first: usize, count: usize) -> &'b [u8] {
         match self {
-            Plane::Bytes(bytes) => &bytes[first..first + count],
+            Plane::Bytes(bytes) => {
+                pages::prefetch(bytes.as_ptr().wrapping_add(first + AHEAD), count);
+                &bytes[first..first + count]
+            }
             Plane::Equal(bytes) => &bytes[..count],
         }
     }
