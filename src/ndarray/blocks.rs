@@ -2,18 +2,15 @@
 
 use super::copy_buffer::BoxCopy;
 use super::shape::{Extents, Geometry, Region, dot, strides};
-use crate::chunk::{BlockReader, Decoded, DisjointParts, Plain, Planes, Runs, ShuffledBlock, Threads};
+use crate::chunk::{BlockReader, Decoded, DisjointParts, Plain, Runs, ShuffledBlock, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
-use crate::pages;
+use crate::schunk::scratch;
 use std::ops::Range;
 
 /// Rows of at least this many items are shuffled one by one.
 const LONG_ROW: usize = 32;
-
-/// Bytes that are put together in the cache before they are written past it. Items that have planes are far smaller.
-const PAST_CACHE_ROOM: usize = 4096;
 
 /// Blocks as bytes: what reading and writing a chunk need to know of the geometry.
 pub(super) struct Blocks<'a> {
@@ -168,8 +165,22 @@ impl<'a> Blocks<'a> {
             chunk.read_runs(piece.nblock, &runs, |decoded| match decoded {
                 // SAFETY: as above.
                 Decoded::Window(bytes) => unsafe { copy.copy_shared(bytes, dest, piece.at) },
-                // SAFETY: as above.
-                Decoded::Planes(planes) => unsafe { put_planes(planes, piece.from, &copy, dest, piece.at) },
+                // Writing past the cache while other memory is read into it is slower than the one after the other.
+                Decoded::Planes(planes) if copy.is_past_cache() => {
+                    scratch::with_len(piece.to - piece.from, |window| {
+                        planes.put(piece.from, window);
+                        // SAFETY: as above.
+                        unsafe { copy.copy_shared(window, dest, piece.at) }
+                    })
+                }
+                Decoded::Planes(planes) => {
+                    let mut put = |(start, step): (usize, usize), dest: &mut [u8]| {
+                        planes.put_runs(piece.from + start, step, copy.run(), dest);
+                        Ok(())
+                    };
+                    // SAFETY: as above.
+                    unsafe { copy.for_each_run(dest, piece.at, &mut put) }
+                }
             })
         })
     }
@@ -217,46 +228,4 @@ impl<'a> Blocks<'a> {
         copy.for_each_row(src, &mut |at, row| block.put(piece.from + at, row))?;
         Ok(true)
     }
-}
-
-/// Copies a box out of `planes`, where it begins at byte `from` of the block, to `dest`, where it begins at byte `at`.
-///
-/// # Safety
-///
-/// Nobody else touches these bytes of `dest` meanwhile.
-unsafe fn put_planes(
-    planes: &Planes<'_>,
-    from: usize,
-    copy: &BoxCopy,
-    dest: &DisjointParts<'_>,
-    at: usize,
-) -> Result<()> {
-    let run = copy.run();
-    if !copy.is_past_cache() {
-        let mut put = |(start, step): (usize, usize), dest: &mut [u8]| {
-            planes.put_runs(from + start, step, run, dest);
-            Ok(())
-        };
-        // SAFETY: the caller's promise.
-        return unsafe { copy.for_each_run(dest, at, &mut put) };
-    }
-    // What is written past the cache is put together in it.
-    let mut room = [0; PAST_CACHE_ROOM];
-    let room_len = PAST_CACHE_ROOM / copy.itemsize() * copy.itemsize();
-    let mut put = |(start, step): (usize, usize), dest: &mut [u8]| {
-        for (n, run) in dest.chunks_mut(run).enumerate() {
-            let start = from + start + n * step;
-            for (n, part) in run.chunks_mut(room_len).enumerate() {
-                let room = &mut room[..part.len()];
-                planes.put(start + n * room_len, room);
-                // SAFETY: both have this length, and are different memory. Other threads see it after the fence below.
-                unsafe { pages::copy_past_cache(room.as_ptr(), part.as_mut_ptr(), part.len()) };
-            }
-        }
-        Ok(())
-    };
-    // SAFETY: the caller's promise.
-    let outcome = unsafe { copy.for_each_run(dest, at, &mut put) };
-    pages::end_past_cache();
-    outcome
 }

@@ -23,7 +23,6 @@ pub(crate) struct BoxCopy {
     nloops: usize,
     /// Consecutive bytes; 0 for an empty box.
     run: usize,
-    itemsize: usize,
     /// Whether the destination is so large that it does not stay in the cache.
     past_cache: bool,
 }
@@ -32,14 +31,19 @@ pub(crate) struct BoxCopy {
 /// the next.
 type PutRuns<'a> = dyn FnMut((usize, usize), &mut [u8]) -> Result<()> + 'a;
 
+/// How many rows ahead of the one in use are brought into the cache, and how much of each, in bytes.
+const ROWS_AHEAD: usize = 4;
+/// See [`ROWS_AHEAD`].
+const PREFETCHED: usize = 2048;
+
 /// Rows of at least this many bytes can be written past the cache.
 const LONG_ROW: usize = 256;
 
 impl BoxCopy {
     /// A box of `extents` items of `itemsize` bytes; the distances in the two buffers are in bytes.
     pub(crate) fn new(itemsize: usize, extents: &[u64], src: &Extents, dst: &Extents) -> Result<BoxCopy> {
-        let loops = [Loop::default(); MAX_DIM];
-        let mut own = BoxCopy { loops, nloops: 0, run: itemsize, itemsize, past_cache: false };
+        let mut own =
+            BoxCopy { loops: [Loop::default(); MAX_DIM], nloops: 0, run: itemsize, past_cache: false };
         let number = |n: u64| {
             usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "box larger than memory"))
         };
@@ -190,6 +194,12 @@ impl BoxCopy {
         let Some(outer) = level.checked_sub(1) else { return put(at, &src[..self.run]) };
         let step = self.loops[outer];
         for i in 0..step.count {
+            if outer == 0 {
+                pages::prefetch(
+                    src.as_ptr().wrapping_add((i + ROWS_AHEAD) * step.src),
+                    self.run.min(PREFETCHED),
+                );
+            }
             self.rows(outer, &src[i * step.src..], at + i * step.dst, put);
         }
     }
@@ -197,11 +207,6 @@ impl BoxCopy {
     /// Whether rows are written past the cache.
     pub(crate) fn is_past_cache(&self) -> bool {
         self.past_cache
-    }
-
-    /// Bytes of an item.
-    pub(crate) fn itemsize(&self) -> usize {
-        self.itemsize
     }
 
     /// Length of the runs in bytes.
