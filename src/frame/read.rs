@@ -139,11 +139,12 @@ impl<'a> Chunks<'a> {
         Ok(Place { file: None, at, info, have })
     }
 
-    /// Whether the frame, or at least the places of the chunks with these numbers, are as they were when this was made.
+    /// Whether the frame is as it was when this was made. If not `strict`, it is enough that the chunks with these numbers
+    /// are still where they were; they may have been elsewhere in between.
     ///
-    /// Places that are not in use are all that a change overwrites before the header tells of it; so what was read before
-    /// the answer was not overwritten meanwhile. Of frames that are locked the answer is yes.
-    pub(crate) fn are_current(&self, mut nchunks: impl Iterator<Item = usize>) -> bool {
+    /// A change overwrites only places that are not in use before the header tells of it. So if the answer to the strict
+    /// question is yes, nothing that was read before was overwritten meanwhile. Of frames that are locked it is yes.
+    pub(crate) fn are_current(&self, strict: bool, mut nchunks: impl Iterator<Item = usize>) -> bool {
         let frame = self.frame;
         let (Store::Disk(disk), Some(file), None) = (&frame.store, &self.view.file, &frame.lock) else {
             return true;
@@ -154,7 +155,7 @@ impl<'a> Chunks<'a> {
         }
         let Ok(now) = frame.view() else { return true };
         Arc::ptr_eq(&now.state, known)
-            || nchunks.all(|nchunk| now.state.index.raw(nchunk) == known.index.raw(nchunk))
+            || (!strict && nchunks.all(|nchunk| now.state.index.raw(nchunk) == known.index.raw(nchunk)))
     }
 
     /// What the header of the chunk at `position` says.

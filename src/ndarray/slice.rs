@@ -70,8 +70,10 @@ fn unordered(reading: &Reading<'_>) -> bool {
     reading.visit.is_none() && reading.dec.postfilter.is_none()
 }
 
-/// How often a box is read again that somebody else changes while it is read.
+/// How often a box is read at the most, if somebody else changes the array while it is read.
 const ATTEMPTS: usize = 10;
+/// How often at the most if the changes are to other chunks, as far as can be told.
+const STRICT_ATTEMPTS: usize = 3;
 
 /// Copies the items of `region`, which lies inside of the array, to the front of `dest`, a C-order buffer of shape
 /// `dest_shape`.
@@ -91,12 +93,12 @@ pub(crate) fn read(
     reading: &Reading<'_>,
 ) -> Result<()> {
     let (mut geometry, mut region) = (Cow::Borrowed(geometry), *region);
-    for _ in 1..ATTEMPTS {
+    for attempt in 1..ATTEMPTS {
         let stored = schunk.known_chunks().map_err(|e| failure(&e))?;
         let outcome = read_once(schunk, &stored, &geometry, &region, dest, dest_shape, reading);
         let chunks = Chunks::of(&geometry, region);
         let numbers = (0..chunks.len()).filter_map(|n| chunks.chunk(n).ok()).map(|(_, nchunk)| nchunk);
-        if stored.are_current(numbers) {
+        if stored.are_current(attempt < STRICT_ATTEMPTS, numbers) {
             return outcome;
         }
         drop(stored);
@@ -166,9 +168,9 @@ pub(super) fn with_part<R>(
     dec: &Decoding<'_>,
     read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
 ) -> Result<R> {
-    // Reading a chunk in one piece is cheaper than reading many blocks one by one.
+    // Reading a chunk in one piece is cheaper than reading many blocks one by one, unless they are large.
     if touched * 2 > blocks.nblocks() {
-        stored.with(nchunk, |bytes| read(dec, bytes))
+        stored.with_all_blocks(nchunk, dec, read)
     } else {
         stored.with_lazy(nchunk, dec, read)
     }

@@ -67,12 +67,12 @@ impl Schunk {
 }
 
 impl Chunks<'_> {
-    /// Whether nobody changed the chunks with these numbers, as far as can be told, so that what was read of them is what
-    /// they held.
-    pub(crate) fn are_current(&self, nchunks: impl Iterator<Item = usize>) -> bool {
+    /// Whether nobody changed anything, or, unless `strict`, the chunks with these numbers are where they were: so that
+    /// what was read of them is what they held.
+    pub(crate) fn are_current(&self, strict: bool, nchunks: impl Iterator<Item = usize>) -> bool {
         match self {
             Chunks::List(_) => true,
-            Chunks::Frame(frame) => frame.are_current(nchunks),
+            Chunks::Frame(frame) => frame.are_current(strict, nchunks),
         }
     }
 
