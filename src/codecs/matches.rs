@@ -44,6 +44,11 @@ pub(crate) unsafe fn copy_literals(mut from: Source<'_>, mut to: Target<'_>, len
 /// `distance >= 1`, and as many bytes precede `to` as 16 follow. If `AVX2`, the CPU has it.
 #[inline(always)]
 pub(crate) unsafe fn copy_short<const AVX2: bool>(to: Target<'_>, distance: usize) {
+    if !(AVX2 || cfg!(all(target_arch = "aarch64", target_feature = "neon"))) && distance >= 16 {
+        // Without permutations of bytes, patterns cost more than a branch that goes wrong.
+        // SAFETY: the caller's promise.
+        return unsafe { to.copy_from_back::<16>(distance) };
+    }
     // SAFETY: bytes before `to`, and less than 16 at it.
     let bytes = unsafe { to.back(distance).load::<16>() };
     // SAFETY: 16 bytes follow. The CPU has AVX2 if `AVX2`.
@@ -240,16 +245,31 @@ unsafe fn repeat<const AVX2: bool>(bytes: [u8; 16], period: usize) -> [u8; 16] {
         // SAFETY: as above.
         return unsafe { std::mem::transmute::<__m128i, [u8; 16]>(repeated) };
     }
-    if period == 16 {
-        return bytes;
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    {
+        use std::arch::aarch64::{uint8x16_t, vqtbl1q_u8};
+        // SAFETY: both types are sixteen bytes without invalid values.
+        let bytes = unsafe { std::mem::transmute::<[u8; 16], uint8x16_t>(bytes) };
+        // SAFETY: as above.
+        let order = unsafe { std::mem::transmute::<[u8; 16], uint8x16_t>(ORDERS[period].0[0]) };
+        // SAFETY: the target has NEON.
+        let repeated = unsafe { vqtbl1q_u8(bytes, order) };
+        // SAFETY: as above.
+        unsafe { std::mem::transmute::<uint8x16_t, [u8; 16]>(repeated) }
     }
-    let mut bits = 8 * period;
-    let mut pattern = u128::from_le_bytes(bytes) & ((1 << bits) - 1);
-    while bits < 128 {
-        pattern |= pattern << bits;
-        bits *= 2;
+    #[cfg(not(all(target_arch = "aarch64", target_feature = "neon")))]
+    {
+        let mut bits = 8 * period;
+        let mut pattern = u128::from_le_bytes(bytes);
+        if bits < 128 {
+            pattern &= (1 << bits) - 1;
+        }
+        while bits < 128 {
+            pattern |= pattern << bits;
+            bits *= 2;
+        }
+        pattern.to_le_bytes()
     }
-    pattern.to_le_bytes()
 }
 
 /// [`repeat`], for 32 bytes.
@@ -272,12 +292,12 @@ unsafe fn repeat_twice(bytes: [u8; 16], period: usize) -> [u8; 32] {
 }
 
 /// Which of the first bytes goes where when they are repeated; each half permutes the same sixteen.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[repr(align(32))]
 struct Order([[u8; 16]; 2]);
 
 /// The orders by period.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static ORDERS: [Order; 17] = {
     let mut orders = [const { Order([[0; 16]; 2]) }; 17];
     let mut period = 1;
