@@ -1,5 +1,6 @@
 //! Codecs: one stream of bytes in, one compressed stream out. A codec never sees a filter.
 
+mod agree;
 pub mod blosclz;
 mod builtin;
 pub(crate) mod lz4;

@@ -414,24 +414,6 @@ fn the_portable_encoder_makes_the_same_streams() {
     }
 }
 
-#[test]
-fn bytes_are_compared_alike_with_and_without_vectors() {
-    let mut random = Random(3);
-    for _ in 0..2000 {
-        let mut bytes = random.bytes(32);
-        bytes.extend_from_within(..);
-        for _ in 0..random.below(6) {
-            let at = random.below(64);
-            bytes[at] = [0, 1, 0x7f, 0x80, 0xff, bytes[at]][random.below(6)];
-        }
-        let expected = (0..32).fold(0, |mask, i| mask | u32::from(bytes[i] == bytes[32 + i]) << i);
-        // SAFETY: there are 64 bytes.
-        assert_eq!(unsafe { encode::same_bytes(&bytes, 0, 32) }, expected);
-        // SAFETY: as above.
-        assert_eq!(unsafe { encode::same_bytes_portable(&bytes, 0, 32) }, expected);
-    }
-}
-
 /// The lowest byte of i XOR (i - 1), which the delta filter makes of a ramp: short matches lie everywhere, but only a
 /// search that does not content itself with them finds that all repeats after 128 bytes.
 #[test]

@@ -5,6 +5,12 @@ use libdeflate_sys as z;
 use std::ffi::c_int;
 use std::ptr::{NonNull, null_mut};
 
+/// The checksum at the end of a zlib stream.
+pub(super) fn adler32(bytes: &[u8]) -> u32 {
+    // SAFETY: the size is that of the slice.
+    unsafe { z::libdeflate_adler32(1, bytes.as_ptr().cast(), bytes.len()) }
+}
+
 /// A compressor, made for one of libdeflate's levels at a time.
 pub(super) struct Encoder {
     /// The level and the compressor; `None` before the first use.
