@@ -16,7 +16,7 @@ use super::plugins;
 use super::ptr::{c_str, in_bytes, out_bytes};
 use super::tuner;
 use super::types::blosc_threads_callback;
-use crate::chunk::{self, CParams, Decoding, Encoding, Source, Unit};
+use crate::chunk::{self, CParams, Decoding, Encoding, Source, Threads, Unit};
 use crate::codecs::registry as codec_registry;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::registry as filter_registry;
@@ -326,10 +326,12 @@ fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
         }
         global.attach()
     };
-    if matches!(backend, Backend::Serial) {
-        if let Some(nbytes) = chunk::decompress_simple(chunk, dest, |_| ()) {
-            return Ok(nbytes);
-        }
+    let room = match backend {
+        Backend::Serial => dest.len(),
+        _ => dest.len().min(Threads::SHORT_COPY),
+    };
+    if let Some(nbytes) = chunk::decompress_simple(chunk, &mut dest[..room], |_| ()) {
+        return Ok(nbytes);
     }
     let dec = Decoding { threads: backend.threads(nthreads), ..Decoding::default() };
     Ok(chunk::decompress_with(&dec, chunk, None, dest)?.nbytes)

@@ -74,9 +74,12 @@ pub struct Threads<'a> {
 }
 
 impl<'a> Threads<'a> {
-    /// Whether a plain copy of `len` bytes is for the calling thread alone: below this size, waking others does not pay.
+    /// Up to this size, in bytes, a plain copy is for the calling thread alone: waking others does not pay.
+    pub(crate) const SHORT_COPY: usize = 256 << 10;
+
+    /// Whether a plain copy of `len` bytes is for the calling thread alone.
     pub(crate) fn are_idle_for(&self, len: usize) -> bool {
-        self.executor.is_none() || len <= 256 << 10
+        self.executor.is_none() || len <= Self::SHORT_COPY
     }
 
     /// The executor for an operation of `nblocks` blocks, or `None` if it runs in the calling thread.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::parts::SchunkPtr;
-use super::{Context, EncodingParts};
+use super::{Backend, Context, EncodingParts};
 use crate::capi::callbacks::Host;
 use crate::capi::tuner;
 use crate::capi::types::blosc2_context;
@@ -35,17 +35,19 @@ unsafe fn with_encoding<T>(
 ) -> Result<T> {
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
-    if this.wants_threads() || this.fields.prefilter.is_some() {
+    if this.fields.prefilter.is_some() {
         // SAFETY: the caller's promise; `this` is not used any more.
         return unsafe { EncodingParts::of(context, nbytes) }?.with(operation);
     }
     // The usual case does without moving all these parts around, which shows with small buffers.
     let params = this.params()?;
     params.print_info(nbytes);
+    let backend = if this.wants_threads() { this.attach() } else { Backend::Serial };
+    let threads = backend.threads(this.fields.nthreads);
     let schunk = SchunkPtr(this.fields.schunk);
     let container = move || schunk.container();
     let host = Host(context);
-    operation(&Encoding { container: Some(&container), host: Some(&host), ..Encoding::new(&params) })
+    operation(&Encoding { threads, container: Some(&container), host: Some(&host), ..Encoding::new(&params) })
 }
 
 /// Compresses `src` with a context of the application.

@@ -5,7 +5,7 @@ use super::{Backend, Context};
 use crate::capi::callbacks::{self, Host};
 use crate::capi::mem::CBuffer;
 use crate::capi::types::blosc2_context;
-use crate::chunk::{self, Decoding, Unit, VlChunk};
+use crate::chunk::{self, Decoding, Threads, Unit, VlChunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 
@@ -91,8 +91,15 @@ pub(crate) unsafe fn decompress(
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
     ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
-    if this.maskout.is_none() && !this.wants_threads() && this.fields.postfilter.is_none() {
-        if let Some(nbytes) = chunk::decompress_simple(chunk, dest, |header| this.note_header(header)) {
+    if this.maskout.is_none() && this.fields.postfilter.is_none() {
+        let mut room = dest.len();
+        if this.wants_threads() {
+            // They are there after any operation; but a single block and a short copy are for this thread alone.
+            drop(this.attach());
+            room = room.min(Threads::SHORT_COPY);
+        }
+        let note = |header: &ChunkHeader| this.note_header(header);
+        if let Some(nbytes) = chunk::decompress_simple(chunk, &mut dest[..room], note) {
             return Ok(nbytes);
         }
     }
