@@ -54,6 +54,11 @@ impl<'a> BlockReader<'a> {
         self.reader.header
     }
 
+    /// The chunk and its blocks.
+    pub(super) fn reader(&self) -> &Reader<'a> {
+        &self.reader
+    }
+
     /// What the chunk consists of, if no decoding is needed to get at it.
     #[must_use]
     pub fn plain(&self) -> Option<Plain<'_>> {

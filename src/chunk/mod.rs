@@ -13,6 +13,7 @@ mod pipeline;
 mod plain;
 mod planes;
 mod reader;
+mod recode;
 mod simple;
 pub mod source;
 mod special;
@@ -28,6 +29,7 @@ pub use params::{
     CParams, Decoding, Encoding, Postfilter, PostfilterCall, Prefilter, PrefilterCall, Threads,
 };
 pub use planes::{Decoded, EachRun, Planes, Runs};
+pub(crate) use recode::recode;
 pub use simple::{decompress_simple, getitem_simple};
 pub use special::{SpecialValue, special_chunk};
 pub use vlblocks::{VlChunk, compress_vl, open_vl, vl_nblocks};

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use std::time::Instant;
 
 /// Token of a run of one byte.
-const RUN_TOKEN: u8 = 0x01;
+pub(crate) const RUN_TOKEN: u8 = 0x01;
 /// Bytes that an instrumented stream holds.
 pub(crate) const INSTR_LEN: usize = 16;
 

@@ -225,8 +225,12 @@ impl Overlay<'_> {
         reading: &Reading<'_>,
         writing: &Writing<'_>,
     ) -> Result<Option<patch::Patch>> {
-        let changes =
-            patch::Changes { touched: self.touched, covers: self.covers_block, apply: self.apply_block };
+        let changes = patch::Changes {
+            touched: self.touched,
+            covers: self.covers_block,
+            apply: self.apply_block,
+            piece: None,
+        };
         let encode = |dec: &Decoding<'_>, chunk: &[u8]| {
             let header = ChunkHeader::read(chunk)?;
             if self.blocks.check(&header, false).is_err() {

@@ -40,6 +40,10 @@ pub(super) fn encode_range(
                 .copy_from_slice(&src[covered.start - start..covered.end - start]);
             Ok(())
         },
+        piece: Some(&|block| {
+            let (at, covered) = span(block);
+            (covered.start - at, &src[covered.start - start..covered.end - start])
+        }),
     };
     encode(old, &changes, dec, enc)
 }
@@ -52,6 +56,8 @@ pub(crate) struct Changes<'a> {
     pub(crate) covers: &'a (dyn Fn(usize) -> bool + Sync),
     /// Writes the new values to the data of a block.
     pub(crate) apply: &'a (dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
+    /// The new values of a block and where in it they start, in bytes, if they are in one piece.
+    pub(crate) piece: Option<&'a (dyn Fn(usize) -> (usize, &'a [u8]) + Sync)>,
 }
 
 /// New streams for some blocks of a chunk.
@@ -148,6 +154,12 @@ fn encode_block(
 ) -> Result<Option<Vec<u8>>> {
     let header = old.header();
     let len = header.block_len(nblock);
+    if let Some((start, new)) = changes.piece.map(|piece| piece(nblock)) {
+        let recoded = chunk::recode(old, nblock, start, new, enc)?;
+        if recoded.is_some() {
+            return Ok(recoded);
+        }
+    }
     scratch::with_len(2 * len + EXTENDED_HEADER_LENGTH + 4, |buffer| {
         let (data, dest) = buffer.split_at_mut(len);
         if !(changes.covers)(nblock) {

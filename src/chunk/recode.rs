@@ -1,0 +1,234 @@
+//! A block of which a few items get new values, without shuffling and compressing all of it again.
+//!
+//! In a shuffled block that is cut in streams each byte of the items has a stream of its own. Streams in which the new bytes
+//! are the old ones stay as they are; the others are decoded, changed in a few places and compressed. What comes out is
+//! what compressing the whole block gives, if the old streams came from the same codec with the same parameters.
+
+use super::block_reader::BlockReader;
+use super::blocks::Layout;
+use super::params::{CParams, Encoding};
+use super::plain::Payload;
+use super::streams::{RUN_TOKEN, Stream, StreamWriter};
+use crate::bytes::to_i32;
+use crate::codecs::StreamContext;
+use crate::codecs::state::StreamCodec;
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::filters::shuffle;
+use crate::format::geometry::Container;
+use crate::scratch::{self, BlockBuffers, Worker};
+use std::ops::Range;
+
+/// Items of at most this width, in bytes.
+const MAX_WIDTH: usize = 16;
+/// At least this many times as many items stay as they are.
+const MOSTLY_OLD: usize = 4;
+
+/// A block that can be recoded.
+struct Recoder<'a> {
+    block: &'a BlockReader<'a>,
+    nblock: usize,
+    width: usize,
+    /// Bytes of a stream when decoded: the number of items.
+    len: usize,
+    codec: StreamCodec,
+}
+
+/// The streams of block `nblock` with the bytes `new` from byte `start` of the block on; `None` if that is no case for this
+/// module.
+///
+/// # Errors
+///
+/// Those of damaged streams and of the codec; `InvalidParam` for bytes outside of the block.
+pub(crate) fn recode(
+    block: &BlockReader<'_>,
+    nblock: usize,
+    start: usize,
+    new: &[u8],
+    enc: &Encoding<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let header = block.header();
+    let end = start
+        .checked_add(new.len())
+        .filter(|&end| nblock < header.nblocks() && end <= header.block_len(nblock));
+    let end = end.ok_or(Error::new(ErrorKind::InvalidParam, "bytes outside of the block"))?;
+    let Some(recoder) = Recoder::new(block, nblock, enc) else { return Ok(None) };
+    let rows = start / recoder.width..end.div_ceil(recoder.width);
+    if rows.len() * MOSTLY_OLD > recoder.len {
+        return Ok(None);
+    }
+    recoder.run(rows, start, new, enc)
+}
+
+impl<'a> Recoder<'a> {
+    /// `None` if block `nblock` does not consist of such streams, or `enc` makes others.
+    fn new(block: &'a BlockReader<'a>, nblock: usize, enc: &Encoding<'_>) -> Option<Recoder<'a>> {
+        let reader = block.reader();
+        let header = reader.header;
+        let width = reader.pipeline.as_shuffle()?;
+        let codec = StreamCodec::resolve(enc.params.codec_id());
+        let params = CParams { blocksize: header.blocksize, ..enc.params.clone() };
+        let layout = Layout::new(&params, header.blocksize);
+        let planes = (2..=MAX_WIDTH).contains(&width)
+            && reader.payload == Payload::Coded
+            && reader.nstreams(nblock) == width
+            && header.block_len(nblock) % width == 0
+            && layout == Layout { blocksize: header.blocksize, split: true, typesize: width };
+        let same = codec.format() == header.codec_format()
+            && codec.versionlz() == header.versionlz
+            && !codec.needs_geometry()
+            && !header.has_dict()
+            && params.compcode == i32::from(header.compcode)
+            && params.compcode_meta == header.compcode_meta;
+        let quiet = reader.dec.postfilter.is_none() && enc.prefilter.is_none() && !enc.blosc1_header;
+        let len = header.block_len(nblock) / width;
+        (planes && same && quiet).then_some(Recoder { block, nblock, width, len, codec })
+    }
+
+    fn run(
+        &self,
+        rows: Range<usize>,
+        start: usize,
+        new: &[u8],
+        enc: &Encoding<'_>,
+    ) -> Result<Option<Vec<u8>>> {
+        let reader = self.block.reader();
+        let (width, len) = (self.width, self.len);
+        let worker = &mut *scratch::worker();
+        let Worker { codecs, buffers: BlockBuffers { decoded, ping, pong }, stream, .. } = worker;
+        let decoder = reader.stream_decoder();
+        let mut stored = reader.streams(self.nblock, stream)?;
+        let decoded = decoded.get(width * len);
+        // What is stored of each stream, and the rows of all of them.
+        let mut streams = [Stream::Run(0); MAX_WIDTH];
+        let (old_rows, new_rows) = ping.get(2 * width * rows.len()).split_at_mut(width * rows.len());
+        for (j, plane) in decoded.chunks_exact_mut(len).enumerate() {
+            streams[j] = stored.next_stream()?;
+            let out = &mut old_rows[j * rows.len()..][..rows.len()];
+            match streams[j] {
+                Stream::Run(value) => out.fill(value),
+                Stream::Raw(bytes) => out.copy_from_slice(&bytes[rows.clone()]),
+                coded @ Stream::Coded(_) => {
+                    decoder.decode(codecs, coded, plane)?;
+                    out.copy_from_slice(&plane[rows.clone()]);
+                }
+            }
+        }
+        let items = pong.get(width * rows.len());
+        shuffle::unshuffle(width, old_rows, items);
+        items[start - rows.start * width..][..new.len()].copy_from_slice(new);
+        shuffle::shuffle(width, items, new_rows);
+
+        let writer = StreamWriter {
+            codec: &self.codec,
+            dict: None,
+            cx: StreamContext {
+                clevel: enc.params.clevel,
+                meta: enc.params.compcode_meta,
+                typesize: width,
+                blocksize: reader.header.blocksize,
+                container: &Container::None,
+                chunk: &[],
+                host: &enc.host,
+            },
+            runs: true,
+        };
+        let mut out = Vec::new();
+        let room = width * (len + 4);
+        out.try_reserve_exact(room)
+            .map_err(|_| Error::new(ErrorKind::MemoryAlloc, "no memory for a block"))?;
+        out.resize(room, 0);
+        let mut at = 0;
+        for (j, plane) in decoded.chunks_exact_mut(len).enumerate() {
+            let of_plane = j * rows.len()..(j + 1) * rows.len();
+            let (old, new) = (&old_rows[of_plane.clone()], &new_rows[of_plane]);
+            if old == new {
+                at += put(streams[j], &mut out[at..])?;
+                continue;
+            }
+            match streams[j] {
+                Stream::Run(value) => plane.fill(value),
+                Stream::Raw(bytes) => plane.copy_from_slice(bytes),
+                Stream::Coded(_) => {}
+            }
+            plane[rows.clone()].copy_from_slice(new);
+            let Some(written) = writer.write(codecs, plane, 1, &mut out[at..])? else { return Ok(None) };
+            at += written.len;
+        }
+        out.truncate(at);
+        // A block that does not get smaller decides how its whole chunk is stored.
+        Ok((at <= width * len).then_some(out))
+    }
+}
+
+/// Writes a stream as it was to the front of `dest`; returns its length with its size.
+fn put(stream: Stream<'_>, dest: &mut [u8]) -> Result<usize> {
+    let token = [RUN_TOKEN];
+    let (csize, content): (i32, &[u8]) = match stream {
+        Stream::Run(0) => (0, &[]),
+        Stream::Run(value) => (-i32::from(value), &token),
+        Stream::Raw(bytes) | Stream::Coded(bytes) => (to_i32(bytes.len(), ErrorKind::Data)?, bytes),
+    };
+    let end = 4 + content.len();
+    ensure(end <= dest.len(), ErrorKind::Data, "stream longer than its bytes")?;
+    dest[..4].copy_from_slice(&csize.to_le_bytes());
+    dest[4..end].copy_from_slice(content);
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::{self, Decoding};
+    use crate::format::chunk_header::ChunkHeader;
+    use crate::format::consts::{EXTENDED_HEADER_LENGTH, codec, split};
+
+    /// Items whose bytes are constant, slowly changing, and noise.
+    fn data(nitems: u32) -> Vec<u8> {
+        let item = |i: u32| (i.wrapping_mul(0x9e37_79b9) >> 24) | ((i / 300) << 8) | 0x4100_0000;
+        (0..nitems).flat_map(|i| item(i).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn a_recoded_block_is_what_compressing_all_of_it_gives() {
+        for compcode in [codec::BLOSCLZ, codec::LZ4, codec::LZ4HC, codec::ZLIB, codec::ZSTD] {
+            let params = CParams {
+                typesize: 4,
+                blocksize: 1 << 15,
+                compcode: i32::from(compcode),
+                splitmode: split::ALWAYS,
+                ..CParams::default()
+            };
+            let enc = Encoding::new(&params);
+            let old = data(3 << 13);
+            let mut chunk = vec![0; old.len() + EXTENDED_HEADER_LENGTH];
+            let cbytes = chunk::compress(&params, &old, &mut chunk).unwrap();
+            let (dec, header) = (Decoding::default(), ChunkHeader::read(&chunk).unwrap());
+            let block = BlockReader::open(&dec, &header, &chunk[..cbytes]).unwrap();
+            // Noise, other noise in the lowest byte alone, the same as before, and broken items.
+            let noise: Vec<u8> = (0..600u32).map(|i| (i * i % 251).to_le_bytes()[0]).collect();
+            let mut low = old[(1 << 15) + 400..][..400].to_vec();
+            low.iter_mut().step_by(4).for_each(|byte| *byte ^= 0x55);
+            let same = &old[(1 << 15) + 800..][..400];
+            for (start, new) in
+                [(0, &noise[..]), (400, &low[..]), (800, same), (1001, &noise[..5]), (32_400, &noise[..368])]
+            {
+                let recoded = recode(&block, 1, start, new, &enc).unwrap().unwrap();
+                let mut model = old.clone();
+                model[(1 << 15) + start..][..new.len()].copy_from_slice(new);
+                let mut whole = vec![0; old.len() + EXTENDED_HEADER_LENGTH];
+                chunk::compress(&params, &model, &mut whole).unwrap();
+                let bstart = |n: usize| {
+                    let at = EXTENDED_HEADER_LENGTH + 4 * n;
+                    usize::try_from(i32::from_le_bytes(whole[at..at + 4].try_into().unwrap())).unwrap()
+                };
+                assert!(recoded == whole[bstart(1)..bstart(2)], "codec {compcode} from {start}");
+            }
+            assert!(recode(&block, 1, 32_400, &noise, &enc).is_err());
+            assert!(recode(&block, 3, 0, &noise, &enc).is_err());
+            // Where much changes, compressing all of it is as good.
+            assert_eq!(recode(&block, 0, 0, &old[..20_000], &enc), Ok(None));
+            let other = CParams { compcode_meta: 1, ..params.clone() };
+            assert_eq!(recode(&block, 1, 0, &noise, &Encoding::new(&other)), Ok(None));
+        }
+    }
+}
