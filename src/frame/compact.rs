@@ -1,11 +1,11 @@
 //! Giving back the room of deleted and replaced chunks.
 //!
-//! Holes are closed when they take more than half of what the chunks take, so each dead byte costs a few copied ones at
-//! most, whatever the number of chunks. Every step is a change of its own that is all-or-nothing: chunks are copied to
+//! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the size of
+//! its chunks, and each dead byte costs a few copied ones at most, whatever the number of chunks. Every step is a change of its own that is all-or-nothing: chunks are copied to
 //! places that nothing refers to, and only then the index refers to them.
 
 use super::Frame;
-use super::edit::Session;
+use super::edit::{NUDGE, Session};
 use super::holes::{Extent, Holes};
 use super::index_codec::IndexOf;
 use super::state::State;
@@ -22,6 +22,17 @@ const FEW_CHUNKS: usize = 256;
 /// In larger frames this many of the largest gaps, and as many chunks in all parts of the frame, are looked at.
 const SAMPLES: usize = 32;
 
+/// More bytes than index and trailer take, however badly the index compresses once chunks have moved.
+fn longest_tail(state: &State) -> u64 {
+    let index = 8 * state.index.len() + 2 * EXTENDED_HEADER_LENGTH;
+    (index + state.trailer_len) as u64 + NUDGE // widening
+}
+
+/// Whether that many dead bytes are too many beside the live ones.
+fn is_hollow(dead: u64, live: u64) -> bool {
+    dead / 3 > live / 4
+}
+
 impl Frame {
     /// Closes holes if they take too much room.
     ///
@@ -33,10 +44,10 @@ impl Frame {
         let state = self.snapshot();
         let live = state.live_end - state.dead;
         let behind = state.header.cbytes.saturating_sub(state.live_end);
-        if (state.dead + behind) * 2 <= live && (live > 0 || behind == 0) {
+        if !is_hollow(state.dead + behind, live) && (live > 0 || behind == 0) {
             return Ok(());
         }
-        if state.dead * 2 <= live {
+        if !is_hollow(state.dead, live) {
             let mut next = State::clone(&state);
             next.header.cbytes = next.live_end;
             drop(state);
@@ -157,15 +168,18 @@ impl Frame {
         let moved = &extents[moved.unwrap_or(extents.len())..];
         let len: u64 = moved.iter().map(|extent| extent.len).sum();
         let first = moved.first().map_or(hole, |extent| extent.position);
-        if matches!(self.store, Store::Memory(_)) || len <= first - hole {
+        let state = self.snapshot();
+        let tail = longest_tail(&state);
+        if matches!(self.store, Store::Memory(_)) || len + tail <= first - hole {
             // In memory nothing can go wrong between the steps, and moving down in order never overwrites what is
-            // still to be moved. In a file the old places must stay as they are until the index is written, and where the
-            // index goes they are saved.
+            // still to be moved. In a file neither chunks nor index may reach into the old places: whoever opens it after
+            // a kill reads chunks there.
+            drop(state);
             let end = moved.last().map_or(hole, |extent| extent.end());
             return self.move_chunks(session, moved, hole, hole, Some(first..end));
         }
-        let state = self.snapshot();
-        let aside = state.header.frame_len - state.header.header_len as u64; // widening
+        let behind = state.header.frame_len - state.header.header_len as u64; // widening
+        let aside = behind.max(hole + len + tail);
         drop(state);
         self.move_chunks(session, moved, hole, aside, None)?;
         let mut at = aside;

@@ -30,7 +30,7 @@ use std::sync::Arc;
 const PLACEHOLDER: i64 = i64::MIN;
 
 /// Dead bytes in front of the index, or in sparse frames behind it, that change the length of a frame.
-const NUDGE: u64 = 8;
+pub(super) const NUDGE: u64 = 8;
 /// The longest gap between index and trailer of a sparse frame that keeps it from having a length twice.
 const MAX_GAP: u64 = 4096;
 
