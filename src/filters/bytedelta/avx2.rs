@@ -67,7 +67,7 @@ unsafe fn sum_items(width: usize, items: &mut [u8]) {
             4 => sum_items_of::<4>(items),
             8 => sum_items_of::<8>(items),
             16 => sum_items_of::<16>(items),
-            _ => generic::sum_items_from(width, width, items),
+            _ => sum_items_from(width, width, items),
         }
     }
 }
@@ -108,5 +108,13 @@ unsafe fn sum_items_of<const W: usize>(items: &mut [u8]) {
             i += 32;
         }
     }
-    generic::sum_items_from(W, i, items);
+    sum_items_from(W, i, items);
+}
+
+/// Adds, from `from` on, to each byte the one `width` before it, which has its own sum by then.
+#[inline(always)]
+fn sum_items_from(width: usize, from: usize, items: &mut [u8]) {
+    for i in from..items.len() {
+        items[i] = items[i].wrapping_add(items[i - width]);
+    }
 }

@@ -48,11 +48,3 @@ pub(super) fn decode_from(mut sum: u8, src: &[u8], dest: &mut [u8]) {
         *d = sum;
     }
 }
-
-/// Adds, from `from` on, to each byte the one `width` before it, which has its own sum by then.
-#[inline(always)]
-pub(super) fn sum_items_from(width: usize, from: usize, items: &mut [u8]) {
-    for i in from..items.len() {
-        items[i] = items[i].wrapping_add(items[i - width]);
-    }
-}

@@ -453,6 +453,7 @@ macro_rules! by_width {
         }
     };
 }
+#[cfg(all(target_arch = "x86_64", have_avx512))] // elsewhere only this module dispatches by width
 pub(in crate::filters) use by_width;
 
 /// [`Kernel`](super::Kernel)'s `shuffle`.
