@@ -19,6 +19,12 @@ use parse::{Parser, Sequence};
 const BLOCK: usize = 0xffff;
 /// Deflate with a window of 32 KiB, at the fastest level.
 const HEADER: [u8; 2] = [0x78, 0x01];
+/// Streams of as many bytes and more are looked at before they are encoded.
+const PROBED: usize = 16 << 10;
+/// How many bytes are searched for matches then.
+const PROBE: usize = 4096;
+/// A match every so many bytes is too often, as there is hardly any history yet.
+const DENSE: usize = 20;
 /// Type of a raw block, as its header has it.
 const RAW: u32 = 0;
 
@@ -32,6 +38,16 @@ pub(super) struct Encoder {
 impl Encoder {
     pub(super) fn new() -> Encoder {
         Encoder { parser: Parser::new(), counts: Counts::new(), codes: Codes::new() }
+    }
+
+    /// Whether `src` begins with short matches one after another, as text does. Streams are shorter then than those of
+    /// encoders that search less, but take longer.
+    pub(super) fn is_dense(&mut self, src: &[u8]) -> bool {
+        if src.len() < PROBED || self.parser.begin(src).is_none() {
+            return false;
+        }
+        self.parser.parse(src, 0, PROBE, &mut self.counts);
+        self.parser.nfound() > PROBE / DENSE
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.

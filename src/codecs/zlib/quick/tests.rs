@@ -162,3 +162,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn text_is_dense_and_noise_is_not() {
+    let words = ["chunk ", "block ", "frame ", "of ", "the ", "and ", "shuffle ", "typesize ", "header, "];
+    let mut state = 1_u32;
+    let text: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        words[(state >> 16) as usize % words.len()].as_bytes()
+    })
+    .take(20_000)
+    .flatten()
+    .copied()
+    .collect();
+    let mut encoder = Encoder::new();
+    assert!(encoder.is_dense(&text));
+    assert!(!encoder.is_dense(&text[..PROBED - 1]), "too short to tell");
+    assert!(!encoder.is_dense(&vec![7; text.len()]));
+    let noise: Vec<u8> = text
+        .iter()
+        .enumerate()
+        .map(|(i, b)| (i as u32).wrapping_mul(0x9e37_79b1).to_le_bytes()[3] ^ b)
+        .collect();
+    assert!(!encoder.is_dense(&noise));
+    // What was looked at leaves no traces.
+    let mut dest = [vec![0; text.len()], vec![0; text.len()]];
+    let sizes = [encoder.compress(&text, &mut dest[0]), Encoder::new().compress(&text, &mut dest[1])];
+    assert!(sizes[0] == sizes[1] && dest[0] == dest[1]);
+}
