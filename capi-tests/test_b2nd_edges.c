@@ -218,6 +218,62 @@ static void test_callbacks(const struct place *place) {
   b2nd_free_ctx(ctx);
 }
 
+/* The array that `add_item_20` reads; none while it is made. */
+static b2nd_array_t *being_written;
+
+/* Adds item 20 of the array itself, as it is now. */
+static int add_item_20(blosc2_prefilter_params *params) {
+  const int64_t start = 20, stop = 21, one = 1;
+  const int32_t *in = (const int32_t *)params->input;
+  int32_t *out = (int32_t *)params->output;
+  int32_t item = 0, i;
+  if (being_written != NULL && b2nd_get_slice_cbuffer(being_written, &start, &stop, &item, &one, 4) != 0) {
+    return -1;
+  }
+  for (i = 0; i < params->output_size / 4; i++) {
+    out[i] = in[i] + item;
+  }
+  return 0;
+}
+
+/* A prefilter may read the array that is being written. */
+static void test_prefilter_reads_array(const struct place *place) {
+  const int64_t shape = 24, start = 1, stop = 2, one = 1;
+  const int32_t chunk = 8, block = 4;
+  int64_t selected[2] = {9, 22}, nselected = 2, *selection = selected;
+  int32_t values[2] = {300, 400};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_prefilter_params preparams;
+  int32_t items[24], back[24], value = 100;
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL;
+  int32_t i;
+  memset(&preparams, 0, sizeof preparams);
+  cparams.typesize = 4;
+  cparams.prefilter = add_item_20;
+  cparams.preparams = &preparams;
+  for (i = 0; i < 24; i++) {
+    items[i] = i;
+  }
+  ctx = make_ctx(place, &cparams, &dparams, 1, &shape, &chunk, &block);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  being_written = array;
+  CHECK_INT(b2nd_set_slice_cbuffer(&value, &one, 4, &start, &stop, array), 0);
+  CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
+  for (i = 0; i < 24; i++) {
+    CHECK_INT(back[i], (i == 1 ? 100 : i) + (i < 8 ? 20 : 0));
+  }
+  CHECK_INT(b2nd_set_orthogonal_selection(array, &selection, &nselected, values, &nselected, sizeof values), 0);
+  being_written = NULL;
+  CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
+  CHECK_INT(back[9], 300 + 20);
+  CHECK_INT(back[22], 400 + 20);
+  CHECK_INT(back[20], 20 + 20);
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+}
+
 /* What b2nd_from_schunk says to the metalayer of shape (5,4), chunks (3,3), blocks (2,2), after `change`. */
 static int opened_as(uint8_t *meta, int32_t len) {
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
@@ -565,6 +621,7 @@ int main(void) {
     test_large_items(&places[i], 261);
     test_large_items(&places[i], 5000);
     test_callbacks(&places[i]);
+    test_prefilter_reads_array(&places[i]);
     test_arguments(&places[i]);
     test_readers(&places[i]);
     test_fork(&places[i]);

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::b2nd_handle::{ArrayHandle, not_null};
+use super::b2nd_handle::{ArrayHandle, Shared, not_null};
 use super::consts::B2ND_MAX_DIM;
 use super::guard::guard_status;
 use super::ptr::{in_bytes, in_slice, out_bytes};
@@ -11,8 +11,9 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::ndarray::copy_buffer::BoxCopy;
 use crate::ndarray::select::{self, Selection};
 use crate::ndarray::shape::{Region, dot, strides};
+use crate::ndarray::write::Access;
 use crate::ndarray::{Geometry, slice, write};
-use crate::schunk::{Reading, Schunk, Writing};
+use crate::schunk::{Reading, Writing};
 
 fn invalid(holds: bool, what: &'static str) -> Result<()> {
     ensure(holds, ErrorKind::InvalidParam, what)
@@ -139,19 +140,18 @@ pub unsafe extern "C" fn b2nd_set_slice_cbuffer(
         // SAFETY: the caller's promise.
         let (array, src) = unsafe { (ArrayHandle::from_ptr(array)?, in_bytes(buffer, buffersize)?) };
         let write =
-            |schunk: &mut Schunk, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
+            |schunk: &mut Shared<'_>, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
                 let ndim = geometry.ndim();
                 // SAFETY: the caller's promise.
                 let (start, stop, shape) =
                     unsafe { (in_slice(start, ndim)?, in_slice(stop, ndim)?, in_slice(buffershape, ndim)?) };
-                let request = Request::new(geometry, schunk.typesize(), (start, stop), shape, buffersize)?;
-                if let Some(region) = request.region {
-                    write::write(schunk, geometry, &region, src, &request.buffershape, reading, writing)?;
-                }
-                Ok(None)
+                let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
+                let request = Request::new(geometry, typesize, (start, stop), shape, buffersize)?;
+                let Some(region) = request.region else { return Ok(()) };
+                write::write(schunk, geometry, &region, src, &request.buffershape, reading, writing)
             };
         // SAFETY: the caller's promise.
-        unsafe { array.change(write) }
+        unsafe { array.write(write) }
     })
 }
 
@@ -286,20 +286,19 @@ pub unsafe extern "C" fn b2nd_set_orthogonal_selection(
         // SAFETY: the caller's promise.
         let array = unsafe { ArrayHandle::from_ptr(array) }?;
         let write =
-            |schunk: &mut Schunk, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
-                let typesize = schunk.typesize();
+            |schunk: &mut Shared<'_>, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
+                let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
                 // SAFETY: the caller's promise.
                 let asked = unsafe {
                     self::selection(geometry, typesize, selection, selection_size, buffershape, buffersize)
                 }?;
-                let Some((selection, shape)) = asked else { return Ok(None) };
+                let Some((selection, shape)) = asked else { return Ok(()) };
                 // SAFETY: the caller's promise.
                 let src = unsafe { in_bytes(buffer, buffersize) }?;
-                select::write(schunk, geometry, &selection, (src, &shape), reading, writing)?;
-                Ok(None)
+                select::write_to(schunk, geometry, &selection, (src, &shape), reading, writing)
             };
         // SAFETY: the caller's promise.
-        unsafe { array.change(write) }
+        unsafe { array.write(write) }
     })
 }
 

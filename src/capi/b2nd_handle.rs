@@ -15,7 +15,9 @@ use super::schunk_handle::{self, SchunkHandle};
 use super::types::{b2nd_array_t, blosc2_schunk, chunk_cache_s};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::nd_meta::NdMeta;
+use crate::frame::Frame;
 use crate::ndarray::shape::{narrow, signed};
+use crate::ndarray::write::Access;
 use crate::ndarray::{self, Geometry};
 use crate::schunk::{Reading, Schunk, Writing};
 
@@ -222,6 +224,58 @@ impl ArrayHandle {
         &self,
         operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Option<Geometry>>,
     ) -> Result<()> {
+        let change = |handle: &SchunkHandle, reading: &Reading<'_>, writing: &Writing<'_>| {
+            handle.change(|schunk| {
+                locked(schunk, |schunk| {
+                    self.refresh_from(schunk)?;
+                    let changed = operation(schunk, &self.geometry(), reading, writing)?;
+                    if let Some(geometry) = changed {
+                        self.set_geometry(geometry, schunk.change_tick());
+                    }
+                    Ok(())
+                })
+            })
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.with_contexts(change) }
+    }
+
+    /// Changes items of the array under the exclusive lock of its frame, if it locks, starting from its present geometry.
+    /// Filters of the application may read the array meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// No other thread changes the array.
+    pub(crate) unsafe fn write(
+        &self,
+        operation: impl FnOnce(&mut Shared<'_>, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let write = |handle: &SchunkHandle, reading: &Reading<'_>, writing: &Writing<'_>| {
+            handle.change(|schunk| schunk.frame().map_or(Ok(()), Frame::lock))?;
+            let written = handle
+                .look(|schunk| self.refresh_from(schunk))
+                .and_then(|_| operation(&mut Shared(handle), &self.geometry(), reading, writing));
+            handle.look(|schunk| {
+                if let Some(frame) = schunk.frame() {
+                    frame.unlock();
+                }
+                Ok(())
+            })?;
+            written
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.with_contexts(write) }
+    }
+
+    /// Runs `operation` with the contexts of the super-chunk.
+    ///
+    /// # Safety
+    ///
+    /// No other thread changes the array.
+    unsafe fn with_contexts(
+        &self,
+        operation: impl FnOnce(&SchunkHandle, &Reading<'_>, &Writing<'_>) -> Result<()>,
+    ) -> Result<()> {
         let handle = self.schunk()?;
         let decoding = handle.decoding();
         // SAFETY: the caller's promise.
@@ -236,18 +290,23 @@ impl ArrayHandle {
             encoding.with(|enc| {
                 let reading = Reading { dec: *dec, visit: Some(&visit) };
                 let writing = Writing { enc: *enc, visit: Some(&visit) };
-                handle.change(|schunk| {
-                    locked(schunk, |schunk| {
-                        self.refresh_from(schunk)?;
-                        let changed = operation(schunk, &self.geometry(), &reading, &writing)?;
-                        if let Some(geometry) = changed {
-                            self.set_geometry(geometry, schunk.change_tick());
-                        }
-                        Ok(())
-                    })
-                })
+                operation(handle, &reading, &writing)
             })
         })
+    }
+}
+
+/// The super-chunk of an array that is locked only while it is looked at or changed, so that filters of the application
+/// may read the array that they work for.
+pub(crate) struct Shared<'a>(&'a SchunkHandle);
+
+impl Access for Shared<'_> {
+    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R> {
+        self.0.look(operation)
+    }
+
+    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R> {
+        self.0.change(operation)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::blocks::Blocks;
 use super::shape::{Extents, Geometry, Region, strides};
 use super::slice;
-use super::write::{Overlay, Pending};
+use super::write::{Access, Overlay, Pending};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
@@ -341,7 +341,19 @@ pub fn write(
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
-    let blocks = Blocks::new(geometry, schunk.typesize())?;
+    write_to(schunk, geometry, selection, (src, src_shape), reading, writing)
+}
+
+/// [`write`] to a super-chunk that may be shared.
+pub(crate) fn write_to(
+    schunk: &mut impl Access,
+    geometry: &Geometry,
+    selection: &Selection,
+    (src, src_shape): (&[u8], &[u64]),
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<()> {
+    let blocks = Blocks::new(geometry, schunk.look(|schunk| Ok(schunk.typesize()))?)?;
     if selection.is_empty() {
         return Ok(());
     }

@@ -15,6 +15,28 @@ use crate::io::memory::MallocBuf;
 use crate::io::spare;
 use crate::schunk::{Reading, Schunk, Update, Writing, patch, scratch};
 
+/// A super-chunk that is written to.
+///
+/// It is looked at while chunks are made and changed when these are stored. Whoever shares it with others, as the filters of
+/// an application that read it, can let them in between.
+pub(crate) trait Access {
+    /// Looks at the super-chunk.
+    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R>;
+
+    /// Changes the super-chunk.
+    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R>;
+}
+
+impl Access for Schunk {
+    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R> {
+        operation(self)
+    }
+
+    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R> {
+        operation(self)
+    }
+}
+
 /// About how many bytes of new chunks of a frame on disk are held until they are written as one change.
 const BATCH: usize = 64 << 20;
 
@@ -27,7 +49,7 @@ const BATCH: usize = 64 << 20;
 /// replaced. The array is as before then; only if it is on disk and the new chunks take more than about 64 MiB, the first
 /// of them may be there.
 pub(crate) fn write(
-    schunk: &mut Schunk,
+    schunk: &mut impl Access,
     geometry: &Geometry,
     region: &Region,
     src: &[u8],
@@ -35,7 +57,7 @@ pub(crate) fn write(
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
-    let typesize = schunk.typesize();
+    let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
     let blocks = Blocks::new(geometry, typesize)?;
     if region.is_empty() {
         return Ok(());
@@ -73,7 +95,7 @@ pub(super) struct Pending {
 impl Pending {
     fn push(
         &mut self,
-        schunk: &mut Schunk,
+        schunk: &mut impl Access,
         nchunk: usize,
         update: Update,
         writing: &Writing<'_>,
@@ -81,14 +103,14 @@ impl Pending {
         self.bytes += update.len();
         self.updates.push((nchunk, update));
         // A prefilter may look at the chunks before.
-        let now = writing.enc.prefilter.is_some() || (schunk.frame().is_some() && self.bytes >= BATCH);
+        let now = writing.enc.prefilter.is_some() || (self.bytes >= BATCH && is_in_frame(schunk)?);
         if now { self.flush(schunk) } else { Ok(()) }
     }
 
     /// Puts `chunk` in the place of chunk `nchunk`.
     pub(super) fn replace(
         &mut self,
-        schunk: &mut Schunk,
+        schunk: &mut impl Access,
         nchunk: usize,
         chunk: NewChunk<'_>,
         writing: &Writing<'_>,
@@ -105,10 +127,13 @@ impl Pending {
     /// # Errors
     ///
     /// `Failure` if it cannot; none of the chunks is replaced then.
-    pub(super) fn flush(&mut self, schunk: &mut Schunk) -> Result<()> {
+    pub(super) fn flush(&mut self, schunk: &mut impl Access) -> Result<()> {
         self.bytes = 0;
         let updates = std::mem::take(&mut self.updates);
-        if updates.is_empty() { Ok(()) } else { schunk.update_chunks(updates).map_err(|e| failure(&e)) }
+        if updates.is_empty() {
+            return Ok(());
+        }
+        schunk.change(|schunk| schunk.update_chunks(updates).map_err(|e| failure(&e)))
     }
 }
 
@@ -142,24 +167,28 @@ pub(super) fn compress(
 const LARGE: usize = 1 << 20;
 
 /// Has `compress` write a chunk to the room that it is given, and say how long it is, and passes the chunk on.
-pub(super) fn with_chunk<R>(
-    schunk: &mut Schunk,
+pub(super) fn with_chunk<A: Access, R>(
+    schunk: &mut A,
     blocks: &Blocks<'_>,
     compress: impl FnOnce(&Schunk, &mut [u8]) -> Result<usize>,
-    store: impl FnOnce(&mut Schunk, NewChunk<'_>) -> Result<R>,
+    store: impl FnOnce(&mut A, NewChunk<'_>) -> Result<R>,
 ) -> Result<R> {
     let room = blocks.chunksize.saturating_add(32).min(i32::MAX as usize); // fits
-    if schunk.frame().is_some() || blocks.chunksize < LARGE {
+    if blocks.chunksize < LARGE || is_in_frame(schunk)? {
         return scratch::with_len(room, |dest| {
-            let cbytes = compress(schunk, dest)?;
+            let cbytes = schunk.look(|schunk| compress(schunk, dest))?;
             store(schunk, NewChunk::Borrowed(&dest[..cbytes]))
         });
     }
     let mut chunk = MallocBuf::zeroed(room)?;
-    let cbytes = compress(schunk, chunk.as_mut_slice())?;
+    let cbytes = schunk.look(|schunk| compress(schunk, chunk.as_mut_slice()))?;
     chunk.truncate(cbytes);
     chunk.shrink();
     store(schunk, NewChunk::Owned(chunk))
+}
+
+fn is_in_frame(schunk: &impl Access) -> Result<bool> {
+    schunk.look(|schunk| Ok(schunk.frame().is_some()))
 }
 
 /// A chunk to store.
@@ -190,19 +219,23 @@ impl Overlay<'_> {
     /// # Errors
     ///
     /// `Failure` if the old chunk cannot be read, the new one not be compressed, or `pending` not be stored.
-    pub(super) fn store(
+    pub(super) fn store<A: Access>(
         &self,
-        schunk: &mut Schunk,
+        schunk: &mut A,
         pending: &mut Pending,
         reading: &Reading<'_>,
         writing: &Writing<'_>,
     ) -> Result<()> {
         let nchunk = self.nchunk;
-        ensure(nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
+        let nchunks = schunk.look(|schunk| Ok(schunk.nchunks()))?;
+        ensure(nchunk < nchunks, ErrorKind::Failure, "the array lacks a chunk")?;
         if !self.covers_chunk {
             reading.visit(nchunk);
         }
-        let patch = if self.covers_chunk { None } else { self.patch(schunk, reading, writing)? };
+        let patch = match self.covers_chunk {
+            true => None,
+            false => schunk.look(|schunk| self.patch(schunk, reading, writing))?,
+        };
         if let Some(patch) = patch {
             return pending.push(schunk, nchunk, Update::Blocks(patch), writing);
         }
@@ -213,8 +246,7 @@ impl Overlay<'_> {
             writing.visit(nchunk);
             compress(self.blocks, writing, &Fresh(self), dest)
         };
-        let store =
-            |schunk: &mut Schunk, chunk: NewChunk<'_>| pending.replace(schunk, nchunk, chunk, writing);
+        let store = |schunk: &mut A, chunk: NewChunk<'_>| pending.replace(schunk, nchunk, chunk, writing);
         with_chunk(schunk, self.blocks, compress, store).map_err(|e| failure(&e))
     }
 
