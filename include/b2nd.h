@@ -531,6 +531,8 @@ int b2nd_resize(struct b2nd_array_t *array,
  * Inserts the items in `buffer`, in C order, before item `insert_start` of the dimension `axis`; returns 0, or a negative
  * code. In the middle, position and number of the new items must be whole chunks.
  *
+ * First the array grows, then the items are written: a process killed in between leaves zeros in their place.
+ *
  * The caller's part:
  *
  * `array` is NULL or valid and no other thread uses it; `buffer` is NULL or readable for `buffersize` bytes.
@@ -543,7 +545,8 @@ int b2nd_insert(struct b2nd_array_t *array,
                 int64_t insert_start);
 
 /**
- * Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code.
+ * Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code. The steps
+ * are those of `b2nd_insert`.
  *
  * The caller's part:
  *

@@ -72,6 +72,7 @@ pub(crate) fn give_back(mut chunk: MallocBuf) {
 }
 
 /// Frees what is kept.
+#[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
 pub(crate) fn free_all() {
     let buffers = {
         let mut spare = SPARE.lock();

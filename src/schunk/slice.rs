@@ -35,6 +35,7 @@ impl Rewritten {
     /// # Errors
     ///
     /// None, since the chunk was made just now.
+    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     pub(crate) fn blocksize(&self, chunk: &[u8]) -> Result<usize> {
         match self {
             Rewritten::Whole(cbytes) => Ok(ChunkHeader::read(&chunk[..*cbytes])?.blocksize),
