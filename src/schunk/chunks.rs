@@ -94,14 +94,7 @@ impl Chunks<'_> {
         dec: &Decoding<'_>,
         read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
     ) -> Result<R> {
-        match self {
-            Chunks::List(list) => read(dec, list.chunk(nchunk)?),
-            Chunks::Frame(frame) => scratch::with(|buffer| {
-                let (bytes, source) = frame.get_lazy(nchunk, buffer)?;
-                let source = source.as_ref().map(|source| source as &dyn BlockSource);
-                read(&Decoding { source, ..*dec }, bytes)
-            }),
-        }
+        self.with_source(nchunk, dec, false, read)
     }
 
     /// See [`Schunk::with_all_blocks`].
@@ -111,10 +104,25 @@ impl Chunks<'_> {
         dec: &Decoding<'_>,
         read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
     ) -> Result<R> {
+        self.with_source(nchunk, dec, true, read)
+    }
+
+    /// Calls `read` with a chunk or its beginning and, for a beginning, with the source of its blocks. `all` tells whether
+    /// all of them will be asked for.
+    fn with_source<R>(
+        &self,
+        nchunk: usize,
+        dec: &Decoding<'_>,
+        all: bool,
+        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
+    ) -> Result<R> {
         match self {
             Chunks::List(list) => read(dec, list.chunk(nchunk)?),
             Chunks::Frame(frame) => scratch::with(|buffer| {
-                let (bytes, source) = frame.get_for_all_blocks(nchunk, buffer)?;
+                let (bytes, source) = match all {
+                    true => frame.get_for_all_blocks(nchunk, buffer)?,
+                    false => frame.get_lazy(nchunk, buffer)?,
+                };
                 let source = source.as_ref().map(|source| source as &dyn BlockSource);
                 read(&Decoding { source, ..*dec }, bytes)
             }),
