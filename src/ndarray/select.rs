@@ -344,7 +344,7 @@ pub fn write(
     write_to(schunk, geometry, selection, (src, src_shape), reading, writing)
 }
 
-/// [`write`] to a super-chunk that may be shared.
+/// [`write()`] to a super-chunk that may be shared.
 pub(crate) fn write_to(
     schunk: &mut impl Access,
     geometry: &Geometry,
