@@ -652,7 +652,8 @@ mod spare {
 
     /// Memory for a handle, all zeros.
     pub(super) fn take() -> Option<*mut SchunkHandle> {
-        let kept = KEPT.lock().iter_mut().find_map(Option::take);
+        // Nobody is waited for: in the child of a `fork`, whoever holds the lock may be gone.
+        let kept = KEPT.try_lock().and_then(|mut kept| kept.iter_mut().find_map(Option::take));
         let Some(Clear(raw)) = kept else {
             // SAFETY: a handle is larger than nothing.
             let raw = unsafe { alloc::alloc_zeroed(Layout::new::<SchunkHandle>()) }.cast::<SchunkHandle>();
@@ -677,9 +678,11 @@ mod spare {
     /// `raw` came from [`take`] and is not used any more; what was in it was dropped, and the array of variable-length
     /// metalayers is all null.
     pub(super) unsafe fn give_back(raw: *mut SchunkHandle) {
-        if let Some(slot) = KEPT.lock().iter_mut().find(|slot| slot.is_none()) {
-            *slot = NonNull::new(raw).map(Clear);
-            return;
+        if let Some(mut kept) = KEPT.try_lock() {
+            if let Some(slot) = kept.iter_mut().find(|slot| slot.is_none()) {
+                *slot = NonNull::new(raw).map(Clear);
+                return;
+            }
         }
         // SAFETY: the caller's promise.
         unsafe { alloc::dealloc(raw.cast(), Layout::new::<SchunkHandle>()) };

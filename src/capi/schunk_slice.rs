@@ -109,8 +109,8 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
     })
 }
 
-/// Gives a part of a chunk the values in `src`; returns the size of the chunk's blocks in bytes. The super-chunk is not locked while the chunk is made, since filters of the
-/// application may read it then.
+/// Gives a part of a chunk the values in `src`; returns the size of the chunk's blocks in bytes. The super-chunk is not locked
+/// while the chunk is made, since filters of the application may read it then.
 fn write_part(
     handle: &SchunkHandle,
     part: &slice::Part,

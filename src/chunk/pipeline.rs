@@ -255,13 +255,13 @@ impl Pipeline {
         dest: &mut [u8],
     ) -> Result<bool> {
         match (first, second) {
-            (Step::TruncPrec(meta), Step::Shuffle(width)) if *width == self.typesize => {
-                let nbits = trunc_prec::cleared_bits(*width, *meta)?;
-                shuffle::shuffle(*width, src, dest);
-                int_trunc::clear_low_bits_of_rows(*width, nbits, dest);
-            }
-            (Step::IntTrunc(meta), Step::Shuffle(width)) if *width == self.typesize => {
-                let nbits = int_trunc::cleared_bits(*width, *meta)?;
+            (Step::TruncPrec(meta) | Step::IntTrunc(meta), Step::Shuffle(width))
+                if *width == self.typesize =>
+            {
+                let nbits = match first {
+                    Step::TruncPrec(_) => trunc_prec::cleared_bits(*width, *meta)?,
+                    _ => int_trunc::cleared_bits(*width, *meta)?,
+                };
                 shuffle::shuffle(*width, src, dest);
                 int_trunc::clear_low_bits_of_rows(*width, nbits, dest);
             }

@@ -16,7 +16,6 @@ use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, special};
-use crate::format::offsets::Entry;
 use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
 use std::borrow::Cow;
@@ -185,14 +184,7 @@ impl<'a> Chunks<'a> {
         buffer: &mut Vec<u8>,
         whole: Whole,
     ) -> Result<Option<ChunkSource<'a>>> {
-        let position = match self.view.state.index.entry(nchunk)? {
-            Entry::Special(kind) => {
-                buffer.clear();
-                buffer.extend_from_slice(&self.special_chunk(nchunk, kind)?);
-                return Ok(None);
-            }
-            Entry::Stored(position) => position,
-        };
+        let Some(position) = self.stored_position(nchunk, buffer)? else { return Ok(None) };
         let expected = self.expected_len(nchunk, position);
         let first = if whole != Whole::Never && expected <= AT_ONCE { expected } else { FRONT };
         let place = self.locate_into(position, first, buffer)?;

@@ -59,14 +59,7 @@ impl<'a> Chunks<'a> {
     ///
     /// As [`Frame::chunk`].
     pub(crate) fn get(&self, nchunk: usize, buffer: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
-        let position = match self.view.state.index.entry(nchunk)? {
-            Entry::Special(kind) => {
-                buffer.clear();
-                buffer.extend_from_slice(&self.special_chunk(nchunk, kind)?);
-                return Ok(None);
-            }
-            Entry::Stored(position) => position,
-        };
+        let Some(position) = self.stored_position(nchunk, buffer)? else { return Ok(None) };
         if self.frame.is_mapped() {
             let place = self.locate(position, &mut [0; EXTENDED_HEADER_LENGTH])?;
             if let Some(bytes) = self.frame.borrow(&place)? {
@@ -78,6 +71,18 @@ impl<'a> Chunks<'a> {
         let place = self.locate_into(position, first, buffer)?;
         self.complete(&place, buffer)?;
         Ok(None)
+    }
+
+    /// The position of chunk `nchunk`; `None` if it is a special one, which is put in `buffer` instead.
+    pub(super) fn stored_position(&self, nchunk: usize, buffer: &mut Vec<u8>) -> Result<Option<u64>> {
+        match self.view.state.index.entry(nchunk)? {
+            Entry::Special(kind) => {
+                buffer.clear();
+                buffer.extend_from_slice(&self.special_chunk(nchunk, kind)?);
+                Ok(None)
+            }
+            Entry::Stored(position) => Ok(Some(position)),
+        }
     }
 
     /// About how many bytes chunk `nchunk` at `position` takes, by its neighbour; at least those of a header.

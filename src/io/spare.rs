@@ -71,14 +71,13 @@ pub(crate) fn give_back(mut chunk: MallocBuf) {
     }
 }
 
-/// Frees what is kept.
+/// Frees what is kept, unless somebody is at it: in the child of a `fork` that may be a thread that is gone.
 #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
 pub(crate) fn free_all() {
-    let buffers = {
-        let mut spare = SPARE.lock();
+    let buffers = SPARE.try_lock().map(|mut spare| {
         spare.total = 0;
         std::mem::take(&mut spare.buffers)
-    };
+    });
     drop(buffers);
 }
 
@@ -117,5 +116,14 @@ mod tests {
             give_back(copy);
         }
         free_all();
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_holds_the_lock() {
+        let held = SPARE.lock();
+        free_all();
+        let chunk = vec![1; LEAST];
+        give_back(copy_of(&chunk).unwrap());
+        drop(held);
     }
 }

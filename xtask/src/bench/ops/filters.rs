@@ -1,4 +1,5 @@
-//! The filters of the plugin registry alone: BYTEDELTA and INT_TRUNC before a codec that does next to nothing.
+//! The filters of the plugin registry: BYTEDELTA and INT_TRUNC, alone and together with SHUFFLE, before a codec that does next
+//! to nothing.
 //!
 //! The codec is registered by the bench tool: it keeps the first bytes of each block and writes none back. What is
 //! timed is the filter over blocks in the cache, and the library's own work around it. That the filters are right is
@@ -38,7 +39,7 @@ const BLOCKSIZE: i32 = 128 << 10;
 /// See the module.
 pub const FAMILY: Family = Family {
     name: "filters",
-    about: "1 MiB, contexts reused: BYTEDELTA and INT_TRUNC (which has no way back) alone, the codec does nothing",
+    about: "1 MiB, contexts reused: BYTEDELTA and INT_TRUNC, alone and with SHUFFLE (+), the codec does nothing",
     ops: &[FORWARD, BACKWARD],
     cells,
     measure,
