@@ -5,15 +5,17 @@
 //! is free takes the next one; tasks share their work through a counter, so a task that starts late finds nothing
 //! left to do and nobody waits for a thread that is slow to wake. Workers spin briefly before they sleep.
 //!
-//! After `fork` the child has none of the threads. A fork handler counts forks, pools remember the count of their
-//! birth, and [`attach`] replaces pools of another process.
+//! After `fork` the child has none of the threads. Pools remember the number of forks up to their birth, and [`attach`]
+//! replaces pools of another process.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
+
+use crate::fork::{self, Global};
 
 /// How long an idle worker watches for new jobs before it sleeps.
 const WORKER_SPIN: Duration = Duration::from_micros(60);
@@ -75,7 +77,6 @@ struct Queue {
     jobs: VecDeque<Arc<Job>>,
     /// Workers asleep on the condition variable.
     sleeping: usize,
-    closed: bool,
 }
 
 struct Shared {
@@ -83,6 +84,8 @@ struct Shared {
     wake: Condvar,
     /// Counts submitted jobs; spinning workers watch it.
     submitted: AtomicUsize,
+    /// Whether the workers are to end. Set while the queue is locked, so that none falls asleep after it.
+    closed: AtomicBool,
 }
 
 /// Locks a mutex. A panic never happens while one of ours is locked, so poison means nothing.
@@ -101,7 +104,7 @@ impl Shared {
                 job.work();
                 continue;
             }
-            if queue.closed {
+            if self.is_closed() {
                 return;
             }
             drop(queue);
@@ -109,12 +112,16 @@ impl Shared {
                 continue;
             }
             let mut queue = lock(&self.queue);
-            if queue.next_job().is_none() && !queue.closed {
+            if queue.next_job().is_none() && !self.is_closed() {
                 queue.sleeping += 1;
                 let mut woken = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 woken.sleeping -= 1;
             }
         }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Watches for a new job for a while; tells whether one came.
@@ -151,7 +158,7 @@ impl Queue {
 pub struct Pool {
     shared: Arc<Shared>,
     nthreads: usize,
-    /// Value of [`FORKS`] at creation.
+    /// Value of [`fork::count`] at creation.
     forks: u64,
     started: Once,
     workers: Mutex<Vec<thread::JoinHandle<()>>>,
@@ -161,11 +168,12 @@ impl Pool {
     /// A pool whose workers start with its first job.
     fn new(nthreads: usize) -> Pool {
         let shared = Arc::new(Shared {
-            queue: Mutex::new(Queue { jobs: VecDeque::new(), sleeping: 0, closed: false }),
+            queue: Mutex::new(Queue { jobs: VecDeque::new(), sleeping: 0 }),
             wake: Condvar::new(),
             submitted: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
         });
-        Pool { shared, nthreads, forks: forks(), started: Once::new(), workers: Mutex::new(Vec::new()) }
+        Pool { shared, nthreads, forks: fork::count(), started: Once::new(), workers: Mutex::new(Vec::new()) }
     }
 
     /// Starts the workers. With fewer than asked for (the system refuses more threads) jobs only take longer.
@@ -190,7 +198,7 @@ impl Pool {
     /// Whether the pool's threads exist in this process.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.forks == forks()
+        self.forks == fork::count()
     }
 
     /// Ends the workers and waits for them; jobs submitted later run in their caller's thread.
@@ -198,7 +206,9 @@ impl Pool {
         if !self.is_alive() {
             return;
         }
-        lock(&self.shared.queue).closed = true;
+        let queue = lock(&self.shared.queue);
+        self.shared.closed.store(true, Ordering::Release);
+        drop(queue);
         self.shared.submitted.fetch_add(1, Ordering::Release);
         self.shared.wake.notify_all();
         let handles = std::mem::take(&mut *lock(&self.workers));
@@ -228,7 +238,7 @@ impl Executor for Pool {
             caller: thread::current(),
         });
         let mut queue = lock(&self.shared.queue);
-        if !queue.closed {
+        if !self.shared.is_closed() {
             queue.jobs.push_back(Arc::clone(&job));
         }
         let sleeping = queue.sleeping;
@@ -238,6 +248,10 @@ impl Executor for Pool {
             self.shared.wake.notify_one();
         }
         job.work();
+        if !self.is_alive() {
+            // A function of the application has called `fork`, and this is the child: the other tasks are nobody's.
+            resume_unwind(Box::new("a fork in the middle of a parallel operation"));
+        }
         wait_for_end(&job);
         if job.panicked.load(Ordering::Relaxed) {
             resume_unwind(Box::new("a task of a parallel operation panicked"));
@@ -274,79 +288,30 @@ impl Drop for Pool {
     }
 }
 
-/// Forks seen by this process.
-static FORKS: AtomicU64 = AtomicU64::new(0);
-
-/// The living pools by number of threads.
-static POOLS: Mutex<Vec<Weak<Pool>>> = Mutex::new(Vec::new());
-
-/// The number of forks between the first process and this one; installs the fork handler at the first call.
-fn forks() -> u64 {
-    #[cfg(unix)]
-    {
-        static INSTALLED: LazyLock<()> = LazyLock::new(|| {
-            // SAFETY: the handlers only touch an atomic and a mutex that no handler's caller holds.
-            unsafe {
-                libc::pthread_atfork(
-                    Some(fork_handlers::before),
-                    Some(fork_handlers::in_parent),
-                    Some(fork_handlers::in_child),
-                )
-            };
-        });
-        LazyLock::force(&INSTALLED);
-    }
-    FORKS.load(Ordering::Relaxed)
-}
-
-/// Handlers around `fork`: the list of pools is locked meanwhile, so that the child finds it whole and unlocked.
-#[cfg(unix)]
-mod fork_handlers {
-    use super::{FORKS, POOLS, Pool, lock};
-    use std::cell::RefCell;
-    use std::sync::atomic::Ordering;
-    use std::sync::{MutexGuard, Weak};
-
-    thread_local! {
-        static HELD: RefCell<Option<MutexGuard<'static, Vec<Weak<Pool>>>>> = const { RefCell::new(None) };
-    }
-
-    pub(super) extern "C" fn before() {
-        let guard = lock(&POOLS);
-        let _ = HELD.try_with(|held| *held.borrow_mut() = Some(guard));
-    }
-
-    pub(super) extern "C" fn in_parent() {
-        let _ = HELD.try_with(|held| held.borrow_mut().take());
-    }
-
-    pub(super) extern "C" fn in_child() {
-        FORKS.fetch_add(1, Ordering::Relaxed);
-        let _ = HELD.try_with(|held| held.borrow_mut().take());
-    }
-}
+/// The living pools.
+static POOLS: Global<Vec<Weak<Pool>>> = Global::new(Vec::new());
 
 /// The shared pool for `nthreads` threads (at least 2), started if there is none.
 #[must_use]
 pub fn attach(nthreads: usize) -> Arc<Pool> {
-    forks(); // a fork handler must be in place before the list is first locked
-    let mut pools = lock(&POOLS);
+    let fresh = Arc::new(Pool::new(nthreads));
+    let mut pools = POOLS.lock();
     pools.retain(|pool| pool.strong_count() > 0);
-    let found = pools
-        .iter()
-        .filter_map(Weak::upgrade)
-        .find(|pool| pool.nthreads == nthreads && pool.is_alive() && !lock(&pool.shared.queue).closed);
-    found.unwrap_or_else(|| {
-        let pool = Arc::new(Pool::new(nthreads));
-        pools.push(Arc::downgrade(&pool));
-        pool
-    })
+    let living: Vec<Arc<Pool>> = pools.iter().filter_map(Weak::upgrade).collect();
+    let found = living.iter().find(|pool| pool.nthreads == nthreads && !pool.is_stale()).map(Arc::clone);
+    if found.is_none() {
+        pools.push(Arc::downgrade(&fresh));
+    }
+    // The last user of a pool ends its threads, which may be done here, but not while others wait for the list.
+    drop(pools);
+    drop(living);
+    found.unwrap_or(fresh)
 }
 
 /// Ends all pools. Contexts that hold one work on, and attach to a new one at their next operation.
 pub fn shut_down_all() {
-    let pools: Vec<Arc<Pool>> = lock(&POOLS).drain(..).filter_map(|pool| pool.upgrade()).collect();
-    for pool in pools {
+    let pools = std::mem::take(&mut *POOLS.lock());
+    for pool in pools.iter().filter_map(Weak::upgrade) {
         pool.shut_down();
     }
 }
@@ -355,7 +320,7 @@ impl Pool {
     /// Whether operations should attach anew: the pool was shut down or belongs to a parent process.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        !self.is_alive() || lock(&self.shared.queue).closed
+        !self.is_alive() || self.shared.is_closed()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Exported functions that work with process-wide state: the Blosc1 API and its successors, initialisation, settings.
 //!
-//! The state is a handful of settings behind a mutex, which is held only while they are read or changed; compression and
+//! The state is a handful of settings behind a lock, which is held only while they are read or changed; compression and
 //! decompression run outside of it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::callbacks::UserThreads;
 use super::chunk::{chunk_dest, chunk_source};
@@ -20,6 +20,7 @@ use crate::chunk::{self, CParams, Decoding, Encoding, Source, Threads, Unit};
 use crate::codecs::registry as codec_registry;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::registry as filter_registry;
+use crate::fork::{Global, Guard};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{MIN_HEADER_LENGTH, codec, filter, split};
 use crate::pool::{self, Pool};
@@ -49,7 +50,7 @@ impl CodecNames {
 }
 
 /// The process-wide settings.
-struct Global {
+struct Settings {
     initialised: bool,
     /// Whether `blosc2_destroy` ran, so that the next initialisation forgets registrations.
     destroyed: bool,
@@ -62,7 +63,7 @@ struct Global {
     pool: Option<Arc<Pool>>,
 }
 
-static GLOBAL: Mutex<Global> = Mutex::new(Global {
+static SETTINGS: Global<Settings> = Global::outer(Settings {
     initialised: false,
     destroyed: false,
     compressor: codec::BLOSCLZ,
@@ -74,17 +75,13 @@ static GLOBAL: Mutex<Global> = Mutex::new(Global {
 });
 
 /// The settings, initialised.
-fn global() -> MutexGuard<'static, Global> {
-    let mut global = lock();
+fn global() -> Guard<Settings> {
+    let mut global = SETTINGS.lock();
     global.initialise();
     global
 }
 
-fn lock() -> MutexGuard<'static, Global> {
-    GLOBAL.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Global {
+impl Settings {
     fn initialise(&mut self) {
         if self.initialised {
             return;
@@ -97,15 +94,6 @@ impl Global {
             io::clear();
             plugins::forget_failures();
         }
-    }
-
-    /// The threads for one operation.
-    fn attach(&mut self) -> (Backend, i16) {
-        let backend = Backend::attach(self.nthreads, self.pool.take());
-        if let Backend::Pool(pool) = &backend {
-            self.pool = Some(Arc::clone(pool));
-        }
-        (backend, self.nthreads)
     }
 
     /// Applies the variables that change the settings for good.
@@ -128,6 +116,22 @@ impl Global {
     }
 }
 
+/// The threads for one operation with `nthreads` threads; `kept` is the pool of the settings. Ending a pool that is of no
+/// use any more takes its time, so the settings are not locked meanwhile.
+fn attach(nthreads: i16, kept: Option<Arc<Pool>>) -> Backend {
+    let known = kept.as_ref().map(Arc::as_ptr);
+    let backend = Backend::attach(nthreads, kept);
+    let pool = match &backend {
+        Backend::Pool(pool) => Some(Arc::clone(pool)),
+        Backend::Serial | Backend::Callback(_) => None,
+    };
+    if pool.as_ref().map(Arc::as_ptr) != known {
+        let old = std::mem::replace(&mut SETTINGS.lock().pool, pool);
+        drop(old);
+    }
+    backend
+}
+
 /// Initialises the library. Calling it is optional, and calling it more than once does nothing.
 ///
 /// After `blosc2_destroy` it forgets the codecs, filters and tuners that were registered before.
@@ -145,7 +149,7 @@ pub extern "C" fn blosc2_init() {
 pub extern "C" fn blosc2_destroy() {
     guard(|| {
         let pool = {
-            let mut global = lock();
+            let mut global = SETTINGS.lock();
             if !std::mem::take(&mut global.initialised) {
                 return Ok(());
             }
@@ -165,7 +169,7 @@ pub extern "C" fn blosc2_destroy() {
 pub extern "C" fn blosc2_free_resources() -> c_int {
     guard(|| {
         let pool = {
-            let mut global = lock();
+            let mut global = SETTINGS.lock();
             ensure(global.initialised, ErrorKind::Failure, "the library is not initialised")?;
             global.pool.take()
         };
@@ -189,14 +193,12 @@ struct Request {
 /// `NullPointer` where the C library cannot make its temporary context.
 fn request(clevel: c_int, doshuffle: c_int, typesize: i32, nbytes: usize) -> Result<Request> {
     let env = Environment::read();
-    let (settings, backend, nthreads) = {
-        let mut global = global();
-        global.apply(&env);
-        let settings = (global.compressor, global.delta, global.splitmode, global.blocksize);
-        let (backend, nthreads) = global.attach();
-        (settings, backend, nthreads)
-    };
-    let (compressor, delta, splitmode, blocksize) = settings;
+    let mut global = global();
+    global.apply(&env);
+    let Settings { compressor, delta, splitmode, nthreads, blocksize, .. } = *global;
+    let pool = global.pool.clone();
+    drop(global);
+    let backend = attach(nthreads, pool);
     let named = env.compressor();
     let no_context = env.nolock && named == Some(Compressor::Registered);
     ensure(!no_context, ErrorKind::NullPointer, "BLOSC_COMPRESSOR names a registered codec")?;
@@ -319,13 +321,11 @@ unsafe fn whole_chunk<'a>(src: *const c_void) -> Result<&'a [u8]> {
 fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
     let env = Environment::read();
     let nthreads = env.strict_nthreads()?;
-    let (backend, nthreads) = {
-        let mut global = global();
-        if let Some(nthreads) = nthreads {
-            global.nthreads = nthreads;
-        }
-        global.attach()
-    };
+    let mut global = global();
+    global.nthreads = nthreads.unwrap_or(global.nthreads);
+    let (nthreads, pool) = (global.nthreads, global.pool.clone());
+    drop(global);
+    let backend = attach(nthreads, pool);
     let room = match backend {
         Backend::Serial => dest.len(),
         _ => dest.len().min(Threads::SHORT_COPY),

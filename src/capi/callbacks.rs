@@ -4,7 +4,6 @@ use std::any::Any;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::context::Context;
@@ -18,6 +17,7 @@ use crate::chunk::{Postfilter, PostfilterCall, Prefilter, PrefilterCall};
 use crate::codecs::{Codec, CodecContext};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::{Filter, FilterContext};
+use crate::fork::Global;
 use crate::format::geometry::Container;
 use crate::frame::ChunkSource;
 use crate::pool::Executor;
@@ -300,18 +300,18 @@ unsafe impl Send for UserThreads {}
 // SAFETY: as above.
 unsafe impl Sync for UserThreads {}
 
-static USER_THREADS: Mutex<Option<UserThreads>> = Mutex::new(None);
+static USER_THREADS: Global<Option<UserThreads>> = Global::new(None);
 
 impl UserThreads {
     /// Installs a callback for all operations to come, or removes it.
     pub(crate) fn install(callback: blosc_threads_callback, data: *mut c_void) {
         let threads = callback.map(|callback| UserThreads { callback, data });
-        *USER_THREADS.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = threads;
+        *USER_THREADS.lock() = threads;
     }
 
     /// The callback in force.
     pub(crate) fn installed() -> Option<UserThreads> {
-        *USER_THREADS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        *USER_THREADS.lock()
     }
 }
 

@@ -314,26 +314,38 @@ fn is_set(name: &[u8]) -> bool {
 /// Prints a message about a failure to stderr if `BLOSC_TRACE` is set.
 pub(crate) fn trace_text(message: &str) {
     if is_set(b"TRACE") {
-        eprintln!("[error] - {message}");
+        print("error", message);
     }
 }
 
 /// Prints a failure to stderr if `BLOSC_TRACE` is set.
 pub(crate) fn trace(error: Error) {
     if is_set(b"TRACE") {
-        eprintln!("[error] - {error} ({})", error.code());
+        print("error", &format!("{error} ({})", error.code()));
     }
 }
 
 /// Prints a message to stderr if `BLOSC_INFO` is set.
 pub(crate) fn info(message: impl FnOnce() -> String) {
     if is_set(b"INFO") {
-        print_info(&message());
+        print("INFO", &message());
     }
 }
 
-fn print_info(message: &str) {
-    eprintln!("[INFO] - {message}");
+/// Prints a line to stderr. Not with `eprintln!`: its lock may be held by a thread that a `fork` has left behind.
+fn print(kind: &str, message: &str) {
+    let line = format!("[{kind}] - {message}\n");
+    #[cfg(unix)]
+    {
+        use std::io::Write;
+        use std::mem::ManuallyDrop;
+        use std::os::fd::FromRawFd;
+        // SAFETY: this is never closed here, and written to by nobody if there is no such descriptor.
+        let mut stderr = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(libc::STDERR_FILENO) });
+        let _ = stderr.write_all(line.as_bytes()); // nobody to tell
+    }
+    #[cfg(not(unix))]
+    eprint!("{line}");
 }
 
 impl CParams {
@@ -341,14 +353,14 @@ impl CParams {
     #[inline]
     pub(crate) fn print_info(&self, nbytes: usize) {
         if self.typesize > 0 && nbytes > 0 && is_set(b"INFO") {
-            print_info(&self.summary(nbytes));
+            print("INFO", &self.summary(nbytes));
         }
     }
 
     /// [`print_info`](Self::print_info) where the environment was read already.
     pub(crate) fn print_info_if_asked(&self, nbytes: usize, env: &Environment<'_>) {
         if self.typesize > 0 && nbytes > 0 && env.info {
-            print_info(&self.summary(nbytes));
+            print("INFO", &self.summary(nbytes));
         }
     }
 

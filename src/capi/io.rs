@@ -2,13 +2,12 @@
 
 use std::ffi::c_int;
 
-use parking_lot::Mutex;
-
 use super::guard::{guard, guard_status};
 use super::ptr::handle_ref;
 use super::types::{CBool, blosc2_io, blosc2_io_cb, blosc2_stdio_mmap};
 use super::{mmap, stdio, tuner};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::fork::Global;
 
 /// First identifier that applications may register.
 const FIRST_USER: u8 = super::consts::BLOSC2_IO_REGISTERED as u8; // 160
@@ -23,7 +22,9 @@ struct Entry(*mut blosc2_io_cb);
 unsafe impl Send for Entry {}
 
 /// The back-ends: the built-in ones come first.
-static REGISTRY: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static REGISTRY: Global<Vec<Entry>> = Global::new(Vec::new());
+/// Those of the application that were forgotten.
+static FORGOTTEN: Global<Vec<Entry>> = Global::new(Vec::new());
 
 fn keep(io: blosc2_io_cb) -> Entry {
     Entry(Box::into_raw(Box::new(io)))
@@ -98,7 +99,8 @@ pub(crate) unsafe fn destroy(io: &blosc2_io) -> c_int {
 
 /// Forgets the back-ends of the application.
 pub(crate) fn clear() {
-    REGISTRY.lock().truncate(2);
+    let mut gone = with_registry(|registry| registry.split_off(2));
+    FORGOTTEN.lock().append(&mut gone);
 }
 
 /// Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not.

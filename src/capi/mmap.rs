@@ -12,8 +12,6 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
-use parking_lot::RwLock;
-
 use super::environment;
 use super::guard::{guard, guard_or, guard_status};
 use super::mem::c_string;
@@ -21,6 +19,7 @@ use super::ptr::{handle_mut, in_bytes};
 use super::stdio::transfer;
 use super::types::{CBool, blosc2_stdio_mmap};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::fork::Global;
 
 /// A mapping that was outgrown, and whose it was.
 struct Retired {
@@ -30,7 +29,7 @@ struct Retired {
 }
 
 /// The outgrown mappings. The lock also keeps changes of a mapping away from reads that compute an address in it.
-static RETIRED: RwLock<Vec<Retired>> = RwLock::new(Vec::new());
+static RETIRED: Global<Vec<Retired>> = Global::new(Vec::new());
 
 const FAILED: Error = Error::new(ErrorKind::Failure, "mapping failed");
 
@@ -176,7 +175,7 @@ impl blosc2_stdio_mmap {
         let Some(size) = system::size_of(self.fd).filter(|&size| size != self.file_size) else {
             return Ok(());
         };
-        let mut retired = RETIRED.write();
+        let mut retired = RETIRED.lock();
         if size > self.mapping_size {
             self.grow(&mut retired, size)?;
         }
@@ -333,7 +332,7 @@ fn extend(this: &mut blosc2_stdio_mmap, end: usize) -> Result<()> {
     let sized = this.is_memory_only.get() || system::set_size(this.fd, end);
     ensure(sized, ErrorKind::FileWrite, "file cannot be extended")?;
     if end > this.mapping_size {
-        let mut retired = RETIRED.write();
+        let mut retired = RETIRED.lock();
         let grown = this.grow(&mut retired, end.checked_mul(2).unwrap_or(end));
         if grown.is_err() && !this.is_memory_only.get() {
             system::set_size(this.fd, this.file_size);
@@ -366,7 +365,7 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_read(
         // SAFETY: the caller's promise.
         let this = unsafe { state(stream) }?;
         this.follow_file()?;
-        let _guard = RETIRED.read();
+        let _guard = RETIRED.lock();
         let at = usize::try_from(position).map_err(|_| FAILED)?;
         let inside = at.checked_add(len).is_some_and(|end| end <= this.file_size);
         ensure(inside, ErrorKind::FileRead, "file ends too early")?;
@@ -435,7 +434,7 @@ fn close(this: &mut blosc2_stdio_mmap) -> bool {
     let synced = !shared || system::sync(this.addr.cast(), this.file_size.min(this.mapping_size));
     system::unmap(this.addr.cast(), this.mapping_size);
     let owner = ptr::from_mut(this).addr();
-    RETIRED.write().retain(|old| {
+    RETIRED.lock().retain(|old| {
         if old.owner == owner {
             system::unmap(ptr::with_exposed_provenance_mut(old.start), old.len);
         }

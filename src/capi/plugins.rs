@@ -20,9 +20,8 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::transmute;
 use std::ptr;
-use std::time::Duration;
-
-use parking_lot::{Mutex, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::callbacks::CCodec;
 use super::environment::trace_text;
@@ -32,6 +31,7 @@ use super::types::{
 };
 use crate::codecs::registry::{self, CodecEntry};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::{self, Global};
 
 #[cfg(unix)]
 mod dl;
@@ -55,6 +55,8 @@ pub(crate) const BTUNE: blosc2_tuner = blosc2_tuner {
 
 /// Longest wait for a plugin that another thread is loading.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// How often who waits looks whether it is done.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// Most functions of a plugin: those of a tuner.
 const MAX_FUNCTIONS: usize = 5;
 
@@ -97,13 +99,40 @@ struct Known {
 
 // SAFETY: the addresses are of functions, in libraries that are never unloaded.
 unsafe impl Send for Known {}
-// SAFETY: as above.
-unsafe impl Sync for Known {}
 
-static KNOWN: RwLock<Vec<Known>> = RwLock::new(Vec::new());
+static KNOWN: Global<Vec<Known>> = Global::new(Vec::new());
 
-/// Held while a plugin is looked for and loaded.
-static LOADING: Mutex<()> = Mutex::new(());
+/// Whether a thread is looking for a plugin: then the number of forks up to its process.
+static LOADING: Global<Option<u64>> = Global::new(None);
+
+/// The turn of a thread to look for a plugin. It is no lock, since loading may take long and may `fork`.
+struct Turn;
+
+impl Turn {
+    /// Waits for the turn, but not for ever: a plugin may need another one while it is being loaded. A thread of the
+    /// process before a `fork` is not waited for.
+    fn wait() -> Option<Turn> {
+        let start = Instant::now();
+        loop {
+            let mut loading = LOADING.lock();
+            if *loading != Some(fork::count()) {
+                *loading = Some(fork::count());
+                return Some(Turn);
+            }
+            drop(loading);
+            if start.elapsed() > PATIENCE {
+                return None;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *LOADING.lock() = None;
+    }
+}
 
 /// Makes the codecs that are plugins known to the registry.
 pub(crate) fn define_codecs() {
@@ -125,7 +154,7 @@ pub(crate) fn define_codecs() {
 
 /// Lets plugins that were not found be looked for again.
 pub(crate) fn forget_failures() {
-    KNOWN.write().retain(|known| known.functions.is_some());
+    KNOWN.lock().retain(|known| known.functions.is_some());
 }
 
 /// Whether `name` may become part of a file name and of a Python statement.
@@ -134,7 +163,7 @@ fn is_plugin_name(name: &[u8]) -> bool {
 }
 
 fn recall(kind: Kind, name: &CStr) -> Option<Option<Functions>> {
-    let known = KNOWN.read();
+    let known = KNOWN.lock();
     let found = known.iter().find(|known| known.kind == kind && known.name.as_c_str() == name);
     found.map(|known| known.functions)
 }
@@ -160,9 +189,7 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
     if !is_plugin_name(name.to_bytes()) {
         return Err(kind.failure("not a name for a plugin"));
     }
-    // A plugin that needs another one while it is being loaded, or a process forked meanwhile, must not wait for ever.
-    let guard =
-        LOADING.try_lock_for(PATIENCE).ok_or(kind.failure("another plugin takes too long to load"))?;
+    let turn = Turn::wait().ok_or(kind.failure("another plugin takes too long to load"))?;
     if let Some(functions) = recall(kind, name) {
         return functions.ok_or(missing);
     }
@@ -170,8 +197,8 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
     if functions.is_none() {
         trace_text(&format!("no plugin {name:?} was found"));
     }
-    KNOWN.write().push(Known { kind, name: name.to_owned(), functions });
-    drop(guard);
+    KNOWN.lock().push(Known { kind, name: name.to_owned(), functions });
+    drop(turn);
     functions.ok_or(missing)
 }
 

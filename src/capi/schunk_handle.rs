@@ -638,7 +638,8 @@ impl SchunkHandle {
 /// Memory of handles that were released. Nearly all of a handle is the array for 8192 metalayers, of which few are in use:
 /// clearing it would be most of the cost of opening a frame, so memory whose array is clear is kept.
 mod spare {
-    use super::{Layout, Mutex, SchunkHandle, alloc, blosc2_schunk, ptr};
+    use super::{Layout, SchunkHandle, alloc, blosc2_schunk, ptr};
+    use crate::fork::Global;
     use std::mem::offset_of;
     use std::ptr::NonNull;
 
@@ -648,11 +649,11 @@ mod spare {
     // SAFETY: memory that nobody uses.
     unsafe impl Send for Clear {}
 
-    static KEPT: Mutex<[Option<Clear>; 4]> = Mutex::new([const { None }; 4]);
+    static KEPT: Global<[Option<Clear>; 4]> = Global::new([const { None }; 4]);
 
     /// Memory for a handle, all zeros.
     pub(super) fn take() -> Option<*mut SchunkHandle> {
-        // Nobody is waited for: in the child of a `fork`, whoever holds the lock may be gone.
+        // Nobody is waited for: there is other memory.
         let kept = KEPT.try_lock().and_then(|mut kept| kept.iter_mut().find_map(Option::take));
         let Some(Clear(raw)) = kept else {
             // SAFETY: a handle is larger than nothing.

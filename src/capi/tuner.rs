@@ -1,6 +1,5 @@
 //! Tuners: callbacks that choose parameters before each compression and learn from it.
 
-use parking_lot::RwLock;
 use std::ffi::{CStr, c_int};
 use std::ptr;
 
@@ -8,6 +7,7 @@ use super::context::Context;
 use super::plugins;
 use super::types::{blosc2_context, blosc2_tuner};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::fork::Global;
 
 /// First id that applications may register.
 const FIRST_USER: c_int = 160;
@@ -20,10 +20,8 @@ struct Entry(blosc2_tuner);
 
 // SAFETY: function pointers, and a name that the client keeps alive.
 unsafe impl Send for Entry {}
-// SAFETY: as above.
-unsafe impl Sync for Entry {}
 
-static TUNERS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
+static TUNERS: Global<Vec<Entry>> = Global::new(Vec::new());
 
 /// The registered tuner with this id.
 ///
@@ -34,7 +32,7 @@ fn find(id: c_int) -> Result<blosc2_tuner> {
     if id == plugins::BTUNE.id {
         return Ok(plugins::BTUNE);
     }
-    let tuners = TUNERS.read();
+    let tuners = TUNERS.lock();
     let found = tuners.iter().find(|entry| entry.0.id == id).map(|entry| entry.0);
     found.ok_or(Error::new(ErrorKind::InvalidParam, "unknown tuner"))
 }
@@ -65,7 +63,7 @@ fn callback<F>(id: c_int, pick: impl Fn(&blosc2_tuner) -> Option<F>) -> Result<F
 /// `Failure` for ids below 160 and for ids taken under another name; `CodecSupport` if the registry is full.
 pub(crate) unsafe fn register(tuner: &blosc2_tuner) -> Result<()> {
     ensure(tuner.id >= FIRST_USER, ErrorKind::Failure, "tuner ids below 160 are reserved")?;
-    let mut tuners = TUNERS.write();
+    let mut tuners = TUNERS.lock();
     ensure(tuners.len() < MAX_ENTRIES, ErrorKind::CodecSupport, "too many tuners are registered")?;
     let Some(known) = tuners.iter().find(|entry| entry.0.id == tuner.id) else {
         tuners.push(Entry(*tuner));
@@ -92,7 +90,7 @@ pub(crate) unsafe fn same_name(a: *const std::ffi::c_char, b: *const std::ffi::c
 
 /// Forgets the tuners of the application.
 pub(crate) fn clear() {
-    TUNERS.write().clear();
+    TUNERS.lock().clear();
 }
 
 /// The code of a tuner's callback as a result.

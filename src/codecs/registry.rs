@@ -2,10 +2,9 @@
 
 use super::Codec;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::{Global, Slot};
 use crate::format::consts::codec::FIRST_USER;
-use parking_lot::RwLock;
 use std::ffi::CStr;
-use std::sync::OnceLock;
 
 /// One registered codec.
 pub struct CodecEntry {
@@ -21,15 +20,19 @@ pub struct CodecEntry {
     pub codec: Box<dyn Codec>,
 }
 
-/// The registered codecs in registration order. Entries are never freed: operations under way refer to them, and
-/// plugins are registered once.
-static ENTRIES: RwLock<Vec<&'static CodecEntry>> = RwLock::new(Vec::new());
+/// The codecs of the application. Entries are never freed: operations under way refer to them.
+struct Registered {
+    /// In the order of their registration.
+    entries: Vec<&'static CodecEntry>,
+    /// What was forgotten, but may be in use.
+    forgotten: Vec<&'static CodecEntry>,
+}
+
+static REGISTERED: Global<Registered> =
+    Global::new(Registered { entries: Vec::new(), forgotten: Vec::new() });
 
 /// Codecs that the library defines, but a layer above has to load.
-static PLUGINS: OnceLock<Vec<CodecEntry>> = OnceLock::new();
-
-/// Entries that were forgotten, but may be in use by operations under way.
-static FORGOTTEN: RwLock<Vec<&'static CodecEntry>> = RwLock::new(Vec::new());
+static PLUGINS: Slot<Vec<CodecEntry>> = Slot::new();
 
 /// Most entries that the registry holds.
 const MAX_ENTRIES: usize = 255;
@@ -39,31 +42,32 @@ fn defined() -> impl Iterator<Item = &'static CodecEntry> {
     super::builtin::BUILTIN.iter().chain(PLUGINS.get().into_iter().flatten())
 }
 
+/// The first codec of the application of which `is_wanted` holds.
+fn registered(is_wanted: impl Fn(&CodecEntry) -> bool) -> Option<&'static CodecEntry> {
+    REGISTERED.lock().entries.iter().find(|entry| is_wanted(entry)).copied()
+}
+
 /// Adds codecs that the library defines and a layer above has to load. Only the first call counts.
 pub fn define_plugins(entries: impl FnOnce() -> Vec<CodecEntry>) {
-    PLUGINS.get_or_init(entries);
+    PLUGINS.get_or_make(|| Box::leak(Box::new(entries())));
 }
 
 /// The codec with this id.
 #[must_use]
 pub fn find(id: u8) -> Option<&'static CodecEntry> {
-    let found = ENTRIES.read().iter().find(|entry| entry.id == id).copied();
-    found.or_else(|| defined().find(|entry| entry.id == id))
+    defined().find(|entry| entry.id == id).or_else(|| registered(|entry| entry.id == id))
 }
 
 /// The first codec with this name.
 #[must_use]
 pub fn find_by_name(name: &CStr) -> Option<&'static CodecEntry> {
-    defined()
-        .find(|entry| entry.name == name)
-        .or_else(|| ENTRIES.read().iter().find(|entry| entry.name == name).copied())
+    defined().find(|entry| entry.name == name).or_else(|| registered(|entry| entry.name == name))
 }
 
 /// The first codec of this library.
 #[must_use]
 pub fn find_by_complib(complib: u8) -> Option<&'static CodecEntry> {
-    let found = defined().find(|entry| entry.complib == complib);
-    found.or_else(|| ENTRIES.read().iter().find(|entry| entry.complib == complib).copied())
+    defined().find(|entry| entry.complib == complib).or_else(|| registered(|entry| entry.complib == complib))
 }
 
 /// Registers a codec of the application. Registering the same id and name again changes nothing.
@@ -75,7 +79,7 @@ pub fn register(entry: CodecEntry) -> Result<()> {
     if entry.id < FIRST_USER {
         return Err(Error::new(ErrorKind::CodecParam, "codec ids below 160 are reserved"));
     }
-    let mut entries = ENTRIES.write();
+    let entries = &mut REGISTERED.lock().entries;
     if entries.len() >= MAX_ENTRIES {
         return Err(Error::new(ErrorKind::CodecSupport, "too many codecs are registered"));
     }
@@ -89,5 +93,6 @@ pub fn register(entry: CodecEntry) -> Result<()> {
 
 /// Forgets the codecs of the application. Operations under way keep theirs.
 pub fn clear() {
-    FORGOTTEN.write().append(&mut ENTRIES.write());
+    let Registered { entries, forgotten } = &mut *REGISTERED.lock();
+    forgotten.append(entries);
 }

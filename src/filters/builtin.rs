@@ -6,17 +6,17 @@ use super::int_trunc::IntTrunc;
 use super::ndcell::NdCell;
 use super::ndmean::NdMean;
 use super::registry::FilterEntry;
+use crate::fork::Lazy;
 use crate::format::consts::filter;
-use std::sync::LazyLock;
 
 /// The built-in entries, by ascending id.
-pub(super) static BUILTIN: LazyLock<Vec<FilterEntry>> = LazyLock::new(|| {
+pub(super) static BUILTIN: Lazy<[FilterEntry; 5]> = Lazy::new(|| {
     let entry = |id, filter: Box<dyn Filter>| FilterEntry { id, tag: 0, filter };
-    vec![
+    Box::leak(Box::new([
         entry(filter::NDCELL, Box::new(NdCell)),
         entry(filter::NDMEAN, Box::new(NdMean)),
         entry(filter::BYTEDELTA_BUGGY, Box::new(ByteDeltaBuggy)),
         entry(filter::BYTEDELTA, Box::new(ByteDelta)),
         entry(filter::INT_TRUNC, Box::new(IntTrunc)),
-    ]
+    ]))
 });

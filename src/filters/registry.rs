@@ -3,8 +3,8 @@
 use super::Filter;
 use super::builtin::BUILTIN;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Global;
 use crate::format::consts::filter::FIRST_USER;
-use parking_lot::RwLock;
 
 /// One registered filter.
 pub struct FilterEntry {
@@ -16,11 +16,15 @@ pub struct FilterEntry {
     pub filter: Box<dyn Filter>,
 }
 
-/// The registered filters in registration order. Entries are never freed: operations under way refer to them.
-static ENTRIES: RwLock<Vec<&'static FilterEntry>> = RwLock::new(Vec::new());
+/// The filters of the application. Entries are never freed: operations under way refer to them.
+struct Registered {
+    entries: Vec<&'static FilterEntry>,
+    /// What was forgotten, but may be in use.
+    forgotten: Vec<&'static FilterEntry>,
+}
 
-/// Entries that were forgotten, but may be in use by operations under way.
-static FORGOTTEN: RwLock<Vec<&'static FilterEntry>> = RwLock::new(Vec::new());
+static REGISTERED: Global<Registered> =
+    Global::new(Registered { entries: Vec::new(), forgotten: Vec::new() });
 
 /// Most entries that the registry holds.
 const MAX_ENTRIES: usize = 255;
@@ -29,7 +33,7 @@ const MAX_ENTRIES: usize = 255;
 #[must_use]
 pub fn find(id: u8) -> Option<&'static FilterEntry> {
     let found = BUILTIN.iter().find(|entry| entry.id == id);
-    found.or_else(|| ENTRIES.read().iter().find(|entry| entry.id == id).copied())
+    found.or_else(|| REGISTERED.lock().entries.iter().find(|entry| entry.id == id).copied())
 }
 
 /// Registers a filter of the application.
@@ -44,7 +48,7 @@ pub fn register(entry: FilterEntry, is_same: impl FnOnce(&FilterEntry) -> bool) 
     if entry.id < FIRST_USER {
         return Err(Error::new(ErrorKind::Failure, "filter ids below 160 are reserved"));
     }
-    let mut entries = ENTRIES.write();
+    let entries = &mut REGISTERED.lock().entries;
     if entries.len() >= MAX_ENTRIES {
         return Err(Error::new(ErrorKind::CodecSupport, "too many filters are registered"));
     }
@@ -58,5 +62,6 @@ pub fn register(entry: FilterEntry, is_same: impl FnOnce(&FilterEntry) -> bool) 
 
 /// Forgets the filters of the application. Operations under way keep theirs.
 pub fn clear() {
-    FORGOTTEN.write().append(&mut ENTRIES.write());
+    let Registered { entries, forgotten } = &mut *REGISTERED.lock();
+    forgotten.append(entries);
 }

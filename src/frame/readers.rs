@@ -1,11 +1,11 @@
 //! Handles of frame files, kept open between accesses up to a limit for the whole process.
 
 use crate::error::Result;
+use crate::fork::Lazy;
 use crate::io::{FileId, Io, IoFile, OpenMode, file};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of handles kept open in this process.
@@ -100,11 +100,13 @@ fn keep(slot: &mut Option<Kept>, file: &Arc<dyn IoFile>, id: Option<FileId>, mod
 
 /// The most handles to keep: `BLOSC_MAX_CACHED_READERS`, or a share of what the process may open.
 fn limit() -> usize {
-    static LIMIT: OnceLock<usize> = OnceLock::new();
-    *LIMIT.get_or_init(|| {
+    static LIMIT: Lazy<usize> = Lazy::new(|| {
         let asked = std::env::var("BLOSC_MAX_CACHED_READERS").ok();
-        asked.as_deref().and_then(parse_limit).unwrap_or_else(|| (open_file_limit() / 16).min(96))
-    })
+        let limit =
+            asked.as_deref().and_then(parse_limit).unwrap_or_else(|| (open_file_limit() / 16).min(96));
+        Box::leak(Box::new(limit))
+    });
+    *LIMIT
 }
 
 /// The number at the start of `text` as C's `strtol` reads it; `None` for the default.

@@ -5,7 +5,7 @@
 
 use super::memory::MallocBuf;
 use crate::error::Result;
-use parking_lot::Mutex;
+use crate::fork::Global;
 
 /// Smaller chunks, in bytes, are left to the allocator, which is good at them.
 const LEAST: usize = 96 << 10;
@@ -21,7 +21,7 @@ struct Spare {
     total: usize,
 }
 
-static SPARE: Mutex<Spare> = Mutex::new(Spare { buffers: Vec::new(), total: 0 });
+static SPARE: Global<Spare> = Global::new(Spare { buffers: Vec::new(), total: 0 });
 
 impl Spare {
     /// Takes out the buffer that fits `len` bytes best, if one does.
@@ -71,7 +71,7 @@ pub(crate) fn give_back(mut chunk: MallocBuf) {
     }
 }
 
-/// Frees what is kept, unless somebody is at it: in the child of a `fork` that may be a thread that is gone.
+/// Frees what is kept, unless somebody is at it.
 #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
 pub(crate) fn free_all() {
     let buffers = SPARE.try_lock().map(|mut spare| {

@@ -19,8 +19,8 @@ mod ssse3;
 #[cfg(test)]
 mod tests;
 
+use crate::fork::Lazy;
 use generic::transpose8;
-use std::sync::LazyLock;
 
 /// One implementation of the transposition.
 pub(crate) struct Kernel {
@@ -55,7 +55,7 @@ pub(crate) fn usable() -> impl Iterator<Item = &'static Kernel> {
     KERNELS.iter().filter(|kernel| (kernel.is_available)())
 }
 
-static BEST: LazyLock<&'static Kernel> = LazyLock::new(|| usable().next().expect("generic always runs"));
+static BEST: Lazy<Kernel> = Lazy::new(|| usable().next().expect("generic always runs"));
 
 /// The bytes of `len` that take part.
 fn body_len(typesize: usize, len: usize) -> usize {

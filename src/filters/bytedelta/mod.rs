@@ -14,8 +14,8 @@ mod sse2;
 
 use super::{Filter, FilterContext, shuffle};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Lazy;
 use crate::format::geometry::Container;
-use std::sync::LazyLock;
 
 /// One implementation for a stream, or a part of one.
 struct Kernel {
@@ -50,7 +50,7 @@ fn usable() -> impl Iterator<Item = &'static Kernel> {
     KERNELS.iter().filter(|kernel| (kernel.is_available)())
 }
 
-static BEST: LazyLock<&'static Kernel> = LazyLock::new(|| usable().next().expect("generic always runs"));
+static BEST: Lazy<Kernel> = Lazy::new(|| usable().next().expect("generic always runs"));
 
 /// Bytes that are unshuffled and summed up before the next ones: a multiple of all widths that fits the first-level cache.
 const PIECE: usize = 8192;

@@ -19,7 +19,7 @@ pub(super) mod ssse3;
 mod tests;
 
 use crate::bytes::quotient;
-use std::sync::LazyLock;
+use crate::fork::Lazy;
 
 /// One implementation of the transposition.
 pub(crate) struct Kernel {
@@ -58,7 +58,7 @@ pub(crate) fn usable() -> impl Iterator<Item = &'static Kernel> {
     KERNELS.iter().filter(|kernel| (kernel.is_available)())
 }
 
-static BEST: LazyLock<&'static Kernel> = LazyLock::new(|| usable().next().expect("generic always runs"));
+static BEST: Lazy<Kernel> = Lazy::new(|| usable().next().expect("generic always runs"));
 
 /// From this number of items on, the vector variants have whole tiles of any width.
 const MANY: usize = 16;

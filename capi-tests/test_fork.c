@@ -1,0 +1,270 @@
+/* fork() while other threads are in the middle of calls: the child has copies of whatever locks they held, and has to
+   be able to use everything all the same. */
+
+#include "test.h"
+
+#include <blosc2.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SIZE = 40000, LARGE = 400000, THREADS = 6, PATIENCE = 60 };
+
+static uint8_t *data, *large_data;
+static volatile int ended; /* written by the main thread only, as a request */
+
+/* Copies its input, or a filter that does. */
+static int encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                   blosc2_cparams *cparams, const void *chunk) {
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(cparams);
+  BLOSC_UNUSED_PARAM(chunk);
+  if (output_len < input_len) {
+    return 0;
+  }
+  memcpy(output, input, (size_t)input_len);
+  return input_len;
+}
+
+static int decoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                   blosc2_dparams *dparams, const void *chunk) {
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(dparams);
+  BLOSC_UNUSED_PARAM(chunk);
+  if (output_len != input_len) {
+    return -1;
+  }
+  memcpy(output, input, (size_t)input_len);
+  return input_len;
+}
+
+static int forward(const uint8_t *src, uint8_t *dest, int32_t size, uint8_t meta, blosc2_cparams *cparams,
+                   uint8_t id) {
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(cparams);
+  BLOSC_UNUSED_PARAM(id);
+  memcpy(dest, src, (size_t)size);
+  return 0;
+}
+
+static int backward(const uint8_t *src, uint8_t *dest, int32_t size, uint8_t meta, blosc2_dparams *dparams,
+                    uint8_t id) {
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(dparams);
+  BLOSC_UNUSED_PARAM(id);
+  memcpy(dest, src, (size_t)size);
+  return 0;
+}
+
+static int start(void *config, blosc2_context *cctx, blosc2_context *dctx) {
+  BLOSC_UNUSED_PARAM(config);
+  BLOSC_UNUSED_PARAM(dctx);
+  return cctx != NULL ? 0 : -1;
+}
+
+static int next_blocksize(blosc2_context *context) {
+  return context != NULL ? 0 : -1;
+}
+
+/* Each part returns whether all went well, and works in `path`, a file of its own. */
+
+/* The functions without context, their settings and threads. */
+static int use_settings(const char *path) {
+  uint8_t chunk[SIZE + BLOSC2_MAX_OVERHEAD], *back = test_alloc(SIZE);
+  int fine = blosc2_set_nthreads(3) > 0, cbytes;
+  BLOSC_UNUSED_PARAM(path);
+  blosc2_set_delta(0);
+  blosc1_set_splitmode(BLOSC_FORWARD_COMPAT_SPLIT);
+  blosc1_set_blocksize(4096);
+  fine = fine && blosc1_set_compressor("lz4") == BLOSC_LZ4 && blosc1_get_compressor() != NULL;
+  cbytes = blosc2_compress(5, BLOSC_SHUFFLE, 4, data, SIZE, chunk, sizeof chunk);
+  fine = fine && cbytes > 0 && blosc2_decompress(chunk, cbytes, back, SIZE) == SIZE;
+  fine = fine && memcmp(data, back, SIZE) == 0;
+  fine = fine && blosc2_set_nthreads(1) > 0 && blosc2_get_nthreads() > 0 && blosc1_get_blocksize() == 4096;
+  cbytes = blosc2_compress(5, BLOSC_SHUFFLE, 4, data, SIZE, chunk, sizeof chunk);
+  fine = fine && cbytes > 0 && blosc2_getitem(chunk, cbytes, 3, 5, back, SIZE) == 20;
+  blosc2_set_threads_callback(NULL, NULL);
+  free(back);
+  return fine;
+}
+
+/* Contexts with pools of several sizes. */
+static int use_contexts(const char *path) {
+  uint8_t *chunk = test_alloc(LARGE + BLOSC2_MAX_OVERHEAD), *back = test_alloc(LARGE);
+  int fine = 1, cbytes;
+  int16_t nthreads;
+  BLOSC_UNUSED_PARAM(path);
+  for (nthreads = 1; nthreads <= 4; nthreads++) {
+    blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+    blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+    blosc2_context *cctx, *dctx;
+    cparams.nthreads = dparams.nthreads = nthreads;
+    cparams.blocksize = 8192;
+    cctx = blosc2_create_cctx(cparams);
+    dctx = blosc2_create_dctx(dparams);
+    cbytes = blosc2_compress_ctx(cctx, large_data, LARGE, chunk, LARGE + BLOSC2_MAX_OVERHEAD);
+    fine = fine && cbytes > 0 && blosc2_decompress_ctx(dctx, chunk, cbytes, back, LARGE) == LARGE;
+    fine = fine && memcmp(large_data, back, LARGE) == 0;
+    blosc2_free_ctx(cctx);
+    blosc2_free_ctx(dctx);
+  }
+  free(chunk);
+  free(back);
+  return fine;
+}
+
+/* Registrations, and what was registered. */
+static int use_registries(const char *path) {
+  static char name[] = "forked", missing[] = "no_such_plugin";
+  blosc2_codec codec = {200, name, 200, 1, encoder, decoder};
+  blosc2_codec plugin = {201, missing, 201, 1, NULL, NULL};
+  blosc2_filter filter = {201, name, 1, forward, backward};
+  blosc2_tuner tuner = {start, next_blocksize, NULL, NULL, NULL, 202, name};
+  blosc2_io_cb io = *blosc2_get_io_cb(BLOSC2_IO_FILESYSTEM);
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  uint8_t chunk[SIZE + BLOSC2_MAX_OVERHEAD];
+  const char *found = NULL;
+  int fine, i;
+  BLOSC_UNUSED_PARAM(path);
+  io.id = 203;
+  io.name = name;
+  fine = blosc2_register_codec(&codec) == 0 && blosc2_register_filter(&filter) == 0;
+  fine = fine && blosc2_register_codec(&plugin) == 0;
+  fine = fine && blosc2_register_tuner(&tuner) == 0 && blosc2_register_io_cb(&io) == 0;
+  fine = fine && blosc2_compcode_to_compname(200, &found) == 200 && blosc2_get_io_cb(203) != NULL;
+  fine = fine && blosc2_list_compressors() != NULL && blosc2_compname_to_compcode("forked") == 200;
+  for (i = 0; i < 2; i++) {
+    blosc2_context *context;
+    cparams.compcode = i == 0 ? 200 : 201;
+    cparams.filters[5] = 201;
+    cparams.tuner_id = 202;
+    context = blosc2_create_cctx(cparams);
+    fine = fine && context != NULL;
+    if (context != NULL) {
+      int code = blosc2_compress_ctx(context, data, SIZE, chunk, sizeof chunk);
+      fine = fine && (i == 0 ? code > 0 : code == BLOSC2_ERROR_CODEC_SUPPORT);
+      blosc2_free_ctx(context);
+    }
+  }
+  return fine;
+}
+
+/* Super-chunks in memory, in a file, and in a mapped one. */
+static int use_schunks(const char *path) {
+  blosc2_stdio_mmap mapping = BLOSC2_STDIO_MMAP_DEFAULTS;
+  blosc2_io mapped = {BLOSC2_IO_FILESYSTEM_MMAP, NULL, NULL};
+  uint8_t *back = test_alloc(LARGE);
+  int fine = 1, i;
+  for (i = 0; i < 2; i++) {
+    blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+    blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+    blosc2_schunk *schunk;
+    cparams.clevel = 0; /* chunks so large that their memory is kept for others */
+    storage.cparams = &cparams;
+    storage.contiguous = i == 1;
+    storage.urlpath = i == 1 ? (char *)(uintptr_t)path : NULL;
+    blosc2_remove_urlpath(path);
+    schunk = blosc2_schunk_new(&storage);
+    fine = fine && schunk != NULL && blosc2_schunk_append_buffer(schunk, large_data, LARGE) == 1;
+    fine = fine && blosc2_vlmeta_add(schunk, "name", data, 100, NULL) >= 0;
+    fine = fine && blosc2_schunk_decompress_chunk(schunk, 0, back, LARGE) == LARGE;
+    fine = fine && memcmp(large_data, back, LARGE) == 0;
+    blosc2_schunk_free(schunk);
+  }
+  for (i = 0; i < 2; i++) {
+    blosc2_schunk *schunk;
+    mapping.mode = "r";
+    mapped.params = &mapping;
+    schunk = i == 0 ? blosc2_schunk_open(path) : blosc2_schunk_open_udio(path, &mapped);
+    fine = fine && schunk != NULL && blosc2_schunk_decompress_chunk(schunk, 0, back, LARGE) == LARGE;
+    fine = fine && memcmp(large_data, back, LARGE) == 0;
+    if (schunk != NULL) {
+      blosc2_schunk_free(schunk);
+    }
+  }
+  free(back);
+  return fine;
+}
+
+/* Initialisation and its end, which other threads do not mind, but for what they have registered. */
+static int use_init(const char *path) {
+  BLOSC_UNUSED_PARAM(path);
+  blosc2_destroy();
+  blosc2_init();
+  blosc2_free_resources();
+  return 1;
+}
+
+typedef int (*part)(const char *path);
+static const part parts[] = {use_settings, use_contexts, use_registries, use_schunks, use_init};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static void *work(void *number) {
+  int first = *(int *)number, i;
+  char path[64];
+  snprintf(path, sizeof path, "test_fork_%d_%d.b2frame", (int)getpid(), first);
+  while (!ended) {
+    /* each mostly with one part, so that the others are in the middle of different ones */
+    for (i = 0; i < 10 && !ended; i++) {
+      parts[first % PARTS](path);
+    }
+    parts[(first + 1) % PARTS](path);
+  }
+  blosc2_remove_urlpath(path);
+  return NULL;
+}
+
+/* Everything once more, in a child. A child in which all goes well kills itself: an orderly end is the time for a memory
+   checker to complain about what threads held that do not exist in the child. */
+static void use_all(void) {
+  char path[64];
+  int i;
+  alarm(PATIENCE); /* a child that hangs fails the test */
+  snprintf(path, sizeof path, "test_fork_%d.b2frame", (int)getpid());
+  for (i = PARTS - 1; i >= 0; i--) {
+    if (!parts[i](path)) {
+      _exit(i + 1);
+    }
+  }
+  blosc2_remove_urlpath(path);
+  blosc2_destroy();
+  kill(getpid(), SIGKILL);
+}
+
+int main(void) {
+  pthread_t threads[THREADS];
+  const char *preloaded = getenv("LD_PRELOAD");
+  /* valgrind runs one thread at a time, and forks slowly */
+  int nforks = preloaded != NULL && strstr(preloaded, "valgrind") != NULL ? 10 : 200;
+  int numbers[THREADS], i, fine = 1;
+  setenv("PATH", "", 1); /* the plugin that does not exist is not asked for in Python */
+  data = test_make_data(TEST_RAMP, SIZE);
+  large_data = test_make_data(TEST_RAMP, LARGE);
+  for (i = 0; i < THREADS; i++) {
+    numbers[i] = i;
+    CHECK_INT(pthread_create(&threads[i], NULL, work, &numbers[i]), 0);
+  }
+  fflush(stdout);
+  for (i = 0; i < nforks && fine; i++) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+      use_all();
+    }
+    CHECK(child > 0);
+    CHECK(waitpid(child, &status, 0) == child);
+    fine = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (!CHECK(fine)) {
+      printf("child %d: %s %d\n", i, WIFEXITED(status) ? "part" : "signal",
+             WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    }
+  }
+  ended = 1;
+  for (i = 0; i < THREADS; i++) {
+    CHECK_INT(pthread_join(threads[i], NULL), 0);
+  }
+  free(data);
+  free(large_data);
+  return test_end();
+}

@@ -1,0 +1,408 @@
+//! `fork` in a process whose other threads are inside the library at that moment.
+//!
+//! The child of a `fork` has a copy of all memory but only one thread, so a lock that another thread held stays locked
+//! there for ever. Whatever belongs to the whole process is therefore one of these:
+//!
+//! | kind | what a `fork` does |
+//! |---|---|
+//! | [`Global`]: settings, registries, the list of pools, spare memory | the forking thread takes all of them before, and releases them after in both processes |
+//! | [`Slot`], [`Lazy`]: dispatch tables, built-in entries of registries, limits that are read once | nothing: there is no lock, threads that come first at once each make the value |
+//! | counters and flags | nothing: they are atomic |
+//! | threads: pools, a plugin that somebody is loading | they remember the number of forks, [`count`], and are not those of this process if it has changed |
+//!
+//! No lock of the whole process is taken in any other way; a test looks for them.
+//!
+//! What belongs to one object (a context, a super-chunk, an array) is not covered: if another thread is changing it, the
+//! child has it half-changed, with or without a lock. Locks inside of an operation belong to the operation. Both kinds are
+//! those of `parking_lot`, whose table of sleeping threads is the process's: a `fork` at the very moment at which another
+//! thread goes to sleep for such a lock, or is woken, leaves a part of that table locked, and a child that has several
+//! threads of its own may stop where two of them want the same object. A child with one thread never waits.
+//!
+//! # Order
+//!
+//! A thread that holds a `Global` asks for no other, but that one made with [`Global::outer`] comes first: it may hold
+//! others inside. Functions of the application, the loader of libraries and whatever else may call back or `fork` are
+//! never called with one held. Debug builds check this. So a `fork` waits for a few instructions of other threads, and
+//! never for itself.
+//!
+//! Handlers of the application (`pthread_atfork`) run before and after those of the library, in the thread that
+//! forks, and may call the library: what this thread has taken for the `fork` is open to it.
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// A value of the whole process, behind a lock that a `fork` leaves free in both processes.
+///
+/// The locks inside are those of the standard library: they leave nothing behind elsewhere in memory, so the child can
+/// release them although threads that waited are gone.
+pub(crate) struct Global<T: 'static> {
+    lock: Lock,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached by one thread at a time, the one that has the lock.
+unsafe impl<T: Send> Sync for Global<T> {}
+
+/// The lock of a [`Global`].
+struct Lock {
+    mutex: Mutex<()>,
+    /// Whether others may be taken while it is held.
+    outer: bool,
+    /// Whether it is in [`LOCKS`].
+    listed: AtomicBool,
+    /// Whether a handler around a `fork` uses the value.
+    lent: AtomicBool,
+}
+
+/// Every lock that was ever taken, in the order of their first use. Its own lock is taken last, and nothing is
+/// waited for with it.
+static LOCKS: Mutex<Vec<&'static Lock>> = Mutex::new(Vec::new());
+
+/// Locks a mutex. A panic leaves nothing half-changed here, so poison means nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T> Global<T> {
+    /// A value whose lock is held for a few instructions, and with no other.
+    pub(crate) const fn new(value: T) -> Global<T> {
+        Global::with_lock(false, value)
+    }
+
+    /// A value whose lock may be held while others are taken. There is one such lock.
+    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // the settings of the C interface
+    pub(crate) const fn outer(value: T) -> Global<T> {
+        Global::with_lock(true, value)
+    }
+
+    const fn with_lock(outer: bool, value: T) -> Global<T> {
+        let (listed, lent) = (AtomicBool::new(false), AtomicBool::new(false));
+        Global { lock: Lock { mutex: Mutex::new(()), outer, listed, lent }, value: UnsafeCell::new(value) }
+    }
+
+    /// Waits for the value and takes it.
+    pub(crate) fn lock(&'static self) -> Guard<T> {
+        if around::is_this_thread() {
+            return self.lend();
+        }
+        self.lock.enlist();
+        order::enter(self.lock.outer);
+        Guard { global: self, held: Some(lock(&self.lock.mutex)) }
+    }
+
+    /// Takes the value if nobody else has it.
+    pub(crate) fn try_lock(&'static self) -> Option<Guard<T>> {
+        if around::is_this_thread() {
+            return Some(self.lend());
+        }
+        self.lock.enlist();
+        let held = match self.lock.mutex.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(poison)) => poison.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        order::enter(self.lock.outer);
+        Some(Guard { global: self, held: Some(held) })
+    }
+
+    /// The value for a handler around a `fork`, in the thread that has taken everything.
+    fn lend(&'static self) -> Guard<T> {
+        // A lock not in use before is not in the list, but nobody can start to use it meanwhile.
+        assert!(!self.lock.lent.swap(true, Ordering::Relaxed), "a lock of the process is taken twice");
+        Guard { global: self, held: None }
+    }
+}
+
+impl Lock {
+    /// Sees to it that forks take this lock.
+    fn enlist(&'static self) {
+        if !self.listed.load(Ordering::Acquire) {
+            self.enlist_now();
+        }
+    }
+
+    #[cold]
+    fn enlist_now(&'static self) {
+        around::install();
+        let mut locks = lock(&LOCKS);
+        if !self.listed.swap(true, Ordering::AcqRel) {
+            locks.push(self);
+        }
+    }
+}
+
+/// Holds the value of a [`Global`].
+pub(crate) struct Guard<T: 'static> {
+    global: &'static Global<T>,
+    /// `None` in a handler around a `fork`: the thread has the lock, though not here.
+    held: Option<MutexGuard<'static, ()>>,
+}
+
+impl<T> Deref for Guard<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: this thread has the lock and lends the value once at a time, to this guard.
+        unsafe { &*self.global.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above; the guard is borrowed for changes.
+        unsafe { &mut *self.global.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<T> {
+    fn drop(&mut self) {
+        match self.held.take() {
+            Some(held) => {
+                order::leave(self.global.lock.outer);
+                drop(held);
+            }
+            None => self.global.lock.lent.store(false, Ordering::Relaxed),
+        }
+    }
+}
+
+/// Room for a value that is made once, without a lock: threads that come first at the same time each make it, and agree
+/// on one.
+pub(crate) struct Slot<T: 'static>(AtomicPtr<T>);
+
+impl<T: Sync> Slot<T> {
+    pub(crate) const fn new() -> Slot<T> {
+        Slot(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// The value, if it was made.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&'static T> {
+        // SAFETY: null, or stored by `make` from a `&'static T`.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The value; made now if there is none.
+    #[inline]
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> &'static T) -> &'static T {
+        match self.get() {
+            Some(made) => made,
+            None => self.make(make),
+        }
+    }
+
+    #[cold]
+    fn make(&self, make: impl FnOnce() -> &'static T) -> &'static T {
+        let new = make();
+        let (null, new_ptr) = (ptr::null_mut(), ptr::from_ref(new).cast_mut());
+        match self.0.compare_exchange(null, new_ptr, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => new,
+            // SAFETY: not null, so it came from here.
+            Err(first) => unsafe { &*first },
+        }
+    }
+}
+
+/// A value made at its first use, as in a [`Slot`].
+pub(crate) struct Lazy<T: 'static> {
+    slot: Slot<T>,
+    make: fn() -> &'static T,
+}
+
+impl<T: Sync> Lazy<T> {
+    /// A value that `make` makes, which has no other effect: it may be called more than once.
+    pub(crate) const fn new(make: fn() -> &'static T) -> Lazy<T> {
+        Lazy { slot: Slot::new(), make }
+    }
+}
+
+impl<T: Sync> Deref for Lazy<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.slot.get_or_make(self.make)
+    }
+}
+
+/// Forks between the first process that used the library and this one.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// A number that is another one in each process of a line of forks. What remembers it can tell whether the threads that
+/// it knows of exist in this process.
+pub(crate) fn count() -> u64 {
+    around::install();
+    FORKS.load(Ordering::Relaxed) + u64::from(around::is_new_process())
+}
+
+/// Handlers around `fork`.
+#[cfg(unix)]
+mod around {
+    use super::{AtomicBool, AtomicUsize, FORKS, LOCKS, Lock, MutexGuard, Ordering, UnsafeCell, lock, order};
+
+    /// What a `fork` under way has taken.
+    struct Taken {
+        locks: Vec<MutexGuard<'static, ()>>,
+        /// Held as well, so that no lock is used for the first time meanwhile; and taken last, so that who has it has
+        /// this structure.
+        list: Option<MutexGuard<'static, Vec<&'static Lock>>>,
+        /// The process that forks.
+        pid: libc::pid_t,
+        /// Handlers that have begun and not ended: above 1 if they were installed twice, or if one of them forks.
+        depth: usize,
+    }
+
+    struct Cell(UnsafeCell<Taken>);
+
+    // SAFETY: only the thread that `FORKER` names, and that thus has `LOCKS`, looks inside.
+    unsafe impl Sync for Cell {}
+
+    static TAKEN: Cell = Cell(UnsafeCell::new(Taken { locks: Vec::new(), list: None, pid: 0, depth: 0 }));
+
+    /// The thread that is in the middle of a `fork`, as [`this_thread`] names it; else 0.
+    static FORKER: AtomicUsize = AtomicUsize::new(0);
+
+    thread_local! {
+        static NAME: u8 = const { 0 };
+    }
+
+    /// A number that no other living thread has, the same in the child of a `fork`.
+    fn this_thread() -> usize {
+        NAME.with(|name| std::ptr::from_ref(name).addr())
+    }
+
+    /// Whether this thread is in the middle of a `fork`.
+    #[inline]
+    pub(super) fn is_this_thread() -> bool {
+        let forker = FORKER.load(Ordering::Relaxed);
+        forker != 0 && forker == this_thread()
+    }
+
+    /// Whether this is the child of a `fork`, and [`FORKS`] does not say so yet.
+    #[inline]
+    pub(super) fn is_new_process() -> bool {
+        // SAFETY: this thread is the one that is named; `getpid` has no conditions.
+        is_this_thread() && unsafe { (*TAKEN.0.get()).pid != libc::getpid() }
+    }
+
+    /// Puts the handlers in place.
+    #[inline]
+    pub(super) fn install() {
+        static INSTALLED: AtomicBool = AtomicBool::new(false);
+        if !INSTALLED.load(Ordering::Acquire) {
+            // If several threads come here at once, the handlers run more than once for each fork, which does no harm.
+            // SAFETY: they keep the contract of such handlers, and are functions of this library, with which they go.
+            unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
+            INSTALLED.store(true, Ordering::Release);
+        }
+    }
+
+    /// Takes all locks.
+    extern "C" fn before() {
+        if !is_this_thread() {
+            order::expect_none();
+            take_all();
+        }
+        // SAFETY: this thread is the one that is named.
+        unsafe { (*TAKEN.0.get()).depth += 1 };
+    }
+
+    fn take_all() {
+        loop {
+            let mut known = lock(&LOCKS).clone();
+            known.sort_by_key(|lock| !lock.outer);
+            let locks: Vec<_> = known.iter().map(|known| lock(&known.mutex)).collect();
+            let list = lock(&LOCKS);
+            // Otherwise one more has come into use meanwhile. There are about ten.
+            if list.len() == locks.len() {
+                // SAFETY: this thread has `LOCKS`.
+                let taken = unsafe { &mut *TAKEN.0.get() };
+                // SAFETY: no conditions.
+                *taken = Taken { locks, list: Some(list), pid: unsafe { libc::getpid() }, depth: 0 };
+                FORKER.store(this_thread(), Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Ends one [`before`]; the last one releases all locks.
+    fn after() {
+        if !is_this_thread() {
+            return; // `before` ran in a version of the library that has been unloaded since
+        }
+        // SAFETY: this thread is the one that is named, and has `LOCKS` until the end of this function.
+        let taken = unsafe { &mut *TAKEN.0.get() };
+        taken.depth = taken.depth.saturating_sub(1);
+        if taken.depth == 0 {
+            FORKS.fetch_add(u64::from(is_new_process()), Ordering::Relaxed);
+            let (locks, list) = (std::mem::take(&mut taken.locks), taken.list.take());
+            FORKER.store(0, Ordering::Relaxed);
+            drop(list);
+            drop(locks);
+        }
+    }
+
+    extern "C" fn after_in_parent() {
+        after();
+    }
+
+    extern "C" fn after_in_child() {
+        after();
+    }
+}
+
+/// Systems without `fork`.
+#[cfg(not(unix))]
+mod around {
+    pub(super) fn is_this_thread() -> bool {
+        false
+    }
+
+    pub(super) fn is_new_process() -> bool {
+        false
+    }
+
+    pub(super) fn install() {}
+}
+
+/// Checks, in debug builds, that locks are taken in the order that the module describes.
+mod order {
+    #[cfg(debug_assertions)]
+    thread_local! {
+        /// Locks that this thread holds: 2 for an inner one, 1 for the outer one.
+        static HELD: std::cell::Cell<u8> = const { std::cell::Cell::new(0) };
+    }
+
+    /// This thread is about to take a lock.
+    #[inline]
+    pub(super) fn enter(outer: bool) {
+        #[cfg(debug_assertions)]
+        HELD.with(|held| {
+            let allowed = if outer { 0 } else { 1 };
+            assert!(held.get() <= allowed, "locks of the process are taken in the wrong order");
+            held.set(held.get() + 2 - u8::from(outer));
+        });
+        let _ = outer;
+    }
+
+    /// This thread has released a lock.
+    #[inline]
+    pub(super) fn leave(outer: bool) {
+        #[cfg(debug_assertions)]
+        HELD.with(|held| held.set(held.get() + u8::from(outer) - 2));
+        let _ = outer;
+    }
+
+    /// This thread is about to wait for all locks.
+    #[cfg(unix)]
+    pub(super) fn expect_none() {
+        #[cfg(debug_assertions)]
+        HELD.with(|held| assert!(held.get() == 0, "a fork with a lock of the process held"));
+    }
+}
+
+#[cfg(test)]
+mod tests;
