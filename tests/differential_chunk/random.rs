@@ -82,8 +82,10 @@ fn check(theirs: &Clib, rng: &mut Rng, case: &Case, data: &[u8]) -> Result<(), S
         return equal("code", our_code, their_code);
     };
     let Some(our_chunk) = &ours else {
-        // With DELTA and friends theirs may be short because it is wrong.
-        let excuse = case.is_unsafe_for_theirs() && our_code == 0;
+        // With DELTA and friends theirs may be short because it is wrong. BloscLZ and zlib streams are each library's own,
+        // and each leaves some as they are, for which there may be no room.
+        let tight = case.destsize < data.len() + 32 && !case.is_exact();
+        let excuse = our_code == 0 && (case.is_unsafe_for_theirs() || tight);
         return if excuse { Ok(()) } else { Err(format!("code {our_code} instead of {their_code}")) };
     };
     let expected = case.expected(data, is_stored(&chunk));

@@ -136,8 +136,10 @@ fn callbacks_see_the_same_and_errors_are_the_same() {
             (s.decompress_chunk(i64::try_from(nchunk).expect("few"), &mut dest), dest)
         };
         let total = i64::try_from(items * nchunks).expect("small");
+        let mut whole = Vec::new();
         for nchunk in 0..nchunks {
             let (x, y) = (decode(&mut a, nchunk), decode(&mut b, nchunk));
+            whole.extend_from_slice(&x.1);
             equal("code", x.0, y.0)?;
             same(&format!("chunk {nchunk}"), &x.1, &y.1)?;
         }
@@ -148,7 +150,9 @@ fn callbacks_see_the_same_and_errors_are_the_same() {
             let (mut x, mut y) = (vec![0; bytes], vec![0; bytes]);
             let codes = (a.get_slice(start, stop, &mut x), b.get_slice(start, stop, &mut y));
             equal("slice", codes.0, codes.1)?;
-            same(&format!("items {start}..{stop}"), &x, &y)?;
+            let first = usize::try_from(start).expect("small") * typesize;
+            // Theirs now and then tells the postfilter something else than for whole chunks.
+            same(&format!("items {start}..{stop}"), &x, &whole[first..first + bytes])?;
             let coords = [start.min(total - 1), 0, total - 1];
             let (mut x, mut y) = (vec![0; 3 * typesize], vec![0; 3 * typesize]);
             let codes = (a.get_sparse(&coords, &mut x), b.get_sparse(&coords, &mut y));

@@ -186,7 +186,8 @@ fn fetch(case: &mut Case, rng: &mut Rng, lazy: bool) -> Result<String, String> {
         equal("code", a.0, b.0)?;
     }
     equal("needs_free", a.1, b.1)?;
-    if exact && !lazy {
+    // With threads, theirs has the blocks in the order in which they were done.
+    if exact && !lazy && case.cparams.nthreads == 1 {
         same("chunk", &a.2, &b.2)?;
     }
     if lazy && a.0 > 0 {
@@ -229,7 +230,9 @@ fn fetch(case: &mut Case, rng: &mut Rng, lazy: bool) -> Result<String, String> {
                 (run(&case.ours, &a.2, &mut x), run(&case.theirs, &b.2, &mut y))
             };
             equal("getitem", codes.0, codes.1)?;
-            same("items", &x, &y)?;
+            let expected = &case.model.chunks[i][first * typesize..][..count * typesize];
+            // Theirs is not always right about items of the last, shorter block.
+            same("items", &x, expected)?;
         }
     }
     Ok(at.to_string())
@@ -513,6 +516,9 @@ fn copy(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Result<String,
         seen.cbytes = 0;
         seen.storage.1 = None;
         seen.vlmetalayers.clear();
+        if seen.typesize > 255 {
+            seen.typesize = 1; // which theirs says as soon as a context was used
+        }
         if case.drifted || case.sliced {
             seen.blocksize = 0; // the last one that the context used
         }
