@@ -509,8 +509,9 @@ impl Frame {
     ) -> Result<()> {
         next.set_sizes(sizes);
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
-            write_chunk_files(disk, &mut next, added)?;
-            next.replaces = !added.is_empty() && next.index.len() == self.state.get_mut().index.len();
+            let old = &self.state.get_mut().index;
+            write_chunk_files(disk, old, &mut next, added)?;
+            next.replaces = !added.is_empty() && next.index.len() == old.len();
             return self.write_tail(session, next, &[], of, None);
         }
         let header_len = next.header.header_len as u64; // widening
@@ -717,13 +718,12 @@ fn surface(e: Error, kind: ErrorKind) -> Error {
     }
 }
 
-/// Writes each chunk to a file of its own. The old content refers to none of them.
-fn write_chunk_files(disk: &Disk, next: &mut State, added: &[NewChunk<'_>]) -> Result<()> {
-    // Entries still hold the old files, or placeholders. What a chunk gives up here is not for the ones after it: the old
-    // content is there until the index is written, and what it alone refers to is removed then.
-    let mut free = FreeIds::new(&next.index, added.len());
+/// Writes each chunk to a file of its own. The old content, whose index is `old`, refers to none of them: it is there until
+/// the new index is written, and files to which it alone refers are removed then.
+fn write_chunk_files(disk: &Disk, old: &Index, next: &mut State, added: &[NewChunk<'_>]) -> Result<()> {
+    let mut free = FreeIds::new(old, added.len());
     for new in added {
-        let id = free.take(&next.index, next.header.cbytes);
+        let id = free.take(old, next.header.cbytes);
         let path = disk.chunk_path(id)?;
         let file = disk.io.open(&path, OpenMode::Create)?;
         let written =
@@ -757,8 +757,7 @@ impl FreeIds {
     }
 
     /// Takes a number: one more than the largest, as the C library does; but it does not open frames with numbers larger
-    /// than `cbytes - 32`, so rather than that the smallest free one. `index` is as it was for [`new`](Self::new) if this
-    /// is for a single file.
+    /// than `cbytes - 32`, so rather than that the smallest free one. `index` is that of [`new`](Self::new).
     fn take(&mut self, index: &Index, cbytes: u64) -> u64 {
         let next = self.next;
         let id = if next + 32 <= cbytes || next < 2 {

@@ -130,6 +130,20 @@ fn chunks_replaced_together_take_no_files_from_each_other() {
 }
 
 #[test]
+fn chunks_that_become_special_leave_their_files_to_nobody_else() {
+    let path = TempPath::new("special");
+    let mut frame = create(Kind::Dir, &path);
+    let old: Vec<Vec<u8>> = (0..4).map(|seed| chunk(400, seed)).collect();
+    frame.append_all(&old.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
+    // The new chunks come first, so that the special ones would leave the largest numbers to them.
+    let new = vec![chunk(400, 10), chunk(400, 11), zeros(400), zeros(400)];
+    let changes: Vec<(usize, &[u8])> = new.iter().map(Vec::as_slice).enumerate().collect();
+    frame.update_all(&changes).unwrap();
+    assert_eq!(contents(&frame), new);
+    assert_eq!(contents(&reopen(&frame)), new);
+}
+
+#[test]
 fn an_empty_frame_has_132_bytes_on_every_back_end() {
     for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
         let path = TempPath::new("empty");

@@ -92,7 +92,7 @@ fn get_slice(case: &mut Case, rng: &mut Rng, _: &'static Clib) -> Done {
     let what = format!("{start:?}..{stop:?} into {wide:?}");
     equal(&format!("code of {what}"), codes.0, codes.1)?;
     // The C library decompresses a chunk that is the whole box straight into the buffer, however wide that is.
-    if wide == shape || case.ours.seen().chunkshape.iter().map(|&n| i64::from(n)).ne(shape.iter().copied()) {
+    if wide == shape || case.recipe.chunkshape.iter().map(|&n| i64::from(n)).ne(shape.iter().copied()) {
         same(&what, &a, &b)?;
     }
     if items(&shape) > 0 {
