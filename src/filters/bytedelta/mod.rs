@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     fn bytes(len: usize) -> Vec<u8> {
-        (0..len).map(|i| u8::try_from((i * i * 7 + i / 3) % 251).unwrap()).collect()
+        (0..len).map(|i| u8::try_from((i.wrapping_mul(i * 7) + i / 3) % 251).unwrap()).collect()
     }
 
     fn naive(channels: usize, src: &[u8], is_buggy: bool) -> Vec<u8> {
