@@ -71,11 +71,10 @@ fn content(formula: &str, nbytes: usize) -> Vec<u8> {
         match name {
             "zeros" => out.push(0),
             "noise" => out.push(random().to_le_bytes()[0]),
-            "value" => out.extend(
-                (0..arg.len())
-                    .step_by(2)
-                    .map(|k| u8::from_str_radix(&arg[k..k + 2], 16).expect("hex digits")),
-            ),
+            "value" => out.extend(hex(arg)),
+            // Not stored but made by the reader, as its machine has them.
+            "nan" if cfg!(target_endian = "big") => out.extend(hex(arg).rev()),
+            "nan" => out.extend(hex(arg)),
             "ramp" => out.extend(item(7 * i, number())),
             "mixed" => out.extend(item(260 * i + random() as u64 % 16, number())),
             "text" => out.extend(format!("{} ", WORDS[random() % WORDS.len()]).bytes()),
@@ -93,6 +92,11 @@ fn content(formula: &str, nbytes: usize) -> Vec<u8> {
     }
     out.truncate(nbytes);
     out
+}
+
+/// Bytes from their hexadecimal digits.
+fn hex(digits: &str) -> impl DoubleEndedIterator<Item = u8> {
+    (0..digits.len() / 2).map(|k| u8::from_str_radix(&digits[2 * k..2 * k + 2], 16).expect("hex digits"))
 }
 
 /// Runs `check` on every chunk and reports all that fail.

@@ -55,7 +55,7 @@ fn model(path: &Path) -> Vec<Vec<u8>> {
         }
         "dictionary" => vec![(0..32).flat_map(|i| ramp(i % 5, ITEMS)).collect()],
         "filled-zeros" => filled([0; 4]),
-        "filled-nans" => filled(f32::NAN.to_le_bytes()),
+        "filled-nans" => filled(f32::NAN.to_ne_bytes()),
         "many" => (0..400).map(|i| ramp(i % 7, 4)).collect(),
         "variable" => vec![ramp(1, 10), ramp(2, ITEMS), ramp(3, 100)],
         "vl" | "vl-sparse" => vec![b"redgreen green green green greenblue".to_vec(); 2],

@@ -221,7 +221,7 @@ pub(super) fn new_header(
         compcode: params.compcode.to_le_bytes()[0],
         compcode_meta: params.compcode_meta,
         flags2: 0,
-        blosc2_flags: if cfg!(target_endian = "big") { blosc2_flags::BIG_ENDIAN } else { 0 },
+        blosc2_flags: blosc2_flags::HOST,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::Error;
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{codec, filter, split};
+use crate::format::consts::{blosc2_flags, codec, filter, split};
 use crate::pool::{self, Executor};
 
 /// Data with some structure: slowly rising items and a few odd ones.
@@ -125,7 +125,10 @@ fn bytes_do_not_depend_on_the_number_of_threads_or_earlier_work() {
 #[test]
 fn the_documented_chunks_come_out() {
     let hex = |text: &str| -> Vec<u8> {
-        text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+        let mut chunk: Vec<u8> =
+            text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+        chunk[31] |= blosc2_flags::HOST;
+        chunk
     };
     let ints: Vec<u8> = (0..50i32).flat_map(i32::to_le_bytes).collect();
     let typesize4 = CParams { typesize: 4, ..CParams::default() };

@@ -60,6 +60,8 @@ pub mod blosc2_flags {
     pub const USE_DICT: u8 = 0x01;
     /// Written on a big-endian host.
     pub const BIG_ENDIAN: u8 = 0x02;
+    /// What chunks written on this host have set.
+    pub const HOST: u8 = if cfg!(target_endian = "big") { BIG_ENDIAN } else { 0 };
     /// The block data are elsewhere (only in memory).
     pub const LAZY: u8 = 0x08;
     /// Position of the three bits of the special value.

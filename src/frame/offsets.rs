@@ -166,6 +166,7 @@ fn decode_table(raw: &[u8], width: usize) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::consts::blosc2_flags;
 
     #[test]
     fn runs_stay_compact_until_they_are_changed() {
@@ -192,7 +193,7 @@ mod tests {
         let chunk = index.write(IndexOf::Other).unwrap();
         assert_eq!(chunk.len(), 56);
         assert_eq!(chunk[..16], [5, 1, 7, 8, 0x18, 0, 0, 0, 0x18, 0, 0, 0, 0x38, 0, 0, 0]);
-        assert_eq!(chunk[16..32], [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(chunk[16..32], [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, blosc2_flags::HOST]);
         assert_eq!(Index::read(&chunk, Some(3), false).unwrap().iter().collect::<Vec<_>>(), [0, 394, 813]);
         assert!(Index::read(&chunk, Some(4), false).is_err());
         assert!(Index::read(&chunk[..50], Some(3), false).is_err());

@@ -77,6 +77,7 @@ def content(formula, nbytes):
     text          words of a fixed list, chosen by the generator, each followed by a space
     zeros         zero bytes
     value:HEX     the bytes HEX, again and again
+    nan:HEX       the same: a not-a-number of little-endian machines, which readers make
     mantissa4:K   f32 with bits 0x3f800000 + i*0x1235, all but the first K mantissa bits zeroed (mantissa8: f64)
     any           whatever (uninitialised chunks)
     """
@@ -86,7 +87,7 @@ def content(formula, nbytes):
         return bytes(nbytes)
     if name == "noise":
         return bytes(next(rand) & 0xFF for _ in range(nbytes))
-    if name == "value":
+    if name in ("value", "nan"):
         value = bytes.fromhex(arg)
         return (value * (nbytes // len(value) + 1))[:nbytes]
     out = bytearray()
@@ -275,8 +276,8 @@ def blosc2_cases(version):
     yield "blosc1-compat", "ramp:4", 902, dict(compat=True, codec="lz4", filter=1)
     yield "blosc1-compat-bitshuffle", "ramp:4", 912, dict(compat=True, codec="zstd", filter=2)
     yield "zeros-made", "zeros", 4000, dict(base, special="zeros")
-    yield "nans4-made", "value:0000c07f", 4000, dict(base, special="nans")
-    yield "nans8-made", "value:000000000000f87f", 4000, dict(base, special="nans", typesize=8)
+    yield "nans4-made", "nan:0000c07f", 4000, dict(base, special="nans")
+    yield "nans8-made", "nan:000000000000f87f", 4000, dict(base, special="nans", typesize=8)
     yield "uninit-made", "any", 4000, dict(base, special="uninit")
     yield "value-made", "value:01020304", 4000, dict(base, special="repeatval")
     yield "value-made-wide", "value:" + content("noise", 300).hex(), 3000, dict(base, special="repeatval", typesize=300)

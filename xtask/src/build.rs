@@ -1,8 +1,9 @@
 //! Builds the libraries, and makes the static one fit to be linked with other people's code.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::process::{self, command};
+use crate::process;
 use crate::{paths, symbols};
 
 /// How to build.
@@ -14,6 +15,9 @@ pub struct Options {
     pub no_strip: bool,
     /// Cargo features beside the default ones.
     pub features: Vec<String>,
+    /// The platform to build for, as Rust names it, if it is another than this one. The tools named by `CC`, `CXX`,
+    /// `LD`, `AR`, `NM`, `OBJCOPY`, and `STRIP` must be those for it.
+    pub target: Option<String>,
 }
 
 impl Options {
@@ -33,6 +37,8 @@ pub struct Built {
     pub native_libs: String,
     /// The codecs that were taken from the system, and are needed as well.
     pub system: Vec<SystemCodec>,
+    /// What starts programs of the platform built for, if it is another: what Cargo is told, too.
+    pub runner: Option<String>,
 }
 
 /// A codec library of the system, used in place of the built-in one.
@@ -71,6 +77,9 @@ pub fn libraries(options: &Options) -> Result<Built, String> {
         cargo.arg("--release");
     }
     let mut target = paths::target();
+    if let Some(triple) = &options.target {
+        cargo.args(["--target", triple]);
+    }
     if !options.features.is_empty() {
         // Cargo names libraries for C alike whatever the features, and would later take the one for the other.
         target = target.join(options.features.join("+"));
@@ -88,11 +97,13 @@ pub fn libraries(options: &Options) -> Result<Built, String> {
         .find_map(|line| line.split_once("native-static-libs:"))
         .map(|(_, libs)| libs.trim().to_string())
         .ok_or("rustc did not name the native libraries")?;
+    target.extend(&options.target);
     let dir = target.join(if debug { "debug" } else { "release" });
     let shared = dir.join(format!("{}blosc2{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX));
     let system: Vec<_> = SYSTEM_CODECS.into_iter().filter(|codec| options.has(codec.feature)).collect();
     let native_libs = runtime_only(&native_libs, &system);
-    Ok(Built { shared, archive: dir.join("libblosc2.a"), native_libs, system })
+    let runner = options.target.as_deref().and_then(runner);
+    Ok(Built { shared, archive: dir.join("libblosc2.a"), native_libs, system, runner })
 }
 
 /// The flags, each once, without those that the C compiler adds by itself and those of the system's codecs.
@@ -137,17 +148,18 @@ pub fn localised_object(
     let register: &[&str] = if visibility == Visibility::Hidden { &REGISTER } else { &[] };
     paths::write(&stub_c, stub(&api, visibility))?;
     process::run(
-        command(cc(), ["-O2", "-fPIC", "-ffunction-sections", "-c"]).arg(&stub_c).arg("-o").arg(&stub_o),
+        cc().args(["-O2", "-fPIC", "-ffunction-sections", "-c"]).arg(&stub_c).arg("-o").arg(&stub_o),
     )?;
     // Section groups would keep their names, and be merged with those of other Rust libraries: dissolve them.
-    let mut ld = command(process::tool("LD", "ld"), ["-r", "--force-group-allocation", "--gc-sections"]);
+    let mut ld = process::tool("LD", "ld");
+    ld.args(["-r", "--force-group-allocation", "--gc-sections"]);
     let kept = || api.iter().map(String::as_str).chain(register.iter().copied());
     ld.args(kept().map(|name| format!("--undefined={name}")));
     process::run(ld.arg("-o").arg(&linked).arg(&stub_o).arg(archive))?;
     paths::write(&keep, kept().map(|name| format!("{name}\n")).collect::<String>())?;
     // The standard library comes with bitcode for link-time optimisation, in which no C linker is interested.
-    let mut objcopy = command(process::tool("OBJCOPY", "objcopy"), ["-R", ".llvmbc", "-R", ".llvmcmd"]);
-    objcopy.arg("--keep-global-symbols").arg(&keep);
+    let mut objcopy = process::tool("OBJCOPY", "objcopy");
+    objcopy.args(["-R", ".llvmbc", "-R", ".llvmcmd"]).arg("--keep-global-symbols").arg(&keep);
     if !options.debug && !options.no_strip {
         objcopy.args(["--strip-debug", "--strip-unneeded"]);
     }
@@ -168,7 +180,7 @@ pub fn localised_archive(archive: &Path, to: &Path, options: &Options) -> Result
         paths::make_dir(parent)?;
     }
     let _ = std::fs::remove_file(to);
-    process::run(command(process::tool("AR", "ar"), ["crsD"]).arg(to).arg(&object))
+    process::run(process::tool("AR", "ar").arg("crsD").arg(to).arg(&object))
 }
 
 /// Declared in the registry headers and defined in the C library's archive only.
@@ -193,12 +205,23 @@ fn stub(api: &[String], visibility: Visibility) -> String {
     text
 }
 
+/// The platform that Cargo builds for in any case, if one is set.
+pub fn target_in_environment() -> Option<String> {
+    std::env::var("CARGO_BUILD_TARGET").ok().filter(|triple| !triple.is_empty())
+}
+
+/// The value of Cargo's variable with the program that starts those of a platform, as an emulator does.
+fn runner(triple: &str) -> Option<String> {
+    let name = format!("CARGO_TARGET_{}_RUNNER", triple.to_uppercase().replace('-', "_"));
+    std::env::var(name).ok().filter(|command| !command.trim().is_empty())
+}
+
 /// The C compiler.
-pub fn cc() -> String {
+pub fn cc() -> Command {
     process::tool("CC", "cc")
 }
 
 /// The C++ compiler.
-pub fn cxx() -> String {
+pub fn cxx() -> Command {
     process::tool("CXX", "c++")
 }

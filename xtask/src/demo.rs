@@ -30,16 +30,17 @@ fn compile(layout: &Layout, source: &Path, program: &Path) -> Result<(), String>
     if let Some(parent) = program.parent() {
         paths::make_dir(parent)?;
     }
-    let mut cc = command(build::cc(), ["-O2", "-Wall", "-Wextra", "-o"]);
-    cc.arg(program).arg(source).args(flags.split_whitespace());
+    let mut cc = build::cc();
+    cc.args(["-O2", "-Wall", "-Wextra", "-o"]).arg(program).arg(source).args(flags.split_whitespace());
     process::run(&mut cc)
 }
 
 /// What `pkg-config --cflags --libs blosc2` says, or what it would say where there is no pkg-config.
 fn pkg_config_flags(layout: &Layout) -> Result<String, String> {
-    let pkg_config = process::tool("PKG_CONFIG", "pkg-config");
-    if process::exists(&pkg_config) {
-        let mut query = command(pkg_config, ["--cflags", "--libs", "blosc2"]);
+    let pkg_config = || process::tool("PKG_CONFIG", "pkg-config");
+    if process::exists(pkg_config()) {
+        let mut query = pkg_config();
+        query.args(["--cflags", "--libs", "blosc2"]);
         return process::output(query.env("PKG_CONFIG_PATH", layout.lib("pkgconfig")));
     }
     Ok(format!("-I{} -L{} -lblosc2", layout.includedir().display(), layout.libdir.display()))

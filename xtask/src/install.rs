@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::build::{self, Built, Options, SYSTEM_CODECS, Visibility};
 use crate::headers::HEADERS;
 use crate::paths;
-use crate::process::{self, command};
+use crate::process;
 
 /// The version of the C API: in the file name of the shared library, `blosc2.pc` and the CMake package.
 pub const VERSION: &str = "3.3.5";
@@ -93,7 +93,7 @@ struct Arguments {
 
 fn arguments(args: &[String]) -> Result<Arguments, String> {
     let (mut prefix, mut libdir, mut destdir, mut objects) = (None, None, None, None);
-    let mut options = Options::default();
+    let mut options = Options { target: build::target_in_environment(), ..Options::default() };
     let mut words = args.iter().flat_map(|arg| match arg.split_once('=') {
         Some((option, value)) if option.starts_with("--") => vec![option, value],
         _ => vec![arg.as_str()],
@@ -110,6 +110,7 @@ fn arguments(args: &[String]) -> Result<Arguments, String> {
                 let features = list.split([',', ' ']).filter(|feature| !feature.is_empty());
                 options.features.extend(features.map(str::to_string));
             }
+            "--target" => options.target = Some(value()?.to_string_lossy().into_owned()),
             "--debug" => options.debug = true,
             "--no-strip" => options.no_strip = true,
             _ => return Err(format!("unknown argument {word}")),
@@ -188,7 +189,7 @@ fn install_shared(layout: &Layout, built: &Built, options: &Options) -> Result<(
     let installed = layout.lib(&file);
     paths::copy(&built.shared, &installed)?;
     if !options.debug && !options.no_strip && cfg!(target_os = "linux") {
-        process::run(command(process::tool("STRIP", "strip"), ["--strip-unneeded"]).arg(&installed))?;
+        process::run(process::tool("STRIP", "strip").arg("--strip-unneeded").arg(&installed))?;
     }
     for link in links {
         let link = layout.lib(&link);
@@ -288,6 +289,7 @@ mod tests {
             archive: PathBuf::new(),
             native_libs: "-lm".to_string(),
             system: vec![],
+            runner: None,
         };
         let near = pkg_config(&Layout::below(PathBuf::from("/opt/b")), &built);
         assert!(near.starts_with("prefix=${pcfiledir}/../..\nlibdir=${prefix}/lib\n"), "{near}");

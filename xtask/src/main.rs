@@ -15,13 +15,14 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   demo [FILE]         build, install into target/dist, compress FILE (or a file found) from C
-  test [--valgrind] [--no-rust]
+  test [--valgrind] [--no-rust] [--debug] [--only TEXT] [--target PLATFORM]
                       all tests: Rust, headers, symbols, C against the shared and the static library
   bench [OPTIONS]     speed, also against another build of the library; see bench --help
   clients [OPTIONS] [NAME...]
                       programs of others on this library; see clients --help
   headers [--check]   write the C headers, or compare them with what would be written
-  install --prefix DIR [--libdir DIR] [--destdir DIR] [--features LIST] [--no-strip] [--debug]
+  install --prefix DIR [--libdir DIR] [--destdir DIR] [--features LIST] [--target PLATFORM]
+          [--no-strip] [--debug]
                       build and install libraries, headers, pkg-config and CMake files
   uninstall --prefix DIR [--libdir DIR] [--destdir DIR]
                       remove what install installed

@@ -36,18 +36,20 @@ pub fn quiet(command: &mut Command) -> Result<(), String> {
 }
 
 /// Whether a program can be started.
-pub fn exists(program: &str) -> bool {
-    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+pub fn exists(mut program: Command) -> bool {
+    program.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// The value of an environment variable that names a tool, or `default`.
-pub fn tool(variable: &str, default: &str) -> String {
-    std::env::var(variable).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_string())
+/// The command that an environment variable names, perhaps with arguments as in `ccache gcc` or `gcc -m32`, or `default`.
+pub fn tool(variable: &str, default: &str) -> Command {
+    let value = std::env::var(variable).unwrap_or_default();
+    let mut words = value.split_whitespace();
+    command(words.next().unwrap_or(default), words)
 }
 
 /// Cargo, the one that runs us.
 pub fn cargo() -> Command {
-    let mut cargo = Command::new(tool("CARGO", "cargo"));
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(crate::paths::root());
     cargo
 }

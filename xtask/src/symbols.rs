@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::paths;
-use crate::process::{self, command};
+use crate::process;
 
 /// Where the list is.
 pub fn list_path() -> PathBuf {
@@ -66,8 +66,9 @@ fn compare(which: &str, found: &BTreeSet<String>, wanted: &[String]) -> Result<(
 
 /// The defined global symbols of a library.
 fn global_symbols(library: &Path, options: &[&str]) -> Result<BTreeSet<String>, String> {
-    let mut nm = command(process::tool("NM", "nm"), ["--defined-only", "-f", "posix"]);
-    let text = process::output(nm.args(options).arg(library))?;
+    let mut nm = process::tool("NM", "nm");
+    nm.args(["--defined-only", "-f", "posix"]).args(options).arg(library);
+    let text = process::output(&mut nm)?;
     // Lines are "name type value size"; an archive's member headings end in a colon.
     let symbols = text.lines().filter(|line| !line.ends_with(':')).filter_map(|line| line.split(' ').next());
     Ok(symbols.filter(|name| !name.is_empty()).map(str::to_string).collect())

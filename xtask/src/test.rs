@@ -20,30 +20,38 @@ const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 /// Starts the message of a test that cannot run on this machine.
 const SKIPPED: &str = "skipped: ";
 
+/// The command line, for those who mistyped it.
+const KNOWN: &str = "known: --valgrind --no-rust --debug --only TEXT --target PLATFORM";
+
 /// The step that the others need.
 const BUILD: &str = "build and install";
 
 struct Options {
     valgrind: bool,
     rust: bool,
-    debug: bool,
+    build: build::Options,
     /// Of the tests, those with this text in their names.
     only: String,
 }
 
 /// The command.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let mut options = Options { valgrind: false, rust: true, debug: false, only: String::new() };
+    let build = build::Options { target: build::target_in_environment(), ..build::Options::default() };
+    let mut options = Options { valgrind: false, rust: true, build, only: String::new() };
     let mut words = args.iter();
     while let Some(arg) = words.next() {
         match arg.as_str() {
             "--valgrind" => options.valgrind = true,
             "--no-rust" => options.rust = false,
-            "--debug" => options.debug = true,
+            "--debug" => options.build.debug = true,
             "--only" => options.only.clone_from(words.next().ok_or("--only needs a text")?),
-            _ => return Err(format!("unknown argument {arg}; known: --valgrind --no-rust --debug --only")),
+            "--target" => {
+                options.build.target = Some(words.next().ok_or("--target needs a platform")?.clone())
+            }
+            _ => return Err(format!("unknown argument {arg}; {KNOWN}")),
         }
     }
+    let target = options.build.target.clone();
     let (mut failed, mut chosen) = (Vec::new(), 0);
     let mut step = |name: &str, outcome: &mut dyn FnMut() -> Result<(), String>| {
         let wanted = name.contains(&options.only);
@@ -67,12 +75,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     };
     step("headers are those of src/capi", &mut || headers::run(&["--check".to_string()]));
     if options.rust {
-        step("Rust tests", &mut || process::run(process::cargo().args(["test", "--workspace"])));
+        step("Rust tests", &mut || rust_tests(target.as_deref()));
     }
-    let layout = Layout::below(paths::target().join("dist"));
-    let build = build::Options { debug: options.debug, ..build::Options::default() };
+    let place = target.iter().fold(paths::target(), |dir, triple| dir.join(triple));
+    let layout = Layout::below(place.join("dist"));
     let mut built = None;
-    step(BUILD, &mut || install::install(&layout, &build).map(|b| built = Some(b)));
+    step(BUILD, &mut || install::install(&layout, &options.build).map(|b| built = Some(b)));
     if let Some(built) = built {
         step("headers compile alone, without warnings", &mut || each_header_alone(&layout));
         step("exported symbols", &mut || {
@@ -89,7 +97,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
             }
         }
         for (name, way) in ways::WAYS {
-            step(name, &mut || way(&layout, &built));
+            step(name, &mut || match target {
+                None => way(&layout, &built),
+                Some(_) => Err(format!("{SKIPPED}it needs tools of the platform")),
+            });
         }
     }
     if chosen == 0 {
@@ -101,6 +112,16 @@ pub fn run(args: &[String]) -> Result<(), String> {
     } else {
         Err(format!("{} failed: {}", failed.len(), failed.join("; ")))
     }
+}
+
+/// Cargo's tests. The C library at hand is one for this machine: other platforms do without.
+fn rust_tests(target: Option<&str>) -> Result<(), String> {
+    let mut cargo = process::cargo();
+    match target {
+        None => cargo.args(["test", "--workspace"]),
+        Some(triple) => cargo.args(["test", "--target", triple]).env("BLOSC2_REFERENCE", ""),
+    };
+    process::run(&mut cargo)
 }
 
 fn shared_library_name() -> &'static str {
@@ -151,10 +172,22 @@ fn compile_and_run(
     valgrind: bool,
 ) -> Result<(), String> {
     let program = program_path(source, link)?;
-    let mut compiler = command(cc(), ["-std=gnu99", "-g", "-O1"]);
-    compiler.args(STRICT).arg("-I").arg(layout.includedir()).arg("-o").arg(&program).arg(source);
+    let mut compiler = cc();
+    compiler
+        .args(["-std=gnu99", "-g", "-O1"])
+        .args(STRICT)
+        .arg("-I")
+        .arg(layout.includedir())
+        .arg("-o")
+        .arg(&program)
+        .arg(source);
     process::quiet(compiler.args(link_flags(link, layout, built)).arg("-pthread").arg("-lm"))?;
-    let mut run = if valgrind {
+    let mut run = if let Some(runner) = &built.runner {
+        let mut words = runner.split_whitespace();
+        let mut run = command(words.next().unwrap_or_default(), words);
+        run.arg(&program);
+        run
+    } else if valgrind {
         let mut run = command("valgrind", ["--quiet", "--error-exitcode=99", "--leak-check=full"]);
         run.arg("--errors-for-leak-kinds=definite").arg(&program);
         run
@@ -169,13 +202,17 @@ fn compile_and_run(
 fn each_header_alone(layout: &Layout) -> Result<(), String> {
     let dir = paths::target().join("capi-tests");
     for header in headers::HEADERS {
-        for (compiler, language, extension) in
+        for (mut compiler, language, extension) in
             [(cc(), "c99", "c"), (cc(), "c11", "c"), (cxx(), "c++11", "cc"), (cxx(), "c++17", "cc")]
         {
             let source = dir.join(format!("header.{extension}"));
             paths::write(&source, format!("#include \"{header}\"\nint header_compiles;\n"))?;
-            let mut compiler = command(compiler, [format!("-std={language}")]);
-            compiler.args(STRICT).arg("-fsyntax-only").arg("-I").arg(layout.includedir());
+            compiler
+                .arg(format!("-std={language}"))
+                .args(STRICT)
+                .arg("-fsyntax-only")
+                .arg("-I")
+                .arg(layout.includedir());
             process::quiet(compiler.arg(source))?;
         }
     }

@@ -2,6 +2,7 @@
 //! loading at run time, Python, static beside other people's code, as a distribution builds it.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::{Link, SKIPPED, STRICT, link_flags, program_path, shared_library_name};
 use crate::build::{self, Built, SYSTEM_CODECS, cc, cxx};
@@ -36,15 +37,21 @@ fn source(name: &str) -> PathBuf {
 
 /// Compiles one of the `ways_` programs and runs it.
 fn build_and_run(
-    compiler: String,
+    mut compiler: Command,
     name: &str,
     layout: &Layout,
     flags: &[String],
     args: &[PathBuf],
 ) -> Result<(), String> {
     let program = program_path(&source(name), Link::Shared)?;
-    let mut compiler = command(compiler, STRICT);
-    compiler.arg("-O1").arg("-I").arg(layout.includedir()).arg("-o").arg(&program).arg(source(name));
+    compiler
+        .args(STRICT)
+        .arg("-O1")
+        .arg("-I")
+        .arg(layout.includedir())
+        .arg("-o")
+        .arg(&program)
+        .arg(source(name));
     process::quiet(compiler.args(flags))?;
     process::quiet(command(&program, args).env(library_path_variable(), &layout.libdir))
 }
@@ -56,8 +63,12 @@ fn cpp_program(layout: &Layout, built: &Built) -> Result<(), String> {
 /// As the README says: the compiler, two directories, one library.
 fn by_hand(layout: &Layout, _: &Built) -> Result<(), String> {
     let program = program_path(Path::new("by-hand"), Link::Shared)?;
-    let mut compiler = command(cc(), ["-o"]);
-    compiler.arg(&program).arg(source("demo.c")).arg(format!("-I{}", layout.includedir().display()));
+    let mut compiler = cc();
+    compiler
+        .arg("-o")
+        .arg(&program)
+        .arg(source("demo.c"))
+        .arg(format!("-I{}", layout.includedir().display()));
     process::quiet(compiler.arg(format!("-L{}", layout.libdir.display())).arg("-lblosc2"))?;
     let mut run = command(&program, [source("demo.c")]);
     process::quiet(run.env(library_path_variable(), &layout.libdir))
@@ -69,12 +80,14 @@ fn loaded_at_run_time(layout: &Layout, _: &Built) -> Result<(), String> {
 }
 
 fn python_ctypes(layout: &Layout, _: &Built) -> Result<(), String> {
-    let python = process::tool("PYTHON", "python3");
-    if !process::exists(&python) {
-        return Err(format!("{SKIPPED}no {python} on this machine"));
+    let python = || process::tool("PYTHON", "python3");
+    if !process::exists(python()) {
+        return Err(format!("{SKIPPED}no Python on this machine"));
     }
-    let mut run = command(python, [source("ways_ctypes.py"), layout.libdir.clone()]);
-    process::quiet(run.arg(paths::target().join("capi-tests")))
+    let mut run = python();
+    process::quiet(
+        run.arg(source("ways_ctypes.py")).arg(&layout.libdir).arg(paths::target().join("capi-tests")),
+    )
 }
 
 /// The plugins that the program loads are all made from one source.
@@ -86,8 +99,13 @@ fn plugins(layout: &Layout, _: &Built) -> Result<(), String> {
         kinds.map(|kind| (kind.to_lowercase(), kind)).into_iter().chain([("late".into(), "CODEC")])
     {
         let library = dir.join(format!("libblosc2_capi_{name}.so"));
-        let mut compiler = command(cc(), ["-O1", "-shared", "-fPIC"]);
-        compiler.args(STRICT).arg(format!("-DPLUGIN={kind}")).arg("-I").arg(layout.includedir());
+        let mut compiler = cc();
+        compiler
+            .args(["-O1", "-shared", "-fPIC"])
+            .args(STRICT)
+            .arg(format!("-DPLUGIN={kind}"))
+            .arg("-I")
+            .arg(layout.includedir());
         process::quiet(compiler.arg("-o").arg(library).arg(source("plugin.c")))?;
     }
     paths::write(&dir.join("libblosc2_capi_text.so"), "This is not a library.\n")?;
@@ -99,7 +117,7 @@ fn plugins(layout: &Layout, _: &Built) -> Result<(), String> {
 fn beside_system_zstd(layout: &Layout, built: &Built) -> Result<(), String> {
     let probe = paths::target().join("capi-tests/probe.c");
     paths::write(&probe, "#include <zstd.h>\nint main(void) { return ZSTD_versionNumber() == 0; }\n")?;
-    let found = command(cc(), ["-o"]).arg(probe.with_extension("out")).arg(&probe).arg("-lzstd").output();
+    let found = cc().arg("-o").arg(probe.with_extension("out")).arg(&probe).arg("-lzstd").output();
     if !found.is_ok_and(|out| out.status.success()) {
         return Err(format!("{SKIPPED}no libzstd with headers on this machine"));
     }
@@ -114,8 +132,13 @@ fn inside_shared_object(layout: &Layout, built: &Built) -> Result<(), String> {
     let source = paths::target().join("capi-tests/extension.c");
     paths::write(&source, "#include <blosc2.h>\nint extension(void) { blosc2_init(); return 1; }\n")?;
     let object = source.with_extension("so");
-    let mut compiler = command(cc(), ["-O1", "-shared", "-fPIC", "-I"]);
-    compiler.arg(layout.includedir()).arg("-o").arg(&object).arg(&source);
+    let mut compiler = cc();
+    compiler
+        .args(["-O1", "-shared", "-fPIC", "-I"])
+        .arg(layout.includedir())
+        .arg("-o")
+        .arg(&object)
+        .arg(&source);
     process::quiet(compiler.args(link_flags(Link::Static, layout, built)))?;
     symbols::check_exports(&object, &["extension"])
 }
@@ -138,17 +161,13 @@ fn staged(_: &Layout, _: &Built) -> Result<(), String> {
 }
 
 fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
-    let tool = process::tool("PKG_CONFIG", "pkg-config");
-    if !process::exists(&tool) {
+    if !process::exists(pkg_config_tool()) {
         return Err(format!("{SKIPPED}no pkg-config on this machine"));
     }
     let moved = paths::target().join("dist-moved");
     let _ = std::fs::remove_dir_all(&moved);
     process::run(command("cp", ["-a"]).arg(&layout.prefix).arg(&moved))?;
-    let ask = |options: &[&str]| {
-        let mut query = command(&tool, options);
-        process::output(query.arg("blosc2").env("PKG_CONFIG_PATH", moved.join("lib/pkgconfig")))
-    };
+    let ask = |options: &[&str]| ask_pkg_config(&moved.join("lib"), options);
     if ask(&["--modversion"])?.trim() != install::VERSION {
         return Err("blosc2.pc has another version".to_string());
     }
@@ -162,18 +181,30 @@ fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
             // With both libraries in one place, the linker would take the shared one.
             let _ = std::fs::remove_file(moved.join("lib").join(shared_library_name()));
         }
-        let program = program_path(Path::new("pkgconfig"), Link::Shared)?;
-        let mut compiler = command(cc(), ["-o"]);
-        compiler.arg(&program).arg(source("demo.c")).args(flags.split_whitespace());
-        process::quiet(&mut compiler)?;
-        let mut run = command(&program, [source("demo.c")]);
-        process::quiet(run.env(library_path_variable(), moved.join("lib")))?;
+        demo_with_flags("pkgconfig", Link::Shared, &flags, &moved.join("lib"))?;
     }
     Ok(())
 }
 
+fn pkg_config_tool() -> Command {
+    process::tool("PKG_CONFIG", "pkg-config")
+}
+
+/// What pkg-config says about the library in a directory.
+fn ask_pkg_config(libdir: &Path, options: &[&str]) -> Result<String, String> {
+    let mut query = pkg_config_tool();
+    process::output(query.args(options).arg("blosc2").env("PKG_CONFIG_PATH", libdir.join("pkgconfig")))
+}
+
+/// Compiles the demo with the flags that somebody gave, and runs it.
+fn demo_with_flags(name: &str, link: Link, flags: &str, libdir: &Path) -> Result<(), String> {
+    let program = program_path(Path::new(name), link)?;
+    process::quiet(cc().arg("-o").arg(&program).arg(source("demo.c")).args(flags.split_whitespace()))?;
+    process::quiet(command(&program, [source("demo.c")]).env(library_path_variable(), libdir))
+}
+
 fn cmake(layout: &Layout, _: &Built) -> Result<(), String> {
-    if !process::exists("cmake") {
+    if !process::exists(Command::new("cmake")) {
         return Err(format!("{SKIPPED}no cmake on this machine"));
     }
     let prefix = format!("-DCMAKE_PREFIX_PATH={}", layout.prefix.display());
@@ -197,7 +228,7 @@ fn cmake_build(project: &str, name: &str, definitions: &[String]) -> Result<Path
 
 /// A project that builds the library as a part of itself, and installs it with its own programs.
 fn cmake_subproject(_: &Layout, _: &Built) -> Result<(), String> {
-    if !process::exists("cmake") {
+    if !process::exists(Command::new("cmake")) {
         return Err(format!("{SKIPPED}no cmake on this machine"));
     }
     built_inside("cmake-subdirectory", &["-DFETCH=OFF"])?;
@@ -207,7 +238,7 @@ fn cmake_subproject(_: &Layout, _: &Built) -> Result<(), String> {
 
 /// The same with the codecs of the system, which then are libraries that ours needs.
 fn cmake_system_codecs(_: &Layout, _: &Built) -> Result<(), String> {
-    if !process::exists("cmake") {
+    if !process::exists(Command::new("cmake")) {
         return Err(format!("{SKIPPED}no cmake on this machine"));
     }
     system_codecs_exist()?;
@@ -254,15 +285,13 @@ fn installed_from(build: &Path, again: &str) -> Result<PathBuf, String> {
 
 /// Whether the codecs of the system can be linked with.
 fn system_codecs_exist() -> Result<(), String> {
-    let tool = process::tool("PKG_CONFIG", "pkg-config");
-    process::quiet(command(&tool, ["--exists"]).args(SYSTEM_CODECS.map(|codec| codec.package)))
+    process::quiet(pkg_config_tool().arg("--exists").args(SYSTEM_CODECS.map(|codec| codec.package)))
         .map_err(|_| format!("{SKIPPED}no pkg-config, or not liblz4, zlib and libzstd with headers"))
 }
 
 /// A distribution's build: the codecs are other packages, and `blosc2.pc` says so for static linking.
 fn system_codecs(_: &Layout, _: &Built) -> Result<(), String> {
     system_codecs_exist()?;
-    let tool = process::tool("PKG_CONFIG", "pkg-config");
     let layout = Layout::below(paths::target().join("dist-system"));
     let features = SYSTEM_CODECS.map(|codec| codec.feature.to_string()).to_vec();
     // What is shown is how the parts fit; the optimised build would take minutes.
@@ -270,10 +299,7 @@ fn system_codecs(_: &Layout, _: &Built) -> Result<(), String> {
     install::install(&layout, &options)?;
     symbols::check_shared(&layout.lib(shared_library_name()))?;
     symbols::check_static(&layout.lib("libblosc2.a"))?;
-    let ask = |options: &[&str]| {
-        let mut query = command(&tool, options);
-        process::output(query.arg("blosc2").env("PKG_CONFIG_PATH", layout.lib("pkgconfig")))
-    };
+    let ask = |options: &[&str]| ask_pkg_config(&layout.libdir, options);
     let shared = ask(&["--cflags", "--libs"])?;
     let fixed = ask(&["--static", "--cflags", "--libs"])?;
     for codec in SYSTEM_CODECS {
@@ -282,17 +308,12 @@ fn system_codecs(_: &Layout, _: &Built) -> Result<(), String> {
             return Err(format!("{flag} belongs in the static flags alone:\n{shared}{fixed}"));
         }
     }
-    for (name, flags, link) in [("system", shared, Link::Shared), ("system", fixed, Link::Static)] {
+    for (flags, link) in [(shared, Link::Shared), (fixed, Link::Static)] {
         if let Link::Static = link {
             // With both libraries in one place, the linker would take the shared one.
             let _ = std::fs::remove_file(layout.lib(shared_library_name()));
         }
-        let program = program_path(Path::new(name), link)?;
-        let mut compiler = command(cc(), ["-o"]);
-        compiler.arg(&program).arg(source("demo.c")).args(flags.split_whitespace());
-        process::quiet(&mut compiler)?;
-        let mut run = command(&program, [source("demo.c")]);
-        process::quiet(run.env(library_path_variable(), &layout.libdir))?;
+        demo_with_flags("system", link, &flags, &layout.libdir)?;
     }
     let needed = process::output(command("readelf", ["-d"]).arg(layout.lib("libblosc2.so.9")))?;
     match ["liblz4.so", "libz.so", "libzstd.so"].into_iter().find(|name| !needed.contains(name)) {

@@ -36,7 +36,9 @@ fn random(seed: u64) -> impl FnMut(usize) -> usize {
 /// Bytes of which each value is about half as frequent as the one before, which makes the longest codes.
 fn skewed(n: usize) -> Vec<u8> {
     let mut below = random(5);
-    (0..n).map(|_| ((below(1 << 20) as u32).leading_zeros() - 12) as u8 + 20 * (below(400) == 0) as u8).collect()
+    (0..n)
+        .map(|_| ((below(1 << 20) as u32).leading_zeros() - 12) as u8 + 20 * (below(400) == 0) as u8)
+        .collect()
 }
 
 #[test]
