@@ -21,6 +21,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// The platform to build for, if it is another than this one or Cargo is told in its own way.
+    pub fn triple(&self) -> Option<String> {
+        let told = || std::env::var("CARGO_BUILD_TARGET").ok().filter(|triple| !triple.is_empty());
+        self.target.clone().or_else(told)
+    }
+
     /// Whether a feature is asked for.
     fn has(&self, feature: &str) -> bool {
         self.features.iter().any(|f| f == feature)
@@ -77,7 +83,8 @@ pub fn libraries(options: &Options) -> Result<Built, String> {
         cargo.arg("--release");
     }
     let mut target = paths::target();
-    if let Some(triple) = &options.target {
+    let triple = options.triple();
+    if let Some(triple) = &triple {
         cargo.args(["--target", triple]);
     }
     if !options.features.is_empty() {
@@ -97,12 +104,12 @@ pub fn libraries(options: &Options) -> Result<Built, String> {
         .find_map(|line| line.split_once("native-static-libs:"))
         .map(|(_, libs)| libs.trim().to_string())
         .ok_or("rustc did not name the native libraries")?;
-    target.extend(&options.target);
+    target.extend(&triple);
     let dir = target.join(if debug { "debug" } else { "release" });
     let shared = dir.join(format!("{}blosc2{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX));
     let system: Vec<_> = SYSTEM_CODECS.into_iter().filter(|codec| options.has(codec.feature)).collect();
     let native_libs = runtime_only(&native_libs, &system);
-    let runner = options.target.as_deref().and_then(runner);
+    let runner = triple.as_deref().and_then(runner);
     Ok(Built { shared, archive: dir.join("libblosc2.a"), native_libs, system, runner })
 }
 
@@ -203,11 +210,6 @@ fn stub(api: &[String], visibility: Visibility) -> String {
         }
     }
     text
-}
-
-/// The platform that Cargo builds for in any case, if one is set.
-pub fn target_in_environment() -> Option<String> {
-    std::env::var("CARGO_BUILD_TARGET").ok().filter(|triple| !triple.is_empty())
 }
 
 /// The value of Cargo's variable with the program that starts those of a platform, as an emulator does.

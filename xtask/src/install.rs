@@ -93,7 +93,7 @@ struct Arguments {
 
 fn arguments(args: &[String]) -> Result<Arguments, String> {
     let (mut prefix, mut libdir, mut destdir, mut objects) = (None, None, None, None);
-    let mut options = Options { target: build::target_in_environment(), ..Options::default() };
+    let mut options = Options::default();
     let mut words = args.iter().flat_map(|arg| match arg.split_once('=') {
         Some((option, value)) if option.starts_with("--") => vec![option, value],
         _ => vec![arg.as_str()],

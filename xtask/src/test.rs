@@ -36,7 +36,7 @@ struct Options {
 
 /// The command.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let build = build::Options { target: build::target_in_environment(), ..build::Options::default() };
+    let build = build::Options::default();
     let mut options = Options { valgrind: false, rust: true, build, only: String::new() };
     let mut words = args.iter();
     while let Some(arg) = words.next() {
@@ -51,7 +51,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             _ => return Err(format!("unknown argument {arg}; {KNOWN}")),
         }
     }
-    let target = options.build.target.clone();
+    let target = options.build.triple();
     let (mut failed, mut chosen) = (Vec::new(), 0);
     let mut step = |name: &str, outcome: &mut dyn FnMut() -> Result<(), String>| {
         let wanted = name.contains(&options.only);
