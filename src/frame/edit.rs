@@ -33,6 +33,8 @@ const PLACEHOLDER: i64 = i64::MIN;
 pub(super) const NUDGE: u64 = 8;
 /// The longest gap between index and trailer of a sparse frame that keeps it from having a length twice.
 const MAX_GAP: u64 = 4096;
+/// The most bytes by which a frame is longer than it could be, so that it has another length than before a change.
+const MAX_WANDER: u64 = 512;
 
 /// Chunks that a change adds: their bytes, and which entry of the index they are for.
 struct NewChunk<'a> {
@@ -127,6 +129,8 @@ pub(super) struct Session {
     pub(super) file: Option<Arc<dyn IoFile>>,
     /// The length of the file, if other data follow the frame in it.
     pub(super) followed: Option<u64>,
+    /// The length of the frame before the first change of the session.
+    frame_len: u64,
     /// The header as it is stored before the first change of the session, if it was read.
     head: RefCell<Vec<u8>>,
     held: Held,
@@ -410,7 +414,8 @@ impl Frame {
     /// Locks, takes over what others changed, and undoes what was broken off.
     pub(super) fn begin(&mut self) -> Result<Session> {
         let held = self.hold(true)?;
-        let mut session = Session { file: None, followed: None, head: RefCell::default(), held };
+        let mut session =
+            Session { file: None, followed: None, frame_len: 0, head: RefCell::default(), held };
         if let Store::Disk(disk) = &self.store {
             if disk.keeps_handles() {
                 self.begin_with_one_handle(disk, &mut session)?;
@@ -419,7 +424,9 @@ impl Frame {
                 self.begin_with(disk, &mut session, state)?;
             }
         }
-        let writable = self.state.read().header.layout == Layout::Stable;
+        let header = self.header();
+        session.frame_len = header.frame_len;
+        let writable = header.layout == Layout::Stable;
         ensure(writable, ErrorKind::VersionSupport, "frames of beta releases cannot be changed")?;
         Ok(session)
     }
@@ -563,6 +570,8 @@ impl Frame {
         let nudge = match shorter {
             Some(by) if next.replaces && (by < MAX_GAP || !next.header.sparse) => by / NUDGE * NUDGE + NUDGE,
             Some(0) if next.dead > old.dead || !payload.is_empty() => NUDGE,
+            // Holes are closed.
+            Some(_) if old.header.frame_len != session.frame_len => wander(session, &next, end),
             _ => 0,
         };
         let mut gap = 0;
@@ -635,6 +644,20 @@ impl Frame {
             return;
         }
         let _ = self.reclaim(session);
+    }
+}
+
+/// By how much a frame that gets shorter, down to `end` or a little more, is longer than it could be.
+///
+/// A session that replaces all chunks and closes the holes then would give the frame the length it had before. With this
+/// it gets a little longer each time, and takes up to an eighth more than its chunks until it starts anew.
+fn wander(session: &Session, next: &State, end: u64) -> u64 {
+    let far = MAX_WANDER.min((next.live_end - next.dead) / 8);
+    match session.frame_len.checked_sub(end) {
+        Some(ahead) if ahead < far && !next.header.sparse && session.file.is_some() => {
+            ahead / NUDGE * NUDGE + NUDGE
+        }
+        _ => 0,
     }
 }
 

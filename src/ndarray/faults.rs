@@ -87,17 +87,17 @@ impl IoFile for FailingFile {
     }
 }
 
-const SHAPE: [i64; 2] = [11, 10];
+pub(super) const SHAPE: [i64; 2] = [11, 10];
 const CHUNK: [i32; 2] = [4, 5];
 const BLOCK: [i32; 2] = [2, 3];
-const TYPESIZE: usize = 4;
+pub(super) const TYPESIZE: usize = 4;
 
-fn params() -> CParams {
+pub(super) fn params() -> CParams {
     CParams { typesize: TYPESIZE, blocksize: 6 * TYPESIZE, compcode: 1, ..CParams::default() }
 }
 
 /// Makes an array that counts at `path`.
-fn make(path: &Path, dir: bool, options: &FrameOptions) -> (Schunk, Geometry) {
+pub(super) fn make(path: &Path, dir: bool, options: &FrameOptions) -> (Schunk, Geometry) {
     let params = params();
     let recorded = FrameParams {
         typesize: 4,
@@ -179,7 +179,7 @@ const CHANGES: [(&str, Change); 7] = [
     }),
 ];
 
-struct TempPath(PathBuf);
+pub(super) struct TempPath(pub(super) PathBuf);
 
 impl Drop for TempPath {
     fn drop(&mut self) {

@@ -19,6 +19,8 @@ pub use refresh::{open, refreshed};
 pub use shape::Geometry;
 
 #[cfg(test)]
+mod disturbed;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod tests;

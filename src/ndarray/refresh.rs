@@ -1,9 +1,16 @@
-//! The geometry of an array as its super-chunk describes it at the moment.
+//! The geometry of an array as its super-chunk describes it at the moment, and reading all of something from one moment.
 
 use super::shape::Geometry;
+use super::slice::failure;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::nd_meta::{self, NdMeta};
-use crate::schunk::Schunk;
+use crate::schunk::{Chunks, Schunk};
+use std::borrow::Cow;
+
+/// How often something is read at the most, if somebody else changes the array while it is read.
+const ATTEMPTS: usize = 10;
+/// How often at the most if the changes are to other chunks, as far as can be told.
+const STRICT_ATTEMPTS: usize = 3;
 
 /// The metalayer of the array in `schunk`, and its geometry.
 ///
@@ -33,4 +40,39 @@ pub fn refreshed(schunk: &Schunk, known: &Geometry) -> Result<Option<Geometry>> 
     let same = fresh.chunkshape() == known.chunkshape() && fresh.blockshape() == known.blockshape();
     ensure(same, ErrorKind::Data, "chunks or blocks changed their shape")?;
     Ok(Some(fresh))
+}
+
+/// Calls `read` with the chunks of the array and its geometry. If a process that does not lock changed the array meanwhile,
+/// `read` is called again with those of later: what it read may be in part from before the change and in part from after
+/// it, or nonsense, and so may its error be.
+///
+/// `numbers` names the chunks that `read` looks at, for a geometry that `read` accepted.
+///
+/// # Errors
+///
+/// Those of the last call of `read`, `Failure` or `Lock` if the frame cannot be looked at.
+pub(super) fn read_undisturbed(
+    schunk: &Schunk,
+    geometry: &Geometry,
+    numbers: impl Fn(&Geometry) -> Vec<usize>,
+    mut read: impl FnMut(&Chunks<'_>, &Geometry) -> Result<()>,
+) -> Result<()> {
+    let mut geometry = Cow::Borrowed(geometry);
+    for attempt in 1..ATTEMPTS {
+        let stored = schunk.known_chunks().map_err(|e| failure(&e))?;
+        let outcome = read(&stored, &geometry);
+        let strict = attempt < STRICT_ATTEMPTS || outcome.is_err();
+        let numbers = std::iter::once_with(|| numbers(&geometry)).flatten();
+        if stored.are_current(strict, numbers) {
+            return outcome;
+        }
+        drop(stored);
+        if schunk.refresh().is_ok() {
+            if let Ok(Some(fresh)) = refreshed(schunk, &geometry) {
+                geometry = Cow::Owned(fresh);
+            }
+        }
+    }
+    let stored = schunk.chunks().map_err(|e| failure(&e))?;
+    read(&stored, &geometry)
 }

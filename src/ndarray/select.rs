@@ -1,6 +1,7 @@
 //! Selections: the outer product of lists of indices, and single items.
 
 use super::blocks::Blocks;
+use super::refresh::read_undisturbed;
 use super::shape::{Extents, Geometry, Region, strides};
 use super::slice;
 use super::write::{Access, Overlay, Pending};
@@ -8,8 +9,10 @@ use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
-use crate::schunk::{Reading, Schunk, Writing};
+use crate::schunk::{Chunks, Reading, Schunk, Writing};
 use std::ops::Range;
+
+const OUTSIDE: &str = "index outside of the array";
 
 /// The indices of one dimension, sorted and cut at the borders of chunks and blocks.
 struct Axis {
@@ -45,7 +48,7 @@ impl Axis {
         let mut items = Vec::with_capacity(indices.len());
         for (position, &index) in indices.iter().enumerate() {
             let index = u64::try_from(index).ok().filter(|&index| index < extent);
-            let index = index.ok_or(Error::new(ErrorKind::InvalidIndex, "index outside of the array"))?;
+            let index = index.ok_or(Error::new(ErrorKind::InvalidIndex, OUTSIDE))?;
             items.push((index, position as u64)); // widening
         }
         items.sort_unstable();
@@ -88,6 +91,13 @@ impl Selection {
         self.axes.iter().any(|axis| axis.items.is_empty())
     }
 
+    /// Fails unless all indices are inside of an array that may have got another shape since.
+    fn check(&self, geometry: &Geometry) -> Result<()> {
+        let mut axes = self.axes.iter().zip(geometry.shape());
+        let inside = axes.all(|(axis, &extent)| axis.items.last().is_none_or(|last| last.0 < extent));
+        ensure(inside, ErrorKind::InvalidIndex, OUTSIDE)
+    }
+
     /// A grid with as many cells in each dimension as `count` says.
     fn grid(&self, count: impl Fn(usize) -> usize) -> Region {
         let ndim = self.axes.len();
@@ -98,6 +108,14 @@ impl Selection {
 
     fn chunks(&self) -> Region {
         self.grid(|i| self.axes[i].chunks.len())
+    }
+
+    /// The number of the chunk `at`, which counts the chunks of each dimension that are met.
+    fn nchunk(&self, geometry: &Geometry, at: &Extents) -> usize {
+        let grid = geometry.chunk_grid();
+        let strides = strides(&grid[..geometry.ndim()], 1);
+        let axes = self.axes.iter().enumerate();
+        nth(axes.map(|(i, axis)| axis.chunks[nth(at[i])].chunk * strides[i]).sum())
     }
 }
 
@@ -127,12 +145,9 @@ impl<'a> ChunkPart<'a> {
         other: &'a Extents,
         at: Extents,
     ) -> ChunkPart<'a> {
-        let grid = geometry.chunk_grid();
-        let strides = strides(&grid[..geometry.ndim()], 1);
-        let axes = selection.axes.iter().enumerate();
-        let nchunk = axes.map(|(i, axis)| axis.chunks[nth(at[i])].chunk * strides[i]).sum();
+        let nchunk = selection.nchunk(geometry, &at);
         let grid = selection.grid(|i| selection.axes[i].chunks[nth(at[i])].blocks.len());
-        ChunkPart { selection, geometry, blocks, other, nchunk: nth(nchunk), at, grid }
+        ChunkPart { selection, geometry, blocks, other, nchunk, at, grid }
     }
 
     fn axis(&self, i: usize) -> (&Axis, &AxisChunk) {
@@ -286,9 +301,12 @@ fn check_buffer(selection: &Selection, other: &Extents, typesize: usize, len: us
 
 /// Copies the selected items to `dest`, a C-order buffer of shape `dest_shape`.
 ///
+/// If a process that does not lock changes the array meanwhile, they are read again as they are then.
+///
 /// # Errors
 ///
-/// `InvalidParam` if `dest` is too short, `Failure` for chunks that cannot be read.
+/// `InvalidParam` if `dest` is too short, `InvalidIndex` if the array lost selected items meanwhile, `Failure` for chunks
+/// that cannot be read.
 pub fn read(
     schunk: &Schunk,
     geometry: &Geometry,
@@ -297,33 +315,42 @@ pub fn read(
     dest_shape: &[u64],
     reading: &Reading<'_>,
 ) -> Result<()> {
-    let blocks = Blocks::new(geometry, schunk.typesize())?;
+    let other = strides(dest_shape, schunk.typesize() as u64); // widening
+    let numbers = |geometry: &Geometry| {
+        let chunks = selection.chunks();
+        (0..chunks.len()).map(|n| selection.nchunk(geometry, &chunks.cell(n))).collect()
+    };
+    read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
+        selection.check(geometry)?;
+        read_once(stored, schunk.typesize(), geometry, selection, (dest, &other), reading)
+    })
+}
+
+fn read_once(
+    stored: &Chunks<'_>,
+    typesize: usize,
+    geometry: &Geometry,
+    selection: &Selection,
+    (dest, other): (&mut [u8], &Extents),
+    reading: &Reading<'_>,
+) -> Result<()> {
+    let blocks = Blocks::new(geometry, typesize)?;
     if selection.is_empty() {
         return Ok(());
     }
-    let other = strides(dest_shape, blocks.typesize as u64); // widening
-    check_buffer(selection, &other, blocks.typesize, dest.len())?;
+    check_buffer(selection, other, typesize, dest.len())?;
     let dest = DisjointParts::new(dest);
     let chunks = selection.chunks();
-    let stored = schunk.chunks().map_err(|e| slice::failure(&e))?;
-    let one = |n: usize| {
-        let part = ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
+    (0..chunks.len()).try_for_each(|n| {
+        let part = ChunkPart::new(selection, geometry, &blocks, other, chunks.cell(n));
+        reading.visit(part.nchunk);
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
             // SAFETY: each position of the selection belongs to one chunk.
             unsafe { part.read(dec, bytes, &dest) }
         };
-        ensure(part.nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
-        slice::with_part(&stored, &blocks, part.nchunk, part.grid.len(), &reading.dec, read)
+        slice::with_part(stored, &blocks, part.nchunk, part.grid.len(), &reading.dec, read)
             .map_err(|e| slice::failure(&e))
-    };
-    if let Some(visit) = reading.visit {
-        for n in 0..chunks.len() {
-            visit(ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n)).nchunk);
-            one(n)?;
-        }
-        return Ok(());
-    }
-    (0..chunks.len()).try_for_each(one)
+    })
 }
 
 /// Gives the selected items the values in `src`, a C-order buffer of shape `src_shape`. Of indices that occur more than
@@ -386,6 +413,8 @@ pub(crate) fn write_to(
 
 /// Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `dest`.
 ///
+/// If a process that does not lock changes the array meanwhile, they are read again as they are then.
+///
 /// # Errors
 ///
 /// `InvalidParam` for items outside of the array, arrays without dimensions, and if `dest` is too short: nothing is
@@ -398,6 +427,26 @@ pub fn read_sparse(
     reading: &Reading<'_>,
 ) -> Result<()> {
     ensure(geometry.ndim() > 0, ErrorKind::InvalidParam, "no dimensions")?;
+    if coords.is_empty() {
+        return Ok(());
+    }
+    let numbers = |geometry: &Geometry| {
+        let items = storage_items(geometry, coords).unwrap_or_default();
+        let mut numbers: Vec<usize> = items
+            .iter()
+            .filter_map(|&item| usize::try_from(item.unsigned_abs() / geometry.extchunknitems()).ok())
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    };
+    read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
+        schunk.get_sparse_from(stored, &storage_items(geometry, coords)?, dest, reading)
+    })
+}
+
+/// The places in the super-chunk, in items, of the items with the C-order numbers `coords`.
+fn storage_items(geometry: &Geometry, coords: &[i64]) -> Result<Vec<i64>> {
     let ndim = geometry.ndim();
     let (chunk_grid, block_grid) = (geometry.chunk_grid(), geometry.block_grid());
     let chunk_strides = strides(&chunk_grid[..ndim], geometry.extchunknitems());
@@ -418,6 +467,5 @@ pub fn read_sparse(
         }
         i64::try_from(item).map_err(|_| outside)
     };
-    let items = coords.iter().map(storage_item).collect::<Result<Vec<i64>>>()?;
-    schunk.get_sparse(&items, dest, reading)
+    coords.iter().map(storage_item).collect()
 }

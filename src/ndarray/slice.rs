@@ -4,13 +4,12 @@
 //! where rows are long, else into a small buffer from which rows are copied.
 
 use super::blocks::{Blocks, size};
-use super::refresh::refreshed;
+use super::refresh::read_undisturbed;
 use super::shape::{Extents, Geometry, Region, dot, strides};
 use crate::chunk::{BlockReader, Decoding, DisjointParts, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::schunk::{self, Reading, Schunk};
-use std::borrow::Cow;
 
 /// The chunks that a box meets.
 pub(super) struct Chunks<'a> {
@@ -70,11 +69,6 @@ fn unordered(reading: &Reading<'_>) -> bool {
     reading.visit.is_none() && reading.dec.postfilter.is_none()
 }
 
-/// How often a box is read at the most, if somebody else changes the array while it is read.
-const ATTEMPTS: usize = 10;
-/// How often at the most if the changes are to other chunks, as far as can be told.
-const STRICT_ATTEMPTS: usize = 3;
-
 /// Copies the items of `region`, which lies inside of the array, to the front of `dest`, a C-order buffer of shape
 /// `dest_shape`.
 ///
@@ -92,26 +86,18 @@ pub(crate) fn read(
     dest_shape: &[u64],
     reading: &Reading<'_>,
 ) -> Result<()> {
-    let (mut geometry, mut region) = (Cow::Borrowed(geometry), *region);
-    for attempt in 1..ATTEMPTS {
-        let stored = schunk.known_chunks().map_err(|e| failure(&e))?;
-        let outcome = read_once(schunk, &stored, &geometry, &region, dest, dest_shape, reading);
-        let chunks = Chunks::of(&geometry, region);
-        let numbers = (0..chunks.len()).filter_map(|n| chunks.chunk(n).ok()).map(|(_, nchunk)| nchunk);
-        if stored.are_current(attempt < STRICT_ATTEMPTS, numbers) {
-            return outcome;
+    let mut again = false;
+    let numbers = |geometry: &Geometry| {
+        let chunks = Chunks::of(geometry, region.clipped(geometry.shape()));
+        (0..chunks.len()).filter_map(|n| chunks.chunk(n).ok()).map(|(_, nchunk)| nchunk).collect()
+    };
+    read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
+        if again {
+            dest.fill(0);
         }
-        drop(stored);
-        if schunk.refresh().is_ok() {
-            if let Ok(Some(fresh)) = refreshed(schunk, &geometry) {
-                region = region.clipped(fresh.shape());
-                geometry = Cow::Owned(fresh);
-            }
-        }
-        dest.fill(0);
-    }
-    let stored = schunk.chunks().map_err(|e| failure(&e))?;
-    read_once(schunk, &stored, &geometry, &region, dest, dest_shape, reading)
+        again = true;
+        read_once(schunk, stored, geometry, &region.clipped(geometry.shape()), dest, dest_shape, reading)
+    })
 }
 
 fn read_once(

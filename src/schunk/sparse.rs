@@ -1,6 +1,6 @@
 //! Single items from all over the data.
 
-use super::chunks;
+use super::chunks::{Chunks, for_each};
 use super::{Reading, Schunk};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -8,6 +8,10 @@ use crate::format::chunk_header::ChunkHeader;
 
 /// An item that is asked for: its number, and its place in the output, in items.
 type Wanted = (u64, usize);
+
+fn failure(e: Error) -> Error {
+    Error::new(ErrorKind::Failure, e.what())
+}
 
 impl Schunk {
     /// Copies the items with the numbers `coords`, in any order and as often as they occur, to `dest`.
@@ -20,6 +24,17 @@ impl Schunk {
         if coords.is_empty() {
             return Ok(());
         }
+        self.get_sparse_from(&self.chunks().map_err(failure)?, coords, dest, reading)
+    }
+
+    /// As [`get_sparse`](Self::get_sparse), out of chunks that were looked up before.
+    pub(crate) fn get_sparse_from(
+        &self,
+        chunks: &Chunks<'_>,
+        coords: &[i64],
+        dest: &mut [u8],
+        reading: &Reading<'_>,
+    ) -> Result<()> {
         let invalid = |holds: bool, what| ensure(holds, ErrorKind::InvalidParam, what);
         let typesize = self.typesize();
         let chunksize = usize::try_from(self.chunksize()).unwrap_or(0);
@@ -38,8 +53,6 @@ impl Schunk {
         wanted.sort_unstable();
         let chunk_of = |wanted: &Wanted| wanted.0 / per_chunk;
         let groups: Vec<&[Wanted]> = wanted.chunk_by(|a, b| chunk_of(a) == chunk_of(b)).collect();
-        let failure = |e: Error| Error::new(ErrorKind::Failure, e.what());
-        let chunks = self.chunks().map_err(failure)?;
         let dest = DisjointParts::new(dest);
         let number_of = |group: &[Wanted]| usize::try_from(chunk_of(&group[0])).expect("below 2^31");
         let read = |group: &&[Wanted], dec: &Decoding<'_>| {
@@ -55,7 +68,7 @@ impl Schunk {
             }
             return Ok(());
         }
-        chunks::for_each(&groups, &reading.dec, read).map_err(failure)
+        for_each(&groups, &reading.dec, read).map_err(failure)
     }
 }
 

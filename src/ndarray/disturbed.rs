@@ -1,0 +1,191 @@
+//! Arrays that another handle changes between any two system calls of somebody who reads: what is read is of one moment.
+
+use super::faults::{SHAPE, TYPESIZE, TempPath, make, params};
+use super::select::{self, Selection};
+use super::shape::Region;
+use super::{Geometry, open, resize, slice, write};
+use crate::chunk::Encoding;
+use crate::error::{ErrorKind, Result};
+use crate::frame::FrameOptions;
+use crate::io::file::FileIo;
+use crate::io::{Features, FileId, Io, IoFile, OpenMode};
+use crate::schunk::{Reading, Schunk, Writing};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+type Change = fn(&mut Schunk, &Geometry);
+
+/// Has another handle change the array at a path before the read after so many others.
+struct Meddler {
+    path: PathBuf,
+    change: Change,
+    reads: AtomicI64,
+}
+
+impl Meddler {
+    fn step(&self) {
+        if self.reads.fetch_sub(1, Ordering::SeqCst) != 0 {
+            return;
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut schunk = Schunk::open(&self.path, 0, &FrameOptions::default()).unwrap();
+                let (_, geometry) = open(&schunk).unwrap();
+                (self.change)(&mut schunk, &geometry);
+            });
+        });
+    }
+}
+
+struct MeddlingIo(Arc<Meddler>);
+
+struct MeddlingFile(Arc<dyn IoFile>, Arc<Meddler>);
+
+impl Io for MeddlingIo {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn IoFile>> {
+        Ok(Arc::new(MeddlingFile(FileIo.open(path, mode)?, Arc::clone(&self.0))))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        FileIo.remove(path)
+    }
+
+    fn features(&self) -> Features {
+        FileIo.features()
+    }
+}
+
+impl IoFile for MeddlingFile {
+    fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+        self.1.step();
+        self.0.read_at(position, buf)
+    }
+
+    fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
+        self.0.write_at(position, bytes)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.0.size()
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.0.truncate(len)
+    }
+
+    fn id(&self) -> Option<FileId> {
+        self.0.id()
+    }
+}
+
+/// What is added to all items.
+const MORE: u32 = 1000;
+/// Rows that are left after the other change.
+const FEW: i64 = 5;
+
+const CHANGES: [(&str, Change); 2] = [
+    ("other items", |schunk, geometry| {
+        let items: Vec<u8> = (1..=110).flat_map(|n: u32| (n + MORE).to_le_bytes()).collect();
+        let (params, all) = (params(), Region::all(geometry));
+        let writing = Writing::new(Encoding::new(&params));
+        write::write(schunk, geometry, &all, &items, geometry.shape(), &Reading::default(), &writing)
+            .unwrap();
+    }),
+    ("fewer rows", |schunk, geometry| {
+        resize::resize(schunk, geometry, &[FEW, SHAPE[1]], None, &params()).unwrap();
+    }),
+];
+
+/// Rows and columns that are read.
+const ROWS: [i64; 4] = [9, 0, 4, 6];
+const COLUMNS: [i64; 3] = [7, 1, 2];
+
+type Read = fn(&Schunk, &Geometry, &mut [u8]) -> Result<()>;
+
+/// A name, how the items are read, their places, and what becomes of those that are gone: an error, or zeros.
+const READS: [(&str, Read, fn() -> Vec<(i64, i64)>, Option<ErrorKind>); 3] = [
+    (
+        "box",
+        |schunk, geometry, dest| {
+            slice::read(schunk, geometry, &Region::new(&[1, 2], &[10, 9]), dest, &[9, 7], &Reading::default())
+        },
+        || (1..10).flat_map(|i| (2..9).map(move |j| (i, j))).collect(),
+        None,
+    ),
+    (
+        "selection",
+        |schunk, geometry, dest| {
+            let selection = Selection::new(geometry, &[&ROWS, &COLUMNS]).unwrap();
+            select::read(schunk, geometry, &selection, dest, &[4, 3], &Reading::default())
+        },
+        || ROWS.iter().flat_map(|&i| COLUMNS.iter().map(move |&j| (i, j))).collect(),
+        Some(ErrorKind::InvalidIndex),
+    ),
+    (
+        "items",
+        |schunk, geometry, dest| {
+            let coords: Vec<i64> = (0..4).map(|n| ROWS[n] * SHAPE[1] + COLUMNS[n % 3]).collect();
+            select::read_sparse(schunk, geometry, &coords, dest, &Reading::default())
+        },
+        || (0..4).map(|n| (ROWS[n], COLUMNS[n % 3])).collect(),
+        Some(ErrorKind::InvalidParam),
+    ),
+];
+
+#[test]
+fn what_is_read_is_of_one_moment() {
+    for dir in [false, true] {
+        for (change_name, change) in CHANGES {
+            for (read_name, read, places, gone) in READS {
+                let item = |&(i, j): &(i64, i64)| u32::try_from(i * SHAPE[1] + j + 1).unwrap();
+                let old: Vec<u32> = places().iter().map(item).collect();
+                let new: Option<Vec<u32>> = match (change_name, gone) {
+                    ("other items", _) => Some(old.iter().map(|item| item + MORE).collect()),
+                    (_, None) => {
+                        Some(places().iter().map(|at| if at.0 < FEW { item(at) } else { 0 }).collect())
+                    }
+                    (_, Some(_)) => None,
+                };
+                let mut seen = [0; 2];
+                for reads in 0.. {
+                    let name = format!("blosc2-disturbed-{}-{dir}-{read_name}", std::process::id());
+                    let path = TempPath(std::env::temp_dir().join(name));
+                    drop(make(&path.0, dir, &FrameOptions::default()));
+                    let reads_left = AtomicI64::new(-1);
+                    let meddler = Arc::new(Meddler { path: path.0.clone(), change, reads: reads_left });
+                    let io = Arc::new(MeddlingIo(Arc::clone(&meddler)));
+                    let options = FrameOptions { io, ..FrameOptions::default() };
+                    let schunk = Schunk::open(&path.0, 0, &options).unwrap();
+                    let (_, geometry) = open(&schunk).unwrap();
+                    let mut dest = vec![0xee; old.len() * TYPESIZE];
+                    meddler.reads.store(reads, Ordering::SeqCst);
+                    let outcome = read(&schunk, &geometry, &mut dest);
+                    let happened = meddler.reads.swap(-1, Ordering::SeqCst) < 0;
+                    let got: Vec<u32> = dest
+                        .chunks_exact(4)
+                        .map(|item| u32::from_le_bytes(item.try_into().unwrap()))
+                        .collect();
+                    let what = format!("{read_name}, {change_name}, read {reads}, directory: {dir}");
+                    let is_new = match &outcome {
+                        Ok(()) if got == old => false,
+                        Ok(()) => {
+                            assert_eq!(Some(&got), new.as_ref(), "{what}");
+                            true
+                        }
+                        Err(e) => {
+                            assert_eq!((Some(e.kind()), &new), (gone, &None), "{what}");
+                            true
+                        }
+                    };
+                    assert!(happened || !is_new, "{what}: changed before it was");
+                    seen[usize::from(is_new)] += 1;
+                    if !happened {
+                        break;
+                    }
+                }
+                assert!(seen[0] > 0 && seen[1] > 2, "{read_name}, {change_name}: {seen:?}");
+            }
+        }
+    }
+}
