@@ -101,10 +101,11 @@ const CHANGES: [(&str, Change); 2] = [
 const ROWS: [i64; 4] = [9, 0, 4, 6];
 const COLUMNS: [i64; 3] = [7, 1, 2];
 
+type Places = fn() -> Vec<(i64, i64)>;
 type Read = fn(&Schunk, &Geometry, &mut [u8]) -> Result<()>;
 
 /// A name, how the items are read, their places, and what becomes of those that are gone: an error, or zeros.
-const READS: [(&str, Read, fn() -> Vec<(i64, i64)>, Option<ErrorKind>); 3] = [
+const READS: [(&str, Read, Places, Option<ErrorKind>); 3] = [
     (
         "box",
         |schunk, geometry, dest| {
