@@ -341,14 +341,14 @@ fn read_once(
     check_buffer(selection, other, typesize, dest.len())?;
     let dest = DisjointParts::new(dest);
     let chunks = selection.chunks();
-    (0..chunks.len()).try_for_each(|n| {
-        let part = ChunkPart::new(selection, geometry, &blocks, other, chunks.cell(n));
-        reading.visit(part.nchunk);
+    let part = |n: usize| ChunkPart::new(selection, geometry, &blocks, other, chunks.cell(n));
+    slice::for_each_chunk(reading, chunks.len(), &|n| Ok(part(n).nchunk), &|n, dec| {
+        let part = part(n);
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
             // SAFETY: each position of the selection belongs to one chunk.
             unsafe { part.read(dec, bytes, &dest) }
         };
-        slice::with_part(stored, &blocks, part.nchunk, part.grid.len(), &reading.dec, read)
+        slice::with_part(stored, &blocks, part.nchunk, part.grid.len(), dec, read)
             .map_err(|e| slice::failure(&e))
     })
 }

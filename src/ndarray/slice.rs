@@ -118,11 +118,7 @@ fn read_once(
     let dest = DisjointParts::new(dest);
     let chunks = Chunks::of(geometry, *region);
     let past_cache = region.len().saturating_mul(typesize) >= PAST_CACHE;
-    let threads = reading.dec.threads;
-    let by_chunk = unordered(reading) && chunks.len() >= threads.nthreads.max(2);
-    let (outer, inner) = if by_chunk { (threads, Threads::default()) } else { (Threads::default(), threads) };
-    let dec = Decoding { threads: inner, ..reading.dec };
-    let one = |n: usize| {
+    for_each_chunk(reading, chunks.len(), &|n| Ok(chunks.chunk(n)?.1), &|n, dec| {
         let (at, nchunk) = chunks.chunk(n)?;
         ensure(nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
         let (part, origin) = chunks.part(&at, &other);
@@ -130,19 +126,35 @@ fn read_once(
             let header = ChunkHeader::read(bytes)?;
             let chunk = BlockReader::open(dec, &header, bytes)?;
             // SAFETY: each chunk, and so each call, has a part of the box of its own.
-            unsafe { blocks.read(&chunk, &part, &dest, (&other, origin), (inner, past_cache)) }
+            unsafe { blocks.read(&chunk, &part, &dest, (&other, origin), (dec.threads, past_cache)) }
         };
-        with_part(stored, &blocks, nchunk, part.cells(geometry.blockshape()).len(), &dec, read)
+        with_part(stored, &blocks, nchunk, part.cells(geometry.blockshape()).len(), dec, read)
             .map_err(|e| failure(&e))
-    };
-    if by_chunk {
-        return outer.for_each(chunks.len(), &one);
+    })
+}
+
+/// Calls `read` for each of `count` chunks with what decodes it. If there are enough of them, each is read by one of the
+/// threads; else they come one after the other, and `read` may use the threads for the blocks. `number` tells their numbers
+/// to whoever wants to be told.
+///
+/// # Errors
+///
+/// One of those of `number` and `read`.
+pub(super) fn for_each_chunk(
+    reading: &Reading<'_>,
+    count: usize,
+    number: &dyn Fn(usize) -> Result<usize>,
+    read: &(dyn Fn(usize, &Decoding<'_>) -> Result<()> + Sync),
+) -> Result<()> {
+    let threads = reading.dec.threads;
+    if unordered(reading) && count >= threads.nthreads.max(2) {
+        let alone = Decoding { threads: Threads::default(), ..reading.dec };
+        return threads.for_each(count, &|n| read(n, &alone));
     }
-    for n in 0..chunks.len() {
-        reading.visit(chunks.chunk(n)?.1);
-        one(n)?;
-    }
-    Ok(())
+    (0..count).try_for_each(|n| {
+        reading.visit(number(n)?);
+        read(n, &reading.dec)
+    })
 }
 
 /// Opens chunk `nchunk` in the way that is the cheapest if `touched` of its blocks are needed.

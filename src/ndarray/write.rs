@@ -37,7 +37,8 @@ impl Access for Schunk {
     }
 }
 
-/// About how many bytes of new chunks of a frame on disk are held until they are written as one change.
+/// About how many bytes of new chunks of a frame are written as one change: the places of the chunks that they replace can
+/// be used for others then, so that the frame does not grow by all of them, and no holes have to be closed.
 const BATCH: usize = 64 << 20;
 
 /// Gives the items of `region`, which lies inside of the array, the values at the front of `src`, a C-order buffer of
@@ -100,7 +101,7 @@ impl Pending {
         update: Update,
         writing: &Writing<'_>,
     ) -> Result<()> {
-        self.bytes += update.len();
+        self.bytes += update.cbytes();
         self.updates.push((nchunk, update));
         // A prefilter may look at the chunks before.
         let now = writing.enc.prefilter.is_some() || (self.bytes >= BATCH && is_in_frame(schunk)?);

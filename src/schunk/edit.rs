@@ -29,11 +29,11 @@ pub(crate) enum Update {
 }
 
 impl Update {
-    /// Bytes that it takes up until it is stored.
-    pub(crate) fn len(&self) -> usize {
+    /// Bytes of the new chunk, as which a frame stores it in any case.
+    pub(crate) fn cbytes(&self) -> usize {
         match self {
             Update::Whole(chunk) => chunk.len(),
-            Update::Blocks(patch) => patch.len(),
+            Update::Blocks(patch) => patch.cbytes(),
         }
     }
 
@@ -246,15 +246,11 @@ impl Schunk {
     /// As [`update_chunk`](Self::update_chunk).
     pub(crate) fn update_chunks(&mut self, updates: Vec<(usize, Update)>) -> Result<()> {
         match &mut self.backing {
-            Backing::Frame(frame) => {
-                if let [(nchunk, update)] = &updates[..] {
-                    return scratch::with(|buffer| frame.update_each([(*nchunk, update.as_new(buffer))]))
-                        .map(drop);
-                }
-                let mut buffers = vec![Vec::new(); updates.len()];
-                let updates = updates.iter().zip(&mut buffers);
-                frame.update_each(updates.map(|((n, update), buffer)| (*n, update.as_new(buffer)))).map(drop)
-            }
+            Backing::Frame(frame) => scratch::with_many(updates.len(), |buffers| {
+                let updates = updates.iter().zip(buffers);
+                frame.update_each(updates.map(|((n, update), buffer)| (*n, update.as_new(buffer))))
+            })
+            .map(drop),
             Backing::List(list) => {
                 let mut ready = Vec::with_capacity(updates.len());
                 for (nchunk, update) in updates {

@@ -69,6 +69,8 @@ pub(crate) struct Patch {
     /// The blocks that change, ascending.
     touched: Vec<usize>,
     streams: Vec<Vec<u8>>,
+    /// Bytes of the new chunk.
+    cbytes: usize,
 }
 
 /// Compresses the blocks of the chunk `old` that `changes` touches, or `None` if its blocks are not independent of each
@@ -101,8 +103,12 @@ pub(crate) fn encode(
     let streams: Option<Vec<Vec<u8>>> = made.into_iter().map(Mutex::into_inner).collect();
     let header = ChunkHeader { blosc2_flags: header.blosc2_flags & !blosc2_flags::LAZY, ..header };
     let touched = touched.to_vec();
-    let patch = streams.map(|streams| Patch { header, table, touched, streams });
-    Ok(patch.filter(|patch| is_settled(&header, patch.chunk_len())))
+    let patch = streams.map(|streams| {
+        let mut patch = Patch { header, table, touched, streams, cbytes: 0 };
+        patch.cbytes = patch.chunk_len();
+        patch
+    });
+    Ok(patch.filter(|patch| is_settled(&header, patch.cbytes)))
 }
 
 /// Whether a chunk of `cbytes` bytes, made of old and new blocks, is about what compressing it as a whole gives: neither
@@ -221,12 +227,11 @@ impl Patch {
         self.header.blocksize
     }
 
-    /// Bytes of the new streams.
-    pub(crate) fn len(&self) -> usize {
-        self.streams.iter().map(Vec::len).sum()
+    /// Bytes of the chunk with the new streams.
+    pub(crate) fn cbytes(&self) -> usize {
+        self.cbytes
     }
 
-    /// Bytes of the chunk with the new streams.
     fn chunk_len(&self) -> usize {
         let pieces = self.pieces().0;
         EXTENDED_HEADER_LENGTH + 4 * self.table.len() + pieces.iter().map(Piece::len).sum::<usize>()
@@ -293,7 +298,7 @@ impl Patch {
             *chunk = MallocBuf::copy_of(&fresh)?;
             return Ok(());
         }
-        let end = self.chunk_len();
+        let end = self.cbytes;
         to_i32(end, ErrorKind::Data)?;
         chunk.resize(end.max(self.header.cbytes))?;
         let mut at = first;
@@ -331,7 +336,7 @@ impl Derive for Patch {
         ensure(self.is_for(old), ErrorKind::ChunkUpdate, "chunk changed while a new version was made")?;
         let (pieces, starts) = self.pieces();
         let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
-        let len = first + pieces.iter().map(Piece::len).sum::<usize>();
+        let len = self.cbytes;
         let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
         new.try_reserve(len.saturating_sub(new.len())).map_err(|_| no_memory)?;
         new.resize(len, 0);
