@@ -1,15 +1,17 @@
-//! Parts of a shuffled block, without unshuffling the rest.
+//! Shuffled blocks whose bytes are unshuffled from where they are stored, and parts of them without the rest.
 //!
 //! Each byte position of the items is a plane of its own, and mostly a stream of its own. Streams that are stored raw, or
 //! are runs, are not even copied: wanted items are put together from where their bytes are.
 
 use super::partial_read;
 use super::reader::Reader;
-use super::streams::Stream;
+use super::streams::{Stream, StreamDecoder, StreamReader};
+use crate::bytes::quotient;
+use crate::codecs::state::CodecStates;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::shuffle;
 use crate::pages;
-use crate::scratch::Worker;
+use crate::scratch::{Buffer, Worker};
 use std::ops::Range;
 
 /// Planes are looked at one by one up to this width of the items, in bytes.
@@ -18,6 +20,9 @@ const MAX_WIDTH: usize = 16;
 const LONG: usize = 8;
 /// So many items are put together at a time; of a constant plane no more bytes are there.
 const TILE: usize = 256;
+
+/// The same for whole blocks, whose planes are read from end to end.
+const LARGE_TILE: usize = 4096;
 
 /// Bytes of a plane beyond those in use that are brought into the cache: raw planes lie where the chunk is, and so many at
 /// once are more than CPUs recognise as streams.
@@ -66,18 +71,15 @@ pub enum Decoded<'a> {
 #[derive(Clone, Copy)]
 enum Plane<'b> {
     Bytes(&'b [u8]),
-    /// Equal bytes, of which only the first ones are there: [`TILE`], or as many as there are items.
+    /// Equal bytes, of which only the first ones are there: as many as are put together at a time, or as there are items.
     Equal(&'b [u8]),
 }
 
 impl<'b> Plane<'b> {
-    /// The bytes of `count` items from `first` on; at most TILE.
+    /// The bytes of `count` items from `first` on; at most as many as are put together at a time.
     fn part(&self, first: usize, count: usize) -> &'b [u8] {
         match self {
-            Plane::Bytes(bytes) => {
-                pages::prefetch(bytes.as_ptr().wrapping_add(first + AHEAD), count);
-                &bytes[first..first + count]
-            }
+            Plane::Bytes(bytes) => &bytes[first..first + count],
             Plane::Equal(bytes) => &bytes[..count],
         }
     }
@@ -120,25 +122,15 @@ impl<'b> Planes<'b> {
         let Worker { codecs, buffers, stream, .. } = worker;
         let decoder = reader.stream_decoder();
         let decoded = buffers.decoded.get(block_len);
-        let mut planes = [Plane::Equal(&[]); MAX_WIDTH];
         if nstreams == width {
             let mut streams = reader.streams_for_rows(nblock, &|| runs.rows(width), stream)?;
-            for (plane, decoded) in planes.iter_mut().zip(decoded.chunks_exact_mut(rows)) {
-                *plane = match streams.next_stream()? {
-                    Stream::Run(value) => equal(value, decoded),
-                    Stream::Raw(bytes) => Plane::Bytes(bytes),
-                    coded @ Stream::Coded(_) => {
-                        decoder.decode_prefix(codecs, coded, needed, decoded)?;
-                        Plane::Bytes(&decoded[..needed])
-                    }
-                };
-            }
-            return Ok(Planes { planes, width });
+            return Planes::of_streams(TILE, &decoder, codecs, &mut streams, width, needed, decoded);
         }
+        let mut planes = [Plane::Equal(&[]); MAX_WIDTH];
         ensure(nstreams == 1, ErrorKind::Data, "streams that are not planes")?;
         let bytes = match reader.streams(nblock, stream)?.next_stream()? {
             Stream::Run(value) => {
-                planes = [equal(value, &mut decoded[..rows]); MAX_WIDTH];
+                planes = [equal(value, TILE, &mut decoded[..rows]); MAX_WIDTH];
                 return Ok(Planes { planes, width });
             }
             Stream::Raw(bytes) => bytes,
@@ -150,6 +142,36 @@ impl<'b> Planes<'b> {
         for (j, plane) in planes[..width].iter_mut().enumerate() {
             let row = bytes.get(j * rows..j * rows + needed);
             *plane = Plane::Bytes(row.ok_or(Error::new(ErrorKind::Data, "fewer bytes than asked for"))?);
+        }
+        Ok(Planes { planes, width })
+    }
+
+    /// Decodes at least the first `needed` bytes of planes that are a stream each. Of `decoded`, which is as long as all of
+    /// them, only what is not stored as it is gets written.
+    fn of_streams(
+        tile: usize,
+        decoder: &StreamDecoder<'_>,
+        codecs: &mut CodecStates,
+        streams: &mut StreamReader<'b>,
+        width: usize,
+        needed: usize,
+        decoded: &'b mut [u8],
+    ) -> Result<Planes<'b>> {
+        let rows = quotient(decoded.len(), width);
+        let mut planes = [Plane::Equal(&[]); MAX_WIDTH];
+        for (plane, decoded) in planes.iter_mut().zip(decoded.chunks_exact_mut(rows)) {
+            *plane = match streams.next_stream()? {
+                Stream::Run(value) => equal(value, tile, decoded),
+                Stream::Raw(bytes) => Plane::Bytes(bytes),
+                coded @ Stream::Coded(_) => {
+                    if needed < rows {
+                        decoder.decode_prefix(codecs, coded, needed, decoded)?;
+                    } else {
+                        decoder.decode(codecs, coded, decoded)?;
+                    }
+                    Plane::Bytes(&decoded[..needed])
+                }
+            };
         }
         Ok(Planes { planes, width })
     }
@@ -166,12 +188,23 @@ impl<'b> Planes<'b> {
         }
         for (n, out) in dest.chunks_mut(TILE * self.width).enumerate() {
             let (at, count) = (first + n * TILE, out.len() / self.width);
-            let mut rows = [&[][..]; MAX_WIDTH];
-            for (row, plane) in rows.iter_mut().zip(&self.planes[..self.width]) {
-                *row = plane.part(at, count);
+            for plane in &self.planes[..self.width] {
+                if let Plane::Bytes(bytes) = plane {
+                    pages::prefetch(bytes.as_ptr().wrapping_add(at + AHEAD), count);
+                }
             }
-            shuffle::unshuffle_planes(&rows[..self.width], out);
+            self.put_tile(at, out);
         }
+    }
+
+    /// Puts together the items from number `first` on, as many as [`Plane::part`] has bytes for.
+    fn put_tile(&self, first: usize, dest: &mut [u8]) {
+        let count = dest.len() / self.width;
+        let mut rows = [&[][..]; MAX_WIDTH];
+        for (row, plane) in rows.iter_mut().zip(&self.planes[..self.width]) {
+            *row = plane.part(first, count);
+        }
+        shuffle::unshuffle_planes(&rows[..self.width], dest);
     }
 
     /// Puts together runs of `run` bytes that start at byte `start` of the block and every `step` bytes from there on, one
@@ -209,9 +242,42 @@ impl<'b> Planes<'b> {
     }
 }
 
+/// Whether a block of `len` bytes, shuffled by `width` bytes and cut in `nstreams`, is one for [`decode_block`].
+///
+/// Items of other widths are unshuffled so much faster if their planes lie one behind the other that it pays to bring them
+/// there.
+#[inline]
+pub(super) fn suit_block(len: usize, nstreams: usize, width: usize) -> bool {
+    matches!(width, 2 | 4 | 8 | 16) && nstreams == width && len >= width && len % width == 0
+}
+
+/// Decodes the streams stored in `bytes`, each of which is a plane of a block shuffled by `width` bytes, into `dest`, the
+/// block. Streams that are stored raw, or are runs, go there from where they are. `decoded` is room for the others.
+///
+/// # Errors
+///
+/// Those of damaged streams.
+pub(super) fn decode_block(
+    decoder: &StreamDecoder<'_>,
+    codecs: &mut CodecStates,
+    bytes: &[u8],
+    width: usize,
+    decoded: &mut Buffer,
+    dest: &mut [u8],
+) -> Result<()> {
+    let rows = quotient(dest.len(), width);
+    let mut streams = StreamReader::new(bytes, rows);
+    let decoded = decoded.get(dest.len());
+    let planes = Planes::of_streams(LARGE_TILE, decoder, codecs, &mut streams, width, rows, decoded)?;
+    for (n, out) in dest.chunks_mut(LARGE_TILE * width).enumerate() {
+        planes.put_tile(n * LARGE_TILE, out);
+    }
+    Ok(())
+}
+
 /// The plane of equal bytes of a run; `room` has the length of the plane.
-fn equal(value: u8, room: &mut [u8]) -> Plane<'_> {
-    let len = room.len().min(TILE);
+fn equal(value: u8, tile: usize, room: &mut [u8]) -> Plane<'_> {
+    let len = room.len().min(tile);
     room[..len].fill(value);
     Plane::Equal(&room[..len])
 }

@@ -5,6 +5,7 @@ use super::params::{Decoding, PostfilterCall, callback_scratch_len};
 use super::partial_read;
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::plain::{self, Payload};
+use super::planes;
 use super::source::BlockSource;
 use super::streams::{Stream, StreamDecoder, StreamReader};
 use crate::bytes::get_i32;
@@ -282,6 +283,11 @@ impl<'a> Reader<'a> {
             return decoder.decode_all(codecs, bytes, nstreams, dest);
         }
         let BlockBuffers { decoded, ping, pong } = buffers;
+        let width = self.pipeline.as_shuffle().unwrap_or(0);
+        if planes::suit_block(dest.len(), nstreams, width) {
+            planes::decode_block(&decoder, codecs, bytes, width, decoded, dest)?;
+            return Ok(dest.len());
+        }
         let decoded = decoded.get(dest.len());
         let covered = decoder.decode_all(codecs, bytes, nstreams, decoded)?;
         self.pipeline.run_backward(self.filter_host(), reference, decoded, ping, pong, dest)?;
