@@ -33,8 +33,8 @@ struct Recoder<'a> {
     codec: StreamCodec,
 }
 
-/// The streams of block `nblock` with the bytes `new` from byte `start` of the block on; `None` if that is no case for this
-/// module.
+/// Writes the streams of block `nblock`, with the bytes `new` from byte `start` of the block on, to the front of `out`, whose
+/// content is replaced and which grows if need be. Returns their length, or `None` if that is no case for this module.
 ///
 /// # Errors
 ///
@@ -45,7 +45,8 @@ pub(crate) fn recode(
     start: usize,
     new: &[u8],
     enc: &Encoding<'_>,
-) -> Result<Option<Vec<u8>>> {
+    out: &mut Vec<u8>,
+) -> Result<Option<usize>> {
     let header = block.header();
     let end = start
         .checked_add(new.len())
@@ -56,7 +57,14 @@ pub(crate) fn recode(
     if rows.len() * MOSTLY_OLD > recoder.len {
         return Ok(None);
     }
-    recoder.run(rows, start, new, enc)
+    let room = recoder.width * (recoder.len + 4);
+    // What is there need not be zeroed first.
+    if out.len() < room {
+        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a block");
+        out.try_reserve_exact(room - out.len()).map_err(|_| no_memory)?;
+        out.resize(room, 0);
+    }
+    recoder.run(rows, start, new, enc, &mut out[..room])
 }
 
 impl<'a> Recoder<'a> {
@@ -90,7 +98,8 @@ impl<'a> Recoder<'a> {
         start: usize,
         new: &[u8],
         enc: &Encoding<'_>,
-    ) -> Result<Option<Vec<u8>>> {
+        out: &mut [u8],
+    ) -> Result<Option<usize>> {
         let reader = self.block.reader();
         let (width, len) = (self.width, self.len);
         let worker = &mut *scratch::worker();
@@ -132,11 +141,6 @@ impl<'a> Recoder<'a> {
             },
             runs: true,
         };
-        let mut out = Vec::new();
-        let room = width * (len + 4);
-        out.try_reserve_exact(room)
-            .map_err(|_| Error::new(ErrorKind::MemoryAlloc, "no memory for a block"))?;
-        out.resize(room, 0);
         let mut at = 0;
         for (j, plane) in decoded.chunks_exact_mut(len).enumerate() {
             let of_plane = j * rows.len()..(j + 1) * rows.len();
@@ -145,18 +149,27 @@ impl<'a> Recoder<'a> {
                 at += put(streams[j], &mut out[at..])?;
                 continue;
             }
-            match streams[j] {
-                Stream::Run(value) => plane.fill(value),
-                Stream::Raw(bytes) => plane.copy_from_slice(bytes),
-                Stream::Coded(_) => {}
-            }
-            plane[rows.clone()].copy_from_slice(new);
-            let Some(written) = writer.write(codecs, plane, 1, &mut out[at..])? else { return Ok(None) };
+            let written = match streams[j] {
+                // Most likely it is stored raw again: then it is in its place already.
+                Stream::Raw(bytes) => {
+                    let body = &mut out[at + 4..at + 4 + len];
+                    body.copy_from_slice(bytes);
+                    body[rows.clone()].copy_from_slice(new);
+                    writer.write_from_place(codecs, plane, &mut out[at..])?
+                }
+                stream => {
+                    if let Stream::Run(value) = stream {
+                        plane.fill(value);
+                    }
+                    plane[rows.clone()].copy_from_slice(new);
+                    writer.write(codecs, plane, 1, &mut out[at..])?
+                }
+            };
+            let Some(written) = written else { return Ok(None) };
             at += written.len;
         }
-        out.truncate(at);
         // A block that does not get smaller decides how its whole chunk is stored.
-        Ok((at <= width * len).then_some(out))
+        Ok((at <= width * len).then_some(at))
     }
 }
 
@@ -212,7 +225,8 @@ mod tests {
             for (start, new) in
                 [(0, &noise[..]), (400, &low[..]), (800, same), (1001, &noise[..5]), (32_400, &noise[..368])]
             {
-                let recoded = recode(&block, 1, start, new, &enc).unwrap().unwrap();
+                let mut recoded = vec![0xEE; 100];
+                let len = recode(&block, 1, start, new, &enc, &mut recoded).unwrap().unwrap();
                 let mut model = old.clone();
                 model[(1 << 15) + start..][..new.len()].copy_from_slice(new);
                 let mut whole = vec![0; old.len() + EXTENDED_HEADER_LENGTH];
@@ -221,14 +235,15 @@ mod tests {
                     let at = EXTENDED_HEADER_LENGTH + 4 * n;
                     usize::try_from(i32::from_le_bytes(whole[at..at + 4].try_into().unwrap())).unwrap()
                 };
-                assert!(recoded == whole[bstart(1)..bstart(2)], "codec {compcode} from {start}");
+                assert!(recoded[..len] == whole[bstart(1)..bstart(2)], "codec {compcode} from {start}");
             }
-            assert!(recode(&block, 1, 32_400, &noise, &enc).is_err());
-            assert!(recode(&block, 3, 0, &noise, &enc).is_err());
+            let mut out = Vec::new();
+            assert!(recode(&block, 1, 32_400, &noise, &enc, &mut out).is_err());
+            assert!(recode(&block, 3, 0, &noise, &enc, &mut out).is_err());
             // Where much changes, compressing all of it is as good.
-            assert_eq!(recode(&block, 0, 0, &old[..20_000], &enc), Ok(None));
+            assert_eq!(recode(&block, 0, 0, &old[..20_000], &enc, &mut out), Ok(None));
             let other = CParams { compcode_meta: 1, ..params.clone() };
-            assert_eq!(recode(&block, 1, 0, &noise, &Encoding::new(&other)), Ok(None));
+            assert_eq!(recode(&block, 1, 0, &noise, &Encoding::new(&other), &mut out), Ok(None));
         }
     }
 }

@@ -90,6 +90,31 @@ impl StreamWriter<'_> {
         Ok(Some(Written { len: pos, all_zeros }))
     }
 
+    /// Writes one stream to the front of `dest`. Its bytes lie there already, behind the place for the size; `room`, for what
+    /// the codec makes of them, is as long as they are.
+    pub(crate) fn write_from_place(
+        &self,
+        states: &mut CodecStates,
+        room: &mut [u8],
+        dest: &mut [u8],
+    ) -> Result<Option<Written>> {
+        let len = room.len();
+        let (head, body) = dest.split_at_mut(4);
+        let stream = &mut body[..len];
+        if self.runs && run_value(stream).is_some() {
+            room.copy_from_slice(stream);
+            return self.write(states, room, 1, dest);
+        }
+        let mut csize = states.encode(self.codec, self.dict, &self.cx, stream, room)?;
+        if csize == 0 || csize == len {
+            csize = len;
+        } else {
+            stream[..csize].copy_from_slice(&room[..csize]);
+        }
+        put_i32(head, 0, to_i32(csize, ErrorKind::Data)?);
+        Ok(Some(Written { len: 4 + csize, all_zeros: false }))
+    }
+
     /// Writes a zero run for each of `nstreams` streams.
     pub(crate) fn write_zeros(nstreams: usize, dest: &mut [u8]) -> Option<Written> {
         dest.get_mut(..4 * nstreams)?.fill(0);

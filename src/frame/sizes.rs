@@ -39,6 +39,7 @@ impl ChunkInfo {
     /// # Errors
     ///
     /// `ReadBuffer` or `InvalidHeader` for damaged headers.
+    #[inline]
     pub(crate) fn read(chunk: &[u8]) -> Result<ChunkInfo> {
         let header = BasicHeader::read(chunk)?;
         ensure(header.nbytes >= 0, ErrorKind::InvalidHeader, "nbytes is negative")?;

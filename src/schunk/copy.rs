@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// About how many bytes of chunks are handed to a frame as one change.
 const BATCH: usize = 16 << 20;
 
+/// Room for at most this many chunks is made before any of them is seen: a damaged frame may claim to have very many.
+const RESERVED: usize = 1 << 16;
+
 impl Schunk {
     /// Copies metalayers, chunks and variable-length metalayers to `dest`, which is empty.
     ///
@@ -138,6 +141,9 @@ impl Schunk {
         // The block size that all chunks share: negative before the first chunk, 0 if they differ.
         let mut common = -1;
         copy.preset_chunksize(self.chunksize())?;
+        if let Backing::List(list) = &mut copy.backing {
+            list.reserve(self.nchunks().min(RESERVED))?;
+        }
         let chunks = self.chunks()?;
         for nchunk in 0..self.nchunks() {
             let blocksize = chunks.with(nchunk, |chunk| {

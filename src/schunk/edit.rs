@@ -48,11 +48,9 @@ impl Update {
 
 /// The bytes of exactly one chunk, and what its header says.
 fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
-    BasicHeader::read(chunk)?;
     let info = ChunkInfo::read(chunk)?;
-    let bytes = chunk.get(..info.cbytes);
-    ensure(bytes.is_some(), ErrorKind::ReadBuffer, "chunk cut off")?;
-    Ok((bytes.unwrap_or_default(), info))
+    let bytes = chunk.get(..info.cbytes).ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
+    Ok((bytes, info))
 }
 
 impl Schunk {
@@ -205,11 +203,15 @@ impl Schunk {
     /// `InvalidParam` for a number out of range, those of a damaged chunk, `Failure` if the old chunk cannot be read,
     /// `ChunkUpdate`, `MemoryAlloc`, `Lock`.
     pub fn update_chunk(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
-        if let Backing::Frame(frame) = &mut self.backing {
-            return frame.update(nchunk, chunk);
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.update(nchunk, chunk),
+            Backing::List(list) => {
+                let (bytes, info) = whole_chunk(chunk)?;
+                let sizes = list.sizes_with_updated(nchunk, &info)?;
+                list.replace(nchunk, spare::copy_of(bytes)?, sizes);
+                Ok(sizes.nchunks)
+            }
         }
-        let (bytes, _) = whole_chunk(chunk)?;
-        self.update_owned(nchunk, spare::copy_of(bytes)?).map_err(|rejected| rejected.error)
     }
 
     /// Replaces chunk `nchunk` by `chunk`, for good; returns the number of chunks.
@@ -224,12 +226,8 @@ impl Schunk {
             }
             Backing::List(list) => list,
         };
-        let fits = list.chunk(nchunk).and_then(|old| {
-            let old = ChunkInfo::read(old).map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-            let (_, info) = whole_chunk(&chunk)?;
-            let nbytes = u64::try_from(old.nbytes).unwrap_or(0);
-            Ok((list.sizes.with_updated(nchunk, nbytes, &info)?, info))
-        });
+        let fits =
+            whole_chunk(&chunk).and_then(|(_, info)| Ok((list.sizes_with_updated(nchunk, &info)?, info)));
         match fits {
             Ok((sizes, info)) => {
                 list.replace(nchunk, shrunk(chunk, info.cbytes), sizes);
@@ -253,13 +251,14 @@ impl Schunk {
             .map(drop),
             Backing::List(list) => {
                 let mut ready = Vec::with_capacity(updates.len());
-                for (nchunk, update) in updates {
+                for (nchunk, mut update) in updates {
                     let old = ChunkInfo::read(list.chunk(nchunk)?);
                     let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-                    if let Update::Whole(chunk) = &update {
+                    if let Update::Whole(chunk) = &mut update {
                         let (_, info) = whole_chunk(chunk)?;
                         let same = info.nbytes == old.nbytes && info.vl_blocks == old.vl_blocks;
                         ensure(same, ErrorKind::ChunkUpdate, "chunk of another size")?;
+                        *chunk = shrunk(std::mem::take(chunk), info.cbytes);
                     }
                     ready.push((nchunk, update));
                 }
@@ -296,9 +295,7 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.delete(nchunk),
             Backing::List(list) => {
-                let old = ChunkInfo::read(list.chunk(nchunk)?);
-                let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-                let sizes = list.sizes.with_deleted(u64::try_from(old.nbytes).unwrap_or(0));
+                let sizes = list.sizes.with_deleted(list.chunk_nbytes(nchunk)?);
                 list.remove(nchunk, sizes);
                 Ok(sizes.nchunks)
             }

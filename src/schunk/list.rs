@@ -1,5 +1,10 @@
 //! Chunks of a super-chunk that has no frame: one buffer each.
+//!
+//! How long a buffer is stands in the header of its chunk and nowhere else: a table of lengths would have to be moved with
+//! every chunk that is inserted or deleted. So the size in the header of a chunk in the list is always that of its memory,
+//! and clients, who see the chunks, do not write there.
 
+use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::metalayers::Metalayer;
 use crate::frame::Regrid;
@@ -14,8 +19,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub(crate) struct List {
     /// Where the chunks are. C callers see this array, so it holds plain pointers; the chunks are the list's own.
     pointers: Vec<AtomicPtr<u8>>,
-    /// Their sizes in bytes.
-    lens: Vec<u32>,
     pub(super) sizes: Sizes,
     /// Sum of the chunk sizes in bytes.
     pub(super) cbytes: u64,
@@ -28,7 +31,6 @@ impl List {
     pub(super) fn new() -> List {
         List {
             pointers: Vec::new(),
-            lens: Vec::new(),
             sizes: Sizes { chunksize: -1, nchunks: 0, nbytes: 0, vl_blocks: false },
             cbytes: 0,
             metalayers: Arc::default(),
@@ -39,41 +41,61 @@ impl List {
 
     pub(super) fn chunk(&self, nchunk: usize) -> Result<&[u8]> {
         let none = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
-        let (pointer, &len) = self.pointers.get(nchunk).zip(self.lens.get(nchunk)).ok_or(none)?;
+        let pointer = self.pointers.get(nchunk).ok_or(none)?.load(Ordering::Relaxed);
         // SAFETY: `disown` took the chunk over with this address and length, and it is freed only through `&mut self`.
-        Ok(unsafe { std::slice::from_raw_parts(pointer.load(Ordering::Relaxed), len as usize) }) // widening
+        Ok(unsafe { std::slice::from_raw_parts(pointer, len_of(pointer)) })
+    }
+
+    /// Uncompressed size of a chunk in bytes.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a number out of range, `Failure` if the chunk is damaged.
+    pub(super) fn chunk_nbytes(&self, nchunk: usize) -> Result<u64> {
+        let info = ChunkInfo::read(self.chunk(nchunk)?);
+        let info = info.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
+        Ok(u64::try_from(info.nbytes).unwrap_or(0))
+    }
+
+    /// The sizes after chunk `nchunk` was replaced by `chunk`.
+    ///
+    /// # Errors
+    ///
+    /// As [`chunk_nbytes`](Self::chunk_nbytes), `ChunkUpdate` if the chunk does not fit in.
+    pub(super) fn sizes_with_updated(&self, nchunk: usize, chunk: &ChunkInfo) -> Result<Sizes> {
+        self.sizes.with_updated(nchunk, self.chunk_nbytes(nchunk)?, chunk)
     }
 
     /// Makes room for `more` chunks, so that [`insert`](Self::insert) cannot fail.
     pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
         let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for the list of chunks");
-        self.pointers.try_reserve(more).map_err(|_| failed)?;
-        self.lens.try_reserve(more).map_err(|_| failed)
+        self.pointers.try_reserve(more).map_err(|_| failed)
     }
 
     pub(super) fn insert(&mut self, nchunk: usize, chunk: MallocBuf, sizes: Sizes) {
-        let (pointer, len) = disown(chunk);
-        self.cbytes += u64::from(len);
-        self.pointers.insert(nchunk, pointer);
-        self.lens.insert(nchunk, len);
+        self.cbytes += chunk.len() as u64; // widening
+        self.pointers.insert(nchunk, disown(chunk));
         self.sizes = sizes;
     }
 
     pub(super) fn replace(&mut self, nchunk: usize, chunk: MallocBuf, sizes: Sizes) {
-        let (pointer, len) = disown(chunk);
-        self.cbytes += u64::from(len);
-        let old = std::mem::replace(&mut self.pointers[nchunk], pointer);
-        let old_len = std::mem::replace(&mut self.lens[nchunk], len);
-        self.cbytes -= u64::from(old_len);
-        spare::give_back(own(old, old_len));
+        self.cbytes += chunk.len() as u64; // widening
+        let old = std::mem::replace(&mut self.pointers[nchunk], disown(chunk));
+        self.free(old);
         self.sizes = sizes;
     }
 
     pub(super) fn remove(&mut self, nchunk: usize, sizes: Sizes) {
-        let (old, old_len) = (self.pointers.remove(nchunk), self.lens.remove(nchunk));
-        self.cbytes -= u64::from(old_len);
-        spare::give_back(own(old, old_len));
+        let old = self.pointers.remove(nchunk);
+        self.free(old);
         self.sizes = sizes;
+    }
+
+    /// Frees a chunk that has left the list.
+    fn free(&mut self, pointer: AtomicPtr<u8>) {
+        let chunk = own(pointer);
+        self.cbytes -= chunk.len() as u64; // widening
+        spare::give_back(chunk);
     }
 
     /// Changes the bytes of a chunk, but not its uncompressed size.
@@ -83,8 +105,8 @@ impl List {
         work: impl FnOnce(&mut MallocBuf) -> Result<()>,
     ) -> Result<()> {
         let pointer = AtomicPtr::new(self.pointers[nchunk].load(Ordering::Relaxed));
-        let chunk = own(pointer, self.lens[nchunk]);
-        let mut lent = Lent { list: self, nchunk, chunk };
+        let chunk = own(pointer);
+        let mut lent = Lent { old_len: chunk.len(), list: self, nchunk, chunk };
         work(&mut lent.chunk)
     }
 
@@ -98,9 +120,7 @@ impl List {
         let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the list of chunks");
         let mut sizes = self.sizes;
         for nchunk in change.removed.iter().cloned().flatten() {
-            let old = ChunkInfo::read(self.chunk(nchunk)?);
-            let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-            sizes = sizes.with_deleted(u64::try_from(old.nbytes).unwrap_or(0));
+            sizes = sizes.with_deleted(self.chunk_nbytes(nchunk)?);
         }
         let mut fresh = Vec::new();
         fresh.try_reserve_exact(change.count()).map_err(|_| no_memory)?;
@@ -108,7 +128,9 @@ impl List {
             let info = ChunkInfo::read(change.chunk)?;
             // As in a frame: in whatever order they come, all chunks are of one size.
             sizes = sizes.with_inserted(nchunk.min(sizes.nchunks), &info, ErrorKind::ChunkInsert)?;
-            fresh.push(spare::copy_of(change.chunk)?);
+            let bytes = change.chunk.get(..info.cbytes);
+            let bytes = bytes.ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
+            fresh.push(spare::copy_of(bytes)?);
         }
         let layer = change.layer.map(|(name, content)| {
             let number = self.metalayers.iter().position(|layer| layer.name == name);
@@ -118,31 +140,28 @@ impl List {
         let mut starts = Vec::new();
         starts.try_reserve_exact(sizes.nchunks).map_err(|_| no_memory)?;
         let order = change.order(self.sizes.nchunks, sizes.nchunks, starts).ok_or(out_of_range)?;
-        let (mut pointers, mut lens) = (Vec::new(), Vec::new());
+        let mut pointers = Vec::new();
         // As in the C library, the array of chunks stays when the last chunk goes.
         pointers.try_reserve_exact(order.len().max(1)).map_err(|_| no_memory)?;
-        lens.try_reserve_exact(order.len()).map_err(|_| no_memory)?;
 
         // Nothing fails from here on.
         for nchunk in change.removed.iter().cloned().flatten() {
             let gone = std::mem::take(self.pointers[nchunk].get_mut());
-            spare::give_back(own(AtomicPtr::new(gone), self.lens[nchunk]));
-            self.cbytes -= u64::from(self.lens[nchunk]);
+            self.free(AtomicPtr::new(gone));
         }
         let mut fresh = fresh.into_iter();
         for from in order {
-            let (pointer, len) = match from {
-                Some(from) => (AtomicPtr::new(*self.pointers[from].get_mut()), self.lens[from]),
+            let pointer = match from {
+                Some(from) => *self.pointers[from].get_mut(),
                 None => {
-                    let (pointer, len) = disown(fresh.next().expect("one for each that comes"));
-                    self.cbytes += u64::from(len);
-                    (pointer, len)
+                    let chunk = fresh.next().expect("one for each that comes");
+                    self.cbytes += chunk.len() as u64; // widening
+                    disown(chunk).into_inner()
                 }
             };
-            pointers.push(pointer);
-            lens.push(len);
+            pointers.push(AtomicPtr::new(pointer));
         }
-        (self.pointers, self.lens, self.sizes) = (pointers, lens, sizes);
+        (self.pointers, self.sizes) = (pointers, sizes);
         if let Some((number, content)) = layer {
             let layer = &mut Arc::make_mut(&mut self.metalayers)[number];
             if let Some(start) = layer.content.get_mut(..content.len()) {
@@ -157,7 +176,6 @@ impl List {
     pub(super) fn reorder(&mut self, order: &[usize]) {
         let address = |from: &usize| AtomicPtr::new(self.pointers[*from].load(Ordering::Relaxed));
         self.pointers = order.iter().map(address).collect();
-        self.lens = order.iter().map(|&from| self.lens[from]).collect();
         self.sizes = self.sizes.with_reordered(order);
     }
 
@@ -169,9 +187,7 @@ impl List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        for (pointer, len) in self.pointers.drain(..).zip(self.lens.drain(..)) {
-            spare::give_back(own(pointer, len));
-        }
+        self.pointers.drain(..).for_each(|pointer| spare::give_back(own(pointer)));
     }
 }
 
@@ -179,6 +195,7 @@ impl Drop for List {
 struct Lent<'a> {
     list: &'a mut List,
     nchunk: usize,
+    old_len: usize,
     chunk: MallocBuf,
 }
 
@@ -186,24 +203,42 @@ impl Drop for Lent<'_> {
     fn drop(&mut self) {
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.shrink();
-        let (pointer, len) = disown(chunk);
-        let Lent { list, nchunk, .. } = self;
-        list.cbytes = list.cbytes - u64::from(list.lens[*nchunk]) + u64::from(len);
-        list.pointers[*nchunk] = pointer;
-        list.lens[*nchunk] = len;
+        let len = chunk.len();
+        if get_i32(&chunk, CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok()) != Some(len) {
+            // The change was not finished. The chunk is lost, but not the memory behind it.
+            put_i32(chunk.as_mut_slice(), CBYTES, i32::try_from(len).unwrap_or(i32::MAX));
+        }
+        let Lent { list, nchunk, old_len, .. } = self;
+        list.cbytes = list.cbytes - *old_len as u64 + len as u64; // widening
+        list.pointers[*nchunk] = disown(chunk);
     }
 }
 
+/// Where the size of a chunk stands in its header.
+const CBYTES: usize = 12;
+
+/// The length of the chunk at `pointer`, which `disown` took over.
+fn len_of(pointer: *const u8) -> usize {
+    // SAFETY: `disown` checked that the chunk has a header, and that this field is its length.
+    let cbytes = unsafe { pointer.add(CBYTES).cast::<[u8; 4]>().read() };
+    u32::from_le_bytes(cbytes) as usize // widening
+}
+
 /// Takes the memory out of a buffer.
-fn disown(chunk: MallocBuf) -> (AtomicPtr<u8>, u32) {
-    debug_assert!(!chunk.is_borrowed());
-    let (pointer, len) = chunk.into_raw();
-    (AtomicPtr::new(pointer), u32::try_from(len).expect("chunks are below 2 GiB"))
+///
+/// # Panics
+///
+/// If the buffer is not just as long as the chunk in it.
+fn disown(chunk: MallocBuf) -> AtomicPtr<u8> {
+    let cbytes = get_i32(&chunk, CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok());
+    assert!(!chunk.is_borrowed() && cbytes == Some(chunk.len()), "a buffer holds one chunk");
+    AtomicPtr::new(chunk.into_raw().0)
 }
 
 /// Puts the memory back in a buffer, which frees it.
-fn own(pointer: AtomicPtr<u8>, len: u32) -> MallocBuf {
+fn own(pointer: AtomicPtr<u8>) -> MallocBuf {
     let pointer = NonNull::new(pointer.into_inner()).expect("chunks have at least a header");
-    // SAFETY: `disown` made both from a buffer, and they have left the list, so nobody else uses them.
-    unsafe { MallocBuf::from_malloc(pointer, len as usize) } // widening
+    let len = len_of(pointer.as_ptr());
+    // SAFETY: `disown` took it from a buffer of this length, and it has left the list, so nobody else uses it.
+    unsafe { MallocBuf::from_malloc(pointer, len) }
 }

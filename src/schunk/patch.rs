@@ -10,7 +10,7 @@ use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, filter, specia
 use crate::frame::Derive;
 use crate::io::memory::MallocBuf;
 use parking_lot::Mutex;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// What makes the data of the chunk `old` hold `src` at byte `start`; see [`encode`].
 ///
@@ -68,9 +68,32 @@ pub(crate) struct Patch {
     table: Vec<usize>,
     /// The blocks that change, ascending.
     touched: Vec<usize>,
-    streams: Vec<Vec<u8>>,
+    streams: Vec<Streams>,
     /// Bytes of the new chunk.
     cbytes: usize,
+}
+
+/// The streams of one block: the front of a buffer.
+struct Streams {
+    buffer: scratch::Buffer,
+    len: usize,
+}
+
+impl Streams {
+    fn copy_of(bytes: &[u8]) -> Streams {
+        let mut buffer = scratch::Buffer::take();
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        Streams { buffer, len: bytes.len() }
+    }
+}
+
+impl Deref for Streams {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
 }
 
 /// Compresses the blocks of the chunk `old` that `changes` touches, or `None` if its blocks are not independent of each
@@ -95,12 +118,12 @@ pub(crate) fn encode(
     }
     let alone = Decoding { threads: Threads::default(), ..*dec };
     let reader = BlockReader::open(&alone, &header, old)?;
-    let made: Vec<Mutex<Option<Vec<u8>>>> = touched.iter().map(|_| Mutex::new(None)).collect();
+    let made: Vec<Mutex<Option<Streams>>> = touched.iter().map(|_| Mutex::new(None)).collect();
     enc.threads.for_each(touched.len(), &|n| {
         *made[n].lock() = encode_block(&reader, touched[n], changes, enc)?;
         Ok(())
     })?;
-    let streams: Option<Vec<Vec<u8>>> = made.into_iter().map(Mutex::into_inner).collect();
+    let streams: Option<Vec<Streams>> = made.into_iter().map(Mutex::into_inner).collect();
     let header = ChunkHeader { blosc2_flags: header.blosc2_flags & !blosc2_flags::LAZY, ..header };
     let touched = touched.to_vec();
     let patch = streams.map(|streams| {
@@ -157,13 +180,13 @@ fn encode_block(
     nblock: usize,
     changes: &Changes<'_>,
     enc: &Encoding<'_>,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<Streams>> {
     let header = old.header();
     let len = header.block_len(nblock);
     if let Some((start, new)) = changes.piece.map(|piece| piece(nblock)) {
-        let recoded = chunk::recode(old, nblock, start, new, enc)?;
-        if recoded.is_some() {
-            return Ok(recoded);
+        let mut buffer = scratch::Buffer::take();
+        if let Some(len) = chunk::recode(old, nblock, start, new, enc, &mut buffer)? {
+            return Ok(Some(Streams { buffer, len }));
         }
     }
     scratch::with_len(2 * len + EXTENDED_HEADER_LENGTH + 4, |buffer| {
@@ -181,7 +204,7 @@ fn encode_block(
         }
         let new = ChunkHeader::read(&dest[..made.cbytes])?;
         if new.special() == special::ZERO {
-            return Ok(Some(vec![0; 4 * nstreams(header, len)]));
+            return Ok(Some(Streams::copy_of(&vec![0; 4 * nstreams(header, len)])));
         }
         let first = EXTENDED_HEADER_LENGTH + 4;
         let fits = new.special() == special::NONE
@@ -192,7 +215,7 @@ fn encode_block(
             && new.versionlz == header.versionlz
             && (new.compcode, new.compcode_meta) == (header.compcode, header.compcode_meta)
             && get_i32(dest, EXTENDED_HEADER_LENGTH) == i32::try_from(first).ok();
-        Ok(fits.then(|| dest[first..made.cbytes].to_vec()))
+        Ok(fits.then(|| Streams::copy_of(&dest[first..made.cbytes])))
     })
 }
 
@@ -256,7 +279,7 @@ impl Patch {
             starts[block] = at;
             if let Ok(n) = self.touched.binary_search(&block) {
                 pieces.push(Piece::New(&self.streams[n]));
-                at += self.streams[n].len();
+                at += self.streams[n].len;
                 continue;
             }
             at += old.len();
