@@ -1,29 +1,11 @@
-//! INT_TRUNC: the least significant bits of integers set to zero. Lossy; the way back is a plain copy.
+//! INT_TRUNC: the least significant bits of integers set to zero. Lossy, and there is no way back.
+//!
+//! This runs at the speed of memory: wider vectors than those that the compiler makes of it change nothing, from blocks of
+//! 32 KiB on.
 
 #![forbid(unsafe_code)]
 
-use super::{Filter, FilterContext};
 use crate::error::{Error, ErrorKind, Result};
-
-/// The filter, as registered under [`ID`](IntTrunc::ID).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct IntTrunc;
-
-impl IntTrunc {
-    /// The filter's id.
-    pub const ID: u8 = 36;
-}
-
-impl Filter for IntTrunc {
-    fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        forward(cx.typesize, cx.meta, src, dest)
-    }
-
-    fn backward(&self, _: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        dest.copy_from_slice(src);
-        Ok(())
-    }
-}
 
 /// Copies `src` to `dest` with the precision of each integer (`typesize` 1, 2, 4 or 8) reduced. `meta`, as a signed
 /// number, is how many bits to keep, or, if negative, how many to clear. The bytes after the last whole integer are
@@ -116,7 +98,6 @@ pub(crate) fn clear_low_bits_of_rows(typesize: usize, nbits: u32, block: &mut [u
 mod tests {
     use super::*;
     use crate::filters::shuffle;
-    use crate::format::geometry::Container;
 
     fn truncated(typesize: usize, p: i8, src: &[u8]) -> Vec<u8> {
         let mut dest = vec![0xee; src.len()];
@@ -187,22 +168,5 @@ mod tests {
             let err = forward(typesize, 5, &[1; 16], &mut [0; 16]).unwrap_err();
             assert_eq!(err.kind(), ErrorKind::FilterPipeline);
         }
-    }
-
-    #[test]
-    fn filter_truncates_forward_and_copies_backward() {
-        let cx = FilterContext {
-            id: 36,
-            meta: 0xfc,
-            typesize: 1,
-            blocksize: 0,
-            container: Container::None,
-            host: None,
-        };
-        let (mut there, mut back) = ([0; 3], [0; 3]);
-        IntTrunc.forward(&cx, &[0xff, 0x1f, 0x0f], &mut there).unwrap();
-        assert_eq!(there, [0xf0, 0x10, 0]);
-        IntTrunc.backward(&cx, &there, &mut back).unwrap();
-        assert_eq!(back, there);
     }
 }

@@ -1,4 +1,4 @@
-//! Filters registered under ids of their own: those that the library defines from 32 on, and the application's.
+//! Filters registered under ids of their own: most of those that the library defines from 32 on, and the application's.
 
 use super::Filter;
 use super::builtin::BUILTIN;

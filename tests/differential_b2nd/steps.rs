@@ -370,6 +370,20 @@ fn slice(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Done {
     Ok(String::new())
 }
 
+/// `first`, and behind it along one axis `data`, which has the shape `shape`.
+fn joined(first: &Dense, along: usize, shape: &[i64], data: &[u8]) -> Dense {
+    let mut size = shape.to_vec();
+    size[along] += first.shape[along];
+    let bytes = vec![0; items(&size) * first.typesize];
+    let mut dense = Dense { shape: size, typesize: first.typesize, bytes };
+    let whole = |shape: &[i64]| ranges(&vec![0; shape.len()], shape);
+    dense.overwrite(&whole(&first.shape), &first.bytes);
+    let mut behind = whole(shape);
+    behind[along].iter_mut().for_each(|i| *i += first.shape[along]);
+    dense.overwrite(&behind, data);
+    dense
+}
+
 fn concatenate(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Done {
     let Some((axis, data, count)) = draw_slab(case, rng) else { return Ok("-".into()) };
     let along = usize::try_from(axis).expect("small");
@@ -392,10 +406,10 @@ fn concatenate(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Done {
     };
     let (tail, their_tail) = (make(&OURS, "our tail")?, make(theirs, "their tail")?);
     let what = format!("{count} of axis {axis}");
+    let dense = joined(&case.dense, along, &shape, &data);
     if rng.one_in(2) {
         // In a context with another grid the C library makes arrays that cannot be read.
-        let mut joined = shape.clone();
-        joined[along] += case.dense.shape[along];
+        let joined = dense.shape.clone();
         let context = |lib: &'static Clib, name: &str| {
             let place = case.scratch.place(place.1, place.0, name);
             ArrayApi::of(lib)
@@ -404,16 +418,6 @@ fn concatenate(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Done {
         };
         let (a, b) = (context(&OURS, "our other")?, context(theirs, "their other")?);
         let made = (case.ours.concatenate(&a, &tail, axis), case.theirs.concatenate(&b, &their_tail, axis));
-        let mut dense = Dense {
-            shape: joined.clone(),
-            typesize: case.dense.typesize,
-            bytes: vec![0; items(&joined) * case.dense.typesize],
-        };
-        let whole = |shape: &[i64]| ranges(&vec![0; shape.len()], shape);
-        dense.overwrite(&whole(&case.dense.shape), &case.dense.bytes);
-        let mut behind = whole(&shape);
-        behind[along].iter_mut().for_each(|i| *i += case.dense.shape[along]);
-        dense.overwrite(&behind, &data);
         compare_made(case, &format!("joined: {what}"), made, &dense)?;
     } else {
         equal(
@@ -422,6 +426,14 @@ fn concatenate(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Done {
             case.theirs.extend(&their_tail, axis),
         )?;
         case.drifted = true;
+        let (mut a, mut b) = (vec![0x5A; dense.bytes.len()], vec![0x5A; dense.bytes.len()]);
+        equal("to_cbuffer", case.ours.to_cbuffer(&mut a), case.theirs.to_cbuffer(&mut b))?;
+        same("extended", &a, &dense.bytes)?;
+        if b != dense.bytes {
+            // What the C library extends loses items of the tail now and then.
+            let (start, size) = (vec![0; dense.shape.len()], dense.shape.clone());
+            equal("repaired", case.theirs.set_slice(&start, &size, &size, &dense.bytes), 0)?;
+        }
         case.take_theirs()?;
     }
     drop((tail, their_tail));

@@ -1,8 +1,9 @@
 //! BYTEDELTA: differences of neighbouring bytes inside each byte stream of a shuffled block.
 //!
-//! The block is `channels` streams of `len / channels` bytes, as SHUFFLE leaves it; the rest is copied. Two filters
-//! share the code: [`ByteDelta`], and [`ByteDeltaBuggy`] for data of old versions, which started again from 0 at
-//! the last multiple of 16 of each stream.
+//! The block is `channels` streams of `len / channels` bytes, as SHUFFLE leaves it; the rest is copied. The meta byte of
+//! the filter is the number of streams; 0 stands for the type size of the super-chunk. The pipeline calls [`encode`] and
+//! [`decode`], or fuses them with a shuffle. [`ByteDeltaBuggy`] is for data of old versions, which started again from 0
+//! at the last multiple of 16 of each stream.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -93,43 +94,16 @@ impl Kernel {
     }
 }
 
-/// The filter, as registered under [`ID`](ByteDelta::ID). Its meta byte is the number of streams; 0 stands for the
-/// type size of the super-chunk.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ByteDelta;
-
-impl ByteDelta {
-    /// The filter's id.
-    pub const ID: u8 = 35;
-}
-
 /// The filter with the fault of its first version, as registered under [`ID`](ByteDeltaBuggy::ID).
 ///
-/// Builds of the C library without vector code wrote the same bytes as [`ByteDelta`] under this id; nothing in the data
-/// tells the two apart.
+/// Builds of the C library without vector code wrote the bytes of [`encode`] under this id; nothing in the data tells the
+/// two apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByteDeltaBuggy;
 
 impl ByteDeltaBuggy {
     /// The filter's id.
     pub const ID: u8 = 34;
-}
-
-impl Filter for ByteDelta {
-    /// Meta 0 stands for the typesize of the super-chunk.
-    fn needs_geometry(&self) -> bool {
-        true
-    }
-
-    fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        encode(channels(cx.meta, &cx.container)?, src, dest);
-        Ok(())
-    }
-
-    fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        decode(channels(cx.meta, &cx.container)?, src, dest);
-        Ok(())
-    }
 }
 
 impl Filter for ByteDeltaBuggy {
@@ -354,30 +328,23 @@ mod tests {
     #[test]
     fn number_of_streams_comes_from_meta_or_the_super_chunk() {
         let schunk = |typesize| Container::Schunk { typesize, geometry: None };
-        let cx = |meta, container| FilterContext {
-            id: 35,
-            meta,
-            typesize: 4,
-            blocksize: 0,
-            container,
-            host: None,
-        };
-        let run = |cx: &FilterContext<'_>| -> Result<[u8; 6]> {
-            let mut dest = [0; 6];
-            ByteDelta.forward(cx, &[1, 2, 3, 4, 5, 6], &mut dest)?;
-            let mut back = [0; 6];
-            ByteDelta.backward(cx, &dest, &mut back)?;
+        let run = |meta, container| -> Result<[u8; 6]> {
+            let channels = channels(meta, &container)?;
+            let (mut dest, mut back) = ([0; 6], [0; 6]);
+            encode(channels, &[1, 2, 3, 4, 5, 6], &mut dest);
+            decode(channels, &dest, &mut back);
             assert_eq!(back, [1, 2, 3, 4, 5, 6]);
             Ok(dest)
         };
-        assert_eq!(run(&cx(2, schunk(3))), Ok([1, 1, 1, 4, 1, 1]));
-        assert_eq!(run(&cx(0, schunk(3))), Ok([1, 1, 3, 1, 5, 1]));
-        assert_eq!(run(&cx(2, Container::None)), Ok([1, 1, 1, 4, 1, 1]));
+        assert_eq!(run(2, schunk(3)), Ok([1, 1, 1, 4, 1, 1]));
+        assert_eq!(run(0, schunk(3)), Ok([1, 1, 3, 1, 5, 1]));
+        assert_eq!(run(2, Container::None), Ok([1, 1, 1, 4, 1, 1]));
         for container in [Container::None, schunk(0), schunk(-1)] {
-            assert_eq!(run(&cx(0, container)).unwrap_err().kind(), ErrorKind::FilterPipeline);
+            assert_eq!(run(0, container).unwrap_err().kind(), ErrorKind::FilterPipeline);
         }
         let mut dest = [0; 2];
-        let cx = cx(0, Container::None);
+        let (id, container) = (ByteDeltaBuggy::ID, Container::None);
+        let cx = FilterContext { id, meta: 0, typesize: 4, blocksize: 0, container, host: None };
         assert!(ByteDeltaBuggy.forward(&cx, &[1, 2], &mut dest).is_err());
         assert!(ByteDeltaBuggy.backward(&cx, &[1, 2], &mut dest).is_err());
     }
