@@ -84,9 +84,21 @@ const ITEM_OF_MANY: &str = "nd_item_many";
 /// The one time over the other, of ours.
 const ITEM_SCALE: &str = "nd_item_scale";
 
+/// What a second thread gains for an array in memory: names of ours, and of [`OPS`].
+const SCALES: [(&str, &str); 8] = [
+    ("2t_nd_from", "nd_from"),
+    ("2t_nd_to", "nd_to"),
+    ("2t_nd_plane0", "nd_plane0"),
+    ("2t_nd_plane1", "nd_plane1"),
+    ("2t_nd_plane2", "nd_plane2"),
+    ("2t_nd_box", "nd_box"),
+    ("2t_nd_ortho", "nd_ortho"),
+    ("2t_nd_sparse", "nd_sparse"),
+];
+
 /// The names in [`OPS`] and above.
-const NAMES: [&str; 2 * OPS.len() + 3] = {
-    let mut names = [ITEM_OF_FEW; 2 * OPS.len() + 3];
+const NAMES: [&str; 2 * OPS.len() + 3 + SCALES.len()] = {
+    let mut names = [ITEM_OF_FEW; 2 * OPS.len() + 3 + SCALES.len()];
     let mut i = 0;
     while i < OPS.len() {
         names[i] = OPS[i].memory;
@@ -95,13 +107,19 @@ const NAMES: [&str; 2 * OPS.len() + 3] = {
     }
     names[2 * OPS.len() + 1] = ITEM_OF_MANY;
     names[2 * OPS.len() + 2] = ITEM_SCALE;
+    i = 0;
+    while i < SCALES.len() {
+        names[2 * OPS.len() + 3 + i] = SCALES[i].0;
+        i += 1;
+    }
     names
 };
 
 /// See the module.
 pub const FAMILY: Family = Family {
     name: "arrays",
-    about: "an array of 256x1000x250 f64 (64x1000x250 if quick), chunks 64x250x250, blocks 8x64x125",
+    about: "an array of 256x1000x250 f64 (64x1000x250 if quick), chunks 64x250x250, blocks 8x64x125; \
+            2t_: ours with two threads against ours with one",
     ops: &NAMES,
     cells,
     measure,
@@ -133,6 +151,38 @@ fn measure(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
     }
     if [ITEM_OF_FEW, ITEM_OF_MANY, ITEM_SCALE].iter().any(|op| bench.options.wants_op(op)) {
         single_items(libs, bench, key)?;
+    }
+    if key.threads == 2 && SCALES.iter().any(|(name, _)| bench.options.wants_op(name)) {
+        scale(libs, bench, key)?;
+    }
+    Ok(())
+}
+
+/// Ours with two threads and with one.
+fn scale(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
+    let alone = Key { threads: 1, ..*key };
+    let (double, single) = (Cell::new(libs, bench, key, None)?, Cell::new(libs, bench, &alone, None)?);
+    let budget = bench.options.budget(200);
+    for (name, of) in SCALES {
+        let op = OPS.iter().find(|op| op.memory == of).expect("a name of the table");
+        let mut rng = Rng::new(7);
+        let (bytes, timing) = match &op.work {
+            _ if !bench.options.wants_op(name) => continue,
+            Work::Read(request) => {
+                let request = request(&mut rng, &double.shape);
+                let timing = interleaved(budget, &|| double.reader(&libs.ours, &request), &|| {
+                    single.reader(&libs.ours, &request)
+                })?;
+                (request.nbytes(), timing)
+            }
+            Work::Create => {
+                let make = |cell| -> Result<Subject<'_>, String> { Cell::creator(cell, libs, &libs.ours) };
+                (double.shape.nbytes(), interleaved(budget, &|| make(&double), &|| make(&single))?)
+            }
+            _ => return Err("neither read nor made".into()),
+        };
+        let versus = Versus::OneThread;
+        bench.record(Record { op: name, key: *key, bytes, timing, versus, cbytes: None });
     }
     Ok(())
 }
