@@ -1,24 +1,9 @@
 //! How far bytes agree with earlier ones: the length of matches, for encoders.
 
 use super::mem::load64;
-use std::num::NonZeroU64;
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use self::same_bytes_portable as same_bytes;
-
-/// The end of the match of `at` with `at - distance`; `differing` is the XOR of the first eight bytes of both.
-///
-/// # Safety
-///
-/// `distance <= at`, `at + 8 <= limit <= src.len()`.
-#[inline(always)]
-pub(crate) unsafe fn extend(src: &[u8], at: usize, distance: usize, differing: u64, limit: usize) -> usize {
-    if let Some(differing) = NonZeroU64::new(differing) {
-        return at + differing.trailing_zeros() as usize / 8;
-    }
-    // SAFETY: `at + 8 <= limit`.
-    unsafe { extend_long(src, at + 8, distance, limit) }
-}
 
 /// The end of the match of `end` with `end - distance`.
 ///
@@ -27,6 +12,17 @@ pub(crate) unsafe fn extend(src: &[u8], at: usize, distance: usize, differing: u
 /// `distance <= end <= limit <= src.len()`.
 #[inline(always)]
 pub(crate) unsafe fn extend_long(src: &[u8], mut end: usize, distance: usize, limit: usize) -> usize {
+    while end + 64 <= limit {
+        // SAFETY: `end + 64 <= limit`, and the candidate lies before.
+        let low = unsafe { same_bytes(src, end, end - distance) };
+        // SAFETY: the same.
+        let high = unsafe { same_bytes(src, end + 32, end + 32 - distance) };
+        let same = u64::from(high) << 32 | u64::from(low);
+        if same != u64::MAX {
+            return end + same.trailing_ones() as usize;
+        }
+        end += 64;
+    }
     while end + 32 <= limit {
         // SAFETY: `end + 32 <= limit`, and the candidate lies before.
         let same = unsafe { same_bytes(src, end, end - distance) };
@@ -88,20 +84,40 @@ pub(crate) unsafe fn same_bytes_portable(src: &[u8], a: usize, b: usize) -> u32 
     same
 }
 
-/// Where the match of `at` with `at - distance` begins if the bytes before agree too: up to eight bytes earlier, but
-/// not before `floor`. If `at` is before `floor`, the match begins there.
+/// Where the match of `at` with `at - distance` begins if the bytes before agree too, but not before `floor`. If `at` is
+/// before `floor`, the match begins there.
 ///
 /// # Safety
 ///
-/// `distance <= at` and `at + 8 <= src.len()`.
+/// `distance <= at <= src.len()`.
 #[inline(always)]
 pub(crate) unsafe fn extend_back(src: &[u8], at: usize, distance: usize, floor: usize) -> usize {
-    if at - distance < 8 {
-        return at.max(floor);
+    if at - distance >= 8 {
+        // SAFETY: `8 <= at - distance <= at`.
+        let differing = unsafe { load64(src, at - 8) ^ load64(src, at - 8 - distance) };
+        if differing != 0 {
+            return (at - differing.leading_zeros() as usize / 8).max(floor);
+        }
     }
-    // SAFETY: `8 <= at - distance < at`.
-    let differing = unsafe { load64(src, at - 8) ^ load64(src, at - 8 - distance) };
-    (at - differing.leading_zeros() as usize / 8).max(floor)
+    extend_far_back(src, at, distance, floor)
+}
+
+/// [`extend_back`] by any number of bytes.
+#[cold]
+#[inline(never)]
+fn extend_far_back(src: &[u8], mut at: usize, distance: usize, floor: usize) -> usize {
+    while at >= floor + 8 && at >= distance + 8 {
+        // SAFETY: `at - distance` is at least 8.
+        let differing = unsafe { load64(src, at - 8) ^ load64(src, at - 8 - distance) };
+        at -= differing.leading_zeros() as usize / 8;
+        if differing != 0 {
+            return at;
+        }
+    }
+    while at > floor && at > distance && src[at - 1] == src[at - 1 - distance] {
+        at -= 1;
+    }
+    at.max(floor)
 }
 
 #[cfg(test)]
@@ -110,6 +126,29 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn matches_end_and_begin_where_bytes_differ(
+            period in 1usize..40,
+            len in 1usize..300,
+            changes in prop::collection::vec(0usize..300, 0..3),
+            (at, limit, floor) in (0usize..300, 0usize..300, 0usize..300),
+        ) {
+            let mut bytes: Vec<u8> = (0..len).map(|i| (i % period) as u8).collect(); // below 40
+            changes.iter().for_each(|&at| if let Some(byte) = bytes.get_mut(at) { *byte ^= 0x80 });
+            let (distance, limit) = (period.min(len), limit.min(len));
+            let at = at.clamp(distance, len);
+            let agrees = |at: usize| bytes[at] == bytes[at - distance];
+            if at <= limit {
+                let end = (at..limit).find(|&at| !agrees(at)).unwrap_or(limit);
+                // SAFETY: `distance <= at <= limit <= len`.
+                prop_assert_eq!(unsafe { extend_long(&bytes, at, distance, limit) }, end);
+            }
+            let first = floor.max(distance);
+            let start = (first..at).rev().find(|&at| !agrees(at)).map_or(first.min(at), |at| at + 1).max(floor);
+            // SAFETY: `distance <= at <= len`.
+            prop_assert_eq!(unsafe { extend_back(&bytes, at, distance, floor) }, start);
+        }
+
         #[test]
         fn bytes_are_compared_alike_with_and_without_vectors(
             first in any::<[u8; 32]>(),

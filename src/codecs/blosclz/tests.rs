@@ -441,6 +441,21 @@ fn records_that_change_slowly_compress_well() {
     }
 }
 
+#[test]
+fn repeated_noise_is_found_although_the_search_makes_large_steps() {
+    // As planes of bits: noise, and the same again, each time a power of two further.
+    let noise = Random(9).bytes(16 << 10);
+    let mut plain = noise.clone();
+    (0..7).for_each(|_| plain.extend(&noise));
+    let mut dest = vec![0; plain.len()];
+    for clevel in 1..=9 {
+        // The probe does not see as far as the repetition.
+        let size = Encoder::new().compress_portably(clevel, &plain, &mut dest).unwrap();
+        assert!(size < 20 << 10, "{size} bytes at level {clevel}");
+        assert_eq!(decode(&dest[..size], plain.len()).as_deref(), Some(&plain[..]));
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_compressed_decodes(seed: u64, n in 0usize..5000, clevel in 1u8..=9, room in 0usize..6000) {
@@ -468,7 +483,7 @@ proptest! {
 
 #[test]
 fn a_prefix_is_what_the_whole_begins_with() {
-    let data: Vec<u8> = (0..5000u32).flat_map(|i| (i / 3 * (i % 7)).to_le_bytes()).collect();
+    let data = mixed(3, 20_000);
     let mut stream = vec![0; data.len()];
     let len = Encoder::new().compress(9, &data, &mut stream);
     assert!(len > 0);

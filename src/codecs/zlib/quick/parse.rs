@@ -1,7 +1,7 @@
 //! The search for matches: greedy, with one candidate per position, from a hash table of positions.
 
 use super::huffman::Counts;
-use crate::codecs::agree::{extend, extend_back, extend_long, same_bytes};
+use crate::codecs::agree::{extend_back, extend_long, same_bytes};
 use crate::codecs::mem::load64;
 
 /// The largest distance of a match.
@@ -157,16 +157,49 @@ impl Parser {
 
     /// Finds the matches in `start..end`; returns the end of the last one.
     fn find_matches(&mut self, src: &[u8], start: usize, end: usize, counts: &mut Counts) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if crate::cpu::has_avx2() {
+            // SAFETY: the CPU was just asked for AVX2 and BMI2.
+            return unsafe { self.find_matches_avx2(src, start, end, counts) };
+        }
+        self.find_matches_with(src, start, end, counts)
+    }
+
+    /// [`find_matches_with`](Self::find_matches_with), compiled for newer CPUs.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has AVX2 and BMI2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+    unsafe fn find_matches_avx2(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        end: usize,
+        counts: &mut Counts,
+    ) -> usize {
+        self.find_matches_with(src, start, end, counts)
+    }
+
+    /// [`find_matches`](Self::find_matches) with what the caller is compiled for.
+    #[inline(always)]
+    fn find_matches_with(&mut self, src: &[u8], start: usize, end: usize, counts: &mut Counts) -> usize {
         assert!(end <= src.len() && start + LAST_START <= end);
         let Parser { table, base, sequences, nfound, .. } = self;
         let last_start = end - LAST_START;
         let (mut anchor, mut at) = (start, start);
         loop {
-            let mut misses = 0_u32;
-            let (distance, differing) = loop {
+            // The step is taken from a count that does not depend on it, one probe ahead.
+            let mut steps = 1_usize << PATIENCE;
+            let mut next = at;
+            let distance = loop {
+                at = next;
                 if at > last_start {
                     return anchor;
                 }
+                next += steps >> PATIENCE;
+                steps += 1;
                 // SAFETY: `at + 12 <= src.len()`.
                 let bytes = unsafe { load64(src, at) };
                 let entry = &mut table[slot(bytes)];
@@ -177,14 +210,12 @@ impl Parser {
                     // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`, or is `at` itself.
                     let differing = bytes ^ unsafe { load64(src, at - distance) };
                     if differing << (64 - 8 * MIN_MATCH) == 0 && distance > 0 {
-                        break (distance, differing);
+                        break distance;
                     }
                 }
-                misses += 1;
-                at += 1 + (misses >> PATIENCE) as usize;
             };
-            // SAFETY: `distance <= at`, `at + 8 <= end`, and `differing` belongs to these positions.
-            let match_end = unsafe { extend(src, at, distance, differing, end) };
+            // SAFETY: `distance <= at`, and `at + 8 <= end`.
+            let match_end = unsafe { extend_long(src, at, distance, end) };
             // SAFETY: `distance <= at`.
             let match_start = unsafe { extend_back(src, at, distance, anchor) };
             let sequence = Sequence {
