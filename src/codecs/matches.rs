@@ -210,6 +210,47 @@ pub(crate) fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usi
     unsafe { copy_growing(to, distance, len, done) };
 }
 
+/// [`copy_exactly`] in vectors, unless the very end is near.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
+#[inline(always)]
+pub(crate) unsafe fn copy_safely<const AVX2: bool>(dest: &mut [u8], op: usize, distance: usize, len: usize) {
+    if len + SLACK > dest.len() - op {
+        return copy_exactly(dest, op, distance, len);
+    }
+    assert!((1..=op).contains(&distance));
+    // SAFETY: by the assertion, and as just compared. The CPU has AVX2 if `AVX2`.
+    unsafe { copy_long::<AVX2>(Target::new(dest).ahead(op), distance, len) };
+}
+
+/// Copies literals to a place of the same length. A few are copied in two pieces that overlap: calling a function for them
+/// would take longer than doing it.
+#[inline(always)]
+pub(crate) fn copy_few_literals(from: &[u8], to: &mut [u8]) {
+    #[inline(always)]
+    fn in_two<const N: usize>(from: &[u8], to: &mut [u8]) -> Option<()> {
+        let (first, last) = (*from.first_chunk::<N>()?, *from.last_chunk::<N>()?);
+        *to.first_chunk_mut::<N>()? = first;
+        *to.last_chunk_mut::<N>()? = last;
+        Some(())
+    }
+    assert!(from.len() == to.len());
+    let copied = match from.len() {
+        0 => Some(()),
+        1 => in_two::<1>(from, to),
+        2..=3 => in_two::<2>(from, to),
+        4..=7 => in_two::<4>(from, to),
+        8..=15 => in_two::<8>(from, to),
+        16..=32 => in_two::<16>(from, to),
+        _ => None,
+    };
+    if copied.is_none() {
+        to.copy_from_slice(from);
+    }
+}
+
 /// The largest multiple of each period that is at most 16.
 const WHOLE_IN_16: [u8; 17] = whole_periods(16);
 /// The same with 32.
@@ -344,6 +385,29 @@ mod tests {
         });
     }
 
+    fn safe_copies_are_right<const AVX2: bool>() {
+        for_each_copy(|distance, len| {
+            for room in [0, 1, 63, 64, 65, 200] {
+                let total = 60 + len + room;
+                let mut bytes = expected(distance, 0, total);
+                // SAFETY: the caller asked for AVX2.
+                unsafe { copy_safely::<AVX2>(&mut bytes, 60, distance, len) };
+                let expected = expected(distance, len, total);
+                assert!(bytes[..60 + len] == expected[..60 + len], "distance {distance}, length {len}");
+            }
+        });
+    }
+
+    #[test]
+    fn few_literals_are_copied_whole() {
+        for len in 0..100 {
+            let from: Vec<u8> = (1..).take(len).collect();
+            let mut to = vec![0; len];
+            copy_few_literals(&from, &mut to);
+            assert_eq!(from, to);
+        }
+    }
+
     fn long_copies_are_right<const AVX2: bool>() {
         for_each_copy(|distance, len| {
             let total = 60 + len + SLACK;
@@ -364,9 +428,11 @@ mod tests {
     #[test]
     fn long_copies_are_right_in_every_variant() {
         long_copies_are_right::<false>();
+        safe_copies_are_right::<false>();
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
             long_copies_are_right::<true>();
+            safe_copies_are_right::<true>();
         }
     }
 

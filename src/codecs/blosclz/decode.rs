@@ -1,7 +1,7 @@
 //! The decoder: a fast loop while both buffers have room for an element of the usual size, and a careful one for the rest.
 
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
-use crate::codecs::matches::{SLACK, copy_exactly, copy_long, copy_short};
+use crate::codecs::matches::{SLACK, copy_few_literals, copy_long, copy_safely, copy_short};
 use crate::codecs::place::{Source, Target};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -66,9 +66,9 @@ unsafe fn decode_avx2(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
 fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
     // The three upper bits of the first byte mean nothing.
     let first = usize::from(*src.first()? & 31) + 1;
-    dest.get_mut(..first)?.copy_from_slice(src.get(1..=first)?);
+    copy_few_literals(src.get(1..=first)?, dest.get_mut(..first)?);
     let (ip, op) = decode_fast::<AVX2>(src, dest, 1 + first, first, stop)?;
-    let (ip, op) = decode_careful(src, dest, ip, op, stop)?;
+    let (ip, op) = decode_careful::<AVX2>(src, dest, ip, op, stop)?;
     let whole = ip == src.len() && op == dest.len();
     (whole || (stop < dest.len() && op >= stop)).then_some(())
 }
@@ -153,8 +153,8 @@ fn decode_fast<const AVX2: bool>(
 }
 
 /// Decodes elements with all checks. Takes and returns the positions of the next element and of its output.
-#[inline(never)]
-fn decode_careful(
+#[inline(always)]
+fn decode_careful<const AVX2: bool>(
     src: &[u8],
     dest: &mut [u8],
     mut ip: usize,
@@ -167,7 +167,7 @@ fn decode_careful(
         ip += 1;
         if c < MAX_RUN {
             let len = c + 1;
-            dest.get_mut(op..op + len)?.copy_from_slice(src.get(ip..ip + len)?);
+            copy_few_literals(src.get(ip..ip + len)?, dest.get_mut(op..op + len)?);
             ip += len;
             op += len;
             continue;
@@ -197,7 +197,8 @@ fn decode_careful(
         if distance > op || len >= left || ip >= src.len() {
             return None;
         }
-        copy_exactly(dest, op, distance, len);
+        // SAFETY: the CPU has AVX2 if `AVX2`.
+        unsafe { copy_safely::<AVX2>(dest, op, distance, len) };
         op += len;
     }
     Some((ip, op))

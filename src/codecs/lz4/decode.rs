@@ -9,7 +9,7 @@
 //! bytes are copied from earlier output. The last sequence ends with its literals, and no other may end near the end of
 //! stream or output; what the reference decoder refuses for that is refused here too.
 
-use crate::codecs::matches::{SLACK, copy_exactly, copy_literals, copy_long, copy_short};
+use crate::codecs::matches::{SLACK, copy_few_literals, copy_literals, copy_long, copy_safely, copy_short};
 use crate::codecs::place::{Source, Target, settled};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -84,7 +84,7 @@ unsafe fn decode_avx2(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
 #[inline(always)]
 fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
     let (ip, op) = decode_fast::<AVX2>(src, dest, stop)?;
-    decode_careful(src, dest, ip, op, stop)
+    decode_careful::<AVX2>(src, dest, ip, op, stop)
 }
 
 /// Decodes sequences until an end is near. Returns the positions of the next sequence and of its output.
@@ -271,8 +271,14 @@ unsafe fn more_of_length<'a>(ip: &mut Source<'a>, ends: &Ends<'a>) -> Option<usi
 }
 
 /// Decodes sequences with all checks, from the given positions to the end of the stream, or until `stop` bytes are there.
-#[inline(never)]
-fn decode_careful(src: &[u8], dest: &mut [u8], mut ip: usize, mut op: usize, stop: usize) -> Option<()> {
+#[inline(always)]
+fn decode_careful<const AVX2: bool>(
+    src: &[u8],
+    dest: &mut [u8],
+    mut ip: usize,
+    mut op: usize,
+    stop: usize,
+) -> Option<()> {
     while stop == dest.len() || op < stop {
         let token = usize::from(*src.get(ip)?);
         ip += 1;
@@ -281,7 +287,7 @@ fn decode_careful(src: &[u8], dest: &mut [u8], mut ip: usize, mut op: usize, sto
         // The reference decoder takes a short cut with such sequences, and does not ask then how near the ends are.
         let unasked = literals < MORE && src.len() - ip >= UNASKED_IN && left >= UNASKED_OUT;
         let bytes = src.get(ip..ip + literals)?;
-        dest.get_mut(op..op + literals)?.copy_from_slice(bytes);
+        copy_few_literals(bytes, dest.get_mut(op..op + literals)?);
         ip += literals;
         op += literals;
         let left = dest.len() - op;
@@ -296,7 +302,8 @@ fn decode_careful(src: &[u8], dest: &mut [u8], mut ip: usize, mut op: usize, sto
         if !(1..=op).contains(&distance) || len + end > left {
             return None;
         }
-        copy_exactly(dest, op, distance, len);
+        // SAFETY: the CPU has AVX2 if `AVX2`.
+        unsafe { copy_safely::<AVX2>(dest, op, distance, len) };
         op += len;
     }
     Some(())
