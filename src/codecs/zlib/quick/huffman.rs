@@ -145,10 +145,28 @@ impl Codes {
         if self.is_fixed {
             (symbols, distances) = (FIXED_SYMBOLS, FIXED_DISTANCES);
         }
-        assign(&symbols, &mut self.symbols);
-        assign(&distances, &mut self.distances);
+        self.assign(&symbols, &distances);
         let data = data_bits(counts, &symbols, &distances) + counts.extra_bits;
         self.nbits = 3 + data + if self.is_fixed { 0 } else { self.header.nbits };
+    }
+
+    /// The fixed codes.
+    pub(super) fn fixed() -> Codes {
+        let mut codes = Codes { is_fixed: true, ..Codes::new() };
+        codes.assign(&FIXED_SYMBOLS, &FIXED_DISTANCES);
+        codes
+    }
+
+    /// Takes the fixed codes, which these are, for a block with these counts.
+    pub(super) fn take(&mut self, counts: &Counts) {
+        debug_assert!(self.is_fixed);
+        self.nbits = 3 + data_bits(counts, &FIXED_SYMBOLS, &FIXED_DISTANCES) + counts.extra_bits;
+    }
+
+    /// Makes the codes of these lengths.
+    fn assign(&mut self, symbols: &[u8; SYMBOLS], distances: &[u8; DISTANCES]) {
+        assign(symbols, &mut self.symbols);
+        assign(distances, &mut self.distances);
         for (code, length) in self.lengths.iter_mut().zip(&LENGTHS) {
             *code = self.symbols[usize::from(length.symbol)].then(length.extra);
         }

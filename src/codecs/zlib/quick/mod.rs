@@ -1,4 +1,4 @@
-//! Level 1: an encoder of our own, which searches little and codes well.
+//! Level 1, and very short streams at all levels: an encoder of our own, which searches little and codes well.
 //!
 //! A stream is cut in blocks. Each is parsed into literals and matches first, with one candidate per position as the fast
 //! codecs do, and then written with the codes that suit it, or raw. Other libraries write their first level with fixed codes
@@ -18,13 +18,16 @@ use parse::{Parser, Sequence};
 /// Bytes of input that share their codes: as many as a raw block can hold.
 const BLOCK: usize = 0xffff;
 /// Deflate with a window of 32 KiB, at the fastest level.
-const HEADER: [u8; 2] = [0x78, 0x01];
+pub(super) const HEADER: [u8; 2] = [0x78, 0x01];
 /// Streams of as many bytes and more are looked at before they are encoded.
 const PROBED: usize = 16 << 10;
 /// How many bytes are searched for matches then.
 const PROBE: usize = 4096;
 /// A match every so many bytes is too often, as there is hardly any history yet.
 const DENSE: usize = 20;
+/// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
+/// long as all the rest.
+pub(super) const TINY: usize = 128;
 /// Type of a raw block, as its header has it.
 const RAW: u32 = 0;
 
@@ -33,11 +36,12 @@ pub(super) struct Encoder {
     parser: Parser,
     counts: Counts,
     codes: Codes,
+    fixed: Codes,
 }
 
 impl Encoder {
     pub(super) fn new() -> Encoder {
-        Encoder { parser: Parser::new(), counts: Counts::new(), codes: Codes::new() }
+        Encoder { parser: Parser::new(), counts: Counts::new(), codes: Codes::new(), fixed: Codes::fixed() }
     }
 
     /// Whether `src` begins with short matches one after another, as text does. Streams are shorter then than those of
@@ -77,11 +81,17 @@ impl Encoder {
         end: usize,
         out: &mut BitWriter<'_>,
     ) -> Option<()> {
-        let Encoder { parser, counts, codes } = self;
+        let Encoder { parser, counts, codes, fixed } = self;
         counts.reset();
         let sequences = parser.parse(src, start, end, counts);
         counts.count_literals(&src[start..end], sequences);
-        codes.fit(counts);
+        let codes = if end - start < TINY {
+            fixed.take(counts);
+            fixed
+        } else {
+            codes.fit(counts);
+            codes
+        };
         let is_last = end == src.len();
         let nbits = codes.nbits();
         if nbits >= 8 * (end - start + 4) {
