@@ -9,6 +9,7 @@
 use libblosc2_rs_fuzz::{Library, OURS, params};
 use libfuzzer_sys::fuzz_target;
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
+use std::mem::ManuallyDrop;
 use std::sync::LazyLock;
 
 static REFERENCE: LazyLock<Library> = LazyLock::new(|| {
@@ -16,7 +17,7 @@ static REFERENCE: LazyLock<Library> = LazyLock::new(|| {
     // Its calls of its own functions stay inside: a program does not export ours, which have the same names.
     // SAFETY: the C library's initialisers can run in any process.
     let library = unsafe { Loaded::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
-    let library = Box::leak(Box::new(library.expect("the C library can be loaded")));
+    let library = ManuallyDrop::new(library.expect("the C library can be loaded"));
     // SAFETY: the function takes nothing and returns nothing.
     unsafe { library.get::<unsafe extern "C" fn()>(b"blosc2_init").expect("exported")() };
     // SAFETY: for each: the type is that of the C header.
