@@ -9,7 +9,9 @@
 //! the one that is being read, or compressed for. Where an operation has to keep callbacks out of the super-chunk that it
 //! changes, they get an error; they never wait for ever.
 
-use std::alloc::{self, Layout};
+mod layers;
+mod spare;
+
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -21,8 +23,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::chunk::{blosc2_create_cctx, blosc2_create_dctx, blosc2_free_ctx};
 use super::context::{Context, DecodingParts};
-use super::mem::c_bytes;
-use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_metalayer, blosc2_schunk, blosc2_storage};
+use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_schunk, blosc2_storage};
 use super::{callbacks, io, io_adapter, storage};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::FrameParams;
@@ -30,6 +31,7 @@ use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta;
 use crate::schunk::{Reading, Schunk};
+use layers::{free_layers, show_layers};
 
 /// How long a callback waits for a super-chunk: one that is not in use is there at once, and one that the operation
 /// changes which called back will not be there before it returns.
@@ -635,148 +637,8 @@ impl SchunkHandle {
     }
 }
 
-/// Memory of handles that were released. Nearly all of a handle is the array for 8192 metalayers, of which few are in use:
-/// clearing it would be most of the cost of opening a frame, so memory whose array is clear is kept.
-mod spare {
-    use super::{Layout, SchunkHandle, alloc, blosc2_schunk, ptr};
-    use crate::fork::Global;
-    use std::mem::offset_of;
-    use std::ptr::NonNull;
-
-    /// Memory for one handle; the array of variable-length metalayers in it is all null.
-    struct Clear(NonNull<SchunkHandle>);
-
-    // SAFETY: memory that nobody uses.
-    unsafe impl Send for Clear {}
-
-    static KEPT: Global<[Option<Clear>; 4]> = Global::new([const { None }; 4]);
-
-    /// Memory for a handle, all zeros.
-    pub(super) fn take() -> Option<*mut SchunkHandle> {
-        // Nobody is waited for: there is other memory.
-        let kept = KEPT.try_lock().and_then(|mut kept| kept.iter_mut().find_map(Option::take));
-        let Some(Clear(raw)) = kept else {
-            // SAFETY: a handle is larger than nothing.
-            let raw = unsafe { alloc::alloc_zeroed(Layout::new::<SchunkHandle>()) }.cast::<SchunkHandle>();
-            return (!raw.is_null()).then_some(raw);
-        };
-        let start = offset_of!(blosc2_schunk, vlmetalayers);
-        let end = offset_of!(blosc2_schunk, nvlmetalayers);
-        let bytes = raw.as_ptr().cast::<u8>();
-        // SAFETY: both ranges lie inside the memory of a handle, whose first field is the struct; between them is the
-        // array, which is clear.
-        unsafe {
-            ptr::write_bytes(bytes, 0, start);
-            ptr::write_bytes(bytes.add(end), 0, size_of::<SchunkHandle>() - end);
-        }
-        Some(raw.as_ptr())
-    }
-
-    /// Keeps the memory of a handle, or frees it.
-    ///
-    /// # Safety
-    ///
-    /// `raw` came from [`take`] and is not used any more; what was in it was dropped, and the array of variable-length
-    /// metalayers is all null.
-    pub(super) unsafe fn give_back(raw: *mut SchunkHandle) {
-        if let Some(mut kept) = KEPT.try_lock() {
-            if let Some(slot) = kept.iter_mut().find(|slot| slot.is_none()) {
-                *slot = NonNull::new(raw).map(Clear);
-                return;
-            }
-        }
-        // SAFETY: the caller's promise.
-        unsafe { alloc::dealloc(raw.cast(), Layout::new::<SchunkHandle>()) };
-    }
-}
-
 /// The tuner that `BTUNE_TRADEOFF` asks for.
 const BTUNE: c_int = 32;
-
-/// Shows `layers` in an array of the struct. Those that are there already stay where they are.
-///
-/// # Safety
-///
-/// The entries of `slots` are null or layers made here, and nobody else uses the array.
-unsafe fn show_layers(slots: &mut [*mut blosc2_metalayer], layers: &[Metalayer]) -> Result<()> {
-    for (slot, layer) in slots.iter_mut().zip(layers) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if shows(*slot, layer) {
-                continue;
-            }
-            let new = make_layer(layer)?;
-            free_layer(*slot);
-            *slot = new;
-        }
-    }
-    let rest = slots.iter_mut().skip(layers.len()).take_while(|slot| !slot.is_null());
-    for slot in rest {
-        // SAFETY: the caller's promise.
-        unsafe { free_layer(*slot) };
-        *slot = ptr::null_mut();
-    }
-    Ok(())
-}
-
-/// Whether `shown` is there and shows `layer`.
-///
-/// # Safety
-///
-/// As for [`show_layers`].
-unsafe fn shows(shown: *const blosc2_metalayer, layer: &Metalayer) -> bool {
-    // SAFETY: the caller's promise: name and content are as long as they were made.
-    unsafe {
-        let Some(shown) = shown.as_ref() else { return false };
-        let len = usize::try_from(shown.content_len).unwrap_or(0);
-        len == layer.content.len()
-            && CStr::from_ptr(shown.name).to_bytes() == layer.name
-            && (len == 0 || std::slice::from_raw_parts(shown.content, len) == layer.content)
-    }
-}
-
-fn make_layer(layer: &Metalayer) -> Result<*mut blosc2_metalayer> {
-    let mut name = layer.name.clone();
-    name.push(0);
-    let name = c_bytes(&name)?;
-    let made = c_bytes(&layer.content).and_then(|content| {
-        let content_len = i32::try_from(layer.content.len()).unwrap_or(i32::MAX);
-        let shown = blosc2_metalayer { name: name.cast(), content, content_len };
-        super::mem::c_array(&[shown]).inspect_err(|_| {
-            // SAFETY: made above.
-            unsafe { libc::free(content.cast()) };
-        })
-    });
-    made.inspect_err(|_| {
-        // SAFETY: made above.
-        unsafe { libc::free(name.cast()) };
-    })
-}
-
-/// # Safety
-///
-/// `layer` is null or came from [`make_layer`] and is not used any more.
-unsafe fn free_layer(layer: *mut blosc2_metalayer) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let Some(layer) = layer.as_ref() {
-            libc::free(layer.name.cast());
-            libc::free(layer.content.cast());
-        }
-        libc::free(layer.cast());
-    }
-}
-
-/// # Safety
-///
-/// As for [`show_layers`].
-unsafe fn free_layers(slots: &mut [*mut blosc2_metalayer]) {
-    for slot in slots.iter_mut().take_while(|slot| !slot.is_null()) {
-        // SAFETY: the caller's promise.
-        unsafe { free_layer(*slot) };
-        *slot = ptr::null_mut();
-    }
-}
 
 /// Releases a handle; returns 0, or 1 if the back-end's `destroy` failed.
 ///

@@ -5,11 +5,12 @@
 //! places that nothing refers to, and only then the index refers to them.
 
 use super::Frame;
-use super::edit::{NUDGE, Session};
+use super::edit::Session;
 use super::holes::{Extent, Holes};
 use super::index_codec::IndexOf;
 use super::state::State;
 use super::store::{Store, Write};
+use super::tail::NUDGE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::Entry;

@@ -10,14 +10,13 @@ use super::offsets::Index;
 use super::read::Chunks;
 use super::sizes::{ChunkInfo, Sizes};
 use super::state::State;
-use super::store::{self, Change, Disk, Store, Write};
+use super::store::{Disk, Store, Write};
 use super::{Frame, View, special};
 use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::{FIXED_LEN, Layout};
-use crate::format::frame_trailer;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
@@ -28,13 +27,6 @@ use std::sync::Arc;
 
 /// Entry of a chunk whose place is not known yet: not a place, so nothing takes it for one.
 const PLACEHOLDER: i64 = i64::MIN;
-
-/// Dead bytes in front of the index, or in sparse frames behind it, that change the length of a frame.
-pub(super) const NUDGE: u64 = 8;
-/// The longest gap between index and trailer of a sparse frame that keeps it from having a length twice.
-const MAX_GAP: u64 = 4096;
-/// The most bytes by which a frame is longer than it could be, so that it has another length than before a change.
-const MAX_WANDER: u64 = 512;
 
 /// Chunks that a change adds: their bytes, and which entry of the index they are for.
 struct NewChunk<'a> {
@@ -130,9 +122,9 @@ pub(super) struct Session {
     /// The length of the file, if other data follow the frame in it.
     pub(super) followed: Option<u64>,
     /// The length of the frame before the first change of the session.
-    frame_len: u64,
+    pub(super) frame_len: u64,
     /// The header as it is stored before the first change of the session, if it was read.
-    head: RefCell<Vec<u8>>,
+    pub(super) head: RefCell<Vec<u8>>,
     held: Held,
 }
 
@@ -543,96 +535,6 @@ impl Frame {
         self.write_tail(session, next, &writes, of, None)
     }
 
-    /// Writes `payload`, then index, trailer and header of `next`, as one change; `next` is the state from then on.
-    ///
-    /// `live`: see [`write_change`](Self::write_change).
-    pub(super) fn write_tail(
-        &mut self,
-        session: &Session,
-        mut next: State,
-        payload: &[Write<'_>],
-        of: IndexOf,
-        live: Option<Range<u64>>,
-    ) -> Result<()> {
-        let mut tail = next.index.write(of)?;
-        let trailer = frame_trailer::write(&next.vlmetalayers)?;
-        tail.extend_from_slice(&trailer);
-        next.trailer_len = trailer.len();
-        next.header.params = self.params;
-        next.header.has_vlmeta = !next.vlmetalayers.is_empty();
-        next.header.header_len = next.header.write(&next.metalayers)?.len();
-        let mut at = next.index_at();
-        let old = self.state.get_mut();
-        let end = at + tail.len() as u64; // widening
-        let shorter = old.header.frame_len.checked_sub(end);
-        // Handles that do not lock notice changes by the length of the frame, so it must not stay the same. Where a chunk
-        // takes the place of another it must not come back to a length that somebody may remember either.
-        let nudge = match shorter {
-            Some(by) if next.replaces && (by < MAX_GAP || !next.header.sparse) => by / NUDGE * NUDGE + NUDGE,
-            Some(0) if next.dead > old.dead || !payload.is_empty() => NUDGE,
-            // Holes are closed.
-            Some(_) if old.header.frame_len != session.frame_len => wander(session, &next, end),
-            _ => 0,
-        };
-        let mut gap = 0;
-        if session.followed.is_some() {
-            // Other data follow: the frame ends where it did.
-            gap = shorter.unwrap_or(0);
-        } else if next.header.sparse {
-            gap = nudge;
-        } else {
-            next.header.cbytes += nudge;
-            at += nudge;
-        }
-        if let Some(gap) = usize::try_from(gap).ok().filter(|&gap| gap > 0) {
-            let split = tail.len() - trailer.len();
-            tail.splice(split..split, std::iter::repeat_n(0, gap));
-        }
-        if let Some(usage) = next.usage() {
-            usage.put(&mut tail);
-        }
-        next.header.frame_len = at + tail.len() as u64; // widening
-        let header = next.header.write(&next.metalayers)?;
-        let mut writes: Vec<Write<'_>> = Vec::with_capacity(payload.len() + 2);
-        for write in payload {
-            writes.push(match *write {
-                Write::Bytes(at, bytes) => Write::Bytes(at, bytes),
-                Write::Copy { from, to, len } => Write::Copy { from, to, len },
-            });
-        }
-        writes.push(Write::Bytes(at, &tail));
-        writes.push(Write::Bytes(0, &header));
-        self.write_change(session, &writes, next.header.frame_len, live)?;
-        next.holes.settle();
-        next.replaces = false;
-        next.seen = *header.first_chunk().expect("a header is longer");
-        *self.state.get_mut() = Arc::new(next);
-        Ok(())
-    }
-
-    /// Carries out `writes`, or nothing of them.
-    ///
-    /// The old content needs its header, its index and its trailer. Its chunks, too, but no change writes there, with
-    /// the exception of what `live` names (positions in the frame).
-    pub(super) fn write_change(
-        &mut self,
-        session: &Session,
-        writes: &[Write<'_>],
-        new_len: u64,
-        live: Option<Range<u64>>,
-    ) -> Result<()> {
-        let old = self.state.get_mut();
-        let old_len = old.header.frame_len;
-        let header_len = old.header.header_len as u64; // widening
-        let needed = [0..header_len, old.index_at()..old_len, live.unwrap_or(0..0)];
-        let change = Change { writes, needed: &needed, old_len, new_len, followed: session.followed };
-        match (&mut self.store, &session.file) {
-            (Store::Memory(buffer), _) => store::write_memory(buffer, &change),
-            (Store::Disk(disk), Some(file)) => disk.write(&**file, &session.head.take(), &change),
-            (Store::Disk(_), None) => unreachable!("sessions of frames on disk have a file"),
-        }
-    }
-
     /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait.
     fn clean_up<'g>(&mut self, session: &Session, gone: impl IntoIterator<Item = &'g Gone>) {
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
@@ -644,20 +546,6 @@ impl Frame {
             return;
         }
         let _ = self.reclaim(session);
-    }
-}
-
-/// By how much a frame that gets shorter, down to `end` or a little more, is longer than it could be.
-///
-/// A session that replaces all chunks and closes the holes then would give the frame the length it had before. With this
-/// it gets a little longer each time, and takes up to an eighth more than its chunks until it starts anew.
-fn wander(session: &Session, next: &State, end: u64) -> u64 {
-    let far = MAX_WANDER.min((next.live_end - next.dead) / 8);
-    match session.frame_len.checked_sub(end) {
-        Some(ahead) if ahead < far && !next.header.sparse && session.file.is_some() => {
-            ahead / NUDGE * NUDGE + NUDGE
-        }
-        _ => 0,
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) mod sizes;
 pub(crate) mod special;
 mod state;
 mod store;
+mod tail;
 
 pub(crate) use edit::{Derive, New, Regrid};
 pub use lazy::{ChunkSource, LazyChunk};
