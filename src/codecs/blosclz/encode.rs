@@ -54,14 +54,14 @@ struct Level {
 #[rustfmt::skip]
 const LEVELS: [Level; 9] = [
     Level { table_bits: 12, probe_bits: 12, window_shift: 3, min_ratio: 185, patience: 5 },
-    Level { table_bits: 12, probe_bits: 13, window_shift: 2, min_ratio: 141, patience: 4 },
-    Level { table_bits: 12, probe_bits: 14, window_shift: 2, min_ratio: 112, patience: 4 },
-    Level { table_bits: 12, probe_bits: 14, window_shift: 1, min_ratio: 112, patience: 4 },
-    Level { table_bits: 12, probe_bits: 14, window_shift: 1, min_ratio: 112, patience: 4 },
-    Level { table_bits: 12, probe_bits: 14, window_shift: 1, min_ratio: 112, patience: 4 },
-    Level { table_bits: 13, probe_bits: 14, window_shift: 0, min_ratio: 110, patience: 4 },
-    Level { table_bits: 13, probe_bits: 14, window_shift: 0, min_ratio: 105, patience: 4 },
-    Level { table_bits: 13, probe_bits: 14, window_shift: 0, min_ratio: 99, patience: 4 },
+    Level { table_bits: 12, probe_bits: 13, window_shift: 2, min_ratio: 135, patience: 5 },
+    Level { table_bits: 12, probe_bits: 14, window_shift: 2, min_ratio: 110, patience: 5 },
+    Level { table_bits: 12, probe_bits: 14, window_shift: 1, min_ratio: 110, patience: 5 },
+    Level { table_bits: 12, probe_bits: 14, window_shift: 1, min_ratio: 110, patience: 5 },
+    Level { table_bits: 12, probe_bits: 14, window_shift: 1, min_ratio: 110, patience: 5 },
+    Level { table_bits: 13, probe_bits: 14, window_shift: 0, min_ratio: 107, patience: 6 },
+    Level { table_bits: 13, probe_bits: 14, window_shift: 0, min_ratio: 102, patience: 6 },
+    Level { table_bits: 13, probe_bits: 14, window_shift: 0, min_ratio: 98, patience: 6 },
 ];
 
 /// Compresses streams, one per call, and owns the table for that.
