@@ -1,4 +1,24 @@
-//! CPU features, each asked once (the standard library caches the answer).
+//! CPU features, each asked once (the standard library caches the answer), and the number of processors.
+
+/// How many processors the calling thread, and threads that it starts, may run on; at least 1.
+#[cfg(target_os = "linux")]
+pub(crate) fn processors() -> usize {
+    // SAFETY: a set is an array of integers.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is as large as said. A kernel for more processors than it has room for refuses.
+    let code = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    match code {
+        // SAFETY: the set is valid.
+        0 => usize::try_from(unsafe { libc::CPU_COUNT(&set) }).unwrap_or(1).max(1),
+        _ => std::thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
+/// How many processors the calling thread, and threads that it starts, may run on; at least 1.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
 
 /// SSSE3: byte permutations.
 #[cfg(target_arch = "x86_64")]

@@ -1,9 +1,10 @@
 //! Thread pools, shared by all contexts with the same number of threads, and the [`Executor`] trait that also covers
 //! threads of the application.
 //!
-//! A pool for `n` threads has `n - 1` workers: the calling thread takes part. A job is cut in `n` tasks, and whoever
-//! is free takes the next one; tasks share their work through a counter, so a task that starts late finds nothing
-//! left to do and nobody waits for a thread that is slow to wake. Workers spin briefly before they sleep.
+//! A pool for `n` threads has up to `n - 1` workers, started when a job needs them: the calling thread takes part. A job
+//! is cut in tasks, and whoever is free takes the next one; tasks share their work through a counter, so a task that
+//! starts late finds nothing left to do and nobody waits for a thread that is slow to wake. Workers spin briefly before
+//! they sleep.
 //!
 //! After `fork` the child has none of the threads. Pools remember the number of forks up to their birth, and [`attach`]
 //! replaces pools of another process.
@@ -11,10 +12,11 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use crate::cpu;
 use crate::fork::{self, Global};
 
 /// How long an idle worker watches for new jobs before it sleeps.
@@ -158,14 +160,17 @@ impl Queue {
 pub struct Pool {
     shared: Arc<Shared>,
     nthreads: usize,
+    /// How many of them can run at once.
+    at_once: usize,
     /// Value of [`fork::count`] at creation.
     forks: u64,
-    started: Once,
+    /// Workers that were started, or that the system refused.
+    started: AtomicUsize,
     workers: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
 impl Pool {
-    /// A pool whose workers start with its first job.
+    /// A pool whose workers start with the first jobs that need them.
     fn new(nthreads: usize) -> Pool {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue { jobs: VecDeque::new(), sleeping: 0 }),
@@ -173,18 +178,30 @@ impl Pool {
             submitted: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
         });
-        Pool { shared, nthreads, forks: fork::count(), started: Once::new(), workers: Mutex::new(Vec::new()) }
+        Pool {
+            shared,
+            nthreads,
+            at_once: nthreads.min(cpu::processors()),
+            forks: fork::count(),
+            started: AtomicUsize::new(0),
+            workers: Mutex::new(Vec::new()),
+        }
     }
 
-    /// Starts the workers. With fewer than asked for (the system refuses more threads) jobs only take longer.
-    fn start(&self) {
+    /// Starts workers until there are `count`, or as many as the pool may have. With fewer than asked for (the system
+    /// refuses more threads) jobs only take longer.
+    fn start(&self, count: usize) {
+        let count = count.min(self.nthreads - 1);
+        if self.started.load(Ordering::Relaxed) >= count {
+            return;
+        }
         let mut workers = lock(&self.workers);
-        for _ in 1..self.nthreads {
+        while self.started.load(Ordering::Relaxed) < count && !self.shared.is_closed() {
+            self.started.fetch_add(1, Ordering::Relaxed);
             let shared = Arc::clone(&self.shared);
             let builder = thread::Builder::new().name("blosc2".into());
-            match builder.spawn(move || shared.serve()) {
-                Ok(handle) => workers.push(handle),
-                Err(_) => break,
+            if let Ok(handle) = builder.spawn(move || shared.serve()) {
+                workers.push(handle);
             }
         }
     }
@@ -193,6 +210,13 @@ impl Pool {
     #[must_use]
     pub fn nthreads(&self) -> usize {
         self.nthreads
+    }
+
+    /// How many of these threads the processors can run at once, as far as was known when the pool was made. More tasks
+    /// than that only get in each other's way, unless they wait for something.
+    #[must_use]
+    pub fn at_once(&self) -> usize {
+        self.at_once
     }
 
     /// Whether the pool's threads exist in this process.
@@ -224,7 +248,7 @@ impl Pool {
 
 impl Executor for Pool {
     fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        self.started.call_once(|| self.start());
+        self.start(ntasks - 1);
         // SAFETY: only the lifetime is changed; `run` returns after the last use, see `Job::task`.
         let task = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(task)
@@ -344,6 +368,16 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn only_as_many_workers_start_as_a_job_needs() {
+        let pool = Pool::new(6);
+        assert!((1..=6).contains(&pool.at_once()));
+        for (ntasks, workers) in [(2, 1), (2, 1), (4, 3), (3, 3), (9, 5)] {
+            pool.run(ntasks, &|_| ());
+            assert_eq!(lock(&pool.workers).len(), workers);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::context::Context;
+use super::io;
 use super::plugins;
 use super::schunk_handle::SchunkHandle;
 use super::types::{
@@ -359,6 +360,22 @@ pub(crate) unsafe fn container(schunk: *const blosc2_schunk) -> Container {
     match unsafe { SchunkHandle::from_ptr(schunk.cast_mut()) } {
         Err(_) => Container::None,
         Ok(handle) => Container::Schunk { typesize: handle.typesize(), geometry: handle.geometry() },
+    }
+}
+
+/// Whether the super-chunk is read through functions of the application.
+///
+/// # Safety
+///
+/// `schunk` is null or valid.
+pub(crate) unsafe fn is_on_user_io(schunk: *const blosc2_schunk) -> bool {
+    if schunk.is_null() {
+        return false;
+    }
+    // SAFETY: the caller's promise; the storage of a super-chunk and its back-end are null or valid.
+    unsafe {
+        let storage = (*schunk).storage;
+        !storage.is_null() && !(*storage).io.is_null() && io::is_users((*(*storage).io).id)
     }
 }
 

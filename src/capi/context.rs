@@ -101,8 +101,19 @@ impl Backend {
         Backend::Pool(usable.unwrap_or_else(|| pool::attach(nthreads)))
     }
 
-    /// The threads of this backend for an operation.
+    /// The threads of this backend for an operation that keeps processors busy: of our own, no more than there are
+    /// processors.
     pub(crate) fn threads(&self, nthreads: i16) -> Threads<'_> {
+        let all = self.threads_that_wait(nthreads);
+        match self {
+            Backend::Pool(pool) => Threads { nthreads: all.nthreads.min(pool.at_once()), ..all },
+            Backend::Serial | Backend::Callback(_) => all,
+        }
+    }
+
+    /// The threads of this backend for an operation that calls functions of the application, which may wait for
+    /// something: as many as were asked for.
+    pub(crate) fn threads_that_wait(&self, nthreads: i16) -> Threads<'_> {
         let executor: Option<&dyn Executor> = match self {
             Backend::Serial => None,
             Backend::Pool(pool) => Some(&**pool),

@@ -84,6 +84,11 @@ pub(crate) fn find(id: u8) -> Result<blosc2_io_cb> {
     Ok(unsafe { *found.0 })
 }
 
+/// Whether `id` is that of a back-end of the application.
+pub(crate) fn is_users(id: u8) -> bool {
+    id >= FIRST_USER
+}
+
 /// Calls the `destroy` of a back-end; returns what it returns, or 0 without one.
 ///
 /// # Safety

@@ -64,9 +64,13 @@ impl EncodingParts {
     /// Runs `operation`.
     pub(crate) fn with<T>(&self, operation: impl FnOnce(&Encoding<'_>) -> Result<T>) -> Result<T> {
         let container = move || self.schunk.container();
+        let threads = match self.prefilter {
+            Some(_) => self.backend.threads_that_wait(self.nthreads),
+            None => self.backend.threads(self.nthreads),
+        };
         operation(&Encoding {
             params: &self.params,
-            threads: self.backend.threads(self.nthreads),
+            threads,
             prefilter: self.prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
             container: Some(&container),
             host: Some(&self.host),
@@ -125,8 +129,14 @@ impl DecodingParts {
     /// Runs `operation`.
     pub(crate) fn with<T>(&self, operation: impl FnOnce(&Decoding<'_>) -> Result<T>) -> Result<T> {
         let container = move || self.schunk.container();
+        // SAFETY: as for the container.
+        let may_wait = self.postfilter.is_some() || unsafe { callbacks::is_on_user_io(self.schunk.0) };
+        let threads = match may_wait {
+            true => self.backend.threads_that_wait(self.nthreads),
+            false => self.backend.threads(self.nthreads),
+        };
         operation(&Decoding {
-            threads: self.backend.threads(self.nthreads),
+            threads,
             postfilter: self.postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
             source: None,
             container: Some(&container),
