@@ -3,6 +3,20 @@
 use crate::error::{Error, ErrorKind, Result};
 use std::alloc::{Layout, alloc_zeroed};
 
+/// Gives `buffer` at least `len` bytes. Those that are there stay as they are, so that they need not be zeroed first.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
+    if buffer.len() < len {
+        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a buffer");
+        buffer.try_reserve_exact(len - buffer.len()).map_err(|_| no_memory)?;
+        buffer.resize(len, 0);
+    }
+    Ok(())
+}
+
 /// `len` zero bytes.
 ///
 /// Large amounts come from the system as pages that cost nothing before they are touched, so a size that turns out to

@@ -185,6 +185,44 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
     Ok(Compressed { cbytes, blocksize, nblocks, typesize })
 }
 
+/// Writes the streams that the block `data` has in a chunk with this header to the front of `dest`; returns their length.
+/// `None` if what `enc` makes cannot stand in such a chunk, or does not fit.
+///
+/// # Errors
+///
+/// As [`compress_with`].
+pub(crate) fn compress_block(
+    enc: &Encoding<'_>,
+    header: &ChunkHeader,
+    data: &[u8],
+    dest: &mut [u8],
+) -> Result<Option<usize>> {
+    enc.params.check()?;
+    let codec = StreamCodec::resolve(enc.params.codec_id());
+    let params = CParams { blocksize: header.blocksize, ..enc.params.clone() };
+    let layout = Layout::new(&params, header.nbytes);
+    let there =
+        Layout { blocksize: header.blocksize, split: header.is_split(), typesize: header.typesize };
+    let fits = layout == there
+        && codec.format() == header.codec_format()
+        && codec.versionlz() == header.versionlz
+        && params.compcode == i32::from(header.compcode)
+        && params.compcode_meta == header.compcode_meta;
+    if !fits || params.use_dict || params.instrumented || params.filters.contains(&filter::DELTA) {
+        return Ok(None);
+    }
+    let job = Job::new(enc, Source::Bytes(data), &codec, layout);
+    let context = Context {
+        job: &job,
+        dict: None,
+        block0: Block0::default(),
+        nstreams: job.nstreams(0),
+        instrumented: false,
+    };
+    let written = context.encode_block(0, &mut scratch::worker(), 0, dest)?;
+    Ok(written.map(|written| written.len))
+}
+
 /// The checks of sizes that come before all others.
 pub(crate) fn check_sizes(nbytes: usize, destsize: usize) -> Result<()> {
     ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::MaxBufsizeExceeded, "buffer above 2 GiB")?;

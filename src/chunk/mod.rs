@@ -21,6 +21,7 @@ mod streams;
 mod vlblocks;
 
 pub use block_reader::{BlockReader, Plain};
+pub(crate) use compress::compress_block;
 pub use compress::{Compressed, GatherBlocks, Gathered, ShuffledBlock, Source, compress, compress_with};
 pub(crate) use decompress::DisjointParts;
 pub use decompress::{Decompressed, decompress, decompress_parsed, decompress_with};

@@ -9,7 +9,7 @@ use super::blocks::Layout;
 use super::params::{CParams, Encoding};
 use super::plain::Payload;
 use super::streams::{RUN_TOKEN, Stream, StreamWriter};
-use crate::bytes::to_i32;
+use crate::bytes::{grow, to_i32};
 use crate::codecs::StreamContext;
 use crate::codecs::state::StreamCodec;
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -58,12 +58,7 @@ pub(crate) fn recode(
         return Ok(None);
     }
     let room = recoder.width * (recoder.len + 4);
-    // What is there need not be zeroed first.
-    if out.len() < room {
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a block");
-        out.try_reserve_exact(room - out.len()).map_err(|_| no_memory)?;
-        out.resize(room, 0);
-    }
+    grow(out, room)?;
     recoder.run(rows, start, new, enc, &mut out[..room])
 }
 

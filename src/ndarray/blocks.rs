@@ -12,6 +12,11 @@ use std::ops::Range;
 /// Rows of at least this many items are shuffled one by one.
 const LONG_ROW: usize = 32;
 
+/// Putting a run of items together costs as much as putting so many bytes together beside it.
+const RUN_WORTH: usize = 512;
+/// The same for a single item.
+const ITEM_WORTH: usize = 64;
+
 /// Blocks as bytes: what reading and writing a chunk need to know of the geometry.
 pub(super) struct Blocks<'a> {
     geometry: &'a Geometry,
@@ -121,6 +126,13 @@ impl<'a> Blocks<'a> {
         ensure(agree, ErrorKind::Failure, "blocks of another size than the array's")
     }
 
+    /// Whether the runs of `copy` are so short, and so close to each other within `span` bytes of a block, that all of
+    /// these are put together faster than the runs alone.
+    fn are_dense(&self, copy: &BoxCopy, span: usize) -> bool {
+        let worth = if copy.run() == self.typesize { ITEM_WORTH } else { RUN_WORTH };
+        span <= copy.nruns() * worth
+    }
+
     /// Copies the items of `region` of an opened chunk to `dest`, where they begin at `origin` bytes.
     ///
     /// With `past_cache`, the whole destination is too large for the cache.
@@ -166,7 +178,9 @@ impl<'a> Blocks<'a> {
                 // SAFETY: as above.
                 Decoded::Window(bytes) => unsafe { copy.copy_shared(bytes, dest, piece.at) },
                 // Writing past the cache while other memory is read into it is slower than the one after the other.
-                Decoded::Planes(planes) if copy.is_past_cache() => {
+                Decoded::Planes(planes)
+                    if copy.is_past_cache() || self.are_dense(&copy, piece.to - piece.from) =>
+                {
                     scratch::with_len(piece.to - piece.from, |window| {
                         planes.put(piece.from, window);
                         // SAFETY: as above.

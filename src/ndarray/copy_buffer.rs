@@ -204,6 +204,11 @@ impl BoxCopy {
         }
     }
 
+    /// The number of runs.
+    pub(crate) fn nruns(&self) -> usize {
+        self.loops[..self.nloops].iter().map(|step| step.count).product()
+    }
+
     /// Whether rows are written past the cache.
     pub(crate) fn is_past_cache(&self) -> bool {
         self.past_cache

@@ -1,9 +1,9 @@
 //! New values for a few bytes of a chunk: only the blocks that hold them are compressed again.
 
 use super::scratch;
-use crate::bytes::{get_i32, put_i32, to_i32};
+use crate::bytes::{get_i32, grow, put_i32, to_i32};
 use crate::chunk::source::BlockSource;
-use crate::chunk::{self, BlockReader, Decoding, Encoding, Source, Threads};
+use crate::chunk::{self, BlockReader, Decoding, Encoding, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, filter, special};
@@ -77,15 +77,6 @@ pub(crate) struct Patch {
 struct Streams {
     buffer: scratch::Buffer,
     len: usize,
-}
-
-impl Streams {
-    fn copy_of(bytes: &[u8]) -> Streams {
-        let mut buffer = scratch::Buffer::take();
-        buffer.clear();
-        buffer.extend_from_slice(bytes);
-        Streams { buffer, len: bytes.len() }
-    }
 }
 
 impl Deref for Streams {
@@ -174,7 +165,7 @@ pub(crate) fn same_kind(header: &ChunkHeader, enc: &Encoding<'_>) -> bool {
         && !enc.blosc1_header
 }
 
-/// The streams of block `nblock` with the new values, or `None` if they come out in another form than the chunk has.
+/// The streams of block `nblock` with the new values, or `None` if `enc` makes others than the chunk has.
 fn encode_block(
     old: &BlockReader<'_>,
     nblock: usize,
@@ -189,33 +180,16 @@ fn encode_block(
             return Ok(Some(Streams { buffer, len }));
         }
     }
-    scratch::with_len(2 * len + EXTENDED_HEADER_LENGTH + 4, |buffer| {
-        let (data, dest) = buffer.split_at_mut(len);
+    let streams = nstreams(header, len);
+    scratch::with_len(len, |data| {
         if !(changes.covers)(nblock) {
             old.read(nblock, 0..len, data)?;
         }
         (changes.apply)(nblock, data)?;
-        // A chunk of this block alone: its streams are those that the block has in the large chunk.
-        let params = chunk::CParams { blocksize: header.blocksize, ..enc.params.clone() };
-        let alone = Encoding { params: &params, threads: Threads::default(), ..*enc };
-        let made = chunk::compress_with(&alone, Source::Bytes(data), dest)?;
-        if made.cbytes == 0 {
-            return Ok(None);
-        }
-        let new = ChunkHeader::read(&dest[..made.cbytes])?;
-        if new.special() == special::ZERO {
-            return Ok(Some(Streams::copy_of(&vec![0; 4 * nstreams(header, len)])));
-        }
-        let first = EXTENDED_HEADER_LENGTH + 4;
-        let fits = new.special() == special::NONE
-            && !new.is_memcpyed()
-            && new.nblocks() == 1
-            && nstreams(&new, len) == nstreams(header, len)
-            && new.codec_format() == header.codec_format()
-            && new.versionlz == header.versionlz
-            && (new.compcode, new.compcode_meta) == (header.compcode, header.compcode_meta)
-            && get_i32(dest, EXTENDED_HEADER_LENGTH) == i32::try_from(first).ok();
-        Ok(fits.then(|| Streams::copy_of(&dest[first..made.cbytes])))
+        let mut buffer = scratch::Buffer::take();
+        grow(&mut buffer, len + 4 * streams)?;
+        let len = chunk::compress_block(enc, header, data, &mut buffer)?;
+        Ok(len.map(|len| Streams { buffer, len }))
     })
 }
 
