@@ -201,8 +201,7 @@ pub(crate) fn compress_block(
     let codec = StreamCodec::resolve(enc.params.codec_id());
     let params = CParams { blocksize: header.blocksize, ..enc.params.clone() };
     let layout = Layout::new(&params, header.nbytes);
-    let there =
-        Layout { blocksize: header.blocksize, split: header.is_split(), typesize: header.typesize };
+    let there = Layout { blocksize: header.blocksize, split: header.is_split(), typesize: header.typesize };
     let fits = layout == there
         && codec.format() == header.codec_format()
         && codec.versionlz() == header.versionlz

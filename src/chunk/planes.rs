@@ -183,6 +183,12 @@ impl<'b> Planes<'b> {
     /// If they reach past the end that was decoded.
     pub fn put(&self, start: usize, dest: &mut [u8]) {
         let first = start / self.width;
+        if dest.len() == self.width {
+            for (byte, plane) in dest.iter_mut().zip(&self.planes) {
+                *byte = plane.part(first, 1)[0];
+            }
+            return;
+        }
         if dest.len() < LONG * self.width {
             return self.put_strided(first, 1, dest);
         }

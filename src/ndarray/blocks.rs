@@ -15,7 +15,7 @@ const LONG_ROW: usize = 32;
 /// Putting a run of items together costs as much as putting so many bytes together beside it.
 const RUN_WORTH: usize = 512;
 /// The same for a single item.
-const ITEM_WORTH: usize = 64;
+pub(super) const ITEM_WORTH: usize = 64;
 
 /// Blocks as bytes: what reading and writing a chunk need to know of the geometry.
 pub(super) struct Blocks<'a> {

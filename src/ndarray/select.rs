@@ -1,6 +1,6 @@
 //! Selections: the outer product of lists of indices, and single items.
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, ITEM_WORTH};
 use super::refresh::read_undisturbed;
 use super::shape::{Extents, Geometry, Region, strides};
 use super::slice;
@@ -9,7 +9,7 @@ use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
-use crate::schunk::{Chunks, Reading, Schunk, Writing};
+use crate::schunk::{Chunks, Reading, Schunk, Writing, scratch};
 use std::ops::Range;
 
 const OUTSIDE: &str = "index outside of the array";
@@ -206,7 +206,8 @@ impl<'a> ChunkPart<'a> {
     ) -> Result<()> {
         let (stride, other) = (self.blocks.strides[i], self.other[i]);
         let items = &self.axis(i).0.items[ranges[i].clone()];
-        let offset = |index: u64| index % self.geometry.chunkshape()[i] % self.geometry.blockshape()[i];
+        let block_start = items.first().map_or(0, |first| first.0 - self.offset(i, ranges[i].start));
+        let offset = |index: u64| index - block_start;
         if i + 1 < ranges.len() {
             for &(index, position) in items {
                 let at = (from + offset(index) * stride, to + position * other);
@@ -232,14 +233,27 @@ impl<'a> ChunkPart<'a> {
     unsafe fn read(&self, dec: &Decoding<'_>, bytes: &[u8], dest: &DisjointParts<'_>) -> Result<()> {
         let header = ChunkHeader::read(bytes)?;
         let chunk = BlockReader::open(dec, &header, bytes)?;
-        let constant = chunk.plain() == Some(Plain::Constant);
-        self.blocks.check(&header, chunk.plain().is_some())?;
+        let plain = chunk.plain();
+        self.blocks.check(&header, plain.is_some())?;
         dec.threads.for_each(self.grid.len(), &|n| {
             let (nblock, ranges) = self.block(n);
-            if constant {
-                // SAFETY: the caller's promise.
-                return self
-                    .for_each_run(&ranges, &mut |_, to, len| chunk.fill(unsafe { dest.part(to, len) }));
+            // From bytes of the block, the first of which is the one at `start`.
+            let copy_from = |bytes: &[u8], start: usize| {
+                self.for_each_run(&ranges, &mut |from, to, len| {
+                    // SAFETY: the caller's promise.
+                    let part = unsafe { dest.part(to, len) };
+                    part.copy_from_slice(&bytes[from - start..][..len]);
+                    Ok(())
+                })
+            };
+            match plain {
+                Some(Plain::Bytes(bytes)) => return copy_from(&bytes[nblock * self.blocks.blocksize..], 0),
+                Some(Plain::Constant) => {
+                    // SAFETY: the caller's promise.
+                    return self
+                        .for_each_run(&ranges, &mut |_, to, len| chunk.fill(unsafe { dest.part(to, len) }));
+                }
+                None => (),
             }
             let span = self.span(&ranges);
             let each = |run: &mut dyn FnMut(Range<usize>)| {
@@ -251,18 +265,19 @@ impl<'a> ChunkPart<'a> {
             };
             let (start, end) = (span.start, span.end);
             let runs = Runs { start, end, granule: self.blocks.typesize, each: &each };
-            chunk.read_runs(nblock, &runs, |decoded| {
-                self.for_each_run(&ranges, &mut |from, to, len| {
+            chunk.read_runs(nblock, &runs, |decoded| match decoded {
+                Decoded::Window(window) => copy_from(window, start),
+                Decoded::Planes(planes) if span.len() <= nitems(&ranges) * ITEM_WORTH => {
+                    scratch::with_len(span.len(), |window| {
+                        planes.put(start, window);
+                        copy_from(window, start)
+                    })
+                }
+                Decoded::Planes(planes) => self.for_each_run(&ranges, &mut |from, to, len| {
                     // SAFETY: the caller's promise.
-                    let part = unsafe { dest.part(to, len) };
-                    match &decoded {
-                        Decoded::Window(bytes) => {
-                            part.copy_from_slice(&bytes[from - span.start..][..len]);
-                        }
-                        Decoded::Planes(planes) => planes.put(from, part),
-                    }
+                    planes.put(from, unsafe { dest.part(to, len) });
                     Ok(())
-                })
+                }),
             })
         })
     }
@@ -282,6 +297,11 @@ impl<'a> ChunkPart<'a> {
             axis.distinct(&chunk.items) == self.geometry.extchunkshape()[i]
         })
     }
+}
+
+/// The number of items in these parts of the dimensions.
+fn nitems(ranges: &[Range<usize>]) -> usize {
+    ranges.iter().map(Range::len).product()
 }
 
 /// Bytes of the buffer on the other side up to the end of the last selected item.
