@@ -8,9 +8,10 @@ use super::guard::guard_status;
 use super::ptr::{in_bytes, in_slice, out_bytes};
 use super::types::b2nd_array_t;
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::geometry::MAX_DIM;
 use crate::ndarray::copy_buffer::BoxCopy;
 use crate::ndarray::select::{self, Selection};
-use crate::ndarray::shape::{Region, dot, strides};
+use crate::ndarray::shape::{Extents, Region, dot, strides};
 use crate::ndarray::write::Access;
 use crate::ndarray::{Geometry, slice, write};
 use crate::schunk::{Reading, Writing};
@@ -23,7 +24,7 @@ fn invalid(holds: bool, what: &'static str) -> Result<()> {
 struct Request {
     /// `None` if the box is empty.
     region: Option<Region>,
-    buffershape: Vec<u64>,
+    buffershape: Extents,
     /// Whether the box fills the buffer, and lies inside of the array.
     fills: bool,
 }
@@ -42,37 +43,44 @@ impl Request {
         if geometry.ndim() == 0 {
             invalid(typesize <= size, "buffer shorter than the item")?;
             let fills = size == typesize;
-            return Ok(Request { region: Some(Region::all(geometry)), buffershape: vec![], fills });
+            return Ok(Request { region: Some(Region::all(geometry)), buffershape: [1; MAX_DIM], fills });
         }
+        let empty = Request { region: None, buffershape: [1; MAX_DIM], fills: false };
         if geometry.nitems() == 0 {
-            return Ok(Request { region: None, buffershape: vec![], fills: false });
+            return Ok(empty);
         }
-        let mut extents = Vec::with_capacity(start.len());
-        for ((&start, &stop), &room) in start.iter().zip(stop).zip(buffershape) {
-            let extent = stop.saturating_sub(start);
-            invalid(extent <= room, "box larger than the shape of the buffer")?;
-            extents.push(u64::try_from(extent).unwrap_or(0));
+        let ndim = geometry.ndim();
+        let mut extents = [1; MAX_DIM];
+        for (i, slot) in extents[..ndim].iter_mut().enumerate() {
+            let extent = stop[i].saturating_sub(start[i]);
+            invalid(extent <= buffershape[i], "box larger than the shape of the buffer")?;
+            *slot = u64::try_from(extent).unwrap_or(0);
         }
+        let extents = &extents[..ndim];
         geometry.chunk_nbytes(usize::try_from(typesize).unwrap_or(usize::MAX))?;
-        let product = |extents: &[u64]| extents.iter().try_fold(typesize, |n, &extent| n.checked_mul(extent));
-        let needed = product(&extents);
+        let needed = extents.iter().try_fold(typesize, |n, &extent| n.checked_mul(extent));
         invalid(needed.is_some_and(|needed| needed <= size), "buffer shorter than the box")?;
         if needed == Some(0) {
-            return Ok(Request { region: None, buffershape: vec![], fills: false });
+            return Ok(empty);
         }
         let negative = Error::new(ErrorKind::Failure, "negative position");
-        let unsigned = |values: &[i64]| -> Result<Vec<u64>> {
-            values.iter().map(|&value| u64::try_from(value).map_err(|_| negative)).collect()
+        let unsigned = |values: &[i64]| -> Result<Extents> {
+            let mut extents = [1; MAX_DIM];
+            for (slot, &value) in extents.iter_mut().zip(values) {
+                *slot = u64::try_from(value).map_err(|_| negative)?;
+            }
+            Ok(extents)
         };
-        let (start, buffershape) = (unsigned(start)?, unsigned(buffershape)?);
-        let stop = unsigned(stop)?;
-        let steps = strides(&buffershape, typesize);
-        let last: Vec<u64> = extents.iter().map(|extent| extent - 1).collect();
-        let end = last.iter().zip(&steps).try_fold(typesize, |n, (a, s)| n.checked_add(a.checked_mul(*s)?));
+        let (start, buffershape, stop) = (unsigned(start)?, unsigned(buffershape)?, unsigned(stop)?);
+        let (start, stop) = (&start[..ndim], &stop[..ndim]);
+        let steps = strides(&buffershape[..ndim], typesize);
+        let mut axes = extents.iter().zip(&steps);
+        let end =
+            axes.try_fold(typesize, |n, (extent, step)| n.checked_add((extent - 1).checked_mul(*step)?));
         invalid(end.is_some_and(|end| end <= size), "box reaches past the end of the buffer")?;
         let inside = stop.iter().zip(geometry.shape()).all(|(stop, extent)| stop <= extent);
-        let fills = inside && extents == buffershape && needed == Some(size);
-        let region = Region::new(&start, &stop).clipped(geometry.shape());
+        let fills = inside && *extents == buffershape[..ndim] && needed == Some(size);
+        let region = Region::new(start, stop).clipped(geometry.shape());
         let region = Some(region).filter(|region| !region.is_empty());
         Ok(Request { region, buffershape, fills })
     }
@@ -114,7 +122,7 @@ pub unsafe extern "C" fn b2nd_get_slice_cbuffer(
             }
             let request = request?;
             let Some(region) = request.region else { return Ok(()) };
-            slice::read(schunk, geometry, &region, dest, &request.buffershape, reading)
+            slice::read(schunk, geometry, &region, dest, &request.buffershape[..geometry.ndim()], reading)
         })
     })
 }
