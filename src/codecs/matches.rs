@@ -182,8 +182,35 @@ unsafe fn copy_growing(to: Target<'_>, distance: usize, len: usize, mut done: us
         let back = (done / distance + 1) * distance;
         let n = back.min(len - done);
         // SAFETY: `back <= done + distance`, so it does not reach past what precedes `to`; `done + n <= len`.
-        unsafe { to.ahead(done).copy_apart(back, n) };
+        unsafe { copy_piece(to.ahead(done), back, n) };
         done += n;
+    }
+}
+
+/// Copies `len` bytes from `back` bytes back, which are not less; a few without calling a function.
+///
+/// # Safety
+///
+/// `back` bytes precede `to`, and `len` follow.
+#[inline(always)]
+unsafe fn copy_piece(to: Target<'_>, back: usize, len: usize) {
+    /// In two pieces of `N` bytes, which may overlap.
+    #[inline(always)]
+    unsafe fn in_two<const N: usize>(to: Target<'_>, back: usize, len: usize) {
+        // SAFETY: the caller's promise, as `N <= len`.
+        unsafe { to.copy_from_back::<N>(back) };
+        // SAFETY: the same.
+        unsafe { to.ahead(len - N).copy_from_back::<N>(back) };
+    }
+    match len {
+        // SAFETY: the caller's promise, here and below.
+        16..=32 => unsafe { in_two::<16>(to, back, len) },
+        // SAFETY: as above.
+        8..16 => unsafe { in_two::<8>(to, back, len) },
+        // SAFETY: as above.
+        4..8 => unsafe { in_two::<4>(to, back, len) },
+        // SAFETY: as above.
+        _ => unsafe { to.copy_apart(back, len) },
     }
 }
 
@@ -204,6 +231,12 @@ pub(crate) fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usi
         if done > 0 {
             // SAFETY: `distance` bytes precede by the assertion, and `room` leaves SLACK bytes.
             unsafe { copy_long::<false>(to, distance, done) };
+        } else if distance < 16 && len >= 16 {
+            // SAFETY: `distance` bytes precede, and 16 follow.
+            let bytes = unsafe { to.back(distance).load::<16>() };
+            // SAFETY: the same; nothing is asked for without AVX2.
+            unsafe { to.store(repeat::<false>(bytes, distance)) };
+            done = 16;
         }
     }
     // SAFETY: by the assertion.

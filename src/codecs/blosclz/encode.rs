@@ -37,6 +37,10 @@ const SURE_MARGIN: usize = 25;
 /// at once that lie, as in most blocks, a multiple of it apart.
 const MAX_STEP: usize = 32;
 
+/// log2 of the length of a stream, in bytes, below which the search takes no steps: there is not much to save, and of a run
+/// it would find the second or third byte, and a distance that takes the decoder longer than 1.
+const SHORT_BITS: u32 = 8;
+
 /// What a compression level means.
 struct Level {
     /// log2 of the number of table entries.
@@ -181,6 +185,7 @@ fn parse<const DRY: bool>(
     dest: &mut [u8],
 ) -> Option<usize> {
     let shift = 64 - level.table_bits;
+    let patience = if src.len() < 1 << SHORT_BITS { SHORT_BITS } else { level.patience };
     let last_start = src.len().checked_sub(LAST_START)?;
     let match_end = src.len() - LAST_LITERALS;
     let mut out = Output::<DRY> { src, dest, at: 0 };
@@ -190,15 +195,15 @@ fn parse<const DRY: bool>(
     table[slot(unsafe { load64(src, 0) }, shift)] = base;
     'sequences: loop {
         // The step is taken from a count that does not depend on it, one probe ahead: the CPU need not wait for it.
-        let mut steps = 1 << level.patience;
+        let mut steps = 1 << patience;
         let mut next = at;
         let distance = loop {
             at = next;
             if at > last_start {
                 break 'sequences;
             }
-            next += steps >> level.patience;
-            steps = (steps + 1).min(MAX_STEP << level.patience);
+            next += steps >> patience;
+            steps = (steps + 1).min(MAX_STEP << patience);
             // SAFETY: `at + 12 <= src.len()`.
             let bytes = unsafe { load64(src, at) };
             let entry = &mut table[slot(bytes, shift)];
