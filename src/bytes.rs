@@ -26,9 +26,27 @@ pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
 ///
 /// `MemoryAlloc`.
 pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
+    // SAFETY: zero is a byte.
+    unsafe { zeroed_vec(len) }
+}
+
+/// `len` numbers that are zero; as [`zeroed`] otherwise.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn zeroed_numbers(len: usize) -> Result<Vec<i64>> {
+    // SAFETY: eight zero bytes are a number.
+    unsafe { zeroed_vec(len) }
+}
+
+/// # Safety
+///
+/// A `T` may consist of zero bytes.
+unsafe fn zeroed_vec<T>(len: usize) -> Result<Vec<T>> {
     let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for a buffer");
-    let layout = Layout::array::<u8>(len).map_err(|_| failed)?;
-    if len == 0 {
+    let layout = Layout::array::<T>(len).map_err(|_| failed)?;
+    if layout.size() == 0 {
         return Ok(Vec::new());
     }
     // SAFETY: the layout is not empty.
@@ -36,8 +54,15 @@ pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
     if start.is_null() {
         return Err(failed);
     }
-    // SAFETY: the global allocator made `len` bytes, all of them initialised, with the layout that `Vec<u8>` uses.
-    Ok(unsafe { Vec::from_raw_parts(start, len, len) })
+    // SAFETY: the global allocator made room for `len` values with the layout that `Vec<T>` uses; all of them are zero
+    // bytes, which the caller says is a value.
+    Ok(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
+}
+
+/// The bytes of `numbers`, in the order of this machine.
+pub(crate) fn bytes_of_mut(numbers: &mut [i64]) -> &mut [u8] {
+    // SAFETY: the same memory, borrowed as long; bytes need no alignment, and whatever is written makes numbers.
+    unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast::<u8>(), size_of_val(numbers)) }
 }
 
 /// `len / n`, in fewer cycles where `n` is a power of two, as most typesizes are. `n` is not 0.

@@ -57,7 +57,7 @@ use state::{Source, State};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Disk, MemoryFile, Store};
+use store::{Disk, Store};
 
 /// How often reading a frame is tried while another handle may be writing it.
 const ATTEMPTS: usize = 50;
@@ -198,13 +198,11 @@ impl Frame {
     ///
     /// Those of a damaged frame.
     pub fn from_buffer(buffer: MallocBuf) -> Result<Frame> {
-        ensure(buffer.len() >= FIXED_LEN, ErrorKind::ReadBuffer, "buffer shorter than a frame header")?;
+        let source = Source::in_memory(&buffer)?;
         ensure(buffer[2..10] == *MAGIC, ErrorKind::InvalidHeader, "no frame magic")?;
-        let size = buffer.len() as u64; // widening
-        let memory = MemoryFile(&buffer);
-        let state = State::load(&Source::open(&memory, 0, Some(size), false)?)?;
+        let state = State::load(&source)?;
         ensure(
-            state.header.frame_len == size,
+            state.header.frame_len == buffer.len() as u64, // widening
             ErrorKind::InvalidHeader,
             "frame length differs from the buffer",
         )?;

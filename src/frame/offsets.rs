@@ -1,7 +1,7 @@
 //! The chunk index in memory, decoded once.
 
 use super::index_codec::{self, IndexOf};
-use crate::bytes::zeroed;
+use crate::bytes::{bytes_of_mut, zeroed, zeroed_numbers};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
@@ -93,6 +93,25 @@ impl Index {
         self.iter().filter_map(|raw| u64::try_from(raw).ok())
     }
 
+    /// Whether any chunk is stored.
+    pub(crate) fn has_stored(&self) -> bool {
+        match self {
+            // Special entries are negative: only if all are, the sign is left.
+            Index::Table(table) => table.iter().fold(-1, |all, entry| all & entry) >= 0,
+            Index::Run { entry, .. } => *entry >= 0,
+        }
+    }
+
+    /// Whether no stored chunk is at a position, or has a number, beyond `last`.
+    pub(crate) fn is_within(&self, last: i64) -> bool {
+        // Negative for an entry that is beyond and, not being a special one, not negative itself.
+        let beyond = |entry: i64| last.wrapping_sub(entry) & !entry;
+        match self {
+            Index::Table(table) => table.iter().fold(0, |any, &entry| any | beyond(entry)) >= 0,
+            Index::Run { entry, .. } => beyond(*entry) >= 0,
+        }
+    }
+
     /// The bytes to store; empty without chunks.
     ///
     /// # Errors
@@ -129,9 +148,15 @@ impl Index {
         }
         let honest = header.nbytes <= LARGE || header.nbytes / MAX_RATIO <= chunk.len();
         ensure(honest, ErrorKind::Data, "index much larger than its chunk")?;
-        let mut raw = zeroed(header.nbytes)?;
-        index_codec::decompress(chunk, &mut raw)?;
-        Ok(Index::Table(Arc::new(decode_table(&raw, width))))
+        if width < 8 {
+            let mut raw = zeroed(header.nbytes)?;
+            index_codec::decompress(chunk, &mut raw)?;
+            return Ok(Index::Table(Arc::new(decode_narrow(&raw, width))));
+        }
+        let mut table = zeroed_numbers(count)?;
+        index_codec::decompress(chunk, bytes_of_mut(&mut table))?;
+        table.iter_mut().for_each(|entry| *entry = i64::from_le(*entry));
+        Ok(Index::Table(Arc::new(table)))
     }
 }
 
@@ -141,19 +166,14 @@ fn run_entry(chunk: &[u8], header: &ChunkHeader, width: usize) -> Option<i64> {
         special::ZERO => Some(0),
         special::VALUE => {
             let value = chunk.get(EXTENDED_HEADER_LENGTH..header.cbytes)?;
-            (value.len() == width).then(|| decode_table(value, width)[0])
+            (value.len() == width).then(|| decode_narrow(value, width)[0])
         }
         _ => None,
     }
 }
 
-fn decode_table(raw: &[u8], width: usize) -> Vec<i64> {
-    if width == 8 {
-        return raw
-            .chunks_exact(8)
-            .map(|bytes| i64::from_le_bytes(bytes.try_into().expect("8 bytes")))
-            .collect();
-    }
+/// Entries of `width` bytes, up to 8.
+fn decode_narrow(raw: &[u8], width: usize) -> Vec<i64> {
     let mut table = Vec::with_capacity(raw.len() / width);
     table.extend(raw.chunks_exact(width).map(|bytes| {
         let mut wide = [0; 8];
@@ -184,6 +204,26 @@ mod tests {
         assert_eq!(index.entry(26).unwrap_err().kind(), ErrorKind::InvalidParam);
         index.table_mut().unwrap()[3] = 7;
         assert_eq!(index.iter().filter(|&e| e == entry).count(), 25);
+    }
+
+    #[test]
+    fn positions_beyond_the_last_are_found_among_special_entries() {
+        let special = Entry::Special(special::NAN).encode();
+        let table = |entries: &[i64]| Index::Table(Arc::new(entries.to_vec()));
+        for (index, stored, last) in [
+            (table(&[]), false, i64::MIN),
+            (table(&[special, i64::MIN, -1]), false, i64::MIN),
+            (table(&[special, 0]), true, 0),
+            (table(&[7, special, 900, 3, 899]), true, 900),
+            (table(&[0, i64::MAX, special]), true, i64::MAX),
+            (Index::Run { entry: special, nchunks: 9 }, false, i64::MIN),
+            (Index::Run { entry: 900, nchunks: 9 }, true, 900),
+        ] {
+            assert_eq!(index.has_stored(), stored);
+            for limit in [-16, -1, 0, 1, 899, 900, 901, i64::MAX - 1, i64::MAX] {
+                assert_eq!(index.is_within(limit), limit >= last, "{index:?} up to {limit}");
+            }
+        }
     }
 
     #[test]

@@ -18,14 +18,15 @@ use std::sync::Arc;
 /// # Errors
 ///
 /// Those of reading, and `InvalidHeader` for a damaged chunk.
-pub(super) fn first_chunk_head(
+pub(super) fn first_chunk_head<B: AsRef<[u8]>>(
     state: &State,
-    read: impl FnOnce(u64) -> Result<Vec<u8>>,
+    read: impl FnOnce(u64) -> Result<B>,
 ) -> Result<Option<ChunkInfo>> {
     let Some(Ok(position)) = state.index.raw(0).map(u64::try_from) else { return Ok(None) };
     let head = read(if state.header.sparse { position } else { state.chunk_at(position) })?;
+    let head = head.as_ref();
     ensure(head.len() >= MIN_HEADER_LENGTH, ErrorKind::FileRead, "first chunk cut off")?;
-    ChunkInfo::read(&head).map(Some)
+    ChunkInfo::read(head).map(Some)
 }
 
 /// For chunks of at most this size, in bytes, memory is reserved before it is known whether the file is as long.
@@ -59,6 +60,9 @@ impl<'a> Chunks<'a> {
     ///
     /// As [`Frame::chunk`].
     pub(crate) fn get(&self, nchunk: usize, buffer: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
+        if let Some(bytes) = self.in_memory(nchunk)? {
+            return Ok(Some(bytes));
+        }
         let Some(position) = self.stored_position(nchunk, buffer)? else { return Ok(None) };
         if self.frame.is_mapped() {
             let place = self.locate(position, &mut [0; EXTENDED_HEADER_LENGTH])?;
@@ -71,6 +75,27 @@ impl<'a> Chunks<'a> {
         let place = self.locate_into(position, first, buffer)?;
         self.complete(&place, buffer)?;
         Ok(None)
+    }
+
+    /// The compressed bytes of chunk `nchunk` of a frame in memory; `None` on disk, and for special chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::chunk`].
+    #[inline]
+    pub(crate) fn in_memory(&self, nchunk: usize) -> Result<Option<&'a [u8]>> {
+        let Store::Memory(buffer) = &self.frame.store else { return Ok(None) };
+        let state = &self.view.state;
+        let entry = state.index.entry(nchunk)?;
+        let Entry::Stored(position) = entry else { return Ok(None) };
+        state::check_extent(&state.header, entry, MIN_HEADER_LENGTH as u64)?; // widening
+        let outside = Error::new(ErrorKind::InvalidHeader, "chunk outside the frame");
+        let at = usize::try_from(state.chunk_at(position)).map_err(|_| outside)?;
+        let rest = buffer.get(at..).ok_or(outside)?;
+        let room = usize::try_from(state.header.cbytes - position).unwrap_or(usize::MAX);
+        let info = read_info(&rest[..rest.len().min(room)])?;
+        state::check_extent(&state.header, entry, info.cbytes as u64)?; // widening
+        rest.get(..info.cbytes).map(Some).ok_or(outside)
     }
 
     /// The position of chunk `nchunk`; `None` if it is a special one, which is put in `buffer` instead.
@@ -217,6 +242,7 @@ fn locate_file(disk: &Disk, id: u64, front: &mut [u8]) -> Result<Place> {
     Ok(Place { file: Some(file), at: 0, info, have })
 }
 
+#[inline]
 fn read_info(head: &[u8]) -> Result<ChunkInfo> {
     ChunkInfo::read(head).map_err(|e| Error::new(ErrorKind::InvalidHeader, e.what()))
 }

@@ -12,6 +12,7 @@ use crate::format::frame_trailer::{self, TAIL_LEN, Usage};
 use crate::format::metalayers::Metalayer;
 use crate::format::offsets::Entry;
 use crate::io::IoFile;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Up to this size the index and the trailer are read together, in bytes.
@@ -43,16 +44,17 @@ pub(crate) struct State {
 
 /// Where the bytes of a frame come from while it is read.
 pub(crate) struct Source<'a> {
-    pub(crate) file: &'a dyn IoFile,
+    /// `None` for a frame in memory, which is all in the front.
+    file: Option<&'a dyn IoFile>,
     /// Position of the frame in the file.
-    pub(crate) base: u64,
+    base: u64,
     /// Length of the file, if it is known.
-    pub(crate) size: Option<u64>,
+    size: Option<u64>,
     /// Bytes that a broken-off change overwrote.
     pub(crate) undo: Option<Undo>,
-    pub(crate) sparse: bool,
+    sparse: bool,
     /// The first bytes of the frame, as stored: read once, they hold most headers and whole small frames.
-    front: Vec<u8>,
+    front: Cow<'a, [u8]>,
 }
 
 /// Length of [`Source::front`] in bytes.
@@ -76,7 +78,18 @@ impl<'a> Source<'a> {
         let n = file.read_at(base, &mut front)?;
         ensure(n >= FIXED_LEN, ErrorKind::FileRead, "file ends too early")?;
         front.truncate(n);
-        Ok(Source { file, base, size, undo: None, sparse, front })
+        Ok(Source { file: Some(file), base, size, undo: None, sparse, front: front.into() })
+    }
+
+    /// The contiguous frame in `bytes`, where nothing else is.
+    ///
+    /// # Errors
+    ///
+    /// `ReadBuffer` if that is shorter than a fixed header.
+    pub(crate) fn in_memory(bytes: &'a [u8]) -> Result<Source<'a>> {
+        ensure(bytes.len() >= FIXED_LEN, ErrorKind::ReadBuffer, "buffer shorter than a frame header")?;
+        let size = Some(bytes.len() as u64); // widening
+        Ok(Source { file: None, base: 0, size, undo: None, sparse: false, front: bytes.into() })
     }
 
     /// The fixed header as it is stored.
@@ -84,8 +97,8 @@ impl<'a> Source<'a> {
         *self.front.first_chunk().expect("checked when the front was read")
     }
 
-    /// Reads exactly `len` bytes at `at` of the frame.
-    fn read(&self, at: u64, len: u64) -> Result<Vec<u8>> {
+    /// Exactly `len` bytes at `at` of the frame.
+    fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>> {
         let cut_off = Error::new(ErrorKind::ReadBuffer, "frame cut off");
         let end = at.checked_add(len).ok_or(cut_off)?;
         let position = self.base.checked_add(at).ok_or(cut_off)?;
@@ -93,16 +106,19 @@ impl<'a> Source<'a> {
         ensure(self.size.is_none_or(|size| last <= size), ErrorKind::ReadBuffer, "frame cut off")?;
         let range = usize::try_from(at).ok().zip(usize::try_from(end).ok());
         let mut bytes = match range.and_then(|(at, end)| self.front.get(at..end)) {
-            Some(bytes) => bytes.to_vec(),
-            None => self.read_far(position, usize::try_from(len).map_err(|_| cut_off)?)?,
+            Some(bytes) => Cow::Borrowed(bytes),
+            None => {
+                let file = self.file.ok_or(cut_off)?;
+                self.read_far(file, position, usize::try_from(len).map_err(|_| cut_off)?)?.into()
+            }
         };
         if let Some(undo) = &self.undo {
-            undo.overlay(at, &mut bytes);
+            undo.overlay(at, bytes.to_mut());
         }
         Ok(bytes)
     }
 
-    fn read_far(&self, position: u64, len: usize) -> Result<Vec<u8>> {
+    fn read_far(&self, file: &dyn IoFile, position: u64, len: usize) -> Result<Vec<u8>> {
         let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the frame's metadata");
         let mut bytes = Vec::new();
         // Without a known size a wrong length must not cost much memory before reading fails.
@@ -112,7 +128,7 @@ impl<'a> Source<'a> {
             let n = step.min(len - done);
             bytes.try_reserve(n).map_err(|_| no_memory)?;
             bytes.resize(done + n, 0);
-            self.file.read_exact_at(position + done as u64, &mut bytes[done..])?; // widening
+            file.read_exact_at(position + done as u64, &mut bytes[done..])?; // widening
         }
         Ok(bytes)
     }
@@ -223,15 +239,15 @@ fn index_at(header: &FrameHeader) -> u64 {
 }
 
 /// The bytes between the payload area and the end of the frame.
-struct Tail {
+struct Tail<'a> {
     /// Index chunk and what lies between it and the trailer.
-    index: Vec<u8>,
-    trailer: Vec<u8>,
+    index: Cow<'a, [u8]>,
+    trailer: Cow<'a, [u8]>,
     layout: Layout,
 }
 
-impl Tail {
-    fn read(source: &Source<'_>, header: &FrameHeader) -> Result<Tail> {
+impl<'a> Tail<'a> {
+    fn read(source: &'a Source<'_>, header: &FrameHeader) -> Result<Tail<'a>> {
         let layout = header.layout;
         let invalid = ErrorKind::InvalidHeader;
         let min_header = header.header_len as u64; // widening
@@ -239,27 +255,40 @@ impl Tail {
             let at = index_at(header);
             let len = header.frame_len.checked_sub(at);
             let len = len.ok_or(Error::new(invalid, "payload longer than the frame"))?;
-            return Ok(Tail { index: source.read(at, len)?, trailer: Vec::new(), layout });
+            return Ok(Tail { index: source.read(at, len)?, trailer: Cow::default(), layout });
         }
         let end = header.frame_len;
         let at = index_at(header);
         if header.nbytes > 0 && at < end && end - at <= TAIL_AT_ONCE {
-            let mut bytes = source.read(at, end - at)?;
+            let bytes = source.read(at, end - at)?;
             let len = trailer_len(&bytes, end, min_header)?;
             ensure(len < bytes.len(), invalid, "no room for an index")?;
-            let trailer = bytes.split_off(bytes.len() - len);
-            return Ok(Tail { index: bytes, trailer, layout });
+            let (index, trailer) = split_off(bytes, len);
+            return Ok(Tail { index, trailer, layout });
         }
         let last = source.read(end - TAIL_LEN as u64, TAIL_LEN as u64)?; // widening
         let len = trailer_len(&last, end, min_header)?;
         let trailer_at = end - len as u64; // widening
         let trailer = source.read(trailer_at, len as u64)?; // widening
-        let index = if header.nbytes > 0 { read_large_index(source, at, trailer_at)? } else { Vec::new() };
+        let index =
+            if header.nbytes > 0 { read_large_index(source, at, trailer_at)? } else { Cow::default() };
         Ok(Tail { index, trailer, layout })
     }
 
     fn vlmetalayers(&self) -> Result<Vec<Metalayer>> {
         if self.layout == Layout::Beta1 { Ok(Vec::new()) } else { frame_trailer::read(&self.trailer) }
+    }
+}
+
+/// Cuts `bytes` before the last `len` of them.
+fn split_off(bytes: Cow<'_, [u8]>, len: usize) -> (Cow<'_, [u8]>, Cow<'_, [u8]>) {
+    let at = bytes.len() - len;
+    match bytes {
+        Cow::Borrowed(bytes) => (bytes[..at].into(), bytes[at..].into()),
+        Cow::Owned(mut front) => {
+            let back = front.split_off(at);
+            (front.into(), back.into())
+        }
     }
 }
 
@@ -270,7 +299,7 @@ fn trailer_len(bytes: &[u8], frame_len: u64, min_header: u64) -> Result<usize> {
 }
 
 /// Reads the index chunk alone: a large gap may follow it.
-fn read_large_index(source: &Source<'_>, at: u64, end: u64) -> Result<Vec<u8>> {
+fn read_large_index<'a>(source: &'a Source<'_>, at: u64, end: u64) -> Result<Cow<'a, [u8]>> {
     let room = end.checked_sub(at).filter(|&room| room >= EXTENDED_HEADER_LENGTH as u64); // widening
     let room = room.ok_or(Error::new(ErrorKind::InvalidHeader, "no room for an index"))?;
     let head = source.read(at, EXTENDED_HEADER_LENGTH as u64)?; // widening
@@ -280,7 +309,7 @@ fn read_large_index(source: &Source<'_>, at: u64, end: u64) -> Result<Vec<u8>> {
     source.read(at, len)
 }
 
-fn read_index(header: &FrameHeader, tail: &Tail) -> Result<Index> {
+fn read_index(header: &FrameHeader, tail: &Tail<'_>) -> Result<Index> {
     if header.nbytes == 0 {
         return Ok(Index::default());
     }
@@ -295,27 +324,16 @@ fn read_index(header: &FrameHeader, tail: &Tail) -> Result<Index> {
 
 /// Rejects positions that no chunk can have; what lies there is checked when it is read.
 fn check_entries(header: &FrameHeader, index: &Index) -> Result<()> {
-    let mut last = None;
-    if let Index::Run { entry, .. } = index {
-        last = u64::try_from(*entry).ok();
-    } else if let Some(max) = index.stored().max() {
-        last = Some(max);
-    }
-    let Some(last) = last else { return Ok(()) };
+    let invalid = ErrorKind::InvalidHeader;
     if header.sparse {
-        return ensure(
-            u32::try_from(last).is_ok(),
-            ErrorKind::InvalidHeader,
-            "chunk file number out of range",
-        );
+        return ensure(index.is_within(i64::from(u32::MAX)), invalid, "chunk file number out of range");
     }
-    let end = last.checked_add(MIN_HEADER_LENGTH as u64); // widening
-    let inside = end.is_some_and(|end| end <= header.cbytes);
-    ensure(
-        inside && index_at(header) <= header.frame_len,
-        ErrorKind::InvalidHeader,
-        "chunk outside the frame",
-    )
+    if !index.has_stored() {
+        return Ok(());
+    }
+    let area = i64::try_from(header.cbytes).unwrap_or(i64::MAX);
+    let inside = index.is_within(area - MIN_HEADER_LENGTH as i64); // 16
+    ensure(inside && index_at(header) <= header.frame_len, invalid, "chunk outside the frame")
 }
 
 /// Fails unless `entry` can be the place of a chunk of `len` bytes in the payload area.

@@ -348,27 +348,3 @@ pub(crate) fn write_memory(buffer: &mut MallocBuf, change: &Change<'_>) -> Resul
     buffer.truncate(size(change.new_len)?);
     Ok(())
 }
-
-/// A frame in memory, read as a file.
-pub(crate) struct MemoryFile<'a>(pub(crate) &'a [u8]);
-
-impl IoFile for MemoryFile<'_> {
-    fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
-        let at = usize::try_from(position).unwrap_or(usize::MAX).min(self.0.len());
-        let n = buf.len().min(self.0.len() - at);
-        buf[..n].copy_from_slice(&self.0[at..at + n]);
-        Ok(n)
-    }
-
-    fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
-        Err(Error::new(ErrorKind::FileWrite, "frame in memory, opened for reading"))
-    }
-
-    fn size(&self) -> Result<u64> {
-        Ok(self.0.len() as u64) // widening
-    }
-
-    fn truncate(&self, _: u64) -> Result<()> {
-        Err(Error::new(ErrorKind::FileTruncate, "frame in memory, opened for reading"))
-    }
-}

@@ -5,6 +5,22 @@ use crate::pages;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
+/// A copy of `bytes` in memory that C may `free()`.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+#[inline]
+pub(crate) fn malloc_copy(bytes: &[u8]) -> Result<NonNull<u8>> {
+    let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for a copy");
+    // SAFETY: allocating has no preconditions.
+    let data = NonNull::new(unsafe { libc::malloc(bytes.len().max(1)) }.cast::<u8>()).ok_or(failed)?;
+    pages::prefer_huge(data.as_ptr(), bytes.len());
+    // SAFETY: there is room for all of `bytes` in the fresh allocation, which overlaps nothing.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_ptr(), bytes.len()) };
+    Ok(data)
+}
+
 /// Bytes that C may `free()`.
 pub struct MallocBuf {
     data: NonNull<u8>,
@@ -65,10 +81,8 @@ impl MallocBuf {
     ///
     /// `MemoryAlloc`.
     pub fn copy_of(bytes: &[u8]) -> Result<MallocBuf> {
-        let mut buf = MallocBuf::new();
-        buf.reserve_exact(bytes.len())?;
-        buf.write_at(0, bytes)?;
-        Ok(buf)
+        let data = malloc_copy(bytes)?;
+        Ok(MallocBuf { data, len: bytes.len(), capacity: bytes.len().max(1), borrowed: false })
     }
 
     /// `len` zeros.

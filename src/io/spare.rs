@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::fork::Global;
 
 /// Smaller chunks, in bytes, are left to the allocator, which is good at them.
-const LEAST: usize = 96 << 10;
+pub(crate) const LEAST: usize = 96 << 10;
 /// At most this much memory is kept, in bytes.
 const MOST: usize = 32 << 20;
 /// So many buffers at most.

@@ -80,10 +80,13 @@ impl Chunks<'_> {
     pub(crate) fn with<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
         match self {
             Chunks::List(list) => read(list.chunk(nchunk)?),
-            Chunks::Frame(frame) => scratch::with(|buffer| match frame.get(nchunk, buffer)? {
+            Chunks::Frame(frame) => match frame.in_memory(nchunk)? {
                 Some(bytes) => read(bytes),
-                None => read(buffer),
-            }),
+                None => scratch::with(|buffer| match frame.get(nchunk, buffer)? {
+                    Some(bytes) => read(bytes),
+                    None => read(buffer),
+                }),
+            },
         }
     }
 
@@ -118,14 +121,19 @@ impl Chunks<'_> {
     ) -> Result<R> {
         match self {
             Chunks::List(list) => read(dec, list.chunk(nchunk)?),
-            Chunks::Frame(frame) => scratch::with(|buffer| {
-                let (bytes, source) = match all {
-                    true => frame.get_for_all_blocks(nchunk, buffer)?,
-                    false => frame.get_lazy(nchunk, buffer)?,
-                };
-                let source = source.as_ref().map(|source| source as &dyn BlockSource);
-                read(&Decoding { source, ..*dec }, bytes)
-            }),
+            Chunks::Frame(frame) => {
+                if let Some(bytes) = frame.in_memory(nchunk)? {
+                    return read(dec, bytes);
+                }
+                scratch::with(|buffer| {
+                    let (bytes, source) = match all {
+                        true => frame.get_for_all_blocks(nchunk, buffer)?,
+                        false => frame.get_lazy(nchunk, buffer)?,
+                    };
+                    let source = source.as_ref().map(|source| source as &dyn BlockSource);
+                    read(&Decoding { source, ..*dec }, bytes)
+                })
+            }
         }
     }
 }

@@ -9,7 +9,6 @@ use crate::format::consts::special;
 use crate::frame::sizes::ChunkInfo;
 use crate::frame::{New, Regrid};
 use crate::io::memory::MallocBuf;
-use crate::io::spare;
 
 /// A chunk that was offered for good and not taken, with the reason.
 #[derive(Debug)]
@@ -47,6 +46,7 @@ impl Update {
 }
 
 /// The bytes of exactly one chunk, and what its header says.
+#[inline]
 fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
     let info = ChunkInfo::read(chunk)?;
     let bytes = chunk.get(..info.cbytes).ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
@@ -146,7 +146,7 @@ impl Schunk {
         let (bytes, info) = whole_chunk(chunk)?;
         let sizes = list.sizes.with_inserted(nchunk, &info, kind)?;
         list.reserve(1)?;
-        list.insert(nchunk, spare::copy_of(bytes)?, sizes);
+        list.insert_copy(nchunk, bytes, sizes)?;
         Ok(sizes.nchunks)
     }
 
@@ -208,7 +208,7 @@ impl Schunk {
             Backing::List(list) => {
                 let (bytes, info) = whole_chunk(chunk)?;
                 let sizes = list.sizes_with_updated(nchunk, &info)?;
-                list.replace(nchunk, spare::copy_of(bytes)?, sizes);
+                list.replace_by_copy(nchunk, bytes, sizes)?;
                 Ok(sizes.nchunks)
             }
         }

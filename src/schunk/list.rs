@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::metalayers::Metalayer;
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes};
-use crate::io::memory::MallocBuf;
+use crate::io::memory::{MallocBuf, malloc_copy};
 use crate::io::spare;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl List {
     pub(super) fn chunk(&self, nchunk: usize) -> Result<&[u8]> {
         let none = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
         let pointer = self.pointers.get(nchunk).ok_or(none)?.load(Ordering::Relaxed);
-        // SAFETY: `disown` took the chunk over with this address and length, and it is freed only through `&mut self`.
+        // SAFETY: the list took the chunk over with this address and length, and it is freed only through `&mut self`.
         Ok(unsafe { std::slice::from_raw_parts(pointer, len_of(pointer)) })
     }
 
@@ -73,14 +73,44 @@ impl List {
     }
 
     pub(super) fn insert(&mut self, nchunk: usize, chunk: MallocBuf, sizes: Sizes) {
-        self.cbytes += chunk.len() as u64; // widening
-        self.pointers.insert(nchunk, disown(chunk));
+        let len = chunk.len();
+        self.put(nchunk, disown(chunk), len, sizes);
+    }
+
+    /// Inserts a copy of `chunk`, which has the length that its header says.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc` for the copy; there must be [room](Self::reserve) in the list.
+    pub(super) fn insert_copy(&mut self, nchunk: usize, chunk: &[u8], sizes: Sizes) -> Result<()> {
+        self.put(nchunk, copy_of(chunk)?, chunk.len(), sizes);
+        Ok(())
+    }
+
+    fn put(&mut self, nchunk: usize, chunk: AtomicPtr<u8>, len: usize, sizes: Sizes) {
+        self.cbytes += len as u64; // widening
+        self.pointers.insert(nchunk, chunk);
         self.sizes = sizes;
     }
 
     pub(super) fn replace(&mut self, nchunk: usize, chunk: MallocBuf, sizes: Sizes) {
-        self.cbytes += chunk.len() as u64; // widening
-        let old = std::mem::replace(&mut self.pointers[nchunk], disown(chunk));
+        let len = chunk.len();
+        self.exchange(nchunk, disown(chunk), len, sizes);
+    }
+
+    /// Puts a copy of `chunk`, which has the length that its header says, in the place of another.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn replace_by_copy(&mut self, nchunk: usize, chunk: &[u8], sizes: Sizes) -> Result<()> {
+        self.exchange(nchunk, copy_of(chunk)?, chunk.len(), sizes);
+        Ok(())
+    }
+
+    fn exchange(&mut self, nchunk: usize, chunk: AtomicPtr<u8>, len: usize, sizes: Sizes) {
+        self.cbytes += len as u64; // widening
+        let old = std::mem::replace(&mut self.pointers[nchunk], chunk);
         self.free(old);
         self.sizes = sizes;
     }
@@ -204,7 +234,7 @@ impl Drop for Lent<'_> {
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.shrink();
         let len = chunk.len();
-        if get_i32(&chunk, CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok()) != Some(len) {
+        if !is_one_chunk(&chunk) {
             // The change was not finished. The chunk is lost, but not the memory behind it.
             put_i32(chunk.as_mut_slice(), CBYTES, i32::try_from(len).unwrap_or(i32::MAX));
         }
@@ -217,11 +247,32 @@ impl Drop for Lent<'_> {
 /// Where the size of a chunk stands in its header.
 const CBYTES: usize = 12;
 
-/// The length of the chunk at `pointer`, which `disown` took over.
+/// The length of the chunk at `pointer`, which `disown` or `copy_of` gave.
 fn len_of(pointer: *const u8) -> usize {
-    // SAFETY: `disown` checked that the chunk has a header, and that this field is its length.
+    // SAFETY: both checked that the chunk has a header, and that this field is its length.
     let cbytes = unsafe { pointer.add(CBYTES).cast::<[u8; 4]>().read() };
     u32::from_le_bytes(cbytes) as usize // widening
+}
+
+/// A copy of the chunk `bytes`, as [`disown`] would give it.
+///
+/// A small one is not put in a buffer first: its address would be read back from memory, behind all that copying wrote.
+///
+/// # Panics
+///
+/// If the chunk has another length than its header says.
+#[inline]
+fn copy_of(bytes: &[u8]) -> Result<AtomicPtr<u8>> {
+    if bytes.len() >= spare::LEAST {
+        return spare::copy_of(bytes).map(disown);
+    }
+    assert!(is_one_chunk(bytes), "a buffer holds one chunk");
+    malloc_copy(bytes).map(|copy| AtomicPtr::new(copy.as_ptr()))
+}
+
+/// Whether `bytes` are as long as the header of the chunk in them says.
+fn is_one_chunk(bytes: &[u8]) -> bool {
+    get_i32(bytes, CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok()) == Some(bytes.len())
 }
 
 /// Takes the memory out of a buffer.
@@ -230,8 +281,7 @@ fn len_of(pointer: *const u8) -> usize {
 ///
 /// If the buffer is not just as long as the chunk in it.
 fn disown(chunk: MallocBuf) -> AtomicPtr<u8> {
-    let cbytes = get_i32(&chunk, CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok());
-    assert!(!chunk.is_borrowed() && cbytes == Some(chunk.len()), "a buffer holds one chunk");
+    assert!(!chunk.is_borrowed() && is_one_chunk(&chunk), "a buffer holds one chunk");
     AtomicPtr::new(chunk.into_raw().0)
 }
 
@@ -239,6 +289,6 @@ fn disown(chunk: MallocBuf) -> AtomicPtr<u8> {
 fn own(pointer: AtomicPtr<u8>) -> MallocBuf {
     let pointer = NonNull::new(pointer.into_inner()).expect("chunks have at least a header");
     let len = len_of(pointer.as_ptr());
-    // SAFETY: `disown` took it from a buffer of this length, and it has left the list, so nobody else uses it.
+    // SAFETY: it comes from C's allocator, with this length, and has left the list, so nobody else uses it.
     unsafe { MallocBuf::from_malloc(pointer, len) }
 }
