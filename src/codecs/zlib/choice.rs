@@ -1,36 +1,39 @@
-//! zlib streams by several implementations, since none is the fastest one everywhere: libdeflate, which takes whole streams
-//! and is at its best with literals and short matches; zlib-rs, for which long matches are cheap and which can stop early;
-//! and for level 1 an encoder of our own. The choice depends on the stream and the level alone, so that equal streams
-//! give equal bytes.
+//! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1, and
+//! up to the default level for streams in which matches are rare or long, as in most of what was shuffled; libdeflate, which
+//! takes whole streams and is at its best with literals and short matches; and zlib-rs, for which long matches are cheap
+//! and which can stop early. The choice depends on the stream and the level alone, so that equal streams give equal bytes.
 
 #[cfg(test)]
 mod tests;
 
-use super::{libdeflate, quick, stream};
+use super::{deflate, libdeflate, stream};
 use crate::error::Result;
 
 /// How a compression level is reached.
-struct Level {
-    /// libdeflate's level that compresses as well, over all kinds of data, as zlib-ng does on this one; `None` for our own
-    /// encoder.
-    libdeflate: Option<i32>,
-    /// From this share of runs on, in percent, zlib-rs is faster, which skips over them; libdeflate looks at each byte.
-    runs_for_zlib: usize,
+enum Level {
+    /// zlib-ng hardly searches, which libdeflate cannot do. The quick search of our own encoder does, and is twice as fast
+    /// (one to nine times) with streams that are 13 % smaller. From this share of runs on, in percent, and with text and
+    /// the like, where it would take 1.5 times as long, zlib-rs is faster.
+    Quick { runs_for_zlib: usize },
+    /// Our own encoder's thorough search, if matches are few: twice as fast as libdeflate then, four times with runs and
+    /// noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that compresses as well, over all
+    /// kinds of data, as zlib-ng does on this one.
+    Thorough { otherwise: i32 },
+    /// libdeflate's level that compresses as well as zlib-ng does on this one.
+    Deep(i32),
 }
 
-/// Levels 1 to 9. On the first one zlib-ng hardly searches, which libdeflate cannot do. Our own encoder does, and is twice
-/// as fast (one to nine times) with streams that are 13 % smaller; text and the like, where it would take 1.5 times as long,
-/// stay with zlib-rs.
+/// Levels 1 to 9.
 const LEVELS: [Level; 9] = [
-    Level { libdeflate: None, runs_for_zlib: 75 },
-    Level { libdeflate: Some(1), runs_for_zlib: 55 },
-    Level { libdeflate: Some(2), runs_for_zlib: 75 },
-    Level { libdeflate: Some(3), runs_for_zlib: 75 },
-    Level { libdeflate: Some(4), runs_for_zlib: 75 },
-    Level { libdeflate: Some(5), runs_for_zlib: 75 },
-    Level { libdeflate: Some(6), runs_for_zlib: 101 },
-    Level { libdeflate: Some(7), runs_for_zlib: 101 },
-    Level { libdeflate: Some(7), runs_for_zlib: 101 },
+    Level::Quick { runs_for_zlib: 75 },
+    Level::Thorough { otherwise: 1 },
+    Level::Thorough { otherwise: 2 },
+    Level::Thorough { otherwise: 3 },
+    Level::Thorough { otherwise: 4 },
+    Level::Deep(5),
+    Level::Deep(6),
+    Level::Deep(7),
+    Level::Deep(7),
 ];
 
 /// Streams below this number of bytes take libdeflate's first level, at any level. They shrink as much, and the larger
@@ -38,11 +41,11 @@ const LEVELS: [Level; 9] = [
 const SHORT: usize = 512;
 
 /// Streams below this number of bytes take our own encoder, which has nothing to clear at all and needs a tenth of the time.
-const TINY: usize = quick::TINY;
+const TINY: usize = deflate::TINY;
 
 /// The encoders of one thread.
 pub(crate) struct Encoder {
-    quick: quick::Encoder,
+    deflate: deflate::Encoder,
     stream: stream::Encoder,
     libdeflate: libdeflate::Encoder,
     /// For short streams, such as the last one of a chunk, so that they do not replace the other one.
@@ -52,7 +55,7 @@ pub(crate) struct Encoder {
 impl Encoder {
     pub(crate) fn new() -> Encoder {
         Encoder {
-            quick: quick::Encoder::new(),
+            deflate: deflate::Encoder::new(),
             stream: stream::Encoder::new(),
             libdeflate: libdeflate::Encoder::new(),
             short: libdeflate::Encoder::new(),
@@ -62,19 +65,25 @@ impl Encoder {
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
         if src.len() < TINY {
-            return self.quick.compress(src, dest);
+            return self.deflate.compress_quickly(src, dest);
         }
         if src.len() < SHORT {
             return self.short.compress(1, src, dest);
         }
-        let level = &LEVELS[usize::from(clevel.clamp(1, 9)) - 1];
-        if share_of_runs(src) >= level.runs_for_zlib {
-            return self.stream.compress(clevel, src, dest);
-        }
-        match level.libdeflate {
-            Some(level) => self.libdeflate.compress(level, src, dest),
-            None if self.quick.is_dense(src) => self.stream.compress(clevel, src, dest),
-            None => self.quick.compress(src, dest),
+        match LEVELS[usize::from(clevel.clamp(1, 9)) - 1] {
+            Level::Quick { runs_for_zlib } => {
+                if share_of_runs(src) >= runs_for_zlib || self.deflate.is_dense(src) {
+                    self.stream.compress(clevel, src, dest)
+                } else {
+                    self.deflate.compress_quickly(src, dest)
+                }
+            }
+            Level::Thorough { .. } if deflate::has_few_matches(src) => {
+                self.deflate.compress_thoroughly(src, dest)
+            }
+            Level::Thorough { otherwise: level } | Level::Deep(level) => {
+                self.libdeflate.compress(level, src, dest)
+            }
         }
     }
 }
@@ -106,7 +115,7 @@ impl Decoder {
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
     pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         // Streams that shrank to less than 40 % have long matches, unless they are of the first level.
-        let is_first_level = src.starts_with(&quick::HEADER);
+        let is_first_level = src.starts_with(&deflate::QUICK_HEADER);
         if !is_first_level && src.len().saturating_mul(5) < dest.len().saturating_mul(2) {
             self.stream.decompress(src, dest)
         } else {

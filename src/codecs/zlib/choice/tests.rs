@@ -58,12 +58,32 @@ fn every_level_gives_streams_that_both_read_and_the_same_ones_from_used_encoders
 }
 
 #[test]
-fn both_implementations_are_chosen() {
+fn each_encoder_is_chosen_where_it_is_faster() {
+    let (runs, text) = (bytes(1, 20_000), bytes(2, 20_000));
     let mut encoder = Encoder::new();
-    let mut dest = vec![0; 20_000];
-    assert!(encoder.compress(5, &bytes(1, 20_000), &mut dest) > 0);
-    assert!(encoder.compress(5, &bytes(2, 20_000), &mut dest) > 0);
-    assert!(share_of_runs(&bytes(1, 20_000)) >= 75 && share_of_runs(&bytes(2, 20_000)) == 0);
+    let mut chosen = |clevel: u8, src: &[u8]| {
+        let mut dest = vec![0; 20_000];
+        let size = encoder.compress(clevel, src, &mut dest);
+        dest.truncate(size);
+        dest
+    };
+    let made = |compress: &mut dyn FnMut(&mut [u8]) -> usize| {
+        let mut dest = vec![0; 20_000];
+        let size = compress(&mut dest);
+        dest.truncate(size);
+        dest
+    };
+    let thorough = made(&mut |dest| deflate::Encoder::new().compress_thoroughly(&runs, dest));
+    assert!((2..=5).all(|clevel| chosen(clevel, &runs) == thorough));
+    assert!(chosen(5, &text) == made(&mut |dest| libdeflate::Encoder::new().compress(4, &text, dest)));
+    assert!(chosen(6, &runs) == made(&mut |dest| libdeflate::Encoder::new().compress(5, &runs, dest)));
+    assert!(chosen(1, &runs) == made(&mut |dest| stream::Encoder::new().compress(1, &runs, dest)));
+    let noise = bytes(0, 20_000);
+    assert!(
+        chosen(1, &noise[..9000])
+            == made(&mut |dest| deflate::Encoder::new().compress_quickly(&noise[..9000], dest))
+    );
+    assert!(share_of_runs(&runs) >= 75 && share_of_runs(&text) == 0);
     assert_eq!(share_of_runs(&[0; 1023]), 0);
     assert_eq!(share_of_runs(&[0; 1024]), 100);
 }

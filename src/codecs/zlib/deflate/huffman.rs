@@ -1,7 +1,7 @@
 //! The codes of a block: how often they are needed, how long that makes them, and how they are told to the decoder.
 
 use super::bits::{BitWriter, Code};
-use super::parse::{Distance, MIN_PIECE, Sequence};
+use super::sequence::{Distance, MIN_PIECE, Sequence};
 
 /// Literals, the end of the block, 29 lengths, and two that only take part in the fixed codes.
 const SYMBOLS: usize = 288;
@@ -44,6 +44,7 @@ static LENGTHS: [LengthCode; 256] = {
 };
 
 /// How often each symbol occurs in a block.
+#[derive(Clone)]
 pub(super) struct Counts {
     symbols: [u32; SYMBOLS],
     distances: [u32; DISTANCES],
@@ -106,6 +107,56 @@ impl Counts {
             }
         }
     }
+}
+
+/// From so many literals on, they tell how long their codes will be.
+const TELLING_LITERALS: u32 = 256;
+
+impl Counts {
+    /// Adds what was counted in the bytes behind.
+    pub(super) fn add(&mut self, behind: &Counts) {
+        self.symbols.iter_mut().zip(&behind.symbols).for_each(|(sum, n)| *sum += n);
+        self.symbols[END] = 1;
+        self.distances.iter_mut().zip(&behind.distances).for_each(|(sum, n)| *sum += n);
+        self.extra_bits += behind.extra_bits;
+        self.match_bytes += behind.match_bytes;
+    }
+
+    /// About how many bits the symbols take with the codes that suit them best, without those behind them.
+    pub(super) fn entropy(&self) -> usize {
+        ((entropy(&self.symbols) + entropy(&self.distances)) >> LOG_FRACTION) as usize
+    }
+
+    /// About how many bits a literal takes, in sixteenths; `None` if there are too few to tell.
+    pub(super) fn literal_bits(&self) -> Option<usize> {
+        let literals = &self.symbols[..END];
+        let n: u32 = literals.iter().sum();
+        (n >= TELLING_LITERALS).then(|| (entropy(literals) / n) as usize >> (LOG_FRACTION - 4))
+    }
+}
+
+/// The logarithms have so many bits behind the point.
+const LOG_FRACTION: u32 = 8;
+
+/// Bits of symbols that occur as often as this, at best. The counts add up to less than 2^20.
+fn entropy(counts: &[u32]) -> u32 {
+    let (mut total, mut sum) = (0, 0_u32);
+    for &n in counts {
+        total += n;
+        sum += times_log(n);
+    }
+    times_log(total).saturating_sub(sum)
+}
+
+/// `n` times its logarithm to the base of 2, in integers, so that it is the same everywhere, and without branches.
+#[inline(always)]
+fn times_log(n: u32) -> u32 {
+    // The exponent of a float is the logarithm's whole part, and its mantissa nearly the rest: a parabola is added.
+    let bits = (n as f32).to_bits();
+    let whole = (bits >> 23).wrapping_sub(127);
+    let part = bits >> 7 & 0xffff;
+    let part = part + ((((part * (0x10000 - part)) >> 16) * 22_545) >> 16);
+    n.wrapping_mul((whole << LOG_FRACTION).wrapping_add(part >> (16 - LOG_FRACTION)))
 }
 
 /// The codes of a block.

@@ -1,14 +1,10 @@
-//! The search for matches: greedy, with one candidate per position, from a hash table of positions.
+//! The quick search for matches: greedy, with one candidate per position, from a hash table of positions.
 
 use super::huffman::Counts;
+use super::sequence::{Distance, MAX_DISTANCE, Sequence};
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};
 use crate::codecs::mem::load64;
 
-/// The largest distance of a match.
-const MAX_DISTANCE: usize = 32 << 10;
-/// The longest match that one code stands for, and the shortest.
-pub(super) const MAX_PIECE: usize = 258;
-pub(super) const MIN_PIECE: usize = 3;
 /// Shortest agreement that makes a match. Shorter ones save few bits, if any, and take as long to write as others.
 const MIN_MATCH: usize = 6;
 /// log2 of the number of positions that are remembered.
@@ -23,81 +19,6 @@ const LAST_START: usize = 12;
 /// longer match further back.
 const RECORD_SIZES: std::ops::RangeInclusive<usize> = 8..=32;
 const MAX_RECORDS: u32 = 15;
-
-/// Literals, and a match after them.
-#[derive(Clone, Copy)]
-pub(super) struct Sequence {
-    literals: u32,
-    /// Length of the match; 0 if the block ends with the literals.
-    len: u32,
-    distance: Distance,
-}
-
-/// A distance as it is coded.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Distance {
-    pub(super) symbol: u8,
-    /// Number of bits behind the symbol, and the bits.
-    pub(super) extra_len: u8,
-    pub(super) extra: u16,
-}
-
-impl Distance {
-    /// The parts of a distance, 1 to MAX_DISTANCE.
-    #[inline(always)]
-    pub(super) fn new(distance: usize) -> Distance {
-        let d = distance as u32 - 1; // up to MAX_DISTANCE
-        if d < 4 {
-            return Distance { symbol: d as u8, extra_len: 0, extra: 0 };
-        }
-        let log = d.ilog2();
-        let extra_len = log - 1;
-        let symbol = 2 * log + (d >> extra_len & 1);
-        // A number below 30, one up to 13, and so many bits.
-        Distance {
-            symbol: symbol as u8,
-            extra_len: extra_len as u8,
-            extra: (d & ((1 << extra_len) - 1)) as u16,
-        }
-    }
-}
-
-impl Sequence {
-    /// Number of literals.
-    #[inline(always)]
-    pub(super) fn literals(&self) -> usize {
-        self.literals as usize
-    }
-
-    /// Length of the match.
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    /// Distance of the match; of no meaning if there is none.
-    #[inline(always)]
-    pub(super) fn distance(&self) -> Distance {
-        self.distance
-    }
-
-    /// Lengths that codes stand for, and add up to that of the match.
-    #[inline(always)]
-    pub(super) fn pieces(&self) -> impl Iterator<Item = usize> + use<> {
-        let mut left = self.len as usize;
-        std::iter::from_fn(move || {
-            let piece = match left {
-                0 => return None,
-                MIN_PIECE..=MAX_PIECE => left,
-                // Too little would be left for another code.
-                _ if left < MAX_PIECE + MIN_PIECE => left - MIN_PIECE,
-                _ => MAX_PIECE,
-            };
-            left -= piece;
-            Some(piece)
-        })
-    }
-}
 
 /// The table, and what was found in the current block.
 pub(super) struct Parser {
@@ -150,8 +71,7 @@ impl Parser {
         if end - start >= LAST_START {
             anchor = self.find_matches(src, start, end, counts);
         }
-        let literals = (end - anchor) as u32; // below 2^16
-        self.sequences.push(Sequence { literals, len: 0, distance: Distance::default() });
+        self.sequences.push(Sequence::literals_only(end - anchor));
         &self.sequences
     }
 
@@ -218,11 +138,8 @@ impl Parser {
             let match_end = unsafe { extend_long(src, at, distance, end) };
             // SAFETY: `distance <= at`.
             let match_start = unsafe { extend_back(src, at, distance, anchor) };
-            let sequence = Sequence {
-                literals: (match_start - anchor) as u32, // below 2^16, as is the other length
-                len: (match_end - match_start) as u32,
-                distance: Distance::new(distance),
-            };
+            let sequence =
+                Sequence::new(match_start - anchor, match_end - match_start, Distance::new(distance));
             counts.count_match(&sequence);
             sequences.push(sequence);
             *nfound += 1;
@@ -273,7 +190,7 @@ unsafe fn find_records(
             // SAFETY: `skip + len` is 32.
             len = unsafe { extend_long(src, at + 32, distance, limit) } - at - skip;
         }
-        let sequence = Sequence { literals: skip as u32, len: len as u32, distance: Distance::new(distance) };
+        let sequence = Sequence::new(skip, len, Distance::new(distance));
         counts.count_match(&sequence);
         sequences.push(sequence);
         at += skip + len;

@@ -1,0 +1,223 @@
+//! An encoder of our own: streams in which matches are rare or long, and very short ones.
+//!
+//! A stream is cut in blocks. Each is parsed into literals and matches first and then written with the codes that suit it,
+//! or raw. There are two parsers. The quick one has one candidate per position, as the fast codecs do, and blocks of equal
+//! size: other libraries write their first level with fixed codes while they search; apart, both are so much faster that
+//! there is time for counting, and streams are a seventh smaller. The thorough one finds as much as others do at their
+//! middle levels, and its blocks end where the data change.
+
+mod bits;
+mod huffman;
+mod probe;
+mod quick;
+mod sequence;
+#[cfg(test)]
+mod tests;
+mod thorough;
+
+use super::libdeflate::adler32;
+use bits::{BitWriter, Code};
+use huffman::{Codes, Counts};
+pub(super) use probe::has_few_matches;
+use sequence::Sequence;
+
+/// The most bytes that a raw block can hold. With the quick parser, no block has more.
+const RAW_BLOCK: usize = 0xffff;
+/// With the thorough parser, blocks consist of segments of about so many bytes.
+const SEGMENT: usize = 8 << 10;
+/// From this size on, a block takes no more segments.
+const MAX_BLOCK: usize = 1 << 18;
+/// Bits that codes of its own must save a segment: about what it takes to tell them.
+const NEW_CODES: usize = 400;
+/// Deflate with a window of 32 KiB, at the fastest level and at the one below the default, which is 6.
+pub(super) const QUICK_HEADER: [u8; 2] = [0x78, 0x01];
+const THOROUGH_HEADER: [u8; 2] = [0x78, 0x5e];
+/// Streams of as many bytes and more are looked at before they are parsed quickly.
+const PROBED: usize = 16 << 10;
+/// How many bytes are searched for matches then.
+const PROBE: usize = 4096;
+/// A match every so many bytes is too often, as there is hardly any history yet.
+const DENSE: usize = 20;
+/// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
+/// long as all the rest.
+pub(super) const TINY: usize = 128;
+/// Type of a raw block, as its header has it.
+const RAW: u32 = 0;
+
+/// An encoder with its tables.
+pub(super) struct Encoder {
+    quick: quick::Parser,
+    thorough: thorough::Parser,
+    /// What the thorough parser found in the current block, and how often each code is needed there and in the segment
+    /// that may become a part of it.
+    sequences: Vec<Sequence>,
+    counts: Counts,
+    segment: Counts,
+    codes: Codes,
+    fixed: Codes,
+}
+
+impl Encoder {
+    pub(super) fn new() -> Encoder {
+        Encoder {
+            quick: quick::Parser::new(),
+            thorough: thorough::Parser::new(),
+            sequences: Vec::new(),
+            counts: Counts::new(),
+            segment: Counts::new(),
+            codes: Codes::new(),
+            fixed: Codes::fixed(),
+        }
+    }
+
+    /// Whether `src` begins with short matches one after another, as text does. Quick streams are shorter then than those
+    /// of encoders that search less, but take longer.
+    pub(super) fn is_dense(&mut self, src: &[u8]) -> bool {
+        if src.len() < PROBED || self.quick.begin(src).is_none() {
+            return false;
+        }
+        self.quick.parse(src, 0, PROBE, &mut self.counts);
+        self.quick.nfound() > PROBE / DENSE
+    }
+
+    /// Compresses `src` into `dest` with a quick search; returns the compressed size, or 0 if it does not fit.
+    pub(super) fn compress_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> usize {
+        self.try_quickly(src, dest).unwrap_or(0)
+    }
+
+    /// Compresses `src` into `dest` with a thorough search; returns the compressed size, or 0 if it does not fit.
+    pub(super) fn compress_thoroughly(&mut self, src: &[u8], dest: &mut [u8]) -> usize {
+        self.try_thoroughly(src, dest).unwrap_or(0)
+    }
+
+    fn try_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+        let Encoder { quick, counts, codes, fixed, .. } = self;
+        quick.begin(src)?;
+        let mut out = BitWriter::new(dest);
+        out.append(&QUICK_HEADER)?;
+        let mut start = 0;
+        while start < src.len() {
+            let end = src.len().min(start + RAW_BLOCK);
+            let block = &src[start..end];
+            counts.reset();
+            let sequences = quick.parse(src, start, end, counts);
+            counts.count_literals(block, sequences);
+            let codes = if block.len() < TINY {
+                fixed.take(counts);
+                &*fixed
+            } else {
+                codes.fit(counts);
+                &*codes
+            };
+            write_block(codes, block, sequences, end == src.len(), &mut out)?;
+            start = end;
+        }
+        finish(src, out)
+    }
+
+    fn try_thoroughly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+        let Encoder { thorough, sequences, counts, segment, codes, .. } = self;
+        thorough.begin(src)?;
+        let mut out = BitWriter::new(dest);
+        out.append(&THOROUGH_HEADER)?;
+        sequences.clear();
+        counts.reset();
+        let (mut block_start, mut start, mut entropy) = (0, 0, 0);
+        while start < src.len() {
+            let nbefore = sequences.len();
+            segment.reset();
+            let end = thorough.parse(src, start, src.len().min(start + SEGMENT), sequences, segment);
+            segment.count_literals(&src[start..end], &sequences[nbefore..]);
+            if let Some(bits) = segment.literal_bits() {
+                thorough.expect_literals(bits);
+            }
+            let mut both = counts.clone();
+            both.add(segment);
+            let (apart, together) = (entropy + segment.entropy(), both.entropy());
+            if start > block_start && (end - block_start > MAX_BLOCK || together > apart + NEW_CODES) {
+                codes.fit(counts);
+                write_block(codes, &src[block_start..start], &sequences[..nbefore], false, &mut out)?;
+                sequences.drain(..nbefore);
+                std::mem::swap(counts, segment);
+                (block_start, entropy) = (start, apart - entropy);
+            } else {
+                (*counts, entropy) = (both, together);
+            }
+            start = end;
+        }
+        codes.fit(counts);
+        write_block(codes, &src[block_start..], sequences, true, &mut out)?;
+        finish(src, out)
+    }
+}
+
+/// Writes `block`, of which the parser made `sequences`, with the codes that were made for it, or raw.
+fn write_block(
+    codes: &Codes,
+    block: &[u8],
+    sequences: &[Sequence],
+    is_last: bool,
+    out: &mut BitWriter<'_>,
+) -> Option<()> {
+    let nbits = codes.nbits();
+    let parts = block.chunks(RAW_BLOCK);
+    if nbits >= 8 * (block.len() + 4 * parts.len()) {
+        let last = parts.len() - 1;
+        return parts.enumerate().try_for_each(|(i, part)| write_raw(part, is_last && i == last, out));
+    }
+    if !out.has_room(nbits) {
+        return None;
+    }
+    codes.write_header(is_last, out);
+    write_sequences(codes, block, sequences, out);
+    Some(())
+}
+
+/// Writes `bytes` as they are.
+fn write_raw(bytes: &[u8], is_last: bool, out: &mut BitWriter<'_>) -> Option<()> {
+    out.put(Code::new(u32::from(is_last) | RAW << 1, 3));
+    let len = u16::try_from(bytes.len()).expect("blocks are that short");
+    out.append(&len.to_le_bytes())?;
+    out.append(&(!len).to_le_bytes())?;
+    out.append(bytes)
+}
+
+/// Completes the stream that holds `src`; returns its size.
+fn finish(src: &[u8], mut out: BitWriter<'_>) -> Option<usize> {
+    out.append(&adler32(src).to_be_bytes())?;
+    Some(out.len())
+}
+
+/// Writes the literals of `block`, and the matches between them, and the end.
+fn write_sequences(codes: &Codes, block: &[u8], sequences: &[Sequence], out: &mut BitWriter<'_>) {
+    let mut rest = block;
+    for sequence in sequences {
+        let (mut literals, behind) = rest.split_at(sequence.literals());
+        while let [a, b, c, rest @ ..] = literals {
+            // Three codes of at most 15 bits go with the seven that may be left.
+            out.put(codes.literal(*a));
+            out.put(codes.literal(*b));
+            out.put(codes.literal(*c));
+            out.flush();
+            literals = rest;
+        }
+        if let [a, rest @ ..] = literals {
+            out.put(codes.literal(*a));
+            if let [b, ..] = rest {
+                out.put(codes.literal(*b));
+            }
+        }
+        let distance = codes.distance(sequence.distance());
+        for piece in sequence.pieces() {
+            // With its extra bits, a length has at most 20 bits, and a distance 28.
+            out.put(codes.length(piece));
+            out.flush();
+            out.put(distance);
+            out.flush();
+        }
+        rest = &behind[sequence.len()..];
+    }
+    out.flush();
+    out.put(codes.end_of_block());
+    out.flush();
+}

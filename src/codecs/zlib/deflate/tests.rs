@@ -1,0 +1,305 @@
+use super::super::{libdeflate, stream};
+use super::*;
+use proptest::prelude::*;
+
+type Compress = fn(&mut Encoder, &[u8], &mut [u8]) -> usize;
+
+const SEARCHES: [Compress; 2] = [Encoder::compress_quickly, Encoder::compress_thoroughly];
+
+fn compress(search: Compress, src: &[u8]) -> Vec<u8> {
+    let mut dest = vec![0; src.len() + src.len() / 1000 + 20];
+    let size = search(&mut Encoder::new(), src, &mut dest);
+    assert!(size > 0);
+    dest.truncate(size);
+    dest
+}
+
+/// Compresses, and decompresses with both decoders; returns the compressed sizes.
+fn round_trip(src: &[u8]) -> [usize; 2] {
+    SEARCHES.map(|search| {
+        let coded = compress(search, src);
+        let mut back = vec![0xee; src.len()];
+        stream::Decoder::new().decompress(&coded, &mut back).unwrap();
+        assert!(back == src);
+        back.fill(0xee);
+        libdeflate::Decoder::new().decompress(&coded, &mut back).unwrap();
+        assert!(back == src);
+        coded.len()
+    })
+}
+
+/// A generator that is the same everywhere (xorshift).
+fn random(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed | 1;
+    move |n| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % n
+    }
+}
+
+/// Bytes of which each value is about half as frequent as the one before, which makes the longest codes.
+fn skewed(n: usize) -> Vec<u8> {
+    let mut below = random(5);
+    (0..n)
+        .map(|_| ((below(1 << 20) as u32).leading_zeros() - 12) as u8 + 20 * (below(400) == 0) as u8)
+        .collect()
+}
+
+#[test]
+fn streams_of_every_kind_are_read_by_both_decoders() {
+    let mut below = random(9);
+    let noise: Vec<u8> = (0..200_000).map(|_| below(256) as u8).collect();
+    let nibbles: Vec<u8> = (0..200_000).map(|_| below(16) as u8).collect();
+    let ramp: Vec<u8> = (0..50_000_u32).flat_map(u32::to_le_bytes).collect();
+    let skewed = skewed(200_000);
+    let kinds = [noise, nibbles, ramp, skewed, vec![7; 200_000], b"once upon a time, ".repeat(9000)];
+    for kind in &kinds {
+        let ends = [SEGMENT, 3 * SEGMENT, RAW_BLOCK, 2 * RAW_BLOCK].into_iter().flat_map(|n| n - 1..n + 2);
+        let lengths = (1..100).chain([1000, 140_000]).chain(ends);
+        for len in lengths {
+            round_trip(&kind[..len]);
+        }
+    }
+    // Across blocks: halves that share codes, or do not.
+    for (a, b) in [(0, 1), (1, 4), (4, 0), (3, 5)] {
+        round_trip(&[&kinds[a][..100_000], &kinds[b][..100_000]].concat());
+    }
+}
+
+#[test]
+fn matches_of_every_length_and_distance_are_written() {
+    let mut below = random(3);
+    let noise: Vec<u8> = (0..33_000).map(|_| below(256) as u8).collect();
+    for len in (6..1100).chain([5000, 30_000]) {
+        let distance = [1, 2, 3, 4, 5, 9, 258, 1000, 24_576, 24_577, 32_768][len % 11].max(1);
+        let mut src = noise[..distance.max(100)].to_vec();
+        (0..len).for_each(|_| src.push(src[src.len() - distance]));
+        src.extend(&noise[..20]);
+        round_trip(&src);
+    }
+}
+
+#[test]
+fn what_is_further_back_than_the_window_is_not_found() {
+    let mut below = random(7);
+    let noise: Vec<u8> = (0..200).map(|_| below(256) as u8).collect();
+    let apart = |distance: usize| {
+        let mut src = noise.clone();
+        src.resize(distance, 7);
+        src.extend(&noise);
+        round_trip(&src)
+    };
+    assert!(apart(32_768).iter().all(|&size| size < 350));
+    assert!(apart(32_769).iter().all(|&size| size > 400));
+}
+
+#[test]
+fn codes_of_limited_length_fit() {
+    // Fibonacci numbers make the deepest tree.
+    let mut counts = vec![1, 1];
+    while counts.len() < 30 {
+        counts.push(counts[counts.len() - 1] + counts[counts.len() - 2]);
+    }
+    let counts: [u32; 30] = counts.try_into().unwrap();
+    for max in [7, 15] {
+        for n in 2..=30 {
+            let mut counts = counts;
+            counts[n..].fill(0);
+            let mut lengths = [0; 30];
+            huffman::code_lengths(&counts, max, &mut lengths);
+            let taken: f64 = lengths[..n].iter().map(|&len| 0.5_f64.powi(i32::from(len))).sum();
+            assert!(lengths[..n].iter().all(|&len| (1..=max as u8).contains(&len)) && taken == 1.0);
+            assert!(lengths[n..].iter().all(|&len| len == 0));
+        }
+    }
+}
+
+#[test]
+fn output_does_not_depend_on_what_was_compressed_before() {
+    for search in SEARCHES {
+        let mut encoder = Encoder::new();
+        let src = [skewed(5000), vec![3; 300], b"once upon a time, ".repeat(40)].concat();
+        let first = compress(search, &src);
+        let last = u32::MAX - src.len() as u32; // a few thousand
+        let mut dest = vec![0; 7000];
+        // Ever higher, as they are without this test.
+        for base in [1, 100_000, last - 1, last, u32::MAX - 3] {
+            encoder.quick.set_next_base(base);
+            encoder.thorough.set_next_base(base);
+            for _ in 0..3 {
+                let size = search(&mut encoder, &src, &mut dest);
+                assert!(dest[..size] == first);
+                search(&mut encoder, &src[1000..], &mut dest);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_given_up_and_what_just_fits_is_written() {
+    let mut below = random(2);
+    let noise: Vec<u8> = (0..SEGMENT).map(|_| below(256) as u8).collect();
+    let mixed = [&noise[..], &skewed(2 * SEGMENT), &noise[..900]].concat();
+    for src in [skewed(3000), vec![3; 70_000], (0..=255).cycle().take(900).collect(), mixed] {
+        for search in SEARCHES {
+            let coded = compress(search, &src);
+            let mut encoder = Encoder::new();
+            for room in
+                (0..coded.len()).filter(|room| room % 37 == 0 || room + 50 > coded.len() || *room < 50)
+            {
+                assert_eq!(search(&mut encoder, &src, &mut vec![0; room]), 0);
+            }
+            let mut dest = vec![0; coded.len()];
+            assert_eq!(search(&mut encoder, &src, &mut dest), coded.len());
+            assert!(dest == coded);
+            let mut dest = vec![0; 2 * src.len()];
+            assert_eq!(search(&mut encoder, &src, &mut dest), coded.len());
+            assert!(dest[..coded.len()] == coded);
+        }
+    }
+}
+
+#[test]
+fn noise_costs_eleven_bytes() {
+    let mut below = random(1);
+    let noise: Vec<u8> = (0..1000).map(|_| below(256) as u8).collect();
+    assert_eq!(round_trip(&noise), [1011; 2]);
+}
+
+#[test]
+fn runs_are_coded_in_bulk_however_long_they_are() {
+    for len in [MAX_BLOCK - 1, MAX_BLOCK + 1, 5_000_000] {
+        let mut src = vec![9; len];
+        src.extend(b"the end");
+        let [_, size] = round_trip(&src);
+        assert!(size < 200 + len / 1000, "{len} bytes in {size}");
+    }
+}
+
+#[test]
+fn thorough_blocks_end_where_the_data_change() {
+    let mut below = random(4);
+    let noise: Vec<u8> = (0..5 * SEGMENT).map(|_| below(256) as u8).collect();
+    let nibbles: Vec<u8> = (0..5 * SEGMENT).map(|_| below(16) as u8).collect();
+    let apart = round_trip(&noise)[1] + round_trip(&nibbles)[1];
+    let together = round_trip(&[noise, nibbles].concat())[1];
+    assert!(together <= apart, "{together} and {apart}");
+}
+
+#[test]
+fn thorough_streams_are_no_longer_than_those_of_others() {
+    let mut below = random(6);
+    // Square waves, as bit planes of a ramp are, and bytes of which some come from nearby.
+    let mut waves = Vec::new();
+    for period in (0..12).map(|log| 1 << log) {
+        waves.extend((0..4096).map(|i| if i / period % 2 == 0 { 0 } else { 0xff_u8 }));
+        waves.extend((0..500).map(|i| (0x55_u64 << (i % 7)) as u8));
+    }
+    let mut echoes: Vec<u8> = (0..1000).map(|_| below(256) as u8).collect();
+    while echoes.len() < 60_000 {
+        let (from, len) = (echoes.len() - 1 - below(900), 4 + below(60));
+        (from..from + len).for_each(|at| echoes.push(echoes[at]));
+        (0..below(40)).for_each(|_| echoes.push(below(256) as u8));
+    }
+    for (src, name) in [(waves, "waves"), (echoes, "echoes"), (skewed(60_000), "skewed")] {
+        let [_, size] = round_trip(&src);
+        let mut dest = vec![0; 2 * src.len()];
+        let others = [
+            stream::Encoder::new().compress(5, &src, &mut dest),
+            libdeflate::Encoder::new().compress(4, &src, &mut dest),
+        ];
+        assert!(others.iter().all(|&other| size <= other + other / 20), "{name}: {size} bytes, {others:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_come_back(
+        parts in prop::collection::vec((any::<u8>(), 1usize..700, 1usize..300, 0..4), 1..40),
+    ) {
+        let mut src: Vec<u8> = Vec::new();
+        for (byte, len, period, kind) in parts {
+            match kind {
+                0 => src.resize(src.len() + len, byte),
+                1 => src.extend((0..len).map(|i| (i % period * period) as u8 ^ byte)),
+                // A run, or what is there with a period, but for a few bytes.
+                2 => src.extend((0..len).map(|i| byte ^ u8::from(i % period == 0))),
+                _ => src.extend_from_within(src.len() - len.min(src.len())..),
+            }
+        }
+        if !src.is_empty() {
+            round_trip(&src);
+        }
+    }
+
+    #[test]
+    fn periods_come_back(period in prop::collection::vec(any::<u8>(), 1..300), n in 1usize..40_000, odd in 0usize..40_000) {
+        let mut src: Vec<u8> = period.iter().copied().cycle().take(n).collect();
+        if let Some(byte) = src.get_mut(odd) {
+            *byte ^= 1;
+        }
+        round_trip(&src);
+    }
+}
+
+#[test]
+fn entropy_is_near_the_exact_one() {
+    for src in [skewed(20_000), skewed(300), (0..=255).cycle().take(60_000).collect(), vec![1; 2000]] {
+        let mut counts = Counts::new();
+        counts.count_literals(&src, &[Sequence::literals_only(src.len())]);
+        let exact: f64 = (0..=255)
+            .map(|byte| src.iter().filter(|&&b| b == byte).count() as f64)
+            .filter(|&n| n > 0.0)
+            .map(|n| n * (src.len() as f64 / n).log2())
+            .sum();
+        let found = counts.entropy() as f64;
+        assert!((found - exact).abs() <= exact / 50.0 + 20.0, "{found} bits, exactly {exact}");
+        let per_literal = counts.literal_bits().unwrap() as f64 / 16.0;
+        assert!((per_literal - exact / src.len() as f64).abs() < 0.2);
+    }
+    assert_eq!(Counts::new().literal_bits(), None);
+}
+
+#[test]
+fn matches_are_few_in_noise_and_runs_and_many_in_text() {
+    let mut below = random(8);
+    let noise: Vec<u8> = (0..100_000).map(|_| below(256) as u8).collect();
+    let runs: Vec<u8> = (0..100_000).map(|i| (i / 500) as u8).collect();
+    let words: Vec<u8> = (0..20_000).flat_map(|_| *[b"of ", b"and", b"the"][below(3)]).collect();
+    for len in [511, 512, 5000, 50_000] {
+        assert!(has_few_matches(&noise[..len]) && has_few_matches(&runs[..len]), "{len}");
+        assert!(!has_few_matches(&words[..len]), "{len}");
+    }
+    assert!((0..20).all(|len| has_few_matches(&noise[..len])));
+}
+
+#[test]
+fn text_is_dense_and_noise_is_not() {
+    let words = ["chunk ", "block ", "frame ", "of ", "the ", "and ", "shuffle ", "typesize ", "header, "];
+    let mut state = 1_u32;
+    let text: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        words[(state >> 16) as usize % words.len()].as_bytes()
+    })
+    .take(20_000)
+    .flatten()
+    .copied()
+    .collect();
+    let mut encoder = Encoder::new();
+    assert!(encoder.is_dense(&text));
+    assert!(!encoder.is_dense(&text[..PROBED - 1]), "too short to tell");
+    assert!(!encoder.is_dense(&vec![7; text.len()]));
+    let noise: Vec<u8> = text
+        .iter()
+        .enumerate()
+        .map(|(i, b)| (i as u32).wrapping_mul(0x9e37_79b1).to_le_bytes()[3] ^ b)
+        .collect();
+    assert!(!encoder.is_dense(&noise));
+    // What was looked at leaves no traces.
+    let mut dest = [vec![0; text.len()], vec![0; text.len()]];
+    let sizes =
+        [encoder.compress_quickly(&text, &mut dest[0]), Encoder::new().compress_quickly(&text, &mut dest[1])];
+    assert!(sizes[0] == sizes[1] && dest[0] == dest[1]);
+}

@@ -1,0 +1,260 @@
+//! The thorough search for matches: with a few candidates per position, and a look at the next position before one is taken.
+//!
+//! It suits data in which matches are long or rare, as shuffled items are. Runs of one byte are found without the table,
+//! positions inside of matches are mostly left out of it, and where there are no matches, the search takes longer steps.
+
+use super::huffman::Counts;
+use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, Sequence};
+use crate::codecs::agree::{extend_back, extend_long};
+use crate::codecs::mem::load64;
+
+/// log2 of the number of hashes, and how many positions are remembered for each.
+const BUCKET_BITS: u32 = 13;
+const BUCKETS: usize = 1 << BUCKET_BITS;
+const WAYS: usize = 4;
+/// Positions with the same hash, the latest first.
+type Bucket = [u32; WAYS];
+/// Shortest match: as many bytes are hashed.
+const MIN_MATCH: usize = 4;
+/// Matches from this length on are taken at once.
+const LONG: usize = 24;
+/// Runs from this length on are taken without asking the table for a longer match.
+const LONG_RUN: usize = 32;
+/// No run is longer, so that blocks do not get too long.
+const MAX_RUN: usize = 1 << 18;
+/// Only the last positions in a match, so many, are remembered: what follows a match often follows it again.
+const REMEMBERED: usize = 16;
+/// The same for runs: further inside, all positions are alike, and would drive out the one where the run begins.
+const RUN_REMEMBERED: usize = MIN_MATCH - 1;
+/// After 2^PATIENCE misses in a row, the search steps over one more byte each time.
+const PATIENCE: u32 = 6;
+/// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start and behind it.
+const LAST_START: usize = 12;
+/// About how many bits the symbols of a match take, in sixteenths, without those that tell its distance exactly.
+const MATCH_BITS: usize = 10 * 16;
+
+/// The table.
+pub(super) struct Parser {
+    /// Positions are counted from `base`, which rises past all of the streams before, so that nothing need be cleared
+    /// between streams and what they left is never found.
+    table: Box<[Bucket; BUCKETS]>,
+    base: u32,
+    /// Where `base` goes for the next stream.
+    next_base: u32,
+    worth: Worth,
+}
+
+/// The largest distances at which the shortest matches take fewer bits than literals.
+#[derive(Clone, Copy)]
+struct Worth {
+    four: usize,
+    five: usize,
+}
+
+impl Worth {
+    /// For literals of so many bits, in sixteenths.
+    fn new(literal_bits: usize) -> Worth {
+        let distance = |len: usize| {
+            let bits = (len * literal_bits).saturating_sub(MATCH_BITS) / 16;
+            MAX_DISTANCE.min(1 << bits.min(MAX_DISTANCE.ilog2() as usize))
+        };
+        Worth { four: distance(4), five: distance(5) }
+    }
+
+    #[inline(always)]
+    fn is_worth(self, len: usize, distance: usize) -> bool {
+        match len {
+            4 => distance <= self.four,
+            5 => distance <= self.five,
+            _ => true,
+        }
+    }
+}
+
+/// A match that is `len` bytes long.
+#[derive(Clone, Copy)]
+struct Match {
+    len: usize,
+    distance: usize,
+}
+
+impl Parser {
+    pub(super) fn new() -> Parser {
+        let table =
+            vec![[0; WAYS]; BUCKETS].into_boxed_slice().try_into().expect("the length is that of the array");
+        Parser { table, base: 1, next_base: 1, worth: Worth::new(8 * 16) }
+    }
+
+    /// Begins with the stream `src`; `None` if it is too long.
+    pub(super) fn begin(&mut self, src: &[u8]) -> Option<()> {
+        let len = u32::try_from(src.len()).ok()?;
+        if self.next_base.checked_add(len).is_none() {
+            self.table.fill([0; WAYS]);
+            self.next_base = 1;
+        }
+        self.base = self.next_base;
+        self.next_base = self.base.checked_add(len)?;
+        self.worth = Worth::new(8 * 16);
+        Some(())
+    }
+
+    /// Tells how many bits a literal takes here, in sixteenths.
+    pub(super) fn expect_literals(&mut self, literal_bits: usize) {
+        self.worth = Worth::new(literal_bits);
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_next_base(&mut self, base: u32) {
+        self.next_base = base;
+    }
+
+    /// Parses the stream `src` from `start` to `end`, or to the end of a match or a step behind it, which it returns. Adds
+    /// what it finds to `sequences`, and counts what codes will be needed for the matches.
+    pub(super) fn parse(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        end: usize,
+        sequences: &mut Vec<Sequence>,
+        counts: &mut Counts,
+    ) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if crate::cpu::has_avx2() {
+            // SAFETY: the CPU was just asked for AVX2 and BMI2.
+            return unsafe { self.parse_avx2(src, start, end, sequences, counts) };
+        }
+        self.parse_with(src, start, end, sequences, counts)
+    }
+
+    /// [`parse_with`](Self::parse_with), compiled for newer CPUs.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has AVX2 and BMI2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+    unsafe fn parse_avx2(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        end: usize,
+        sequences: &mut Vec<Sequence>,
+        counts: &mut Counts,
+    ) -> usize {
+        self.parse_with(src, start, end, sequences, counts)
+    }
+
+    /// [`parse`](Self::parse) with what the caller is compiled for.
+    #[inline(always)]
+    fn parse_with(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        end: usize,
+        sequences: &mut Vec<Sequence>,
+        counts: &mut Counts,
+    ) -> usize {
+        let last_start = src.len().saturating_sub(LAST_START);
+        let (mut anchor, mut at) = (start, start);
+        let mut steps = 1_usize << PATIENCE;
+        while at < end.min(last_start) {
+            // SAFETY: `at + LAST_START < src.len()`.
+            let Some(mut found) = (unsafe { self.longest_match(src, at, MIN_MATCH) }) else {
+                at += steps >> PATIENCE;
+                steps += 1;
+                continue;
+            };
+            steps = 1 << PATIENCE;
+            while found.len < LONG && at + 1 < last_start {
+                // SAFETY: `at + 1 + LAST_START < src.len()`.
+                let Some(longer) = (unsafe { self.longest_match(src, at + 1, found.len + 1) }) else { break };
+                (found, at) = (longer, at + 1);
+            }
+            let match_end = at + found.len;
+            // SAFETY: matches begin in `src`, so `distance <= at`.
+            let match_start = unsafe { extend_back(src, at, found.distance, anchor) };
+            let distance = Distance::new(found.distance);
+            let sequence = Sequence::new(match_start - anchor, match_end - match_start, distance);
+            counts.count_match(&sequence);
+            sequences.push(sequence);
+            // `at` and the next position were remembered when they were looked up.
+            let remembered = if found.distance == 1 { RUN_REMEMBERED } else { REMEMBERED };
+            for inside in (at + 2).max(match_end.saturating_sub(remembered))..match_end.min(last_start) {
+                // SAFETY: `inside + LAST_START < src.len()`.
+                self.remember(inside, unsafe { load64(src, inside) });
+            }
+            (anchor, at) = (match_end, match_end);
+        }
+        if at >= last_start {
+            at = src.len();
+        }
+        if anchor < at {
+            sequences.push(Sequence::literals_only(at - anchor));
+        }
+        at
+    }
+
+    /// Puts `at`, where `bytes` are, into the table; returns what was there.
+    #[inline(always)]
+    fn remember(&mut self, at: usize, bytes: u64) -> Bucket {
+        let bucket = &mut self.table[slot(bytes)];
+        let before = *bucket;
+        *bucket = [self.base + at as u32, before[0], before[1], before[2]]; // `begin` saw that this is below 2^32
+        before
+    }
+
+    /// The longest match of the bytes at `at`, if it is worth its codes and not shorter than `min_len`: a run, of any
+    /// length, or a candidate from the table, up to the length of one code. Behind that, something nearer may be as good.
+    ///
+    /// # Safety
+    ///
+    /// `at + LAST_START <= src.len()`.
+    #[inline(always)]
+    unsafe fn longest_match(&mut self, src: &[u8], at: usize, min_len: usize) -> Option<Match> {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { load64(src, at) };
+        let mut longest = Match { len: min_len - 1, distance: 0 };
+        if at > 0 && bytes as u32 == (bytes as u32) << 8 | u32::from(src[at - 1]) {
+            // SAFETY: `1 <= at`, which is not beyond the limit.
+            let len = unsafe { extend_long(src, at, 1, src.len().min(at + MAX_RUN)) } - at;
+            if len > longest.len {
+                longest = Match { len, distance: 1 };
+                if len >= LONG_RUN {
+                    return Some(longest);
+                }
+            }
+        }
+        let now = self.base + at as u32; // as in `remember`
+        for entry in self.remember(at, bytes) {
+            let distance = (now - entry) as usize;
+            if distance > at.min(MAX_DISTANCE) {
+                break;
+            }
+            // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`.
+            let differing = bytes ^ unsafe { load64(src, at - distance) };
+            if differing as u32 != 0 {
+                continue;
+            }
+            let len = if differing != 0 {
+                differing.trailing_zeros() as usize / 8
+            } else {
+                // SAFETY: `at + 8` is not beyond the limit.
+                unsafe { extend_long(src, at + 8, distance, src.len().min(at + MAX_PIECE)) - at }
+            };
+            if len > longest.len && self.worth.is_worth(len, distance) {
+                longest = Match { len, distance };
+                if len == MAX_PIECE {
+                    break;
+                }
+            }
+        }
+        (longest.distance > 0).then_some(longest)
+    }
+}
+
+/// Table index for the first MIN_MATCH bytes of `bytes`.
+#[inline(always)]
+fn slot(bytes: u64) -> usize {
+    // BUCKET_BITS bits are left after the shift.
+    ((bytes as u32).wrapping_mul(0x9e37_79b1) >> (32 - BUCKET_BITS)) as usize
+}
