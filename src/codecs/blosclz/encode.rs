@@ -31,7 +31,7 @@ const SLACK: usize = 32;
 /// A probe ends early if it has seen this many bytes and finds the ratio exceeded by this much, in percent: a tenth of
 /// the time of data that compress well.
 const SURE_FROM: usize = 2048;
-const SURE_MARGIN: usize = 25;
+const SURE_MARGIN: usize = 8;
 
 /// Longest step of the search. With ever longer ones, planes of bits that repeat are missed. A power of two finds those
 /// at once that lie, as in most blocks, a multiple of it apart.
