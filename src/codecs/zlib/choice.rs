@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::look::has_many_far_matches;
 use super::{deflate, libdeflate, stream};
 use crate::error::Result;
 
@@ -42,6 +43,9 @@ const SHORT: usize = 512;
 
 /// Streams below this number of bytes take our own encoder, which has nothing to clear at all and needs a tenth of the time.
 const TINY: usize = deflate::TINY;
+
+/// Streams of so many bytes and more are looked at before they are decoded.
+const LOOKED_AT: usize = 8 << 10;
 
 /// The encoders of one thread.
 pub(crate) struct Encoder {
@@ -114,9 +118,7 @@ impl Decoder {
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
     pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        // Streams that shrank to less than 40 % have long matches, unless they are of the first level.
-        let is_first_level = src.starts_with(&deflate::QUICK_HEADER);
-        if !is_first_level && src.len().saturating_mul(5) < dest.len().saturating_mul(2) {
+        if is_for_zlib(src, dest.len()) {
             self.stream.decompress(src, dest)
         } else {
             self.libdeflate.decompress(src, dest)
@@ -127,4 +129,14 @@ impl Decoder {
     pub(crate) fn decompress_prefix(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         self.stream.decompress_prefix(src, dest)
     }
+}
+
+/// Whether zlib-rs is the faster decoder for `src`, from which `nbytes` come: with long matches, and with those from near.
+fn is_for_zlib(src: &[u8], nbytes: usize) -> bool {
+    // Of the first level, streams have short matches. Others have long ones if they shrank to less than 40 %, unless they
+    // have many; below 3 %, it need not be asked.
+    let shrank_to = |percent: usize| src.len().saturating_mul(100) < nbytes.saturating_mul(percent);
+    !src.starts_with(&deflate::QUICK_HEADER)
+        && shrank_to(40)
+        && (nbytes < LOOKED_AT || shrank_to(3) || !has_many_far_matches(src))
 }

@@ -1,0 +1,93 @@
+use super::super::stream;
+use super::*;
+use proptest::prelude::*;
+
+fn compress(src: &[u8]) -> Vec<u8> {
+    let mut dest = vec![0; src.len() + 100];
+    let size = stream::Encoder::new().compress(5, src, &mut dest);
+    dest.truncate(size);
+    dest
+}
+
+/// A generator of numbers below `n`, the same everywhere.
+fn random() -> impl FnMut(u32) -> u32 {
+    let mut state = 1_u32;
+    move |n| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % n
+    }
+}
+
+/// 20,000 words, from a list of 60 random ones.
+fn words() -> Vec<u8> {
+    let mut random = random();
+    let list: Vec<Vec<u8>> =
+        (0..60).map(|_| (0..4 + random(6)).map(|_| b'a' + random(26) as u8).collect()).collect(); // below 26
+    (0..20_000).flat_map(|_| list[random(60) as usize].clone()).collect()
+}
+
+#[test]
+fn text_has_many_far_matches_and_runs_and_noise_have_not() {
+    assert!(has_many_far_matches(&compress(&words())));
+    let runs: Vec<u8> = (0..100_000_u32).map(|i| ((i / 300).wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
+    assert!(!has_many_far_matches(&compress(&runs)));
+    let mut random = random();
+    let noise: Vec<u8> = (0..100_000).map(|_| random(100) as u8).collect(); // below 100
+    assert!(!has_many_far_matches(&compress(&noise)));
+    // Eight bytes of which the lower ones change.
+    let counters: Vec<u8> = (0..9000_u64).flat_map(|i| (i * i + (7 << 40)).to_le_bytes()).collect();
+    assert!(!has_many_far_matches(&compress(&counters)));
+}
+
+#[test]
+fn shares_are_those_of_the_codes() {
+    // As in the format's definition, by hand: eight literals with codes of three bits, but for the end and a length, which have
+    // four; and two distances, the nearest and the farthest.
+    let mut bits: Vec<u8> = Vec::new();
+    let mut put = |value: u32, n: u32| (0..n).for_each(|i| bits.push((value >> i & 1) as u8));
+    put(1 | DYNAMIC << 1, 3);
+    put(1, 5);
+    put(29, 5);
+    put(15, 4);
+    // Codes of two bits for 18, 1, 3 and 4; in the order of their values 1, 3, 4, 18: 00, 01, 10, 11.
+    ORDER.iter().for_each(|run| put(if [18, 1, 3, 4].contains(run) { 2 } else { 0 }, 3));
+    let (one, three, four, zeros) = (0b00, 0b10, 0b01, 0b11); // written from the highest bit on
+    (0..7).for_each(|_| put(three, 2));
+    for n in [138, 111] {
+        put(zeros, 2);
+        put(n - 11, 7);
+    }
+    put(four, 2);
+    put(four, 2);
+    put(one, 2);
+    put(zeros, 2);
+    put(28 - 11, 7);
+    put(one, 2);
+    let deflated: Vec<u8> =
+        bits.chunks(8).map(|bits| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit)).collect();
+    assert_eq!(first_shares(&deflated), Some((7 * ALL / 8, ALL / 2)));
+}
+
+#[test]
+fn what_is_cut_off_or_changed_is_looked_at_without_harm() {
+    let coded = compress(&words());
+    for len in 0..200 {
+        has_many_far_matches(&coded[..len]);
+    }
+    for bit in 0..1600 {
+        let mut damaged = coded[..300].to_vec();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        has_many_far_matches(&damaged);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_looked_at_without_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        has_many_far_matches(&bytes);
+        if let Some(first) = bytes.get_mut(2) {
+            *first = *first & !7 | 5;
+        }
+        has_many_far_matches(&bytes);
+    }
+}
