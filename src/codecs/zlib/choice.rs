@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::look::has_many_far_matches;
+use super::look::{has_many_far_matches, raw_bytes};
 use super::{deflate, libdeflate, stream};
 use crate::error::Result;
 
@@ -133,10 +133,17 @@ impl Decoder {
 
 /// Whether zlib-rs is the faster decoder for `src`, from which `nbytes` come: with long matches, and with those from near.
 fn is_for_zlib(src: &[u8], nbytes: usize) -> bool {
-    // Of the first level, streams have short matches. Others have long ones if they shrank to less than 40 %, unless they
-    // have many; below 3 %, it need not be asked.
-    let shrank_to = |percent: usize| src.len().saturating_mul(100) < nbytes.saturating_mul(percent);
-    !src.starts_with(&deflate::QUICK_HEADER)
-        && shrank_to(40)
-        && (nbytes < LOOKED_AT || shrank_to(3) || !has_many_far_matches(src))
+    // Of the first level, streams have short matches.
+    if src.starts_with(&deflate::QUICK_HEADER) {
+        return false;
+    }
+    // Others have long ones if they shrank to less than 40 %, unless they have many; below 3 %, it need not be asked. Behind
+    // noise, as in shuffled data, matches must be longer.
+    let raw = raw_bytes(src);
+    let (rest, nbytes) = (src.len() - raw, nbytes.saturating_sub(raw));
+    let shrank_to = |percent: usize| rest.saturating_mul(100) < nbytes.saturating_mul(percent);
+    if raw > 0 {
+        return shrank_to(18);
+    }
+    shrank_to(40) && (nbytes < LOOKED_AT || shrank_to(3) || !has_many_far_matches(src))
 }

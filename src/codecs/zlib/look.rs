@@ -1,4 +1,5 @@
-//! A look at the first codes of a stream before it is decoded: they tell what its matches are like.
+//! A look at the beginning of a stream before it is decoded: its raw blocks, and its first codes, which tell what its matches
+//! are like.
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,19 @@ const ORDER: [usize; RUNS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13
 const MAX_RUN_CODE: u32 = 7;
 /// The type of a block with codes of its own, as its header has it.
 const DYNAMIC: u32 = 2;
+
+/// How many bytes are in the raw blocks that the zlib stream `src` begins with, but for its last block.
+pub(super) fn raw_bytes(src: &[u8]) -> usize {
+    let mut sum = 0;
+    let mut blocks = src.get(2..).unwrap_or_default();
+    while let [first, low, high, _, _, rest @ ..] = blocks {
+        let len = usize::from(u16::from_le_bytes([*low, *high]));
+        let Some(behind) = rest.get(len..).filter(|_| first & 7 == 0) else { break };
+        sum += len;
+        blocks = behind;
+    }
+    sum
+}
 
 /// Whether the zlib stream `src` begins with a block in which matches are frequent and most repeat what is further back than
 /// a few bytes, as in text. No if there are no codes, or if they make no sense.

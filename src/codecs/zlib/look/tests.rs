@@ -40,6 +40,20 @@ fn text_has_many_far_matches_and_runs_and_noise_have_not() {
 }
 
 #[test]
+fn raw_blocks_at_the_front_are_counted() {
+    let mut random = random();
+    let noise: Vec<u8> = (0..40_000).map(|_| random(256) as u8).collect(); // below 256
+    let coded = compress(&[&noise[..], &[7; 40_000]].concat());
+    assert!((30_000..=40_000).contains(&raw_bytes(&coded)), "{}", raw_bytes(&coded));
+    assert_eq!(raw_bytes(&coded[..5000]), 0);
+    assert_eq!(raw_bytes(&compress(&words())), 0);
+    // The last block does not count, nor one that is cut off.
+    let blocks = [0x78, 0x5e, 0, 2, 0, !2, !0, 8, 9, 0, 0, 0, !0, !0, 1, 1, 0, !1, !0, 5];
+    assert_eq!(raw_bytes(&blocks), 2);
+    assert!((0..9).all(|len| raw_bytes(&blocks[..len]) == 0));
+}
+
+#[test]
 fn shares_are_those_of_the_codes() {
     // As in the format's definition, by hand: eight literals with codes of three bits, but for the end and a length, which have
     // four; and two distances, the nearest and the farthest.
@@ -85,6 +99,7 @@ proptest! {
     #[test]
     fn any_bytes_are_looked_at_without_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         has_many_far_matches(&bytes);
+        prop_assert!(raw_bytes(&bytes) <= bytes.len());
         if let Some(first) = bytes.get_mut(2) {
             *first = *first & !7 | 5;
         }
