@@ -216,7 +216,7 @@ impl CodecStates {
             (StreamCodec::Lz4 | StreamCodec::Lz4Hc, None) => lz4::decompress_prefix(src, wanted, dest),
             (StreamCodec::Zlib, _) => {
                 let inflate = self.inflate.get_or_insert_with(zlib::Decoder::new);
-                inflate.decompress_prefix(src, &mut dest[..wanted])
+                inflate.decompress_prefix(src, wanted, dest)
             }
             (StreamCodec::Zstd, None) => {
                 let unzstd = self.unzstd.get_or_insert_with(zstd::Decoder::new);

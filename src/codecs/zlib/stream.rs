@@ -133,11 +133,10 @@ impl Decoder {
         ensure(outcome == Some((z::Z_STREAM_END, dest.len())), ErrorKind::Data, "damaged zlib stream")
     }
 
-    /// Decompresses the first `dest.len()` bytes of a stream that holds at least as many.
-    pub(crate) fn decompress_prefix(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let outcome = self.inflate(src, dest, z::Z_SYNC_FLUSH);
-        let good =
-            matches!(outcome, Some((z::Z_OK | z::Z_STREAM_END | z::Z_BUF_ERROR, n)) if n == dest.len());
+    /// Decompresses the first `wanted` bytes of a stream that holds `dest.len()`.
+    pub(crate) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
+        let outcome = self.inflate(src, &mut dest[..wanted], z::Z_SYNC_FLUSH);
+        let good = matches!(outcome, Some((z::Z_OK | z::Z_STREAM_END | z::Z_BUF_ERROR, n)) if n == wanted);
         ensure(good, ErrorKind::Data, "damaged zlib stream")
     }
 }

@@ -131,12 +131,12 @@ fn prefixes_are_read_without_the_rest() {
         let mut coded = vec![0; 10_100];
         let size = Encoder::new().compress(clevel, &src, &mut coded);
         let mut decoder = Decoder::new();
-        for len in [1, 9, 100, 9999, 10_000] {
-            let mut dest = vec![0; len];
-            decoder.decompress_prefix(&coded[..size], &mut dest).unwrap();
-            assert!(dest == src[..len]);
+        for len in [1, 9, 100, 4999, 5001, 9999, 10_000] {
+            let mut dest = vec![0; 10_000];
+            decoder.decompress_prefix(&coded[..size], len, &mut dest).unwrap();
+            assert!(dest[..len] == src[..len]);
         }
-        assert!(decoder.decompress_prefix(&coded[..size], &mut vec![0; 10_001]).is_err());
-        assert!(decoder.decompress_prefix(&coded[..size / 2], &mut vec![0; 10_000]).is_err());
+        assert!(decoder.decompress_prefix(&coded[..size], 10_001, &mut vec![0; 10_001]).is_err());
+        assert!(decoder.decompress_prefix(&coded[..size / 2], 10_000, &mut vec![0; 10_000]).is_err());
     }
 }
