@@ -55,6 +55,19 @@ pub(crate) unsafe fn copy_short<const AVX2: bool>(to: Target<'_>, distance: usiz
     unsafe { to.store(repeat::<AVX2>(bytes, distance.min(16))) };
 }
 
+/// Copies two bytes behind the sixteen that [`copy_short`] has copied from `distance` bytes back.
+///
+/// # Safety
+///
+/// `distance >= 1`; 16 bytes precede `to` that repeat those from `distance` bytes before them, and 2 follow.
+#[inline(always)]
+pub(crate) unsafe fn copy_two_more(to: Target<'_>, distance: usize) {
+    // What repeats every `distance` bytes does so every few times as many: two bytes and more, and there by now.
+    let distance = distance.max(usize::from(WHOLE_IN_16[distance.min(16)]));
+    // SAFETY: the caller's promise, and not less than 2 bytes back.
+    unsafe { to.copy_from_back::<2>(distance) };
+}
+
 /// Copies `len` bytes from `distance` bytes back, as if one by one.
 ///
 /// # Safety

@@ -9,7 +9,9 @@
 //! bytes are copied from earlier output. The last sequence ends with its literals, and no other may end near the end of
 //! stream or output; what the reference decoder refuses for that is refused here too.
 
-use crate::codecs::matches::{SLACK, copy_few_literals, copy_literals, copy_long, copy_safely, copy_short};
+use crate::codecs::matches::{
+    SLACK, copy_few_literals, copy_literals, copy_long, copy_safely, copy_short, copy_two_more,
+};
 use crate::codecs::place::{Source, Target, settled};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -30,10 +32,10 @@ const UNASKED_IN: usize = 17;
 const UNASKED_OUT: usize = 32;
 /// From so many bytes on, a token and less than MORE literals leave INPUT_END bytes, and a copy of 16 is within the input.
 const IN_ROOM: usize = MORE + INPUT_END;
-/// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few for the instructions they need.
+/// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few to have them in the shortest loop.
 const SHORT_MATCH: usize = 16;
 /// From so many bytes on, a sequence of two short lengths leaves MATCH_END bytes.
-const OUT_ROOM: usize = MORE - 1 + SHORT_MATCH + MATCH_END;
+const OUT_ROOM: usize = MORE - 1 + MORE - 1 + MIN_MATCH + MATCH_END;
 
 /// Decompresses `src`, which must give exactly `dest.len()` bytes.
 ///
@@ -219,10 +221,16 @@ unsafe fn decode_any<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Op
         return None;
     }
     let mut len = (token & 15) + MIN_MATCH;
-    if len <= SHORT_MATCH {
+    if len < MORE + MIN_MATCH {
         // SAFETY: the distance was checked; SLACK bytes follow the literals, or OUT_ROOM counts this match. The CPU has
         // AVX2 if `AVX2`.
         unsafe { copy_short::<AVX2>(op, distance) };
+        if len > SHORT_MATCH {
+            // Items with padding have such matches again and again, each of which reads what the one before wrote: with
+            // stores of another size, that takes long.
+            // SAFETY: the same; 16 bytes of the match are there.
+            unsafe { copy_two_more(op.ahead(SHORT_MATCH), distance) };
+        }
         return Some(Some(Place { ip, op: op.ahead(len), token: next }));
     }
     let mut token = next;
