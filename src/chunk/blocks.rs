@@ -43,11 +43,13 @@ pub(crate) fn capped_typesize(typesize: usize) -> usize {
     if typesize > MAX_TYPESIZE { 1 } else { typesize }
 }
 
-/// The block size for a buffer of `nbytes` bytes: as requested or chosen, limited to the buffer, whole items.
+/// The block size for a buffer of `nbytes` bytes: as requested or chosen, limited to the buffer, whole items. For an empty
+/// buffer, which has no blocks, as requested.
 pub fn effective_blocksize(params: &CParams, nbytes: usize) -> usize {
     let typesize = params.typesize;
     if nbytes < typesize {
-        return 1;
+        let limit = if nbytes == 0 { MAX_BLOCKSIZE } else { nbytes };
+        return params.blocksize.clamp(1, limit);
     }
     let wanted = if params.blocksize > 0 { params.blocksize } else { automatic_blocksize(params, nbytes) };
     let size = wanted.min(nbytes).min(MAX_BLOCKSIZE);
@@ -114,8 +116,10 @@ mod tests {
         assert_eq!(wanted(1000, 7, 10_000), 994);
         assert_eq!(wanted(1000, 7, 500), 497);
         assert_eq!(wanted(3, 7, 500), 3);
-        assert_eq!(wanted(1000, 8, 5), 1);
-        assert_eq!(wanted(1000, 8, 0), 1);
+        assert_eq!(wanted(1000, 8, 5), 5);
+        assert_eq!(wanted(3, 8, 5), 3);
+        assert_eq!(wanted(0, 8, 5), 1);
+        assert_eq!(wanted(1000, 8, 0), 1000);
         assert_eq!(wanted(0, 8, 0), 1);
     }
 
