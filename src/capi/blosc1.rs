@@ -244,7 +244,7 @@ fn compress(
     let missing = matches!(source, Source::Generated(1..));
     ensure(!missing, ErrorKind::NullPointer, "no source")?;
     let enc = Encoding {
-        threads: request.backend.threads(request.nthreads),
+        threads: request.backend.threads(request.nthreads, false),
         blosc1_header: request.blosc1_header,
         ..Encoding::new(&request.params)
     };
@@ -333,7 +333,7 @@ fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
     if let Some(nbytes) = chunk::decompress_simple(chunk, &mut dest[..room], |_| ()) {
         return Ok(nbytes);
     }
-    let dec = Decoding { threads: backend.threads(nthreads), ..Decoding::default() };
+    let dec = Decoding { threads: backend.threads(nthreads, false), ..Decoding::default() };
     Ok(chunk::decompress_with(&dec, chunk, None, dest)?.nbytes)
 }
 

@@ -22,7 +22,7 @@ use crate::chunk::{CParams, Threads};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::codec_format;
-use crate::pool::{self, Executor, Pool};
+use crate::pool::{self, Pool};
 
 mod compress;
 mod decompress;
@@ -101,25 +101,18 @@ impl Backend {
         Backend::Pool(usable.unwrap_or_else(|| pool::attach(nthreads)))
     }
 
-    /// The threads of this backend for an operation that keeps processors busy: of our own, no more than there are
-    /// processors.
-    pub(crate) fn threads(&self, nthreads: i16) -> Threads<'_> {
-        let all = self.threads_that_wait(nthreads);
+    /// The threads of this backend for an operation: of our own, no more than there are processors, unless it calls
+    /// functions of the application, which may wait for something.
+    pub(crate) fn threads(&self, nthreads: i16, may_wait: bool) -> Threads<'_> {
+        let nthreads = usize::try_from(nthreads).unwrap_or(1);
         match self {
-            Backend::Pool(pool) => Threads { nthreads: all.nthreads.min(pool.at_once()), ..all },
-            Backend::Serial | Backend::Callback(_) => all,
+            Backend::Serial => Threads { executor: None, nthreads },
+            Backend::Pool(pool) => {
+                let nthreads = if may_wait { nthreads } else { nthreads.min(pool.at_once()) };
+                Threads { executor: Some(&**pool), nthreads }
+            }
+            Backend::Callback(threads) => Threads { executor: Some(threads), nthreads },
         }
-    }
-
-    /// The threads of this backend for an operation that calls functions of the application, which may wait for
-    /// something: as many as were asked for.
-    pub(crate) fn threads_that_wait(&self, nthreads: i16) -> Threads<'_> {
-        let executor: Option<&dyn Executor> = match self {
-            Backend::Serial => None,
-            Backend::Pool(pool) => Some(&**pool),
-            Backend::Callback(threads) => Some(threads),
-        };
-        Threads { executor, nthreads: usize::try_from(nthreads).unwrap_or(1) }
     }
 }
 

@@ -43,7 +43,7 @@ unsafe fn with_encoding<T>(
     let params = this.params()?;
     params.print_info(nbytes);
     let backend = if this.wants_threads() { this.attach() } else { Backend::Serial };
-    let threads = backend.threads(this.fields.nthreads);
+    let threads = backend.threads(this.fields.nthreads, false);
     let schunk = SchunkPtr(this.fields.schunk);
     let container = move || schunk.container();
     let host = Host(context);

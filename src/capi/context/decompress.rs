@@ -68,11 +68,10 @@ unsafe fn with_full_decoding<T>(
     let schunk = SchunkPtr(this.fields.schunk);
     let container = move || schunk.container();
     let host = Host(context);
-    let nthreads = this.fields.nthreads;
     // SAFETY: the client vouches for the super-chunk of its parameters.
     let may_wait = postfilter.is_some() || unsafe { callbacks::is_on_user_io(this.fields.schunk) };
     let dec = Decoding {
-        threads: if may_wait { backend.threads_that_wait(nthreads) } else { backend.threads(nthreads) },
+        threads: backend.threads(this.fields.nthreads, may_wait),
         postfilter: postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
         source: source.as_ref().map(|source| source as &dyn chunk::source::BlockSource),
         container: Some(&container),

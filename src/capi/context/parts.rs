@@ -64,13 +64,9 @@ impl EncodingParts {
     /// Runs `operation`.
     pub(crate) fn with<T>(&self, operation: impl FnOnce(&Encoding<'_>) -> Result<T>) -> Result<T> {
         let container = move || self.schunk.container();
-        let threads = match self.prefilter {
-            Some(_) => self.backend.threads_that_wait(self.nthreads),
-            None => self.backend.threads(self.nthreads),
-        };
         operation(&Encoding {
             params: &self.params,
-            threads,
+            threads: self.backend.threads(self.nthreads, self.prefilter.is_some()),
             prefilter: self.prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
             container: Some(&container),
             host: Some(&self.host),
@@ -131,12 +127,8 @@ impl DecodingParts {
         let container = move || self.schunk.container();
         // SAFETY: as for the container.
         let may_wait = self.postfilter.is_some() || unsafe { callbacks::is_on_user_io(self.schunk.0) };
-        let threads = match may_wait {
-            true => self.backend.threads_that_wait(self.nthreads),
-            false => self.backend.threads(self.nthreads),
-        };
         operation(&Decoding {
-            threads,
+            threads: self.backend.threads(self.nthreads, may_wait),
             postfilter: self.postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
             source: None,
             container: Some(&container),
