@@ -46,11 +46,17 @@ impl<'a> BitWriter<'a> {
         (nbits + self.count as usize).div_ceil(8) <= self.dest.len() - self.at
     }
 
-    /// Adds a code. The codes since the last flush have at most 57 bits together.
+    /// Adds a code. The codes since the last flush have at most 56 bits together, which is less than 64 with those that were left.
     #[inline(always)]
     pub(super) fn put(&mut self, code: Code) {
-        self.buffer |= u64::from(code.bits) << self.count;
-        self.count += u32::from(code.len);
+        self.put_bits(u64::from(code.bits), code.len);
+    }
+
+    /// As [`put`](Self::put), with `len` bits, of which those that are not zero are in `bits`.
+    #[inline(always)]
+    pub(super) fn put_bits(&mut self, bits: u64, len: u8) {
+        self.buffer |= bits << self.count;
+        self.count += u32::from(len);
     }
 
     /// Writes all whole bytes, so that at most seven bits are left. There is room for them.

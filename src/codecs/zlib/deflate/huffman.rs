@@ -2,6 +2,7 @@
 
 use super::bits::{BitWriter, Code};
 use super::sequence::{Distance, MIN_PIECE, Sequence};
+use super::token::{FIRST_LENGTH, NDISTANCES, NINDICES, Tally, Token};
 
 /// Literals, the end of the block, 29 lengths, and two that only take part in the fixed codes.
 const SYMBOLS: usize = 288;
@@ -105,6 +106,22 @@ impl Counts {
             for other in &others {
                 self.symbols.iter_mut().zip(other).for_each(|(sum, n)| *sum += n);
             }
+        }
+    }
+}
+
+impl Counts {
+    /// Adds the symbols of tokens.
+    pub(super) fn add_tally(&mut self, tally: &Tally) {
+        let (literals, lengths) = tally.indices.split_at(FIRST_LENGTH);
+        self.symbols.iter_mut().zip(literals).for_each(|(sum, n)| *sum += n);
+        for (length, &n) in LENGTHS.iter().zip(lengths) {
+            self.symbols[usize::from(length.symbol)] += n;
+            self.extra_bits += usize::from(length.extra.len) * n as usize;
+        }
+        for (symbol, (sum, &n)) in self.distances.iter_mut().zip(&tally.distances).enumerate() {
+            *sum += n;
+            self.extra_bits += usize::from(Distance::extra_len(symbol)) * n as usize;
         }
     }
 }
@@ -258,6 +275,53 @@ impl Codes {
     pub(super) fn distance(&self, distance: Distance) -> Code {
         let extra = Code::new(u32::from(distance.extra), distance.extra_len);
         self.distances[usize::from(distance.symbol)].then(extra)
+    }
+}
+
+/// The code of a distance without the bits behind it.
+#[derive(Clone, Copy, Default)]
+struct DistanceCode {
+    bits: u16,
+    len: u8,
+    /// Length of both together.
+    total: u8,
+}
+
+impl Codes {
+    /// Writes tokens, and the end of the block.
+    pub(super) fn write_tokens(&self, tokens: &[Token], out: &mut BitWriter<'_>) {
+        let mut codes = [Code::default(); NINDICES];
+        codes[..FIRST_LENGTH].copy_from_slice(&self.symbols[..FIRST_LENGTH]);
+        codes[FIRST_LENGTH..].copy_from_slice(&self.lengths);
+        // That of none is empty.
+        let mut distances = [DistanceCode::default(); NDISTANCES];
+        for (symbol, (distance, code)) in distances.iter_mut().zip(&self.distances).enumerate() {
+            let (bits, len) = (code.bits as u16, code.len); // codes have at most 15 bits
+            *distance = DistanceCode { bits, len, total: len + Distance::extra_len(symbol) };
+        }
+        let code = |token: Token| {
+            let (code, distance) = (codes[token.index()], distances[token.distance()]);
+            let behind = u64::from(distance.bits) | token.extra() << distance.len;
+            (u64::from(code.bits) | behind << code.len, code.len + distance.total)
+        };
+        // Most of the time, two of them fit behind the seven bits that may be left. Any one does.
+        let mut pairs = tokens.chunks_exact(2);
+        for pair in &mut pairs {
+            let ((first, first_len), (second, second_len)) = (code(pair[0]), code(pair[1]));
+            out.put_bits(first, first_len);
+            if first_len + second_len > 56 {
+                out.flush();
+            }
+            out.put_bits(second, second_len);
+            out.flush();
+        }
+        for &token in pairs.remainder() {
+            let (bits, len) = code(token);
+            out.put_bits(bits, len);
+            out.flush();
+        }
+        out.put(self.end_of_block());
+        out.flush();
     }
 }
 

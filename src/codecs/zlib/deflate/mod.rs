@@ -1,12 +1,15 @@
-//! An encoder of our own: streams in which matches are rare or long, and very short ones.
+//! An encoder of our own: quick streams of any data, streams in which matches are rare or long, and very short ones.
 //!
 //! A stream is cut in blocks. Each is parsed into literals and matches first and then written with the codes that suit it,
-//! or raw. There are two parsers. The quick one has one candidate per position, as the fast codecs do, and blocks of equal
-//! size: other libraries write their first level with fixed codes while they search; apart, both are so much faster that
-//! there is time for counting, and streams are a seventh smaller. The thorough one finds as much as others do at their
-//! middle levels, and its blocks end where the data change.
+//! or raw. Other libraries write their first level with fixed codes while they search; apart, both are so much faster that
+//! there is time for counting, and streams are a fifth smaller.
+//!
+//! There are three parsers. The two quick ones have one candidate per position, as the fast codecs do, and blocks of equal
+//! size; one is for few matches and steps over what has none (`quick.rs`), the other for many (`dense.rs`). The thorough one
+//! finds as much as others do at their middle levels, and its blocks end where the data change.
 
 mod bits;
+mod dense;
 mod huffman;
 mod probe;
 mod quick;
@@ -14,6 +17,7 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 mod thorough;
+mod token;
 
 use super::libdeflate::adler32;
 use bits::{BitWriter, Code};
@@ -33,11 +37,11 @@ const NEW_CODES: usize = 400;
 pub(super) const QUICK_HEADER: [u8; 2] = [0x78, 0x01];
 const THOROUGH_HEADER: [u8; 2] = [0x78, 0x5e];
 /// Streams of as many bytes and more are looked at before they are parsed quickly.
-const PROBED: usize = 16 << 10;
+const PROBED: usize = 2 << 10;
 /// How many bytes are searched for matches then.
-const PROBE: usize = 4096;
-/// A match every so many bytes is too often, as there is hardly any history yet.
-const DENSE: usize = 20;
+const PROBE: usize = 1 << 10;
+/// A match every so many bytes is often, as there is hardly any history yet.
+const DENSE: usize = 42;
 /// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
 /// long as all the rest.
 pub(super) const TINY: usize = 128;
@@ -47,6 +51,7 @@ const RAW: u32 = 0;
 /// An encoder with its tables.
 pub(super) struct Encoder {
     quick: quick::Parser,
+    dense: dense::Parser,
     thorough: thorough::Parser,
     /// What the thorough parser found in the current block, and how often each code is needed there and in the segment
     /// that may become a part of it.
@@ -61,6 +66,7 @@ impl Encoder {
     pub(super) fn new() -> Encoder {
         Encoder {
             quick: quick::Parser::new(),
+            dense: dense::Parser::new(),
             thorough: thorough::Parser::new(),
             sequences: Vec::new(),
             counts: Counts::new(),
@@ -68,16 +74,6 @@ impl Encoder {
             codes: Codes::new(),
             fixed: Codes::fixed(),
         }
-    }
-
-    /// Whether `src` begins with short matches one after another, as text does. Quick streams are shorter then than those
-    /// of encoders that search less, but take longer.
-    pub(super) fn is_dense(&mut self, src: &[u8]) -> bool {
-        if src.len() < PROBED || self.quick.begin(src).is_none() {
-            return false;
-        }
-        self.quick.parse(src, 0, PROBE, &mut self.counts);
-        self.quick.nfound() > PROBE / DENSE
     }
 
     /// Compresses `src` into `dest` with a quick search; returns the compressed size, or 0 if it does not fit.
@@ -91,6 +87,41 @@ impl Encoder {
     }
 
     fn try_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+        if self.is_dense(src) { self.try_densely(src, PROBE, dest) } else { self.try_sparsely(src, dest) }
+    }
+
+    /// Whether `src` begins with matches one after another, as text does. If so, they are in the current block of the
+    /// parser for that.
+    fn is_dense(&mut self, src: &[u8]) -> bool {
+        if src.len() < PROBED {
+            return false;
+        }
+        self.dense.begin();
+        self.dense.parse(src, 0, PROBE);
+        self.dense.tally().nmatches() > PROBE / DENSE
+    }
+
+    /// Compresses `src`, of which the first `parsed` bytes are in the current block of the parser, and no others.
+    fn try_densely(&mut self, src: &[u8], parsed: usize, dest: &mut [u8]) -> Option<usize> {
+        let Encoder { dense, counts, codes, .. } = self;
+        let mut out = BitWriter::new(dest);
+        out.append(&QUICK_HEADER)?;
+        let (mut block_start, mut start) = (0, parsed);
+        while block_start < src.len() {
+            let end = src.len().min(block_start + dense::MAX_BLOCK);
+            dense.parse(src, start, end);
+            counts.reset();
+            counts.add_tally(dense.tally());
+            codes.fit(counts);
+            let (block, is_last) = (&src[block_start..end], end == src.len());
+            write_block(codes, block, is_last, &mut out, |out| codes.write_tokens(dense.tokens(), out))?;
+            dense.begin_block();
+            (block_start, start) = (end, end);
+        }
+        finish(src, out)
+    }
+
+    fn try_sparsely(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
         let Encoder { quick, counts, codes, fixed, .. } = self;
         quick.begin(src)?;
         let mut out = BitWriter::new(dest);
@@ -109,7 +140,9 @@ impl Encoder {
                 codes.fit(counts);
                 &*codes
             };
-            write_block(codes, block, sequences, end == src.len(), &mut out)?;
+            write_block(codes, block, end == src.len(), &mut out, |out| {
+                write_sequences(codes, block, sequences, out)
+            })?;
             start = end;
         }
         finish(src, out)
@@ -136,7 +169,10 @@ impl Encoder {
             let (apart, together) = (entropy + segment.entropy(), both.entropy());
             if start > block_start && (end - block_start > MAX_BLOCK || together > apart + NEW_CODES) {
                 codes.fit(counts);
-                write_block(codes, &src[block_start..start], &sequences[..nbefore], false, &mut out)?;
+                let block = &src[block_start..start];
+                write_block(codes, block, false, &mut out, |out| {
+                    write_sequences(codes, block, &sequences[..nbefore], out)
+                })?;
                 sequences.drain(..nbefore);
                 std::mem::swap(counts, segment);
                 (block_start, entropy) = (start, apart - entropy);
@@ -146,18 +182,19 @@ impl Encoder {
             start = end;
         }
         codes.fit(counts);
-        write_block(codes, &src[block_start..], sequences, true, &mut out)?;
+        let block = &src[block_start..];
+        write_block(codes, block, true, &mut out, |out| write_sequences(codes, block, sequences, out))?;
         finish(src, out)
     }
 }
 
-/// Writes `block`, of which the parser made `sequences`, with the codes that were made for it, or raw.
-fn write_block(
+/// Writes `block` with the codes that were made for it, which `write_data` puts behind the header, or raw.
+fn write_block<'a>(
     codes: &Codes,
     block: &[u8],
-    sequences: &[Sequence],
     is_last: bool,
-    out: &mut BitWriter<'_>,
+    out: &mut BitWriter<'a>,
+    write_data: impl FnOnce(&mut BitWriter<'a>),
 ) -> Option<()> {
     let nbits = codes.nbits();
     let parts = block.chunks(RAW_BLOCK);
@@ -169,7 +206,7 @@ fn write_block(
         return None;
     }
     codes.write_header(is_last, out);
-    write_sequences(codes, block, sequences, out);
+    write_data(out);
     Some(())
 }
 

@@ -1,4 +1,4 @@
-//! The quick search for matches: greedy, with one candidate per position, from a hash table of positions.
+//! The quick search where matches are few: greedy, with one candidate per position, from a hash table of positions.
 
 use super::huffman::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, Sequence};
@@ -29,15 +29,13 @@ pub(super) struct Parser {
     /// Where `base` goes for the next stream.
     next_base: u32,
     sequences: Vec<Sequence>,
-    /// How many matches of the current block the table gave.
-    nfound: usize,
 }
 
 impl Parser {
     pub(super) fn new() -> Parser {
         let table =
             vec![0; TABLE_LEN].into_boxed_slice().try_into().expect("the length is that of the array");
-        Parser { table, base: 1, next_base: 1, sequences: Vec::new(), nfound: 0 }
+        Parser { table, base: 1, next_base: 1, sequences: Vec::new() }
     }
 
     /// Begins with the stream `src`; `None` if it is too long.
@@ -52,11 +50,6 @@ impl Parser {
         Some(())
     }
 
-    /// How many matches of the block parsed last the table gave; others were where the one before let expect them.
-    pub(super) fn nfound(&self) -> usize {
-        self.nfound
-    }
-
     #[cfg(test)]
     pub(super) fn set_next_base(&mut self, base: u32) {
         self.next_base = base;
@@ -66,7 +59,6 @@ impl Parser {
     /// for the matches.
     pub(super) fn parse(&mut self, src: &[u8], start: usize, end: usize, counts: &mut Counts) -> &[Sequence] {
         self.sequences.clear();
-        self.nfound = 0;
         let mut anchor = start;
         if end - start >= LAST_START {
             anchor = self.find_matches(src, start, end, counts);
@@ -106,7 +98,7 @@ impl Parser {
     #[inline(always)]
     fn find_matches_with(&mut self, src: &[u8], start: usize, end: usize, counts: &mut Counts) -> usize {
         assert!(end <= src.len() && start + LAST_START <= end);
-        let Parser { table, base, sequences, nfound, .. } = self;
+        let Parser { table, base, sequences, .. } = self;
         let last_start = end - LAST_START;
         let (mut anchor, mut at) = (start, start);
         loop {
@@ -142,7 +134,6 @@ impl Parser {
                 Sequence::new(match_start - anchor, match_end - match_start, Distance::new(distance));
             counts.count_match(&sequence);
             sequences.push(sequence);
-            *nfound += 1;
             // SAFETY: `distance <= match_start <= match_end <= end <= src.len()`.
             let records_end =
                 unsafe { find_records(src, match_end, sequence.len(), distance, end, sequences, counts) };

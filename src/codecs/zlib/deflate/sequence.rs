@@ -29,18 +29,20 @@ impl Distance {
     #[inline(always)]
     pub(super) fn new(distance: usize) -> Distance {
         let d = distance as u32 - 1; // up to MAX_DISTANCE
-        if d < 4 {
-            return Distance { symbol: d as u8, extra_len: 0, extra: 0 };
-        }
-        let log = d.ilog2();
-        let extra_len = log - 1;
-        let symbol = 2 * log + (d >> extra_len & 1);
+        let extra_len = (d | 2).ilog2() - 1;
+        let symbol = 2 * extra_len + (d >> extra_len);
         // A number below 30, one up to 13, and so many bits.
         Distance {
             symbol: symbol as u8,
             extra_len: extra_len as u8,
             extra: (d & ((1 << extra_len) - 1)) as u16,
         }
+    }
+
+    /// Number of bits behind a symbol below 32.
+    #[inline(always)]
+    pub(super) fn extra_len(symbol: usize) -> u8 {
+        (symbol.max(2) / 2 - 1) as u8
     }
 }
 

@@ -4,7 +4,12 @@ use proptest::prelude::*;
 
 type Compress = fn(&mut Encoder, &[u8], &mut [u8]) -> usize;
 
-const SEARCHES: [Compress; 2] = [Encoder::compress_quickly, Encoder::compress_thoroughly];
+const SEARCHES: [Compress; 3] = [Encoder::compress_quickly, Encoder::compress_thoroughly, compress_densely];
+
+fn compress_densely(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize {
+    encoder.dense.begin();
+    encoder.try_densely(src, 0, dest).unwrap_or(0)
+}
 
 fn compress(search: Compress, src: &[u8]) -> Vec<u8> {
     let mut dest = vec![0; src.len() + src.len() / 1000 + 20];
@@ -15,7 +20,7 @@ fn compress(search: Compress, src: &[u8]) -> Vec<u8> {
 }
 
 /// Compresses, and decompresses with both decoders; returns the compressed sizes.
-fn round_trip(src: &[u8]) -> [usize; 2] {
+fn round_trip(src: &[u8]) -> [usize; 3] {
     SEARCHES.map(|search| {
         let coded = compress(search, src);
         let mut back = vec![0xee; src.len()];
@@ -56,7 +61,9 @@ fn streams_of_every_kind_are_read_by_both_decoders() {
     let skewed = skewed(200_000);
     let kinds = [noise, nibbles, ramp, skewed, vec![7; 200_000], b"once upon a time, ".repeat(9000)];
     for kind in &kinds {
-        let ends = [SEGMENT, 3 * SEGMENT, RAW_BLOCK, 2 * RAW_BLOCK].into_iter().flat_map(|n| n - 1..n + 2);
+        let ends = [SEGMENT, 3 * SEGMENT, dense::MAX_BLOCK, RAW_BLOCK, 2 * RAW_BLOCK]
+            .into_iter()
+            .flat_map(|n| n - 1..n + 2);
         let lengths = (1..100).chain([1000, 140_000]).chain(ends);
         for len in lengths {
             round_trip(&kind[..len]);
@@ -91,8 +98,8 @@ fn what_is_further_back_than_the_window_is_not_found() {
         src.extend(&noise);
         round_trip(&src)
     };
-    assert!(apart(32_768).iter().all(|&size| size < 350));
-    assert!(apart(32_769).iter().all(|&size| size > 400));
+    let (found, not_found) = (apart(32_768), apart(32_769));
+    assert!(found.iter().zip(not_found).all(|(&found, other)| found + 150 < other));
 }
 
 #[test]
@@ -165,7 +172,7 @@ fn what_does_not_fit_is_given_up_and_what_just_fits_is_written() {
 fn noise_costs_eleven_bytes() {
     let mut below = random(1);
     let noise: Vec<u8> = (0..1000).map(|_| below(256) as u8).collect();
-    assert_eq!(round_trip(&noise), [1011; 2]);
+    assert_eq!(round_trip(&noise), [1011; 3]);
 }
 
 #[test]
@@ -173,7 +180,7 @@ fn runs_are_coded_in_bulk_however_long_they_are() {
     for len in [MAX_BLOCK - 1, MAX_BLOCK + 1, 5_000_000] {
         let mut src = vec![9; len];
         src.extend(b"the end");
-        let [_, size] = round_trip(&src);
+        let [_, size, _] = round_trip(&src);
         assert!(size < 200 + len / 1000, "{len} bytes in {size}");
     }
 }
@@ -204,7 +211,7 @@ fn thorough_streams_are_no_longer_than_those_of_others() {
         (0..below(40)).for_each(|_| echoes.push(below(256) as u8));
     }
     for (src, name) in [(waves, "waves"), (echoes, "echoes"), (skewed(60_000), "skewed")] {
-        let [_, size] = round_trip(&src);
+        let [_, size, _] = round_trip(&src);
         let mut dest = vec![0; 2 * src.len()];
         let others = [
             stream::Encoder::new().compress(5, &src, &mut dest),
@@ -276,7 +283,7 @@ fn matches_are_few_in_noise_and_runs_and_many_in_text() {
 }
 
 #[test]
-fn text_is_dense_and_noise_is_not() {
+fn text_is_dense_and_noise_and_runs_are_not() {
     let words = ["chunk ", "block ", "frame ", "of ", "the ", "and ", "shuffle ", "typesize ", "header, "];
     let mut state = 1_u32;
     let text: Vec<u8> = std::iter::repeat_with(|| {
@@ -297,6 +304,8 @@ fn text_is_dense_and_noise_is_not() {
         .map(|(i, b)| (i as u32).wrapping_mul(0x9e37_79b1).to_le_bytes()[3] ^ b)
         .collect();
     assert!(!encoder.is_dense(&noise));
+    let (quick, dense) = (compress(Encoder::compress_quickly, &text), compress(compress_densely, &text));
+    assert!(quick.len().abs_diff(dense.len()) < 20, "{} bytes and {}", quick.len(), dense.len());
     // What was looked at leaves no traces.
     let mut dest = [vec![0; text.len()], vec![0; text.len()]];
     let sizes =
