@@ -240,7 +240,6 @@ static void test_meta(void) {
   CHECK_INT(ndim, 1);
   CHECK_INT(shape2[0], 10);
   CHECK_INT(block2[0], 2);
-  CHECK_INT(shape2[1], 1);
   CHECK_STR(dtype, "|u1");
   free(dtype);
   CHECK_INT(b2nd_deserialize_meta(smeta, 33, &ndim, shape2, chunk2, block2, &dtype, &format), -1);

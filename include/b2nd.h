@@ -479,12 +479,13 @@ int b2nd_get_sparse_cbuffer(const struct b2nd_array_t *array,
 
 /**
  * Copies the items whose index in each dimension is in its list to a C-order buffer of shape `buffershape`; returns 0, or
- * a negative code. `selection_size` holds the lengths of the lists.
+ * a negative code. `selection_size` holds the lengths of the lists, `buffersize` is the number of bytes that are selected.
  *
  * The caller's part:
  *
  * `array` is NULL or valid and not being changed; `selection` and `selection_size` are NULL or readable for one entry per
- * dimension, each list for its length; `buffershape` as well; `buffer` is writable for `buffersize` bytes.
+ * dimension, each list for its length; `buffershape` as well; `buffer` is writable for as many items as `buffershape`
+ * says.
  */
 BLOSC_EXPORT
 int b2nd_get_orthogonal_selection(const struct b2nd_array_t *array,
@@ -718,8 +719,8 @@ static inline int b2nd_deserialize_meta_inline(const uint8_t *smeta, int32_t sme
  *
  * The caller's part:
  *
- * `smeta` is NULL or readable for `smeta_len` bytes; the shapes are NULL or writable for 16 numbers each, the others NULL
- * or writable.
+ * `smeta` is NULL or readable for `smeta_len` bytes; the shapes are NULL or writable for one number per dimension that
+ * is stored, at most 16, the others NULL or writable.
  */
 BLOSC_EXPORT
 int b2nd_deserialize_meta(const uint8_t *smeta,

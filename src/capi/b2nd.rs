@@ -1,10 +1,10 @@
 //! Exported functions: creating, opening, copying, storing and releasing arrays.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 
 use super::b2nd_ctx::NdContext;
-use super::b2nd_handle::{ArrayHandle, deliver, not_null};
+use super::b2nd_handle::{ArrayHandle, deliver, deliver_opened, not_null};
 use super::context::EncodingParts;
 use super::guard::{guard, guard_status};
 use super::ptr::in_bytes;
@@ -18,13 +18,23 @@ use super::types::{CBool, b2nd_array_t, b2nd_context_t, blosc2_schunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::special;
 use crate::format::metalayers::Metalayer;
-use crate::format::nd_meta;
+use crate::format::nd_meta::{self, NdMeta};
+use crate::frame::Frame;
 use crate::io::dirs;
 use crate::ndarray::{self, Geometry, concat, create};
 use crate::schunk::{Reading, Schunk, Writing};
 
 fn failure(what: &'static str) -> Error {
     Error::new(ErrorKind::Failure, what)
+}
+
+/// What a new array is filled with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// The same value everywhere.
+    Constant,
+    /// Items that are written. As each access does, this brings an array in a frame up to date with its metalayers.
+    Items,
 }
 
 /// Makes the super-chunk of an array, and fills it.
@@ -35,6 +45,7 @@ fn failure(what: &'static str) -> Error {
 unsafe fn build(
     ctx: &NdContext,
     layers: Option<Vec<Metalayer>>,
+    content: Content,
     fill: impl FnOnce(&mut Schunk, &Geometry, &Writing<'_>) -> Result<()>,
 ) -> Result<*mut b2nd_array_t> {
     // SAFETY: the caller's promise.
@@ -62,7 +73,13 @@ unsafe fn build(
             let writing = Writing { enc: *enc, visit: Some(&visit) };
             handle.change(|schunk| fill(schunk, &geometry, &writing))
         })?;
-        ArrayHandle::create(schunk, &meta, geometry, 0, false)
+        let accessed = content == Content::Items && geometry.nitems() > 0;
+        let tick = if accessed {
+            handle.look(|schunk| Ok(schunk.frame().map_or(0, Frame::change_tick)))?
+        } else {
+            0
+        };
+        ArrayHandle::create(schunk, &meta, geometry, tick, false)
     });
     if made.is_err() {
         // SAFETY: made above; nobody else knows it.
@@ -94,12 +111,13 @@ unsafe fn discard(schunk: *mut blosc2_schunk, urlpath: *const c_char) {
 unsafe fn construct(
     ctx: *mut b2nd_context_t,
     array: *mut *mut b2nd_array_t,
+    content: Content,
     fill: impl FnOnce(&mut Schunk, &Geometry, &Writing<'_>) -> Result<()>,
 ) -> c_int {
     guard_status(|| {
         not_null(!ctx.is_null() && !array.is_null())?;
         // SAFETY: the caller's promise.
-        unsafe { deliver(array, NdContext::from_ptr(ctx).and_then(|ctx| build(ctx, None, fill))) }
+        unsafe { deliver(array, NdContext::from_ptr(ctx).and_then(|ctx| build(ctx, None, content, fill))) }
     })
 }
 
@@ -112,7 +130,7 @@ unsafe fn construct(
 pub unsafe extern "C" fn b2nd_uninit(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        construct(ctx, array, |schunk, geometry, writing| {
+        construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
             create::fill_special(schunk, geometry, special::UNINIT, writing.enc.params)
         })
     }
@@ -127,7 +145,7 @@ pub unsafe extern "C" fn b2nd_uninit(ctx: *mut b2nd_context_t, array: *mut *mut 
 pub unsafe extern "C" fn b2nd_empty(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        construct(ctx, array, |schunk, geometry, writing| {
+        construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
             create::fill_special(schunk, geometry, special::ZERO, writing.enc.params)
         })
     }
@@ -153,7 +171,7 @@ pub unsafe extern "C" fn b2nd_zeros(ctx: *mut b2nd_context_t, array: *mut *mut b
 pub unsafe extern "C" fn b2nd_nans(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        construct(ctx, array, |schunk, geometry, writing| {
+        construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
             let float = matches!(schunk.typesize(), 4 | 8);
             ensure(float, ErrorKind::Data, "NaNs of this size do not exist")?;
             create::fill_special(schunk, geometry, special::NAN, writing.enc.params)
@@ -177,7 +195,7 @@ pub unsafe extern "C" fn b2nd_full(
     }
     // SAFETY: the caller's promise.
     unsafe {
-        construct(ctx, array, |schunk, geometry, writing| {
+        construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
             let value = in_bytes(fill_value, schunk.typesize())?;
             create::fill_value(schunk, geometry, value, writing.enc.params)
         })
@@ -201,7 +219,7 @@ pub unsafe extern "C" fn b2nd_from_cbuffer(
     }
     // SAFETY: the caller's promise.
     unsafe {
-        construct(ctx, array, |schunk, geometry, writing| {
+        construct(ctx, array, Content::Items, |schunk, geometry, writing| {
             let src = in_bytes(buffer, buffersize)?;
             create::fill_from_buffer(schunk, geometry, src, writing)
         })
@@ -237,7 +255,7 @@ pub unsafe extern "C" fn b2nd_from_schunk(
     guard_status(|| {
         not_null(!schunk.is_null() && !array.is_null())?;
         // SAFETY: the caller's promise.
-        unsafe { deliver(array, adopt(schunk)) }
+        unsafe { deliver_opened(array, adopt(schunk)) }
     })
 }
 
@@ -247,14 +265,12 @@ pub unsafe extern "C" fn b2nd_from_schunk(
 unsafe fn adopt(schunk: *mut blosc2_schunk) -> Result<*mut b2nd_array_t> {
     // SAFETY: the caller's promise.
     let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
-    let (meta, geometry, tick) = handle.look(|schunk| {
-        let layers = schunk.metalayers();
-        let empty = nd_meta::find(&layers).is_some_and(<[u8]>::is_empty);
-        ensure(!empty, ErrorKind::NullPointer, "empty metalayer of an array")?;
-        let (meta, geometry) = ndarray::open(schunk)?;
-        Ok((meta, geometry, schunk.change_tick()))
-    })?;
-    ArrayHandle::create(schunk, &meta, geometry, i64::try_from(tick).unwrap_or(i64::MAX), false)
+    let tick = handle.look(|schunk| Ok(schunk.change_tick()))?;
+    let layers = handle.metalayers()?;
+    let empty = nd_meta::find(&layers).is_some_and(<[u8]>::is_empty);
+    ensure(!empty, ErrorKind::NullPointer, "empty metalayer of an array")?;
+    let (meta, geometry) = ndarray::described(&layers)?;
+    ArrayHandle::create(schunk, &meta, geometry, tick, false)
 }
 
 /// Makes an array of a super-chunk that was opened for it, which is released if it holds none.
@@ -300,7 +316,7 @@ pub unsafe extern "C" fn b2nd_open_offset(
         // SAFETY: the caller's promise.
         unsafe {
             let schunk = blosc2_schunk_open_offset(urlpath, offset);
-            deliver(array, adopt_new(schunk, ErrorKind::NullPointer))
+            deliver_opened(array, adopt_new(schunk, ErrorKind::NullPointer))
         }
     })
 }
@@ -325,7 +341,7 @@ pub unsafe extern "C" fn b2nd_from_cframe(
         // SAFETY: the caller's promise.
         unsafe {
             let schunk = blosc2_schunk_from_buffer(cframe, cframe_len, copy);
-            deliver(array, adopt_new(schunk, ErrorKind::Failure))
+            deliver_opened(array, adopt_new(schunk, ErrorKind::Failure))
         }
     })
 }
@@ -414,22 +430,28 @@ pub unsafe extern "C" fn b2nd_print_meta(array: *const b2nd_array_t) -> c_int {
     guard_status(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { ArrayHandle::from_ptr(array) }?;
-        let (meta, _) = handle.schunk()?.look(ndarray::open)?;
-        let list = |numbers: Vec<String>| numbers.join(", ");
-        let mut text = format!("b2nd metalayer parameters:\n Ndim:       {}\n", meta.ndim());
-        let shape = list(meta.shape.iter().map(ToString::to_string).collect());
-        let chunkshape = list(meta.chunkshape.iter().map(ToString::to_string).collect());
-        let blockshape = list(meta.blockshape.iter().map(ToString::to_string).collect());
-        text.push_str(&format!(" shape:      {shape}\n chunkshape: {chunkshape}\n"));
-        if let Some(dtype) = &meta.dtype {
-            text.push_str(&format!(" dtype: {}\n", String::from_utf8_lossy(dtype)));
-        }
-        text.push_str(&format!(" blockshape: {blockshape}\n"));
-        let text = std::ffi::CString::new(text.replace('\0', "")).expect("without NUL");
+        let (meta, _) = ndarray::described(&handle.schunk()?.metalayers()?)?;
+        let text = CString::new(description(&meta)).expect("no part of it holds a NUL");
         // SAFETY: both are strings; the format takes one. The client's own output goes through the same stream.
         unsafe { libc::printf(c"%s".as_ptr(), text.as_ptr()) };
         Ok(())
     })
+}
+
+/// What [`b2nd_print_meta`] prints; the dtype, of which nothing is known, up to its first NUL.
+fn description(meta: &NdMeta) -> Vec<u8> {
+    fn list<T: ToString>(numbers: &[T]) -> String {
+        numbers.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+    }
+    let (shape, chunkshape, blockshape) = (list(&meta.shape), list(&meta.chunkshape), list(&meta.blockshape));
+    let mut text = format!("b2nd metalayer parameters:\n Ndim:       {}\n", meta.ndim()).into_bytes();
+    text.extend(format!(" shape:      {shape}\n chunkshape: {chunkshape}\n").bytes());
+    if let Some(dtype) = &meta.dtype {
+        let shown = dtype.split(|&byte| byte == 0).next().unwrap_or_default();
+        text.extend([b" dtype: ", shown, b"\n"].concat());
+    }
+    text.extend(format!(" blockshape: {blockshape}\n").bytes());
+    text
 }
 
 /// Takes over what others changed in the frame of an array; returns 1 if its shape was read again, 0 if not, or a negative
@@ -499,7 +521,7 @@ unsafe fn slice(
     let from = if empty { vec![0; extents.len()] } else { from.map_err(negative)? };
     // SAFETY: the caller's promise.
     unsafe {
-        build(ctx, layers, |schunk, geometry, writing| {
+        build(ctx, layers, Content::Items, |schunk, geometry, writing| {
             source.read(|src, src_geometry, reading| {
                 create::fill_from_array(schunk, geometry, (src, src_geometry, &from), reading, writing)
             })
@@ -548,7 +570,11 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
         // SAFETY: the caller's promise.
         let schunk = unsafe { blosc2_schunk_copy(schunk, &raw mut given) };
         // SAFETY: just made.
-        return unsafe { adopt_new(schunk, ErrorKind::Failure) };
+        let made = unsafe { adopt_new(schunk, ErrorKind::Failure) }?;
+        // SAFETY: just made.
+        let presented = unsafe { ArrayHandle::from_ptr(made).and_then(|copy| copy.present_as_new(&meta)) };
+        // SAFETY: as above; nobody else knows it.
+        return presented.map(|()| made).inspect_err(|_| unsafe { ArrayHandle::release(made) });
     }
     let (layers, vlmetalayers) = handle.look(|schunk| Ok((schunk.metalayers(), schunk.vlmetalayers())))?;
     let own = |layer: &&Metalayer| layer.name != nd_meta::NAME && layer.name != nd_meta::OLD_NAME;

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
+use super::b2nd_handle::c_dtype;
 use super::consts::{B2ND_DEFAULT_DTYPE, B2ND_MAX_DIM, BLOSC2_MAX_METALAYERS};
 use super::guard::{guard, guard_status};
 use super::mem::{c_array, c_bytes, c_string};
@@ -290,8 +291,8 @@ pub unsafe extern "C" fn b2nd_serialize_meta(
 ///
 /// # Safety
 ///
-/// `smeta` is NULL or readable for `smeta_len` bytes; the shapes are NULL or writable for 16 numbers each, the others NULL
-/// or writable.
+/// `smeta` is NULL or readable for `smeta_len` bytes; the shapes are NULL or writable for one number per dimension that
+/// is stored, at most 16, the others NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_deserialize_meta(
     smeta: *const u8,
@@ -317,19 +318,14 @@ pub unsafe extern "C" fn b2nd_deserialize_meta(
         let bytes = unsafe { in_slice(smeta, smeta_len) }?;
         let whole = !dtype.is_null() && !dtype_format.is_null();
         let (meta, len) = if whole { NdMeta::read(bytes) } else { NdMeta::read_shapes(bytes) }?;
-        let mut text = ptr::null_mut();
-        if let Some(mut own) = meta.dtype {
-            own.push(0);
-            text = c_bytes(&own)?.cast::<c_char>();
-        }
+        let text = c_dtype(&meta)?;
         // SAFETY: not null; writable by the caller's promise, `dtype` and `dtype_format` unless null.
         unsafe {
-            ndim.write(i8::try_from(meta.shape.len()).expect("at most 16"));
-            for i in 0..B2ND_MAX_DIM {
-                shape.add(i).write(meta.shape.get(i).copied().unwrap_or(1));
-                chunkshape.add(i).write(meta.chunkshape.get(i).copied().unwrap_or(1));
-                blockshape.add(i).write(meta.blockshape.get(i).copied().unwrap_or(1));
-            }
+            ndim.write(i8::try_from(meta.ndim()).expect("at most 16"));
+            // Callers that know the number of dimensions may have no room for more.
+            shape.copy_from_nonoverlapping(meta.shape.as_ptr(), meta.ndim());
+            chunkshape.copy_from_nonoverlapping(meta.chunkshape.as_ptr(), meta.ndim());
+            blockshape.copy_from_nonoverlapping(meta.blockshape.as_ptr(), meta.ndim());
             if whole {
                 dtype.write(text);
                 dtype_format.write(meta.dtype_format);

@@ -197,19 +197,28 @@ pub unsafe extern "C" fn b2nd_to_cbuffer(
     })
 }
 
-/// The selection and the shape of the buffer that callers describe; `None` if it is empty.
+/// A selection as the caller describes it, and the buffer on the other side.
+struct Selected {
+    selection: Selection,
+    buffershape: Vec<u64>,
+    /// Bytes of the buffer from the first item to the last one.
+    span: usize,
+}
+
+/// What callers select; `None` if it is empty. `buffersize` tells how many bytes are selected: as in the C library, a
+/// buffer of a larger shape is larger than that.
 ///
 /// # Safety
 ///
 /// Lists, sizes and the shape of the buffer are readable for one entry per dimension, each list for its size.
-unsafe fn selection(
+unsafe fn selected(
     geometry: &Geometry,
     typesize: usize,
     lists: *const *mut i64,
     sizes: *const i64,
     buffershape: *const i64,
     buffersize: i64,
-) -> Result<Option<(Selection, Vec<u64>)>> {
+) -> Result<Option<Selected>> {
     let ndim = geometry.ndim();
     invalid(ndim > 0, "no dimensions")?;
     // SAFETY: the caller's promise.
@@ -222,30 +231,35 @@ unsafe fn selection(
     }
     let selection = Selection::new(geometry, &indices)?;
     let count = indices.iter().try_fold(typesize, |n, list| n.checked_mul(list.len()));
-    let exact = count.is_some() && count == usize::try_from(buffersize).ok();
     if count == Some(0) {
         invalid(buffersize <= 0, "buffer of another size than the selection")?;
         return Ok(None);
     }
+    let exact = count.is_some() && count == usize::try_from(buffersize).ok();
+    invalid(exact, "buffer of another size than the selection")?;
     // SAFETY: the caller's promise.
     let shape = unsafe { in_slice(buffershape, ndim) }?;
-    let fits = shape
-        .iter()
-        .zip(&indices)
-        .all(|(&room, list)| usize::try_from(room).is_ok_and(|room| room >= list.len()));
-    invalid(exact && fits, "buffer of another size than the selection")?;
+    let unsigned: Vec<u64> = shape.iter().map(|&extent| u64::try_from(extent).unwrap_or(0)).collect();
+    let lens = || indices.iter().map(|list| list.len() as u64); // widening
+    invalid(unsigned.iter().zip(lens()).all(|(&room, len)| room >= len), "selection larger than the buffer")?;
     geometry.chunk_nbytes(typesize)?;
-    let unsigned = shape.iter().map(|&extent| u64::try_from(extent).unwrap_or(0)).collect();
-    Ok(Some((selection, unsigned)))
+    let unit = typesize as u64; // widening
+    let steps = strides(&unsigned, unit);
+    let span =
+        lens().zip(&steps).try_fold(unit, |n, (len, step)| n.checked_add((len - 1).checked_mul(*step)?));
+    let span = span.and_then(|n| usize::try_from(n).ok());
+    let span = span.ok_or(Error::new(ErrorKind::InvalidParam, "shape of the buffer too large"))?;
+    Ok(Some(Selected { selection, buffershape: unsigned, span }))
 }
 
 /// Copies the items whose index in each dimension is in its list to a C-order buffer of shape `buffershape`; returns 0, or
-/// a negative code. `selection_size` holds the lengths of the lists.
+/// a negative code. `selection_size` holds the lengths of the lists, `buffersize` is the number of bytes that are selected.
 ///
 /// # Safety
 ///
 /// `array` is NULL or valid and not being changed; `selection` and `selection_size` are NULL or readable for one entry per
-/// dimension, each list for its length; `buffershape` as well; `buffer` is writable for `buffersize` bytes.
+/// dimension, each list for its length; `buffershape` as well; `buffer` is writable for as many items as `buffershape`
+/// says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_get_orthogonal_selection(
     array: *const b2nd_array_t,
@@ -263,13 +277,12 @@ pub unsafe extern "C" fn b2nd_get_orthogonal_selection(
         array.read(|schunk, geometry, reading| {
             let typesize = schunk.typesize();
             // SAFETY: the caller's promise.
-            let asked = unsafe {
-                self::selection(geometry, typesize, selection, selection_size, buffershape, buffersize)
-            }?;
-            let Some((selection, shape)) = asked else { return Ok(()) };
+            let asked =
+                unsafe { selected(geometry, typesize, selection, selection_size, buffershape, buffersize) }?;
+            let Some(asked) = asked else { return Ok(()) };
             // SAFETY: the caller's promise.
-            let dest = unsafe { out_bytes(buffer, buffersize) }?;
-            select::read(schunk, geometry, &selection, dest, &shape, reading)
+            let dest = unsafe { out_bytes(buffer, asked.span) }?;
+            select::read(schunk, geometry, &asked.selection, dest, &asked.buffershape, reading)
         })
     })
 }
@@ -298,12 +311,13 @@ pub unsafe extern "C" fn b2nd_set_orthogonal_selection(
                 let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
                 // SAFETY: the caller's promise.
                 let asked = unsafe {
-                    self::selection(geometry, typesize, selection, selection_size, buffershape, buffersize)
+                    selected(geometry, typesize, selection, selection_size, buffershape, buffersize)
                 }?;
-                let Some((selection, shape)) = asked else { return Ok(()) };
+                let Some(asked) = asked else { return Ok(()) };
                 // SAFETY: the caller's promise.
-                let src = unsafe { in_bytes(buffer, buffersize) }?;
-                select::write_to(schunk, geometry, &selection, (src, &shape), reading, writing)
+                let src = unsafe { in_bytes(buffer, asked.span) }?;
+                let from = (src, &asked.buffershape[..]);
+                select::write_to(schunk, geometry, &asked.selection, from, reading, writing)
             };
         // SAFETY: the caller's promise.
         unsafe { array.write(write) }

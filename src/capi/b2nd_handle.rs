@@ -36,6 +36,12 @@ fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
+/// The dtype as a string from C's allocator; null if there is none.
+pub(crate) fn c_dtype(meta: &NdMeta) -> Result<*mut c_char> {
+    let Some(text) = &meta.dtype else { return Ok(ptr::null_mut()) };
+    Ok(c_bytes(&[&text[..], &[0]].concat())?.cast::<c_char>())
+}
+
 impl ArrayHandle {
     /// The handle behind `array`.
     ///
@@ -56,24 +62,17 @@ impl ArrayHandle {
         schunk: *mut blosc2_schunk,
         meta: &NdMeta,
         geometry: Geometry,
-        last_tick: i64,
+        last_tick: u64,
         view: bool,
     ) -> Result<*mut b2nd_array_t> {
-        let dtype = match &meta.dtype {
-            None => ptr::null_mut(),
-            Some(text) => {
-                let mut own = text.clone();
-                own.push(0);
-                c_bytes(&own)?.cast::<c_char>()
-            }
-        };
+        let dtype = c_dtype(meta)?;
         // SAFETY: integers and raw pointers only.
         let mut abi: b2nd_array_t = unsafe { std::mem::zeroed() };
         abi.sc = schunk;
         abi.chunk_cache = chunk_cache_s { data: ptr::null_mut(), nchunk: -1 };
         abi.dtype = dtype;
         abi.dtype_format = meta.dtype_format;
-        abi.last_tick = last_tick;
+        abi.last_tick = number(last_tick);
         show(&mut abi, &geometry);
         let handle = ArrayHandle {
             abi: UnsafeCell::new(abi),
@@ -161,6 +160,23 @@ impl ArrayHandle {
         unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).last_tick) }
     }
 
+    /// Makes a copy look like a new array: with the dtype that was asked for, though that of the source is stored, and
+    /// its first refresh reads the geometry.
+    ///
+    /// # Safety
+    ///
+    /// No other thread knows the array.
+    pub(crate) unsafe fn present_as_new(&self, asked: &NdMeta) -> Result<()> {
+        let dtype = c_dtype(asked)?;
+        // SAFETY: the caller's promise; the old dtype belongs to the array.
+        unsafe {
+            let abi = self.abi();
+            libc::free((*abi).dtype.cast());
+            ((*abi).dtype, (*abi).dtype_format, (*abi).last_tick) = (dtype, asked.dtype_format, 0);
+        }
+        Ok(())
+    }
+
     /// Takes over a geometry.
     pub(crate) fn set_geometry(&self, geometry: Geometry, tick: u64) {
         let mut own = self.geometry.write();
@@ -175,16 +191,16 @@ impl ArrayHandle {
 
     /// Takes over what others changed; tells whether the geometry was read again.
     pub(crate) fn refresh(&self) -> Result<bool> {
-        let schunk = self.schunk()?;
-        if self.is_view() {
-            return Ok(false);
-        }
-        schunk.look(|schunk| self.refresh_from(schunk))
+        self.schunk()?.look(|schunk| self.refresh_from(schunk))
     }
 
     fn refresh_from(&self, schunk: &Schunk) -> Result<bool> {
-        if schunk.frame().is_none() || self.is_view() {
+        if schunk.frame().is_none() {
             return Ok(false);
+        }
+        if self.is_view() {
+            // A view keeps its shape, but says so as new arrays do.
+            return Ok(self.last_tick().swap(number(schunk.change_tick()), Ordering::Relaxed) == 0);
         }
         schunk.refresh()?;
         let tick = schunk.change_tick();
@@ -405,6 +421,21 @@ pub(crate) unsafe fn deliver(array: *mut *mut b2nd_array_t, made: Result<*mut b2
     // SAFETY: the caller's promise.
     unsafe { array.write(made.unwrap_or(ptr::null_mut())) };
     made.map(drop)
+}
+
+/// As [`deliver`], for arrays that are opened and for views: `*array` is left alone on failure, since clients pass the
+/// array that a view is made of.
+///
+/// # Safety
+///
+/// `array` is writable.
+pub(crate) unsafe fn deliver_opened(
+    array: *mut *mut b2nd_array_t,
+    made: Result<*mut b2nd_array_t>,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { array.write(made?) };
+    Ok(())
 }
 
 /// Fails unless all pointers are good.

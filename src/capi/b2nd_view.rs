@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 
-use super::b2nd_handle::{ArrayHandle, deliver, not_null};
+use super::b2nd_handle::{ArrayHandle, deliver_opened, not_null};
 use super::guard::guard_status;
 use super::ptr::in_slice;
 use super::schunk_handle;
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn b2nd_squeeze(array: *mut b2nd_array_t, view: *mut *mut 
         let meta = base.meta();
         let single: Vec<bool> = meta.shape.iter().map(|&extent| extent == 1).collect();
         // SAFETY: the caller's promise.
-        unsafe { deliver(view, view::squeezed(&meta, &single).and_then(|meta| make(base, &meta))) }
+        unsafe { deliver_opened(view, view::squeezed(&meta, &single).and_then(|meta| make(base, &meta))) }
     })
 }
 
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn b2nd_squeeze_index(
         // SAFETY: the caller's promise.
         unsafe {
             let leave_out: Vec<bool> = in_slice(index, meta.ndim())?.iter().map(|flag| flag.get()).collect();
-            deliver(view, view::squeezed(&meta, &leave_out).and_then(|meta| make(base, &meta)))
+            deliver_opened(view, view::squeezed(&meta, &leave_out).and_then(|meta| make(base, &meta)))
         }
     })
 }
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn b2nd_expand_dims(
         // SAFETY: the caller's promise.
         unsafe {
             let added: Vec<bool> = in_slice(axis, final_dims)?.iter().map(|flag| flag.get()).collect();
-            deliver(view, view::expanded(&base.meta(), &added).and_then(|meta| make(base, &meta)))
+            deliver_opened(view, view::expanded(&base.meta(), &added).and_then(|meta| make(base, &meta)))
         }
     })
 }

@@ -147,6 +147,12 @@ impl SchunkHandle {
         Ok(raw)
     }
 
+    /// The fixed metalayers: those of the view, if this is one.
+    pub(crate) fn metalayers(&self) -> Result<Arc<Vec<Metalayer>>> {
+        let own = self.layers.lock().clone();
+        own.map_or_else(|| self.look(|schunk| Ok(schunk.metalayers())), Ok)
+    }
+
     /// What copies of a view are made of: its chunks with its own metalayers. `None` unless this is a view.
     pub(crate) fn as_own(&self) -> Result<Option<Schunk>> {
         let is_view = self.layers.lock().is_some();

@@ -11,6 +11,7 @@ use super::schunk_handle::SchunkHandle;
 use super::types::blosc2_schunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::nd_meta::{self, NdMeta};
+use crate::ndarray;
 use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
 
 /// The items `start..stop` of a super-chunk, and how many bytes they have.
@@ -190,32 +191,18 @@ pub unsafe extern "C" fn blosc2_get_slice_nchunks(
             store(chunks_idx, ptr::null_mut());
             SchunkHandle::from_ptr(schunk)
         }?;
-        let (count, numbers) = handle.look(|schunk| {
-            let layers = schunk.metalayers();
-            if let Some(content) = nd_meta::find(&layers) {
-                let (meta, _) = NdMeta::read_shapes(content)?;
-                // SAFETY: the caller's promise.
-                let (start, stop) = unsafe { (in_slice(start, meta.ndim())?, in_slice(stop, meta.ndim())?) };
-                let numbers = box_chunks(&meta, start, stop)?;
-                return Ok((numbers.as_ref().map_or(0, |list| count_of(list.len() as u64)), numbers)); // widening
-            }
+        let layers = handle.metalayers()?;
+        let (count, numbers) = if nd_meta::find(&layers).is_some() {
+            let (meta, _) = ndarray::described(&layers)?;
+            // SAFETY: the caller's promise.
+            let (start, stop) = unsafe { (in_slice(start, meta.ndim())?, in_slice(stop, meta.ndim())?) };
+            let numbers = box_chunks(&meta, start, stop)?;
+            (numbers.as_ref().map_or(0, |list| count_of(list.len() as u64)), numbers) // widening
+        } else {
             // SAFETY: not null; the caller's promise.
             let (start, stop) = unsafe { (*start, *stop) };
-            let outside = |_| Error::new(ErrorKind::Failure, "items out of range");
-            let range = schunk.slice_chunks(
-                u64::try_from(start).map_err(outside)?,
-                u64::try_from(stop).map_err(outside)?,
-            )?;
-            // As the C library does: a negative count if the slice ends chunks before it starts.
-            let count = count_of(range.end) - count_of(range.start);
-            ensure(count <= count_of(MAX_CHUNKS), ErrorKind::Failure, "too many chunks")?;
-            if schunk.nchunks() == 0 || count < 0 {
-                return Ok((count, None));
-            }
-            let mut numbers = with_room(range.end - range.start)?;
-            numbers.extend(range.map(count_of));
-            Ok((count, Some(numbers)))
-        })?;
+            handle.look(|schunk| item_chunks(schunk, start, stop))?
+        };
         if let Some(numbers) = numbers {
             // SAFETY: not null; writable by the caller's promise.
             unsafe { store(chunks_idx, c_array(&numbers)?) };
@@ -240,6 +227,22 @@ fn with_room(count: u64) -> Result<Vec<i64>> {
     Ok(numbers)
 }
 
+/// How many chunks hold the items from `start` to `stop` (excluded), negative if the slice ends chunks before it starts, as
+/// in the C library, and their numbers.
+fn item_chunks(schunk: &Schunk, start: i64, stop: i64) -> Result<(i64, Option<Vec<i64>>)> {
+    let outside = |_| Error::new(ErrorKind::Failure, "items out of range");
+    let (start, stop) = (u64::try_from(start).map_err(outside)?, u64::try_from(stop).map_err(outside)?);
+    let range = schunk.slice_chunks(start, stop)?;
+    let count = count_of(range.end) - count_of(range.start);
+    ensure(count <= count_of(MAX_CHUNKS), ErrorKind::Failure, "too many chunks")?;
+    if schunk.nchunks() == 0 || count < 0 {
+        return Ok((count, None));
+    }
+    let mut numbers = with_room(range.end - range.start)?;
+    numbers.extend(range.map(count_of));
+    Ok((count, Some(numbers)))
+}
+
 /// The numbers of the chunks of an array that hold a box; `None` for arrays without items.
 fn box_chunks(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Result<Option<Vec<i64>>> {
     if meta.shape.contains(&0) {
@@ -253,7 +256,9 @@ fn box_chunks(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Result<Option<Vec<i
         let (from, to) = (start[dim], stop[dim].min(extent));
         ensure(from >= 0 && from <= stop[dim], invalid.kind(), invalid.what())?;
         let count = (extent - 1) / chunk + 1;
-        let (first, end) = (from / chunk, if to <= 0 { 0 } else { (to - 1) / chunk + 1 });
+        // A box that starts behind the items is held by no chunk, one that is empty by the chunk that it lies in.
+        let (first, end) =
+            if from >= extent || to <= 0 { (0, 0) } else { (from / chunk, (to - 1) / chunk + 1) };
         let total = numbers.len() as u64 * u64::try_from((end - first).max(0)).unwrap_or(0); // widening
         ensure(total <= MAX_CHUNKS, invalid.kind(), invalid.what())?;
         let mut next = with_room(total)?;
@@ -286,6 +291,8 @@ mod tests {
         assert_eq!(chunks([1, 2], [5, 4]), [0, 1, 3, 4, 6, 7]);
         assert_eq!(chunks([1, 2], [1, 4]), [0, 1]);
         assert_eq!(chunks([2, 2], [2, 4]), [] as [i64; 0]);
+        assert_eq!(chunks([0, 7], [6, 7]), [] as [i64; 0]);
+        assert_eq!(chunks([6, 0], [9, 1]), [] as [i64; 0]);
         assert_eq!(chunks([0, 0], [600, 700]), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert!(box_chunks(&meta(), &[-1, 0], &[2, 2]).is_err());
         assert_eq!(box_chunks(&NdMeta { shape: vec![6, 0], ..meta() }, &[0, 0], &[1, 1]), Ok(None));

@@ -15,7 +15,7 @@ pub(crate) mod slice;
 pub mod view;
 pub(crate) mod write;
 
-pub use refresh::{open, refreshed};
+pub use refresh::{described, open, refreshed};
 pub use shape::Geometry;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::shape::Geometry;
 use super::slice::failure;
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
 use crate::schunk::{Chunks, Schunk};
 use std::borrow::Cow;
@@ -16,12 +17,20 @@ const STRICT_ATTEMPTS: usize = 3;
 ///
 /// # Errors
 ///
-/// `MetalayerNotFound` if it holds no array, `Failure` if the metalayer is damaged, `InvalidParam` if its values make no
-/// sense.
+/// As [`described`].
 pub fn open(schunk: &Schunk) -> Result<(NdMeta, Geometry)> {
-    let layers = schunk.metalayers();
+    described(&schunk.metalayers())
+}
+
+/// The metalayer of the array that `layers` describe, and its geometry.
+///
+/// # Errors
+///
+/// `MetalayerNotFound` if there is no array, `Failure` if the metalayer is damaged, `InvalidParam` if its values make no
+/// sense.
+pub fn described(layers: &[Metalayer]) -> Result<(NdMeta, Geometry)> {
     let none = Error::new(ErrorKind::MetalayerNotFound, "no metalayer of an array");
-    let (meta, _) = NdMeta::read(nd_meta::find(&layers).ok_or(none)?)?;
+    let (meta, _) = NdMeta::read(nd_meta::find(layers).ok_or(none)?)?;
     let geometry = Geometry::from_meta(&meta)?;
     Ok((meta, geometry))
 }
