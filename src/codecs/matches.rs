@@ -238,6 +238,10 @@ pub(crate) fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usi
     }
     let room = (dest.len() - op).saturating_sub(SLACK);
     let to = Target::new(dest).ahead(op);
+    if len <= distance {
+        // SAFETY: by the assertion.
+        return unsafe { copy_piece(to, distance, len) };
+    }
     let mut done = 0;
     if distance < SHORT_PATTERN {
         done = len.min(room).min(VERY_LONG - SLACK);
@@ -263,12 +267,39 @@ pub(crate) fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usi
 /// If `AVX2`, the CPU has it.
 #[inline(always)]
 pub(crate) unsafe fn copy_safely<const AVX2: bool>(dest: &mut [u8], op: usize, distance: usize, len: usize) {
-    if len + SLACK > dest.len() - op {
-        return copy_exactly(dest, op, distance, len);
+    let room = dest.len() - op;
+    assert!((1..=op).contains(&distance) && len <= room);
+    let to = Target::new(dest).ahead(op);
+    if len <= 16 && room >= 16 {
+        // SAFETY: by the assertion, and as just compared. The CPU has AVX2 if `AVX2`.
+        unsafe { copy_short::<AVX2>(to, distance) };
+    } else if len + SLACK <= room {
+        // SAFETY: the same.
+        unsafe { copy_long::<AVX2>(to, distance, len) };
+    } else if distance >= 16 && len >= 16 {
+        // SAFETY: by the assertion, and as just compared.
+        unsafe { copy_pieces(to, distance, len) };
+    } else {
+        copy_exactly(dest, op, distance, len);
     }
-    assert!((1..=op).contains(&distance));
-    // SAFETY: by the assertion, and as just compared. The CPU has AVX2 if `AVX2`.
-    unsafe { copy_long::<AVX2>(Target::new(dest).ahead(op), distance, len) };
+}
+
+/// Copies `len` bytes from `distance` bytes back, and nothing beyond.
+///
+/// # Safety
+///
+/// `distance` and `len` are at least 16; so many bytes precede and follow `to`.
+#[inline(always)]
+unsafe fn copy_pieces(to: Target<'_>, distance: usize, len: usize) {
+    let last = to.ahead(len - 16);
+    let mut to = to;
+    while to < last {
+        // SAFETY: `to` is before the last 16 bytes.
+        unsafe { to.copy_from_back::<16>(distance) };
+        to = to.ahead(16);
+    }
+    // SAFETY: these are the last 16 bytes. All before them is there by now, and they come from there.
+    unsafe { last.copy_from_back::<16>(distance) };
 }
 
 /// Copies literals to a place of the same length. A few are copied in two pieces that overlap: calling a function for them
@@ -290,6 +321,7 @@ pub(crate) fn copy_few_literals(from: &[u8], to: &mut [u8]) {
         4..=7 => in_two::<4>(from, to),
         8..=15 => in_two::<8>(from, to),
         16..=32 => in_two::<16>(from, to),
+        33..=64 => in_two::<32>(from, to),
         _ => None,
     };
     if copied.is_none() {

@@ -294,8 +294,13 @@ fn decode_careful<const AVX2: bool>(
         let literals = read_length(src, &mut ip, token >> 4, left)?;
         // The reference decoder takes a short cut with such sequences, and does not ask then how near the ends are.
         let unasked = literals < MORE && src.len() - ip >= UNASKED_IN && left >= UNASKED_OUT;
-        let bytes = src.get(ip..ip + literals)?;
-        copy_few_literals(bytes, dest.get_mut(op..op + literals)?);
+        if unasked {
+            // Less than 16 are to come, and there are more on both sides.
+            *dest[op..].first_chunk_mut::<16>()? = *src[ip..].first_chunk()?;
+        } else {
+            let bytes = src.get(ip..ip + literals)?;
+            copy_few_literals(bytes, dest.get_mut(op..op + literals)?);
+        }
         ip += literals;
         op += literals;
         let left = dest.len() - op;
