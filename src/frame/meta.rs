@@ -34,21 +34,44 @@ impl State {
     }
 }
 
+/// Whether a fixed metalayer `name` can be added.
+fn check_addition(state: &State, name: &[u8]) -> Result<()> {
+    let invalid = ErrorKind::InvalidParam;
+    ensure(find(&state.metalayers, name).is_none(), invalid, "metalayer exists already")?;
+    ensure(state.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
+    ensure(state.index.len() == 0 && state.header.nbytes == 0, invalid, "frame has chunks already")
+}
+
+/// Whether a variable-length metalayer `name` can be added.
+fn check_vl_addition(state: &State, name: &[u8]) -> Result<()> {
+    let layers = &state.vlmetalayers;
+    ensure(find(layers, name).is_none(), ErrorKind::InvalidParam, "metalayer exists already")?;
+    let room = layers.len() < MAX_VLMETALAYERS_WRITTEN;
+    ensure(room, ErrorKind::Failure, "too many metalayers for a frame")
+}
+
 impl Frame {
+    /// Begins a change of metalayers that is not possible unless `check` passes. Its answer comes first if the frame cannot be
+    /// changed at all.
+    fn begin_if<T>(&mut self, check: impl Fn(&State) -> Result<T>) -> Result<(Session, T)> {
+        let session = match self.begin() {
+            Err(e) if e.kind() != ErrorKind::Lock => return check(&self.snapshot()).and(Err(e)),
+            begun => begun?,
+        };
+        let found = check(&self.snapshot())?;
+        Ok((session, found))
+    }
+
     /// Adds a fixed metalayer; returns its number. They live in the header, so the frame must not have chunks yet.
     ///
     /// # Errors
     ///
     /// `InvalidParam` for a name that is too long or in use, a 17th metalayer, or a frame with chunks; those of writing.
     pub fn meta_add(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
-        let invalid = ErrorKind::InvalidParam;
         check_name(name)?;
-        ensure(i32::try_from(content.len()).is_ok(), invalid, "metalayer too large")?;
-        let session = self.begin()?;
+        ensure(i32::try_from(content.len()).is_ok(), ErrorKind::InvalidParam, "metalayer too large")?;
+        let (session, ()) = self.begin_if(|state| check_addition(state, name))?;
         let mut next = State::clone(&self.snapshot());
-        ensure(find(&next.metalayers, name).is_none(), invalid, "metalayer exists already")?;
-        ensure(next.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
-        ensure(next.index.len() == 0 && next.header.nbytes == 0, invalid, "frame has chunks already")?;
         Arc::make_mut(&mut next.metalayers).push(Metalayer { name: name.into(), content: content.into() });
         next.tick += 1;
         // Whatever the payload area still holds is dead.
@@ -67,7 +90,7 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn meta_update(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
         check_name(name)?;
-        let session = self.begin()?;
+        let (session, _) = self.begin_if(|state| find(&state.metalayers, name).ok_or(NOT_FOUND))?;
         let mut next = State::clone(&self.snapshot());
         let (number, fits) = next.update_layer(name, content)?;
         if !fits {
@@ -105,14 +128,8 @@ impl Frame {
     /// read but not write; those of writing.
     pub fn vlmeta_add(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
-        let session = self.begin()?;
+        let (session, ()) = self.begin_if(|state| check_vl_addition(state, name))?;
         let mut layers = Vec::clone(&self.vlmetalayers());
-        ensure(find(&layers, name).is_none(), ErrorKind::InvalidParam, "metalayer exists already")?;
-        ensure(
-            layers.len() < MAX_VLMETALAYERS_WRITTEN,
-            ErrorKind::Failure,
-            "too many metalayers for a frame",
-        )?;
         layers.push(Metalayer { name: name.into(), content });
         let number = layers.len() - 1;
         self.write_trailer(&session, layers)?;
@@ -126,9 +143,8 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn vlmeta_update(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
-        let session = self.begin()?;
+        let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name).ok_or(NOT_FOUND))?;
         let mut layers = Vec::clone(&self.vlmetalayers());
-        let number = find(&layers, name).ok_or(NOT_FOUND)?;
         layers[number].content = content;
         self.write_trailer(&session, layers)?;
         Ok(number)
@@ -141,9 +157,9 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn vlmeta_delete(&mut self, name: &[u8]) -> Result<usize> {
         check_name(name)?;
-        let session = self.begin()?;
+        let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name).ok_or(NOT_FOUND))?;
         let mut layers = Vec::clone(&self.vlmetalayers());
-        layers.remove(find(&layers, name).ok_or(NOT_FOUND)?);
+        layers.remove(number);
         let left = layers.len();
         self.write_trailer(&session, layers)?;
         Ok(left)

@@ -63,7 +63,12 @@ impl Reader {
         let mut kept = self.kept.lock();
         if let Some(known) = &*kept {
             let now = file::id_at(path);
-            if (now.is_none() || now == known.id) && (known.writable || mode == OpenMode::Read) {
+            let serves = match mode {
+                OpenMode::Read => now.is_none() || now == known.id,
+                // What is written to a file without a path is lost.
+                _ => known.writable && now == known.id,
+            };
+            if serves {
                 return Ok(Arc::clone(&known.file));
             }
         }
