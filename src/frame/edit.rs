@@ -188,7 +188,7 @@ impl Frame {
         let mut infos = Vec::with_capacity(chunks.len());
         for (i, chunk) in chunks.iter().enumerate() {
             let (chunk, info) = whole_chunk(chunk)?;
-            sizes = sizes.with_inserted(nchunk + i, &info, kind)?;
+            sizes = sizes.with_inserted(nchunk + i, &info, kind)?.recordable_with(&info);
             infos.push((chunk, info));
         }
         ensure(sizes.nchunks <= MAX_CHUNKS, kind, "too many chunks")?;
@@ -257,7 +257,7 @@ impl Frame {
             };
             let (chunk, info) = whole_chunk(chunk)?;
             let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
-            sizes = sizes.with_updated(nchunk, replaced, &info)?;
+            sizes = sizes.with_updated(nchunk, replaced, &info)?.recordable_with(&info);
             self.forget(&mut next, nchunk, &gone)?;
             changes.push((nchunk, chunk, info, gone));
         }

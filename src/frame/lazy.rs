@@ -193,6 +193,10 @@ impl<'a> Chunks<'a> {
         match header.special() {
             special::NONE => {}
             special::VALUE => return self.complete(&place, buffer).map(|()| None),
+            // Decompressing it will tell that there is no such value.
+            kind if kind > special::UNINIT && whole != Whole::Never => {
+                return self.complete(&place, buffer).map(|()| None);
+            }
             _ => return Err(Error::new(ErrorKind::InvalidHeader, "stored chunk of a special value")),
         }
         // The lazy bit is in the extended header; older chunks come complete.

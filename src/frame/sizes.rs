@@ -88,10 +88,10 @@ impl Sizes {
             0
         } else if self.nchunks == 0 {
             ensure(n <= c, failure, "chunk larger than the chunk size")?;
-            if n == 0 { 0 } else { c }
+            c
         } else {
             let at_end = nchunk == self.nchunks;
-            let fits = !self.last_is_short() && if at_end { n <= c && n > 0 } else { n == c };
+            let fits = !self.last_is_short() && if at_end { n <= c } else { n == c };
             if fits { c } else { 0 }
         };
         let nbytes = self.nbytes + u64::try_from(n).expect("checked not to be negative");
@@ -108,9 +108,15 @@ impl Sizes {
         ensure(!mixed, ErrorKind::ChunkUpdate, "chunks with and without variable-length blocks")?;
         let (c, n) = (self.chunksize, chunk.nbytes);
         let last = nchunk + 1 == self.nchunks;
-        let fits = c > 0 && n <= c && n > 0 && (last || n == c);
+        let fits = c > 0 && n <= c && (last || n == c);
         let nbytes = self.nbytes.saturating_sub(old_nbytes) + u64::try_from(n).expect("not negative");
         Ok(Sizes { chunksize: if fits { c } else { 0 }, nbytes, vl_blocks: chunk.vl_blocks, ..self })
+    }
+
+    /// As frames can record the sizes after a change that stored `chunk`: they tell the number of chunks of a fixed size by
+    /// the sum of the sizes, to which an empty chunk adds nothing.
+    pub(crate) fn recordable_with(self, chunk: &ChunkInfo) -> Sizes {
+        if chunk.nbytes == 0 { Sizes { chunksize: 0, ..self } } else { self }
     }
 
     /// Sizes after a chunk of `old_nbytes` bytes was deleted.
@@ -163,8 +169,19 @@ mod tests {
         assert_eq!(appended(sizes(400, &[400]), 300), Ok(400));
         assert_eq!(appended(sizes(400, &[400]), 401), Ok(0));
         assert_eq!(appended(sizes(400, &[400, 300]), 400), Ok(0));
-        assert_eq!(appended(sizes(400, &[400]), 0), Ok(0));
+        assert_eq!(appended(sizes(400, &[400]), 0), Ok(400));
+        assert_eq!(appended(sizes(400, &[400, 0]), 400), Ok(0));
         assert_eq!(appended(sizes(0, &[7]), 9), Ok(0));
+    }
+
+    #[test]
+    fn frames_cannot_count_empty_chunks_of_a_fixed_size() {
+        let (s, empty) = (sizes(400, &[400]), chunk(0));
+        let appended = s.with_inserted(1, &empty, ErrorKind::ChunkAppend).unwrap();
+        assert_eq!(appended.recordable_with(&empty), sizes(0, &[400, 0]));
+        assert_eq!(s.recordable_with(&chunk(400)), s);
+        let updated = s.with_updated(0, 400, &empty).unwrap();
+        assert_eq!((updated.chunksize, updated.recordable_with(&empty).chunksize), (400, 0));
     }
 
     #[test]
