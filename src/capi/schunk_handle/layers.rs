@@ -7,21 +7,24 @@ use crate::format::metalayers::Metalayer;
 use std::ffi::CStr;
 use std::ptr;
 
-/// Shows `layers` in an array of the struct. Those that are there already stay where they are.
+/// Shows `layers` in an array of the struct. A layer that is there already stays where it is in memory, and so does its
+/// content unless the length changes: clients keep pointers.
 ///
 /// # Safety
 ///
-/// The entries of `slots` are null or layers made here, and nobody else uses the array.
+/// The entries of `slots` are null or layers made here, null ones last, and nobody else uses the array.
 pub(super) unsafe fn show_layers(slots: &mut [*mut blosc2_metalayer], layers: &[Metalayer]) -> Result<()> {
-    for (slot, layer) in slots.iter_mut().zip(layers) {
+    for (at, layer) in layers.iter().enumerate().take(slots.len()) {
         // SAFETY: the caller's promise.
         unsafe {
-            if shows(*slot, layer) {
-                continue;
+            bring_forward(&mut slots[at..], &layer.name);
+            if is_named(slots[at], &layer.name) {
+                show_content(&mut *slots[at], &layer.content)?;
+            } else {
+                let new = make_layer(layer)?;
+                free_layer(slots[at]);
+                slots[at] = new;
             }
-            let new = make_layer(layer)?;
-            free_layer(*slot);
-            *slot = new;
         }
     }
     let rest = slots.iter_mut().skip(layers.len()).take_while(|slot| !slot.is_null());
@@ -33,20 +36,50 @@ pub(super) unsafe fn show_layers(slots: &mut [*mut blosc2_metalayer], layers: &[
     Ok(())
 }
 
-/// Whether `shown` is there and shows `layer`.
+/// Puts the layer `name` first, if it is there.
 ///
 /// # Safety
 ///
 /// As for [`show_layers`].
-unsafe fn shows(shown: *const blosc2_metalayer, layer: &Metalayer) -> bool {
-    // SAFETY: the caller's promise: name and content are as long as they were made.
-    unsafe {
-        let Some(shown) = shown.as_ref() else { return false };
-        let len = usize::try_from(shown.content_len).unwrap_or(0);
-        len == layer.content.len()
-            && CStr::from_ptr(shown.name).to_bytes() == layer.name
-            && (len == 0 || std::slice::from_raw_parts(shown.content, len) == layer.content)
+unsafe fn bring_forward(slots: &mut [*mut blosc2_metalayer], name: &[u8]) {
+    let mut shown = slots.iter().take_while(|slot| !slot.is_null());
+    // SAFETY: the caller's promise.
+    let found = shown.position(|&slot| unsafe { is_named(slot, name) });
+    if let Some(at) = found {
+        slots.swap(0, at);
     }
+}
+
+/// Whether `shown` is there and has this name.
+///
+/// # Safety
+///
+/// As for [`show_layers`].
+unsafe fn is_named(shown: *const blosc2_metalayer, name: &[u8]) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { shown.as_ref().is_some_and(|shown| CStr::from_ptr(shown.name).to_bytes() == name) }
+}
+
+/// Gives a layer that is shown this content.
+///
+/// # Safety
+///
+/// As for [`show_layers`].
+unsafe fn show_content(shown: &mut blosc2_metalayer, content: &[u8]) -> Result<()> {
+    let len = i32::try_from(content.len()).unwrap_or(i32::MAX);
+    if shown.content_len == len {
+        // SAFETY: the caller's promise: the content is as long as it was made, and nobody else uses it.
+        let old = unsafe { std::slice::from_raw_parts_mut(shown.content, content.len()) };
+        if old != content {
+            old.copy_from_slice(content);
+        }
+        return Ok(());
+    }
+    let new = c_bytes(content)?;
+    // SAFETY: as above.
+    unsafe { libc::free(shown.content.cast()) };
+    (shown.content, shown.content_len) = (new, len);
+    Ok(())
 }
 
 fn make_layer(layer: &Metalayer) -> Result<*mut blosc2_metalayer> {
