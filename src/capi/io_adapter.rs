@@ -76,13 +76,15 @@ fn mode_text(mode: OpenMode) -> &'static CStr {
     }
 }
 
+/// `path` as a string of C; `None` if it cannot be one.
 #[cfg(unix)]
-fn c_path(path: &Path) -> Option<CString> {
+pub(crate) fn c_path(path: &Path) -> Option<CString> {
     CString::new(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())).ok()
 }
 
+/// See above.
 #[cfg(not(unix))]
-fn c_path(path: &Path) -> Option<CString> {
+pub(crate) fn c_path(path: &Path) -> Option<CString> {
     CString::new(path.to_str()?).ok()
 }
 

@@ -13,6 +13,7 @@ use super::schunk_handle::{self, SchunkHandle};
 use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_io, blosc2_schunk, blosc2_storage};
 use super::{io, io_adapter, storage};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::consts::MAX_TYPESIZE;
 use crate::format::frame_header::{FrameParams, MAGIC};
 use crate::format::packed::Packed;
 use crate::io::dirs;
@@ -75,6 +76,8 @@ fn context_cparams(source: &SchunkHandle) -> blosc2_cparams {
         },
         |context| context.cparams(),
     );
+    // Contexts show items that are too large for them as bytes.
+    let is_large = usize::try_from(params.typesize).is_ok_and(|typesize| typesize > MAX_TYPESIZE);
     blosc2_cparams {
         nthreads: 0,
         schunk: ptr::null_mut(),
@@ -85,6 +88,7 @@ fn context_cparams(source: &SchunkHandle) -> blosc2_cparams {
         instr_codec: CBool::FALSE,
         codec_params: ptr::null_mut(),
         filter_params: [ptr::null_mut(); 6],
+        typesize: if is_large { params.typesize } else { own.typesize },
         ..own
     }
 }
@@ -178,16 +182,19 @@ pub unsafe extern "C" fn blosc2_schunk_from_buffer(
         let len = usize::try_from(len).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative length"))?;
         // SAFETY: the caller's promise; the super-chunk only reads it.
         let buffer = unsafe { MallocBuf::borrow(data, len) };
-        let schunk = if buffer.get(2..10) != Some(MAGIC) && Packed::is_likely(&buffer, len as u64) {
-            Schunk::from_packed(&buffer)?
-        } else if copy.get() {
-            Schunk::from_buffer(buffer)?.to_memory()?
-        } else {
-            Schunk::from_buffer(buffer)?
-        };
-        let place = storage::at(schunk.frame().is_some(), ptr::null_mut(), ptr::null_mut());
-        // SAFETY: there are no pointers in `place`.
-        unsafe { SchunkHandle::adopt(schunk, &place) }
+        let place = |contiguous| storage::at(contiguous, ptr::null_mut(), ptr::null_mut());
+        if buffer.get(2..10) != Some(MAGIC) && Packed::is_likely(&buffer, len as u64) {
+            // SAFETY: there are no pointers in the place.
+            return unsafe { SchunkHandle::adopt(Schunk::from_packed(&buffer)?, &place(false)) };
+        }
+        let frame = Schunk::from_buffer(buffer)?;
+        if !copy.get() {
+            // SAFETY: as above.
+            return unsafe { SchunkHandle::adopt(frame, &place(true)) };
+        }
+        // The copy shows the block size of its chunks; its contexts go on with what the frame asks for.
+        // SAFETY: as above.
+        unsafe { SchunkHandle::adopt_with(frame.to_memory()?, frame.params(), &place(false)) }
     })
 }
 
@@ -319,7 +326,19 @@ fn is_memory_frame(handle: &SchunkHandle, schunk: &Schunk) -> bool {
 /// The parameters in the header of a copy in a contiguous frame.
 fn copy_params(handle: &SchunkHandle) -> FrameParams {
     let own = context_cparams(handle);
-    FrameParams { blocksize: own.blocksize, nthreads_c: 0, nthreads_d: 1, ..handle.params() }
+    FrameParams {
+        typesize: own.typesize,
+        blocksize: own.blocksize,
+        compcode: own.compcode,
+        compcode_meta: own.compcode_meta,
+        clevel: own.clevel,
+        splitmode: own.splitmode.to_le_bytes()[0],
+        use_dict: own.use_dict != 0,
+        filters: own.filters,
+        filters_meta: own.filters_meta,
+        nthreads_c: 0,
+        nthreads_d: 1,
+    }
 }
 
 /// Stores the address of a contiguous frame with the content of the super-chunk in `*cframe`; returns its length, or a

@@ -13,7 +13,7 @@ mod layers;
 mod spare;
 
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -62,21 +62,6 @@ const _: () = {
     assert!(std::mem::offset_of!(FrameFields, file_offset) == 72);
 };
 
-/// Who releases the memory of a frame in memory when the handle goes away.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    /// Whoever made it.
-    Default,
-    /// The client, as it said.
-    Client,
-}
-
-/// What the struct shows at the moment.
-struct Shown {
-    metalayers: Arc<Vec<Metalayer>>,
-    keep: Keep,
-}
-
 /// A super-chunk and what C sees of it.
 #[repr(C)]
 pub(crate) struct SchunkHandle {
@@ -86,12 +71,15 @@ pub(crate) struct SchunkHandle {
     inner: UnsafeCell<Arc<RwLock<Schunk>>>,
     /// The metalayers of a view, which shares the super-chunk with another handle.
     layers: Mutex<Option<Arc<Vec<Metalayer>>>>,
-    /// Guards the parts of `abi` that readers may have to bring up to date, and the frame's fields.
-    shown: Mutex<Shown>,
+    /// The metalayers that the struct shows. Guards the parts of `abi` that readers may have to bring up to date, and the
+    /// frame's fields.
+    shown: Mutex<Arc<Vec<Metalayer>>>,
     /// The state of the metalayers that is shown, plus 1; 0 before the first time.
     shown_tick: AtomicU64,
     /// Guards taking what decompression needs out of the context.
     dctx: Mutex<()>,
+    /// Whether the client releases the memory of a frame in memory, as it said; otherwise whoever made it does.
+    client_frees: AtomicBool,
     /// Whether a callback of the present operation waited for the super-chunk in vain.
     waited: AtomicBool,
 }
@@ -233,15 +221,15 @@ impl SchunkHandle {
     /// Memory for a handle, all zeros except for what has no such value. It is filled in place: the struct is large.
     fn allocate(storage: *mut blosc2_storage) -> Option<*mut SchunkHandle> {
         let inner = Arc::new(RwLock::new(Schunk::in_memory(FrameParams::default())));
-        let shown = Mutex::new(Shown { metalayers: Arc::default(), keep: Keep::Default });
         let raw = spare::take()?;
         // SAFETY: `raw` is memory for a handle. `abi` and `frame` consist of integers, raw pointers and flags, for which
         // zeros are a value; the other fields are written here.
         unsafe {
             (&raw mut (*raw).inner).write(UnsafeCell::new(inner));
             (&raw mut (*raw).layers).write(Mutex::new(None));
-            (&raw mut (*raw).shown).write(shown);
+            (&raw mut (*raw).shown).write(Mutex::default());
             (&raw mut (*raw).dctx).write(Mutex::new(()));
+            (&raw mut (*raw).client_frees).write(AtomicBool::new(false));
             (&raw mut (*raw).waited).write(AtomicBool::new(false));
             let abi = (*raw).abi.get();
             (*abi).storage = storage;
@@ -322,7 +310,22 @@ impl SchunkHandle {
     ///
     /// The pointers in `given` are null or valid; parameters in it are ignored.
     pub(crate) unsafe fn adopt(schunk: Schunk, given: &blosc2_storage) -> Result<*mut blosc2_schunk> {
-        let params = schunk.params();
+        let recorded = schunk.params();
+        // SAFETY: the caller's promise.
+        unsafe { Self::adopt_with(schunk, recorded, given) }
+    }
+
+    /// As [`adopt`](Self::adopt), with contexts for `params`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`adopt`](Self::adopt).
+    pub(crate) unsafe fn adopt_with(
+        schunk: Schunk,
+        params: FrameParams,
+        given: &blosc2_storage,
+    ) -> Result<*mut blosc2_schunk> {
+        let blocksize = schunk.params_ref().blocksize;
         let nthreads = super::blosc1::blosc2_get_nthreads();
         let mut cparams = blosc2_cparams {
             compcode: params.compcode,
@@ -342,6 +345,8 @@ impl SchunkHandle {
         let urlpath = given.urlpath;
         // SAFETY: the caller's promise; the parameters live until the end of the call.
         let raw = unsafe { Self::assemble(&given, |_| Ok(schunk)) }?;
+        // SAFETY: the handle was just made; nobody else knows it.
+        unsafe { (*raw).blocksize = blocksize };
         if !urlpath.is_null() {
             // An opened super-chunk shows the path as it was given.
             // SAFETY: the caller's promise.
@@ -367,7 +372,7 @@ impl SchunkHandle {
         // SAFETY: the caller gives the handle away.
         let handle = unsafe { &*raw };
         let abi = handle.abi();
-        if handle.shown.lock().keep == Keep::Client {
+        if handle.client_frees.load(Ordering::Relaxed) {
             if let Some(buffer) = handle.shared().write().frame_mut().and_then(|frame| frame.buffer_mut()) {
                 // SAFETY: the client said that it releases the memory, after this handle.
                 unsafe { buffer.set_borrowed(true) };
@@ -382,6 +387,10 @@ impl SchunkHandle {
             free_layers(&mut (*abi).metalayers);
             free_layers(&mut (*abi).vlmetalayers);
             storage::free((*abi).storage);
+            let urlpath = (*handle.frame.get()).urlpath;
+            if !urlpath.is_null() {
+                drop(CString::from_raw(urlpath));
+            }
             ptr::drop_in_place(raw);
             spare::give_back(raw);
         }
@@ -416,7 +425,7 @@ impl SchunkHandle {
 
     /// The block shape of the array in the super-chunk.
     pub(crate) fn geometry(&self) -> Option<BlockGeometry> {
-        let layers = Arc::clone(&self.shown.lock().metalayers);
+        let layers = Arc::clone(&self.shown.lock());
         nd_meta::block_geometry(&layers)
     }
 
@@ -566,9 +575,9 @@ impl SchunkHandle {
         unsafe {
             self.show_counts(schunk);
             if !self.shows_layers_of(schunk) {
-                shown.metalayers = self.layers.lock().clone().unwrap_or_else(|| schunk.metalayers());
-                show_layers(&mut (*abi).metalayers, &shown.metalayers)?;
-                (*abi).nmetalayers = u16::try_from(shown.metalayers.len()).unwrap_or(u16::MAX);
+                *shown = self.layers.lock().clone().unwrap_or_else(|| schunk.metalayers());
+                show_layers(&mut (*abi).metalayers, &shown)?;
+                (*abi).nmetalayers = u16::try_from(shown.len()).unwrap_or(u16::MAX);
                 let vlmetalayers = schunk.vlmetalayers();
                 show_layers(&mut (*abi).vlmetalayers, &vlmetalayers)?;
                 (*abi).nvlmetalayers = i16::try_from(vlmetalayers.len()).unwrap_or(i16::MAX);
@@ -616,11 +625,16 @@ impl SchunkHandle {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let fields = self.frame.get();
         let abi = self.abi();
-        // SAFETY: the caller's promise; the path lives as long as the storage.
+        // SAFETY: the caller's promise; the path lives as long as the handle.
         unsafe {
-            (*fields).urlpath = (*abi).storage.as_ref().map_or(ptr::null_mut(), |storage| storage.urlpath);
+            if (*fields).urlpath.is_null() {
+                let path = frame.path().and_then(io_adapter::c_path);
+                (*fields).urlpath = path.map_or(ptr::null_mut(), CString::into_raw);
+            }
+            let client_frees = self.client_frees.load(Ordering::Relaxed);
+            let borrowed = frame.buffer().is_some_and(|bytes| bytes.is_borrowed());
             (*fields).cframe = frame.buffer().map_or(ptr::null_mut(), |bytes| bytes.as_ptr().cast_mut());
-            (*fields).avoid_cframe_free = frame.buffer().is_some_and(|bytes| bytes.is_borrowed()).into();
+            (*fields).avoid_cframe_free = (client_frees || borrowed).into();
             (*fields).len = number(frame.frame_len());
             (*fields).trailer_len = u32::try_from(frame.trailer_len()).unwrap_or(u32::MAX);
             (*fields).sframe = frame.is_sparse().into();
@@ -633,13 +647,14 @@ impl SchunkHandle {
     /// Says whether the client releases the buffer of a frame in memory.
     pub(crate) fn avoid_cframe_free(&self, avoid: bool) {
         let Ok(mut inner) = self.write_lock() else { return };
-        let mut shown = self.shown.lock();
         let Some(buffer) = inner.frame_mut().and_then(|frame| frame.buffer_mut()) else { return };
-        shown.keep = if avoid { Keep::Client } else { Keep::Default };
+        self.client_frees.store(avoid, Ordering::Relaxed);
         if !avoid && buffer.is_borrowed() {
             // SAFETY: the client gives the memory, from C's allocator, to the library.
             unsafe { buffer.set_borrowed(false) };
         }
+        // SAFETY: nobody else has the super-chunk.
+        unsafe { self.show_frame(&inner) };
     }
 }
 

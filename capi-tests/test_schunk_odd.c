@@ -1,0 +1,333 @@
+/* Odd uses of super-chunks, in which programs for the C library must see what they see with that. */
+
+#include <blosc2.h>
+
+#include "test.h"
+
+#define ITEMS 100
+#define BYTES (ITEMS * 4)
+#define FILE_PATH "test_schunk_odd.b2frame"
+#define DIR_PATH "test_schunk_odd_dir.b2frame"
+
+static const struct {
+  const char *name;
+  bool contiguous;
+  const char *urlpath;
+} places[] = {
+    {"sparse in memory", false, NULL},
+    {"contiguous in memory", true, NULL},
+    {"file", true, FILE_PATH},
+    {"directory", false, DIR_PATH},
+};
+#define NPLACES ((int)(sizeof places / sizeof places[0]))
+
+static void fill(int32_t *items, int nchunk) {
+  int i;
+  for (i = 0; i < ITEMS; i++) {
+    items[i] = nchunk * ITEMS * 1000 + i * i;
+  }
+}
+
+static blosc2_schunk *make(int place, int nchunks) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  int32_t items[ITEMS];
+  int i;
+  cparams.typesize = 4;
+  storage.cparams = &cparams;
+  storage.contiguous = places[place].contiguous;
+  storage.urlpath = (char *)places[place].urlpath;
+  blosc2_remove_urlpath(storage.urlpath);
+  schunk = blosc2_schunk_new(&storage);
+  if (!CHECK(schunk != NULL)) {
+    printf("cannot make a super-chunk: %s\n", places[place].name);
+    exit(EXIT_FAILURE);
+  }
+  for (i = 0; i < nchunks; i++) {
+    fill(items, i);
+    CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), i + 1);
+  }
+  return schunk;
+}
+
+/* A copy made from a buffer shows the block size of its chunks, and is compressed and stored with that of the frame. */
+static void copies_of_buffers_keep_the_block_size_of_the_frame(int place) {
+  int32_t items[ITEMS];
+  uint8_t *cframe, *again;
+  bool needs_free, again_needs_free;
+  int64_t len;
+  blosc2_schunk *copy, *schunk = make(place, 2);
+  fill(items, 2);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, 80), 3);
+  len = blosc2_schunk_to_buffer(schunk, &cframe, &needs_free);
+  CHECK(len > 0);
+  copy = blosc2_schunk_from_buffer(cframe, len, true);
+  if (CHECK(copy != NULL)) {
+    blosc2_cparams *cparams;
+    CHECK_INT(copy->blocksize, 0); /* they differ */
+    CHECK_INT(blosc2_schunk_to_buffer(copy, &again, &again_needs_free), len);
+    CHECK(again_needs_free);
+    if (place != 1) { /* the header of a frame in memory tells its own numbers of threads and block size */
+      CHECK_INT(copy->storage->cparams->blocksize, 80);
+      CHECK_BYTES(again, cframe, (size_t)len);
+    }
+    free(again);
+    CHECK_INT(blosc2_schunk_get_cparams(copy, &cparams), 0);
+    CHECK_INT(cparams->blocksize, copy->blocksize);
+    free(cparams);
+    blosc2_schunk_free(copy);
+  }
+  if (needs_free) {
+    free(cframe);
+  }
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(places[place].urlpath);
+
+  /* Chunks of one block size, none asked for. */
+  schunk = make(place, 2);
+  schunk->storage->cparams->blocksize = 0;
+  blosc2_free_ctx(schunk->cctx);
+  schunk->cctx = blosc2_create_cctx(*schunk->storage->cparams);
+  len = blosc2_schunk_to_buffer(schunk, &cframe, &needs_free);
+  copy = blosc2_schunk_from_buffer(cframe, len, true);
+  if (CHECK(copy != NULL)) {
+    CHECK_INT(copy->blocksize, BYTES);
+    CHECK_INT(copy->storage->cparams->blocksize, 0);
+    CHECK_INT(blosc2_schunk_append_buffer(copy, items, BYTES), 3);
+    blosc2_schunk_free(copy);
+  }
+  if (needs_free) {
+    free(cframe);
+  }
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(places[place].urlpath);
+}
+
+/* An empty buffer at the end of a list of chunks leaves slices possible. Frames cannot count such a chunk unless the sizes
+ * are variable. */
+static void empty_chunks_at_the_end(int place) {
+  int32_t items[ITEMS], wanted[ITEMS];
+  bool framed = place != 0;
+  blosc2_schunk *schunk = make(place, 2);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, 0), 3);
+  CHECK_INT(schunk->nchunks, 3);
+  CHECK_INT(schunk->nbytes, 2 * BYTES);
+  CHECK_INT(schunk->chunksize, framed ? 0 : BYTES);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 2, items, BYTES), 0);
+  if (!framed) {
+    uint8_t *cframe;
+    bool needs_free;
+    int64_t len;
+    blosc2_schunk *copy;
+    fill(wanted, 1);
+    CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, ITEMS + 7, 2 * ITEMS, items), 0);
+    CHECK_BYTES(items, wanted + 7, (ITEMS - 7) * sizeof items[0]);
+    CHECK(blosc2_schunk_get_slice_buffer(schunk, ITEMS, 2 * ITEMS + 1, items) < 0);
+    len = blosc2_schunk_to_buffer(schunk, &cframe, &needs_free);
+    copy = blosc2_schunk_from_buffer(cframe, len, false);
+    if (CHECK(copy != NULL)) {
+      CHECK_INT(copy->nchunks, 3);
+      CHECK_INT(blosc2_schunk_decompress_chunk(copy, 1, items, BYTES), BYTES);
+      CHECK_BYTES(items, wanted, BYTES);
+      blosc2_schunk_free(copy);
+    }
+    free(cframe);
+    /* A full chunk behind it would not be where slices look for it. */
+    fill(items, 2);
+    CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 4);
+    CHECK_INT(schunk->chunksize, 0);
+  }
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(places[place].urlpath);
+}
+
+/* What is written to a file that somebody removed would be lost: that is an error, and the handle stays as it was. */
+static void files_that_are_gone_are_not_written(int place) {
+  int32_t items[ITEMS], wanted[ITEMS];
+  int64_t order[3] = {2, 1, 0};
+  blosc2_schunk *schunk = make(place, 3); /* it has the file open for writing */
+  bool readable = place == 2;             /* through the open handle; directories have one file per chunk */
+  fill(items, 3);
+  fill(wanted, 1);
+  CHECK_INT(blosc2_remove_urlpath(places[place].urlpath), 0);
+  CHECK(blosc2_schunk_append_buffer(schunk, items, BYTES) < 0);
+  CHECK(blosc2_schunk_delete_chunk(schunk, 0) < 0);
+  CHECK_INT(blosc2_schunk_reorder_offsets(schunk, order), BLOSC2_ERROR_FILE_OPEN);
+  CHECK(blosc2_vlmeta_add(schunk, "layer", (uint8_t *)"x", 1, NULL) < 0);
+  CHECK_INT(schunk->nchunks, 3);
+  CHECK_INT(schunk->nbytes, 3 * BYTES);
+  CHECK_INT(schunk->nvlmetalayers, 0);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES), readable ? BYTES : BLOSC2_ERROR_FILE_OPEN);
+  if (readable) {
+    CHECK_BYTES(items, wanted, BYTES);
+  }
+  /* What is wrong with the request comes first. */
+  CHECK_INT(blosc2_vlmeta_update(schunk, "layer", (uint8_t *)"x", 1, NULL), BLOSC2_ERROR_NOT_FOUND);
+  CHECK_INT(blosc2_vlmeta_delete(schunk, "layer"), BLOSC2_ERROR_NOT_FOUND);
+  CHECK_INT(blosc2_meta_update(schunk, "layer", (uint8_t *)"x", 1), BLOSC2_ERROR_NOT_FOUND);
+  CHECK_INT(blosc2_meta_add(schunk, "layer", (uint8_t *)"x", 1), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  CHECK(blosc2_schunk_open(places[place].urlpath) == NULL);
+}
+
+/* Bits 4 to 6 of byte 31 of a chunk name a special value; 5 to 7 are none. */
+static void unknown_special_values(int place) {
+  uint8_t chunk[BYTES + BLOSC2_MAX_OVERHEAD], *lazy;
+  int32_t items[ITEMS];
+  bool needs_free;
+  blosc2_schunk *schunk = make(place, 1);
+  int kind;
+  fill(items, 1);
+  CHECK(blosc2_compress_ctx(schunk->cctx, items, BYTES, chunk, sizeof chunk) > 0);
+  for (kind = 5; kind < 8; kind++) {
+    chunk[31] = (uint8_t)(kind << 4);
+    CHECK_INT(blosc2_schunk_append_chunk(schunk, chunk, true), 2);
+    CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES), BLOSC2_ERROR_DATA);
+    CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, ITEMS + 1, ITEMS + 2, items), BLOSC2_ERROR_FAILURE);
+    if (places[place].urlpath != NULL) {
+      CHECK_INT(blosc2_schunk_get_lazychunk(schunk, 1, &lazy, &needs_free), BLOSC2_ERROR_INVALID_HEADER);
+    }
+    CHECK_INT(blosc2_schunk_delete_chunk(schunk, 1), 1);
+  }
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(places[place].urlpath);
+}
+
+/* Metalayers stay where they are in memory as long as they are there. */
+static void metalayers_stay_where_they_are(int place) {
+  blosc2_schunk *schunk = make(place, 0);
+  blosc2_metalayer *fixed, *layer;
+  uint8_t *content;
+  char *name;
+  CHECK_INT(blosc2_meta_add(schunk, "fixed", (uint8_t *)"abc", 3), 0);
+  fixed = schunk->metalayers[0];
+  content = fixed->content;
+  CHECK_INT(blosc2_meta_add(schunk, "another", (uint8_t *)"abc", 3), 1);
+  CHECK_INT(blosc2_meta_update(schunk, "fixed", (uint8_t *)"x", 1), 0);
+  CHECK(schunk->metalayers[0] == fixed && fixed->content == content);
+  CHECK_INT(fixed->content_len, 3);
+  CHECK_BYTES(content, "xbc", 3);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "first", (uint8_t *)"1", 1, NULL), 0);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "second", (uint8_t *)"2", 1, NULL), 1);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "third", (uint8_t *)"3", 1, NULL), 2);
+  layer = schunk->vlmetalayers[2];
+  name = layer->name;
+  CHECK_INT(blosc2_vlmeta_update(schunk, "third", (uint8_t *)"longer than before", 18, NULL), 2);
+  CHECK(schunk->vlmetalayers[2] == layer && layer->name == name);
+  CHECK_INT(blosc2_vlmeta_delete(schunk, "first"), 2);
+  CHECK_STR(schunk->vlmetalayers[0]->name, "second");
+  CHECK(schunk->vlmetalayers[1] == layer && layer->name == name);
+  CHECK_STR(name, "third");
+  CHECK_INT(schunk->nvlmetalayers, 2);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(places[place].urlpath);
+}
+
+/* The members at the front of what `blosc2_schunk.frame` points to, which tests of the C library read. */
+typedef struct {
+  char *urlpath;
+  uint8_t *cframe;
+  bool avoid_cframe_free;
+  uint8_t *coffsets;
+  bool coffsets_needs_free;
+  int64_t len;
+} frame_front;
+
+static void frames_show_their_path_and_owner(int place) {
+  blosc2_schunk *schunk = make(place, 1);
+  frame_front *frame = (frame_front *)schunk->frame;
+  const char *path = places[place].urlpath;
+  char url[100];
+  if (path == NULL) {
+    if (CHECK(frame != NULL)) {
+      CHECK(frame->urlpath == NULL && frame->cframe != NULL && !frame->avoid_cframe_free);
+      blosc2_schunk_avoid_cframe_free(schunk, true);
+      CHECK(frame->avoid_cframe_free);
+      blosc2_schunk_avoid_cframe_free(schunk, false);
+      CHECK(!frame->avoid_cframe_free);
+    }
+    blosc2_schunk_free(schunk);
+    return;
+  }
+  CHECK_STR(frame->urlpath, path);
+  CHECK_INT(frame->len, blosc2_schunk_frame_len(schunk));
+  blosc2_schunk_free(schunk);
+  snprintf(url, sizeof url, "file:///%s%s", path, places[place].contiguous ? "" : "/");
+  schunk = blosc2_schunk_open(url);
+  if (CHECK(schunk != NULL)) {
+    CHECK_STR(schunk->storage->urlpath, url);
+    CHECK_STR(((frame_front *)schunk->frame)->urlpath, path);
+    blosc2_schunk_free(schunk);
+  }
+  blosc2_remove_urlpath(path);
+}
+
+/* Copies are described by the context, if a client gave the super-chunk another. */
+static void headers_of_copies_are_those_of_the_context(int place) {
+  blosc2_schunk *schunk = make(place, 1);
+  blosc2_cparams cparams = *schunk->storage->cparams;
+  uint8_t *cframe;
+  bool needs_free;
+  cparams.compcode = BLOSC_ZSTD;
+  cparams.clevel = 7;
+  cparams.splitmode = BLOSC_ALWAYS_SPLIT;
+  cparams.filters[5] = BLOSC_BITSHUFFLE;
+  blosc2_free_ctx(schunk->cctx);
+  schunk->cctx = blosc2_create_cctx(cparams);
+  CHECK(blosc2_schunk_to_buffer(schunk, &cframe, &needs_free) > 0);
+  if (CHECK(needs_free == (place != 1)) && needs_free) {
+    CHECK_INT(cframe[0x1b], 7 << 4 | BLOSC_ZSTD);
+    CHECK_INT(cframe[0x1c], BLOSC_ALWAYS_SPLIT - 1);
+    CHECK_INT(cframe[0x4c], BLOSC_BITSHUFFLE);
+    free(cframe);
+  }
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(places[place].urlpath);
+}
+
+/* Contexts know items of more than 255 bytes as bytes; copies know them as they are. */
+static void copies_keep_large_items(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  uint8_t items[3000], *cframe;
+  bool needs_free;
+  blosc2_schunk *copy, *schunk;
+  cparams.typesize = 300;
+  storage.cparams = &cparams;
+  schunk = blosc2_schunk_new(&storage);
+  memset(items, 7, sizeof items);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, sizeof items), 1);
+  storage.cparams = NULL;
+  copy = blosc2_schunk_copy(schunk, &storage);
+  if (CHECK(copy != NULL)) {
+    CHECK_INT(copy->typesize, 300);
+    CHECK_INT(blosc2_schunk_get_slice_buffer(copy, 9, 10, items), 0);
+    blosc2_schunk_free(copy);
+  }
+  CHECK(blosc2_schunk_to_buffer(schunk, &cframe, &needs_free) > 0);
+  CHECK_INT(cframe[0x32] << 8 | cframe[0x33], 300);
+  free(cframe);
+  blosc2_schunk_free(schunk);
+}
+
+int main(void) {
+  int place;
+  blosc2_init();
+  for (place = 0; place < NPLACES; place++) {
+    copies_of_buffers_keep_the_block_size_of_the_frame(place);
+    empty_chunks_at_the_end(place);
+    unknown_special_values(place);
+    metalayers_stay_where_they_are(place);
+    headers_of_copies_are_those_of_the_context(place);
+    if (place != 0) {
+      frames_show_their_path_and_owner(place);
+    }
+    if (places[place].urlpath != NULL) {
+      files_that_are_gone_are_not_written(place);
+    }
+  }
+  copies_keep_large_items();
+  blosc2_destroy();
+  return test_end();
+}
