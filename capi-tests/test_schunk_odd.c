@@ -311,6 +311,31 @@ static void copies_keep_large_items(void) {
   blosc2_schunk_free(schunk);
 }
 
+/* Chunks of variable-length blocks are copied as they are, whatever the parameters. */
+static void copies_of_vl_blocks(void) {
+  const void *blocks[2] = {"one", "two and more"};
+  int32_t sizes[2] = {3, 12};
+  uint8_t chunk[200];
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *copy, *schunk = make(0, 0);
+  int i;
+  CHECK(blosc2_vlcompress_ctx(schunk->cctx, blocks, sizes, 2, chunk, sizeof chunk) > 0);
+  for (i = 0; i < 3; i++) {
+    CHECK_INT(blosc2_schunk_append_chunk(schunk, chunk, true), i + 1);
+  }
+  cparams.clevel = 9;
+  storage.cparams = &cparams;
+  copy = blosc2_schunk_copy(schunk, &storage);
+  if (CHECK(copy != NULL)) {
+    CHECK_INT(copy->nchunks, 3);
+    CHECK_INT(copy->current_nchunk, 2);
+    CHECK_INT(copy->cbytes, schunk->cbytes);
+    blosc2_schunk_free(copy);
+  }
+  blosc2_schunk_free(schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -328,6 +353,7 @@ int main(void) {
     }
   }
   copies_keep_large_items();
+  copies_of_vl_blocks();
   blosc2_destroy();
   return test_end();
 }

@@ -140,22 +140,25 @@ fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Resul
     let own = source.as_own()?;
     if same {
         source.look(|schunk| dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, None)))?;
-        dest.set_current(dest.look(|copy| Ok(i64::try_from(copy.nchunks()).unwrap_or(i64::MAX) - 1))?.max(0));
-        return Ok(());
+    } else {
+        // SAFETY: the new handle's context; nobody else knows it.
+        let encoding = unsafe { EncodingParts::of((*dest.abi()).cctx, 0) }?;
+        let visit = |nchunk: usize| {
+            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
+            dest.set_current(nchunk);
+            encoding.set_nchunk(nchunk);
+        };
+        source.read(|schunk, reading| {
+            encoding.with(|enc| {
+                let writing = Writing { enc: *enc, visit: Some(&visit) };
+                dest.change(|copy| copy_to(own.as_ref().unwrap_or(schunk), copy, reading, &writing))
+            })
+        })?;
     }
-    // SAFETY: the new handle's context; nobody else knows it.
-    let encoding = unsafe { EncodingParts::of((*dest.abi()).cctx, 0) }?;
-    let visit = |nchunk: usize| {
-        let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
-        dest.set_current(nchunk);
-        encoding.set_nchunk(nchunk);
-    };
-    source.read(|schunk, reading| {
-        encoding.with(|enc| {
-            let writing = Writing { enc: *enc, visit: Some(&visit) };
-            dest.change(|copy| copy_to(own.as_ref().unwrap_or(schunk), copy, reading, &writing))
-        })
-    })
+    // Also of chunks that were not compressed again, the last was the last to be worked on.
+    let nchunks = dest.look(|copy| Ok(i64::try_from(copy.nchunks()).unwrap_or(i64::MAX)))?;
+    dest.set_current((nchunks - 1).max(0));
+    Ok(())
 }
 
 fn copy_to(source: &Schunk, dest: &mut Schunk, reading: &Reading<'_>, writing: &Writing<'_>) -> Result<()> {
