@@ -31,7 +31,7 @@
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A value of the whole process, behind a lock that a `fork` leaves free in both processes.
@@ -241,7 +241,8 @@ pub(crate) fn count() -> u64 {
 /// Handlers around `fork`.
 #[cfg(unix)]
 mod around {
-    use super::{AtomicBool, AtomicUsize, FORKS, LOCKS, Lock, MutexGuard, Ordering, UnsafeCell, lock, order};
+    use super::{AtomicBool, FORKS, LOCKS, Lock, MutexGuard, Ordering, UnsafeCell, lock, order};
+    use std::sync::atomic::AtomicUsize;
 
     /// What a `fork` under way has taken.
     struct Taken {

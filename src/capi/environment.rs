@@ -1,6 +1,8 @@
 //! The environment variables that steer chunks, read at each call in one pass over the environment.
 
-use std::ffi::{CStr, c_char};
+mod variables;
+
+use std::ffi::CStr;
 
 use super::blosc1::NAMES;
 use super::types::blosc2_cparams;
@@ -8,6 +10,7 @@ use crate::chunk::{CParams, blocks};
 use crate::codecs::registry;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::{filter, split};
+use variables::Variables;
 
 /// A code that no codec has.
 pub(crate) const NO_CODEC: i32 = -1;
@@ -52,78 +55,6 @@ pub(crate) struct Environment<'a> {
     pub(crate) blosc1_compat: bool,
     /// Set at all: print what compressions use.
     info: bool,
-}
-
-#[cfg(unix)]
-unsafe extern "C" {
-    /// The environment of the process.
-    static environ: *const *const c_char;
-}
-
-/// The variables of ours that are set: their names without `BLOSC_`, and their values.
-///
-/// Every call of the library that depends on them walks over the environment, since clients may change it in between; so
-/// this takes a handful of instructions for each variable that is not ours.
-struct Variables {
-    #[cfg(unix)]
-    next: *const *const c_char,
-}
-
-impl Variables {
-    fn new() -> Variables {
-        Variables {
-            // SAFETY: reading the pointer is what getenv does; changing the environment meanwhile is the client's mistake.
-            #[cfg(unix)]
-            next: unsafe { environ },
-        }
-    }
-}
-
-#[cfg(unix)]
-impl Iterator for Variables {
-    type Item = (&'static [u8], &'static CStr);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.next.is_null() {
-            return None;
-        }
-        loop {
-            // SAFETY: the array ends with a null pointer, at which `next` stays.
-            let entry = unsafe { *self.next };
-            if entry.is_null() {
-                return None;
-            }
-            // SAFETY: this was not the null pointer at the end.
-            self.next = unsafe { self.next.add(1) };
-            // SAFETY: entries are strings, of at least their NUL.
-            if unsafe { *entry.cast::<u8>() } == b'B' {
-                // SAFETY: as above.
-                if let Some(found) = split_ours(unsafe { CStr::from_ptr(entry) }) {
-                    return Some(found);
-                }
-            }
-        }
-    }
-}
-
-#[cfg(not(unix))]
-impl Iterator for Variables {
-    type Item = (&'static [u8], &'static CStr);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        None
-    }
-}
-
-/// The name, without `BLOSC_`, and the value of an entry of the environment, if it is one of ours.
-#[cfg(unix)]
-#[cold]
-fn split_ours(entry: &CStr) -> Option<(&[u8], &CStr)> {
-    let bytes = entry.to_bytes_with_nul().strip_prefix(b"BLOSC_")?;
-    let equals = bytes.iter().position(|&byte| byte == b'=')?;
-    let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).ok()?;
-    Some((&bytes[..equals], value))
 }
 
 /// The leading decimal number of a text, as C's `strtol` reads it; 0 if there is none.
@@ -421,15 +352,5 @@ mod tests {
         }
         assert_eq!(with(-1).nthreads(), None);
         assert_eq!(Environment::default().strict_nthreads().unwrap(), None);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn entries_of_others_are_not_taken_for_ours() {
-        assert_eq!(split_ours(c"BLOSC_CLEVEL=5"), Some((&b"CLEVEL"[..], c"5")));
-        assert_eq!(split_ours(c"BLOSC_X="), Some((&b"X"[..], c"")));
-        for other in [c"BLOSC_CLEVEL", c"BLOSC", c"B", c"BLOSCLEVEL=5", c"BASH=1"] {
-            assert_eq!(split_ours(other), None);
-        }
     }
 }

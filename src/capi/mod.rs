@@ -24,6 +24,7 @@ pub mod b2nd_view;
 pub mod blosc1;
 mod callbacks;
 pub mod chunk;
+mod clock;
 pub mod consts;
 mod context;
 mod context_fields;

@@ -19,7 +19,6 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::transmute;
-use std::ptr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -70,6 +69,7 @@ enum Kind {
 
 impl Kind {
     /// The number of names in the plugin's `info`.
+    #[cfg(unix)]
     fn nfunctions(self) -> usize {
         match self {
             Kind::Codec | Kind::Filter => 2,
@@ -218,7 +218,7 @@ fn find(_: Kind, _: &CStr) -> Option<Functions> {
 #[cfg(unix)]
 fn functions_of(library: &dl::Library, kind: Kind) -> Option<Functions> {
     let info = library.symbol(c"info")?.cast::<*const c_char>();
-    let mut functions: Functions = [ptr::null(); MAX_FUNCTIONS];
+    let mut functions: Functions = [std::ptr::null(); MAX_FUNCTIONS];
     for (i, function) in functions[..kind.nfunctions()].iter_mut().enumerate() {
         // SAFETY: by the contract of plugins, `info` is an array of this many names.
         let name = unsafe { info.add(i).read() };
@@ -308,6 +308,7 @@ pub(crate) unsafe fn tuner(tuner: &blosc2_tuner) -> Result<blosc2_tuner> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ptr;
 
     #[test]
     fn only_plain_names_are_looked_for() {

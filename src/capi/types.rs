@@ -65,7 +65,7 @@ pub struct b2nd_context_t {
 }
 
 /// A point in time.
-pub type blosc_timestamp_t = libc::timespec;
+pub type blosc_timestamp_t = super::clock::Timestamp;
 
 /// Runs `numjobs` calls of `dojob`, in any order and on any threads, and returns when all are done.
 ///

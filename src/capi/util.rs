@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use super::blosc1::NAMES;
 use super::callbacks::{CCodec, CFilter};
+use super::clock;
 use super::consts::BLOSC2_VERSION_STRING;
 use super::guard::{guard, guard_count, guard_or, guard_status};
 use super::mem::c_string;
@@ -499,11 +500,8 @@ pub extern "C" fn blosc2_get_blosc2_io_defaults() -> blosc2_io {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc_set_timestamp(timestamp: *mut blosc_timestamp_t) {
     guard(|| {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `now` is writable.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
         // SAFETY: the caller's promise.
-        unsafe { store(timestamp, now) };
+        unsafe { store(timestamp, clock::now()) };
         Ok(())
     });
 }
@@ -511,8 +509,7 @@ pub unsafe extern "C" fn blosc_set_timestamp(timestamp: *mut blosc_timestamp_t) 
 /// The nanoseconds between two timestamps.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc_elapsed_nsecs(start_time: blosc_timestamp_t, end_time: blosc_timestamp_t) -> f64 {
-    let seconds = (end_time.tv_sec - start_time.tv_sec) as f64;
-    1e9 * seconds + (end_time.tv_nsec - start_time.tv_nsec) as f64
+    clock::nanoseconds(start_time, end_time)
 }
 
 /// The seconds between two timestamps.

@@ -1,4 +1,5 @@
 use super::*;
+use std::sync::atomic::AtomicUsize;
 use std::thread;
 
 static SMALL: Global<Vec<u64>> = Global::new(Vec::new());

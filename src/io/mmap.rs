@@ -101,6 +101,12 @@ mod unix {
     use std::ptr::{self, NonNull};
     use std::sync::Arc;
 
+    /// Private mappings take up no swap space before they are written. FreeBSD does not know this flag, nor need it.
+    #[cfg(not(target_os = "freebsd"))]
+    const NO_RESERVE: i32 = libc::MAP_NORESERVE;
+    #[cfg(target_os = "freebsd")]
+    const NO_RESERVE: i32 = 0;
+
     /// A region of address space, unmapped when dropped.
     struct Region {
         start: NonNull<u8>,
@@ -164,11 +170,11 @@ mod unix {
             MmapMode::Update | MmapMode::Create => whole(write, libc::MAP_SHARED, fd),
             MmapMode::CopyOnWrite => {
                 // Pages of a file mapping past the end of the file cannot be used; memory of no file can.
-                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | NO_RESERVE;
                 let region = whole(write, flags, -1)?;
                 if size > 0 {
                     let at = region.start.as_ptr().cast();
-                    let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
+                    let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | NO_RESERVE;
                     // SAFETY: `size <= len`, so this replaces the first pages of the region just made, which
                     // nobody uses yet.
                     let file_part = unsafe { libc::mmap(at, size, write, flags, fd, 0) };

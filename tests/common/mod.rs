@@ -45,8 +45,7 @@ pub static REFERENCE: LazyLock<Option<Clib>> = LazyLock::new(|| {
 fn built_library() -> PathBuf {
     let program = std::env::current_exe().expect("a running test has a path");
     let deps = program.parent().expect("test programs lie in a directory");
-    let name = if cfg!(target_os = "macos") { "libblosc2.dylib" } else { "libblosc2.so" };
-    deps.join(name)
+    deps.join(format!("{}blosc2{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX))
 }
 
 /// SplitMix64: small, fast, and the same everywhere.

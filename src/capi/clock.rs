@@ -1,0 +1,45 @@
+//! The clock of [`blosc_timestamp_t`](super::types::blosc_timestamp_t): steady, and with an origin that means nothing.
+
+pub(super) use sys::{Timestamp, nanoseconds, now};
+
+#[cfg(not(windows))]
+mod sys {
+    pub(in crate::capi) type Timestamp = libc::timespec;
+
+    pub(in crate::capi) fn now() -> Timestamp {
+        let mut now = Timestamp { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `now` is writable.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+        now
+    }
+
+    pub(in crate::capi) fn nanoseconds(start: Timestamp, end: Timestamp) -> f64 {
+        1e9 * (end.tv_sec - start.tv_sec) as f64 + (end.tv_nsec - start.tv_nsec) as f64
+    }
+}
+
+#[cfg(windows)]
+mod sys {
+    /// `LARGE_INTEGER`: ticks of the performance counter.
+    pub(in crate::capi) type Timestamp = i64;
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn QueryPerformanceCounter(count: *mut i64) -> i32;
+        fn QueryPerformanceFrequency(frequency: *mut i64) -> i32;
+    }
+
+    pub(in crate::capi) fn now() -> Timestamp {
+        let mut now = 0;
+        // SAFETY: `now` is writable; the call never fails.
+        unsafe { QueryPerformanceCounter(&raw mut now) };
+        now
+    }
+
+    pub(in crate::capi) fn nanoseconds(start: Timestamp, end: Timestamp) -> f64 {
+        let mut per_second = 0;
+        // SAFETY: `per_second` is writable; the call never fails.
+        unsafe { QueryPerformanceFrequency(&raw mut per_second) };
+        1e9 * (end - start) as f64 / per_second as f64
+    }
+}
