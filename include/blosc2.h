@@ -1876,7 +1876,7 @@ int64_t blosc2_schunk_to_buffer(struct blosc2_schunk *schunk,
  * code.
  *
  * A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error. After a
- * failure it is as it was, unless the I/O back-end is one of the application.
+ * failure it is as it was, unless the I/O back-end is one of the application, or the file has several names (hard links).
  *
  * The caller's part:
  *

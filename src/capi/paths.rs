@@ -1,4 +1,5 @@
-//! Exported functions: removing and renaming frames.
+//! Exported functions: removing and renaming frames. They understand paths as the functions that make and open frames do: a
+//! leading `file:///` is left out.
 
 use std::ffi::{c_char, c_int};
 

@@ -28,10 +28,11 @@ impl Io for FileIo {
         // A link stays one; what it leads to is replaced.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let old = std::fs::metadata(&target).ok();
-        let is_file = old.as_ref().map_or(!path.is_symlink(), Metadata::is_file);
+        let is_file = old.as_ref().map_or(!path.is_symlink(), |old| old.is_file() && !has_more_names(old));
         match Beside::create(&target).filter(|_| is_file) {
             Some(new) => new.fill_and_rename(bytes, old.as_ref(), &target),
-            // A device, or a directory where nothing can be made.
+            // A device, a file of several names, which all lead to the new content then, or a directory where nothing can
+            // be made.
             None => self.open(path, OpenMode::Create)?.write_at(0, bytes),
         }
     }
@@ -39,6 +40,16 @@ impl Io for FileIo {
     fn features(&self) -> Features {
         Features { keeps_handles: cfg!(unix), local: true, maps: false, journal: true }
     }
+}
+
+#[cfg(unix)]
+fn has_more_names(file: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(file) > 1
+}
+
+#[cfg(not(unix))]
+fn has_more_names(_: &Metadata) -> bool {
+    false
 }
 
 /// A new file in the directory of another, removed when dropped unless it took the other's place.
@@ -237,6 +248,11 @@ mod tests {
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(std::fs::read(&file).unwrap(), b"new");
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        let other_name = dir.join("other name");
+        std::fs::hard_link(&file, &other_name).unwrap();
+        FileIo.replace(&file, b"newer").unwrap();
+        assert_eq!(std::fs::read(&other_name).unwrap(), b"newer");
+        std::fs::remove_file(&other_name).unwrap();
         assert_eq!(FileIo.replace(&dir, b"x").unwrap_err().kind(), ErrorKind::FileOpen);
         assert!(FileIo.replace(&dir.join("no/file"), b"x").is_err());
         FileIo.replace(Path::new("/dev/null"), b"x").unwrap();
