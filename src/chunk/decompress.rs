@@ -73,7 +73,7 @@ pub fn decompress_parsed(
         let expected = header.nbytes + header.overhead();
         ensure(header.cbytes == expected, ErrorKind::Data, "size of a stored chunk")?;
     }
-    if header.nbytes == 0 && header.special() <= 4 {
+    if header.nbytes == 0 && header.special() <= 4 && !header.is_vl() {
         return Ok(0);
     }
     let mut reader = Reader::new(dec, header, chunk);

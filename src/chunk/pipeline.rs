@@ -266,7 +266,7 @@ impl Pipeline {
                 int_trunc::clear_low_bits_of_rows(*width, nbits, dest);
             }
             (Step::Shuffle(width), Step::ByteDelta(meta)) => {
-                let channels = bytedelta::channels(*meta, host.container)?;
+                let channels = bytedelta::channels(*meta, host.container, ErrorKind::FilterPipeline)?;
                 shuffle::shuffle(*width, src, dest);
                 bytedelta::encode_in_place(channels, dest);
             }
@@ -289,7 +289,7 @@ impl Pipeline {
     ) -> Result<bool> {
         match (first, second) {
             (Step::ByteDelta(meta), Step::Shuffle(width)) => {
-                let channels = bytedelta::channels(*meta, host.container)?;
+                let channels = bytedelta::channels(*meta, host.container, ErrorKind::Failure)?;
                 Ok(channels == *width && bytedelta::decode_shuffled(channels, src, dest))
             }
             _ => Ok(false),
@@ -315,7 +315,8 @@ impl Pipeline {
             Step::TruncPrec(meta) => trunc_prec::forward(self.typesize, *meta, src, dest)?,
             Step::IntTrunc(meta) => int_trunc::forward(self.typesize, *meta, src, dest)?,
             Step::ByteDelta(meta) => {
-                bytedelta::encode(bytedelta::channels(*meta, host.container)?, src, dest);
+                let channels = bytedelta::channels(*meta, host.container, ErrorKind::FilterPipeline)?;
+                bytedelta::encode(channels, src, dest);
             }
             Step::Registered(entry, meta) => {
                 let outcome = entry.filter.forward(&self.context(entry, *meta, host), src, dest);
@@ -349,7 +350,8 @@ impl Pipeline {
             },
             Step::TruncPrec(_) | Step::IntTrunc(_) => dest.copy_from_slice(src),
             Step::ByteDelta(meta) => {
-                bytedelta::decode(bytedelta::channels(*meta, host.container)?, src, dest);
+                let channels = bytedelta::channels(*meta, host.container, ErrorKind::Failure)?;
+                bytedelta::decode(channels, src, dest);
             }
             Step::Registered(entry, meta) => {
                 entry.filter.backward(&self.context(entry, *meta, host), src, dest)?;

@@ -386,7 +386,7 @@ impl ChunkHeader {
     }
 
     /// The code of the codec that decodes this chunk; for LZ4 and LZ4HC, which share a format, that of LZ4.
-    /// `None` for formats that no codec has.
+    /// `None` for formats that no codec has, and for a built-in codec in place of a registered one.
     #[must_use]
     #[inline]
     pub fn decoder_compcode(&self) -> Option<u8> {
@@ -396,7 +396,7 @@ impl ChunkHeader {
             codec_format::LZ4 => Some(codec::LZ4),
             codec_format::ZLIB => Some(codec::ZLIB),
             codec_format::ZSTD => Some(codec::ZSTD),
-            codec_format::UDCODEC => Some(self.compcode),
+            codec_format::UDCODEC => Some(self.compcode).filter(|&id| id >= codec::FIRST_REGISTERED),
             _ => None,
         }
     }

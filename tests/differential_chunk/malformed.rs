@@ -310,6 +310,8 @@ fn wrong_streams_give_the_same_codes() {
         ("format 2, raw stream", by_hand(0x55, 64, 1, &[36], &raw), 64),
         ("format 6, unregistered codec", with_code(200), -7),
         ("format 6, reserved code", with_code(7), -7),
+        ("format 6, code of BloscLZ", with_code(0), -7),
+        ("format 6, code of Zstandard", with_code(5), -7),
     ];
     for_seeds(1, |theirs, _| {
         for (what, chunk, expected) in &cases {
@@ -341,6 +343,8 @@ fn wrong_filters_and_dictionaries_give_the_same_codes() {
     let cases = [
         ("filter 5", with_filter(5), -1),
         ("filter 31", with_filter(31), -1),
+        ("BYTEDELTA of an unknown width", with_filter(35), -1),
+        ("the same of the first version", with_filter(34), -1),
         ("filter 100", with_filter(100), -18),
         ("filter 200", with_filter(200), -18),
         ("TRUNC_PREC", with_filter(4), 64),

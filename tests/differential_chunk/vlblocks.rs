@@ -140,6 +140,19 @@ fn refusals(theirs: &Clib, chunk: &[u8], nblocks: usize) -> Result<(), String> {
 }
 
 #[test]
+fn blocks_of_an_empty_chunk_are_refused() {
+    for_seeds(1, |theirs, _| {
+        let (_, mut chunk) = compress(&OURS, &OURS.cparams(), &[vec![7; 50], vec![8; 60]], 200)?;
+        chunk[4..8].fill(0); // its uncompressed size
+        let codes = |lib: &Clib| {
+            let mut ctx = lib.dctx(1);
+            (ctx.decompress(&chunk, &mut [0; 200]), ctx.vldecompress(&chunk, 2).err())
+        };
+        equal("codes", codes(&OURS), codes(theirs))
+    });
+}
+
+#[test]
 fn level_zero_stores_blocks() {
     for_seeds(20, |theirs, rng| {
         let mut params = draw_params(rng, theirs);

@@ -113,12 +113,12 @@ impl Filter for ByteDeltaBuggy {
     }
 
     fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        encode_buggy(channels(cx.meta, &cx.container)?, src, dest);
+        encode_buggy(channels(cx.meta, &cx.container, ErrorKind::FilterPipeline)?, src, dest);
         Ok(())
     }
 
     fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        decode_buggy(channels(cx.meta, &cx.container)?, src, dest);
+        decode_buggy(channels(cx.meta, &cx.container, ErrorKind::Failure)?, src, dest);
         Ok(())
     }
 }
@@ -127,17 +127,17 @@ impl Filter for ByteDeltaBuggy {
 ///
 /// # Errors
 ///
-/// `FilterPipeline` if it is 0 and there is no super-chunk around the chunk.
-pub(crate) fn channels(meta: u8, container: &Container) -> Result<usize> {
+/// `kind`, which depends on the direction, if it is 0 and there is no super-chunk around the chunk.
+pub(crate) fn channels(meta: u8, container: &Container, kind: ErrorKind) -> Result<usize> {
     if meta != 0 {
         return Ok(usize::from(meta));
     }
     let Container::Schunk { typesize, .. } = *container else {
-        return Err(Error::new(ErrorKind::FilterPipeline, "bytedelta: meta 0 outside of a super-chunk"));
+        return Err(Error::new(kind, "bytedelta: meta 0 outside of a super-chunk"));
     };
     match usize::try_from(typesize) {
         Ok(typesize) if typesize > 0 => Ok(typesize),
-        _ => Err(Error::new(ErrorKind::FilterPipeline, "bytedelta: impossible type size")),
+        _ => Err(Error::new(kind, "bytedelta: impossible type size")),
     }
 }
 
@@ -329,7 +329,7 @@ mod tests {
     fn number_of_streams_comes_from_meta_or_the_super_chunk() {
         let schunk = |typesize| Container::Schunk { typesize, geometry: None };
         let run = |meta, container| -> Result<[u8; 6]> {
-            let channels = channels(meta, &container)?;
+            let channels = channels(meta, &container, ErrorKind::FilterPipeline)?;
             let (mut dest, mut back) = ([0; 6], [0; 6]);
             encode(channels, &[1, 2, 3, 4, 5, 6], &mut dest);
             decode(channels, &dest, &mut back);
@@ -345,7 +345,8 @@ mod tests {
         let mut dest = [0; 2];
         let (id, container) = (ByteDeltaBuggy::ID, Container::None);
         let cx = FilterContext { id, meta: 0, typesize: 4, blocksize: 0, container, host: None };
-        assert!(ByteDeltaBuggy.forward(&cx, &[1, 2], &mut dest).is_err());
-        assert!(ByteDeltaBuggy.backward(&cx, &[1, 2], &mut dest).is_err());
+        let kind = |outcome: Result<()>| outcome.unwrap_err().kind();
+        assert_eq!(kind(ByteDeltaBuggy.forward(&cx, &[1, 2], &mut dest)), ErrorKind::FilterPipeline);
+        assert_eq!(kind(ByteDeltaBuggy.backward(&cx, &[1, 2], &mut dest)), ErrorKind::Failure);
     }
 }
