@@ -46,13 +46,15 @@ pub fn special_chunk(
     check_sizes(nbytes, dest.len())?;
     params.check()?;
     let layout = Layout::new(params, nbytes);
+    // As the C library does: unlike in other chunks, whatever was asked for.
+    let blocksize = if nbytes < params.typesize { 1 } else { layout.blocksize };
     let header = ChunkHeader {
         version: VERSION_STABLE,
         versionlz: 1,
         flags: flags::EXTENDED,
         typesize: layout.typesize,
         nbytes,
-        blocksize: layout.blocksize,
+        blocksize,
         cbytes,
         filters: [0; 6],
         filters_meta: [0; 6],

@@ -11,7 +11,7 @@ fn special_chunks_are_the_same_and_read_the_same() {
             0 => rng.range(1, 400),
             _ => rng.pick(&[1, 2, 4, 8, 12, 255, 256]),
         };
-        let whole = rng.range(0, 3000) * typesize;
+        let whole = if rng.one_in(10) { 0 } else { rng.range(0, 3000) * typesize };
         let nbytes = if rng.one_in(5) { whole + rng.below(3) } else { whole };
         let value = rng.bytes(typesize);
         let kind = match rng.below(4) {
@@ -44,6 +44,9 @@ fn special_chunks_are_the_same_and_read_the_same() {
         equal(&format!("code, {what}"), code, their_code)?;
         let Ok(cbytes) = usize::try_from(code) else { return Ok(()) };
         same(&format!("chunk, {what}"), &chunk[..cbytes], &their_chunk[..cbytes])?;
+        if nbytes == 0 && matches!(kind, Special::Value(_)) {
+            return Ok(()); // both write it, and both refuse to read it
+        }
         reads_alike(theirs, &chunk[..cbytes], nbytes, kind, typesize).map_err(|why| format!("{what}: {why}"))
     });
 }
