@@ -209,6 +209,23 @@ static void test_names(void) {
   CHECK_INT(blosc1_set_compressor("shared"), BLOSC2_ERROR_CODEC_SUPPORT);
 }
 
+/* The number of the format that registered codecs share is looked up among their libraries. */
+static void test_library_of_chunks(void) {
+  blosc2_codec codec;
+  static char name[] = "sixth";
+  CHECK_INT(register_codec(175, "shared", copy_encoder), 0);
+  CHECK(compress(with_codec(175)) > 0);
+  CHECK(blosc2_cbuffer_complib(chunk) == NULL);
+  memset(&codec, 0, sizeof codec);
+  codec.compcode = 177;
+  codec.compname = name;
+  codec.complib = BLOSC_UDCODEC_FORMAT;
+  codec.encoder = copy_encoder;
+  codec.decoder = copy_decoder;
+  CHECK_INT(blosc2_register_codec(&codec), 0);
+  CHECK_STR(blosc2_cbuffer_complib(chunk), "sixth");
+}
+
 static void test_what_codecs_are_told(void) {
   blosc2_cparams cparams = with_codec(170);
   int cbytes, i;
@@ -431,6 +448,7 @@ int main(void) {
   test_null();
   test_duplicates();
   test_names();
+  test_library_of_chunks();
   test_what_codecs_are_told();
   test_what_filters_are_told();
   test_private_parameters();

@@ -822,7 +822,7 @@ BLOSC_EXPORT void blosc1_cbuffer_metainfo(const void *cbuffer, size_t *typesize,
 BLOSC_EXPORT void blosc2_cbuffer_versions(const void *cbuffer, int *version, int *versionlz);
 
 /**
- * The name of the library that compressed a chunk; NULL if it is not a built-in one.
+ * The name of the library that compressed a chunk; NULL if no codec has the number of its format for its library's.
  *
  * The caller's part:
  *

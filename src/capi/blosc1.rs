@@ -376,8 +376,8 @@ pub unsafe extern "C" fn blosc1_decompress(src: *const c_void, dest: *mut c_void
     guard_count(|| {
         // SAFETY: the caller's promise.
         let chunk = unsafe { whole_chunk(src) }?;
-        // SAFETY: the caller's promise.
-        let dest = unsafe { out_bytes(dest, destsize) }?;
+        // SAFETY: the caller's promise; no chunk holds more than 2 GiB.
+        let dest = unsafe { out_bytes(dest, i32::try_from(destsize).unwrap_or(i32::MAX)) }?;
         decompress(chunk, dest)
     })
 }

@@ -287,7 +287,7 @@ pub unsafe extern "C" fn blosc2_cbuffer_versions(
     });
 }
 
-/// The name of the library that compressed a chunk; NULL if it is not a built-in one.
+/// The name of the library that compressed a chunk; NULL if no codec has the number of its format for its library's.
 ///
 /// # Safety
 ///
@@ -297,7 +297,9 @@ pub unsafe extern "C" fn blosc2_cbuffer_complib(cbuffer: *const c_void) -> *cons
     guard(|| {
         // SAFETY: the caller's promise.
         let header = unsafe { basic_header(cbuffer) }?;
-        Ok(complib_name(header.codec_format()).map_or(std::ptr::null(), CStr::as_ptr))
+        let format = header.codec_format();
+        let registered = || codec_registry::find_by_complib(format).map(|entry| entry.name);
+        Ok(complib_name(format).or_else(registered).map_or(std::ptr::null(), CStr::as_ptr))
     })
 }
 
