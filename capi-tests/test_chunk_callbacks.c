@@ -106,6 +106,66 @@ static void test_prefilters(void) {
   free(chunk);
 }
 
+/* What a callback saw in its context. */
+static blosc2_cparams seen_cparams;
+static blosc2_dparams seen_dparams;
+
+static int looking_prefilter(blosc2_prefilter_params *params) {
+  memset(params->output, params->nblock + 1, (size_t)params->output_size);
+  return blosc2_ctx_get_cparams(params->ctx, &seen_cparams);
+}
+
+static int looking_postfilter(blosc2_postfilter_params *params) {
+  memcpy(params->output, params->input, (size_t)params->size);
+  blosc2_ctx_get_cparams(params->ctx, &seen_cparams);
+  return blosc2_ctx_get_dparams(params->ctx, &seen_dparams);
+}
+
+/* Callbacks that look at their context see the blocks and items at hand, not what was asked for or used before. */
+static void test_looking_callbacks(void) {
+  uint8_t *data = test_make_data(TEST_RAMP, SIZE), *chunk = test_alloc(SIZE + BLOSC2_MAX_OVERHEAD);
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_prefilter_params pre;
+  blosc2_postfilter_params post;
+  blosc2_context *cctx, *dctx;
+  int cbytes, i;
+  memset(&pre, 0, sizeof pre);
+  memset(&post, 0, sizeof post);
+  cparams.typesize = 300; /* recorded as 1 */
+  cparams.compcode = BLOSC_LZ4;
+  cparams.splitmode = BLOSC_NEVER_SPLIT;
+  cparams.prefilter = looking_prefilter;
+  cparams.preparams = &pre;
+  dparams.postfilter = looking_postfilter;
+  dparams.postparams = &post;
+  cctx = blosc2_create_cctx(cparams);
+  dctx = blosc2_create_dctx(dparams);
+  for (i = 0; i < 2; i++) {
+    int32_t size = i == 0 ? SIZE : 6000;
+    memset(&seen_cparams, 0, sizeof seen_cparams);
+    cbytes = blosc2_compress_ctx(cctx, data, size, chunk, SIZE + BLOSC2_MAX_OVERHEAD);
+    CHECK(cbytes > 0);
+    CHECK_INT(seen_cparams.blocksize, i == 0 ? 131072 / 300 * 300 : 6000);
+    CHECK_INT(seen_cparams.typesize, 1);
+    memset(&seen_cparams, 0, sizeof seen_cparams);
+    CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, data, size), size);
+    CHECK_INT(seen_dparams.typesize, 1);
+    CHECK_INT(seen_cparams.blocksize, i == 0 ? 131072 / 300 * 300 : 6000);
+    CHECK_INT(seen_cparams.filters[5], BLOSC_SHUFFLE);
+  }
+  /* A chunk that turns out to be damaged has been looked at all the same. */
+  chunk[BLOSC2_CHUNK_TYPESIZE] = 2;
+  chunk[BLOSC2_CHUNK_FILTER_CODES + 5] = 31;
+  CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, data, SIZE), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(blosc2_ctx_get_dparams(dctx, &seen_dparams), 0);
+  CHECK_INT(seen_dparams.typesize, 2);
+  blosc2_free_ctx(cctx);
+  blosc2_free_ctx(dctx);
+  free(data);
+  free(chunk);
+}
+
 static void test_failing_callbacks(void) {
   uint8_t *data = test_make_data(TEST_RAMP, SIZE), *chunk = test_alloc(SIZE + BLOSC2_MAX_OVERHEAD);
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
@@ -501,6 +561,7 @@ static void test_context_parameters(void) {
 int main(void) {
   blosc2_init();
   test_prefilters();
+  test_looking_callbacks();
   test_failing_callbacks();
   test_registered();
   test_pipelines();

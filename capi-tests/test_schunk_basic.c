@@ -165,6 +165,16 @@ static void test_chunks(int place) {
   CHECK_INT(items[1], CHUNK_ITEMS + 1);
   CHECK_INT(blosc2_getitem_ctx(schunk->dctx, chunk, cbytes, 10, 3, items, CHUNK_BYTES), 12);
   CHECK_INT(items[2], CHUNK_ITEMS + 12);
+  if (!in_memory) { /* without the super-chunk there are only codes to be had */
+    blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+    blosc2_context *dctx = blosc2_create_dctx(dparams);
+    CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, items, CHUNK_BYTES), BLOSC2_ERROR_INVALID_PARAM);
+    CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, items, 10), BLOSC2_ERROR_WRITE_BUFFER);
+    CHECK_INT(blosc2_getitem_ctx(dctx, chunk, cbytes, 0, 0, items, 10), 0);
+    CHECK_INT(blosc2_getitem_ctx(dctx, chunk, cbytes, 0, 1, items, 10), BLOSC2_ERROR_INVALID_PARAM);
+    CHECK_INT(blosc2_decompress_ctx(dctx, chunk, 33, items, CHUNK_BYTES), BLOSC2_ERROR_READ_BUFFER);
+    blosc2_free_ctx(dctx);
+  }
   if (needs_free) {
     free(chunk);
   }

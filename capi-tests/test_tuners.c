@@ -8,6 +8,7 @@ enum { SIZE = 200000 };
 
 /* Members of the context that tuners know, by their offsets on 64-bit machines. */
 enum {
+  SOURCE = 0,
   SOURCESIZE = 20,
   NBLOCKS = 28,
   BLOCKSIZE = 36,
@@ -36,6 +37,7 @@ static char calls[64];
 static char failing;
 static void *seen_config;
 static blosc2_context *seen_dctx;
+static const uint8_t *seen_address;
 static int32_t seen_source, seen_typesize, seen_blocks, seen_compressed;
 static double seen_seconds;
 static int with_state;
@@ -69,6 +71,7 @@ static int tuner_init(void *config, blosc2_context *cctx, blosc2_context *dctx) 
 }
 
 static void look(const blosc2_context *ctx) {
+  memcpy(&seen_address, (const char *)ctx + SOURCE, sizeof seen_address);
   seen_source = get(ctx, SOURCESIZE);
   seen_typesize = get(ctx, TYPESIZE);
 }
@@ -147,6 +150,7 @@ static void test_without_state(void) {
   CHECK_INT(get(ctx, TUNER_ID), 200);
   CHECK(compress(ctx) > 0);
   CHECK_INT(chunk_blocksize(chunk), 4096);
+  CHECK(seen_address == data);
   CHECK_INT(seen_source, SIZE);
   CHECK_INT(seen_typesize, 4);
   wanted_blocksize = 8192;
@@ -223,6 +227,46 @@ static void test_failing_callbacks(void) {
   }
 }
 
+/* Special chunks have a context of their own, and so a tuner. */
+static void test_special_chunks(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  cparams.typesize = 4;
+  cparams.tuner_id = 200;
+  restart();
+  CHECK_INT(blosc2_chunk_zeros(cparams, SIZE, chunk, BLOSC2_MAX_OVERHEAD), BLOSC2_MAX_OVERHEAD);
+  CHECK_INT(chunk_blocksize(chunk), 4096);
+  CHECK_INT(seen_source, SIZE);
+  CHECK_STR(calls, "ib");
+  failing = 'b';
+  CHECK_INT(blosc2_chunk_nans(cparams, SIZE, chunk, BLOSC2_MAX_OVERHEAD), BLOSC2_ERROR_TUNER);
+  failing = 'i';
+  CHECK_INT(blosc2_chunk_uninit(cparams, SIZE, chunk, BLOSC2_MAX_OVERHEAD), BLOSC2_ERROR_NULL_POINTER);
+  restart();
+  with_state = 1;
+  CHECK_INT(blosc2_chunk_repeatval(cparams, SIZE, chunk, BLOSC2_MAX_OVERHEAD + 4, data), BLOSC2_MAX_OVERHEAD + 4);
+  CHECK_STR(calls, "icf");
+  cparams.tuner_id = 201;
+  CHECK_INT(blosc2_chunk_zeros(cparams, SIZE, chunk, BLOSC2_MAX_OVERHEAD), BLOSC2_ERROR_NULL_POINTER);
+}
+
+/* The blocks of a chunk of variable-length blocks count as blocks of the longest one's size. */
+static void test_variable_length_blocks(void) {
+  const void *blocks[2];
+  const int32_t sizes[2] = {300, 400};
+  blosc2_context *ctx;
+  restart();
+  blocks[0] = blocks[1] = data;
+  with_state = 1;
+  ctx = context(200, NULL);
+  CHECK(blosc2_vlcompress_ctx(ctx, blocks, sizes, 2, chunk, 1000) > 0);
+  CHECK(seen_address == NULL);
+  CHECK_INT(seen_source, 700);
+  CHECK_INT(seen_blocks, 2);
+  CHECK_INT(get(ctx, BLOCKSIZE), 400);
+  CHECK_STR(calls, "icu");
+  blosc2_free_ctx(ctx);
+}
+
 static void test_unknown(void) {
   blosc2_context *ctx;
   int id;
@@ -254,6 +298,8 @@ int main(void) {
   test_with_state();
   test_block_size_of_zero();
   test_failing_callbacks();
+  test_special_chunks();
+  test_variable_length_blocks();
   test_unknown();
   free(data);
   free(chunk);

@@ -46,18 +46,34 @@ pub(super) unsafe fn chunk_source<'a>(src: *const c_void, srcsize: i32) -> Resul
 /// The pointers in `cparams` are NULL or valid for as long as the context is used, `preparams` during this call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_create_cctx(cparams: blosc2_cparams) -> *mut blosc2_context {
-    guard(|| {
-        let context = Context::for_compression(&cparams)?.into_raw();
-        // SAFETY: the context was just made.
-        match unsafe { tuner::init(context) } {
-            Ok(()) => Ok(context),
-            Err(error) => {
-                // SAFETY: the context came from `into_raw` and nobody else knows it.
-                drop(unsafe { Box::from_raw(context.cast::<Context>()) });
-                Err(error)
-            }
-        }
-    })
+    // SAFETY: the caller's promise.
+    guard(|| unsafe { create_cctx(&cparams) })
+}
+
+/// [`blosc2_create_cctx`] with an error that tells why.
+///
+/// # Safety
+///
+/// As for [`blosc2_create_cctx`].
+unsafe fn create_cctx(cparams: &blosc2_cparams) -> Result<*mut blosc2_context> {
+    let context = Context::for_compression(cparams)?.into_raw();
+    // SAFETY: the context was just made.
+    let initialised = unsafe { tuner::init(context) };
+    if initialised.is_err() {
+        // SAFETY: nobody else knows the context.
+        unsafe { free_ctx(context) };
+    }
+    initialised.map(|()| context)
+}
+
+/// Releases a context that is not null.
+///
+/// # Safety
+///
+/// `context` comes from [`Context::into_raw`] and is not used any more.
+unsafe fn free_ctx(context: *mut blosc2_context) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Box::from_raw(context.cast::<Context>()) });
 }
 
 /// Creates a context for decompression with the parameters `dparams`. Release it with `blosc2_free_ctx`.
@@ -80,7 +96,7 @@ pub unsafe extern "C" fn blosc2_free_ctx(context: *mut blosc2_context) {
     guard(|| {
         if !context.is_null() {
             // SAFETY: the caller's promise.
-            drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+            unsafe { free_ctx(context) };
         }
         Ok(())
     });
@@ -398,7 +414,7 @@ pub unsafe extern "C" fn blosc2_getitem_bytes_ctx(
 ///
 /// # Safety
 ///
-/// `dest` is writable for `destsize` bytes.
+/// `dest` is writable for `destsize` bytes; the pointers in `cparams` are as for [`blosc2_create_cctx`].
 unsafe fn special(
     cparams: &blosc2_cparams,
     nbytes: i32,
@@ -416,7 +432,13 @@ unsafe fn special(
     // Those of the caller, before the environment has its say.
     ensure(nbytes % typesize == 0, ErrorKind::Data, "not a number of items")?;
     let null = |_| Error::new(ErrorKind::NullPointer, "no context for these parameters");
-    let params = Context::for_compression(cparams).map_err(null)?.into_params()?;
+    // SAFETY: the caller vouches for the pointers in `cparams`.
+    let context = unsafe { create_cctx(cparams) }.map_err(null)?;
+    // SAFETY: the context was just made.
+    let params = unsafe { context::special_params(context, nbytes, dest) };
+    // SAFETY: nobody else knows the context.
+    unsafe { free_ctx(context) };
+    let params = params?;
     params.print_info(nbytes);
     chunk::special_chunk(&params, nbytes, value, dest)
 }

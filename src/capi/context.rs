@@ -17,18 +17,19 @@ use super::tuner;
 use super::types::{
     CBool, blosc2_context, blosc2_cparams, blosc2_dparams, blosc2_postfilter_params, blosc2_prefilter_params,
 };
+use crate::chunk::blocks::Layout;
 use crate::chunk::params::check_filter_ids;
 use crate::chunk::{CParams, Threads};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::codec_format;
+use crate::format::consts::{MAX_FILTERS, codec_format, filter, flags};
 use crate::pool::{self, Pool};
 
 mod compress;
 mod decompress;
 mod parts;
 
-pub(crate) use compress::{compress, compress_vl, note_blocksize};
+pub(crate) use compress::{compress, compress_vl, note_blocksize, special_params};
 pub(crate) use decompress::{decompress, decompress_vl, decompress_vl_block, getitem};
 pub(crate) use parts::{DecodingParts, EncodingParts};
 
@@ -81,6 +82,17 @@ impl Sticky {
         self.shown = i32::try_from(effective).unwrap_or(i32::MAX);
         *field = self.shown;
     }
+}
+
+/// The bits that 16-byte headers have for filters, as far as there are any for `filters`.
+fn filter_flags(filters: &[u8; MAX_FILTERS]) -> u8 {
+    let bit = |&id: &u8| match id {
+        filter::SHUFFLE => flags::SHUFFLE,
+        filter::BITSHUFFLE => flags::BITSHUFFLE,
+        filter::DELTA => flags::DELTA,
+        _ => 0,
+    };
+    filters.iter().map(bit).fold(0, |all, bit| all | bit)
 }
 
 /// Runs the tasks of one operation.
@@ -287,7 +299,9 @@ impl Context {
     /// Attaches to the threads that the next operation is to use.
     fn attach(&mut self) -> Backend {
         let nthreads = self.fields.new_nthreads;
-        self.fields.nthreads = nthreads;
+        if nthreads != self.fields.nthreads {
+            self.fields.nthreads = nthreads.max(1);
+        }
         let backend = Backend::attach(nthreads, self.pool.take());
         let (id, pool) = match &backend {
             Backend::Serial => (backend::SERIAL, None),
@@ -295,7 +309,7 @@ impl Context {
             Backend::Callback(_) => (backend::CALLBACK, None),
         };
         self.fields.thread_backend = id;
-        self.fields.threads_started = if pool.is_some() { nthreads } else { 0 };
+        self.fields.threads_started = if id == backend::SERIAL { 0 } else { nthreads };
         self.fields.thread_pool = pool.as_ref().map_or(ptr::null(), |pool| Arc::as_ptr(pool).cast());
         self.pool = pool;
         backend
@@ -335,18 +349,31 @@ impl Context {
         self.params()
     }
 
-    /// Shows the buffers of a compression to tuners and plugins; the block size goes back to the request.
-    fn note_buffers(&mut self, nbytes: usize, dest: &mut [u8]) {
+    /// Shows the buffers of a compression to tuners and plugins; the block size goes back to the request. `src` is null if
+    /// there is not one buffer with the data.
+    fn note_buffers(&mut self, src: *const u8, nbytes: usize, dest: &mut [u8]) {
         let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
+        self.fields.src = src;
         self.fields.sourcesize = size(nbytes);
         self.fields.dest = dest.as_mut_ptr();
         self.fields.destsize = size(dest.len());
+        self.fields.filter_flags = filter_flags(&self.fields.filters);
         let requested = self.blocksize.take(self.fields.blocksize);
         self.blocksize = Sticky::new(requested);
         self.fields.blocksize = requested;
     }
 
-    /// Records what a decompression learned from a chunk's header.
+    /// Shows the blocks that a buffer of `nbytes` bytes is about to be cut in: prefilters look at them. Parameters that
+    /// are wrong show nothing, since the compression is going to fail.
+    fn show_layout(&mut self, nbytes: usize) {
+        let Some(params) = self.params().ok().filter(|params| params.check().is_ok()) else { return };
+        let layout = Layout::new(&params, nbytes);
+        self.blocksize.show(&mut self.fields.blocksize, layout.blocksize);
+        self.typesize.show(&mut self.fields.typesize, layout.typesize);
+        self.fields.nblocks = i32::try_from(nbytes.div_ceil(layout.blocksize)).unwrap_or(i32::MAX);
+    }
+
+    /// Shows what a chunk's header tells, as callbacks expect it during a decompression and clients after it.
     #[inline(always)]
     fn note_header(&mut self, header: &ChunkHeader) {
         if self.is_for_compression() {
@@ -355,7 +382,7 @@ impl Context {
         self.typesize.show(&mut self.fields.typesize, header.typesize);
         self.blocksize.show(&mut self.fields.blocksize, header.blocksize);
         let fields = &mut self.fields;
-        fields.filter_flags = header.flags & 0x0f;
+        fields.filter_flags = filter_flags(&header.filters);
         fields.filters = header.filters;
         fields.filters_meta = header.filters_meta;
         fields.compcode = match header.codec_format() {

@@ -87,9 +87,9 @@ impl<'a> Reader<'a> {
     fn prepare_unusual(&mut self) -> Result<()> {
         ensure(self.payload != Payload::Unknown, ErrorKind::Data, "unknown special value")?;
         if self.header.is_lazy() {
+            self.check_table()?;
             let missing = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
             self.lazy = Some(self.dec.source.ok_or(missing)?);
-            self.check_table()?;
             let end = self.table_end + 12 + 4 * self.nblocks;
             ensure(end <= self.data.len(), ErrorKind::ReadBuffer, "trailer of a lazy chunk is cut off")?;
         }

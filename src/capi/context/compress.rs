@@ -1,5 +1,6 @@
 //! Compression with a context.
 
+use std::ptr;
 use std::time::Instant;
 
 use super::parts::SchunkPtr;
@@ -7,7 +8,7 @@ use super::{Backend, Context, EncodingParts};
 use crate::capi::callbacks::Host;
 use crate::capi::tuner;
 use crate::capi::types::blosc2_context;
-use crate::chunk::{self, Compressed, Encoding, Source};
+use crate::chunk::{self, CParams, Compressed, Encoding, Source};
 use crate::error::{ErrorKind, Result, ensure};
 
 /// Measures a compression for the tuner; does nothing without one.
@@ -63,7 +64,8 @@ pub(crate) unsafe fn compress(
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
     ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
-    this.note_buffers(src.nbytes(), dest);
+    let bytes = if let Source::Bytes(bytes) = src { bytes.as_ptr() } else { ptr::null() };
+    this.note_buffers(bytes, src.nbytes(), dest);
     // SAFETY: as above; `this` is not used after this line.
     unsafe { tuner::prepare(context) }?;
     // SAFETY: as above.
@@ -71,6 +73,9 @@ pub(crate) unsafe fn compress(
     let is_generated = matches!(src, Source::Generated(_));
     let missing = is_generated && src.nbytes() > 0 && this.fields.prefilter.is_none();
     ensure(!missing, ErrorKind::NullPointer, "no source and no prefilter")?;
+    if this.fields.prefilter.is_some() {
+        this.show_layout(src.nbytes());
+    }
     let start = Stopwatch::start(this);
     // SAFETY: as above.
     let outcome =
@@ -94,7 +99,9 @@ pub(crate) unsafe fn compress_vl(
     let this = unsafe { Context::from_raw(context) }?;
     ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
     let nbytes = blocks.iter().map(|block| block.len()).sum();
-    this.note_buffers(nbytes, dest);
+    this.note_buffers(ptr::null(), nbytes, dest);
+    let longest = blocks.iter().map(|block| block.len()).max().unwrap_or(0);
+    this.blocksize.show(&mut this.fields.blocksize, longest);
     // SAFETY: as above; `this` is not used after this line.
     unsafe { tuner::prepare(context) }?;
     // SAFETY: as above.
@@ -104,6 +111,24 @@ pub(crate) unsafe fn compress_vl(
     // SAFETY: as above.
     unsafe { finish_compression(context, &outcome, start) }?;
     Ok(outcome.cbytes)
+}
+
+/// The parameters for a special chunk of `nbytes` bytes, about which the tuner has its say.
+///
+/// # Safety
+///
+/// As for [`compress`].
+pub(crate) unsafe fn special_params(
+    context: *mut blosc2_context,
+    nbytes: usize,
+    dest: &mut [u8],
+) -> Result<CParams> {
+    // SAFETY: the caller's promise.
+    unsafe { Context::from_raw(context) }?.note_buffers(ptr::null(), nbytes, dest);
+    // SAFETY: as above.
+    unsafe { tuner::prepare(context) }?;
+    // SAFETY: as above.
+    unsafe { Context::from_raw(context) }?.params()
 }
 
 /// Shows `blocksize` as that of the last compression.

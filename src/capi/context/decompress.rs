@@ -27,21 +27,19 @@ unsafe fn with_decoding<T>(
     let this = unsafe { Context::from_raw(context) }?;
     let mut header = ChunkHeader::EMPTY;
     header.read_from(chunk)?;
+    this.note_header(&header);
     let is_simple =
         !header.is_lazy() && this.fields.postfilter.is_none() && !(threads && this.wants_threads());
-    let result = if is_simple {
+    if is_simple {
         let schunk = SchunkPtr(this.fields.schunk);
         let container = move || schunk.container();
         let host = Host(context);
         let dec = Decoding { container: Some(&container), host: Some(&host), ..Decoding::default() };
-        operation(&dec, &header)?
+        operation(&dec, &header)
     } else {
         // SAFETY: the caller's promise; `this` is not used after this line.
-        unsafe { with_full_decoding(context, &header, chunk, threads, operation) }?
-    };
-    // SAFETY: the caller's promise.
-    unsafe { Context::from_raw(context) }?.note_header(&header);
-    Ok(result)
+        unsafe { with_full_decoding(context, &header, chunk, threads, operation) }
+    }
 }
 
 /// [`with_decoding`] for a chunk that is lazy, and contexts with threads or a postfilter.
@@ -60,9 +58,10 @@ unsafe fn with_full_decoding<T>(
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
     let backend = if threads { this.attach() } else { Backend::Serial };
+    // Without a super-chunk, only requests that read no block can be met.
+    let has_source = header.is_lazy() && !this.fields.schunk.is_null();
     // SAFETY: the client vouches for the super-chunk of its parameters.
-    let reader =
-        header.is_lazy().then(|| unsafe { callbacks::lazy_reader(this.fields.schunk) }).transpose()?;
+    let reader = has_source.then(|| unsafe { callbacks::lazy_reader(this.fields.schunk) }).transpose()?;
     let source = reader.as_deref().map(|schunk| callbacks::lazy_source(schunk, chunk)).transpose()?;
     let postfilter = this.postfilter();
     let schunk = SchunkPtr(this.fields.schunk);
