@@ -180,6 +180,7 @@ impl Context {
         fields.clevel = codec.clevel;
         fields.use_dict = cparams.use_dict;
         fields.filters = cparams.filters;
+        fields.filter_flags = filter_flags(&cparams.filters);
         fields.filters_meta = cparams.filters_meta;
         fields.prefilter = cparams.prefilter;
         fields.preparams = preparams;
@@ -357,7 +358,6 @@ impl Context {
         self.fields.sourcesize = size(nbytes);
         self.fields.dest = dest.as_mut_ptr();
         self.fields.destsize = size(dest.len());
-        self.fields.filter_flags = filter_flags(&self.fields.filters);
         let requested = self.blocksize.take(self.fields.blocksize);
         self.blocksize = Sticky::new(requested);
         self.fields.blocksize = requested;
@@ -382,8 +382,10 @@ impl Context {
         self.typesize.show(&mut self.fields.typesize, header.typesize);
         self.blocksize.show(&mut self.fields.blocksize, header.blocksize);
         let fields = &mut self.fields;
-        fields.filter_flags = filter_flags(&header.filters);
-        fields.filters = header.filters;
+        if fields.filters != header.filters {
+            fields.filters = header.filters;
+            fields.filter_flags = filter_flags(&header.filters);
+        }
         fields.filters_meta = header.filters_meta;
         fields.compcode = match header.codec_format() {
             codec_format::UDCODEC => i32::from(header.compcode),
