@@ -822,7 +822,9 @@ BLOSC_EXPORT void blosc1_cbuffer_metainfo(const void *cbuffer, size_t *typesize,
 BLOSC_EXPORT void blosc2_cbuffer_versions(const void *cbuffer, int *version, int *versionlz);
 
 /**
- * The name of the library that compressed a chunk; NULL if no codec has the number of its format for its library's.
+ * The name of the library that compressed a chunk; NULL if it is not known.
+ *
+ * For registered codecs, that is the one of which the library has the number of their format.
  *
  * The caller's part:
  *

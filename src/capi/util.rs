@@ -287,7 +287,9 @@ pub unsafe extern "C" fn blosc2_cbuffer_versions(
     });
 }
 
-/// The name of the library that compressed a chunk; NULL if no codec has the number of its format for its library's.
+/// The name of the library that compressed a chunk; NULL if it is not known.
+///
+/// For registered codecs, that is the one of which the library has the number of their format.
 ///
 /// # Safety
 ///
