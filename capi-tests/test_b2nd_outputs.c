@@ -265,10 +265,68 @@ static void test_resize_without_chunks(const struct place *place) {
   b2nd_free(array);
 }
 
+static int encode_half(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                       blosc2_cparams *cparams, const void *chunk) {
+  (void)meta, (void)cparams, (void)chunk;
+  if (output_len < input_len / 2) {
+    return 0;
+  }
+  memcpy(output, input, (size_t)input_len / 2);
+  return input_len / 2;
+}
+
+static int decode_nothing(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                          blosc2_dparams *dparams, const void *chunk) {
+  (void)input, (void)input_len, (void)output, (void)output_len, (void)meta, (void)dparams, (void)chunk;
+  return -5;
+}
+
+/* The codes of items that cannot be decoded. */
+static void test_codes_of_decoders(void) {
+  const int64_t shape = 1000, coords[3] = {5, 900, 7};
+  const int32_t chunk = 500, block = 250;
+  blosc2_codec codec;
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  b2nd_array_t *array;
+  b2nd_context_t *ctx;
+  uint8_t *data = test_make_data(TEST_RAMP, 4000), back[12];
+  memset(&codec, 0, sizeof codec);
+  codec.compcode = codec.complib = 250;
+  codec.compname = (char *)"half";
+  codec.version = 1;
+  codec.encoder = encode_half;
+  codec.decoder = decode_nothing;
+  CHECK_INT(blosc2_register_codec(&codec), 0);
+  cparams.typesize = 4;
+  cparams.compcode = 250;
+  storage.cparams = &cparams;
+  ctx = b2nd_create_ctx(&storage, 1, &shape, &chunk, &block, NULL, 0, NULL, 0);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, data, 4000), 0);
+  CHECK_INT(b2nd_to_cbuffer(array, data, 4000), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(b2nd_get_sparse_cbuffer(array, 1, coords, back, sizeof back), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(b2nd_get_sparse_cbuffer(array, 3, coords, back, sizeof back), BLOSC2_ERROR_DATA);
+  CHECK_INT(blosc2_schunk_get_sparse_buffer(array->sc, 1, coords, back), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(blosc2_schunk_get_sparse_buffer(array->sc, 3, coords, back), BLOSC2_ERROR_DATA);
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+  free(data);
+}
+
+/* The first index is what is left, whatever the extent of its dimension. */
+static void test_index_of_no_items(void) {
+  int64_t shape[2] = {0, 5}, index[2];
+  blosc2_unidim_to_multidim(2, shape, 12, index);
+  CHECK_INT(index[0], 2);
+  CHECK_INT(index[1], 2);
+}
+
 int main(void) {
   int i;
   blosc2_init();
   test_room_for_extents();
+  test_codes_of_decoders();
+  test_index_of_no_items();
   for (i = 0; i < 4; i++) {
     test_ticks(&places[i]);
     test_dtype_of_copies(&places[i]);

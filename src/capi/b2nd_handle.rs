@@ -212,22 +212,13 @@ impl ArrayHandle {
         Ok(true)
     }
 
-    /// Reads with the super-chunk's context.
+    /// Reads with the super-chunk's context, as [`SchunkHandle::read_in_any_order`] does.
     pub(crate) fn read<T>(
         &self,
         operation: impl FnOnce(&Schunk, &Geometry, &Reading<'_>) -> Result<T>,
     ) -> Result<T> {
-        let handle = self.schunk()?;
-        let parts = handle.decoding();
-        let visit = |nchunk: usize| {
-            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
-            handle.set_current(nchunk);
-            parts.set_nchunk(nchunk);
-        };
-        // Only postfilters are told the number of the chunk; without one, chunks may be read in any order.
-        let visit = parts.has_postfilter().then_some(&visit as &dyn Fn(usize));
         let geometry = self.geometry();
-        handle.look(|schunk| parts.with(|dec| operation(schunk, &geometry, &Reading { dec: *dec, visit })))
+        self.schunk()?.read_in_any_order(|schunk, reading| operation(schunk, &geometry, reading))
     }
 
     /// Changes the array under the exclusive lock of its frame, if it locks, starting from its present geometry. A new

@@ -532,15 +532,14 @@ pub unsafe extern "C" fn blosc2_unidim_to_multidim(ndim: u8, shape: *mut i64, i:
     guard(|| {
         // SAFETY: the caller's promise.
         let (shape, index) = unsafe { (in_slice(shape.cast_const(), ndim)?, out_slice(index, ndim)?) };
+        let Some((first, others)) = index.split_first_mut() else { return Ok(()) };
         let mut rest = i;
-        for (position, &extent) in index.iter_mut().zip(shape).rev() {
+        for (position, &extent) in others.iter_mut().zip(&shape[1..]).rev() {
             *position = rest.checked_rem(extent).unwrap_or(0);
             rest = rest.checked_div(extent).unwrap_or(0);
         }
         // As the C library does: an index behind the end shows in the first dimension.
-        if let (Some(first), Some(&extent)) = (index.first_mut(), shape.first()) {
-            *first += rest * extent;
-        }
+        *first = rest;
         Ok(())
     });
 }

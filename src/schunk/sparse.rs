@@ -5,6 +5,7 @@ use super::{Reading, Schunk};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::filter;
 
 /// An item that is asked for: its number, and its place in the output, in items.
 type Wanted = (u64, usize);
@@ -19,7 +20,8 @@ impl Schunk {
     /// # Errors
     ///
     /// `InvalidParam` for items outside of the data, chunks of variable size or variable-length blocks, and if `dest` is
-    /// too short, before anything is written; `Failure` if a chunk cannot be read.
+    /// too short, before anything is written; `Failure` if a chunk cannot be read; those of decoding it, but `Failure` for
+    /// a single item, and with a delta filter or a postfilter.
     pub fn get_sparse(&self, coords: &[i64], dest: &mut [u8], reading: &Reading<'_>) -> Result<()> {
         if coords.is_empty() {
             return Ok(());
@@ -54,21 +56,25 @@ impl Schunk {
         let chunk_of = |wanted: &Wanted| wanted.0 / per_chunk;
         let groups: Vec<&[Wanted]> = wanted.chunk_by(|a, b| chunk_of(a) == chunk_of(b)).collect();
         let dest = DisjointParts::new(dest);
+        // The C library reads some items one by one, and loses the codes of decoders there.
+        let has_delta = self.params().filters.contains(&filter::DELTA);
+        let one_by_one = coords.len() == 1 || has_delta || reading.dec.postfilter.is_some();
         let number_of = |group: &[Wanted]| usize::try_from(chunk_of(&group[0])).expect("below 2^31");
         let read = |group: &&[Wanted], dec: &Decoding<'_>| {
             let nchunk = number_of(group);
             let items = Items { wanted: group, first: nchunk as u64 * per_chunk, typesize, dest: &dest }; // widening
-            chunks.with_lazy(nchunk, dec, |dec, bytes| items.read(dec, bytes))
+            let decoded = chunks.with_lazy(nchunk, dec, |dec, bytes| Ok(items.read(dec, bytes)));
+            decoded.map_err(failure)?.map_err(|e| if one_by_one { failure(e) } else { e })
         };
         if reading.visit.is_some() {
             let dec = Decoding { threads: Threads::default(), ..reading.dec };
             for group in &groups {
                 reading.visit(number_of(group));
-                read(group, &dec).map_err(failure)?;
+                read(group, &dec)?;
             }
             return Ok(());
         }
-        for_each(&groups, &reading.dec, read).map_err(failure)
+        for_each(&groups, &reading.dec, read)
     }
 }
 
