@@ -25,7 +25,7 @@ use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{MIN_HEADER_LENGTH, codec, filter, split};
 use crate::pool::{self, Pool};
 
-/// The names of the codecs that are always there.
+/// Names of codecs and their codes.
 pub(crate) struct CodecNames(pub(crate) [(&'static CStr, u8); 5]);
 
 /// The names of the codecs that are always there.
