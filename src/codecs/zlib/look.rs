@@ -10,6 +10,9 @@ const MAX_CODE: u32 = 15;
 const ALL: u32 = 1 << MAX_CODE;
 /// The symbol of the end of a block; lengths follow.
 const END: usize = 256;
+/// The symbol of the longest matches, and their length.
+const LONGEST: usize = 285;
+const MAX_LEN: u32 = 258;
 /// Distances up to 16 have so many symbols, the first ones.
 const NEAR: usize = 8;
 /// Symbols of all kinds in a block, at most: their numbers have 5 bits.
@@ -36,14 +39,27 @@ pub(super) fn raw_bytes(src: &[u8]) -> usize {
 }
 
 /// Whether the zlib stream `src` begins with a block in which matches are frequent and most repeat what is further back than
-/// a few bytes, as in text. No if there are no codes, or if they make no sense.
+/// a few bytes, as in text, and not nearly all bytes come from long runs. No if there are no codes, or if they make no sense.
 pub(super) fn has_many_far_matches(src: &[u8]) -> bool {
     let shares = src.get(2..).and_then(first_shares);
-    shares.is_some_and(|(literals, near)| literals < ALL / 5 * 3 && near < ALL / 5)
+    shares.is_some_and(|shares| {
+        shares.literals < ALL / 5 * 3 && shares.near < ALL / 5 && shares.longest < 4 * shares.others
+    })
 }
 
-/// The shares that literals have in all symbols, and short distances in all distances, if the codes suit them.
-fn first_shares(deflated: &[u8]) -> Option<(u32, u32)> {
+/// How often symbols occur, if the codes suit them.
+#[derive(Debug, PartialEq, Eq)]
+struct Shares {
+    /// Of all symbols, those that are literals.
+    literals: u32,
+    /// Of all distances, the short ones.
+    near: u32,
+    /// For as many symbols as [`ALL`], the bytes in matches of the longest kind, and at least so many others.
+    longest: u32,
+    others: u32,
+}
+
+fn first_shares(deflated: &[u8]) -> Option<Shares> {
     let mut reader = BitReader { src: deflated, bits: 0, count: 0 };
     if reader.take(3) >> 1 != DYNAMIC {
         return None;
@@ -72,8 +88,22 @@ fn first_shares(deflated: &[u8]) -> Option<(u32, u32)> {
         lengths.get_mut(at..end)?.fill(value);
         at = end;
     }
-    let sum = |lengths: &[u8]| lengths.iter().map(|&len| share(len)).sum();
-    Some((sum(&lengths[..END]), sum(&lengths[nsymbols..n.min(nsymbols + NEAR)])))
+    let sum = |lengths: &[u8]| lengths.iter().map(|&len| share(len)).sum::<u32>();
+    let (symbols, distances) = lengths[..n].split_at(nsymbols);
+    let literals = sum(&symbols[..END]);
+    let matches = (END + 1..LONGEST).zip(&symbols[END + 1..]);
+    Some(Shares {
+        literals,
+        near: sum(&distances[..distances.len().min(NEAR)]),
+        longest: symbols.get(LONGEST).map_or(0, |&len| share(len) * MAX_LEN),
+        others: literals + matches.map(|(symbol, &len)| share(len) * shortest(symbol)).sum::<u32>(),
+    })
+}
+
+/// The shortest match that has this symbol, which is above END and below LONGEST.
+fn shortest(symbol: usize) -> u32 {
+    let n = (symbol - END - 1) as u32; // below 28
+    if n < 8 { 3 + n } else { 3 + ((4 + n % 4) << (n / 4 - 1)) }
 }
 
 /// The share that a symbol has for which a code of this length is best.

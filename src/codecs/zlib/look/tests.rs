@@ -40,6 +40,20 @@ fn text_has_many_far_matches_and_runs_and_noise_have_not() {
 }
 
 #[test]
+fn text_between_long_runs_does_not_count() {
+    let text = words();
+    let with_runs = |run: usize| {
+        let parts = text.chunks(4000).flat_map(|part| [part, &[0; 20_000][..run]].concat());
+        has_many_far_matches(&compress(&parts.collect::<Vec<_>>()))
+    };
+    assert!(!with_runs(20_000));
+    assert!(with_runs(600));
+    // The length of each symbol, by the table of the format.
+    let lengths = [(257, 3), (264, 10), (265, 11), (268, 17), (269, 19), (277, 67), (284, 227)];
+    assert!(lengths.iter().all(|&(symbol, len)| shortest(symbol) == len));
+}
+
+#[test]
 fn raw_blocks_at_the_front_are_counted() {
     let mut random = random();
     let noise: Vec<u8> = (0..40_000).map(|_| random(256) as u8).collect(); // below 256
@@ -79,7 +93,8 @@ fn shares_are_those_of_the_codes() {
     put(one, 2);
     let deflated: Vec<u8> =
         bits.chunks(8).map(|bits| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit)).collect();
-    assert_eq!(first_shares(&deflated), Some((7 * ALL / 8, ALL / 2)));
+    let (literals, others) = (7 * ALL / 8, 7 * ALL / 8 + 3 * ALL / 16);
+    assert_eq!(first_shares(&deflated), Some(Shares { literals, near: ALL / 2, longest: 0, others }));
 }
 
 #[test]
