@@ -103,6 +103,20 @@ unsafe fn discard(schunk: *mut blosc2_schunk, urlpath: *const c_char) {
     }
 }
 
+/// As [`discard`], for the super-chunk of an array, which is released as well.
+///
+/// # Safety
+///
+/// `made` was just made; `urlpath` is null or a string.
+unsafe fn discard_array(made: *mut b2nd_array_t, urlpath: *const c_char) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let schunk = std::mem::replace(&mut (*made).sc, ptr::null_mut());
+        ArrayHandle::release(made);
+        discard(schunk, urlpath);
+    }
+}
+
 /// The body of the constructors.
 ///
 /// # Safety
@@ -576,33 +590,36 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
         // SAFETY: as above; nobody else knows it.
         return presented.map(|()| made).inspect_err(|_| unsafe { ArrayHandle::release(made) });
     }
-    let (layers, vlmetalayers) = handle.look(|schunk| Ok((schunk.metalayers(), schunk.vlmetalayers())))?;
+    let layers = handle.look(|schunk| Ok(schunk.metalayers()))?;
     let own = |layer: &&Metalayer| layer.name != nd_meta::NAME && layer.name != nd_meta::OLD_NAME;
     let layers = layers.iter().filter(own).cloned().collect();
     // SAFETY: the caller's promise.
     let made = unsafe { slice(ctx, Some(layers), source, &vec![0; shape.len()], &shape) }?;
-    // SAFETY: just made.
+    // SAFETY: just made; nobody else knows it.
+    unsafe {
+        copy_vlmetalayers(handle, made).map(|()| made).inspect_err(|_| discard_array(made, given.urlpath))
+    }
+}
+
+/// Copies the variable-length metalayers of `source`, compressed as those of the new array are.
+///
+/// # Safety
+///
+/// `made` is valid; nobody else knows it.
+unsafe fn copy_vlmetalayers(source: &SchunkHandle, made: *mut b2nd_array_t) -> Result<()> {
+    // SAFETY: the caller's promise.
     let dest = unsafe { ArrayHandle::from_ptr(made) }?;
-    let copied = dest.schunk()?.change(|schunk| {
-        // SAFETY: the new handle's context; nobody else knows it.
+    let layers = source.look(|schunk| Ok(schunk.vlmetalayers()))?;
+    dest.schunk()?.change(|schunk| {
+        // SAFETY: the context of the array.
         let encoding = unsafe { EncodingParts::of((*(*made).sc).cctx, 0) }?;
         encoding.with(|enc| {
-            vlmetalayers.iter().try_for_each(|layer| {
-                let content = handle.look(|src| src.vlmeta_get(&layer.name))?.1;
+            layers.iter().try_for_each(|layer| {
+                let content = source.look(|schunk| schunk.vlmeta_get(&layer.name))?.1;
                 schunk.vlmeta_add(&layer.name, &content, Some(enc.params)).map(drop)
             })
         })
-    });
-    if let Err(error) = copied {
-        // SAFETY: made above; nobody else knows it.
-        unsafe {
-            let schunk = std::mem::replace(&mut (*made).sc, ptr::null_mut());
-            ArrayHandle::release(made);
-            discard(schunk, given.urlpath);
-        }
-        return Err(error);
-    }
-    Ok(made)
+    })
 }
 
 /// Joins two arrays along the dimension `axis`; returns 0, or a negative code.
@@ -643,13 +660,7 @@ pub unsafe extern "C" fn b2nd_concatenate(
             NdContext::from_ptr(ctx).and_then(|ctx| {
                 let made = self::copy(ctx, first)?;
                 let extended = ArrayHandle::from_ptr(made).and_then(|dest| extend(dest, second, axis));
-                if let Err(error) = extended {
-                    let schunk = std::mem::replace(&mut (*made).sc, ptr::null_mut());
-                    ArrayHandle::release(made);
-                    discard(schunk, ctx.storage().urlpath);
-                    return Err(error);
-                }
-                Ok(made)
+                extended.map(|()| made).inspect_err(|_| discard_array(made, ctx.storage().urlpath))
             })
         };
         // SAFETY: the caller's promise.
