@@ -526,7 +526,13 @@ fn copy(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Result<String,
     };
     differing("copy", &mask(a.seen()), &mask(b.seen()))?;
     if !case.drifted && !case.sliced {
-        equal("parameters", a.get_cparams(), b.get_cparams())?;
+        let typesize = case.cparams.typesize;
+        let mask = |(code, shown): (i32, String)| match typesize {
+            // Theirs forgets sizes that contexts do not know.
+            256.. => (code, shown.replace(&format!("typesize: {typesize},"), "typesize: 1,")),
+            _ => (code, shown),
+        };
+        equal("parameters", mask(a.get_cparams()), mask(b.get_cparams()))?;
     }
     drop((a, b));
     remove_copies(case);
