@@ -3,8 +3,10 @@
 //! Callbacks of the application may compress or decompress themselves while an operation is under way, so each
 //! operation borrows a whole [`Worker`] and a nested one borrows another.
 
+use crate::bytes;
 use crate::codecs::state::CodecStates;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use crate::error::{Error, ErrorKind, Result};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -14,6 +16,19 @@ const ALIGN: usize = 64;
 
 /// A thread keeps at most this much memory per buffer between operations, in bytes.
 const KEEP: usize = 16 << 20;
+
+/// What fails if there is no memory to work in, with the code of the C library. The size of blocks is in the hands of
+/// whoever wrote a chunk, so that must not end the process.
+const NO_MEMORY: Error = Error::new(ErrorKind::ThreadCreate, "no memory to work in");
+
+/// `len` zero bytes to work in, for once.
+///
+/// # Errors
+///
+/// `ThreadCreate` if there is no memory.
+pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
+    bytes::zeroed(len).map_err(|_| NO_MEMORY)
+}
 
 /// A work buffer that grows on demand. Contents are left over from earlier uses.
 pub(crate) struct Buffer {
@@ -31,36 +46,41 @@ impl Buffer {
         Buffer { ptr: NonNull::dangling(), capacity: 0 }
     }
 
-    fn layout(capacity: usize) -> Layout {
-        Layout::from_size_align(capacity, ALIGN).expect("scratch sizes are far below isize::MAX")
+    /// The layout of a buffer, or `None` if no memory can be that large.
+    fn layout(capacity: usize) -> Option<Layout> {
+        Layout::from_size_align(capacity, ALIGN).ok()
     }
 
     /// The first `len` bytes; the contents are arbitrary.
+    ///
+    /// # Errors
+    ///
+    /// `ThreadCreate` if there is no memory.
     #[inline]
-    pub(crate) fn get(&mut self, len: usize) -> &mut [u8] {
+    pub(crate) fn get(&mut self, len: usize) -> Result<&mut [u8]> {
         if len > self.capacity {
-            self.grow(len);
+            self.grow(len)?;
         }
         // SAFETY: `len` bytes were allocated zeroed, so they are initialised, and `self` is borrowed for as long.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), len) }
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), len) })
     }
 
     #[cold]
-    fn grow(&mut self, len: usize) {
+    fn grow(&mut self, len: usize) -> Result<()> {
         self.free();
-        let layout = Self::layout(len.next_multiple_of(4096));
+        let layout = len.checked_next_multiple_of(4096).and_then(Self::layout).ok_or(NO_MEMORY)?;
         // SAFETY: the layout is not empty, since `len > capacity >= 0`.
         let raw = unsafe { alloc_zeroed(layout) };
-        let Some(ptr) = NonNull::new(raw) else { handle_alloc_error(layout) };
-        self.ptr = ptr;
+        self.ptr = NonNull::new(raw).ok_or(NO_MEMORY)?;
         self.capacity = layout.size();
+        Ok(())
     }
 
     #[cold]
     fn free(&mut self) {
-        if self.capacity > 0 {
+        if let Some(layout) = Self::layout(self.capacity).filter(|layout| layout.size() > 0) {
             // SAFETY: the memory was allocated with this layout and is freed once.
-            unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.capacity)) };
+            unsafe { dealloc(self.ptr.as_ptr(), layout) };
             self.capacity = 0;
         }
     }
@@ -227,10 +247,21 @@ mod tests {
     #[test]
     fn a_buffer_is_aligned_and_grows() {
         let mut buffer = Buffer::new();
-        assert!(buffer.get(0).is_empty());
-        buffer.get(10)[9] = 7;
-        assert_eq!(buffer.get(10)[9], 7);
-        assert_eq!(buffer.get(100_000).as_ptr().align_offset(ALIGN), 0);
+        assert!(buffer.get(0).unwrap().is_empty());
+        buffer.get(10).unwrap()[9] = 7;
+        assert_eq!(buffer.get(10).unwrap()[9], 7);
+        assert_eq!(buffer.get(100_000).unwrap().as_ptr().align_offset(ALIGN), 0);
+    }
+
+    #[test]
+    fn memory_that_cannot_be_had_is_an_error_and_nothing_is_lost() {
+        let mut buffer = Buffer::new();
+        buffer.get(10).unwrap().fill(7);
+        for len in [isize::MAX as usize, usize::MAX] {
+            assert_eq!(buffer.get(len).unwrap_err().kind(), ErrorKind::ThreadCreate);
+            assert_eq!(zeroed(len).unwrap_err().kind(), ErrorKind::ThreadCreate);
+        }
+        assert_eq!(buffer.get(10).unwrap().len(), 10);
     }
 
     #[test]
@@ -248,9 +279,9 @@ mod tests {
     #[test]
     fn nested_operations_get_workers_of_their_own() {
         let mut outer = worker();
-        outer.block.get(8).fill(1);
+        outer.block.get(8).unwrap().fill(1);
         let mut inner = worker();
-        inner.block.get(8).fill(2);
-        assert_eq!(outer.block.get(8), [1; 8]);
+        inner.block.get(8).unwrap().fill(2);
+        assert_eq!(outer.block.get(8).unwrap(), [1; 8]);
     }
 }

@@ -42,7 +42,7 @@ impl<'a> BlockReader<'a> {
         reader.prepare()?;
         let mut first = Vec::new();
         if reader.refers_to_block0() {
-            first.resize(header.blocksize, 0);
+            first = scratch::zeroed(header.blocksize)?;
             reader.decode_block(&mut scratch::worker(), 0, DeltaReference::Own, &mut first)?;
         }
         Ok(BlockReader { reader, first })
@@ -131,7 +131,7 @@ impl<'a> BlockReader<'a> {
             return take(Decoded::Planes(&planes));
         }
         let mut buffer = std::mem::replace(&mut worker.window, scratch::Buffer::new());
-        let window = buffer.get(runs.end - runs.start);
+        let window = buffer.get(runs.end - runs.start)?;
         let reference = DeltaReference::Block(&self.first);
         let decoded = decode_part(&self.reader, worker, nblock, runs.start..runs.end, reference, window);
         let outcome = decoded.and_then(|()| take(Decoded::Window(window)));

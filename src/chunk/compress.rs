@@ -440,7 +440,7 @@ impl<'a> Job<'a> {
         let offset = nblock * self.layout.blocksize;
         let len = self.block_len(nblock);
         if let Source::Gathered(gathered) = self.src {
-            let block = buffer.get(len);
+            let block = buffer.get(len)?;
             gathered.blocks.fill(nblock, block)?;
             return Ok(block);
         }
@@ -464,9 +464,9 @@ impl<'a> Job<'a> {
         if self.pipeline.may_be_lossy() {
             let filtered =
                 self.pipeline.run_forward(self.filter_host(), DeltaReference::Own, input, ping, pong)?;
-            let from = block.get(len);
+            let from = block.get(len)?;
             from.copy_from_slice(filtered);
-            let mut decoded = vec![0; len];
+            let mut decoded = scratch::zeroed(len)?;
             let mut inverse = Pipeline::empty();
             inverse.set_backward(&self.header());
             inverse.run_backward(self.filter_host(), DeltaReference::Own, from, ping, pong, &mut decoded)?;
@@ -501,9 +501,9 @@ impl<'a> Job<'a> {
     {
         if let (Source::Gathered(gathered), Some(width)) = (self.src, self.pipeline.as_shuffle()) {
             let len = self.block_len(nblock);
-            let mut block = ShuffledBlock { width, bytes: buffers.ping.get(len) };
+            let mut block = ShuffledBlock { width, bytes: buffers.ping.get(len)? };
             if gathered.blocks.fill_shuffled(nblock, &mut block)? {
-                return Ok(buffers.ping.get(len));
+                return Ok(buffers.ping.get(len)?);
             }
         }
         let input = match (&block0.input, nblock) {
@@ -595,7 +595,7 @@ pub(super) fn run_prefilter<'b>(
         .ok_or(Error::new(ErrorKind::InvalidParam, "items of the prefilter's output are too large"))?;
     let area = output_len.max(place.len);
     let scratch_len = callback_scratch_len(layout.blocksize.max(place.len), layout.typesize);
-    let (output, scratch) = buffer.get(area + scratch_len).split_at_mut(area);
+    let (output, scratch) = buffer.get(area + scratch_len)?.split_at_mut(area);
     if !prefilter.is_disposable() {
         output.fill(0);
     }
@@ -609,7 +609,7 @@ pub(super) fn run_prefilter<'b>(
         typesize: layout.typesize,
         scratch,
     })?;
-    Ok(&buffer.get(area)[..place.len])
+    Ok(&buffer.get(area)?[..place.len])
 }
 
 impl Context<'_> {
@@ -668,7 +668,7 @@ impl Context<'_> {
             None => writer.write(codecs, block, nstreams, dest),
             Some(start) => {
                 let seconds = start.elapsed().as_secs_f64();
-                writer.write_measurements(codecs, block, nstreams, seconds, stream.get(block.len()), dest)
+                writer.write_measurements(codecs, block, nstreams, seconds, stream.get(block.len())?, dest)
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::{bitshuffle, shuffle};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
-use crate::scratch::{Buffer, Worker, with_worker};
+use crate::scratch::{self, Buffer, Worker, with_worker};
 use std::ops::Range;
 
 /// The unit of [`getitem`]'s arguments.
@@ -130,7 +130,7 @@ fn decode_blocks(
     let last = (range.end - 1) / blocksize;
     let mut first_block = Vec::new();
     if reader.refers_to_block0() && last > 0 {
-        first_block.resize(blocksize, 0);
+        first_block = scratch::zeroed(blocksize)?;
         reader.decode_block(worker, 0, DeltaReference::Own, &mut first_block)?;
     }
     let reference = DeltaReference::Block(&first_block);
@@ -169,7 +169,7 @@ pub(super) fn decode_part(
     if reader.pipeline.is_bitshuffle() {
         let Worker { codecs, buffers, stream, .. } = worker;
         let nstreams = reader.nstreams(nblock);
-        let from = buffers.decoded.get(len);
+        let from = buffers.decoded.get(len)?;
         let mut streams = reader.streams(nblock, stream)?;
         let decoder = reader.stream_decoder();
         for part in from.chunks_exact_mut(len / nstreams).take(nstreams) {
@@ -202,7 +202,7 @@ fn decode_whole(
         return check_covered(covered, &wanted);
     }
     let mut buffer = std::mem::replace(&mut worker.block, Buffer::new());
-    let block = buffer.get(len);
+    let block = buffer.get(len)?;
     if reader.payload == Payload::Uninit {
         block.fill(0);
     }
@@ -246,7 +246,7 @@ fn decode_plain_part(
             Stream::Raw(bytes) => out.copy_from_slice(&bytes[part]),
             Stream::Coded(_) if part.len() == len => decoder.decode(codecs, content, out)?,
             Stream::Coded(_) => {
-                let decoded = buffers.decoded.get(len);
+                let decoded = buffers.decoded.get(len)?;
                 decoder.decode_prefix(codecs, content, part.end, decoded)?;
                 out.copy_from_slice(&decoded[part]);
             }
@@ -292,7 +292,7 @@ fn decode_shuffled<'b>(
     let mut streams = reader.streams(nblock, stream)?;
     ensure(end <= len * nstreams, ErrorKind::Data, "fewer bytes than asked for")?;
     let decoder = reader.stream_decoder();
-    let decoded = buffers.decoded.get(block_len);
+    let decoded = buffers.decoded.get(block_len)?;
     let planes = nstreams == width && block_len % width == 0;
     let needed = if planes { end.div_ceil(width).min(len) } else { len };
     for part in decoded.chunks_exact_mut(len).take(nstreams) {

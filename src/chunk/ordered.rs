@@ -97,7 +97,7 @@ impl Shared<'_, '_> {
             }
             let mut buffer = self.free.lock().pop().unwrap_or(Buffer::new());
             let dest = buffer.get(self.blocks.worst_case);
-            match (self.blocks.encode)(tid, &mut worker, nblock, dest) {
+            match dest.and_then(|dest| (self.blocks.encode)(tid, &mut worker, nblock, dest)) {
                 Ok(Some(written)) => *self.slot(nblock).lock() = Some((buffer, written)),
                 // The worst case has room for everything, so `None` cannot be; ending here would be right anyway.
                 Ok(None) => self.stop.store(true, Ordering::Relaxed),
@@ -179,7 +179,7 @@ impl Shared<'_, '_> {
                 return;
             }
             let Some((mut buffer, written)) = self.slot(progress.next).lock().take() else { return };
-            let streams = buffer.get(written.len);
+            let streams = buffer.get(written.len).expect("they are in the buffer already");
             progress.append(self.blocks.bstarts, streams, written.all_zeros);
             self.committed.store(progress.next, Ordering::Release);
             self.free.lock().push(buffer);

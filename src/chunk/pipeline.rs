@@ -193,17 +193,17 @@ impl Pipeline {
         let (mut from, mut to) = (ping, pong);
         let steps = match self.steps() {
             [] => return Ok(block),
-            [a, b, steps @ ..] if self.forward_fused(a, b, host, block, from.get(len))? => steps,
+            [a, b, steps @ ..] if self.forward_fused(a, b, host, block, from.get(len)?)? => steps,
             [first, steps @ ..] => {
-                self.apply_forward(first, host, reference, block, from.get(len))?;
+                self.apply_forward(first, host, reference, block, from.get(len)?)?;
                 steps
             }
         };
         for step in steps {
-            self.apply_forward(step, host, reference, from.get(len), to.get(len))?;
+            self.apply_forward(step, host, reference, from.get(len)?, to.get(len)?)?;
             std::mem::swap(&mut from, &mut to);
         }
-        Ok(from.get(len))
+        Ok(from.get(len)?)
     }
 
     /// Runs the block `src` back into `dest`, by way of the buffers if there are several steps.
@@ -224,7 +224,7 @@ impl Pipeline {
             [step] => self.apply_backward(step, host, reference, src, dest)?,
             [first, last] => {
                 if !self.backward_fused(first, last, host, src, dest)? {
-                    let between = ping.get(src.len());
+                    let between = ping.get(src.len())?;
                     self.apply_backward(first, host, reference, src, between)?;
                     self.apply_backward(last, host, reference, between, dest)?;
                 }
@@ -232,12 +232,12 @@ impl Pipeline {
             [first, steps @ .., last] => {
                 let len = src.len();
                 let (mut from, mut to) = (ping, pong);
-                self.apply_backward(first, host, reference, src, from.get(len))?;
+                self.apply_backward(first, host, reference, src, from.get(len)?)?;
                 for step in steps {
-                    self.apply_backward(step, host, reference, from.get(len), to.get(len))?;
+                    self.apply_backward(step, host, reference, from.get(len)?, to.get(len)?)?;
                     std::mem::swap(&mut from, &mut to);
                 }
-                self.apply_backward(last, host, reference, from.get(len), dest)?;
+                self.apply_backward(last, host, reference, from.get(len)?, dest)?;
             }
         }
         Ok(())

@@ -121,7 +121,7 @@ impl<'b> Planes<'b> {
         let needed = runs.end.div_ceil(width).min(rows);
         let Worker { codecs, buffers, stream, .. } = worker;
         let decoder = reader.stream_decoder();
-        let decoded = buffers.decoded.get(block_len);
+        let decoded = buffers.decoded.get(block_len)?;
         if nstreams == width {
             let mut streams = reader.streams_for_rows(nblock, &|| runs.rows(width), stream)?;
             return Planes::of_streams(TILE, &decoder, codecs, &mut streams, width, needed, decoded);
@@ -273,7 +273,7 @@ pub(super) fn decode_block(
 ) -> Result<()> {
     let rows = quotient(dest.len(), width);
     let mut streams = StreamReader::new(bytes, rows);
-    let decoded = decoded.get(dest.len());
+    let decoded = decoded.get(dest.len())?;
     let planes = Planes::of_streams(LARGE_TILE, decoder, codecs, &mut streams, width, rows, decoded)?;
     for (n, out) in dest.chunks_mut(LARGE_TILE * width).enumerate() {
         planes.put_tile(n * LARGE_TILE, out);

@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
             return rest.ok_or(Error::new(ErrorKind::Data, "block starts behind the end"));
         };
         let size = self.lazy_size(nblock, self.header.blocksize + 4 * self.header.typesize)?;
-        let bytes = buffer.get(size);
+        let bytes = buffer.get(size)?;
         source.read_at(start as u64, bytes)?;
         Ok(bytes)
     }
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
             ErrorKind::Data,
             "fewer bytes than asked for",
         )?;
-        let bytes = buffer.get(size);
+        let bytes = buffer.get(size)?;
         partial_read::read_rows(source, self.bstart(nblock)?, nstreams, len, &rows, bytes)?;
         Ok(StreamReader::new(bytes, len))
     }
@@ -288,7 +288,7 @@ impl<'a> Reader<'a> {
             planes::decode_block(&decoder, codecs, bytes, width, decoded, dest)?;
             return Ok(dest.len());
         }
-        let decoded = decoded.get(dest.len());
+        let decoded = decoded.get(dest.len())?;
         let covered = decoder.decode_all(codecs, bytes, nstreams, decoded)?;
         self.pipeline.run_backward(self.filter_host(), reference, decoded, ping, pong, dest)?;
         Ok(covered)
@@ -312,7 +312,7 @@ impl<'a> Reader<'a> {
             // Filters read raw bytes where they are.
             Stream::Raw(bytes) => bytes,
             _ => {
-                let decoded = decoded.get(dest.len());
+                let decoded = decoded.get(dest.len())?;
                 self.stream_decoder().decode(codecs, stream, decoded)?;
                 decoded
             }
@@ -358,7 +358,7 @@ impl<'a> Reader<'a> {
         dest: &mut [u8],
     ) -> Result<usize> {
         let scratch_len = callback_scratch_len(self.header.blocksize, self.header.typesize);
-        let (block, scratch) = buffer.get(dest.len() + scratch_len).split_at_mut(dest.len());
+        let (block, scratch) = buffer.get(dest.len() + scratch_len)?.split_at_mut(dest.len());
         if self.payload == Payload::Uninit {
             block.fill(0);
         }

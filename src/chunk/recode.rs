@@ -101,10 +101,10 @@ impl<'a> Recoder<'a> {
         let Worker { codecs, buffers: BlockBuffers { decoded, ping, pong }, stream, .. } = worker;
         let decoder = reader.stream_decoder();
         let mut stored = reader.streams(self.nblock, stream)?;
-        let decoded = decoded.get(width * len);
+        let decoded = decoded.get(width * len)?;
         // What is stored of each stream, and the rows of all of them.
         let mut streams = [Stream::Run(0); MAX_WIDTH];
-        let (old_rows, new_rows) = ping.get(2 * width * rows.len()).split_at_mut(width * rows.len());
+        let (old_rows, new_rows) = ping.get(2 * width * rows.len())?.split_at_mut(width * rows.len());
         for (j, plane) in decoded.chunks_exact_mut(len).enumerate() {
             streams[j] = stored.next_stream()?;
             let out = &mut old_rows[j * rows.len()..][..rows.len()];
@@ -117,7 +117,7 @@ impl<'a> Recoder<'a> {
                 }
             }
         }
-        let items = pong.get(width * rows.len());
+        let items = pong.get(width * rows.len())?;
         shuffle::unshuffle(width, old_rows, items);
         items[start - rows.start * width..][..new.len()].copy_from_slice(new);
         shuffle::shuffle(width, items, new_rows);

@@ -119,7 +119,7 @@ pub(super) fn compress(
                 if filter == Filter::None {
                     return writer.write(codecs, src, nstreams, room);
                 }
-                let filtered = ping.get(src.len());
+                let filtered = ping.get(src.len())?;
                 match filter {
                     Filter::Shuffle(width) => shuffle::shuffle(width, src, filtered),
                     _ => bitshuffle::bitshuffle(layout.typesize, src, filtered),
@@ -293,7 +293,7 @@ fn getitem_of_block(
         return None;
     }
     with_worker(|worker| {
-        let whole = worker.block.get(block.len());
+        let whole = worker.block.get(block.len()).ok()?;
         block.decode(&mut worker.codecs, &mut worker.buffers.decoded, whole)?;
         dest.copy_from_slice(&whole[wanted]);
         Some(dest.len())
@@ -371,7 +371,7 @@ impl<'a> Block<'a> {
         let filtered: &[u8] = match raw {
             Some(raw) if nstreams == 1 => raw,
             _ => {
-                let decoded = decoded.get(dest.len());
+                let decoded = decoded.get(dest.len()).ok()?;
                 decoder.decode_all(codecs, bytes, nstreams, decoded).ok()?;
                 decoded
             }

@@ -312,7 +312,7 @@ impl<'a> VlChunk<'a> {
         let mut buffer = std::mem::replace(&mut worker.callback, Buffer::new());
         let longest = if self.reader.lazy.is_some() { dest.len() } else { self.longest()? };
         let scratch_len = callback_scratch_len(longest, self.reader.header.typesize);
-        let (input, scratch) = buffer.get(dest.len() + scratch_len).split_at_mut(dest.len());
+        let (input, scratch) = buffer.get(dest.len() + scratch_len)?.split_at_mut(dest.len());
         let outcome = self.decode(worker, nblock, input).and_then(|()| {
             self.reader.run_postfilter(PostfilterCall {
                 input,
@@ -343,7 +343,7 @@ impl<'a> VlChunk<'a> {
                 bytes.ok_or(Error::new(ErrorKind::Data, "block is cut off"))?
             }
             Some(source) => {
-                let bytes = stream.get(span - 4);
+                let bytes = stream.get(span - 4)?;
                 source.read_at(start as u64 + 4, bytes)?;
                 bytes
             }
