@@ -232,6 +232,47 @@ static void use_all(void) {
   kill(getpid(), SIGKILL);
 }
 
+static pthread_t main_thread;
+static pid_t child_of_prefilter = -1;
+
+/* Copies its input, and forks once. */
+static int forking_prefilter(blosc2_prefilter_params *params) {
+  if (params->nblock >= 4 && child_of_prefilter < 0 && pthread_equal(pthread_self(), main_thread)) {
+    child_of_prefilter = fork();
+    alarm(child_of_prefilter == 0 ? PATIENCE : 0);
+  }
+  memcpy(params->output, params->input, (size_t)params->output_size);
+  return 0;
+}
+
+/* A fork in the middle of an operation of several threads: the blocks that others have begun never come to an end in the
+   child, which gets an error instead of waiting for them. */
+static void fork_inside_operation(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_prefilter_params params = {0};
+  uint8_t *chunk = test_alloc(LARGE + BLOSC2_MAX_OVERHEAD);
+  blosc2_context *context;
+  int code, status = -1;
+  main_thread = pthread_self();
+  cparams.nthreads = 4;
+  cparams.blocksize = 1024;
+  cparams.prefilter = forking_prefilter;
+  cparams.preparams = &params;
+  context = blosc2_create_cctx(cparams);
+  fflush(stdout);
+  code = blosc2_compress_ctx(context, large_data, LARGE, chunk, LARGE + BLOSC2_MAX_OVERHEAD);
+  if (child_of_prefilter == 0) {
+    kill(getpid(), code == BLOSC2_ERROR_FAILURE ? SIGKILL : SIGABRT);
+  }
+  CHECK(code > 0);
+  if (CHECK(child_of_prefilter > 0)) {
+    CHECK(waitpid(child_of_prefilter, &status, 0) == child_of_prefilter);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
+  blosc2_free_ctx(context);
+  free(chunk);
+}
+
 int main(void) {
   pthread_t threads[THREADS];
   const char *preloaded = getenv("LD_PRELOAD");
@@ -264,6 +305,7 @@ int main(void) {
   for (i = 0; i < THREADS; i++) {
     CHECK_INT(pthread_join(threads[i], NULL), 0);
   }
+  fork_inside_operation();
   free(data);
   free(large_data);
   return test_end();

@@ -1,12 +1,16 @@
 //! Blocks encoded by several threads, laid down in index order as one thread would have done.
 //!
-//! A task takes the next block. If all before it are in the chunk already, it encodes it there; else it encodes it into a
-//! buffer of its own with room for the worst case, and puts the result in a ring. Whoever finds the next block of the order in the ring copies it, and those that follow it, to the
-//! chunk. When the chunk might get too small for the worst case of the next block, the parallel part ends: only then
-//! does the room left influence what a codec writes, and the caller encodes the rest itself.
+//! A task takes the next block. If all blocks before it are in the chunk already, it encodes it there. Otherwise it encodes
+//! it into a buffer of its own, which has room for the worst case, and leaves the result in a ring. Whoever finds the next
+//! block of the order in the ring copies it to the chunk, and those that follow it.
+//!
+//! The parallel part ends when the chunk might be too small for the worst case of the next block: from there on the room
+//! that is left influences what a codec writes, so the caller encodes the rest itself, one block after the other.
 
 use super::streams::Written;
+use crate::bytes::put_i32;
 use crate::error::{Error, Result};
+use crate::fork;
 use crate::pool::Executor;
 use crate::scratch::{self, Buffer, Worker};
 use parking_lot::Mutex;
@@ -43,16 +47,34 @@ pub(crate) struct OrderedBlocks<'a> {
     pub(crate) encode: &'a EncodeBlock<'a>,
 }
 
+/// What the tasks share.
 struct Shared<'a, 'd> {
     blocks: &'a OrderedBlocks<'a>,
+    /// The next block that nobody encodes yet.
     claimed: AtomicUsize,
     /// Copy of `Progress::next` to look at without the lock.
     committed: AtomicUsize,
+    /// Whether tasks are to end without taking more blocks.
     stop: AtomicBool,
+    /// Encoded blocks that wait for their turn, by their index modulo the length.
     ring: Vec<Mutex<Option<(Buffer, Written)>>>,
+    /// Buffers that no block is in.
     free: Mutex<Vec<Buffer>>,
     error: Mutex<Option<Error>>,
     progress: Mutex<&'a mut Progress<'d>>,
+    /// [`fork::count`] at the start: in the child of a `fork`, nobody encodes the blocks that other tasks have taken.
+    forks: u64,
+}
+
+/// Ends the operation if its task unwinds: others may wait for the block that this task will never finish.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Encodes blocks from `progress.next` on; returns with as many done as possible without regard to the room left.
@@ -76,6 +98,7 @@ pub(crate) fn encode_blocks(
         free: Mutex::new(std::mem::take(&mut caller.spare)),
         error: Mutex::new(None),
         progress: Mutex::new(progress),
+        forks: fork::count(),
     };
     executor.run(ntasks, &|tid| shared.work(tid));
     shared.commit_ready(&mut shared.progress.lock());
@@ -89,19 +112,11 @@ pub(crate) fn encode_blocks(
 impl Shared<'_, '_> {
     /// The body of a task.
     fn work(&self, tid: usize) {
+        let _stop = StopOnPanic(&self.stop);
         let mut worker = scratch::worker();
         while let Some(nblock) = self.claim() {
-            if self.encode_in_place(tid, &mut worker, nblock) {
-                self.try_commit();
-                continue;
-            }
-            let mut buffer = self.free.lock().pop().unwrap_or(Buffer::new());
-            let dest = buffer.get(self.blocks.worst_case);
-            match dest.and_then(|dest| (self.blocks.encode)(tid, &mut worker, nblock, dest)) {
-                Ok(Some(written)) => *self.slot(nblock).lock() = Some((buffer, written)),
-                // The worst case has room for everything, so `None` cannot be; ending here would be right anyway.
-                Ok(None) => self.stop.store(true, Ordering::Relaxed),
-                Err(error) => self.fail(error),
+            if !self.encode_in_place(tid, &mut worker, nblock) {
+                self.encode_aside(tid, &mut worker, nblock);
             }
             self.try_commit();
         }
@@ -112,26 +127,42 @@ impl Shared<'_, '_> {
     /// Meanwhile nobody else can copy to the chunk: finished blocks wait in the ring.
     fn encode_in_place(&self, tid: usize, worker: &mut Worker, nblock: usize) -> bool {
         let Some(mut progress) = self.progress.try_lock() else { return false };
-        let end = progress.pos + self.blocks.worst_case;
+        let start = progress.pos;
+        let end = start + self.blocks.worst_case;
         if progress.next != nblock || end > progress.dest.len() {
             return false;
         }
-        let start = progress.pos;
-        match (self.blocks.encode)(tid, worker, nblock, &mut progress.dest[start..end]) {
-            Ok(Some(written)) => {
-                progress.advance(self.blocks.bstarts, written);
-                self.committed.store(progress.next, Ordering::Release);
-                self.commit_ready(&mut progress);
-            }
-            Ok(None) => self.stop.store(true, Ordering::Relaxed),
-            Err(error) => self.fail(error),
+        let encoded = (self.blocks.encode)(tid, worker, nblock, &mut progress.dest[start..end]);
+        if let Some(written) = self.written(encoded) {
+            progress.advance(self.blocks.bstarts, written);
+            self.committed.store(progress.next, Ordering::Release);
+            self.commit_ready(&mut progress);
         }
         true
     }
 
-    fn fail(&self, error: Error) {
-        self.error.lock().get_or_insert(error);
+    /// Encodes a block into a buffer, and puts that into the ring.
+    fn encode_aside(&self, tid: usize, worker: &mut Worker, nblock: usize) {
+        let mut buffer = self.free.lock().pop().unwrap_or(Buffer::new());
+        let room = buffer.get(self.blocks.worst_case);
+        let encoded = room.and_then(|dest| (self.blocks.encode)(tid, worker, nblock, dest));
+        if let Some(written) = self.written(encoded) {
+            *self.slot(nblock).lock() = Some((buffer, written));
+        }
+    }
+
+    /// What was written for a block; if nothing was, the operation ends.
+    fn written(&self, encoded: Result<Option<Written>>) -> Option<Written> {
+        match encoded {
+            Ok(Some(written)) => return Some(written),
+            // The worst case has room for everything, so this cannot be; ending here would be right anyway.
+            Ok(None) => {}
+            Err(error) => {
+                self.error.lock().get_or_insert(error);
+            }
+        }
         self.stop.store(true, Ordering::Relaxed);
+        None
     }
 
     fn slot(&self, nblock: usize) -> &Mutex<Option<(Buffer, Written)>> {
@@ -148,7 +179,7 @@ impl Shared<'_, '_> {
             return None;
         }
         while nblock >= self.committed.load(Ordering::Acquire) + self.ring.len() {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.stop.load(Ordering::Relaxed) || self.forks != fork::count() {
                 return None;
             }
             self.try_commit();
@@ -172,6 +203,7 @@ impl Shared<'_, '_> {
         }
     }
 
+    /// Copies the blocks whose turn it is from the ring to the chunk.
     fn commit_ready(&self, progress: &mut Progress<'_>) {
         while progress.next < self.blocks.nblocks {
             if progress.pos + self.blocks.worst_case > progress.dest.len() {
@@ -197,9 +229,68 @@ impl Progress<'_> {
     /// Records that the next block was written at `pos`.
     pub(crate) fn advance(&mut self, bstarts: usize, written: Written) {
         let start = i32::try_from(self.pos).expect("chunks are below 2 GiB");
-        crate::bytes::put_i32(self.dest, bstarts + 4 * self.next, start);
+        put_i32(self.dest, bstarts + 4 * self.next, start);
         self.pos += written.len;
         self.next += 1;
         self.all_zeros &= written.all_zeros;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::pool;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// Runs `encode` for blocks of up to eight bytes by four tasks; returns the outcome and how many blocks were done.
+    fn run(nblocks: usize, room: usize, encode: &EncodeBlock<'_>) -> (Result<()>, usize) {
+        let mut dest = vec![0xEE; 4 * nblocks + room];
+        let mut progress = Progress { dest: &mut dest, pos: 4 * nblocks, next: 0, all_zeros: true };
+        let blocks = OrderedBlocks { nblocks, bstarts: 0, worst_case: 8, encode };
+        let outcome = encode_blocks(&blocks, &mut progress, &*pool::attach(4), 4);
+        let (next, pos) = (progress.next, progress.pos);
+        let streams: Vec<u8> = (0..next).flat_map(content).collect();
+        assert_eq!(dest[4 * nblocks..pos], streams);
+        (outcome, next)
+    }
+
+    /// What is written for a block.
+    fn content(nblock: usize) -> Vec<u8> {
+        vec![nblock.to_le_bytes()[0]; nblock % 8 + 1]
+    }
+
+    fn encode(nblock: usize, dest: &mut [u8]) -> Result<Option<Written>> {
+        let content = content(nblock);
+        dest[..content.len()].copy_from_slice(&content);
+        Ok(Some(Written { len: content.len(), all_zeros: false }))
+    }
+
+    #[test]
+    fn blocks_lie_in_order_as_long_as_there_is_room_for_the_worst_case() {
+        assert_eq!(run(500, 8 * 500, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 500));
+        // Eight blocks take 36 bytes: there is room for 21 of these, and four bytes are left.
+        assert_eq!(run(500, 36 * 21 + 4, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 168));
+    }
+
+    #[test]
+    fn an_error_of_one_block_ends_all_tasks() {
+        let error = Error::new(ErrorKind::Data, "on purpose");
+        let fail = |_: usize, _: &mut Worker, nblock: usize, dest: &mut [u8]| {
+            if nblock == 100 { Err(error) } else { encode(nblock, dest) }
+        };
+        let (outcome, next) = run(10_000, 80_000, &fail);
+        assert_eq!(outcome, Err(error));
+        assert!(next <= 100);
+    }
+
+    #[test]
+    fn a_panic_in_one_block_ends_all_tasks() {
+        let panic = |_: usize, _: &mut Worker, nblock: usize, dest: &mut [u8]| {
+            assert!(nblock != 100, "on purpose");
+            encode(nblock, dest)
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(10_000, 80_000, &panic)));
+        assert!(outcome.is_err());
     }
 }
