@@ -8,11 +8,11 @@ use super::block_reader::BlockReader;
 use super::blocks::Layout;
 use super::params::{CParams, Encoding};
 use super::plain::Payload;
-use super::streams::{RUN_TOKEN, Stream, StreamWriter};
-use crate::bytes::{grow, to_i32};
+use super::streams::{RUN_TOKEN, Stream, StreamReader, StreamWriter};
+use crate::bytes::{grow, put_i32};
 use crate::codecs::StreamContext;
-use crate::codecs::state::StreamCodec;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::codecs::state::{CodecStates, StreamCodec};
+use crate::error::{Error, ErrorKind, Result};
 use crate::filters::shuffle;
 use crate::format::geometry::Container;
 use crate::scratch::{self, BlockBuffers, Worker};
@@ -87,6 +87,7 @@ impl<'a> Recoder<'a> {
         (planes && same && quiet).then_some(Recoder { block, nblock, width, len, codec })
     }
 
+    /// Writes the streams with the bytes `new`, which begin at byte `start` of the block and lie in `rows`, to `out`.
     fn run(
         &self,
         rows: Range<usize>,
@@ -96,19 +97,49 @@ impl<'a> Recoder<'a> {
         out: &mut [u8],
     ) -> Result<Option<usize>> {
         let reader = self.block.reader();
-        let (width, len) = (self.width, self.len);
+        let (width, count) = (self.width, rows.len());
         let worker = &mut *scratch::worker();
         let Worker { codecs, buffers: BlockBuffers { decoded, ping, pong }, stream, .. } = worker;
-        let decoder = reader.stream_decoder();
-        let mut stored = reader.streams(self.nblock, stream)?;
-        let decoded = decoded.get(width * len)?;
-        // What is stored of each stream, and the rows of all of them.
+        let stored = reader.streams(self.nblock, stream)?;
+        let planes = decoded.get(width * self.len)?;
+        let (old, changed) = ping.get(2 * width * count)?.split_at_mut(width * count);
+        let streams = self.read_rows(codecs, stored, &rows, planes, old)?;
+        let items = pong.get(width * count)?;
+        shuffle::unshuffle(width, old, items);
+        items[start - rows.start * width..][..new.len()].copy_from_slice(new);
+        shuffle::shuffle(width, items, changed);
+        let writer = self.writer(enc);
+        let mut at = 0;
+        for (j, plane) in planes.chunks_exact_mut(self.len).enumerate() {
+            let (old, changed) = (&old[j * count..][..count], &changed[j * count..][..count]);
+            let rest = &mut out[at..];
+            let written = if old == changed {
+                put(streams[j], rest)
+            } else {
+                change(&writer, codecs, streams[j], (&rows, changed), plane, rest)?
+            };
+            let Some(written) = written else { return Ok(None) };
+            at += written;
+        }
+        // A block that does not get smaller decides how its whole chunk is stored.
+        Ok((at <= width * self.len).then_some(at))
+    }
+
+    /// What is stored of each stream. Of those for the codec, all bytes go to `planes`; `rows` of all of them to `old`.
+    fn read_rows<'s>(
+        &self,
+        codecs: &mut CodecStates,
+        mut stored: StreamReader<'s>,
+        rows: &Range<usize>,
+        planes: &mut [u8],
+        old: &mut [u8],
+    ) -> Result<[Stream<'s>; MAX_WIDTH]> {
+        let decoder = self.block.reader().stream_decoder();
         let mut streams = [Stream::Run(0); MAX_WIDTH];
-        let (old_rows, new_rows) = ping.get(2 * width * rows.len())?.split_at_mut(width * rows.len());
-        for (j, plane) in decoded.chunks_exact_mut(len).enumerate() {
-            streams[j] = stored.next_stream()?;
-            let out = &mut old_rows[j * rows.len()..][..rows.len()];
-            match streams[j] {
+        let places = planes.chunks_exact_mut(self.len).zip(old.chunks_exact_mut(rows.len()));
+        for (stream, (plane, out)) in streams.iter_mut().zip(places) {
+            *stream = stored.next_stream()?;
+            match *stream {
                 Stream::Run(value) => out.fill(value),
                 Stream::Raw(bytes) => out.copy_from_slice(&bytes[rows.clone()]),
                 coded @ Stream::Coded(_) => {
@@ -117,70 +148,62 @@ impl<'a> Recoder<'a> {
                 }
             }
         }
-        let items = pong.get(width * rows.len())?;
-        shuffle::unshuffle(width, old_rows, items);
-        items[start - rows.start * width..][..new.len()].copy_from_slice(new);
-        shuffle::shuffle(width, items, new_rows);
+        Ok(streams)
+    }
 
-        let writer = StreamWriter {
-            codec: &self.codec,
-            dict: None,
-            cx: StreamContext {
-                clevel: enc.params.clevel,
-                meta: enc.params.compcode_meta,
-                typesize: width,
-                blocksize: reader.header.blocksize,
-                container: &Container::None,
-                chunk: &[],
-                host: &enc.host,
-            },
-            runs: true,
+    fn writer<'w>(&'w self, enc: &'w Encoding<'_>) -> StreamWriter<'w> {
+        let cx = StreamContext {
+            clevel: enc.params.clevel,
+            meta: enc.params.compcode_meta,
+            typesize: self.width,
+            blocksize: self.block.header().blocksize,
+            container: &Container::None,
+            chunk: &[],
+            host: &enc.host,
         };
-        let mut at = 0;
-        for (j, plane) in decoded.chunks_exact_mut(len).enumerate() {
-            let of_plane = j * rows.len()..(j + 1) * rows.len();
-            let (old, new) = (&old_rows[of_plane.clone()], &new_rows[of_plane]);
-            if old == new {
-                at += put(streams[j], &mut out[at..])?;
-                continue;
-            }
-            let written = match streams[j] {
-                // Most likely it is stored raw again: then it is in its place already.
-                Stream::Raw(bytes) => {
-                    let body = &mut out[at + 4..at + 4 + len];
-                    body.copy_from_slice(bytes);
-                    body[rows.clone()].copy_from_slice(new);
-                    writer.write_from_place(codecs, plane, &mut out[at..])?
-                }
-                stream => {
-                    if let Stream::Run(value) = stream {
-                        plane.fill(value);
-                    }
-                    plane[rows.clone()].copy_from_slice(new);
-                    writer.write(codecs, plane, 1, &mut out[at..])?
-                }
-            };
-            let Some(written) = written else { return Ok(None) };
-            at += written.len;
-        }
-        // A block that does not get smaller decides how its whole chunk is stored.
-        Ok((at <= width * len).then_some(at))
+        StreamWriter { codec: &self.codec, dict: None, cx, runs: true }
     }
 }
 
-/// Writes a stream as it was to the front of `dest`; returns its length with its size.
-fn put(stream: Stream<'_>, dest: &mut [u8]) -> Result<usize> {
+/// Writes the stream `old` with other bytes in `rows` to the front of `dest`; returns its length with its size. `plane` holds
+/// its old bytes if it is one for the codec. `None` if there is not enough room: streams may be longer than their bytes.
+fn change(
+    writer: &StreamWriter<'_>,
+    codecs: &mut CodecStates,
+    old: Stream<'_>,
+    (rows, changed): (&Range<usize>, &[u8]),
+    plane: &mut [u8],
+    dest: &mut [u8],
+) -> Result<Option<usize>> {
+    let written = if let Stream::Raw(bytes) = old {
+        // Most likely it is stored raw again: then it is in its place already.
+        let Some(body) = dest.get_mut(4..4 + plane.len()) else { return Ok(None) };
+        body.copy_from_slice(bytes);
+        body[rows.clone()].copy_from_slice(changed);
+        writer.write_from_place(codecs, plane, dest)?
+    } else {
+        if let Stream::Run(value) = old {
+            plane.fill(value);
+        }
+        plane[rows.clone()].copy_from_slice(changed);
+        writer.write(codecs, plane, 1, dest)?
+    };
+    Ok(written.map(|written| written.len))
+}
+
+/// Writes a stream as it was to the front of `dest`; returns its length with its size. `None` if there is not enough room.
+fn put(stream: Stream<'_>, dest: &mut [u8]) -> Option<usize> {
     let token = [RUN_TOKEN];
     let (csize, content): (i32, &[u8]) = match stream {
         Stream::Run(0) => (0, &[]),
         Stream::Run(value) => (-i32::from(value), &token),
-        Stream::Raw(bytes) | Stream::Coded(bytes) => (to_i32(bytes.len(), ErrorKind::Data)?, bytes),
+        Stream::Raw(bytes) | Stream::Coded(bytes) => (i32::try_from(bytes.len()).ok()?, bytes),
     };
     let end = 4 + content.len();
-    ensure(end <= dest.len(), ErrorKind::Data, "stream longer than its bytes")?;
-    dest[..4].copy_from_slice(&csize.to_le_bytes());
-    dest[4..end].copy_from_slice(content);
-    Ok(end)
+    let dest = dest.get_mut(..end)?;
+    put_i32(dest, 0, csize);
+    dest[4..].copy_from_slice(content);
+    Some(end)
 }
 
 #[cfg(test)]
@@ -240,5 +263,42 @@ mod tests {
             let other = CParams { compcode_meta: 1, ..params.clone() };
             assert_eq!(recode(&block, 1, 0, &noise, &Encoding::new(&other), &mut out), Ok(None));
         }
+    }
+
+    #[test]
+    fn streams_that_are_longer_than_their_bytes_are_left_to_others() {
+        // A block of four streams of 1000 bytes, of which all but the last one are LZ4 without a match, and it twice.
+        let stream: Vec<u8> = (0..1000u32).map(|i| (i * i % 251).to_le_bytes()[0]).collect();
+        let coded = [&[0xf0, 255, 255, 255, 220][..], &stream].concat();
+        let mut block = Vec::new();
+        for content in [&coded, &coded, &coded, &stream] {
+            block.extend_from_slice(&i32::try_from(content.len()).unwrap().to_le_bytes());
+            block.extend_from_slice(content);
+        }
+        let params = CParams {
+            typesize: 4,
+            blocksize: 4000,
+            compcode: i32::from(codec::LZ4),
+            splitmode: split::ALWAYS,
+            ..CParams::default()
+        };
+        let enc = Encoding::new(&params);
+        let mut chunk = vec![0; 8032];
+        chunk::compress(&params, &[1; 8000], &mut chunk).unwrap();
+        let start = EXTENDED_HEADER_LENGTH + 8;
+        chunk.truncate(start);
+        for (n, at) in [start, start + block.len()].into_iter().enumerate() {
+            chunk.extend_from_slice(&block);
+            put_i32(&mut chunk, EXTENDED_HEADER_LENGTH + 4 * n, i32::try_from(at).unwrap());
+        }
+        let cbytes = i32::try_from(chunk.len()).unwrap();
+        put_i32(&mut chunk, 12, cbytes);
+        let mut data = vec![0; 8000];
+        assert_eq!(chunk::decompress(&chunk, &mut data), Ok(8000));
+
+        let (dec, header) = (Decoding::default(), ChunkHeader::read(&chunk).unwrap());
+        let reader = BlockReader::open(&dec, &header, &chunk).unwrap();
+        data[7] ^= 1;
+        assert_eq!(recode(&reader, 1, 4, &data[4..8], &enc, &mut Vec::new()), Ok(None));
     }
 }
