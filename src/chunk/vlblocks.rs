@@ -60,12 +60,11 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn run(&self, nbytes: usize, dest: &mut [u8]) -> Result<usize> {
         let dict = self.make_dict()?;
-        let mut pos = EXTENDED_HEADER_LENGTH + 4 * self.blocks.len();
-        let room = pos + dict.as_ref().map_or(0, |(bytes, _)| 4 + bytes.len());
-        if room > dest.len() {
+        let start = EXTENDED_HEADER_LENGTH + 4 * self.blocks.len();
+        if start + dict.as_ref().map_or(0, |(bytes, _)| 4 + bytes.len()) > dest.len() {
             return Ok(0);
         }
-        let mut progress = Progress { dest, pos, next: 0, all_zeros: false };
+        let mut progress = Progress { dest, pos: start, next: 0, all_zeros: false };
         let has_dict = dict.is_some();
         let dict = dict.map(|(bytes, digested)| {
             progress.append_dict(&bytes);
@@ -74,10 +73,10 @@ impl Writer<'_> {
         if !self.encode_all(dict.as_ref(), &mut progress)? {
             return Ok(0);
         }
-        pos = progress.pos;
-        let header = self.header(nbytes, pos, has_dict);
-        header.write(progress.dest.first_chunk_mut().expect("the room was checked"));
-        Ok(pos)
+        let Progress { dest, pos: cbytes, .. } = progress;
+        let header = self.header(nbytes, cbytes, has_dict);
+        header.write(dest.first_chunk_mut().expect("the room was checked"));
+        Ok(cbytes)
     }
 
     fn header(&self, nbytes: usize, cbytes: usize, has_dict: bool) -> ChunkHeader {
@@ -194,6 +193,10 @@ pub struct VlChunk<'a> {
     reader: Reader<'a>,
     /// Start of each block in the chunk, and the end of the last one.
     starts: Vec<usize>,
+    /// The most bytes that a block takes in the chunk.
+    longest_span: usize,
+    /// Length of the longest block. Not known of a lazy chunk, which has the lengths where its blocks are.
+    longest: Option<usize>,
 }
 
 /// Opens the chunk of variable-length blocks `chunk`, whose header was read.
@@ -238,22 +241,26 @@ impl<'a> VlChunk<'a> {
         if starts.len() >= 2 && starts[starts.len() - 2] >= header.cbytes {
             return Err(bad("the last block is empty"));
         }
-        let chunk = VlChunk { reader, starts };
+        let longest_span = starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        let mut chunk = VlChunk { reader, starts, longest_span, longest: None };
         if chunk.reader.lazy.is_none() {
-            chunk.check_lengths()?;
+            chunk.longest = Some(chunk.check_lengths()?);
         }
         Ok(chunk)
     }
 
-    /// Checks that the stored lengths are positive and add up to the size of the chunk.
-    fn check_lengths(&self) -> Result<()> {
+    /// Checks that the stored lengths are positive and add up to the size of the chunk; returns the largest one.
+    fn check_lengths(&self) -> Result<usize> {
         let bad = ErrorKind::InvalidHeader;
-        let mut sum = 0usize;
+        let (mut sum, mut longest) = (0usize, 0);
         for nblock in 0..self.nblocks() {
-            sum += self.block_len(nblock)?;
+            let len = self.block_len(nblock)?;
+            sum += len;
+            longest = longest.max(len);
             ensure(sum <= self.reader.header.nbytes, bad, "blocks longer than the chunk")?;
         }
-        ensure(sum == self.reader.header.nbytes, bad, "blocks shorter than the chunk")
+        ensure(sum == self.reader.header.nbytes, bad, "blocks shorter than the chunk")?;
+        Ok(longest)
     }
 
     /// Number of blocks.
@@ -290,8 +297,7 @@ impl<'a> VlChunk<'a> {
 
     /// Checks the size of a block in the trailer of a lazy chunk.
     fn lazy_span(&self, nblock: usize) -> Result<()> {
-        let longest = (0..self.nblocks()).map(|i| self.span(i)).max().unwrap_or(0);
-        let size = self.reader.lazy_size(nblock, longest)?;
+        let size = self.reader.lazy_size(nblock, self.longest_span)?;
         ensure(size > 4 && size == self.span(nblock), ErrorKind::InvalidHeader, "block size in a lazy chunk")
     }
 
@@ -310,7 +316,7 @@ impl<'a> VlChunk<'a> {
             return self.decode(worker, nblock, dest);
         }
         let mut buffer = std::mem::replace(&mut worker.callback, Buffer::new());
-        let longest = if self.reader.lazy.is_some() { dest.len() } else { self.longest()? };
+        let longest = self.longest.unwrap_or(dest.len());
         let scratch_len = callback_scratch_len(longest, self.reader.header.typesize);
         let (input, scratch) = buffer.get(dest.len() + scratch_len)?.split_at_mut(dest.len());
         let outcome = self.decode(worker, nblock, input).and_then(|()| {
@@ -326,10 +332,6 @@ impl<'a> VlChunk<'a> {
         });
         worker.callback = buffer;
         outcome
-    }
-
-    fn longest(&self) -> Result<usize> {
-        (0..self.nblocks()).try_fold(0, |longest, nblock| Ok(self.block_len(nblock)?.max(longest)))
     }
 
     fn decode(&self, worker: &mut Worker, nblock: usize, dest: &mut [u8]) -> Result<()> {
