@@ -348,7 +348,7 @@ impl<'a> Job<'a> {
         }
         let block0 = self.prepare_block0()?;
         let dict = self.make_dict(&block0)?;
-        let start = self.overhead() + 4 * self.nblocks();
+        let start = header.table_end();
         let room = start + dict.as_ref().map_or(0, |(bytes, _)| 4 + bytes.len()) <= dest.len();
         if !room && dict.is_none() {
             return self.store(header, dest);

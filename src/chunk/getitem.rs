@@ -168,15 +168,10 @@ pub(super) fn decode_part(
     }
     if reader.pipeline.is_bitshuffle() {
         let Worker { codecs, buffers, stream, .. } = worker;
-        let nstreams = reader.nstreams(nblock);
-        let from = buffers.decoded.get(len)?;
-        let mut streams = reader.streams(nblock, stream)?;
-        let decoder = reader.stream_decoder();
-        for part in from.chunks_exact_mut(len / nstreams).take(nstreams) {
-            decoder.decode(codecs, streams.next_stream()?, part)?;
-        }
-        check_covered(len / nstreams * nstreams, &wanted)?;
-        bitshuffle::bitunshuffle_bytes(reader.header.typesize, from, wanted.start, dest);
+        let shuffled = buffers.decoded.get(len)?;
+        let covered = reader.decode_streams(codecs, nblock, stream, shuffled)?;
+        check_covered(covered, &wanted)?;
+        bitshuffle::bitunshuffle_bytes(reader.header.typesize, shuffled, wanted.start, dest);
         return Ok(());
     }
     decode_whole(reader, worker, nblock, wanted, reference, dest)
@@ -293,6 +288,8 @@ fn decode_shuffled<'b>(
     ensure(end <= len * nstreams, ErrorKind::Data, "fewer bytes than asked for")?;
     let decoder = reader.stream_decoder();
     let decoded = buffers.decoded.get(block_len)?;
+    // What no stream gives is zero, as when all of the block is decoded.
+    decoded[len * nstreams..].fill(0);
     let planes = nstreams == width && block_len % width == 0;
     let needed = if planes { end.div_ceil(width).min(len) } else { len };
     for part in decoded.chunks_exact_mut(len).take(nstreams) {

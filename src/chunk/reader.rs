@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
             dec,
             header,
             nblocks,
-            table_end: header.overhead() + 4 * nblocks,
+            table_end: header.table_end(),
             data: if header.is_lazy() { chunk } else { &chunk[..chunk.len().min(header.cbytes)] },
             lazy: None,
             payload,
@@ -213,6 +213,19 @@ impl<'a> Reader<'a> {
         let bytes = buffer.get(size)?;
         partial_read::read_rows(source, self.bstart(nblock)?, nstreams, len, &rows, bytes)?;
         Ok(StreamReader::new(bytes, len))
+    }
+
+    /// Decodes the streams of block `nblock`, which leaves its filters to be undone. Returns the number of bytes that the
+    /// streams cover.
+    pub(super) fn decode_streams(
+        &self,
+        codecs: &mut CodecStates,
+        nblock: usize,
+        buffer: &mut Buffer,
+        dest: &mut [u8],
+    ) -> Result<usize> {
+        let bytes = self.stored_block(nblock, buffer)?;
+        self.stream_decoder().decode_all(codecs, bytes, self.nstreams(nblock), dest)
     }
 
     #[inline]

@@ -3,8 +3,9 @@
 use super::*;
 use crate::error::Error;
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{blosc2_flags, codec, filter, split};
+use crate::format::consts::{blosc2_flags, codec, codec_format, filter, flags, split};
 use crate::pool::{self, Executor};
+use crate::scratch;
 
 /// Data with some structure: slowly rising items and a few odd ones.
 fn data(nbytes: usize, typesize: usize) -> Vec<u8> {
@@ -253,4 +254,36 @@ fn damaged_chunks_never_panic() {
             }
         }
     }
+}
+
+#[test]
+fn bytes_that_no_stream_gives_are_zero_in_parts_of_a_block_too() {
+    // Four streams of 25 bytes, and two bytes more; the shuffle is by three bytes.
+    let mut chunk = vec![0; 36 + 4 * 29];
+    ChunkHeader {
+        version: 5,
+        versionlz: 1,
+        flags: flags::EXTENDED | codec_format::LZ4 << flags::FORMAT_SHIFT,
+        typesize: 4,
+        nbytes: 102,
+        blocksize: 102,
+        cbytes: chunk.len(),
+        filters: [0, 0, 0, 0, 0, filter::SHUFFLE],
+        filters_meta: [0, 0, 0, 0, 0, 3],
+        ..ChunkHeader::EMPTY
+    }
+    .write(chunk.first_chunk_mut().unwrap());
+    chunk[32] = 36;
+    for (n, stream) in chunk[36..].chunks_exact_mut(29).enumerate() {
+        stream[0] = 25;
+        stream[4..].fill(u8::try_from(n + 1).unwrap());
+    }
+    let mut whole = [0xEE; 102];
+    assert_eq!(decompress(&chunk, &mut whole), Ok(100));
+    assert_eq!(whole[96..], [2, 3, 0, 2, 3, 0]);
+
+    scratch::worker().buffers.decoded.get(102).unwrap().fill(0xEE);
+    let mut part = [0xEE; 100];
+    assert_eq!(getitem(&Decoding::default(), &chunk, Unit::Items, 0, 25, &mut part), Ok(100));
+    assert_eq!(part, whole[..100]);
 }

@@ -408,6 +408,15 @@ impl ChunkHeader {
         if self.is_vl() { self.blocksize } else { self.nbytes.div_ceil(self.blocksize) }
     }
 
+    /// Where the table of block starts ends; dictionary and blocks follow it. A table that does not fit in memory ends where
+    /// memory does.
+    #[must_use]
+    #[inline]
+    pub fn table_end(&self) -> usize {
+        let end = self.overhead() as u64 + 4 * self.nblocks() as u64; // widening
+        usize::try_from(end).unwrap_or(usize::MAX)
+    }
+
     /// Length of block `nblock` in bytes, of a chunk whose blocks have equal lengths; only the last may be shorter.
     #[must_use]
     #[inline]
