@@ -334,7 +334,8 @@ impl<'a> Block<'a> {
         let chunk = chunk.get(..header.cbytes)?;
         let start = chunk.get(EXTENDED_HEADER_LENGTH + 4 * nblock..)?.first_chunk()?;
         let start = usize::try_from(i32::from_le_bytes(*start)).ok()?;
-        let bytes = chunk.get(start..).filter(|_| start >= header.table_end())?;
+        let table_end = header.table_end();
+        let bytes = chunk.get(start..).filter(|_| start >= table_end)?;
         Some(Block { header, filter, bytes, nstreams, stream_len })
     }
 
