@@ -35,10 +35,11 @@ pub(crate) fn has_avx2() -> bool {
         && std::arch::is_x86_feature_detected!("lzcnt")
 }
 
-/// AVX-512 with byte and word operations, and VBMI's byte permutations.
+/// AVX-512 with byte and word operations, and VBMI's byte permutations; and AVX2, which the kernels use beside it.
 #[cfg(all(target_arch = "x86_64", have_avx512))]
 pub(crate) fn has_avx512() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
+    has_avx2()
+        && std::arch::is_x86_feature_detected!("avx512f")
         && std::arch::is_x86_feature_detected!("avx512bw")
         && std::arch::is_x86_feature_detected!("avx512vl")
         && std::arch::is_x86_feature_detected!("avx512vbmi")

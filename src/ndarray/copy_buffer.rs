@@ -39,14 +39,18 @@ const PREFETCHED: usize = 2048;
 /// Rows of at least this many bytes can be written past the cache.
 const LONG_ROW: usize = 256;
 
+const TOO_LARGE: Error = Error::new(ErrorKind::InvalidParam, "box larger than memory");
+
 impl BoxCopy {
     /// A box of `extents` items of `itemsize` bytes; the distances in the two buffers are in bytes.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for boxes larger than memory.
     pub(crate) fn new(itemsize: usize, extents: &[u64], src: &Extents, dst: &Extents) -> Result<BoxCopy> {
         let mut own =
             BoxCopy { loops: [Loop::default(); MAX_DIM], nloops: 0, run: itemsize, past_cache: false };
-        let number = |n: u64| {
-            usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "box larger than memory"))
-        };
+        let number = |n: u64| usize::try_from(n).map_err(|_| TOO_LARGE);
         for (i, &count) in extents.iter().enumerate().rev() {
             if count == 0 {
                 return Ok(BoxCopy { nloops: 0, run: 0, ..own });
@@ -56,13 +60,13 @@ impl BoxCopy {
             }
             let (count, src, dst) = (number(count)?, number(src[i])?, number(dst[i])?);
             if own.nloops == 0 && (src, dst) == (own.run, own.run) {
-                own.run *= count;
+                own.run = own.run.checked_mul(count).ok_or(TOO_LARGE)?;
                 continue;
             }
             if let Some(inner) = own.loops[..own.nloops].last_mut() {
                 let whole = |stride: usize| stride.checked_mul(inner.count);
                 if (whole(inner.src), whole(inner.dst)) == (Some(src), Some(dst)) {
-                    inner.count *= count;
+                    inner.count = inner.count.checked_mul(count).ok_or(TOO_LARGE)?;
                     continue;
                 }
             }
@@ -317,9 +321,7 @@ mod tests {
     ) -> Result<(BoxCopy, usize, usize)> {
         let unit = itemsize as u64; // widening
         let (src, dst) = (strides(src_shape, unit), strides(dst_shape, unit));
-        let number = |n: u64| {
-            usize::try_from(n).map_err(|_| Error::new(ErrorKind::InvalidParam, "box larger than memory"))
-        };
+        let number = |n: u64| usize::try_from(n).map_err(|_| TOO_LARGE);
         let copy = BoxCopy::new(itemsize, extents, &src, &dst)?;
         Ok((copy, number(dot(src_start, &src))?, number(dot(dst_start, &dst))?))
     }
@@ -344,6 +346,13 @@ mod tests {
         assert_eq!((copy.nloops, copy.run), (1, 4 * 4 * 7));
         let (copy, _, _) = between(4, &[3, 0], (&[3, 5], &[0; 2]), (&[9, 5], &[0; 2])).unwrap();
         assert_eq!(copy.single_run(), Some(0));
+    }
+
+    #[test]
+    fn a_box_larger_than_memory_is_refused() {
+        let huge = [1 << 32, 1 << 32];
+        assert!(BoxCopy::new(2, &huge, &strides(&huge, 2), &strides(&huge, 2)).is_err());
+        assert!(BoxCopy::new(2, &huge, &[0; MAX_DIM], &[0; MAX_DIM]).is_err());
     }
 
     #[test]

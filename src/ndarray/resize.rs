@@ -1,7 +1,7 @@
 //! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew. Chunks and shape change
 //! together.
 
-use super::shape::{Extents, Geometry, Region, dot, signed, strides};
+use super::shape::{Geometry, Region, signed};
 use super::{slice, write};
 use crate::chunk::{self, CParams, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -54,47 +54,42 @@ impl Step {
 /// Runs of consecutive chunks, ascending.
 type Runs = Vec<Range<usize>>;
 
-/// The chunks of the grid of `geometry` that lie in the changed part of at least one dimension.
-fn changed_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> Result<Runs> {
-    let ndim = geometry.ndim();
-    let grid = geometry.chunk_grid();
-    let few = i32::try_from(geometry.nchunks()).is_ok();
-    ensure(few, ErrorKind::InvalidParam, "too many chunks")?;
-    if geometry.nitems() == 0 {
-        return Ok(Vec::new());
-    }
-    let cells: Vec<(u64, u64)> =
-        steps.iter().zip(geometry.chunkshape()).map(|(step, &chunk)| step.cells(grow, chunk)).collect();
-    let Some(innermost) = cells.iter().rposition(|(from, to)| from < to) else { return Ok(Vec::new()) };
-    let strides = strides(&grid[..ndim], 1);
-    // Behind the innermost dimension that changes, chunks share their fate.
-    let unit = strides[innermost];
-    let outer = Region::new(&[0; MAX_DIM][..=innermost], &grid[..=innermost]);
+/// The range of cells, in each dimension of the grid of `geometry`, that are inserted (`grow`) or removed.
+fn changed_cells(geometry: &Geometry, steps: &[Step], grow: bool) -> Vec<(u64, u64)> {
+    steps.iter().zip(geometry.chunkshape()).map(|(step, &chunk)| step.cells(grow, chunk)).collect()
+}
+
+/// Whether there are chunks in the changed part of any dimension.
+fn changes_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> bool {
+    let cells = changed_cells(geometry, steps, grow);
+    geometry.nitems() > 0 && cells.iter().any(|(from, to)| from < to)
+}
+
+/// The chunks of the grid of `geometry`, below 2^31, that lie in the changed part of at least one dimension.
+fn changed_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> Runs {
+    let cells = changed_cells(geometry, steps, grow);
+    let innermost = cells.iter().rposition(|(from, to)| from < to).filter(|_| geometry.nitems() > 0);
+    let Some(innermost) = innermost else { return Vec::new() };
+    let grid = &geometry.chunk_grid()[..geometry.ndim()];
+    // Behind the innermost dimension that changes, chunks share their fate. Along it, a row changes as a whole if it lies in
+    // the changed part of a dimension before; otherwise only some of its cells do.
+    let row = grid[innermost];
+    let unit: u64 = grid[innermost + 1..].iter().product();
+    let rows = Region::new(&[0; MAX_DIM][..innermost], &grid[..innermost]);
     let number = |n: u64| usize::try_from(n).expect("below 2^31");
     let mut runs: Runs = Vec::new();
-    let mut push = |first: u64, count: u64| {
-        let (first, count) = (number(first), number(count));
+    for n in 0..rows.len() {
+        let whole =
+            cells.iter().zip(&rows.cell(n)[..innermost]).any(|(&(from, to), at)| (from..to).contains(at));
+        let (from, to) = if whole { (0, row) } else { cells[innermost] };
+        let start = n as u64 * row; // widening
+        let run = number((start + from) * unit)..number((start + to) * unit);
         match runs.last_mut() {
-            Some(last) if last.end == first => last.end += count,
-            _ => runs.push(first..first + count),
-        }
-    };
-    if cells[..innermost].iter().all(|(from, to)| from == to) {
-        // The usual case, one dimension: one run per row.
-        let (from, to) = cells[innermost];
-        let row = grid[innermost] * unit;
-        let rows = geometry.nchunks() / row;
-        (0..rows).for_each(|i| push(i * row + from * unit, (to - from) * unit));
-        return Ok(runs);
-    }
-    for n in 0..outer.len() {
-        let at: Extents = outer.cell(n);
-        let inside = cells.iter().zip(&at).any(|(&(from, to), at)| (from..to).contains(at));
-        if inside {
-            push(dot(&at[..=innermost], &strides), unit);
+            Some(last) if last.end == run.start => last.end = run.end,
+            _ => runs.push(run),
         }
     }
-    Ok(runs)
+    runs
 }
 
 /// Gives the array the shape `new_shape`; returns its new geometry. Items are inserted and removed at `start`, by default
@@ -124,14 +119,15 @@ pub fn resize(
             Step::new(geometry.shape()[i], target.shape()[i], start, geometry.chunkshape()[i])
         })
         .collect::<Result<_>>()?;
-    let gone = changed_chunks(geometry, &steps, false)?;
-    let added = changed_chunks(&target, &steps, true)?;
+    for geometry in [geometry, &target] {
+        invalid(i32::try_from(geometry.nchunks()).is_ok(), "too many chunks")?;
+    }
     let (layer, content) = shape_layer(schunk, &target)?;
     // Clients see how often the metalayer changes: as in the C library, once to shrink and once to grow.
     let shrinks = steps.iter().any(|step| step.new < step.old);
     let grows = steps.iter().any(|step| step.new > step.old);
     let changes = u64::from(shrinks) + u64::from(grows);
-    if gone.is_empty() && added.is_empty() {
+    if !changes_chunks(geometry, &steps, false) && !changes_chunks(&target, &steps, true) {
         for _ in 0..changes {
             schunk.meta_update(&layer, &content).map_err(|e| slice::failure(&e))?;
         }
@@ -139,6 +135,8 @@ pub fn resize(
     }
     let whole = u64::try_from(schunk.nchunks()).ok() == Some(geometry.nchunks());
     ensure(whole, ErrorKind::Failure, "the array lacks chunks, or has too many")?;
+    let gone = changed_chunks(geometry, &steps, false);
+    let added = changed_chunks(&target, &steps, true);
     let zeros = if added.is_empty() {
         [0; EXTENDED_HEADER_LENGTH]
     } else {
@@ -266,4 +264,59 @@ pub fn delete(
     start[axis] = at;
     let start = (at != old - count).then_some(&start[..]);
     resize(schunk, geometry, &shape, start, params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::frame_header::FrameParams;
+    use crate::format::nd_meta::NdMeta;
+    use crate::ndarray::create;
+
+    #[test]
+    fn changed_chunks_are_those_in_the_changed_part_of_any_dimension() {
+        let old = Geometry::new(&[7, 9, 5], &[2, 3, 2], &[1, 1, 1]).unwrap();
+        for new in [
+            [3, 9, 5],
+            [7, 4, 5],
+            [7, 9, 1],
+            [2, 2, 5],
+            [3, 9, 1],
+            [7, 3, 2],
+            [1, 1, 1],
+            [0, 9, 5],
+            [7, 9, 5],
+        ] {
+            let step = |i: usize| Step::new(old.shape()[i], new[i], None, old.chunkshape()[i]).unwrap();
+            let steps = [0, 1, 2].map(step);
+            let all = Region::new(&[0; 3], &old.chunk_grid()[..3]);
+            let is_gone = |n: &usize| {
+                let at = all.cell(*n);
+                (0..3).any(|i| at[i] >= new[i].div_ceil(old.chunkshape()[i]))
+            };
+            let expected: Vec<usize> = (0..all.len()).filter(is_gone).collect();
+            let runs = changed_chunks(&old, &steps, false);
+            assert!(runs.windows(2).all(|runs| runs[0].end < runs[1].start), "{new:?}");
+            assert_eq!(changes_chunks(&old, &steps, false), !expected.is_empty());
+            assert_eq!(runs.into_iter().flatten().collect::<Vec<_>>(), expected, "{new:?}");
+        }
+    }
+
+    #[test]
+    fn chunks_that_an_array_only_claims_to_have_cost_nothing() {
+        let meta = NdMeta {
+            shape: vec![1 << 29, 3],
+            chunkshape: vec![1, 1],
+            blockshape: vec![1, 1],
+            dtype: None,
+            dtype_format: 0,
+        };
+        let mut schunk = Schunk::in_memory(FrameParams { typesize: 1, ..FrameParams::default() });
+        let geometry = Geometry::from_meta(&meta).unwrap();
+        create::prepare(&mut schunk, &geometry, &meta, &[]).unwrap();
+        for shape in [[1 << 29, 1], [1, 1], [1 << 28, 2]] {
+            let error = resize(&mut schunk, &geometry, &shape, None, &CParams::default()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Failure);
+        }
+    }
 }

@@ -473,6 +473,9 @@ fn storage_items(geometry: &Geometry, coords: &[i64]) -> Result<Vec<i64>> {
     let block_strides = strides(&block_grid[..ndim], geometry.blocknitems());
     let item_strides = strides(geometry.blockshape(), 1);
     let outside = Error::new(ErrorKind::InvalidParam, "item outside of the array");
+    // With their padding, the chunks of a damaged array may have more items than there are numbers.
+    let all = geometry.nchunks().checked_mul(geometry.extchunknitems());
+    ensure(all.is_some_and(|n| i64::try_from(n).is_ok()), ErrorKind::InvalidParam, "array too large")?;
     let storage_item = |&coord: &i64| {
         let mut rest = u64::try_from(coord).ok().filter(|&n| n < geometry.nitems()).ok_or(outside)?;
         let mut item = 0;
