@@ -19,7 +19,6 @@ use crate::format::consts::{
 };
 use crate::format::geometry::Container;
 use crate::scratch::{self, BlockBuffers, Buffer, Worker};
-use std::borrow::Cow;
 use std::time::Instant;
 
 /// The data to compress.
@@ -350,10 +349,10 @@ impl<'a> Job<'a> {
         let dict = self.make_dict(&block0)?;
         let start = header.table_end();
         let room = start + dict.as_ref().map_or(0, |(bytes, _)| 4 + bytes.len()) <= dest.len();
-        if !room && dict.is_none() {
-            return self.store(header, dest);
+        // As the C library does: even if a dictionary is what there is no room for, the flags tell of codec and filters.
+        if room || dict.is_some() {
+            header.flags |= coded_flags(self.enc, self.codec, &self.layout);
         }
-        header.flags |= coded_flags(self.enc, self.codec, &self.layout);
         if !room {
             return self.store(header, dest);
         }
@@ -693,6 +692,3 @@ impl Progress<'_> {
         self.pos = start + dict.len();
     }
 }
-
-/// A copy of `bytes`, or the bytes themselves.
-pub(super) type Bytes<'a> = Cow<'a, [u8]>;

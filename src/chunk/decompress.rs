@@ -1,14 +1,15 @@
 //! One chunk in, one buffer out.
 
-use super::params::{Decoding, Threads};
+use super::params::{Decoding, Threads, share};
 use super::pipeline::DeltaReference;
 use super::reader::Reader;
 use super::vlblocks::VlChunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::special;
 use crate::scratch::{self, Worker, with_worker};
-use parking_lot::Mutex;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The outcome of a decompression.
@@ -73,7 +74,7 @@ pub fn decompress_parsed(
         let expected = header.nbytes + header.overhead();
         ensure(header.cbytes == expected, ErrorKind::Data, "size of a stored chunk")?;
     }
-    if header.nbytes == 0 && header.special() <= 4 && !header.is_vl() {
+    if header.nbytes == 0 && header.special() <= special::UNINIT && !header.is_vl() {
         return Ok(0);
     }
     let mut reader = Reader::new(dec, header, chunk);
@@ -180,7 +181,7 @@ impl<'a> DisjointParts<'a> {
 /// One of the errors of `work`; the blocks that nobody had begun by then are skipped.
 pub(super) fn for_each_block(
     threads: Threads<'_>,
-    blocks: std::ops::Range<usize>,
+    blocks: Range<usize>,
     work: impl Fn(usize, &mut Worker, usize) -> Result<usize> + Sync,
 ) -> Result<usize> {
     let Some((executor, ntasks)) = threads.for_blocks(blocks.len()) else {
@@ -192,29 +193,13 @@ pub(super) fn for_each_block(
             Ok(sum)
         });
     };
-    let next = AtomicUsize::new(blocks.start);
     let sum = AtomicUsize::new(0);
-    let error: Mutex<Option<Error>> = Mutex::new(None);
-    executor.run(ntasks, &|tid| {
+    share(executor, ntasks, blocks, &|tid, mine| {
         let mut worker = scratch::worker();
-        loop {
-            let nblock = next.fetch_add(1, Ordering::Relaxed);
-            if nblock >= blocks.end {
-                return;
-            }
-            match work(tid, &mut worker, nblock) {
-                Ok(bytes) => {
-                    sum.fetch_add(bytes, Ordering::Relaxed);
-                }
-                Err(found) => {
-                    error.lock().get_or_insert(found);
-                    next.store(blocks.end, Ordering::Relaxed);
-                }
-            }
+        for nblock in mine {
+            sum.fetch_add(work(tid, &mut worker, nblock)?, Ordering::Relaxed);
         }
-    });
-    match error.into_inner() {
-        Some(error) => Err(error),
-        None => Ok(sum.into_inner()),
-    }
+        Ok(())
+    })?;
+    Ok(sum.into_inner())
 }

@@ -23,7 +23,8 @@ impl Plan {
     pub(super) fn for_blocks(nbytes: usize, nstreams: usize) -> Option<Plan> {
         let nsamples = nstreams.max(MIN_SAMPLES);
         let sample = nbytes / nsamples / SAMPLE_SHARE;
-        Self::new(nbytes, sample, vec![sample; nsamples])
+        let maxsize = Self::maxsize(nbytes, sample)?;
+        Some(Plan { maxsize, samples: vec![sample; nsamples] })
     }
 
     /// The plan for a chunk of variable-length blocks; `sizes` are those of the blocks.
@@ -32,12 +33,15 @@ impl Plan {
         if sizes.len() < MIN_SAMPLES {
             return None;
         }
-        Self::new(nbytes, nbytes / sizes.len() / SAMPLE_SHARE, sizes.to_vec())
+        let maxsize = Self::maxsize(nbytes, nbytes / sizes.len() / SAMPLE_SHARE)?;
+        Some(Plan { maxsize, samples: sizes.to_vec() })
     }
 
-    fn new(nbytes: usize, sample: usize, samples: Vec<usize>) -> Option<Plan> {
+    /// The largest size of a dictionary for `nbytes` bytes, of which parts of `sample` bytes are samples; `None` if it is not
+    /// worth it.
+    fn maxsize(nbytes: usize, sample: usize) -> Option<usize> {
         let maxsize = MAX_DICTSIZE.min(nbytes / 20);
-        (maxsize >= MIN_USEFUL_DICT && sample > 0).then_some(Plan { maxsize, samples })
+        (maxsize >= MIN_USEFUL_DICT && sample > 0).then_some(maxsize)
     }
 
     /// How many bytes of filtered data the dictionary is made from.

@@ -7,6 +7,7 @@ use crate::format::geometry::Container;
 use crate::pool::Executor;
 use parking_lot::Mutex;
 use std::any::Any;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How buffers are compressed.
@@ -97,22 +98,37 @@ impl<'a> Threads<'a> {
         let Some((executor, ntasks)) = self.for_blocks(n) else {
             return (0..n).try_for_each(work);
         };
-        let next = AtomicUsize::new(0);
-        let error: Mutex<Option<Error>> = Mutex::new(None);
-        executor.run(ntasks.min(n), &|_| {
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= n {
-                    return;
-                }
-                if let Err(found) = work(i) {
-                    error.lock().get_or_insert(found);
-                    next.store(n, Ordering::Relaxed);
-                }
+        share(executor, ntasks.min(n), 0..n, &|_, mine| {
+            for i in mine {
+                work(i)?;
             }
-        });
-        error.into_inner().map_or(Ok(()), Err)
+            Ok(())
+        })
     }
+}
+
+/// Shares the numbers in `range` among `ntasks` tasks: `task` is given the number of the task, and those of `range` that it
+/// gets, one after the other as it asks for them.
+///
+/// # Errors
+///
+/// One of the errors of the tasks; what nobody had asked for by then is skipped.
+pub(super) fn share(
+    executor: &dyn Executor,
+    ntasks: usize,
+    range: Range<usize>,
+    task: &(dyn Fn(usize, &mut dyn Iterator<Item = usize>) -> Result<()> + Sync),
+) -> Result<()> {
+    let next = AtomicUsize::new(range.start);
+    let error: Mutex<Option<Error>> = Mutex::new(None);
+    executor.run(ntasks, &|tid| {
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&n| n < range.end);
+        if let Err(found) = task(tid, &mut std::iter::from_fn(take)) {
+            error.lock().get_or_insert(found);
+            next.store(range.end, Ordering::Relaxed);
+        }
+    });
+    error.into_inner().map_or(Ok(()), Err)
 }
 
 /// Tells about the super-chunk around a chunk; asked only if a codec or filter wants to know.

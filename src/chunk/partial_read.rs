@@ -1,23 +1,23 @@
-//! A stored block of which only some rows are wanted, read from where it is without the rest.
+//! Reads only what is needed of a stored block, if only some of its rows are wanted.
 //!
-//! Rows are byte positions inside the streams. Of streams that are stored raw only the wanted rows are read; the others are
-//! read as they are, since codecs start at the beginning.
+//! Rows are byte positions inside the streams. Of streams that are stored raw, only the wanted rows are read. Others are read
+//! whole, since codecs start at the beginning.
 
 use super::source::BlockSource;
 use crate::bytes::get_i32;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use std::ops::Range;
 
-/// Blocks that take up to this many bytes per stream are read whole: one access costs less than one or two per stream.
+/// Blocks that take up to this many bytes per stream are read whole: that one access costs less than one or two per stream.
 pub(super) const SMALL: usize = 16 << 10;
 /// Rows with at most this many others between them are read together: these cost less than one more access.
 pub(super) const GAP: usize = 4 << 10;
-/// The size of a stream is read together with this many bytes in all.
+/// How many bytes are read at once where the size of a stream is, the size included.
 const AHEAD: usize = 2 << 10;
 
-/// Reads the block at `start` of the chunk, `nstreams` streams of `len` bytes when decoded, to `bytes`, which is as long as
-/// it is stored: sizes of streams, and what of them is needed for `rows`, which ascend. All other bytes of `bytes` are
-/// arbitrary.
+/// Reads parts of the block at `start` of the chunk to their places in `bytes`, which is as long as the stored block: the
+/// sizes of its `nstreams` streams, and what is needed of each to decode `rows`, which ascend. Other bytes of `bytes` are
+/// arbitrary afterwards. Streams have `len` bytes when decoded.
 ///
 /// # Errors
 ///

@@ -243,7 +243,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Runs two neighbouring steps forward at once if there is a way that touches less memory; whether it has.
+    /// Runs two neighbouring steps forward at once if there is a way to do so that touches less memory; tells whether it did.
     ///
     /// Low bits are cleared after the shuffle, in the few rows that hold them. Differences are taken in place.
     fn forward_fused(
@@ -275,7 +275,7 @@ impl Pipeline {
         Ok(true)
     }
 
-    /// Undoes two neighbouring steps at once if there is a way that touches less memory; whether it has.
+    /// Undoes two neighbouring steps at once if there is a way to do so that touches less memory; tells whether it did.
     ///
     /// The running sums of BYTEDELTA are taken over whole items, as soon as some are back together.
     #[inline]

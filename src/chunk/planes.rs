@@ -18,14 +18,12 @@ use std::ops::Range;
 const MAX_WIDTH: usize = 16;
 /// Runs of at least this many items are transposed by the vector kernels.
 const LONG: usize = 8;
-/// So many items are put together at a time; of a constant plane no more bytes are there.
+/// How many items are put together at a time. Of a constant plane, no more bytes than that are filled in.
 const TILE: usize = 256;
-
 /// The same for whole blocks, whose planes are read from end to end.
 const LARGE_TILE: usize = 4096;
-
-/// Bytes of a plane beyond those in use that are brought into the cache: raw planes lie where the chunk is, and so many at
-/// once are more than CPUs recognise as streams.
+/// How far ahead of their use bytes of a plane are brought into the cache. Raw planes are read from the chunk itself, all at
+/// the same time, and CPUs do not recognise that many streams by themselves.
 const AHEAD: usize = 1024;
 
 /// Parts of a block: runs of bytes.
@@ -71,7 +69,7 @@ pub enum Decoded<'a> {
 #[derive(Clone, Copy)]
 enum Plane<'b> {
     Bytes(&'b [u8]),
-    /// Equal bytes, of which only the first ones are there: as many as are put together at a time, or as there are items.
+    /// Equal bytes, but no more of them than are put together at a time.
     Equal(&'b [u8]),
 }
 
@@ -146,8 +144,8 @@ impl<'b> Planes<'b> {
         Ok(Planes { planes, width })
     }
 
-    /// Decodes at least the first `needed` bytes of planes that are a stream each. Of `decoded`, which is as long as all of
-    /// them, only what is not stored as it is gets written.
+    /// Decodes at least the first `needed` bytes of planes that are a stream each. `decoded`, which is as long as all of them,
+    /// takes those that are not stored raw.
     fn of_streams(
         tile: usize,
         decoder: &StreamDecoder<'_>,
@@ -250,8 +248,8 @@ impl<'b> Planes<'b> {
 
 /// Whether a block of `len` bytes, shuffled by `width` bytes and cut in `nstreams`, is one for [`decode_block`].
 ///
-/// Items of other widths are unshuffled so much faster if their planes lie one behind the other that it pays to bring them
-/// there.
+/// Items of other widths are unshuffled much faster if their planes lie one behind the other, so it pays to decode or copy
+/// them all to one place first.
 #[inline]
 pub(super) fn suit_block(len: usize, nstreams: usize, width: usize) -> bool {
     matches!(width, 2 | 4 | 8 | 16) && nstreams == width && len >= width && len % width == 0

@@ -1,6 +1,5 @@
 //! A chunk opened for reading: its validated header, where its blocks are, and one block decoded.
 
-use super::compress::Bytes;
 use super::params::{Decoding, PostfilterCall, callback_scratch_len};
 use super::partial_read;
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
@@ -16,6 +15,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_DICTSIZE};
 use crate::format::geometry::Container;
 use crate::scratch::{BlockBuffers, Buffer, Worker};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A chunk opened for reading.
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         self.payload != Payload::Coded && self.dec.postfilter.is_none()
     }
 
-    fn read_dict(&self) -> Result<Bytes<'a>> {
+    fn read_dict(&self) -> Result<Cow<'a, [u8]>> {
         let start = self.table_end;
         let bad_size = Error::new(ErrorKind::CodecDict, "size of the dictionary");
         let check = |size: i32| {

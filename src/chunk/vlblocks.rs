@@ -362,6 +362,7 @@ impl<'a> VlChunk<'a> {
             let len = self.block_len(nblock)?;
             offsets.push((total, len));
             total += len;
+            ensure(total <= dest.len(), ErrorKind::InvalidHeader, "blocks longer than the chunk")?;
         }
         ensure(total == dest.len(), ErrorKind::InvalidHeader, "blocks do not fill the chunk")?;
         let parts = DisjointParts::new(dest);

@@ -1,10 +1,12 @@
 //! LZ4: raw blocks, one independent block per stream.
 //!
 //! The fast encoder of the reference implementation, and a decoder of our own, which also serves LZ4HC. Streams with a
-//! dictionary are decoded by the reference implementation. The encoder's table lives on between streams and LZ4 resets it the fast way, which saves
-//! most of the time of short streams. Output depends on the arguments alone all the same: for inputs from 4 KiB on the
-//! reset is a full one; below, the table is indexed by a hash of the very four bytes that must match, so that an empty
-//! entry and one of an earlier stream, which is out of reach, are alike.
+//! dictionary are decoded by the reference implementation.
+//!
+//! The encoder's table lives on between streams, and LZ4 resets it the fast way, which saves most of the time of short
+//! streams. Even so, output depends on the arguments alone. For inputs from 4 KiB on, the reset is a full one. For shorter
+//! ones, the table is indexed by a hash of the very four bytes that must match; so an empty entry has the same effect as
+//! one of an earlier stream, which is out of reach.
 
 mod decode;
 #[cfg(test)]

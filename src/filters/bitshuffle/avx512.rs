@@ -1,8 +1,8 @@
 //! AVX-512 with VBMI and GFNI, whose bit matrix product transposes 8 by 8 bits in every 8 bytes at once.
 //!
 //! A tile is 64 groups of 8 items by up to 16 columns of bytes. The byte shuffle's tiles bring each column together, in a
-//! buffer on the stack; then the 512 bytes of each column become 8 rows of 64 bytes in
-//! registers. Incomplete tiles are loaded and stored with masks.
+//! buffer on the stack; then the 512 bytes of each column become 8 rows of 64 bytes in registers. Incomplete tiles are
+//! loaded and stored with masks.
 
 // Which intrinsics are safe to call depends on the version of the compiler.
 #![allow(unused_unsafe)]

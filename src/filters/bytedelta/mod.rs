@@ -158,8 +158,8 @@ pub(crate) fn encode_in_place(channels: usize, bytes: &mut [u8]) {
     }
 }
 
-/// Undoes [`encode`], and the shuffle of items of `width` bytes into as many streams before it; whether there is a way
-/// to do so at once. Otherwise `dest` is as before.
+/// Undoes [`encode`], and before it the shuffle of items of `width` bytes into as many streams, at once if there is a way to
+/// do so; tells whether there is. Otherwise `dest` is as before.
 ///
 /// The streams of differences are unshuffled first: sums over items take fewer steps than sums over bytes.
 ///

@@ -3,8 +3,7 @@
 //! A tile is 64 items by `C` = 2, 4, 8 or 16 columns in `C` registers. Each register is loaded with `64 / C` whole
 //! items; `log2 C` rounds of two-register permutations collect each column in a register. Full cache lines are
 //! written, which matters for blocks of a power-of-two size, where all rows compete for the same lines of the cache.
-//! What is left over
-//! is loaded and stored with masks.
+//! What is left over is loaded and stored with masks.
 
 // Which intrinsics are safe to call depends on the version of the compiler.
 #![allow(unused_unsafe)]

@@ -276,8 +276,8 @@ pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     if nitems < 16 {
         return generic::shuffle(W, stride, src, dest, 0..nitems);
     }
-    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `src`. Where lanes
-    // reach past their items, the last tiles read from a buffer with room for that.
+    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `src`. Where lanes reach past their items, the
+    // last tiles read from a buffer with room for that.
     unsafe {
         let mut i = 0;
         if V::LANES == 2 && W >= 8 && rows_compete(stride) {
@@ -335,8 +335,8 @@ unsafe fn unshuffle_planes_narrow<V: Lanes, R: Rows, const C: usize, const W: us
     if nitems < 16 {
         return rows.unshuffle_few(W, dest, 0..nitems);
     }
-    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `dest`. Where
-    // lanes reach past their items, the last tiles go to a buffer with room for that. What lanes overwrite past their tile belongs to later tiles.
+    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `dest`. Where lanes reach past their items, the
+    // last tiles go to a buffer with room for that. What lanes overwrite past their tile belongs to later tiles.
     unsafe {
         let mut i = 0;
         while i + 16 * V::LANES <= nitems && (i + 16 * V::LANES - 16 / C) * W + 16 <= dest.len() {

@@ -24,10 +24,10 @@ impl Code {
 /// A destination, and the bits that do not fill a byte yet.
 pub(super) struct BitWriter<'a> {
     dest: &'a mut [u8],
-    /// Bytes written; more than there is room for if it was too little.
+    /// Bytes written.
     at: usize,
+    /// Bits that do not fill a byte yet, or are not written yet; `count` of them.
     buffer: u64,
-    /// Bits in the buffer.
     count: u32,
 }
 
@@ -46,7 +46,8 @@ impl<'a> BitWriter<'a> {
         (nbits + self.count as usize).div_ceil(8) <= self.dest.len() - self.at
     }
 
-    /// Adds a code. The codes since the last flush have at most 56 bits together, which is less than 64 with those that were left.
+    /// Adds a code. The codes since the last flush have at most 56 bits together: with the seven that it may have left, less
+    /// than 64.
     #[inline(always)]
     pub(super) fn put(&mut self, code: Code) {
         self.put_bits(u64::from(code.bits), code.len);

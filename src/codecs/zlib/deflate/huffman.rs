@@ -155,7 +155,7 @@ impl Counts {
 /// The logarithms have so many bits behind the point.
 const LOG_FRACTION: u32 = 8;
 
-/// Bits of symbols that occur as often as this, at best. The counts add up to less than 2^20.
+/// Bits of symbols that occur as often as this, at best. The counts add up to less than 2^19, so that the products fit.
 fn entropy(counts: &[u32]) -> u32 {
     let (mut total, mut sum) = (0, 0_u32);
     for &n in counts {
