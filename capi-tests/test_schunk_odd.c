@@ -336,6 +336,44 @@ static void copies_of_vl_blocks(void) {
   blosc2_schunk_free(schunk);
 }
 
+/* Chunks that a super-chunk has lent may be stored in it again, though they move when it grows. */
+static void lent_chunks_are_stored_again(int place) {
+  enum { LARGE = 200000 };
+  blosc2_schunk *schunk = make(place, 0);
+  uint8_t *data = test_make_data(TEST_NOISE, LARGE), *back = (uint8_t *)test_alloc(LARGE);
+  int64_t i;
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, data, LARGE), 1);
+  for (i = 0; i < 8; i++) {
+    uint8_t *chunk;
+    bool needs_free;
+    CHECK(blosc2_schunk_get_chunk(schunk, i / 2, &chunk, &needs_free) > LARGE);
+    switch (i % 3) {
+      case 0:
+        CHECK(blosc2_schunk_append_chunk(schunk, chunk, true) > 0);
+        break;
+      case 1:
+        CHECK(blosc2_schunk_insert_chunk(schunk, 0, chunk, true) > 0);
+        break;
+      default:
+        CHECK(blosc2_schunk_update_chunk(schunk, i / 2, chunk, true) > 0);
+        break;
+    }
+    if (needs_free) {
+      free(chunk);
+    }
+  }
+  CHECK_INT(schunk->nchunks, 7);
+  for (i = 0; i < schunk->nchunks; i++) {
+    memset(back, 0, LARGE);
+    CHECK_INT(blosc2_schunk_decompress_chunk(schunk, i, back, LARGE), LARGE);
+    CHECK_BYTES(back, data, LARGE);
+  }
+  free(data);
+  free(back);
+  blosc2_schunk_free(schunk);
+  blosc2_remove_urlpath(places[place].urlpath);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -345,6 +383,7 @@ int main(void) {
     unknown_special_values(place);
     metalayers_stay_where_they_are(place);
     headers_of_copies_are_those_of_the_context(place);
+    lent_chunks_are_stored_again(place);
     if (place != 0) {
       frames_show_their_path_and_owner(place);
     }

@@ -15,6 +15,7 @@ use crate::chunk::CParams;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH};
+use crate::frame::Frame;
 use crate::io::memory::MallocBuf;
 use crate::schunk::{Rejected, Schunk, scratch};
 
@@ -37,27 +38,35 @@ unsafe fn whole_chunk<'a>(chunk: *const u8) -> Result<(&'a [u8], i32)> {
     Ok((unsafe { in_bytes(chunk.cast(), header.cbytes) }?, header.nbytes))
 }
 
-/// Gives a chunk of the caller to `store`: a copy of it, or the chunk itself, which comes back after a failure.
+/// Gives a chunk of the caller to `schunk`: a copy of it through `store_copy`, or the chunk itself through `store_owned`,
+/// from which it comes back after a failure.
 ///
 /// # Safety
 ///
 /// As for [`whole_chunk`]; unless it is copied, the chunk comes from `malloc`.
 unsafe fn give(
+    schunk: &mut Schunk,
     chunk: *mut u8,
     copy: CBool,
-    borrow: impl FnOnce(&[u8]) -> Result<usize>,
-    own: impl FnOnce(MallocBuf) -> std::result::Result<usize, Rejected>,
+    store_copy: impl FnOnce(&mut Schunk, &[u8]) -> Result<usize>,
+    store_owned: impl FnOnce(&mut Schunk, MallocBuf) -> std::result::Result<usize, Rejected>,
 ) -> Result<usize> {
     // SAFETY: the caller's promise.
     let (bytes, nbytes) = unsafe { whole_chunk(chunk) }?;
     if copy.get() {
-        return borrow(bytes);
+        let frame = schunk.frame().and_then(Frame::buffer);
+        if frame.is_some_and(|frame| frame.as_ptr_range().contains(&bytes.as_ptr())) {
+            // One of its own chunks, which moves when the frame grows.
+            let bytes = MallocBuf::copy_of(bytes)?;
+            return store_copy(schunk, &bytes);
+        }
+        return store_copy(schunk, bytes);
     }
     let data = NonNull::new(chunk).ok_or(Error::new(ErrorKind::InvalidParam, "no chunk"))?;
     let oversized = i32::try_from(bytes.len()).is_ok_and(|cbytes| cbytes < nbytes);
     // SAFETY: the caller gives the memory away, unless the call fails. Chunks that are kept are shrunk first.
     let chunk = unsafe { MallocBuf::from_malloc_with_slack(data, bytes.len(), oversized) };
-    own(chunk).map_err(|rejected| {
+    store_owned(schunk, chunk).map_err(|rejected| {
         // The chunk stays the caller's.
         let _ = rejected.chunk.into_raw();
         rejected.error
@@ -81,10 +90,8 @@ pub unsafe extern "C" fn blosc2_schunk_append_chunk(
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         let count = handle.change(|schunk| {
-            let schunk = std::cell::RefCell::new(schunk);
-            let borrow = |bytes: &[u8]| schunk.borrow_mut().append_chunk(bytes);
             // SAFETY: the caller's promise.
-            unsafe { give(chunk, copy, borrow, |chunk| schunk.borrow_mut().append_owned(chunk)) }
+            unsafe { give(schunk, chunk, copy, Schunk::append_chunk, Schunk::append_owned) }
         })?;
         handle.set_current(i64::try_from(count - 1).unwrap_or(i64::MAX));
         Ok(count)
@@ -111,11 +118,11 @@ pub unsafe extern "C" fn blosc2_schunk_insert_chunk(
         handle.change(|schunk| {
             let at = number(nchunk, schunk.nchunks() + 1)?;
             handle.set_current(nchunk);
-            let schunk = std::cell::RefCell::new(schunk);
-            let borrow = |bytes: &[u8]| schunk.borrow_mut().insert_chunk(at, bytes);
-            let own = |chunk| schunk.borrow_mut().insert_owned(at, chunk, ErrorKind::ChunkInsert);
+            let store_copy = |schunk: &mut Schunk, bytes: &[u8]| schunk.insert_chunk(at, bytes);
+            let store_owned =
+                |schunk: &mut Schunk, chunk| schunk.insert_owned(at, chunk, ErrorKind::ChunkInsert);
             // SAFETY: the caller's promise.
-            unsafe { give(chunk, copy, borrow, own) }
+            unsafe { give(schunk, chunk, copy, store_copy, store_owned) }
         })
     })
 }
@@ -140,10 +147,10 @@ pub unsafe extern "C" fn blosc2_schunk_update_chunk(
         handle.change(|schunk| {
             let at = number(nchunk, schunk.nchunks())?;
             handle.set_current(nchunk);
-            let schunk = std::cell::RefCell::new(schunk);
-            let borrow = |bytes: &[u8]| schunk.borrow_mut().update_chunk(at, bytes);
+            let store_copy = |schunk: &mut Schunk, bytes: &[u8]| schunk.update_chunk(at, bytes);
+            let store_owned = |schunk: &mut Schunk, chunk| schunk.update_owned(at, chunk);
             // SAFETY: the caller's promise.
-            unsafe { give(chunk, copy, borrow, |chunk| schunk.borrow_mut().update_owned(at, chunk)) }
+            unsafe { give(schunk, chunk, copy, store_copy, store_owned) }
         })
     })
 }
