@@ -1,4 +1,4 @@
-/* What becomes of calls to which the system refuses memory. */
+/* What becomes of calls to which the system refuses memory, or room on disk. */
 
 #ifndef _WIN32
 #define _GNU_SOURCE
@@ -9,9 +9,15 @@
 #include "test.h"
 
 #ifdef __linux__
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* What a child returns if the system does not let it have a disk. */
+#define NO_DISK 99
 
 /* Whether this runs under valgrind, which has its own idea of memory. */
 static bool is_watched(void) {
@@ -28,6 +34,10 @@ static void in_child(int (*work)(void)) {
     _exit(work());
   }
   CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == NO_DISK) {
+    printf("no disk of our own: not tested\n");
+    return;
+  }
   CHECK_INT(status, 0);
 }
 
@@ -72,6 +82,95 @@ static int no_room_for_a_block(void) {
   cbytes = blosc2_compress_ctx(late, data, 1000, chunk, LARGE);
   return cbytes > 0 && blosc2_decompress_ctx(dctx, chunk, cbytes, data, LARGE) == 1000 ? 0 : 4;
 }
+
+#define DISK "test_limits_disk"
+#define DISK_FILE DISK "/file.b2frame"
+
+static bool write_text(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  bool fine = file != NULL && fputs(text, file) >= 0;
+  return file != NULL && fclose(file) == 0 && fine;
+}
+
+/* Puts a disk of 1 MiB in the directory DISK; only this process sees it. */
+static bool make_disk(void) {
+  char map[40];
+  uid_t uid = getuid();
+  gid_t gid = getgid();
+  if (unshare(CLONE_NEWNS | CLONE_NEWUSER) != 0) {
+    return false;
+  }
+  sprintf(map, "0 %lu 1", (unsigned long)uid);
+  if (!write_text("/proc/self/uid_map", map) || !write_text("/proc/self/setgroups", "deny")) {
+    return false;
+  }
+  sprintf(map, "0 %lu 1", (unsigned long)gid);
+  return write_text("/proc/self/gid_map", map) && mount("none", DISK, "tmpfs", 0, "size=1m") == 0;
+}
+
+enum { PIECE = 100000, MOST = 10 };
+
+/* Fills a disk through a back-end; what did not fit leaves no trace. */
+static int fill_disk(blosc2_io *io) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  uint8_t *data = test_make_data(TEST_NOISE, PIECE), *back = (uint8_t *)test_alloc(PIECE);
+  blosc2_schunk *schunk;
+  struct stat before, after;
+  int64_t n, nchunks;
+  if (!make_disk()) {
+    return NO_DISK;
+  }
+  cparams.typesize = 1;
+  storage.cparams = &cparams;
+  storage.contiguous = true;
+  storage.urlpath = (char *)DISK_FILE;
+  storage.io = io;
+  schunk = blosc2_schunk_new(&storage);
+  if (schunk == NULL) {
+    return 1;
+  }
+  for (nchunks = 0; blosc2_schunk_append_buffer(schunk, data, PIECE) == nchunks + 1; nchunks++) {
+    if (nchunks > MOST || stat(DISK_FILE, &before) != 0) {
+      return 2;
+    }
+  }
+  if (nchunks != MOST || schunk->nchunks != MOST || stat(DISK_FILE, &after) != 0) {
+    return 3;
+  }
+  if (after.st_size != before.st_size || blosc2_schunk_append_buffer(schunk, data, PIECE) >= 0) {
+    return 4;
+  }
+  /* What is small fits. */
+  if (blosc2_vlmeta_add(schunk, "name", data, 10, NULL) != 0) {
+    return 5;
+  }
+  blosc2_schunk_free(schunk);
+  schunk = blosc2_schunk_open(DISK_FILE);
+  if (schunk == NULL || schunk->nchunks != MOST || schunk->nvlmetalayers != 1) {
+    return 6;
+  }
+  for (n = 0; n < MOST; n++) {
+    if (blosc2_schunk_decompress_chunk(schunk, n, back, PIECE) != PIECE || memcmp(back, data, PIECE) != 0) {
+      return 7;
+    }
+  }
+  return 0;
+}
+
+static int fill_disk_with_files(void) {
+  blosc2_io io = BLOSC2_IO_DEFAULTS;
+  return fill_disk(&io);
+}
+
+static int fill_disk_with_mapping(void) {
+  blosc2_stdio_mmap mapping = BLOSC2_STDIO_MMAP_DEFAULTS;
+  blosc2_io io = BLOSC2_IO_DEFAULTS;
+  mapping.mode = "w+";
+  io.id = BLOSC2_IO_FILESYSTEM_MMAP;
+  io.params = &mapping;
+  return fill_disk(&io);
+}
 #endif
 
 int main(void) {
@@ -80,6 +179,10 @@ int main(void) {
   if (!is_watched()) {
     in_child(no_room_for_a_block);
   }
+  CHECK(mkdir(DISK, 0755) == 0);
+  in_child(fill_disk_with_files);
+  in_child(fill_disk_with_mapping);
+  CHECK(rmdir(DISK) == 0);
 #endif
   CHECK(1);
   blosc2_destroy();

@@ -10,139 +10,86 @@
 //! Mappings that were outgrown stay until `destroy`, so that addresses lent to readers stay good.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::ptr;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
 
 use super::environment;
 use super::guard::{guard, guard_or, guard_status};
 use super::mem::c_string;
 use super::ptr::{handle_mut, in_bytes};
-use super::stdio::transfer;
+use super::stdio::{self, transfer};
 use super::types::{CBool, blosc2_stdio_mmap};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork::Global;
+use crate::io::IoFile;
+use crate::io::file::PlainFile;
+use crate::io::mapping::{Kind, Region};
 
 /// A mapping that was outgrown, and whose it was.
 struct Retired {
     owner: usize,
-    start: usize,
-    len: usize,
+    _region: Region,
 }
 
-/// The outgrown mappings. The lock also keeps changes of a mapping away from reads that compute an address in it.
+/// The outgrown mappings. The lock also keeps readers of one mapping apart: each of them may find that the file has grown.
 static RETIRED: Global<Vec<Retired>> = Global::new(Vec::new());
 
 const FAILED: Error = Error::new(ErrorKind::Failure, "mapping failed");
 
+/// Values of `access_flags` and `map_flags`.
 #[cfg(unix)]
 mod system {
-    use super::{FAILED, Result};
-    use std::ffi::{c_int, c_void};
-    use std::ptr;
-
     pub(super) const READ: i64 = libc::PROT_READ as i64; // widening
     pub(super) const WRITE: i64 = libc::PROT_WRITE as i64; // widening
     pub(super) const SHARED: i64 = libc::MAP_SHARED as i64; // widening
     pub(super) const PRIVATE: i64 = libc::MAP_PRIVATE as i64; // widening
-
-    fn flag(value: i64) -> c_int {
-        c_int::try_from(value).unwrap_or(0)
-    }
-
-    /// Maps `len` bytes; of a private mapping only the first `size` are the file's.
-    pub(super) fn map(fd: c_int, len: usize, size: usize, access: i64, flags: i64) -> Result<*mut c_void> {
-        let private = flags == PRIVATE;
-        let (own_flags, own_fd) =
-            if private { (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1) } else { (flag(flags), fd) };
-        // SAFETY: a fresh mapping at an address of the system's choice touches nothing that exists.
-        let start = unsafe { libc::mmap(ptr::null_mut(), len, flag(access), own_flags, own_fd, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(FAILED);
-        }
-        if private && size > 0 {
-            let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
-            // SAFETY: `size <= len`: this replaces the first pages of the mapping just made.
-            let file_part = unsafe { libc::mmap(start, size, flag(access), flags, fd, 0) };
-            if file_part == libc::MAP_FAILED {
-                unmap(start, len);
-                return Err(FAILED);
-            }
-        }
-        Ok(start)
-    }
-
-    pub(super) fn unmap(start: *mut c_void, len: usize) {
-        // SAFETY: the caller has this mapping and gives it up.
-        unsafe { libc::munmap(start, len) };
-    }
-
-    pub(super) fn sync(start: *mut c_void, len: usize) -> bool {
-        // SAFETY: the caller has this mapping; its start is page-aligned.
-        len == 0 || unsafe { libc::msync(start, len, libc::MS_SYNC) } == 0
-    }
-
-    pub(super) fn set_size(fd: c_int, size: usize) -> bool {
-        // SAFETY: plain system call.
-        libc::off_t::try_from(size).is_ok_and(|size| unsafe { libc::ftruncate(fd, size) } == 0)
-    }
-
-    pub(super) fn size_of(fd: c_int) -> Option<usize> {
-        // SAFETY: integers only; filled by the call.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: plain system call into a local.
-        (unsafe { libc::fstat(fd, &raw mut stat) } == 0).then(|| usize::try_from(stat.st_size).ok())?
-    }
-
-    /// # Safety
-    ///
-    /// `file` is open.
-    pub(super) unsafe fn descriptor(file: *mut libc::FILE) -> c_int {
-        // SAFETY: the caller's promise.
-        unsafe { libc::fileno(file) }
-    }
 }
 
+/// Values for a system on which nothing is mapped.
 #[cfg(not(unix))]
 mod system {
-    //! There are no mappings on this system: `map` fails, and the rest is never reached.
-    use super::{FAILED, Result};
-    use std::ffi::{c_int, c_void};
-
     pub(super) const READ: i64 = 1;
     pub(super) const WRITE: i64 = 2;
     pub(super) const SHARED: i64 = 1;
     pub(super) const PRIVATE: i64 = 2;
-
-    pub(super) fn map(_: c_int, _: usize, _: usize, _: i64, _: i64) -> Result<*mut c_void> {
-        Err(FAILED)
-    }
-
-    pub(super) fn unmap(_: *mut c_void, _: usize) {}
-
-    pub(super) fn sync(_: *mut c_void, _: usize) -> bool {
-        true
-    }
-
-    pub(super) fn set_size(_: c_int, _: usize) -> bool {
-        false
-    }
-
-    pub(super) fn size_of(_: c_int) -> Option<usize> {
-        None
-    }
-
-    pub(super) unsafe fn descriptor(_: *mut libc::FILE) -> c_int {
-        -1
-    }
 }
 
 /// The state behind a handle.
 ///
 /// # Safety
 ///
-/// `stream` is null or points to a `blosc2_stdio_mmap`.
+/// `stream` is null or points to a `blosc2_stdio_mmap`, which nobody else uses at the same time: readers hold [`RETIRED`].
 unsafe fn state<'a>(stream: *mut c_void) -> Result<&'a mut blosc2_stdio_mmap> {
-    // SAFETY: the caller's promise; the fields that reads change are guarded by `RETIRED`.
+    // SAFETY: the caller's promise.
     unsafe { handle_mut(stream.cast::<blosc2_stdio_mmap>()) }
+}
+
+/// Takes over a size that somebody else gave the file, and runs `operation` while other readers are kept away.
+///
+/// # Safety
+///
+/// `stream` is null or points to a `blosc2_stdio_mmap`, which others only read at the same time.
+unsafe fn up_to_date<T>(
+    stream: *mut c_void,
+    operation: impl FnOnce(&mut blosc2_stdio_mmap) -> Result<T>,
+) -> Result<T> {
+    let mapped = stream.cast::<blosc2_stdio_mmap>();
+    ensure(!mapped.is_null(), ErrorKind::NullPointer, "no mapping")?;
+    // SAFETY: not null; readers do not change these fields.
+    let (file, is_private) = unsafe { ((*mapped).file, (*mapped).is_memory_only.get()) };
+    let followed = !is_private && !file.is_null();
+    // SAFETY: the file of a mapping is open.
+    let size = followed.then(|| unsafe { stdio::plain_of(file) }.and_then(|file| file.size()).ok()).flatten();
+    let mut retired = RETIRED.lock();
+    // SAFETY: the caller's promise; other readers wait for the lock.
+    let this = unsafe { state(stream) }?;
+    if let Some(size) = size.and_then(|size| usize::try_from(size).ok()) {
+        if size > this.mapping_size {
+            this.grow(&mut retired, size)?;
+        }
+        this.file_size = size;
+    }
+    operation(this)
 }
 
 impl blosc2_stdio_mmap {
@@ -150,37 +97,57 @@ impl blosc2_stdio_mmap {
         self.access_flags & system::WRITE != 0
     }
 
-    /// Makes the mapping at least `len` bytes long. The caller has the lock of `RETIRED`.
+    fn is_private(&self) -> bool {
+        self.is_memory_only.get()
+    }
+
+    fn kind(&self) -> Kind {
+        match (self.is_private(), self.is_writable()) {
+            (true, _) => Kind::Private,
+            (false, true) => Kind::Shared,
+            (false, false) => Kind::ReadOnly,
+        }
+    }
+
+    /// The file, which is open as long as it is mapped.
+    fn plain(&self) -> Result<ManuallyDrop<PlainFile>> {
+        ensure(!self.file.is_null(), ErrorKind::Failure, "no open file")?;
+        // SAFETY: not null, so it is open.
+        unsafe { stdio::plain_of(self.file) }
+    }
+
+    /// Makes the mapping `len` bytes long, which is more than it was.
     fn grow(&mut self, retired: &mut Vec<Retired>, len: usize) -> Result<()> {
-        let size = if self.is_memory_only.get() { 0 } else { self.file_size };
-        let start = system::map(self.fd, len, size, self.access_flags, self.map_flags)?;
-        if self.is_memory_only.get() {
+        let region = Region::map(self.plain()?.as_file(), self.kind(), len, 0).ok_or(FAILED)?;
+        if self.is_private() {
             // SAFETY: both mappings hold `file_size` bytes and do not overlap.
-            unsafe {
-                ptr::copy_nonoverlapping(self.addr.cast::<u8>(), start.cast::<u8>(), self.file_size);
-            };
+            unsafe { ptr::copy_nonoverlapping(self.addr.cast::<u8>(), region.start(), self.file_size) };
         }
         let owner = ptr::from_mut(self).addr();
-        retired.push(Retired { owner, start: self.addr.expose_provenance(), len: self.mapping_size });
-        self.addr = start.cast();
-        self.mapping_size = len;
+        retired.extend(self.take_region().map(|region| Retired { owner, _region: region }));
+        self.show_region(region);
         Ok(())
     }
 
-    /// Takes over a size that somebody else gave the file.
-    fn follow_file(&mut self) -> Result<()> {
-        if self.is_memory_only.get() || self.file.is_null() {
+    /// The mapping, which this is not any more.
+    fn take_region(&mut self) -> Option<Region> {
+        let start = NonNull::new(std::mem::replace(&mut self.addr, ptr::null_mut()).cast::<u8>())?;
+        // SAFETY: `show_region` put it there.
+        Some(unsafe { Region::from_raw(start, self.mapping_size) })
+    }
+
+    fn show_region(&mut self, region: Region) {
+        let (start, len) = region.into_raw();
+        (self.addr, self.mapping_size) = (start.as_ptr().cast(), len);
+    }
+
+    /// Makes room for a file of `size` bytes.
+    fn reserve(&mut self, size: usize) -> Result<()> {
+        if size <= self.mapping_size {
             return Ok(());
         }
-        let Some(size) = system::size_of(self.fd).filter(|&size| size != self.file_size) else {
-            return Ok(());
-        };
-        let mut retired = RETIRED.lock();
-        if size > self.mapping_size {
-            self.grow(&mut retired, size)?;
-        }
-        self.file_size = size;
-        Ok(())
+        let len = size.checked_mul(2).unwrap_or(size);
+        self.grow(&mut RETIRED.lock(), len)
     }
 }
 
@@ -218,45 +185,44 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_open(
 
 fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
     let read_write = system::READ | system::WRITE;
-    let (how, access, flags, private) = match mode.to_bytes() {
-        b"r" => (c"rb", system::READ, system::SHARED, false),
-        b"r+" => (c"rb+", read_write, system::SHARED, false),
-        b"w+" => (c"wb+", read_write, system::SHARED, false),
-        b"c" => (c"rb", read_write, system::PRIVATE, true),
+    let (how, access, flags) = match mode.to_bytes() {
+        b"r" => (READING, system::READ, system::SHARED),
+        b"r+" => (UPDATING, read_write, system::SHARED),
+        b"w+" => (CREATING, read_write, system::SHARED),
+        b"c" => (READING, read_write, system::PRIVATE),
         _ => return Err(Error::new(ErrorKind::InvalidParam, "unknown mode of a mapping")),
     };
     let own_path = c_string(path)?;
     // SAFETY: both are strings.
     let file = unsafe { libc::fopen(path.as_ptr(), how.as_ptr()) };
-    let map = || {
-        ensure(!file.is_null(), ErrorKind::FileOpen, "file cannot be opened")?;
-        // SAFETY: opened above.
-        let fd = unsafe { system::descriptor(file) };
-        let size = system::size_of(fd).ok_or(FAILED)?;
-        let wanted = if access & system::WRITE == 0 { size } else { this.initial_mapping_size.max(size) };
-        Ok((fd, size, wanted.max(1), system::map(fd, wanted.max(1), size, access, flags)?))
+    this.file = file;
+    (this.access_flags, this.map_flags) = (access, flags);
+    this.is_memory_only = CBool::new(flags == system::PRIVATE);
+    let map = |this: &blosc2_stdio_mmap| {
+        let file = this.plain().map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))?;
+        let size = usize::try_from(file.size()?).map_err(|_| FAILED)?;
+        let wanted = if this.is_writable() { this.initial_mapping_size.max(size) } else { size };
+        let region = Region::map(file.as_file(), this.kind(), wanted.max(1), size).ok_or(FAILED)?;
+        Ok((region, size))
     };
-    match map() {
-        Ok((fd, size, len, start)) => {
+    match map(this) {
+        Ok((region, size)) => {
             environment::info(|| {
-                let (path, mode) = (path.to_string_lossy(), mode.to_string_lossy());
+                let (path, mode, len) = (path.to_string_lossy(), mode.to_string_lossy(), region.len());
                 format!(
                     "Opened memory-mapped file {path} in mode {mode} with an mapping size of {len} bytes."
                 )
             });
+            this.show_region(region);
             this.mode = ptr::null();
-            this.addr = start.cast();
             this.urlpath = own_path;
             this.file_size = size;
-            this.mapping_size = len;
-            this.is_memory_only = CBool::new(private);
-            this.file = file;
-            this.fd = fd;
-            this.access_flags = access;
-            this.map_flags = flags;
+            // SAFETY: open.
+            this.fd = unsafe { libc::fileno(file) };
             Ok(())
         }
         Err(error) => {
+            this.file = ptr::null_mut();
             // SAFETY: both made above.
             unsafe {
                 libc::free(own_path.cast());
@@ -268,6 +234,20 @@ fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
         }
     }
 }
+
+/// The modes of `fopen`; the descriptors are closed on exec, where there are descriptors.
+#[cfg(unix)]
+const READING: &CStr = c"rbe";
+#[cfg(unix)]
+const UPDATING: &CStr = c"rb+e";
+#[cfg(unix)]
+const CREATING: &CStr = c"wb+e";
+#[cfg(not(unix))]
+const READING: &CStr = c"rb";
+#[cfg(not(unix))]
+const UPDATING: &CStr = c"rb+";
+#[cfg(not(unix))]
+const CREATING: &CStr = c"wb+";
 
 /// Does nothing, since the mapping stays until it is destroyed; returns 0.
 ///
@@ -289,9 +269,8 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_close(stream: *mut c_void) -> c_int {
 pub unsafe extern "C" fn blosc2_stdio_mmap_size(stream: *mut c_void) -> i64 {
     guard_or(-1, || {
         // SAFETY: the caller's promise.
-        let this = unsafe { state(stream) }?;
-        this.follow_file()?;
-        i64::try_from(this.file_size).map_err(|_| FAILED)
+        let size = unsafe { up_to_date(stream, |this| Ok(this.file_size)) }?;
+        i64::try_from(size).map_err(|_| FAILED)
     })
 }
 
@@ -318,29 +297,16 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_write(
         ensure(this.is_writable(), ErrorKind::FileWrite, "file is mapped for reading only")?;
         let at = usize::try_from(position).map_err(|_| FAILED)?;
         let end = at.checked_add(len).filter(|&end| isize::try_from(end).is_ok()).ok_or(FAILED)?;
-        if end > this.file_size {
-            extend(this, end)?;
+        this.reserve(end)?;
+        if this.is_private() {
+            // SAFETY: `end <= mapping_size`; the source may be part of the mapping.
+            unsafe { ptr::copy(bytes.as_ptr(), this.addr.cast::<u8>().add(at), len) };
+        } else {
+            this.plain()?.write_at(position, bytes)?;
         }
-        // SAFETY: `end <= file_size <= mapping_size`; the source may be part of the mapping.
-        unsafe { ptr::copy(bytes.as_ptr(), this.addr.cast::<u8>().add(at), len) };
+        this.file_size = this.file_size.max(end);
         Ok(nitems)
     })
-}
-
-/// Makes the file `end` bytes long, and the mapping long enough.
-fn extend(this: &mut blosc2_stdio_mmap, end: usize) -> Result<()> {
-    let sized = this.is_memory_only.get() || system::set_size(this.fd, end);
-    ensure(sized, ErrorKind::FileWrite, "file cannot be extended")?;
-    if end > this.mapping_size {
-        let mut retired = RETIRED.lock();
-        let grown = this.grow(&mut retired, end.checked_mul(2).unwrap_or(end));
-        if grown.is_err() && !this.is_memory_only.get() {
-            system::set_size(this.fd, this.file_size);
-        }
-        grown?;
-    }
-    this.file_size = end;
-    Ok(())
 }
 
 /// Stores the address of `nitems` items of `size` bytes at byte `position` in `*ptr`; returns `nitems`, or 0 with NULL
@@ -362,15 +328,15 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_read(
         // SAFETY: the caller's promise.
         unsafe { ptr.write(ptr::null_mut()) };
         let (len, position) = transfer(size, nitems, position)?;
-        // SAFETY: the caller's promise.
-        let this = unsafe { state(stream) }?;
-        this.follow_file()?;
-        let _guard = RETIRED.lock();
         let at = usize::try_from(position).map_err(|_| FAILED)?;
-        let inside = at.checked_add(len).is_some_and(|end| end <= this.file_size);
-        ensure(inside, ErrorKind::FileRead, "file ends too early")?;
-        // SAFETY: `at <= file_size <= mapping_size`; `ptr` by the caller's promise.
-        unsafe { ptr.write(this.addr.add(at).cast()) };
+        let address = |this: &mut blosc2_stdio_mmap| {
+            let inside = at.checked_add(len).is_some_and(|end| end <= this.file_size);
+            ensure(inside, ErrorKind::FileRead, "file ends too early")?;
+            // SAFETY: `at <= file_size <= mapping_size`.
+            Ok(unsafe { this.addr.add(at) })
+        };
+        // SAFETY: the caller's promise.
+        unsafe { ptr.write(up_to_date(stream, address)?.cast()) };
         Ok(nitems)
     })
 }
@@ -390,17 +356,13 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_truncate(stream: *mut c_void, size: i
             return Ok(0);
         }
         ensure(this.is_writable(), ErrorKind::FileTruncate, "file is mapped for reading only")?;
-        if size > this.file_size {
-            let old = this.file_size;
-            extend(this, size)?;
-            if this.is_memory_only.get() {
-                // SAFETY: `old < size <= mapping_size`; what a longer file held there is gone.
-                unsafe { this.addr.add(old).write_bytes(0, size - old) };
-            }
-            return Ok(0);
+        this.reserve(size)?;
+        if !this.is_private() {
+            this.plain()?.truncate(size as u64)?; // widening
+        } else if size > this.file_size {
+            // SAFETY: `file_size < size <= mapping_size`; what a longer file held there is gone.
+            unsafe { this.addr.add(this.file_size).write_bytes(0, size - this.file_size) };
         }
-        let cut = this.is_memory_only.get() || system::set_size(this.fd, size);
-        ensure(cut, ErrorKind::FileTruncate, "file cannot be truncated")?;
         this.file_size = size;
         Ok(0)
     })
@@ -430,21 +392,15 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_destroy(params: *mut c_void) -> c_int
 
 /// Unmaps and closes; tells whether all went well.
 fn close(this: &mut blosc2_stdio_mmap) -> bool {
-    let shared = this.is_writable() && !this.is_memory_only.get();
-    let synced = !shared || system::sync(this.addr.cast(), this.file_size.min(this.mapping_size));
-    system::unmap(this.addr.cast(), this.mapping_size);
+    let shared = this.is_writable() && !this.is_private();
+    let synced = !shared || this.file.is_null() || this.plain().and_then(|file| file.sync()).is_ok();
+    drop(this.take_region());
     let owner = ptr::from_mut(this).addr();
-    RETIRED.lock().retain(|old| {
-        if old.owner == owner {
-            system::unmap(ptr::with_exposed_provenance_mut(old.start), old.len);
-        }
-        old.owner != owner
-    });
-    // SAFETY: the file was opened and the path copied when the mapping was made.
+    RETIRED.lock().retain(|old| old.owner != owner);
+    // SAFETY: the file was opened when the mapping was made.
     let closed = this.file.is_null() || unsafe { libc::fclose(this.file) } == 0;
-    // SAFETY: as above.
+    // SAFETY: the path was copied when the mapping was made.
     unsafe { libc::free(this.urlpath.cast()) };
-    this.addr = ptr::null_mut();
     this.file = ptr::null_mut();
     this.urlpath = ptr::null_mut();
     synced && closed

@@ -30,29 +30,54 @@ unsafe fn file_of(stream: *mut c_void) -> Result<*mut libc::FILE> {
 /// # Safety
 ///
 /// As for [`file_of`]; the file stays open as long as the result is used.
-#[cfg(unix)]
 unsafe fn plain(stream: *mut c_void) -> Result<ManuallyDrop<PlainFile>> {
     // SAFETY: the caller's promise.
-    let fd = unsafe { libc::fileno(file_of(stream)?) };
-    ensure(fd >= 0, ErrorKind::Failure, "no descriptor")?;
-    // SAFETY: the descriptor is open and stays so; it is not closed here.
-    let file = unsafe { <File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
-    Ok(ManuallyDrop::new(PlainFile::from(file)))
+    unsafe { plain_of(file_of(stream)?) }
 }
 
-/// See above.
+/// The file behind a stream of C, which keeps it open.
 ///
 /// # Safety
 ///
-/// As above.
-#[cfg(windows)]
-unsafe fn plain(stream: *mut c_void) -> Result<ManuallyDrop<PlainFile>> {
+/// `file` is open, and stays so as long as the result is used.
+pub(super) unsafe fn plain_of(file: *mut libc::FILE) -> Result<ManuallyDrop<PlainFile>> {
     // SAFETY: the caller's promise.
-    let handle = unsafe { libc::get_osfhandle(libc::fileno(file_of(stream)?)) };
-    ensure(handle != -1, ErrorKind::Failure, "no handle")?;
-    // SAFETY: the handle is open and stays so; it is not closed here.
-    let file = unsafe { <File as std::os::windows::io::FromRawHandle>::from_raw_handle(handle as *mut _) };
+    let fd = unsafe { libc::fileno(file) };
+    ensure(fd >= 0, ErrorKind::Failure, "no descriptor")?;
+    // SAFETY: the descriptor is open and stays so; it is not closed here.
+    let file = unsafe { sys::file(fd) }?;
     Ok(ManuallyDrop::new(PlainFile::from(file)))
+}
+
+#[cfg(unix)]
+mod sys {
+    use super::{File, Result, c_int};
+    use std::os::fd::FromRawFd;
+
+    /// # Safety
+    ///
+    /// The descriptor is open; the result is not to be dropped.
+    pub(super) unsafe fn file(fd: c_int) -> Result<File> {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { File::from_raw_fd(fd) })
+    }
+}
+
+#[cfg(windows)]
+mod sys {
+    use super::{ErrorKind, File, Result, c_int, ensure};
+    use std::os::windows::io::FromRawHandle;
+
+    /// # Safety
+    ///
+    /// The descriptor is open; the result is not to be dropped.
+    pub(super) unsafe fn file(fd: c_int) -> Result<File> {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { libc::get_osfhandle(fd) };
+        ensure(handle != -1, ErrorKind::Failure, "no handle")?;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { File::from_raw_handle(handle as *mut _) })
+    }
 }
 
 /// Number of bytes and position of a transfer.

@@ -114,6 +114,11 @@ impl PlainFile {
             options.open(path).map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))?;
         Ok(PlainFile(file))
     }
+
+    /// The file as the standard library has it.
+    pub(crate) fn as_file(&self) -> &File {
+        &self.0
+    }
 }
 
 impl From<File> for PlainFile {

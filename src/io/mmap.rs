@@ -1,4 +1,4 @@
-//! Files mapped into memory. Reads are borrowed from the mapping; writes go through it.
+//! Files mapped into memory, from where reads are borrowed. There are none on systems other than Unix.
 //!
 //! | mode | file opened | writes reach the file |
 //! |---|---|---|
@@ -10,9 +10,13 @@
 //! The file has its logical size at all times. A file that others cut off under a mapping is noticed before each access
 //! through [`IoFile`], not while somebody uses bytes that were borrowed earlier.
 
+use super::file::PlainFile;
+use super::mapping::{Kind, Region};
 use super::{Features, Io, IoFile, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
-use std::path::Path;
+use parking_lot::{Mutex, RwLock};
+use std::path::{Path, PathBuf};
+use std::ptr;
 use std::sync::Arc;
 
 /// How a file is mapped.
@@ -40,6 +44,14 @@ impl MmapMode {
             _ => None,
         }
     }
+
+    fn kind(self) -> Kind {
+        match self {
+            MmapMode::Read => Kind::ReadOnly,
+            MmapMode::Update | MmapMode::Create => Kind::Shared,
+            MmapMode::CopyOnWrite => Kind::Private,
+        }
+    }
 }
 
 /// The size of mappings unless the application asks for another one, in bytes.
@@ -49,14 +61,14 @@ pub const DEFAULT_MAPPING_SIZE: usize = 1 << 30;
 pub struct MmapIo {
     mode: MmapMode,
     initial_size: usize,
-    open: parking_lot::Mutex<Option<(std::path::PathBuf, Arc<dyn IoFile>)>>,
+    open: Mutex<Option<(PathBuf, Arc<dyn IoFile>)>>,
 }
 
 impl MmapIo {
     /// A back-end for one file; `initial_size` is the least size of a writable mapping in bytes.
     #[must_use]
     pub fn new(mode: MmapMode, initial_size: usize) -> MmapIo {
-        MmapIo { mode, initial_size, open: parking_lot::Mutex::new(None) }
+        MmapIo { mode, initial_size, open: Mutex::new(None) }
     }
 }
 
@@ -70,7 +82,7 @@ impl Io for MmapIo {
                 .then(|| Arc::clone(file))
                 .ok_or(Error::new(ErrorKind::FileOpen, "another file is mapped already"));
         }
-        let file = map(path, self.mode, self.initial_size)?;
+        let file: Arc<dyn IoFile> = Arc::new(map(path, self.mode, self.initial_size)?);
         *open = Some((path.to_path_buf(), Arc::clone(&file)));
         Ok(file)
     }
@@ -84,244 +96,149 @@ impl Io for MmapIo {
     }
 }
 
-#[cfg(unix)]
-use unix::map;
-
-#[cfg(not(unix))]
-fn map(_: &Path, _: MmapMode, _: usize) -> Result<Arc<dyn IoFile>> {
-    Err(Error::new(ErrorKind::PluginIo, "no memory-mapped files on this system"))
+struct State {
+    region: Region,
+    /// Regions that were outgrown. Slices of them may still be in use, and shared ones show the same pages.
+    retired: Vec<Region>,
+    /// Logical size of the file in bytes.
+    size: usize,
 }
 
-#[cfg(unix)]
-mod unix {
-    use super::{Error, ErrorKind, IoFile, MmapMode, Path, Result};
-    use parking_lot::RwLock;
-    use std::fs::{File, OpenOptions};
-    use std::os::fd::AsRawFd;
-    use std::ptr::{self, NonNull};
-    use std::sync::Arc;
+struct Mapped {
+    file: PlainFile,
+    mode: MmapMode,
+    state: RwLock<State>,
+}
 
-    /// Private mappings take up no swap space before they are written. FreeBSD does not know this flag, nor need it.
-    #[cfg(not(target_os = "freebsd"))]
-    const NO_RESERVE: i32 = libc::MAP_NORESERVE;
-    #[cfg(target_os = "freebsd")]
-    const NO_RESERVE: i32 = 0;
+fn map(path: &Path, mode: MmapMode, initial_size: usize) -> Result<Mapped> {
+    let failed = Error::new(ErrorKind::FileOpen, "file cannot be mapped");
+    let open_mode = match mode {
+        MmapMode::Read | MmapMode::CopyOnWrite => OpenMode::Read,
+        MmapMode::Update => OpenMode::Update,
+        MmapMode::Create => OpenMode::Create,
+    };
+    let file = PlainFile::open(path, open_mode)?;
+    let size = usize::try_from(file.size()?).map_err(|_| failed)?;
+    let wanted = if mode == MmapMode::Read { size } else { initial_size.max(size) };
+    let region = Region::map(file.as_file(), mode.kind(), wanted.max(1), size).ok_or(failed)?;
+    Ok(Mapped { file, mode, state: RwLock::new(State { region, retired: Vec::new(), size }) })
+}
 
-    /// A region of address space, unmapped when dropped.
-    struct Region {
-        start: NonNull<u8>,
-        len: usize,
+impl Mapped {
+    fn is_private(&self) -> bool {
+        self.mode.kind() == Kind::Private
     }
 
-    // SAFETY: a region is memory of the process; who may read and write it is decided by `Mapped`.
-    unsafe impl Send for Region {}
-    // SAFETY: as above.
-    unsafe impl Sync for Region {}
-
-    impl Drop for Region {
-        fn drop(&mut self) {
-            // SAFETY: the region came from mmap with this length, and nothing borrows from it any more, since
-            // borrowers hold the file that owns it.
-            unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    /// Takes over a size that somebody else gave the file.
+    fn follow_file(&self) -> Result<()> {
+        if self.is_private() {
+            return Ok(());
         }
+        let failed = Error::new(ErrorKind::FileRead, "file too large to be mapped");
+        let size = usize::try_from(self.file.size()?).map_err(|_| failed)?;
+        if self.state.read().size == size {
+            return Ok(());
+        }
+        let mut state = self.state.write();
+        if size > state.region.len() {
+            self.remap(&mut state, size)?;
+        }
+        state.size = size;
+        Ok(())
     }
 
-    struct State {
-        region: Region,
-        /// Regions that were outgrown. Slices of them may still be in use, and shared ones show the same pages.
-        retired: Vec<Region>,
-        /// Logical size of the file in bytes.
-        size: usize,
+    /// Makes the region at least `len` bytes long.
+    fn remap(&self, state: &mut State, len: usize) -> Result<()> {
+        let failed = Error::new(ErrorKind::FileWrite, "mapping cannot grow");
+        let region = Region::map(self.file.as_file(), self.mode.kind(), len, 0).ok_or(failed)?;
+        if self.is_private() {
+            // SAFETY: both regions hold `state.size` bytes (the old one did, the new one is longer), and a fresh
+            // mapping does not overlap the old one.
+            unsafe { ptr::copy_nonoverlapping(state.region.start(), region.start(), state.size) };
+        }
+        let old = std::mem::replace(&mut state.region, region);
+        state.retired.push(old);
+        Ok(())
+    }
+}
+
+impl IoFile for Mapped {
+    fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+        self.follow_file()?;
+        let state = self.state.read();
+        let at = usize::try_from(position).unwrap_or(usize::MAX).min(state.size);
+        let n = buf.len().min(state.size - at);
+        // SAFETY: `at + n <= size <= region.len`, and the file reached to `size` just now, so the pages exist; the
+        // source is a mapping and `buf` is not part of it.
+        unsafe { ptr::copy_nonoverlapping(state.region.start().add(at), buf.as_mut_ptr(), n) };
+        Ok(n)
     }
 
-    struct Mapped {
-        file: File,
-        mode: MmapMode,
-        state: RwLock<State>,
+    fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
+        let failed = Error::new(ErrorKind::FileWrite, "writing to a mapping failed");
+        if self.mode == MmapMode::Read {
+            return Err(Error::new(ErrorKind::FileWrite, "file is mapped for reading only"));
+        }
+        self.follow_file()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let at = usize::try_from(position).map_err(|_| failed)?;
+        let end = at.checked_add(bytes.len()).ok_or(failed)?;
+        let mut state = self.state.write();
+        if end > state.region.len() {
+            self.remap(&mut state, end.saturating_mul(2))?;
+        }
+        if self.is_private() {
+            // SAFETY: `end <= region.len`, memory that may be written; `bytes` was not borrowed from this file, since
+            // its borrowers do not write.
+            unsafe { ptr::copy(bytes.as_ptr(), state.region.start().add(at), bytes.len()) };
+        } else {
+            self.file.write_at(position, bytes)?;
+        }
+        state.size = state.size.max(end);
+        Ok(())
     }
 
-    pub(super) fn map(path: &Path, mode: MmapMode, initial_size: usize) -> Result<Arc<dyn IoFile>> {
-        let failed = Error::new(ErrorKind::FileOpen, "file cannot be mapped");
-        let mut options = OpenOptions::new();
-        match mode {
-            MmapMode::Read | MmapMode::CopyOnWrite => options.read(true),
-            MmapMode::Update => options.read(true).write(true),
-            MmapMode::Create => options.read(true).write(true).create(true).truncate(true),
-        };
-        let file = options.open(path).map_err(|_| failed)?;
-        let size = file.metadata().ok().and_then(|meta| usize::try_from(meta.len()).ok()).ok_or(failed)?;
-        let wanted = if mode == MmapMode::Read { size } else { initial_size.max(size) };
-        let region = map_region(&file, mode, wanted.max(1), size).ok_or(failed)?;
-        let state = RwLock::new(State { region, retired: Vec::new(), size });
-        Ok(Arc::new(Mapped { file, mode, state }))
+    fn size(&self) -> Result<u64> {
+        self.follow_file()?;
+        Ok(self.state.read().size as u64) // widening
     }
 
-    fn map_region(file: &File, mode: MmapMode, len: usize, size: usize) -> Option<Region> {
-        let fd = file.as_raw_fd();
-        let (read, write) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
-        let whole = |prot, flags, fd| {
-            // SAFETY: a fresh mapping at an address of the system's choice touches nothing that exists.
-            let start = unsafe { libc::mmap(ptr::null_mut(), len, prot, flags, fd, 0) };
-            (start != libc::MAP_FAILED).then_some(())?;
-            Some(Region { start: NonNull::new(start.cast())?, len })
-        };
-        match mode {
-            MmapMode::Read => whole(read, libc::MAP_SHARED, fd),
-            MmapMode::Update | MmapMode::Create => whole(write, libc::MAP_SHARED, fd),
-            MmapMode::CopyOnWrite => {
-                // Pages of a file mapping past the end of the file cannot be used; memory of no file can.
-                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | NO_RESERVE;
-                let region = whole(write, flags, -1)?;
-                if size > 0 {
-                    let at = region.start.as_ptr().cast();
-                    let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | NO_RESERVE;
-                    // SAFETY: `size <= len`, so this replaces the first pages of the region just made, which
-                    // nobody uses yet.
-                    let file_part = unsafe { libc::mmap(at, size, write, flags, fd, 0) };
-                    (file_part != libc::MAP_FAILED).then_some(())?;
-                }
-                Some(region)
-            }
+    fn truncate(&self, len: u64) -> Result<()> {
+        let failed = Error::new(ErrorKind::FileTruncate, "truncating a mapped file failed");
+        if self.mode == MmapMode::Read {
+            return Err(failed);
         }
+        let new = usize::try_from(len).map_err(|_| failed)?;
+        let mut state = self.state.write();
+        if new > state.region.len() {
+            self.remap(&mut state, new)?;
+        }
+        if !self.is_private() {
+            self.file.truncate(len)?;
+        } else if new > state.size {
+            // SAFETY: `size < new <= region.len`, memory that may be written.
+            unsafe { ptr::write_bytes(state.region.start().add(state.size), 0, new - state.size) };
+        }
+        state.size = new;
+        Ok(())
     }
 
-    impl Mapped {
-        fn is_private(&self) -> bool {
-            self.mode == MmapMode::CopyOnWrite
-        }
-
-        /// Takes over a size that somebody else gave the file.
-        fn follow_file(&self) -> Result<()> {
-            if self.is_private() {
-                return Ok(());
-            }
-            let failed = Error::new(ErrorKind::FileRead, "size of a mapped file cannot be read");
-            let size = self.file.metadata().map_err(|_| failed)?.len();
-            let size = usize::try_from(size).map_err(|_| failed)?;
-            if self.state.read().size == size {
-                return Ok(());
-            }
-            let mut state = self.state.write();
-            if size > state.region.len {
-                self.remap(&mut state, size)?;
-            }
-            state.size = size;
-            Ok(())
-        }
-
-        /// Makes the region at least `len` bytes long.
-        fn remap(&self, state: &mut State, len: usize) -> Result<()> {
-            let failed = Error::new(ErrorKind::FileWrite, "mapping cannot grow");
-            let size = if self.is_private() { 0 } else { state.size };
-            let region = map_region(&self.file, self.mode, len, size).ok_or(failed)?;
-            if self.is_private() {
-                // SAFETY: both regions hold `state.size` bytes (the old one did, the new one is longer), and a fresh
-                // mapping does not overlap the old one.
-                unsafe {
-                    ptr::copy_nonoverlapping(state.region.start.as_ptr(), region.start.as_ptr(), state.size);
-                };
-            }
-            let old = std::mem::replace(&mut state.region, region);
-            state.retired.push(old);
-            Ok(())
-        }
+    fn sync(&self) -> Result<()> {
+        if self.is_private() || self.mode == MmapMode::Read { Ok(()) } else { self.file.sync() }
     }
 
-    impl IoFile for Mapped {
-        fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
-            self.follow_file()?;
-            let state = self.state.read();
-            let at = usize::try_from(position).unwrap_or(usize::MAX).min(state.size);
-            let n = buf.len().min(state.size - at);
-            // SAFETY: `at + n <= size <= region.len`, and the file reached to `size` just now, so the pages exist; the
-            // source is a mapping and `buf` is not part of it.
-            unsafe { ptr::copy_nonoverlapping(state.region.start.as_ptr().add(at), buf.as_mut_ptr(), n) };
-            Ok(n)
-        }
-
-        fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
-            let failed = Error::new(ErrorKind::FileWrite, "writing to a mapping failed");
-            if self.mode == MmapMode::Read {
-                return Err(Error::new(ErrorKind::FileWrite, "file is mapped for reading only"));
-            }
-            self.follow_file()?;
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            let at = usize::try_from(position).map_err(|_| failed)?;
-            let end = at.checked_add(bytes.len()).ok_or(failed)?;
-            let mut state = self.state.write();
-            if end > state.size {
-                if !self.is_private() {
-                    self.file.set_len(end as u64).map_err(|_| failed)?; // widening
-                }
-                if end > state.region.len {
-                    self.remap(&mut state, end.saturating_mul(2))?;
-                }
-                state.size = end;
-            }
-            // SAFETY: `end <= size <= region.len`, the region is writable in this mode, and the file (or anonymous
-            // memory) reaches to `size`; `bytes` was not borrowed from this file, since its borrowers do not write.
-            unsafe { ptr::copy(bytes.as_ptr(), state.region.start.as_ptr().add(at), bytes.len()) };
-            Ok(())
-        }
-
-        fn size(&self) -> Result<u64> {
-            self.follow_file()?;
-            Ok(self.state.read().size as u64) // widening
-        }
-
-        fn truncate(&self, len: u64) -> Result<()> {
-            let failed = Error::new(ErrorKind::FileTruncate, "truncating a mapped file failed");
-            if self.mode == MmapMode::Read {
-                return Err(failed);
-            }
-            let new = usize::try_from(len).map_err(|_| failed)?;
-            let mut state = self.state.write();
-            if new > state.region.len {
-                self.remap(&mut state, new)?;
-            }
-            if self.is_private() && new > state.size {
-                // SAFETY: `size < new <= region.len`, anonymous or private memory that is writable.
-                unsafe {
-                    ptr::write_bytes(state.region.start.as_ptr().add(state.size), 0, new - state.size);
-                };
-            }
-            if !self.is_private() {
-                self.file.set_len(len).map_err(|_| failed)?;
-            }
-            state.size = new;
-            Ok(())
-        }
-
-        fn sync(&self) -> Result<()> {
-            if self.is_private() || self.mode == MmapMode::Read {
-                return Ok(());
-            }
-            let state = self.state.read();
-            // SAFETY: the range is the mapped region, from its page-aligned start.
-            let rc = unsafe { libc::msync(state.region.start.as_ptr().cast(), state.size, libc::MS_SYNC) };
-            let failed = Error::new(ErrorKind::FileWrite, "syncing a mapping failed");
-            if rc == 0 || state.size == 0 { Ok(()) } else { Err(failed) }
-        }
-
-        fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
-            self.follow_file()?;
-            let failed = Error::new(ErrorKind::FileRead, "file ends too early");
-            let state = self.state.read();
-            let at = usize::try_from(position).map_err(|_| failed)?;
-            let end = at.checked_add(len).filter(|&end| end <= state.size).ok_or(failed)?;
-            debug_assert!(end <= state.region.len);
-            // SAFETY: the range lies inside the region, which stays mapped as long as `self` lives: outgrown regions
-            // are retired, not unmapped. The contract of `bytes` says that the content may change.
-            Ok(Some(unsafe { std::slice::from_raw_parts(state.region.start.as_ptr().add(at), len) }))
-        }
-    }
-
-    impl Drop for Mapped {
-        fn drop(&mut self) {
-            let _ = self.sync(); // the pages are written back anyway, only later
-        }
+    fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
+        self.follow_file()?;
+        let failed = Error::new(ErrorKind::FileRead, "file ends too early");
+        let state = self.state.read();
+        let at = usize::try_from(position).map_err(|_| failed)?;
+        let end = at.checked_add(len).filter(|&end| end <= state.size).ok_or(failed)?;
+        debug_assert!(end <= state.region.len());
+        // SAFETY: the range lies inside the region, which stays mapped as long as `self` lives: outgrown regions
+        // are retired, not unmapped. The contract of `bytes` says that the content may change.
+        Ok(Some(unsafe { std::slice::from_raw_parts(state.region.start().add(at), len) }))
     }
 }
 

@@ -5,6 +5,7 @@
 pub mod dirs;
 pub mod file;
 pub(crate) mod lock;
+pub(crate) mod mapping;
 pub mod memory;
 pub mod mmap;
 pub(crate) mod spare;
