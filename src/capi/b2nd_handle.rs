@@ -97,9 +97,10 @@ impl ArrayHandle {
         }
     }
 
-    /// The struct, for field accesses through the pointer.
+    /// The struct, for field accesses through the pointer, and for functions that take an array: it points to the whole
+    /// handle, not to its first field only.
     pub(crate) fn abi(&self) -> *mut b2nd_array_t {
-        self.abi.get()
+        ptr::from_ref(self).cast_mut().cast()
     }
 
     /// Whether the chunks are shared with another array.

@@ -116,7 +116,7 @@ pub unsafe extern "C" fn blosc2_ctx_get_cparams(
 ) -> c_int {
     guard_status(|| {
         // SAFETY: the caller's promise.
-        let context = unsafe { Context::from_raw(ctx) }?;
+        let context = unsafe { Context::shared(ctx) }?;
         // SAFETY: the caller's promise.
         let out = unsafe { handle_mut(cparams) }?;
         let (tuner_params, filter_params) = (out.tuner_params, out.filter_params);
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn blosc2_ctx_get_dparams(
 ) -> c_int {
     guard_status(|| {
         // SAFETY: the caller's promise.
-        let context = unsafe { Context::from_raw(ctx) }?;
+        let context = unsafe { Context::shared(ctx) }?;
         // SAFETY: the caller's promise.
         *unsafe { handle_mut(dparams) }? = context.dparams();
         Ok(())

@@ -7,12 +7,14 @@
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI16, AtomicI64, Ordering};
+
+use parking_lot::Mutex;
 
 use super::callbacks::{self, CPostfilter, CPrefilter, UserThreads};
 use super::context_fields::ContextFields;
 use super::environment::{CodecChoice, Environment};
-use super::ptr::handle_mut;
+use super::ptr::{handle_mut, handle_ref};
 use super::tuner;
 use super::types::{
     CBool, blosc2_context, blosc2_cparams, blosc2_dparams, blosc2_postfilter_params, blosc2_prefilter_params,
@@ -53,7 +55,7 @@ pub(crate) struct Context {
     tuner_config: *mut c_void,
     preparams: Option<Box<blosc2_prefilter_params>>,
     postparams: Option<Box<blosc2_postfilter_params>>,
-    pool: Option<Arc<Pool>>,
+    pool: Mutex<Option<Arc<Pool>>>,
     maskout: Option<Vec<bool>>,
 }
 
@@ -130,10 +132,11 @@ impl Backend {
 
 impl Context {
     fn new(schunk: *mut c_void, nthreads: i16) -> Box<Context> {
-        // SAFETY: every field is an integer, a raw pointer, an array of these or an optional function pointer.
+        // SAFETY: every field is an integer, a raw pointer, an array of these or an optional function pointer; some of
+        // them are atomic.
         let mut fields: ContextFields = unsafe { std::mem::zeroed() };
         fields.schunk = schunk.cast();
-        fields.nthreads = nthreads;
+        fields.nthreads = AtomicI16::new(nthreads);
         fields.new_nthreads = nthreads;
         Box::new(Context {
             fields,
@@ -143,7 +146,7 @@ impl Context {
             tuner_config: ptr::null_mut(),
             preparams: None,
             postparams: None,
-            pool: None,
+            pool: Mutex::new(None),
             maskout: None,
         })
     }
@@ -220,6 +223,21 @@ impl Context {
         unsafe { handle_mut(context.cast::<Context>()) }
     }
 
+    /// The context behind a handle, for operations that may run at the same time as others that only read it.
+    ///
+    /// # Safety
+    ///
+    /// `context` is null or comes from [`into_raw`](Self::into_raw), and no reference for changes is in use.
+    pub(crate) unsafe fn shared<'a>(context: *const blosc2_context) -> Result<&'a Context> {
+        // SAFETY: the caller's promise.
+        unsafe { handle_ref(context.cast::<Context>()) }
+    }
+
+    /// The number of threads of the last operation, or for the first one.
+    pub(crate) fn nthreads(&self) -> i16 {
+        self.fields.nthreads.load(Ordering::Relaxed)
+    }
+
     /// The configuration for the tuner's `init`.
     pub(crate) fn tuner_config(&self) -> *mut c_void {
         self.tuner_config
@@ -234,7 +252,7 @@ impl Context {
             clevel: fields.clevel.to_le_bytes()[0],
             use_dict: fields.use_dict,
             typesize: fields.typesize,
-            nthreads: fields.nthreads,
+            nthreads: self.nthreads(),
             blocksize: fields.blocksize,
             splitmode: fields.splitmode,
             schunk: fields.schunk.cast(),
@@ -253,7 +271,7 @@ impl Context {
     /// The parameters as `blosc2_ctx_get_dparams` tells them.
     pub(crate) fn dparams(&self) -> blosc2_dparams {
         blosc2_dparams {
-            nthreads: self.fields.nthreads,
+            nthreads: self.nthreads(),
             schunk: self.fields.schunk.cast(),
             postfilter: self.fields.postfilter,
             postparams: self.fields.postparams,
@@ -293,26 +311,29 @@ impl Context {
     /// Whether the next operation is to use other threads than the calling one, or the last one did and it shows.
     fn wants_threads(&self) -> bool {
         self.fields.new_nthreads != 1
-            || self.fields.nthreads != 1
-            || self.fields.thread_backend != backend::SERIAL
+            || self.nthreads() != 1
+            || self.fields.thread_backend.load(Ordering::Relaxed) != backend::SERIAL
     }
 
     /// Attaches to the threads that the next operation is to use.
-    fn attach(&mut self) -> Backend {
+    fn attach(&self) -> Backend {
+        let mut kept = self.pool.lock();
         let nthreads = self.fields.new_nthreads;
-        if nthreads != self.fields.nthreads {
-            self.fields.nthreads = nthreads.max(1);
+        if nthreads != self.nthreads() {
+            self.fields.nthreads.store(nthreads.max(1), Ordering::Relaxed);
         }
-        let backend = Backend::attach(nthreads, self.pool.take());
+        let backend = Backend::attach(nthreads, kept.take());
         let (id, pool) = match &backend {
             Backend::Serial => (backend::SERIAL, None),
             Backend::Pool(pool) => (backend::POOL, Some(Arc::clone(pool))),
             Backend::Callback(_) => (backend::CALLBACK, None),
         };
-        self.fields.thread_backend = id;
-        self.fields.threads_started = if id == backend::SERIAL { 0 } else { nthreads };
-        self.fields.thread_pool = pool.as_ref().map_or(ptr::null(), |pool| Arc::as_ptr(pool).cast());
-        self.pool = pool;
+        let started = if id == backend::SERIAL { 0 } else { nthreads };
+        let shown = pool.as_ref().map_or(ptr::null(), |pool| Arc::as_ptr(pool).cast::<c_void>());
+        self.fields.thread_backend.store(id, Ordering::Relaxed);
+        self.fields.threads_started.store(started, Ordering::Relaxed);
+        self.fields.thread_pool.store(shown.cast_mut(), Ordering::Relaxed);
+        *kept = pool;
         backend
     }
 
@@ -327,22 +348,24 @@ impl Context {
         unsafe { AtomicI64::from_ptr(&raw mut (*schunk).current_nchunk) }.load(Ordering::Relaxed)
     }
 
-    fn prefilter(&mut self) -> Option<CPrefilter> {
+    /// The prefilter, which is told that the context is `ctx`.
+    fn prefilter(&self, ctx: *mut blosc2_context) -> Option<CPrefilter> {
         let function = self.fields.prefilter?;
         // SAFETY: null or our own copy, or what a plugin put there.
         let params = unsafe { self.fields.preparams.as_ref() }.copied();
         let params = params.unwrap_or_else(callbacks::no_preparams);
         let nchunk = self.nchunk();
-        Some(CPrefilter { function, params, nchunk: nchunk.into(), ctx: (&raw mut *self).cast() })
+        Some(CPrefilter { function, params, nchunk: nchunk.into(), ctx })
     }
 
-    fn postfilter(&mut self) -> Option<CPostfilter> {
+    /// The postfilter, which is told that the context is `ctx`.
+    fn postfilter(&self, ctx: *mut blosc2_context) -> Option<CPostfilter> {
         let function = self.fields.postfilter?;
         // SAFETY: null or our own copy, or what a plugin put there.
         let params = unsafe { self.fields.postparams.as_ref() }.copied();
         let params = params.unwrap_or_else(callbacks::no_postparams);
         let nchunk = self.nchunk();
-        Some(CPostfilter { function, params, nchunk: nchunk.into(), ctx: (&raw mut *self).cast() })
+        Some(CPostfilter { function, params, nchunk: nchunk.into(), ctx })
     }
 
     /// The parameters of a context that was only made to read them.

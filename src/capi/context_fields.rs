@@ -1,6 +1,7 @@
 //! The members of a context that plugins and tuners compiled against the C library know, at their offsets.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicI16, AtomicPtr};
 
 use super::types::{
     blosc2_postfilter_fn, blosc2_postfilter_params, blosc2_prefilter_fn, blosc2_prefilter_params,
@@ -50,12 +51,13 @@ pub(crate) struct ContextFields {
     gap_908: [u8; 4],
     pub(crate) codec_params: *mut c_void,
     pub(crate) filter_params: [*mut c_void; MAX_FILTERS],
-    pub(crate) nthreads: i16,
+    // What is atomic changes when an operation begins, also while others of the same super-chunk are under way.
+    pub(crate) nthreads: AtomicI16,
     pub(crate) new_nthreads: i16,
-    pub(crate) thread_backend: i16,
-    pub(crate) threads_started: i16,
+    pub(crate) thread_backend: AtomicI16,
+    pub(crate) threads_started: AtomicI16,
     gap_976: [u8; 8],
-    pub(crate) thread_pool: *const c_void,
+    pub(crate) thread_pool: AtomicPtr<c_void>,
     gap_992: [u8; 352],
 }
 

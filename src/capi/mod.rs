@@ -52,3 +52,6 @@ pub(crate) mod guard;
 pub(crate) mod mem;
 #[allow(dead_code)]
 pub(crate) mod ptr;
+
+#[cfg(test)]
+mod tests;

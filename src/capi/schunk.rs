@@ -59,7 +59,7 @@ pub unsafe extern "C" fn blosc2_schunk_copy(
 fn context_cparams(source: &SchunkHandle) -> blosc2_cparams {
     let abi = source.abi();
     // SAFETY: clients replace contexts only while no other thread uses the handle.
-    let context = unsafe { Context::from_raw((*abi).cctx) };
+    let context = unsafe { Context::shared((*abi).cctx) };
     let params = source.params();
     let own = context.map_or(
         blosc2_cparams {
@@ -114,8 +114,8 @@ unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut 
     let abi = source.abi();
     // SAFETY: as in `context_cparams`.
     let filtered = unsafe {
-        Context::from_raw((*abi).cctx).is_ok_and(|context| context.fields.prefilter.is_some())
-            || Context::from_raw((*abi).dctx).is_ok_and(|context| context.fields.postfilter.is_some())
+        Context::shared((*abi).cctx).is_ok_and(|context| context.fields.prefilter.is_some())
+            || Context::shared((*abi).dctx).is_ok_and(|context| context.fields.postfilter.is_some())
     };
     let same = !filtered && wanted.is_none_or(|wanted| same_parameters(&own, &wanted));
     if wanted.is_none() {
@@ -475,7 +475,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_cparams(
         ensure(!cparams.is_null(), ErrorKind::InvalidParam, "nowhere to store the parameters")?;
         let params = handle.params();
         // SAFETY: clients replace contexts only while no other thread uses the handle.
-        let context = unsafe { Context::from_raw((*schunk).cctx) };
+        let context = unsafe { Context::shared((*schunk).cctx) };
         let copy = blosc2_cparams {
             compcode: params.compcode,
             compcode_meta: params.compcode_meta,
@@ -483,8 +483,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_cparams(
             // SAFETY: the field is assigned only while no other thread uses the handle.
             use_dict: c_int::from(unsafe { (*schunk).use_dict }),
             typesize: params.typesize,
-            nthreads: context
-                .map_or_else(|_| super::blosc1::blosc2_get_nthreads(), |context| context.fields.nthreads),
+            nthreads: context.map_or_else(|_| super::blosc1::blosc2_get_nthreads(), Context::nthreads),
             blocksize: params.blocksize,
             splitmode: i32::from(params.splitmode),
             schunk: schunk.cast(),
@@ -513,9 +512,8 @@ pub unsafe extern "C" fn blosc2_schunk_get_dparams(
         ensure(!schunk.is_null(), ErrorKind::InvalidParam, "no super-chunk")?;
         ensure(!dparams.is_null(), ErrorKind::InvalidParam, "nowhere to store the parameters")?;
         // SAFETY: clients replace contexts only while no other thread uses the handle.
-        let context = unsafe { Context::from_raw((*schunk).dctx) };
-        let nthreads =
-            context.map_or_else(|_| super::blosc1::blosc2_get_nthreads(), |context| context.fields.nthreads);
+        let context = unsafe { Context::shared((*schunk).dctx) };
+        let nthreads = context.map_or_else(|_| super::blosc1::blosc2_get_nthreads(), Context::nthreads);
         let copy =
             blosc2_dparams { nthreads, schunk: schunk.cast(), typesize: 0, ..blosc2_dparams::DEFAULTS };
         // SAFETY: not null; writable by the caller's promise.

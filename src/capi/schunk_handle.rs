@@ -4,8 +4,8 @@
 //! parameters, `chunksize` before there are chunks, `current_nchunk`). So every operation takes over what clients may
 //! have set, works on the [`Schunk`], and shows its new state in the struct.
 //!
-//! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and what a
-//! reader needs of the decompression context is taken out of it under a short lock. Callbacks may read super-chunks, also
+//! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and each takes
+//! what it needs out of the decompression context. Callbacks may read super-chunks, also
 //! the one that is being read, or compressed for. Where an operation has to keep callbacks out of the super-chunk that it
 //! changes, they get an error; they never wait for ever.
 
@@ -76,8 +76,6 @@ pub(crate) struct SchunkHandle {
     shown: Mutex<Arc<Vec<Metalayer>>>,
     /// The state of the metalayers that is shown, plus 1; 0 before the first time.
     shown_tick: AtomicU64,
-    /// Guards taking what decompression needs out of the context.
-    dctx: Mutex<()>,
     /// Whether the client releases the memory of a frame in memory, as it said; otherwise whoever made it does.
     client_frees: AtomicBool,
     /// Whether a callback of the present operation waited for the super-chunk in vain.
@@ -178,9 +176,10 @@ impl SchunkHandle {
         Arc::ptr_eq(self.shared(), other.shared())
     }
 
-    /// The struct, for field accesses through the pointer.
+    /// The struct, for field accesses through the pointer, and for functions that take a super-chunk: it points to the
+    /// whole handle, not to its first field only.
     pub(crate) fn abi(&self) -> *mut blosc2_schunk {
-        self.abi.get()
+        ptr::from_ref(self).cast_mut().cast()
     }
 
     /// Makes a handle; `make` gets it, with its contexts, and gives the super-chunk.
@@ -228,7 +227,6 @@ impl SchunkHandle {
             (&raw mut (*raw).inner).write(UnsafeCell::new(inner));
             (&raw mut (*raw).layers).write(Mutex::new(None));
             (&raw mut (*raw).shown).write(Mutex::default());
-            (&raw mut (*raw).dctx).write(Mutex::new(()));
             (&raw mut (*raw).client_frees).write(AtomicBool::new(false));
             (&raw mut (*raw).waited).write(AtomicBool::new(false));
             let abi = (*raw).abi.get();
@@ -411,8 +409,8 @@ impl SchunkHandle {
                 use_dict: (*abi).use_dict != 0,
                 filters: (*abi).filters,
                 filters_meta: (*abi).filters_meta,
-                nthreads_c: Context::from_raw((*abi).cctx).map_or(1, |context| context.fields.nthreads),
-                nthreads_d: Context::from_raw((*abi).dctx).map_or(1, |context| context.fields.nthreads),
+                nthreads_c: Context::shared((*abi).cctx).map_or(1, Context::nthreads),
+                nthreads_d: Context::shared((*abi).dctx).map_or(1, Context::nthreads),
             }
         }
     }
@@ -484,9 +482,8 @@ impl SchunkHandle {
 
     /// What decompression with the handle's context needs.
     pub(crate) fn decoding(&self) -> DecodingParts {
-        let _guard = self.dctx.lock();
         // SAFETY: the context is replaced only while no other thread uses the handle, and threads that read through it
-        // are kept apart by the lock.
+        // use it in no other way.
         unsafe { DecodingParts::of((*self.abi()).dctx) }
     }
 

@@ -63,14 +63,14 @@ unsafe fn with_full_decoding<T>(
     // SAFETY: the client vouches for the super-chunk of its parameters.
     let reader = has_source.then(|| unsafe { callbacks::lazy_reader(this.fields.schunk) }).transpose()?;
     let source = reader.as_deref().map(|schunk| callbacks::lazy_source(schunk, chunk)).transpose()?;
-    let postfilter = this.postfilter();
+    let postfilter = this.postfilter(context);
     let schunk = SchunkPtr(this.fields.schunk);
     let container = move || schunk.container();
     let host = Host(context);
     // SAFETY: the client vouches for the super-chunk of its parameters.
     let may_wait = postfilter.is_some() || unsafe { callbacks::is_on_user_io(this.fields.schunk) };
     let dec = Decoding {
-        threads: backend.threads(this.fields.nthreads, may_wait),
+        threads: backend.threads(this.nthreads(), may_wait),
         postfilter: postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
         source: source.as_ref().map(|source| source as &dyn chunk::source::BlockSource),
         container: Some(&container),

@@ -49,8 +49,8 @@ impl EncodingParts {
         let params = this.params()?;
         params.print_info(nbytes);
         let backend = this.attach();
-        let prefilter = this.prefilter();
-        let (nthreads, schunk) = (this.fields.nthreads, SchunkPtr(this.fields.schunk));
+        let prefilter = this.prefilter(context);
+        let (nthreads, schunk) = (this.nthreads(), SchunkPtr(this.fields.schunk));
         Ok(EncodingParts { params, backend, nthreads, prefilter, schunk, host: Host(context) })
     }
 
@@ -90,11 +90,10 @@ impl DecodingParts {
     ///
     /// # Safety
     ///
-    /// `context` is null or valid, and no other thread uses it during this call, except to decompress with parts that
-    /// were taken out before.
+    /// `context` is null or valid, and other threads use it in this way only, or with parts that were taken out before.
     pub(crate) unsafe fn of(context: *mut blosc2_context) -> DecodingParts {
         // SAFETY: the caller's promise.
-        let Ok(this) = (unsafe { Context::from_raw(context) }) else {
+        let Ok(this) = (unsafe { Context::shared(context) }) else {
             let schunk = SchunkPtr(ptr::null());
             return DecodingParts {
                 backend: Backend::Serial,
@@ -105,8 +104,8 @@ impl DecodingParts {
             };
         };
         let backend = this.attach();
-        let postfilter = this.postfilter();
-        let (nthreads, schunk) = (this.fields.nthreads, SchunkPtr(this.fields.schunk));
+        let postfilter = this.postfilter(context);
+        let (nthreads, schunk) = (this.nthreads(), SchunkPtr(this.fields.schunk));
         DecodingParts { backend, nthreads, postfilter, schunk, host: Some(Host(context)) }
     }
 
