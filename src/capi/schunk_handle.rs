@@ -645,7 +645,8 @@ impl SchunkHandle {
     pub(crate) fn avoid_cframe_free(&self, avoid: bool) {
         let Ok(mut inner) = self.write_lock() else { return };
         let Some(buffer) = inner.frame_mut().and_then(|frame| frame.buffer_mut()) else { return };
-        self.client_frees.store(avoid, Ordering::Relaxed);
+        // What is borrowed is the client's anyway; the copy that the first change makes is not.
+        self.client_frees.store(avoid && !buffer.is_borrowed(), Ordering::Relaxed);
         if !avoid && buffer.is_borrowed() {
             // SAFETY: the client gives the memory, from C's allocator, to the library.
             unsafe { buffer.set_borrowed(false) };
