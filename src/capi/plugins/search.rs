@@ -135,6 +135,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "starts a process")]
     fn the_output_of_a_command_is_read() {
         let limit = Duration::from_secs(20);
         assert_eq!(output_within(&mut shell("echo a; echo b"), limit).as_deref(), Some(&b"a\nb\n"[..]));
@@ -147,6 +148,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "starts a process")]
     fn slow_commands_are_ended() {
         let start = Instant::now();
         let limit = Duration::from_millis(200);
@@ -164,6 +166,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "asks the system for its privileges")]
     fn a_path_is_tried_once_per_place_and_the_first_success_counts() {
         let seen = std::cell::RefCell::new(Vec::new());
         let found = libraries("capi_no_such_plugin", &|path| {
