@@ -12,7 +12,7 @@
 enum { SIZE = 40000, LARGE = 400000, THREADS = 6, PATIENCE = 60 };
 
 static uint8_t *data, *large_data;
-static volatile int ended; /* written by the main thread only, as a request */
+static int ended; /* written by the main thread only, as a request */
 
 /* Copies its input, or a filter that does. */
 static int encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
@@ -204,9 +204,9 @@ static void *work(void *number) {
   int first = *(int *)number, i;
   char path[64];
   snprintf(path, sizeof path, "test_fork_%d_%d.b2frame", (int)getpid(), first);
-  while (!ended) {
+  while (!__atomic_load_n(&ended, __ATOMIC_RELAXED)) {
     /* each mostly with one part, so that the others are in the middle of different ones */
-    for (i = 0; i < 10 && !ended; i++) {
+    for (i = 0; i < 10 && !__atomic_load_n(&ended, __ATOMIC_RELAXED); i++) {
       parts[first % PARTS](path);
     }
     parts[(first + 1) % PARTS](path);
@@ -301,7 +301,7 @@ int main(void) {
              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
     }
   }
-  ended = 1;
+  __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
   for (i = 0; i < THREADS; i++) {
     CHECK_INT(pthread_join(threads[i], NULL), 0);
   }
