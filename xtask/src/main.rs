@@ -8,6 +8,7 @@ mod headers;
 mod install;
 mod paths;
 mod process;
+mod soundness;
 mod symbols;
 mod test;
 
@@ -17,6 +18,8 @@ usage: cargo xtask <command>
   demo [FILE]         build, install into target/dist, compress FILE (or a file found) from C
   test [--valgrind] [--no-rust] [--debug] [--only TEXT] [--target PLATFORM]
                       all tests: Rust, headers, symbols, C against the shared and the static library
+  miri [TEST...]      Rust tests in Miri, which finds undefined behaviour
+  races [TEXT]        C tests under ThreadSanitizer, which finds data races
   bench [OPTIONS]     speed, also against another build of the library; see bench --help
   clients [OPTIONS] [NAME...]
                       programs of others on this library; see clients --help
@@ -38,6 +41,8 @@ fn main() {
         }
         "clients" => clients::run(&args),
         "demo" => demo::run(&args),
+        "miri" => soundness::miri(&args),
+        "races" => soundness::races(&args),
         "test" => test::run(&args),
         "headers" => headers::run(&args),
         "install" => install::run(&args),

@@ -129,7 +129,7 @@ fn shared_library_name() -> &'static str {
 }
 
 /// The ordinary C tests.
-fn programs() -> Result<Vec<PathBuf>, String> {
+pub fn programs() -> Result<Vec<PathBuf>, String> {
     let all = paths::files_below(&paths::root().join("capi-tests"), "c")?;
     let ordinary = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
