@@ -443,14 +443,12 @@ mod tests {
         bytes
     }
 
-    /// Calls `check` for copies of many distances and lengths; fewer under Miri, where each takes long.
+    /// Calls `check` for copies of many distances and lengths; of few under Miri, where each takes long.
     fn for_each_copy(check: impl Fn(usize, usize)) {
-        let step = if cfg!(miri) { 13 } else { 1 };
-        for distance in (1..=60).step_by(step) {
-            (0..140)
-                .step_by(step)
-                .chain([255, 256, 448, 511, 512, 513, 1000, 5000])
-                .for_each(|len| check(distance, len));
+        let chosen = |value: &usize| !cfg!(miri) || [1, 3, 15, 16, 17, 60, 100, 512].contains(value);
+        for distance in (1..=60).filter(chosen) {
+            let lengths = (0..140).chain([255, 256, 448, 511, 512, 513, 1000, 5000]);
+            lengths.filter(chosen).for_each(|len| check(distance, len));
         }
     }
 
