@@ -9,7 +9,9 @@
 #include "test.h"
 
 #ifdef __linux__
+#include <dirent.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -81,6 +83,65 @@ static int no_room_for_a_block(void) {
   /* The contexts are as good as before. */
   cbytes = blosc2_compress_ctx(late, data, 1000, chunk, LARGE);
   return cbytes > 0 && blosc2_decompress_ctx(dctx, chunk, cbytes, data, LARGE) == 1000 ? 0 : 4;
+}
+
+#define FRAME "test_limits.b2frame"
+
+static bool limit_files(rlim_t bytes) {
+  struct rlimit limit;
+  signal(SIGXFSZ, SIG_IGN);
+  getrlimit(RLIMIT_FSIZE, &limit);
+  limit.rlim_cur = bytes;
+  return setrlimit(RLIMIT_FSIZE, &limit) == 0;
+}
+
+/* The number of entries of a directory. */
+static int entries_of(const char *path) {
+  int count = 0;
+  DIR *dir = opendir(path);
+  while (dir != NULL && readdir(dir) != NULL) {
+    count++;
+  }
+  if (dir != NULL) {
+    closedir(dir);
+  }
+  return count;
+}
+
+/* A frame that cannot be written is not made, and a chunk that cannot be added leaves no file. */
+static int no_leftovers(void) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  uint8_t data[100] = {1, 2, 3};
+  struct stat index;
+  int contiguous, entries;
+  storage.urlpath = (char *)FRAME;
+  blosc2_remove_urlpath(FRAME);
+  for (contiguous = 0; contiguous < 2; contiguous++) {
+    storage.contiguous = contiguous != 0;
+    if (!limit_files(10) || blosc2_schunk_new(&storage) != NULL || access(FRAME, F_OK) == 0) {
+      return 1;
+    }
+  }
+  limit_files(RLIM_INFINITY);
+  storage.contiguous = false;
+  schunk = blosc2_schunk_new(&storage);
+  if (schunk == NULL || blosc2_schunk_append_buffer(schunk, data, sizeof data) != 1) {
+    return 2;
+  }
+  entries = entries_of(FRAME);
+  if (stat(FRAME "/chunks.b2frame", &index) != 0 || !limit_files((rlim_t)index.st_size)) {
+    return 3;
+  }
+  if (blosc2_schunk_append_buffer(schunk, data, sizeof data) >= 0 || entries_of(FRAME) != entries) {
+    return 4;
+  }
+  limit_files(RLIM_INFINITY);
+  if (blosc2_schunk_append_buffer(schunk, data, sizeof data) != 2 || entries_of(FRAME) != entries + 1) {
+    return 5;
+  }
+  blosc2_schunk_free(schunk);
+  return blosc2_remove_urlpath(FRAME) == 0 ? 0 : 6;
 }
 
 #define DISK "test_limits_disk"
@@ -179,6 +240,7 @@ int main(void) {
   if (!is_watched()) {
     in_child(no_room_for_a_block);
   }
+  in_child(no_leftovers);
   CHECK(mkdir(DISK, 0755) == 0);
   in_child(fill_disk_with_files);
   in_child(fill_disk_with_mapping);

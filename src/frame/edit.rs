@@ -11,15 +11,16 @@ use super::read::Chunks;
 use super::sizes::{ChunkInfo, Sizes};
 use super::state::State;
 use super::store::{Disk, Store, Write};
-use super::{Frame, View, special};
+use super::{Frame, View, chunk_files, special};
 use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::{FIXED_LEN, Layout};
 use crate::format::offsets::{Entry, MAX_CHUNKS};
+use crate::io::IoFile;
 use crate::io::lock::Held;
-use crate::io::{IoFile, OpenMode};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -28,10 +29,10 @@ use std::sync::Arc;
 /// Entry of a chunk whose place is not known yet: not a place, so nothing takes it for one.
 const PLACEHOLDER: i64 = i64::MIN;
 
-/// Chunks that a change adds: their bytes, and which entry of the index they are for.
-struct NewChunk<'a> {
-    nchunk: usize,
-    bytes: std::borrow::Cow<'a, [u8]>,
+/// A chunk that a change adds: which entry of the index it is for, and its bytes.
+pub(super) struct NewChunk<'a> {
+    pub(super) nchunk: usize,
+    pub(super) bytes: Cow<'a, [u8]>,
 }
 
 /// Makes a new version of a chunk out of the old one.
@@ -509,9 +510,16 @@ impl Frame {
         next.set_sizes(sizes);
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             let old = &self.state.get_mut().index;
-            write_chunk_files(disk, old, &mut next, added)?;
+            let made = chunk_files::write(disk, old, &mut next, added)?;
             next.replaces = !added.is_empty() && next.index.len() == old.len();
-            return self.write_tail(session, next, &[], of, None);
+            let written = self.write_tail(session, next, &[], of, None);
+            if let (Err(_), Store::Disk(disk)) = (&written, &self.store) {
+                // Without a journal the index may refer to them by now.
+                if disk.io.features().journal {
+                    chunk_files::remove(disk, made);
+                }
+            }
+            return written;
         }
         let header_len = next.header.header_len as u64; // widening
         let mut writes = Vec::with_capacity(added.len());
@@ -538,12 +546,7 @@ impl Frame {
     /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait.
     fn clean_up<'g>(&mut self, session: &Session, gone: impl IntoIterator<Item = &'g Gone>) {
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
-            for gone in gone {
-                if let Some(path) = gone.position.and_then(|id| disk.chunk_path(id).ok()) {
-                    let _ = disk.io.remove(&path);
-                }
-            }
-            return;
+            return chunk_files::remove(disk, gone.into_iter().filter_map(|gone| gone.position));
         }
         let _ = self.reclaim(session);
     }
@@ -626,62 +629,5 @@ fn surface(e: Error, kind: ErrorKind) -> Error {
     match e.kind() {
         ErrorKind::Lock | ErrorKind::InvalidParam => e,
         _ => Error::new(kind, e.what()),
-    }
-}
-
-/// Writes each chunk to a file of its own. The old content, whose index is `old`, refers to none of them: it is there until
-/// the new index is written, and files to which it alone refers are removed then.
-fn write_chunk_files(disk: &Disk, old: &Index, next: &mut State, added: &[NewChunk<'_>]) -> Result<()> {
-    let mut free = FreeIds::new(old, added.len());
-    for new in added {
-        let id = free.take(old, next.header.cbytes);
-        let path = disk.chunk_path(id)?;
-        let file = disk.io.open(&path, OpenMode::Create)?;
-        let written =
-            file.write_at(0, &new.bytes).and_then(|()| if disk.sync { file.sync() } else { Ok(()) });
-        drop(file);
-        if let Err(e) = written {
-            let _ = disk.io.remove(&path);
-            return Err(e);
-        }
-        next.index.table_mut()?[new.nchunk] = Entry::Stored(id).encode();
-        next.header.cbytes += new.bytes.len() as u64; // widening
-    }
-    Ok(())
-}
-
-/// The file numbers that an index does not use.
-struct FreeIds {
-    /// One more than the largest number in use.
-    next: u64,
-    /// All numbers in use; `None` until they are needed.
-    used: Option<HashSet<u64>>,
-    /// No smaller one is free.
-    low: u64,
-}
-
-impl FreeIds {
-    /// Those free in `index`, for `count` new files.
-    fn new(index: &Index, count: usize) -> FreeIds {
-        let next = index.stored().max().map_or(0, |id| id + 1);
-        FreeIds { next, used: (count > 1).then(|| index.stored().collect()), low: 0 }
-    }
-
-    /// Takes a number: one more than the largest, as the C library does; but it does not open frames with numbers larger
-    /// than `cbytes - 32`, so rather than that the smallest free one. `index` is that of [`new`](Self::new).
-    fn take(&mut self, index: &Index, cbytes: u64) -> u64 {
-        let next = self.next;
-        let id = if next + 32 <= cbytes || next < 2 {
-            next
-        } else {
-            let used = self.used.get_or_insert_with(|| index.stored().collect());
-            self.low = (self.low..next).find(|id| !used.contains(id)).unwrap_or(next);
-            self.low
-        };
-        if let Some(used) = &mut self.used {
-            used.insert(id);
-        }
-        self.next = next.max(id + 1);
-        id
     }
 }

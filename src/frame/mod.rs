@@ -21,6 +21,7 @@
 //! all. Without locking, one writer and any number of readers work as long as readers retry what fails while the writer
 //! is at it.
 
+mod chunk_files;
 mod compact;
 mod edit;
 mod export;
@@ -49,7 +50,7 @@ use crate::format::metalayers::Metalayer;
 use crate::io::file::FileIo;
 use crate::io::lock::{self, FrameLock, Held};
 use crate::io::memory::MallocBuf;
-use crate::io::{Io, IoFile, OpenMode, dirs};
+use crate::io::{Io, IoFile, dirs};
 use holes::Holes;
 use offsets::Index;
 use parking_lot::{Mutex, RwLock};
@@ -148,16 +149,9 @@ impl Frame {
         Frame::create_on(disk, params, lock)
     }
 
-    fn create_on(mut disk: Disk, params: FrameParams, lock: Option<Arc<FrameLock>>) -> Result<Frame> {
+    fn create_on(disk: Disk, params: FrameParams, lock: Option<Arc<FrameLock>>) -> Result<Frame> {
         let (state, bytes) = empty(&params, disk.dir.is_some())?;
-        let file = disk.io.open(&disk.file, OpenMode::Create)?;
-        file.write_at(0, &bytes)?;
-        file.truncate(bytes.len() as u64)?; // widening
-        if disk.sync {
-            file.sync()?;
-        }
-        drop(file);
-        disk.keep_mapping()?;
+        let disk = disk.create(&bytes)?;
         Ok(Frame::assemble(Store::Disk(disk), state, params, lock))
     }
 

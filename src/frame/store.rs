@@ -10,6 +10,7 @@ use crate::format::frame_header::FIXED_LEN;
 use crate::format::frame_header::FrameHeader;
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, OpenMode, dirs};
+use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,6 +76,40 @@ impl Disk {
     /// The contiguous frame at `base` of `file`, or the sparse one in `dir`.
     pub(crate) fn new(io: Arc<dyn Io>, file: PathBuf, dir: Option<PathBuf>, base: u64, sync: bool) -> Disk {
         Disk { io, file, dir, base, reader: Reader::default(), mapped: None, sync }
+    }
+
+    /// Makes the file, with `bytes` in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening and writing. In the file system, nothing of the frame is left then.
+    pub(crate) fn create(mut self, bytes: &[u8]) -> Result<Disk> {
+        let file = self.io.open(&self.file, OpenMode::Create);
+        let written = file.as_ref().map_err(|&e| e).and_then(|file| {
+            file.write_at(0, bytes)?;
+            file.truncate(bytes.len() as u64)?; // widening
+            self.sync(&**file)
+        });
+        let was_made = file.is_ok();
+        drop(file);
+        if let Err(e) = written.and_then(|()| self.keep_mapping()) {
+            if self.io.features().local {
+                self.remove(was_made);
+            }
+            return Err(e);
+        }
+        Ok(self)
+    }
+
+    /// Removes what was made in vain, as far as that is possible.
+    fn remove(&self, file: bool) {
+        if file {
+            // A link stays one.
+            let _ = fs::canonicalize(&self.file).and_then(fs::remove_file);
+        }
+        if let Some(dir) = &self.dir {
+            let _ = fs::remove_dir(dir);
+        }
     }
 
     /// Keeps the mapping of the file at hand, if there is one, so that chunks can be borrowed from it.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::chunk::source::BlockSource;
 use crate::io::Features;
+use crate::io::OpenMode;
 use crate::io::mmap::{MmapIo, MmapMode};
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
