@@ -29,10 +29,11 @@ impl Io for FileIo {
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let old = std::fs::metadata(&target).ok();
         let is_file = old.as_ref().map_or(!path.is_symlink(), |old| old.is_file() && !has_more_names(old));
-        match Beside::create(&target).filter(|_| is_file) {
+        let replaces = |new: &Beside| is_file && old.as_ref().is_none_or(|old| new.has_owner_of(old));
+        match Beside::create(&target).filter(replaces) {
             Some(new) => new.fill_and_rename(bytes, old.as_ref(), &target),
-            // A device, a file of several names, which all lead to the new content then, or a directory where nothing can
-            // be made.
+            // A device, a file of several names, which all lead to the new content then, a file of another user or group,
+            // or a directory where nothing can be made.
             None => self.open(path, OpenMode::Create)?.write_at(0, bytes),
         }
     }
@@ -70,6 +71,18 @@ impl Beside {
         Some(Beside { path, file, renamed: false })
     }
 
+    /// Whether it belongs to the user and the group of `old`.
+    #[cfg(unix)]
+    fn has_owner_of(&self, old: &Metadata) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        self.file.metadata().is_ok_and(|new| (new.uid(), new.gid()) == (old.uid(), old.gid()))
+    }
+
+    #[cfg(not(unix))]
+    fn has_owner_of(&self, _: &Metadata) -> bool {
+        true
+    }
+
     fn fill_and_rename(mut self, bytes: &[u8], old: Option<&Metadata>, target: &Path) -> Result<()> {
         let failed = |_| Error::new(ErrorKind::FileWrite, "writing a file failed");
         if let Some(old) = old {
@@ -97,22 +110,21 @@ impl Drop for Beside {
 pub struct PlainFile(File);
 
 impl PlainFile {
-    /// Opens the file at `path`. It is closed on exec.
+    /// Opens the file at `path`. It is closed on exec. A pipe is opened without waiting for who writes to it; reading it
+    /// fails then.
     ///
     /// # Errors
     ///
     /// `FileOpen`.
     pub fn open(path: &Path, mode: OpenMode) -> Result<PlainFile> {
         let mut options = OpenOptions::new();
-        match mode {
-            OpenMode::Read => options.read(true),
-            OpenMode::Update => options.read(true).write(true),
-            OpenMode::Create => options.read(true).write(true).create(true).truncate(true),
-            OpenMode::Append => options.read(true).write(true).create(true),
+        let file = match mode {
+            OpenMode::Read => open_to_read(path),
+            OpenMode::Update => options.read(true).write(true).open(path),
+            OpenMode::Create => options.read(true).write(true).create(true).truncate(true).open(path),
+            OpenMode::Append => options.read(true).write(true).create(true).open(path),
         };
-        let file =
-            options.open(path).map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))?;
-        Ok(PlainFile(file))
+        file.map(PlainFile).map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))
     }
 
     /// The file as the standard library has it.
@@ -195,6 +207,22 @@ impl IoFile for PlainFile {
     }
 }
 
+#[cfg(unix)]
+fn open_to_read(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let at_once = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    match at_once {
+        // Another program is asked to give up its lease on the file.
+        Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => File::open(path),
+        opened => opened,
+    }
+}
+
+#[cfg(not(unix))]
+fn open_to_read(path: &Path) -> std::io::Result<File> {
+    File::open(path)
+}
+
 /// Identity of the file at `path`; `None` if there is none or the system has no such numbers.
 #[must_use]
 pub fn id_at(path: &Path) -> Option<FileId> {
@@ -263,6 +291,36 @@ mod tests {
         FileIo.replace(Path::new("/dev/null"), b"x").unwrap();
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_another_user_stays_one() {
+        use std::os::unix::fs::MetadataExt;
+        let path = std::env::temp_dir().join(format!("blosc2-owner-{}", std::process::id()));
+        std::fs::write(&path, b"old").unwrap();
+        // Only the superuser may do this; for others the owner is the same anyway.
+        let other = std::os::unix::fs::chown(&path, Some(12345), Some(12346)).is_ok();
+        let before = std::fs::metadata(&path).unwrap();
+        FileIo.replace(&path, b"newer").unwrap();
+        let after = std::fs::metadata(&path).unwrap();
+        assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+        assert_eq!(after.ino() == before.ino(), other);
+        assert_eq!(std::fs::read(&path).unwrap(), b"newer");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_waits_for_who_writes_to_a_pipe() {
+        use std::os::unix::ffi::OsStrExt;
+        let path = std::env::temp_dir().join(format!("blosc2-pipe-{}", std::process::id()));
+        let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+        // SAFETY: the name is a string.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let pipe = PlainFile::open(&path, OpenMode::Read).unwrap();
+        assert_eq!(pipe.read_at(0, &mut [0; 4]).unwrap_err().kind(), ErrorKind::FileRead);
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
