@@ -1,8 +1,9 @@
 //! Giving back the room of deleted and replaced chunks.
 //!
-//! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the size of
-//! its chunks, and each dead byte costs a few copied ones at most, whatever the number of chunks. Every step is a change of its own that is all-or-nothing: chunks are copied to
-//! places that nothing refers to, and only then the index refers to them.
+//! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the size
+//! of its chunks, and each dead byte costs at most a few copied ones, whatever the number of chunks. Every step is a change
+//! of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only then does the index refer
+//! to them.
 
 use super::Frame;
 use super::edit::Session;
@@ -196,8 +197,8 @@ impl Frame {
         self.move_chunks(session, &aside, hole, hole, Some(live))
     }
 
-    /// Moves `moved`, all chunks behind `hole`, to `to`, one after the other, as one change; `live` is a part of the payload area that the old
-    /// content needs and that the new index might reach into.
+    /// Moves `moved`, all chunks behind `hole`, to `to`, one after the other, as one change. `live` is a part of the payload
+    /// area that the old content needs and that the new index might reach into.
     fn move_chunks(
         &mut self,
         session: &Session,

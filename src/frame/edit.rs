@@ -245,6 +245,7 @@ impl Frame {
         let mut sizes = old.sizes();
         let mut next = State::clone(&old);
         let mut changes = Vec::new();
+        let mut places = Places::default();
         for (nchunk, chunk) in chunks {
             ensure(nchunk < old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
             let chunk = match chunk {
@@ -257,7 +258,7 @@ impl Frame {
                 }
             };
             let (chunk, info) = whole_chunk(chunk)?;
-            let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
+            let (replaced, gone) = self.old_chunk(&session, &old, &mut places, nchunk)?;
             sizes = sizes.with_updated(nchunk, replaced, &info)?.recordable_with(&info);
             self.forget(&mut next, nchunk, &gone)?;
             changes.push((nchunk, chunk, info, gone));
@@ -310,11 +311,12 @@ impl Frame {
         let mut sizes = old.sizes();
         let mut next = State::clone(&old);
         let mut all_gone = Vec::new();
+        let mut places = Places::default();
         let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
         for range in change.removed {
             ensure(range.end <= old.index.len(), out_of_range.kind(), out_of_range.what())?;
             for nchunk in range.clone() {
-                let (replaced, gone) = self.old_chunk(&session, &old, nchunk)?;
+                let (replaced, gone) = self.old_chunk(&session, &old, &mut places, nchunk)?;
                 sizes = sizes.with_deleted(replaced);
                 self.forget(&mut next, nchunk, &gone)?;
                 all_gone.push(gone);
@@ -464,7 +466,13 @@ impl Frame {
     }
 
     /// Uncompressed size of chunk `nchunk`, and what of it is stored.
-    fn old_chunk(&self, session: &Session, old: &Arc<State>, nchunk: usize) -> Result<(u64, Gone)> {
+    fn old_chunk(
+        &self,
+        session: &Session,
+        old: &Arc<State>,
+        places: &mut Places,
+        nchunk: usize,
+    ) -> Result<(u64, Gone)> {
         let unreadable = |e: Error| Error::new(ErrorKind::Failure, e.what());
         match old.index.entry(nchunk).map_err(unreadable)? {
             Entry::Special(_) => {
@@ -475,8 +483,7 @@ impl Frame {
             Entry::Stored(position) => {
                 let info = self.chunks_in(session, old).info_at(position).map_err(unreadable)?;
                 let nbytes = u64::try_from(info.nbytes).unwrap_or(0);
-                // A damaged frame may use one place twice: it is not free before the last use is gone.
-                let shared = old.index.stored().filter(|&other| other == position).count() > 1;
+                let shared = places.are_shared(&old.index, position);
                 let cbytes = info.cbytes as u64; // widening
                 Ok((nbytes, Gone { position: (!shared).then_some(position), cbytes }))
             }
@@ -613,6 +620,33 @@ struct Gone {
     /// Its position or file number, unless it is special or still used.
     position: Option<u64>,
     cbytes: u64,
+}
+
+/// The places of chunks that go. A damaged frame may use one of them twice: it is not free before the last use is gone.
+#[derive(Default)]
+struct Places {
+    asked: usize,
+    /// The places that are used more than once; `None` until many were asked for.
+    shared: Option<HashSet<u64>>,
+}
+
+impl Places {
+    /// For so many places the index is searched; for more it is sorted.
+    const FEW: usize = 8;
+
+    /// Whether more than one chunk is at `position`. `index` is the same each time.
+    fn are_shared(&mut self, index: &Index, position: u64) -> bool {
+        self.asked += 1;
+        if self.asked <= Places::FEW {
+            return index.stored().filter(|&other| other == position).count() > 1;
+        }
+        let shared = self.shared.get_or_insert_with(|| {
+            let mut stored: Vec<u64> = index.stored().collect();
+            stored.sort_unstable();
+            stored.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
+        });
+        shared.contains(&position)
+    }
 }
 
 /// The bytes of exactly one chunk, and what its header says.
