@@ -182,7 +182,8 @@ pub unsafe extern "C" fn blosc2_schunk_from_buffer(
 ) -> *mut blosc2_schunk {
     guard(|| {
         let data = NonNull::new(cframe).ok_or(Error::new(ErrorKind::NullPointer, "no frame"))?;
-        let len = usize::try_from(len).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative length"))?;
+        let len = usize::try_from(len).ok().filter(|&len| isize::try_from(len).is_ok());
+        let len = len.ok_or(Error::new(ErrorKind::InvalidParam, "length out of range"))?;
         // SAFETY: the caller's promise; the super-chunk only reads it.
         let buffer = unsafe { MallocBuf::borrow(data, len) };
         let place = |contiguous| storage::at(contiguous, ptr::null_mut(), ptr::null_mut());
