@@ -161,25 +161,20 @@ pub(super) fn decode_part(
         return decode_whole(reader, worker, nblock, wanted, reference, dest);
     }
     if reader.pipeline.is_empty() {
-        return decode_plain_part(reader, worker, nblock, wanted, dest);
+        return decode_unfiltered_part(reader, worker, nblock, wanted, dest);
     }
     if let Some(width) = reader.pipeline.as_shuffle() {
         return decode_shuffled_part(reader, worker, nblock, width, wanted, dest);
     }
     if reader.pipeline.is_bitshuffle() {
-        let Worker { codecs, buffers, stream, .. } = worker;
-        let shuffled = buffers.decoded.get(len)?;
-        let covered = reader.decode_streams(codecs, nblock, stream, shuffled)?;
-        check_covered(covered, &wanted)?;
-        bitshuffle::bitunshuffle_bytes(reader.header.typesize, shuffled, wanted.start, dest);
-        return Ok(());
+        return decode_bitshuffled_part(reader, worker, nblock, wanted, dest);
     }
     decode_whole(reader, worker, nblock, wanted, reference, dest)
 }
 
-/// Fails if the streams of a block do not reach to the end of the wanted bytes.
-fn check_covered(covered: usize, wanted: &Range<usize>) -> Result<()> {
-    ensure(wanted.end <= covered, ErrorKind::Data, "fewer bytes than asked for")
+/// Fails if the streams of a block do not reach to `end`, that of the wanted bytes.
+fn check_covered(covered: usize, end: usize) -> Result<()> {
+    ensure(end <= covered, ErrorKind::Data, "fewer bytes than asked for")
 }
 
 /// Decodes a block into scratch and copies the part of it.
@@ -194,7 +189,7 @@ fn decode_whole(
     let len = reader.header.block_len(nblock);
     if wanted.len() == len {
         let covered = reader.finish_block(worker, 0, nblock, reference, dest)?;
-        return check_covered(covered, &wanted);
+        return check_covered(covered, wanted.end);
     }
     let mut buffer = std::mem::replace(&mut worker.block, Buffer::new());
     let block = buffer.get(len)?;
@@ -202,7 +197,7 @@ fn decode_whole(
         block.fill(0);
     }
     let outcome = reader.finish_block(worker, 0, nblock, reference, block).and_then(|covered| {
-        check_covered(covered, &wanted)?;
+        check_covered(covered, wanted.end)?;
         dest.copy_from_slice(&block[wanted]);
         Ok(())
     });
@@ -211,7 +206,7 @@ fn decode_whole(
 }
 
 /// Decodes a part of an unfiltered block: each stream holds consecutive bytes.
-fn decode_plain_part(
+fn decode_unfiltered_part(
     reader: &Reader<'_>,
     worker: &mut Worker,
     nblock: usize,
@@ -222,7 +217,7 @@ fn decode_plain_part(
     let len = reader.header.block_len(nblock) / nstreams;
     let Worker { codecs, buffers, stream, .. } = worker;
     let mut streams = reader.streams(nblock, stream)?;
-    check_covered(len * nstreams, &wanted)?;
+    check_covered(len * nstreams, wanted.end)?;
     let decoder = reader.stream_decoder();
     let mut rest = dest;
     for start in (0..nstreams).map(|i| i * len) {
@@ -240,13 +235,32 @@ fn decode_plain_part(
             Stream::Run(value) => out.fill(value),
             Stream::Raw(bytes) => out.copy_from_slice(&bytes[part]),
             Stream::Coded(_) if part.len() == len => decoder.decode(codecs, content, out)?,
-            Stream::Coded(_) => {
+            Stream::Coded(bytes) => {
+                if reader.codec.decode_part(&decoder.cx, bytes, len, part.start, out)? {
+                    continue;
+                }
                 let decoded = buffers.decoded.get(len)?;
                 decoder.decode_prefix(codecs, content, part.end, decoded)?;
                 out.copy_from_slice(&decoded[part]);
             }
         }
     }
+    Ok(())
+}
+
+/// Decodes all streams of a bit-shuffled block, and undoes the shuffle for a part of it.
+fn decode_bitshuffled_part(
+    reader: &Reader<'_>,
+    worker: &mut Worker,
+    nblock: usize,
+    wanted: Range<usize>,
+    dest: &mut [u8],
+) -> Result<()> {
+    let Worker { codecs, buffers, stream, .. } = worker;
+    let shuffled = buffers.decoded.get(reader.header.block_len(nblock))?;
+    let covered = reader.decode_streams(codecs, nblock, stream, shuffled)?;
+    check_covered(covered, wanted.end)?;
+    bitshuffle::bitunshuffle_bytes(reader.header.typesize, shuffled, wanted.start, dest);
     Ok(())
 }
 
@@ -285,7 +299,7 @@ fn decode_shuffled<'b>(
     let len = block_len / nstreams;
     let Worker { codecs, buffers, stream, .. } = worker;
     let mut streams = reader.streams(nblock, stream)?;
-    ensure(end <= len * nstreams, ErrorKind::Data, "fewer bytes than asked for")?;
+    check_covered(len * nstreams, end)?;
     let decoder = reader.stream_decoder();
     let decoded = buffers.decoded.get(block_len)?;
     // What no stream gives is zero, as when all of the block is decoded.

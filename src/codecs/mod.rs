@@ -89,6 +89,23 @@ pub trait Codec: Send + Sync {
     /// `Data` if `src` is damaged or does not yield exactly `dest.len()` bytes.
     fn decode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()>;
 
+    /// Decompresses bytes from byte `start` on of the `len` bytes that `src` holds, without the others, and fills `dest`; or
+    /// does nothing, and returns `false`, if the codec cannot do that or it does not pay.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    fn decode_part(
+        &self,
+        _cx: &CodecContext<'_>,
+        _src: &[u8],
+        _len: usize,
+        _start: usize,
+        _dest: &mut [u8],
+    ) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Whether [`CodecContext::container`] must be filled in with its n-d geometry.
     fn needs_geometry(&self) -> bool {
         false

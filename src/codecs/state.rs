@@ -58,6 +58,30 @@ impl StreamCodec {
         matches!(self, StreamCodec::Lz4 | StreamCodec::Lz4Hc | StreamCodec::Zstd)
     }
 
+    /// Decompresses a part of a stream without the rest, if the codec is one that does so; see [`Codec::decode_part`].
+    ///
+    /// [`Codec::decode_part`]: super::Codec::decode_part
+    ///
+    /// # Errors
+    ///
+    /// `Data` for damaged streams.
+    pub(crate) fn decode_part(
+        &self,
+        cx: &StreamContext<'_>,
+        src: &[u8],
+        len: usize,
+        start: usize,
+        dest: &mut [u8],
+    ) -> Result<bool> {
+        match self {
+            StreamCodec::Registered(entry) => {
+                let outcome = entry.codec.decode_part(&cx.for_codec(), src, len, start, dest);
+                outcome.map_err(only_support_or_data)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Whether the codec asks for the n-d geometry of the container.
     pub(crate) fn needs_geometry(&self) -> bool {
         matches!(self, StreamCodec::Registered(entry) if entry.codec.needs_geometry())

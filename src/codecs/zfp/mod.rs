@@ -30,8 +30,6 @@ use crate::format::geometry::Container;
 use cell::Limits;
 use field::Field;
 
-pub use partial::decode_items;
-
 /// What is fixed: an absolute error, a relative error, or the length of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -56,6 +54,9 @@ impl Zfp {
         Zfp { mode }
     }
 }
+
+/// Up to one of so many parts of a block is decoded without the rest. Cells one by one take longer than in a row.
+const PART: usize = 4;
 
 /// The most bits that any cell can take.
 const UNLIMITED_BITS: u32 = 16658;
@@ -149,6 +150,26 @@ impl Codec for Zfp {
         )?;
         let limits = self.mode.limits(cx.meta, &field, size);
         (field::kernel(size, field.dims).decode)(&field, limits, src, dest)
+    }
+
+    fn decode_part(
+        &self,
+        cx: &CodecContext<'_>,
+        src: &[u8],
+        len: usize,
+        start: usize,
+        dest: &mut [u8],
+    ) -> Result<bool> {
+        // Only where all cells have the same length is it known where one begins.
+        if self.mode != Mode::Rate || dest.len() > len / PART {
+            return Ok(false);
+        }
+        let (field, size) = stored_field(&cx.container)?;
+        let fits = field.nitems() * size == len && start % size == 0 && dest.len() % size == 0;
+        if fits {
+            partial::decode_items(cx.meta, &cx.container, src, start / size, dest)?;
+        }
+        Ok(fits)
     }
 
     fn needs_geometry(&self) -> bool {

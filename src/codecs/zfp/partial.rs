@@ -17,7 +17,7 @@ use crate::format::geometry::Container;
 ///
 /// `Data` if the geometry is missing or unfit, the items are not all in the block, `dest` is not a whole number of
 /// items, or `src` is too short.
-pub fn decode_items(
+pub(super) fn decode_items(
     meta: u8,
     container: &Container,
     src: &[u8],

@@ -1,3 +1,4 @@
+use super::partial::decode_items;
 use super::*;
 use crate::format::geometry::BlockGeometry;
 use proptest::prelude::*;
@@ -270,6 +271,19 @@ proptest! {
             let mut part = vec![0; len * size];
             decode_items(meta, &cx.container, &stream, start, &mut part).unwrap();
             prop_assert_eq!(&part[..], &full[start * size..][..len * size]);
+            let mut again = vec![0; len * size];
+            let done = Zfp::new(Mode::Rate).decode_part(&cx, &stream, src.len(), start * size, &mut again).unwrap();
+            prop_assert_eq!(done, again.len() <= src.len() / PART);
+            prop_assert_eq!(again == part, done || part.iter().all(|&byte| byte == 0));
+        }
+        let mut part = vec![0; size + 1];
+        for (mode, len, start, end) in [
+            (Mode::Accuracy, src.len(), 0, size),
+            (Mode::Rate, src.len(), 1, size),
+            (Mode::Rate, src.len(), 0, size + 1),
+            (Mode::Rate, src.len() + 8 * size, 0, size),
+        ] {
+            prop_assert_eq!(Zfp::new(mode).decode_part(&cx, &stream, len, start, &mut part[..end]), Ok(false));
         }
         let mut part = vec![0; size];
         prop_assert!(decode_items(meta, &cx.container, &stream, nitems, &mut part).is_err());
