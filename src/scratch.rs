@@ -184,7 +184,7 @@ pub(crate) fn worker() -> Borrowed {
     Borrowed(Some(IDLE.try_with(borrow).unwrap_or_else(|_| Box::new(Worker::new()))))
 }
 
-/// Lends a worker to `operation`. Does as [`worker`] with half the effort.
+/// Lends a worker to `operation`: as [`worker`], in fewer instructions.
 #[inline]
 pub(crate) fn with_worker<T>(operation: impl FnOnce(&mut Worker) -> T) -> T {
     // Only a destructor that runs at thread exit finds the list gone; then the worker is simply freed.

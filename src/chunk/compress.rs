@@ -44,7 +44,7 @@ pub struct Gathered<'a> {
     pub blocks: &'a dyn GatherBlocks,
 }
 
-/// Puts the blocks of a chunk together, given by their numbers; each possibly more than once, and in any thread.
+/// Puts together the blocks of a chunk, which are asked for by number: in any thread, and some possibly more than once.
 pub trait GatherBlocks: Sync {
     /// Fills a block from the first byte to the last.
     ///
@@ -58,8 +58,8 @@ pub trait GatherBlocks: Sync {
         false
     }
 
-    /// Does as [`fill`](Self::fill) for a block that is shuffled on the way, which saves a copy; or nothing, with the answer
-    /// `false`.
+    /// As [`fill`](Self::fill), for a block that is shuffled on the way, which saves a copy. Returns `false`, with nothing
+    /// done, where that is not possible.
     ///
     /// # Errors
     ///

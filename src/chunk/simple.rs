@@ -40,7 +40,7 @@ pub(super) enum Filter {
 }
 
 impl Filter {
-    /// What filter slots come to, if it is one of these.
+    /// The filter that these slots come to, if it is one of the above.
     #[inline(always)]
     fn of(ids: &[u8; MAX_FILTERS], metas: &[u8; MAX_FILTERS], typesize: usize) -> Option<Filter> {
         let [first @ .., id] = ids;
@@ -149,8 +149,8 @@ pub(super) fn compress(
     Ok(header.cbytes)
 }
 
-/// Decompresses `chunk` into the front of `dest` if it is a simple one, and returns the number of bytes produced. `note` is
-/// told the header.
+/// Decompresses `chunk` into the front of `dest` if it is a simple one, and returns the number of bytes produced. Calls
+/// `note` with the header.
 ///
 /// `None` if the chunk is of another kind, damaged, or too long for `dest`: then
 /// [`decompress_with`](super::decompress_with) does it, or tells what is wrong.
@@ -255,8 +255,8 @@ fn decompress_block(chunk: &[u8], dest: &mut [u8], header: &mut ChunkHeader) -> 
     with_worker(|worker| block.decode(&mut worker.codecs, &mut worker.buffers.decoded, dest))
 }
 
-/// [`getitem_simple`] for a chunk with blocks; stores the header in `header`. What it does is to read from one raw or
-/// small block.
+/// [`getitem_simple`] for a chunk with blocks; stores the header in `header`. It only reads from a single block, which must
+/// be raw or small.
 #[inline(never)]
 fn getitem_of_block(
     chunk: &[u8],

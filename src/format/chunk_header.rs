@@ -411,7 +411,7 @@ impl ChunkHeader {
     /// Where the table of block starts ends; dictionary and blocks follow it. A table that does not fit in memory ends where
     /// memory does.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn table_end(&self) -> usize {
         let end = self.overhead() as u64 + 4 * self.nblocks() as u64; // widening
         usize::try_from(end).unwrap_or(usize::MAX)

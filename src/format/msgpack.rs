@@ -98,7 +98,11 @@ fn infallible<E: std::fmt::Debug>(written: std::result::Result<(), E>) {
     written.expect("writing to a vector cannot fail");
 }
 
-/// The big-endian integers at fixed places of a header or trailer.
+/// The `u16` that is stored big-endian at `at`; like those below, for fields at fixed places.
+///
+/// # Errors
+///
+/// `ReadBuffer` past the end of `bytes`.
 pub(crate) fn be_u16(bytes: &[u8], at: usize) -> Result<u16> {
     array(bytes, at).map(u16::from_be_bytes)
 }

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Rows of at least this many items are shuffled one by one.
 const LONG_ROW: usize = 32;
 
-/// Putting a run of items together costs as much as putting so many bytes together beside it.
+/// To put a run of items together by itself costs as much as this many more bytes of a longer run.
 const RUN_WORTH: usize = 512;
 /// The same for a single item.
 pub(super) const ITEM_WORTH: usize = 64;

@@ -76,8 +76,8 @@ impl BoxCopy {
         Ok(own)
     }
 
-    /// The same copy with rows written past the cache, if they are long: what a large destination gains from is that its
-    /// old content is not read.
+    /// The same copy, with rows written past the cache if they are long. A large destination gains from that, since its old
+    /// content need not be read first.
     pub(crate) fn past_cache(self) -> BoxCopy {
         BoxCopy { past_cache: self.run >= LONG_ROW, ..self }
     }

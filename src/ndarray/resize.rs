@@ -12,7 +12,8 @@ use crate::frame::Regrid;
 use crate::schunk::{Reading, Schunk, Writing};
 use std::ops::Range;
 
-fn invalid(holds: bool, what: &'static str) -> Result<()> {
+/// Fails with `InvalidParam` unless `holds`.
+fn require(holds: bool, what: &'static str) -> Result<()> {
     ensure(holds, ErrorKind::InvalidParam, what)
 }
 
@@ -33,9 +34,9 @@ impl Step {
         let at = at.ok_or(Error::new(ErrorKind::InvalidParam, "position outside of the array"))?;
         let change = old.abs_diff(new);
         if change > 0 && at != tail {
-            invalid(new > old || at <= new, "removed items reach past the end")?;
+            require(new > old || at <= new, "removed items reach past the end")?;
             let aligned = chunk > 0 && at % chunk == 0 && change % chunk == 0;
-            invalid(aligned, "change in the middle that does not consist of whole chunks")?;
+            require(aligned, "change in the middle that does not consist of whole chunks")?;
         }
         Ok(Step { old, new, at })
     }
@@ -111,7 +112,7 @@ pub fn resize(
         return Ok(geometry.clone());
     }
     let fits = new_shape.len() == ndim && start.is_none_or(|start| start.len() == ndim);
-    invalid(fits, "number of dimensions")?;
+    require(fits, "number of dimensions")?;
     let target = geometry.with_shape(new_shape)?;
     let steps: Vec<Step> = (0..ndim)
         .map(|i| {
@@ -120,7 +121,7 @@ pub fn resize(
         })
         .collect::<Result<_>>()?;
     for geometry in [geometry, &target] {
-        invalid(i32::try_from(geometry.nchunks()).is_ok(), "too many chunks")?;
+        require(i32::try_from(geometry.nchunks()).is_ok(), "too many chunks")?;
     }
     let (layer, content) = shape_layer(schunk, &target)?;
     // Clients see how often the metalayer changes: as in the C library, once to shrink and once to grow.
@@ -205,13 +206,13 @@ pub fn insert(
     writing: &Writing<'_>,
 ) -> Result<Geometry> {
     let Insertion { axis, at } = insertion;
-    invalid(axis < geometry.ndim(), "no such dimension")?;
+    require(axis < geometry.ndim(), "no such dimension")?;
     let others = geometry.shape().iter().enumerate().filter(|&(i, _)| i != axis);
     let slab = others
         .map(|(_, &extent)| usize::try_from(extent).ok())
         .try_fold(schunk.typesize(), |n, extent| n.checked_mul(extent?));
     let slab = slab.filter(|&slab| slab > 0).ok_or(Error::new(ErrorKind::InvalidParam, "empty slab"))?;
-    invalid(src.len() % slab == 0, "buffer does not consist of whole slabs")?;
+    require(src.len() % slab == 0, "buffer does not consist of whole slabs")?;
     let count = (src.len() / slab) as u64; // widening
     let old = geometry.shape()[axis];
     let position = u64::try_from(at).ok().filter(|&at| at <= old);
@@ -252,10 +253,10 @@ pub fn delete(
     count: i64,
     params: &CParams,
 ) -> Result<Geometry> {
-    invalid(axis < geometry.ndim(), "no such dimension")?;
+    require(axis < geometry.ndim(), "no such dimension")?;
     let mut shape = signed(geometry.shape());
     let old = shape[axis];
-    invalid((0..=old).contains(&count), "more items than there are")?;
+    require((0..=old).contains(&count), "more items than there are")?;
     if count == 0 {
         return Ok(geometry.clone());
     }

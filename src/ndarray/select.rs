@@ -78,9 +78,10 @@ impl Selection {
     ///
     /// # Errors
     ///
-    /// `InvalidIndex` for indices outside of the array, `InvalidParam` for another number of lists than dimensions.
+    /// `InvalidIndex` for indices outside of the array, `InvalidParam` for another number of lists than dimensions, or none.
     pub fn new(geometry: &Geometry, lists: &[&[i64]]) -> Result<Selection> {
-        ensure(lists.len() == geometry.ndim(), ErrorKind::InvalidParam, "number of dimensions")?;
+        let fits = lists.len() == geometry.ndim() && !lists.is_empty();
+        ensure(fits, ErrorKind::InvalidParam, "number of dimensions")?;
         let axes = lists.iter().enumerate().map(|(i, list)| {
             Axis::new(list, geometry.shape()[i], geometry.chunkshape()[i], geometry.blockshape()[i])
         });
@@ -285,8 +286,8 @@ impl<'a> ChunkPart<'a> {
     /// Whether all items of block `n` of those that are touched are selected.
     fn covers_block(&self, n: usize) -> bool {
         let (_, ranges) = self.block(n);
-        let axes = ranges.iter().enumerate();
-        axes.into_iter().all(|(i, range)| self.axis(i).0.distinct(range) == self.geometry.blockshape()[i])
+        let blockshape = self.geometry.blockshape();
+        ranges.iter().enumerate().all(|(i, range)| self.axis(i).0.distinct(range) == blockshape[i])
     }
 
     /// Whether the whole chunk is selected. One with padding never is: other than for slices, the C library keeps what

@@ -400,3 +400,9 @@ fn threads_read_one_array_at_the_same_time() {
         }
     });
 }
+
+#[test]
+fn arrays_without_dimensions_have_no_selections() {
+    let geometry = Geometry::new(&[], &[], &[]).unwrap();
+    assert_eq!(Selection::new(&geometry, &[]).err().map(|e| e.kind()), Some(ErrorKind::InvalidParam));
+}

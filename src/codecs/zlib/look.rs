@@ -54,7 +54,7 @@ struct Shares {
     literals: u32,
     /// Of all distances, the short ones.
     near: u32,
-    /// For as many symbols as [`ALL`], the bytes in matches of the longest kind, and at least so many others.
+    /// Of as many symbols as [`ALL`]: how many bytes are in matches of the longest kind, and at least how many others.
     longest: u32,
     others: u32,
 }
