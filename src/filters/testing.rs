@@ -33,5 +33,5 @@ pub(super) fn widths() -> impl Iterator<Item = usize> {
 
 /// `lengths`, or some of them under Miri.
 pub(super) fn lengths(lengths: RangeInclusive<usize>) -> impl Iterator<Item = usize> {
-    lengths.step_by(if cfg!(miri) { 23 } else { 1 })
+    lengths.filter(|len| !cfg!(miri) || [0, 1, 2, 9, 16, 33].contains(len))
 }
