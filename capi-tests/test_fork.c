@@ -237,7 +237,7 @@ static pid_t child_of_prefilter = -1;
 
 /* Copies its input, and forks once. */
 static int forking_prefilter(blosc2_prefilter_params *params) {
-  if (params->nblock >= 4 && child_of_prefilter < 0 && pthread_equal(pthread_self(), main_thread)) {
+  if (pthread_equal(pthread_self(), main_thread) && params->nblock >= 4 && child_of_prefilter < 0) {
     child_of_prefilter = fork();
     alarm(child_of_prefilter == 0 ? PATIENCE : 0);
   }
