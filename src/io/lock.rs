@@ -5,11 +5,10 @@
 //! last one seen says that the frame may have changed.
 
 use super::file::PlainFile;
-use super::{IoFile, dirs};
+use super::{IoFile, OpenMode, dirs};
 use crate::error::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +41,7 @@ pub(crate) struct FrameLock {
 
 #[derive(Debug)]
 struct State {
-    file: Option<(File, PlainFile)>,
+    file: Option<PlainFile>,
     depth: usize,
     exclusive: bool,
     /// How many of `depth` are explicit brackets of the application.
@@ -133,18 +132,16 @@ impl FrameLock {
     fn lock_file(&self, state: &mut State, exclusive: bool) -> Result<bool> {
         let failed = Error::new(ErrorKind::Lock, "lock file cannot be locked");
         if state.file.is_none() {
-            let file =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path);
+            let file = PlainFile::open(&self.path, OpenMode::Append);
             let file = file.map_err(|_| Error::new(ErrorKind::Lock, "lock file cannot be opened"))?;
-            let twin = file.try_clone().map_err(|_| failed)?;
-            state.file = Some((file, twin.into()));
+            state.file = Some(file);
         }
-        let (file, access) = state.file.as_ref().expect("opened above");
-        sys::lock(file, exclusive).map_err(|_| failed)?;
-        let counted = read_counter(access).and_then(|seen| {
+        let file = state.file.as_ref().expect("opened above");
+        sys::lock(file.as_file(), exclusive).map_err(|_| failed)?;
+        let counted = read_counter(file).and_then(|seen| {
             let next = if exclusive { seen.wrapping_add(1) } else { seen };
             if exclusive {
-                access.write_at(COUNTER_AT, &next.to_ne_bytes()).map_err(|_| failed)?;
+                file.write_at(COUNTER_AT, &next.to_ne_bytes()).map_err(|_| failed)?;
             }
             Ok((seen, next))
         });
@@ -155,7 +152,7 @@ impl FrameLock {
                 Ok(changed)
             }
             Err(e) => {
-                sys::unlock(file);
+                sys::unlock(file.as_file());
                 Err(e)
             }
         }
@@ -165,8 +162,8 @@ impl FrameLock {
         let mut state = self.state.lock();
         state.depth -= 1;
         if state.depth == 0 {
-            if let Some((file, _)) = &state.file {
-                sys::unlock(file);
+            if let Some(file) = &state.file {
+                sys::unlock(file.as_file());
             }
             drop(state);
             self.released.notify_all();
