@@ -18,13 +18,27 @@ pub(super) struct Variables {
 #[cfg(unix)]
 impl Variables {
     pub(super) fn new() -> Variables {
-        unsafe extern "C" {
-            /// The environment of the process.
-            static environ: *const *const c_char;
-        }
         // SAFETY: reading the pointer is what getenv does; changing the environment meanwhile is the client's mistake.
-        Variables { next: unsafe { environ } }
+        Variables { next: unsafe { *environment() } }
     }
+}
+
+/// Where the environment of the process is.
+#[cfg(all(unix, not(target_vendor = "apple")))]
+fn environment() -> *const *const *const c_char {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    &raw const environ
+}
+
+/// Where the environment of the process is. Only programs have `environ` here, not libraries.
+#[cfg(target_vendor = "apple")]
+fn environment() -> *const *const *const c_char {
+    unsafe extern "C" {
+        safe fn _NSGetEnviron() -> *const *const *const c_char;
+    }
+    _NSGetEnviron()
 }
 
 #[cfg(unix)]
