@@ -2,7 +2,7 @@
 //! threads of the application.
 //!
 //! A pool for `n` threads has up to `n - 1` workers, started when a job needs them: the calling thread takes part. A job
-//! is cut in tasks, and whoever is free takes the next one; tasks share their work through a counter, so a task that
+//! is cut into tasks, and whoever is free takes the next one; tasks share their work through a counter, so a task that
 //! starts late finds nothing left to do and nobody waits for a thread that is slow to wake. Workers spin briefly before
 //! they sleep.
 //!

@@ -25,8 +25,9 @@ use crate::io::IoFile;
 use crate::io::file::PlainFile;
 use crate::io::mapping::{Kind, Region};
 
-/// A mapping that was outgrown, and whose it was.
+/// A mapping that was outgrown.
 struct Retired {
+    /// Whose it was: the address of the client's struct.
     owner: usize,
     _region: Region,
 }

@@ -7,7 +7,7 @@
 //! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and each takes
 //! what it needs out of the decompression context. Callbacks may read super-chunks, also
 //! the one that is being read, or compressed for. Where an operation has to keep callbacks out of the super-chunk that it
-//! changes, they get an error; they never wait for ever.
+//! changes, they get an error instead of waiting for ever.
 
 mod layers;
 mod spare;

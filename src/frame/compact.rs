@@ -60,7 +60,7 @@ impl Frame {
         self.compact(session, &extents)
     }
 
-    /// Notes how much behind the last chunk is dead.
+    /// Notes that what lies behind the last chunk is dead.
     fn trim(&mut self, session: &Session) -> Result<()> {
         let state = self.snapshot();
         let end = match state.index.stored().max() {

@@ -56,26 +56,26 @@ pub(crate) enum New<'a> {
 
 /// A change of which chunks there are, and of the metalayer that says so.
 pub(crate) struct Regrid<'a> {
-    /// Old numbers of chunks that go, ascending.
+    /// Old numbers of the chunks that are removed, ascending.
     pub(crate) removed: &'a [Range<usize>],
-    /// New numbers of chunks that come, ascending.
+    /// New numbers of the chunks that are added, ascending.
     pub(crate) added: &'a [Range<usize>],
-    /// Each chunk that comes, of one special value.
+    /// Each added chunk: it holds one special value.
     pub(crate) chunk: &'a [u8],
     /// A metalayer, and what replaces the start of its content.
     pub(crate) layer: Option<(&'a [u8], &'a [u8])>,
-    /// As how many more changes of the metalayer it counts.
+    /// How many changes of the metalayer this stands for, besides one.
     pub(crate) more_ticks: u64,
 }
 
 impl Regrid<'_> {
-    /// Whether the chunk with this old number goes. Numbers are asked for in ascending order, mostly of few ranges.
+    /// Whether the chunk with this old number is removed.
     fn removes(&self, nchunk: usize) -> bool {
         let behind = self.removed.partition_point(|range| range.end <= nchunk);
         self.removed.get(behind).is_some_and(|range| range.contains(&nchunk))
     }
 
-    /// The entry of the index for each chunk that comes; `sizes` become those with these chunks.
+    /// The entry of the index for the added chunks; `sizes` become those with these chunks.
     fn fill(&self, sizes: &mut Sizes) -> Result<i64> {
         let count = self.count();
         if count == 0 {
@@ -90,12 +90,12 @@ impl Regrid<'_> {
         Ok(Entry::Special(info.special).encode())
     }
 
-    /// Number of chunks that come.
+    /// Number of added chunks.
     pub(crate) fn count(&self) -> usize {
         self.added.iter().map(ExactSizeIterator::len).sum()
     }
 
-    /// For each chunk of the new grid its old number, `None` for those that come, appended to `order`. `None` if the
+    /// Appends the old number of each chunk of the new grid to `order`, `None` for added ones. The answer is `None` if the
     /// numbers do not fit together.
     pub(crate) fn order(
         &self,
@@ -490,7 +490,7 @@ impl Frame {
         }
     }
 
-    /// Takes the place of a chunk that goes out of the books of `next`, where entry `nchunk` still refers to it.
+    /// Notes in `next`, where entry `nchunk` still refers to it, that the place of a chunk is free.
     fn forget(&self, next: &mut State, nchunk: usize, gone: &Gone) -> Result<()> {
         let Some(position) = gone.position else { return Ok(()) };
         if next.header.sparse {
@@ -622,7 +622,7 @@ struct Gone {
     cbytes: u64,
 }
 
-/// The places of chunks that go. A damaged frame may use one of them twice: it is not free before the last use is gone.
+/// The places of chunks that are removed or replaced. A damaged frame may use one of them twice: it is not free before the last use is gone.
 #[derive(Default)]
 struct Places {
     asked: usize,

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 /// Dead bytes in front of the index, or in sparse frames behind it, that change the length of a frame.
 pub(super) const NUDGE: u64 = 8;
-/// The longest gap between index and trailer of a sparse frame that keeps it from having a length twice.
+/// The longest gap between index and trailer that keeps a sparse frame from having the same length twice.
 const MAX_GAP: u64 = 4096;
-/// The most bytes by which a frame is longer than it could be, so that it has another length than before a change.
+/// At most this many bytes are added to a frame so that its length differs from what it was before a change.
 const MAX_WANDER: u64 = 512;
 
 impl Frame {
@@ -110,7 +110,7 @@ impl Frame {
     }
 }
 
-/// By how much a frame that gets shorter, down to `end` or a little more, is longer than it could be.
+/// How many bytes to add to a frame that gets shorter and could end at `end`.
 ///
 /// A session that replaces all chunks and closes the holes then would give the frame the length it had before. With this
 /// it gets a little longer each time, and takes up to an eighth more than its chunks until it starts anew.

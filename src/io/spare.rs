@@ -1,4 +1,4 @@
-//! Memory of large chunks that went away, for new ones: fresh memory costs a page fault every 4 kB, about as much as
+//! Memory of large chunks that are gone, kept for new ones: fresh memory costs a page fault every 4 kB, about as much as
 //! compressing what goes there.
 //!
 //! It is plain memory from C's allocator, so it does not matter who frees it in the end.
@@ -52,7 +52,7 @@ impl Spare {
 ///
 /// `MemoryAlloc`.
 pub(crate) fn copy_of(bytes: &[u8]) -> Result<MallocBuf> {
-    // Whoever else is at it is not waited for.
+    // Fresh memory costs less than waiting for another thread.
     let spare = if bytes.len() < LEAST { None } else { SPARE.try_lock() };
     let Some(mut buffer) = spare.and_then(|mut spare| spare.take(bytes.len())) else {
         return MallocBuf::copy_of(bytes);
@@ -71,7 +71,7 @@ pub(crate) fn give_back(mut chunk: MallocBuf) {
     }
 }
 
-/// Frees what is kept, unless somebody is at it.
+/// Frees what is kept, unless another thread is using it at this moment.
 #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
 pub(crate) fn free_all() {
     let buffers = SPARE.try_lock().map(|mut spare| {
