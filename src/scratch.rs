@@ -254,6 +254,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "asks for more memory than there is")]
     fn memory_that_cannot_be_had_is_an_error_and_nothing_is_lost() {
         let mut buffer = Buffer::new();
         buffer.get(10).unwrap().fill(7);
