@@ -1,63 +1,6 @@
-//! Checked access to little-endian integers, size arithmetic, and memory for sizes that nobody vouches for.
+//! Checked access to little-endian integers, and size arithmetic.
 
 use crate::error::{Error, ErrorKind, Result};
-use std::alloc::{Layout, alloc_zeroed};
-
-/// Gives `buffer` at least `len` bytes. Those that are there stay as they are, so that they need not be zeroed first.
-///
-/// # Errors
-///
-/// `MemoryAlloc`.
-pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
-    if buffer.len() < len {
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a buffer");
-        buffer.try_reserve_exact(len - buffer.len()).map_err(|_| no_memory)?;
-        buffer.resize(len, 0);
-    }
-    Ok(())
-}
-
-/// `len` zero bytes.
-///
-/// Large amounts come from the system as pages that cost nothing before they are touched, so a size that turns out to
-/// be a lie costs no memory; nor does it end the process.
-///
-/// # Errors
-///
-/// `MemoryAlloc`.
-pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
-    // SAFETY: zero is a byte.
-    unsafe { zeroed_vec(len) }
-}
-
-/// `len` numbers that are zero; as [`zeroed`] otherwise.
-///
-/// # Errors
-///
-/// `MemoryAlloc`.
-pub(crate) fn zeroed_numbers(len: usize) -> Result<Vec<i64>> {
-    // SAFETY: eight zero bytes are a number.
-    unsafe { zeroed_vec(len) }
-}
-
-/// # Safety
-///
-/// A `T` may consist of zero bytes.
-unsafe fn zeroed_vec<T>(len: usize) -> Result<Vec<T>> {
-    let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for a buffer");
-    let layout = Layout::array::<T>(len).map_err(|_| failed)?;
-    if layout.size() == 0 {
-        return Ok(Vec::new());
-    }
-    // SAFETY: the layout is not empty.
-    let start = unsafe { alloc_zeroed(layout) };
-    if start.is_null() {
-        return Err(failed);
-    }
-    // SAFETY: the global allocator made room for `len` values with the layout that `Vec<T>` uses; all of them are zero
-    // bytes, which the caller says is a value.
-    Ok(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
-}
 
 /// The bytes of `numbers`, in the order of this machine.
 pub(crate) fn bytes_of_mut(numbers: &mut [i64]) -> &mut [u8] {

@@ -1,14 +1,15 @@
 //! A drop-in replacement of the C library libblosc2 (C-Blosc2), written in Rust.
 //!
 //! Imports go one way, downwards in this list: `capi` (the exported C functions), `ndarray`, `schunk`, `frame`, `io`,
-//! `chunk`, `filters` and `codecs`, `format`, and the base modules `error`, `bytes`, `scratch`, `pool`,
-//! `fork`, `cpu`.
+//! `chunk`, `filters` and `codecs`, `format`, and the base modules `error`, `bytes`, `memory`, `scratch`,
+//! `pool`, `fork`, `cpu`.
 
 mod bytes;
 mod cpu;
 pub mod error;
 mod fork;
 pub mod format;
+mod memory;
 mod pages;
 pub mod pool;
 mod scratch;

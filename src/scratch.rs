@@ -3,9 +3,9 @@
 //! Callbacks of the application may compress or decompress themselves while an operation is under way, so each
 //! operation borrows a whole [`Worker`] and a nested one borrows another.
 
-use crate::bytes;
 use crate::codecs::state::CodecStates;
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -27,7 +27,7 @@ const NO_MEMORY: Error = Error::new(ErrorKind::ThreadCreate, "no memory to work 
 ///
 /// `ThreadCreate` if there is no memory.
 pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
-    bytes::zeroed(len).map_err(|_| NO_MEMORY)
+    memory::zeroed(len).map_err(|_| NO_MEMORY)
 }
 
 /// A work buffer that grows on demand. Contents are left over from earlier uses.

@@ -90,7 +90,7 @@ impl NdContext {
             // SAFETY: the caller's promise.
             let (name, content) =
                 unsafe { (c_str(layer.name)?, in_slice(layer.content.cast_const(), layer.content_len)?) };
-            Ok(Metalayer { name: name.to_bytes().to_vec(), content: content.to_vec() })
+            Metalayer::new(name.to_bytes(), content)
         };
         self.metalayers[..count].iter().map(copy).collect()
     }

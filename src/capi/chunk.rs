@@ -9,6 +9,7 @@ use super::tuner;
 use super::types::{CBool, blosc2_context, blosc2_cparams, blosc2_dparams};
 use crate::chunk::{self, Source, SpecialValue, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::memory;
 
 /// The bytes of a destination. Sizes below 32, negative ones too, are refused with `MaxBufsizeExceeded`.
 ///
@@ -163,7 +164,7 @@ pub unsafe extern "C" fn blosc2_set_maskout(
         let context = unsafe { Context::from_raw(ctx) }?;
         // SAFETY: the caller's promise; `CBool` takes any byte.
         let flags = unsafe { in_slice(maskout.cast::<CBool>(), nblocks) }?;
-        context.set_maskout(flags.iter().map(|flag| flag.get()).collect());
+        context.set_maskout(memory::collect(flags.iter().map(|flag| flag.get()))?);
         Ok(())
     })
 }
@@ -249,7 +250,7 @@ pub unsafe extern "C" fn blosc2_vlcompress_ctx(
             // SAFETY: the caller's promise.
             unsafe { in_bytes(pointer, size) }
         });
-        let blocks = blocks.collect::<Result<Vec<_>>>()?;
+        let blocks = memory::try_collect(blocks)?;
         // SAFETY: the caller's promise.
         let dest = unsafe { chunk_dest(dest, destsize) }?;
         // SAFETY: the caller's promise.

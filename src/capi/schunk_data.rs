@@ -17,6 +17,7 @@ use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH};
 use crate::frame::Frame;
 use crate::io::memory::MallocBuf;
+use crate::memory;
 use crate::schunk::{Rejected, Schunk, scratch};
 
 /// The chunk number `nchunk`; `InvalidParam` if it is above `last`.
@@ -365,8 +366,8 @@ pub unsafe extern "C" fn blosc2_schunk_reorder_offsets(
         handle.change(|schunk| {
             // SAFETY: the caller's promise.
             let order = unsafe { in_slice(offsets_order, schunk.nchunks()) }?;
-            let order: Vec<usize> =
-                order.iter().map(|&at| usize::try_from(at).unwrap_or(usize::MAX)).collect();
+            let number = |&at: &i64| usize::try_from(at).unwrap_or(usize::MAX);
+            let order = memory::collect(order.iter().map(number))?;
             schunk.reorder(&order)
         })?;
         Ok(0)

@@ -522,7 +522,7 @@ impl SchunkHandle {
             // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
             let shown = unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).change_tick) };
             if i64::try_from(inner.change_tick()) != Ok(shown.load(Ordering::Relaxed)) {
-                self.show(&inner)?;
+                self.catch_up(&inner);
             }
         }
         result
@@ -537,9 +537,15 @@ impl SchunkHandle {
             // SAFETY: nobody else has the super-chunk, and readers come here only while they have it.
             unsafe { self.show_counts(&inner) };
         } else {
-            self.show(&inner)?;
+            self.catch_up(&inner);
         }
         result
+    }
+
+    /// Shows the state of the super-chunk in the struct after an operation, whose outcome must not depend on it: without
+    /// memory, metalayers are shown as they were, until the next operation.
+    fn catch_up(&self, schunk: &Schunk) {
+        let _ = self.show(schunk);
     }
 
     /// Takes over what the client assigned.

@@ -11,6 +11,7 @@ use super::schunk_handle::SchunkHandle;
 use super::types::blosc2_schunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::nd_meta::{self, NdMeta};
+use crate::memory;
 use crate::ndarray;
 use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
 
@@ -221,10 +222,7 @@ const MAX_CHUNKS: u64 = 1 << 31;
 
 /// An empty list with room for `count` chunk numbers: callers may ask for more than there is memory.
 fn with_room(count: u64) -> Result<Vec<i64>> {
-    let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the chunk numbers");
-    let mut numbers = Vec::new();
-    numbers.try_reserve_exact(usize::try_from(count).map_err(|_| no_memory)?).map_err(|_| no_memory)?;
-    Ok(numbers)
+    memory::with_capacity(usize::try_from(count).map_err(|_| memory::no_memory())?)
 }
 
 /// How many chunks hold the items from `start` to `stop` (excluded), negative if the slice ends chunks before it starts, as

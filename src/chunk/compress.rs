@@ -18,6 +18,7 @@ use crate::format::consts::{
     filter, flags, special,
 };
 use crate::format::geometry::Container;
+use crate::memory::{extend, with_capacity};
 use crate::scratch::{self, BlockBuffers, Buffer, Worker};
 use std::time::Instant;
 
@@ -528,19 +529,19 @@ impl<'a> Job<'a> {
             return Ok(None);
         }
         let streams = if self.layout.split { self.layout.typesize } else { 1 };
-        let Some(plan) = dict::Plan::for_blocks(self.src.nbytes(), self.nblocks() * streams) else {
+        let Some(plan) = dict::Plan::for_blocks(self.src.nbytes(), self.nblocks() * streams)? else {
             return Ok(None);
         };
-        let mut samples = Vec::with_capacity(plan.wanted(self.codec));
+        let mut samples = with_capacity(plan.wanted(self.codec))?;
         let mut worker = scratch::worker();
         for nblock in 0..self.nblocks() {
             if samples.len() >= plan.wanted(self.codec) {
                 break;
             }
             let buffers = FilterBuffers::of(&mut worker);
-            samples.extend_from_slice(self.filtered(block0, nblock, 0, buffers)?);
+            extend(&mut samples, self.filtered(block0, nblock, 0, buffers)?)?;
         }
-        Ok(plan.build(self.codec, self.enc.params.clevel, &samples))
+        plan.build(self.codec, self.enc.params.clevel, &samples)
     }
 
     fn stream_context(&self) -> StreamContext<'_> {

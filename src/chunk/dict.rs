@@ -3,7 +3,9 @@
 
 use crate::codecs::state::{EncodeDict, StreamCodec};
 use crate::codecs::zstd;
+use crate::error::Result;
 use crate::format::consts::{MAX_DICTSIZE, MIN_USEFUL_DICT};
+use crate::memory::{copy_of, filled};
 
 /// Fewest samples that Zstandard's training gets.
 const MIN_SAMPLES: usize = 8;
@@ -20,21 +22,25 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The plan for a chunk of `nbytes` bytes in `nstreams` streams; `None` if a dictionary is not worth it.
-    pub(super) fn for_blocks(nbytes: usize, nstreams: usize) -> Option<Plan> {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn for_blocks(nbytes: usize, nstreams: usize) -> Result<Option<Plan>> {
         let nsamples = nstreams.max(MIN_SAMPLES);
         let sample = nbytes / nsamples / SAMPLE_SHARE;
-        let maxsize = Self::maxsize(nbytes, sample)?;
-        Some(Plan { maxsize, samples: vec![sample; nsamples] })
+        let Some(maxsize) = Self::maxsize(nbytes, sample) else { return Ok(None) };
+        Ok(Some(Plan { maxsize, samples: filled(sample, nsamples)? }))
     }
 
     /// The plan for a chunk of variable-length blocks; `sizes` are those of the blocks.
-    pub(super) fn for_vl_blocks(sizes: &[usize]) -> Option<Plan> {
+    pub(super) fn for_vl_blocks(sizes: Vec<usize>) -> Option<Plan> {
         let nbytes: usize = sizes.iter().sum();
         if sizes.len() < MIN_SAMPLES {
             return None;
         }
         let maxsize = Self::maxsize(nbytes, nbytes / sizes.len() / SAMPLE_SHARE)?;
-        Some(Plan { maxsize, samples: sizes.to_vec() })
+        Some(Plan { maxsize, samples: sizes })
     }
 
     /// The largest size of a dictionary for `nbytes` bytes, of which parts of `sample` bytes are samples; `None` if it is not
@@ -51,18 +57,24 @@ impl Plan {
     }
 
     /// Makes the dictionary from the first [`wanted`](Self::wanted) bytes of filtered data; `data` may hold more.
+    /// `None` if nothing useful is found.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
     pub(super) fn build(
         &self,
         codec: &StreamCodec,
         clevel: u8,
         data: &[u8],
-    ) -> Option<(Vec<u8>, EncodeDict)> {
-        let data = data.get(..self.wanted(codec))?;
+    ) -> Result<Option<(Vec<u8>, EncodeDict)>> {
+        let Some(data) = data.get(..self.wanted(codec)) else { return Ok(None) };
         let bytes = match codec {
             StreamCodec::Zstd => zstd::train_dict(data, &self.samples, self.maxsize)?,
-            _ => data.to_vec(),
+            _ => Some(copy_of(data)?),
         };
+        let Some(bytes) = bytes else { return Ok(None) };
         let digested = EncodeDict::new(codec, clevel, &bytes)?;
-        Some((bytes, digested))
+        Ok(digested.map(|digested| (bytes, digested)))
     }
 }

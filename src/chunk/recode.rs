@@ -9,12 +9,13 @@ use super::blocks::Layout;
 use super::params::{CParams, Encoding};
 use super::plain::Payload;
 use super::streams::{RUN_TOKEN, Stream, StreamReader, StreamWriter};
-use crate::bytes::{grow, put_i32};
+use crate::bytes::put_i32;
 use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, StreamCodec};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filters::shuffle;
 use crate::format::geometry::Container;
+use crate::memory::grow;
 use crate::scratch::{self, BlockBuffers, Worker};
 use std::ops::Range;
 

@@ -21,6 +21,7 @@ use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, VERSION_VLBLOCKS, blosc2_flags, filter, flags, flags2,
 };
 use crate::format::geometry::Container;
+use crate::memory;
 use crate::scratch::{self, BlockBuffers, Buffer, Worker};
 
 /// Compresses `blocks` into one chunk; 32 bytes, 8 per block, the data and a dictionary always fit.
@@ -174,17 +175,17 @@ impl Writer<'_> {
         if !params.use_dict || params.clevel == 0 || !self.codec.takes_dict() {
             return Ok(None);
         }
-        let sizes: Vec<usize> = self.blocks.iter().map(|block| block.len()).collect();
-        let Some(plan) = dict::Plan::for_vl_blocks(&sizes) else { return Ok(None) };
+        let sizes = memory::collect(self.blocks.iter().map(|block| block.len()))?;
+        let Some(plan) = dict::Plan::for_vl_blocks(sizes) else { return Ok(None) };
         let mut samples = Vec::new();
         let mut worker = scratch::worker();
         for nblock in 0..self.blocks.len() {
             if samples.len() >= plan.wanted(self.codec) {
                 break;
             }
-            samples.extend_from_slice(self.filtered(0, nblock, FilterBuffers::of(&mut worker))?);
+            memory::extend(&mut samples, self.filtered(0, nblock, FilterBuffers::of(&mut worker))?)?;
         }
-        Ok(plan.build(self.codec, params.clevel, &samples))
+        plan.build(self.codec, params.clevel, &samples)
     }
 }
 
@@ -229,7 +230,7 @@ impl<'a> VlChunk<'a> {
     pub(super) fn new(reader: Reader<'a>) -> Result<VlChunk<'a>> {
         let header = reader.header;
         let bad = |what| Error::new(ErrorKind::InvalidHeader, what);
-        let mut starts = Vec::with_capacity(header.nblocks() + 1);
+        let mut starts = memory::with_capacity(header.nblocks() + 1)?;
         for nblock in 0..header.nblocks() {
             let start = reader.bstart(nblock).map_err(|_| bad("start of a block"))?;
             if starts.last().is_some_and(|&last| start <= last) || start > header.cbytes {
@@ -356,7 +357,7 @@ impl<'a> VlChunk<'a> {
 
     /// Decodes all blocks that the mask lets through into `dest`, one after another; returns its length.
     pub(super) fn decode_all(&self, mask: Option<&[bool]>, dest: &mut [u8]) -> Result<usize> {
-        let mut offsets = Vec::with_capacity(self.nblocks());
+        let mut offsets = memory::with_capacity(self.nblocks())?;
         let mut total = 0usize;
         for nblock in 0..self.nblocks() {
             let len = self.block_len(nblock)?;
@@ -384,7 +385,7 @@ impl<'a> VlChunk<'a> {
     /// As [`decode_block`](Self::decode_block).
     pub fn decode_each(&self, dests: &mut [&mut [u8]]) -> Result<()> {
         assert_eq!(dests.len(), self.nblocks());
-        let slots: Vec<_> = dests.iter_mut().map(|dest| parking_lot::Mutex::new(&mut **dest)).collect();
+        let slots = memory::collect(dests.iter_mut().map(|dest| parking_lot::Mutex::new(&mut **dest)))?;
         for_each_block(self.reader.dec.threads, 0..self.nblocks(), |tid, worker, nblock| {
             let mut dest = slots[nblock].lock();
             self.finish_block(worker, tid, nblock, &mut dest)?;

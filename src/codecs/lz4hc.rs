@@ -4,6 +4,8 @@
 //! than 64 KiB back and are never matched, so output depends on the arguments alone.
 
 use super::lz4::{State, int};
+use crate::error::Result;
+use crate::memory::copy_of;
 use std::ffi::{c_char, c_int, c_void};
 
 #[cfg(feature = "system-lz4")]
@@ -35,22 +37,22 @@ unsafe extern "C" {
 }
 
 /// An initialised `LZ4_streamHC_t`.
-fn new_state() -> State {
+fn new_state() -> Result<State> {
     // SAFETY: the function only returns a constant.
     let size = unsafe { LZ4_sizeofStateHC() };
-    let mut state = State::new(usize::try_from(size).expect("a size is positive"));
+    let mut state = State::new(usize::try_from(size).expect("a size is positive"))?;
     let size = state.size();
     // SAFETY: the state is ours and `size` bytes long.
     unsafe { LZ4_initStreamHC(state.as_mut_ptr(), size) };
-    state
+    Ok(state)
 }
 
 /// The high-compression encoder.
 pub(crate) struct Encoder(State);
 
 impl Encoder {
-    pub(crate) fn new() -> Encoder {
-        Encoder(new_state())
+    pub(crate) fn new() -> Result<Encoder> {
+        new_state().map(Encoder)
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
@@ -99,14 +101,14 @@ pub(crate) struct Dict {
 }
 
 impl Dict {
-    pub(crate) fn new(bytes: &[u8], clevel: u8) -> Dict {
-        let bytes: Box<[u8]> = bytes.into();
-        let mut state = new_state();
+    pub(crate) fn new(bytes: &[u8], clevel: u8) -> Result<Dict> {
+        let bytes = copy_of(bytes)?.into_boxed_slice();
+        let mut state = new_state()?;
         let level = c_int::from(clevel);
         // SAFETY: the state was initialised.
         unsafe { LZ4_resetStreamHC_fast(state.as_mut_ptr(), level) };
         // SAFETY: the bytes are kept beside the stream and never move, being boxed.
         unsafe { LZ4_loadDictHC(state.as_mut_ptr(), bytes.as_ptr().cast(), int(bytes.len())) };
-        Dict { state, level, _bytes: bytes }
+        Ok(Dict { state, level, _bytes: bytes })
     }
 }

@@ -4,6 +4,7 @@ use super::registry::{self, CodecEntry};
 use super::{StreamContext, blosclz, lz4, lz4hc, zlib, zstd};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{codec, codec_format};
+use crate::memory::made;
 use std::borrow::Cow;
 
 /// The codec that a chunk's streams go through, resolved once per operation.
@@ -97,13 +98,17 @@ pub(crate) enum EncodeDict {
 
 impl EncodeDict {
     /// Digests `bytes` for `codec`; `None` if the codec takes no dictionary or refuses this one.
-    pub(crate) fn new(codec: &StreamCodec, clevel: u8, bytes: &[u8]) -> Option<EncodeDict> {
-        match codec {
-            StreamCodec::Lz4 => Some(EncodeDict::Lz4(lz4::Dict::new(bytes))),
-            StreamCodec::Lz4Hc => Some(EncodeDict::Lz4Hc(lz4hc::Dict::new(bytes, clevel))),
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn new(codec: &StreamCodec, clevel: u8, bytes: &[u8]) -> Result<Option<EncodeDict>> {
+        Ok(match codec {
+            StreamCodec::Lz4 => Some(EncodeDict::Lz4(lz4::Dict::new(bytes)?)),
+            StreamCodec::Lz4Hc => Some(EncodeDict::Lz4Hc(lz4hc::Dict::new(bytes, clevel)?)),
             StreamCodec::Zstd => zstd::EncodeDict::new(bytes).map(EncodeDict::Zstd),
             _ => None,
-        }
+        })
     }
 }
 
@@ -157,28 +162,26 @@ impl CodecStates {
         let clevel = cx.clevel;
         let written = match (codec, dict) {
             (StreamCodec::Lz4, Some(EncodeDict::Lz4(dict))) => {
-                self.lz4.get_or_insert_with(lz4::Encoder::new).compress_with(dict, clevel, src, dest)
+                made(&mut self.lz4, lz4::Encoder::new)?.compress_with(dict, clevel, src, dest)
             }
             (StreamCodec::Lz4Hc, Some(EncodeDict::Lz4Hc(dict))) => {
-                self.lz4hc.get_or_insert_with(lz4hc::Encoder::new).compress_with(dict, src, dest)
+                made(&mut self.lz4hc, lz4hc::Encoder::new)?.compress_with(dict, src, dest)
             }
             (StreamCodec::Zstd, Some(EncodeDict::Zstd(dict))) => {
-                self.zstd.get_or_insert_with(zstd::Encoder::new).compress_with(dict, src, dest)
+                self.zstd.get_or_insert_with(zstd::Encoder::new).compress_with(dict, src, dest)?
             }
             (StreamCodec::BloscLz, _) => {
-                self.blosclz.get_or_insert_with(blosclz::Encoder::new).compress(clevel, src, dest)
+                made(&mut self.blosclz, blosclz::Encoder::new)?.compress(clevel, src, dest)
             }
-            (StreamCodec::Lz4, _) => {
-                self.lz4.get_or_insert_with(lz4::Encoder::new).compress(clevel, src, dest)
-            }
+            (StreamCodec::Lz4, _) => made(&mut self.lz4, lz4::Encoder::new)?.compress(clevel, src, dest),
             (StreamCodec::Lz4Hc, _) => {
-                self.lz4hc.get_or_insert_with(lz4hc::Encoder::new).compress(clevel, src, dest)
+                made(&mut self.lz4hc, lz4hc::Encoder::new)?.compress(clevel, src, dest)
             }
             (StreamCodec::Zlib, _) => {
-                self.deflate.get_or_insert_with(zlib::Encoder::new).compress(clevel, src, dest)
+                self.deflate.get_or_insert_with(zlib::Encoder::new).compress(clevel, src, dest)?
             }
             (StreamCodec::Zstd, _) => {
-                self.zstd.get_or_insert_with(zstd::Encoder::new).compress(clevel, src, dest)
+                self.zstd.get_or_insert_with(zstd::Encoder::new).compress(clevel, src, dest)?
             }
             (StreamCodec::Registered(entry), _) => encode_registered(entry, cx, src, dest)?,
             (StreamCodec::Unknown, _) => return Err(unknown_codec()),

@@ -3,6 +3,7 @@
 //! Contexts are kept between streams. Dictionaries are digested once per chunk and shared by its threads.
 
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::memory::{made, no_memory, zeroed};
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use zstd_sys as z;
@@ -17,6 +18,19 @@ const DICT_LEVEL: c_int = 1;
 fn size(code: usize) -> Option<usize> {
     // SAFETY: a pure function of a number.
     (unsafe { z::ZSTD_isError(code) } == 0).then_some(code)
+}
+
+/// The size that a zstd function for compression returned, or 0 for the errors that others than lack of memory are: the
+/// result does not fit.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+fn compressed_size(code: usize) -> Result<usize> {
+    // SAFETY: a pure function of a number.
+    let error = unsafe { z::ZSTD_getErrorCode(code) };
+    ensure(error != z::ZSTD_ErrorCode::ZSTD_error_memory_allocation, ErrorKind::MemoryAlloc, "no memory")?;
+    Ok(size(code).unwrap_or(0))
 }
 
 macro_rules! owned {
@@ -66,17 +80,21 @@ impl Encoder {
         Encoder(None)
     }
 
-    fn context(&mut self) -> Option<*mut z::ZSTD_CCtx> {
-        if self.0.is_none() {
+    fn context(&mut self) -> Result<*mut z::ZSTD_CCtx> {
+        let context = made(&mut self.0, || {
             // SAFETY: no arguments.
-            self.0 = NonNull::new(unsafe { z::ZSTD_createCCtx() }).map(CCtx);
-        }
-        self.0.as_ref().map(|context| context.0.as_ptr())
+            NonNull::new(unsafe { z::ZSTD_createCCtx() }).map(CCtx).ok_or_else(no_memory)
+        })?;
+        Ok(context.0.as_ptr())
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
-    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
-        let Some(context) = self.context() else { return 0 };
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let context = self.context()?;
         let level = LEVELS[usize::from(clevel.min(9))];
         // SAFETY: the context is valid and the sizes are those of the slices.
         let code = unsafe {
@@ -89,12 +107,12 @@ impl Encoder {
                 level,
             )
         };
-        size(code).unwrap_or(0)
+        compressed_size(code)
     }
 
     /// As [`compress`](Self::compress), with a dictionary.
-    pub(crate) fn compress_with(&mut self, dict: &EncodeDict, src: &[u8], dest: &mut [u8]) -> usize {
-        let Some(context) = self.context() else { return 0 };
+    pub(crate) fn compress_with(&mut self, dict: &EncodeDict, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let context = self.context()?;
         // SAFETY: context and dictionary are valid and the sizes are those of the slices.
         let code = unsafe {
             z::ZSTD_compress_usingCDict(
@@ -106,7 +124,7 @@ impl Encoder {
                 dict.0.0.as_ptr(),
             )
         };
-        size(code).unwrap_or(0)
+        compressed_size(code)
     }
 }
 
@@ -144,11 +162,10 @@ impl Decoder {
     }
 
     fn context(&mut self) -> Result<*mut z::ZSTD_DCtx> {
-        if self.0.is_none() {
+        let context = made(&mut self.0, || {
             // SAFETY: no arguments.
-            self.0 = NonNull::new(unsafe { z::ZSTD_createDCtx() }).map(DCtx);
-        }
-        let context = self.0.as_ref().ok_or(Error::new(ErrorKind::MemoryAlloc, "no Zstandard context"))?;
+            NonNull::new(unsafe { z::ZSTD_createDCtx() }).map(DCtx).ok_or_else(no_memory)
+        })?;
         Ok(context.0.as_ptr())
     }
 
@@ -218,9 +235,14 @@ impl Decoder {
 
 /// Trains a dictionary of at most `capacity` bytes on samples of the given `sizes`, which lie one after another in
 /// `samples`. `None` if zstd finds nothing useful.
-pub(crate) fn train_dict(samples: &[u8], sizes: &[usize], capacity: usize) -> Option<Vec<u8>> {
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn train_dict(samples: &[u8], sizes: &[usize], capacity: usize) -> Result<Option<Vec<u8>>> {
     assert!(sizes.iter().sum::<usize>() <= samples.len());
-    let mut dict = vec![0; capacity];
+    let Ok(nsamples) = u32::try_from(sizes.len()) else { return Ok(None) };
+    let mut dict: Vec<u8> = zeroed(capacity)?;
     // SAFETY: the sizes add up to no more than the samples' length; the capacity is that of `dict`.
     let code = unsafe {
         z::ZDICT_trainFromBuffer(
@@ -228,15 +250,15 @@ pub(crate) fn train_dict(samples: &[u8], sizes: &[usize], capacity: usize) -> Op
             capacity,
             samples.as_ptr().cast(),
             sizes.as_ptr(),
-            u32::try_from(sizes.len()).ok()?,
+            nsamples,
         )
     };
     // SAFETY: a pure function of a number.
     if unsafe { z::ZDICT_isError(code) } != 0 {
-        return None;
+        return Ok(None);
     }
     dict.truncate(code);
-    Some(dict)
+    Ok(Some(dict))
 }
 
 /// The version of Zstandard, as text.

@@ -15,6 +15,7 @@
 use super::metalayers::{self, MAX_VLMETALAYERS, Metalayer, Section};
 use super::msgpack::{self, BIN32, FIXEXT16, UINT32};
 use crate::error::{ErrorKind, Result, ensure};
+use crate::memory;
 
 /// Bytes at the end of a frame that tell where the trailer starts.
 pub(crate) const TAIL_LEN: usize = 23;
@@ -64,6 +65,7 @@ pub(crate) fn write(layers: &[Metalayer]) -> Result<Vec<u8>> {
     let len = bytes.len() + TAIL_LEN;
     let len = i32::try_from(len).ok().and_then(|len| u32::try_from(len).ok());
     ensure(len.is_some(), ErrorKind::InvalidParam, "trailer too large")?;
+    memory::reserve(&mut bytes, TAIL_LEN)?;
     msgpack::put_u32(&mut bytes, len.unwrap_or(0));
     msgpack::put_fixext16(&mut bytes, 0);
     bytes.extend_from_slice(&[0; 16]);
@@ -87,11 +89,10 @@ pub(crate) fn read_len(tail: &[u8; TAIL_LEN], frame_len: u64, min_header: u64) -
 /// `Data` or `ReadBuffer` for damaged bytes.
 pub(crate) fn read(bytes: &[u8]) -> Result<Vec<Metalayer>> {
     if let Some(usermeta) = read_usermeta(bytes) {
-        let name = USERMETA_NAME.to_vec();
         return Ok(if usermeta.is_empty() {
             Vec::new()
         } else {
-            vec![Metalayer { name, content: usermeta.to_vec() }]
+            vec![Metalayer::new(USERMETA_NAME, usermeta)?]
         });
     }
     metalayers::read(bytes, 6, MAX_VLMETALAYERS)

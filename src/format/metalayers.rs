@@ -11,6 +11,8 @@
 
 use super::msgpack::{self, BIN32, FIXSTR, INT32, MAP16};
 use crate::error::{ErrorKind, Result, ensure};
+use crate::memory;
+use std::sync::Arc;
 
 /// Most bytes in the name of a metalayer.
 pub const MAX_NAME: usize = 31;
@@ -28,6 +30,38 @@ pub struct Metalayer {
     pub name: Vec<u8>,
     /// The stored content; of variable-length metalayers this is a chunk.
     pub content: Vec<u8>,
+}
+
+impl Metalayer {
+    /// A copy of `content` under a copy of `name`.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn new(name: &[u8], content: &[u8]) -> Result<Metalayer> {
+        Ok(Metalayer { name: memory::copy_of(name)?, content: memory::copy_of(content)? })
+    }
+}
+
+/// Copies of `layers`.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn copies_of(layers: &[Metalayer]) -> Result<Vec<Metalayer>> {
+    memory::try_collect(layers.iter().map(|layer| Metalayer::new(&layer.name, &layer.content)))
+}
+
+/// `layers` to be changed: copies, if others look at them.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn changeable(layers: &mut Arc<Vec<Metalayer>>) -> Result<&mut Vec<Metalayer>> {
+    if Arc::get_mut(layers).is_none() {
+        *layers = Arc::new(copies_of(layers)?);
+    }
+    Ok(Arc::get_mut(layers).expect("nobody else looks at the copies"))
 }
 
 /// Which of the two sections is meant: they count the map size from different bytes.
@@ -66,6 +100,7 @@ pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Metalayer]) 
         position = position.saturating_add(5 + layer.content.len());
     }
     ensure(i32::try_from(position).is_ok(), ErrorKind::InvalidParam, too_large)?;
+    memory::reserve(dest, position - dest.len())?;
     msgpack::put_array16(dest, count);
     for layer in layers {
         msgpack::put_bin32(dest, &layer.content);
@@ -82,7 +117,7 @@ pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Vec<Meta
     msgpack::expect(bytes, map_at, MAP16, "metalayer map marker")?;
     let count = usize::from(msgpack::be_u16(bytes, map_at + 1)?);
     ensure(count <= limit, ErrorKind::Data, "too many metalayers")?;
-    let mut layers = Vec::with_capacity(count);
+    let mut layers = memory::with_capacity(count)?;
     let mut at = map_at + 3;
     // Contents that overlap could make a small frame ask for a lot of memory; no writer makes them.
     let mut budget = bytes.len();
@@ -97,7 +132,7 @@ pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Vec<Meta
         let content = read_content(bytes, position)?;
         ensure(content.len() <= budget, ErrorKind::Data, "metalayers overlap")?;
         budget -= content.len();
-        layers.push(Metalayer { name: bytes[name_at..name_end].to_vec(), content: content.to_vec() });
+        layers.push(Metalayer::new(&bytes[name_at..name_end], content)?);
         at = name_end + 5;
     }
     Ok(layers)

@@ -15,6 +15,7 @@ use super::tail::NUDGE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::Entry;
+use crate::memory;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -94,14 +95,14 @@ impl Frame {
     /// Finds out how many bytes of an opened frame are dead; of a large one, only whether it may be many.
     fn learn_holes(&mut self, session: &Session) -> Result<()> {
         let state = self.snapshot();
-        let mut positions: Vec<u64> = state.index.stored().collect();
+        let mut positions = memory::collect(state.index.stored())?;
         positions.sort_unstable();
         positions.dedup();
         let few = positions.len() <= FEW_CHUNKS;
         let mut counted = None;
         if few || self.looks_hollow(session, &state, &positions)? {
             let chunks = positions.iter().map(|&position| self.extent(session, &state, position));
-            counted = Some(chunks.collect::<Result<Vec<Extent>>>()?);
+            counted = Some(memory::try_collect(chunks)?);
         }
         drop(state);
         let state = Arc::make_mut(self.state.get_mut());
@@ -116,11 +117,8 @@ impl Frame {
     /// Whether a sample says that a third of the payload area is dead.
     fn looks_hollow(&self, session: &Session, state: &Arc<State>, positions: &[u64]) -> Result<bool> {
         let ends = positions[1..].iter().copied().chain([state.live_end]);
-        let mut gaps: Vec<Extent> = positions
-            .iter()
-            .zip(ends)
-            .map(|(&position, end)| Extent { position, len: end.saturating_sub(position) })
-            .collect();
+        let gap = |(&position, end): (&u64, u64)| Extent { position, len: end.saturating_sub(position) };
+        let mut gaps = memory::collect(positions.iter().zip(ends).map(gap))?;
         let dead_in = |gap: Extent| -> Result<u64> {
             Ok(gap.len.saturating_sub(self.extent(session, state, gap.position)?.len))
         };
@@ -146,10 +144,10 @@ impl Frame {
 
     /// All stored chunks by position.
     fn extents(&self, session: &Session, state: &Arc<State>) -> Result<Vec<Extent>> {
-        let mut positions: Vec<u64> = state.index.stored().collect();
+        let mut positions = memory::collect(state.index.stored())?;
         positions.sort_unstable();
         positions.dedup();
-        positions.into_iter().map(|position| self.extent(session, state, position)).collect()
+        memory::try_collect(positions.into_iter().map(|position| self.extent(session, state, position)))
     }
 
     /// Moves all chunks behind the first hole together.
@@ -185,14 +183,12 @@ impl Frame {
         drop(state);
         self.move_chunks(session, moved, hole, aside, None)?;
         let mut at = aside;
-        let aside: Vec<Extent> = moved
-            .iter()
-            .map(|extent| {
-                let position = at;
-                at += extent.len;
-                Extent { position, ..*extent }
-            })
-            .collect();
+        let aside = moved.iter().map(|extent| {
+            let position = at;
+            at += extent.len;
+            Extent { position, ..*extent }
+        });
+        let aside = memory::collect(aside)?;
         let live = aside[0].position..at;
         self.move_chunks(session, &aside, hole, hole, Some(live))
     }
@@ -209,14 +205,15 @@ impl Frame {
     ) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
         let header_len = next.header.header_len as u64; // widening
-        let mut places = HashMap::with_capacity(moved.len());
+        let mut places = HashMap::new();
+        places.try_reserve(moved.len()).map_err(|_| memory::no_memory())?;
         let mut runs: Vec<(Extent, u64)> = Vec::new();
         let mut at = to;
         for extent in moved {
             places.insert(extent.position, at);
             match runs.last_mut() {
                 Some((run, _)) if run.end() == extent.position => run.len += extent.len,
-                _ => runs.push((*extent, at)),
+                _ => memory::push(&mut runs, (*extent, at))?,
             }
             at += extent.len;
         }
@@ -230,14 +227,12 @@ impl Frame {
         next.dead = to - hole;
         next.dead_is_known = true;
         next.holes = Holes::of_disjoint_chunks();
-        let writes: Vec<Write<'_>> = runs
-            .iter()
-            .map(|(run, to)| Write::Copy {
-                from: header_len + run.position,
-                to: header_len + to,
-                len: run.len,
-            })
-            .collect();
+        let writes = runs.iter().map(|(run, to)| Write::Copy {
+            from: header_len + run.position,
+            to: header_len + to,
+            len: run.len,
+        });
+        let writes = memory::collect(writes)?;
         let live = live.map(|live| header_len + live.start..header_len + live.end);
         let too_large = Error::new(ErrorKind::Data, "payload area too large");
         i64::try_from(at).map_err(|_| too_large)?;

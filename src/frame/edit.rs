@@ -20,6 +20,7 @@ use crate::format::frame_header::{FIXED_LEN, Layout};
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::io::IoFile;
 use crate::io::lock::Held;
+use crate::memory;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -186,7 +187,7 @@ impl Frame {
         let old = self.snapshot();
         let nchunk = nchunk.unwrap_or(old.index.len());
         let mut sizes = old.sizes();
-        let mut infos = Vec::with_capacity(chunks.len());
+        let mut infos = memory::with_capacity(chunks.len())?;
         for (i, chunk) in chunks.iter().enumerate() {
             let (chunk, info) = whole_chunk(chunk)?;
             sizes = sizes.with_inserted(nchunk + i, &info, kind)?.recordable_with(&info);
@@ -196,8 +197,9 @@ impl Frame {
         let mut next = State::clone(&old);
         let placeholders = std::iter::repeat_n(PLACEHOLDER, chunks.len());
         let table = next.index.table_mut().map_err(|e| surface(e, kind))?;
+        memory::reserve(table, chunks.len())?;
         table.splice(nchunk..nchunk, placeholders);
-        let mut added = Vec::with_capacity(chunks.len());
+        let mut added = memory::with_capacity(chunks.len())?;
         for (i, (chunk, info)) in infos.iter().enumerate() {
             let new = place_chunk(&mut next, sizes, nchunk + i, chunk, info);
             added.extend(new.map_err(|e| surface(e, kind))?);
@@ -263,7 +265,7 @@ impl Frame {
             self.forget(&mut next, nchunk, &gone)?;
             changes.push((nchunk, chunk, info, gone));
         }
-        let mut added = Vec::with_capacity(changes.len());
+        let mut added = memory::with_capacity(changes.len())?;
         for (nchunk, chunk, info, _) in &changes {
             added.extend(place_chunk(&mut next, sizes, *nchunk, chunk, info).map_err(failed)?);
         }
@@ -324,14 +326,10 @@ impl Frame {
         }
         if !change.removed.is_empty() || !change.added.is_empty() {
             let fill = change.fill(&mut sizes)?;
-            let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the index");
-            let mut order = Vec::new();
-            order.try_reserve_exact(sizes.nchunks).map_err(|_| no_memory)?;
+            let order = memory::with_capacity(sizes.nchunks)?;
             let order = change.order(old.index.len(), sizes.nchunks, order).ok_or(out_of_range)?;
-            let mut table = Vec::new();
-            table.try_reserve_exact(order.len()).map_err(|_| no_memory)?;
             let entry = |from: Option<usize>| from.and_then(|from| next.index.raw(from)).unwrap_or(fill);
-            table.extend(order.into_iter().map(entry));
+            let table = memory::collect(order.into_iter().map(entry))?;
             next.index = Index::Table(Arc::new(table));
         }
         if let Some((name, content)) = change.layer {
@@ -353,7 +351,7 @@ impl Frame {
     /// `Data` unless `order` is a permutation of all chunk numbers of a frame that has chunks, else those of writing.
     pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
         let wrong = "not a permutation of the chunks";
-        let mut seen = vec![false; order.len()];
+        let mut seen = memory::filled(false, order.len())?;
         for &from in order {
             let fresh = seen.get_mut(from).is_some_and(|seen| !std::mem::replace(seen, true));
             ensure(fresh, ErrorKind::Data, wrong)?;
@@ -365,8 +363,8 @@ impl Frame {
         let sizes = old.sizes().with_reordered(order);
         let mut next = State::clone(&old);
         let table = order.iter().map(|&from| old.index.raw(from).expect("checked to be a permutation"));
-        next.index = Index::Table(Arc::new(table.collect()));
-        let mut now_at = vec![0; order.len()];
+        next.index = Index::Table(Arc::new(memory::collect(table)?));
+        let mut now_at = memory::filled(0, order.len())?;
         for (to, &from) in order.iter().enumerate() {
             now_at[from] = to;
         }
@@ -442,7 +440,7 @@ impl Frame {
         let file = disk.writer()?;
         let known = self.snapshot();
         let head = session.head.get_mut();
-        head.resize(known.header.header_len.max(FIXED_LEN), 0);
+        memory::resize(head, known.header.header_len.max(FIXED_LEN))?;
         let n = file.read_at(disk.base, head)?;
         head.truncate(n);
         let too_short = Error::new(ErrorKind::FileRead, "file ends too early");
@@ -529,7 +527,7 @@ impl Frame {
             return written;
         }
         let header_len = next.header.header_len as u64; // widening
-        let mut writes = Vec::with_capacity(added.len());
+        let mut writes = memory::with_capacity(added.len())?;
         for new in added {
             // Readers of the C library want 32 bytes wherever a chunk is.
             let room = new.bytes.len().max(EXTENDED_HEADER_LENGTH) as u64; // widening

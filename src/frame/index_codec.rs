@@ -1,10 +1,10 @@
 //! Compression of the chunk index, with the parameters that the format's other writers use.
 
-use crate::bytes::zeroed;
 use crate::chunk::{self, CParams};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{self, EXTENDED_HEADER_LENGTH, special, split};
+use crate::memory::zeroed;
 
 /// Which operation wrote the index; it decides whether an index that compresses badly is kept compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,11 +16,11 @@
 //! | LE64 | checksum of all the above |
 //! | 16 | end mark |
 
-use crate::bytes::zeroed;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::format::frame_header::MAGIC;
 use crate::format::frame_trailer::Usage;
 use crate::io::IoFile;
+use crate::memory::{no_memory, zeroed};
 
 const START: &[u8; 16] = b"\0blosc2-rs undo\x01";
 const END: &[u8; 16] = b"\x01undo blosc2-rs\0";
@@ -60,9 +60,8 @@ impl Record {
     ///
     /// `MemoryAlloc`.
     pub(crate) fn add(&mut self, at: u64, len: usize) -> Result<&mut [u8]> {
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory to save old bytes");
         let bytes = &mut self.0;
-        bytes.try_reserve(16 + len + FOOTER).map_err(|_| no_memory)?;
+        bytes.try_reserve(16 + len + FOOTER).map_err(|_| no_memory())?;
         let count = get(bytes, COUNT_AT) + 1;
         bytes[COUNT_AT..HEAD].copy_from_slice(&count.to_le_bytes());
         put(bytes, at);
@@ -156,7 +155,7 @@ impl Undo {
 ///
 /// Those of reading.
 pub(crate) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool> {
-    let mut head = vec![0; WINDOW.min(usize::try_from(size - end).unwrap_or(WINDOW))];
+    let mut head: Vec<u8> = zeroed(WINDOW.min(usize::try_from(size - end).unwrap_or(WINDOW)))?;
     file.read_exact_at(end, &mut head)?;
     if head.get(2..10) == Some(MAGIC.as_slice()) {
         return Ok(false);
@@ -183,7 +182,7 @@ pub(crate) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
 
 /// Whether a frame may start between `at` and `end`.
 fn holds_frame(file: &dyn IoFile, mut at: u64, end: u64) -> Result<bool> {
-    let mut window = vec![0; WINDOW];
+    let mut window: Vec<u8> = zeroed(WINDOW)?;
     while at < end {
         let n = window.len().min(usize::try_from(end - at).unwrap_or(WINDOW));
         file.read_exact_at(at, &mut window[..n])?;

@@ -9,7 +9,7 @@
 //! | T + 12 | 4 × nblocks | stored size of each block, LE |
 
 use super::Frame;
-use super::read::{AT_ONCE, Chunks, Place, resize};
+use super::read::{AT_ONCE, Chunks, Place};
 use super::store::Store;
 use crate::bytes::get_i32;
 use crate::chunk::source::BlockSource;
@@ -18,6 +18,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, special};
 use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
+use crate::memory::resize;
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -8,7 +8,10 @@ use super::state::State;
 use super::store::Write;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_trailer;
-use crate::format::metalayers::{MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS_WRITTEN, Metalayer};
+use crate::format::metalayers::{
+    MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS_WRITTEN, Metalayer, changeable, copies_of,
+};
+use crate::memory;
 use std::sync::Arc;
 
 const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
@@ -26,7 +29,7 @@ impl State {
     /// for that.
     pub(super) fn update_layer(&mut self, name: &[u8], content: &[u8]) -> Result<(usize, bool)> {
         let number = find(&self.metalayers, name).ok_or(NOT_FOUND)?;
-        let layer = &mut Arc::make_mut(&mut self.metalayers)[number];
+        let layer = &mut changeable(&mut self.metalayers)?[number];
         let Some(start) = layer.content.get_mut(..content.len()) else { return Ok((number, false)) };
         start.copy_from_slice(content);
         self.tick += 1;
@@ -72,7 +75,7 @@ impl Frame {
         ensure(i32::try_from(content.len()).is_ok(), ErrorKind::InvalidParam, "metalayer too large")?;
         let (session, ()) = self.begin_if(|state| check_addition(state, name))?;
         let mut next = State::clone(&self.snapshot());
-        Arc::make_mut(&mut next.metalayers).push(Metalayer { name: name.into(), content: content.into() });
+        memory::push(changeable(&mut next.metalayers)?, Metalayer::new(name, content)?)?;
         next.tick += 1;
         // Whatever the payload area still holds is dead.
         (next.header.cbytes, next.live_end, next.dead) = (0, 0, 0);
@@ -129,8 +132,8 @@ impl Frame {
     pub fn vlmeta_add(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
         let (session, ()) = self.begin_if(|state| check_vl_addition(state, name))?;
-        let mut layers = Vec::clone(&self.vlmetalayers());
-        layers.push(Metalayer { name: name.into(), content });
+        let mut layers = copies_of(&self.vlmetalayers())?;
+        memory::push(&mut layers, Metalayer { name: memory::copy_of(name)?, content })?;
         let number = layers.len() - 1;
         self.write_trailer(&session, layers)?;
         Ok(number)
@@ -144,7 +147,7 @@ impl Frame {
     pub fn vlmeta_update(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
         let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name).ok_or(NOT_FOUND))?;
-        let mut layers = Vec::clone(&self.vlmetalayers());
+        let mut layers = copies_of(&self.vlmetalayers())?;
         layers[number].content = content;
         self.write_trailer(&session, layers)?;
         Ok(number)
@@ -158,7 +161,7 @@ impl Frame {
     pub fn vlmeta_delete(&mut self, name: &[u8]) -> Result<usize> {
         check_name(name)?;
         let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name).ok_or(NOT_FOUND))?;
-        let mut layers = Vec::clone(&self.vlmetalayers());
+        let mut layers = copies_of(&self.vlmetalayers())?;
         layers.remove(number);
         let left = layers.len();
         self.write_trailer(&session, layers)?;

@@ -1,11 +1,12 @@
 //! The chunk index in memory, decoded once.
 
 use super::index_codec::{self, IndexOf};
-use crate::bytes::{bytes_of_mut, zeroed, zeroed_numbers};
+use crate::bytes::bytes_of_mut;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 use crate::format::offsets::{Entry, MAX_CHUNKS};
+use crate::memory::{collect, copy_of, filled, zeroed};
 use std::sync::Arc;
 
 /// An index larger than this, in bytes, must not expand from almost nothing.
@@ -76,14 +77,15 @@ impl Index {
     /// `MemoryAlloc`: a frame of a few bytes may have the same entry for hundreds of millions of chunks.
     pub(crate) fn table_mut(&mut self) -> Result<&mut Vec<i64>> {
         if let Index::Run { entry, nchunks } = *self {
-            let mut table = Vec::new();
-            let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the index");
-            table.try_reserve_exact(nchunks).map_err(|_| no_memory)?;
-            table.resize(nchunks, entry);
-            *self = Index::Table(Arc::new(table));
+            *self = Index::Table(Arc::new(filled(entry, nchunks)?));
         }
         match self {
-            Index::Table(table) => Ok(Arc::make_mut(table)),
+            Index::Table(table) => {
+                if Arc::get_mut(table).is_none() {
+                    *table = Arc::new(copy_of(table)?);
+                }
+                Ok(Arc::get_mut(table).expect("nobody else has the copy"))
+            }
             Index::Run { .. } => unreachable!("made a table above"),
         }
     }
@@ -149,11 +151,11 @@ impl Index {
         let honest = header.nbytes <= LARGE || header.nbytes / MAX_RATIO <= chunk.len();
         ensure(honest, ErrorKind::Data, "index much larger than its chunk")?;
         if width < 8 {
-            let mut raw = zeroed(header.nbytes)?;
+            let mut raw: Vec<u8> = zeroed(header.nbytes)?;
             index_codec::decompress(chunk, &mut raw)?;
-            return Ok(Index::Table(Arc::new(decode_narrow(&raw, width))));
+            return Ok(Index::Table(Arc::new(collect(raw.chunks_exact(width).map(decode_narrow))?)));
         }
-        let mut table = zeroed_numbers(count)?;
+        let mut table = zeroed(count)?;
         index_codec::decompress(chunk, bytes_of_mut(&mut table))?;
         table.iter_mut().for_each(|entry| *entry = i64::from_le(*entry));
         Ok(Index::Table(Arc::new(table)))
@@ -166,21 +168,17 @@ fn run_entry(chunk: &[u8], header: &ChunkHeader, width: usize) -> Option<i64> {
         special::ZERO => Some(0),
         special::VALUE => {
             let value = chunk.get(EXTENDED_HEADER_LENGTH..header.cbytes)?;
-            (value.len() == width).then(|| decode_narrow(value, width)[0])
+            (value.len() == width).then(|| decode_narrow(value))
         }
         _ => None,
     }
 }
 
-/// Entries of `width` bytes, up to 8.
-fn decode_narrow(raw: &[u8], width: usize) -> Vec<i64> {
-    let mut table = Vec::with_capacity(raw.len() / width);
-    table.extend(raw.chunks_exact(width).map(|bytes| {
-        let mut wide = [0; 8];
-        wide[..width].copy_from_slice(bytes);
-        i64::from_le_bytes(wide)
-    }));
-    table
+/// An entry of up to 8 bytes.
+fn decode_narrow(bytes: &[u8]) -> i64 {
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    i64::from_le_bytes(wide)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::format::offsets::Entry;
 use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
+use crate::memory::resize;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -217,14 +218,6 @@ impl<'a> Chunks<'a> {
         let blocksize = usize::try_from(state.header.params.blocksize).unwrap_or(0);
         special::chunk(kind, nbytes, typesize, blocksize)
     }
-}
-
-/// Gives `buffer` the length `len`. What it holds stays: a buffer that is used again need not be zeroed again.
-pub(super) fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
-    let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
-    buffer.try_reserve(len.saturating_sub(buffer.len())).map_err(|_| no_memory)?;
-    buffer.resize(len, 0);
-    Ok(())
 }
 
 /// Finds chunk file `id`, and reads its first bytes to `front`.

@@ -12,6 +12,7 @@ use crate::format::frame_trailer::{self, TAIL_LEN, Usage};
 use crate::format::metalayers::Metalayer;
 use crate::format::offsets::Entry;
 use crate::io::IoFile;
+use crate::memory::{copy_of, no_memory, zeroed};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ impl<'a> Source<'a> {
         size: Option<u64>,
         sparse: bool,
     ) -> Result<Source<'a>> {
-        let mut front = vec![0; FRONT];
+        let mut front = zeroed(FRONT)?;
         let n = file.read_at(base, &mut front)?;
         ensure(n >= FIXED_LEN, ErrorKind::FileRead, "file ends too early")?;
         front.truncate(n);
@@ -119,14 +120,13 @@ impl<'a> Source<'a> {
     }
 
     fn read_far(&self, file: &dyn IoFile, position: u64, len: usize) -> Result<Vec<u8>> {
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the frame's metadata");
         let mut bytes = Vec::new();
         // Without a known size a wrong length must not cost much memory before reading fails.
         let step = if self.size.is_some() { len } else { len.min(STEP) };
         while bytes.len() < len {
             let done = bytes.len();
             let n = step.min(len - done);
-            bytes.try_reserve(n).map_err(|_| no_memory)?;
+            bytes.try_reserve(n).map_err(|_| no_memory())?;
             bytes.resize(done + n, 0);
             file.read_exact_at(position + done as u64, &mut bytes[done..])?; // widening
         }
@@ -263,7 +263,7 @@ impl<'a> Tail<'a> {
             let bytes = source.read(at, end - at)?;
             let len = trailer_len(&bytes, end, min_header)?;
             ensure(len < bytes.len(), invalid, "no room for an index")?;
-            let (index, trailer) = split_off(bytes, len);
+            let (index, trailer) = split_off(bytes, len)?;
             return Ok(Tail { index, trailer, layout });
         }
         let last = source.read(end - TAIL_LEN as u64, TAIL_LEN as u64)?; // widening
@@ -281,15 +281,20 @@ impl<'a> Tail<'a> {
 }
 
 /// Cuts `bytes` before the last `len` of them.
-fn split_off(bytes: Cow<'_, [u8]>, len: usize) -> (Cow<'_, [u8]>, Cow<'_, [u8]>) {
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+fn split_off(bytes: Cow<'_, [u8]>, len: usize) -> Result<(Cow<'_, [u8]>, Cow<'_, [u8]>)> {
     let at = bytes.len() - len;
-    match bytes {
+    Ok(match bytes {
         Cow::Borrowed(bytes) => (bytes[..at].into(), bytes[at..].into()),
         Cow::Owned(mut front) => {
-            let back = front.split_off(at);
+            let back = copy_of(&front[at..])?;
+            front.truncate(at);
             (front.into(), back.into())
         }
-    }
+    })
 }
 
 fn trailer_len(bytes: &[u8], frame_len: u64, min_header: u64) -> Result<usize> {

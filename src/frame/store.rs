@@ -10,6 +10,7 @@ use crate::format::frame_header::FIXED_LEN;
 use crate::format::frame_header::FrameHeader;
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, OpenMode, dirs};
+use crate::memory::{extend, zeroed};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -333,9 +334,9 @@ impl Disk {
                             break;
                         }
                         if joined.is_empty() {
-                            joined.extend_from_slice(bytes);
+                            extend(&mut joined, bytes)?;
                         }
-                        joined.extend_from_slice(more);
+                        extend(&mut joined, more)?;
                         rest = behind;
                     }
                     file.write_at(self.base + at, if joined.is_empty() { bytes } else { &joined })?;
@@ -347,7 +348,7 @@ impl Disk {
 }
 
 fn copy(file: &dyn IoFile, from: u64, to: u64, len: u64) -> Result<()> {
-    let mut buffer = vec![0; usize::try_from(len).map_or(COPY_BUFFER, |len| len.min(COPY_BUFFER))];
+    let mut buffer: Vec<u8> = zeroed(usize::try_from(len).map_or(COPY_BUFFER, |len| len.min(COPY_BUFFER)))?;
     let mut done = 0;
     while done < len {
         let n = usize::try_from(len - done).map_or(COPY_BUFFER, |rest| rest.min(COPY_BUFFER));

@@ -7,6 +7,7 @@ use super::state::State;
 use super::store::{self, Change, Store, Write};
 use crate::error::Result;
 use crate::format::frame_trailer;
+use crate::memory::{extend, reserve, with_capacity};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ impl Frame {
     ) -> Result<()> {
         let mut tail = next.index.write(of)?;
         let trailer = frame_trailer::write(&next.vlmetalayers)?;
-        tail.extend_from_slice(&trailer);
+        extend(&mut tail, &trailer)?;
         next.trailer_len = trailer.len();
         next.header.params = self.params;
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
@@ -61,6 +62,7 @@ impl Frame {
         }
         if let Some(gap) = usize::try_from(gap).ok().filter(|&gap| gap > 0) {
             let split = tail.len() - trailer.len();
+            reserve(&mut tail, gap)?;
             tail.splice(split..split, std::iter::repeat_n(0, gap));
         }
         if let Some(usage) = next.usage() {
@@ -68,7 +70,7 @@ impl Frame {
         }
         next.header.frame_len = at + tail.len() as u64; // widening
         let header = next.header.write(&next.metalayers)?;
-        let mut writes: Vec<Write<'_>> = Vec::with_capacity(payload.len() + 2);
+        let mut writes: Vec<Write<'_>> = with_capacity(payload.len() + 2)?;
         for write in payload {
             writes.push(match *write {
                 Write::Bytes(at, bytes) => Write::Bytes(at, bytes),

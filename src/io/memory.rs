@@ -167,7 +167,7 @@ impl MallocBuf {
     }
 
     /// As [`reserve`](Self::reserve), without a reserve for more.
-    fn reserve_exact(&mut self, capacity: usize) -> Result<()> {
+    pub(crate) fn reserve_exact(&mut self, capacity: usize) -> Result<()> {
         let wanted = capacity.max(self.len).max(1);
         if wanted <= self.capacity && !self.borrowed {
             return Ok(());

@@ -6,6 +6,7 @@ use crate::chunk::{BlockReader, Decoded, DisjointParts, Plain, Runs, ShuffledBlo
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
+use crate::memory;
 use crate::schunk::scratch;
 use std::ops::Range;
 
@@ -81,9 +82,13 @@ impl<'a> Blocks<'a> {
     }
 
     /// The numbers of the blocks that `region` meets, ascending.
-    pub(super) fn touched(&self, region: &Region) -> Vec<usize> {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn touched(&self, region: &Region) -> Result<Vec<usize>> {
         let cells = region.cells(self.geometry.blockshape());
-        (0..cells.len()).map(|n| self.nblock(&cells.cell(n))).collect()
+        memory::collect((0..cells.len()).map(|n| self.nblock(&cells.cell(n))))
     }
 
     /// Whether `region` holds all items of a block.

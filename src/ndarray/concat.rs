@@ -6,6 +6,7 @@ use super::slice::{self, Chunks};
 use super::write::{self, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
+use crate::memory;
 use crate::schunk::{Reading, Schunk, Writing};
 
 /// Fails unless arrays of these shapes can be joined along `axis`.
@@ -113,7 +114,7 @@ fn copy_items(
         let mut from = to;
         (from.start[axis], from.stop[axis]) = (to.start[axis] - start, to.stop[axis] - start);
         let extents = to.extents();
-        buffer.resize(to.len().saturating_mul(schunk.typesize()), 0);
+        memory::resize(&mut buffer, to.len().saturating_mul(schunk.typesize()))?;
         slice::read(other, other_geometry, &from, &mut buffer, &extents[..ndim], reading)?;
         write::write(schunk, geometry, &to, &buffer, &extents[..ndim], own_reading, writing)?;
     }

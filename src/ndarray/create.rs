@@ -11,6 +11,7 @@ use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 use crate::format::geometry::MAX_DIM;
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
+use crate::memory;
 use crate::schunk::{Reading, Schunk, Writing, patch};
 
 /// About how many bytes of chunks are handed to a super-chunk at once.
@@ -62,14 +63,14 @@ pub fn fill_value(schunk: &mut Schunk, geometry: &Geometry, value: &[u8], params
     let few = i32::try_from(nchunks).is_ok();
     ensure(few, ErrorKind::Failure, "too many chunks")?;
     let params = CParams { use_dict: false, typesize, ..params.clone() };
-    let mut chunk = vec![0; EXTENDED_HEADER_LENGTH + typesize];
+    let mut chunk = memory::zeroed(EXTENDED_HEADER_LENGTH + typesize)?;
     let nbytes = geometry.chunk_nbytes(typesize)?;
     chunk::special_chunk(&params, nbytes, SpecialValue::Repeated(value), &mut chunk)?;
     let per_batch = (BATCH / chunk.len()).max(1);
     let mut left = nchunks;
     while left > 0 {
         let n = left.min(per_batch);
-        schunk.append_chunks(&vec![&chunk[..]; n]).map_err(|e| slice::failure(&e))?;
+        schunk.append_chunks(&memory::filled(&chunk[..], n)?).map_err(|e| slice::failure(&e))?;
         left -= n;
     }
     Ok(())
@@ -174,7 +175,7 @@ pub fn fill_from_array(
         if region != asked {
             buffer.clear();
         }
-        buffer.resize(part.len().saturating_mul(blocks.typesize), 0);
+        memory::resize(&mut buffer, part.len().saturating_mul(blocks.typesize))?;
         slice::read(src, src_geometry, &region, &mut buffer, extents, reading)?;
         let other = strides(extents, unit);
         let make = PartOfBuffer { blocks: &blocks, part, src: &buffer, place: (&other, 0) };
@@ -295,13 +296,13 @@ impl Batch {
             self.flush(schunk)?;
             return schunk.append_chunk(chunk).map(drop);
         }
+        memory::push(&mut self.chunks, memory::copy_of(chunk)?)?;
         self.bytes += chunk.len();
-        self.chunks.push(chunk.to_vec());
         Ok(())
     }
 
     fn flush(&mut self, schunk: &mut Schunk) -> Result<()> {
-        let chunks: Vec<&[u8]> = self.chunks.iter().map(|chunk| &chunk[..]).collect();
+        let chunks: Vec<&[u8]> = memory::collect(self.chunks.iter().map(|chunk| &chunk[..]))?;
         schunk.append_chunks(&chunks).map_err(|e| slice::failure(&e))?;
         self.chunks.clear();
         self.bytes = 0;

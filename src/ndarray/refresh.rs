@@ -63,7 +63,7 @@ pub fn refreshed(schunk: &Schunk, known: &Geometry) -> Result<Option<Geometry>> 
 pub(super) fn read_undisturbed(
     schunk: &Schunk,
     geometry: &Geometry,
-    numbers: impl Fn(&Geometry) -> Vec<usize>,
+    numbers: impl Fn(&Geometry) -> Result<Vec<usize>>,
     mut read: impl FnMut(&Chunks<'_>, &Geometry) -> Result<()>,
 ) -> Result<()> {
     let mut geometry = Cow::Borrowed(geometry);
@@ -71,8 +71,13 @@ pub(super) fn read_undisturbed(
         let stored = schunk.known_chunks().map_err(|e| failure(&e))?;
         let outcome = read(&stored, &geometry);
         let strict = attempt < STRICT_ATTEMPTS || outcome.is_err();
-        let numbers = std::iter::once_with(|| numbers(&geometry)).flatten();
-        if stored.are_current(strict, numbers) {
+        let mut unknown = None;
+        let known = || numbers(&geometry).map_err(|e| unknown = Some(e)).unwrap_or_default();
+        let current = stored.are_current(strict, std::iter::once_with(known).flatten());
+        if let Some(error) = unknown {
+            return Err(error);
+        }
+        if current {
             return outcome;
         }
         drop(stored);

@@ -9,6 +9,7 @@ use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
+use crate::memory;
 use crate::schunk::{Chunks, Reading, Schunk, Writing, scratch};
 use std::ops::Range;
 
@@ -31,34 +32,37 @@ struct AxisChunk {
 }
 
 /// Ranges of equal keys in `items[range]`.
-fn groups(items: &[(u64, u64)], range: Range<usize>, key: impl Fn(u64) -> u64) -> Vec<(u64, Range<usize>)> {
+fn groups(
+    items: &[(u64, u64)],
+    range: Range<usize>,
+    key: impl Fn(u64) -> u64,
+) -> Result<Vec<(u64, Range<usize>)>> {
     let mut groups: Vec<(u64, Range<usize>)> = Vec::new();
     for i in range {
         let key = key(items[i].0);
         match groups.last_mut() {
             Some((last, range)) if *last == key => range.end = i + 1,
-            _ => groups.push((key, i..i + 1)),
+            _ => memory::push(&mut groups, (key, i..i + 1))?,
         }
     }
-    groups
+    Ok(groups)
 }
 
 impl Axis {
     fn new(indices: &[i64], extent: u64, chunk: u64, block: u64) -> Result<Axis> {
-        let mut items = Vec::with_capacity(indices.len());
+        let mut items = memory::with_capacity(indices.len())?;
         for (position, &index) in indices.iter().enumerate() {
             let index = u64::try_from(index).ok().filter(|&index| index < extent);
             let index = index.ok_or(Error::new(ErrorKind::InvalidIndex, OUTSIDE))?;
             items.push((index, position as u64)); // widening
         }
         items.sort_unstable();
-        let chunks = groups(&items, 0..items.len(), |index| index / chunk.max(1))
-            .into_iter()
-            .map(|(chunk_at, range)| {
-                let blocks = groups(&items, range.clone(), |index| index % chunk.max(1) / block.max(1));
-                AxisChunk { chunk: chunk_at, items: range, blocks }
-            })
-            .collect();
+        let chunks = groups(&items, 0..items.len(), |index| index / chunk.max(1))?;
+        let chunks = chunks.into_iter().map(|(chunk_at, range)| {
+            let blocks = groups(&items, range.clone(), |index| index % chunk.max(1) / block.max(1))?;
+            Ok(AxisChunk { chunk: chunk_at, items: range, blocks })
+        });
+        let chunks = memory::try_collect(chunks)?;
         Ok(Axis { items, chunks })
     }
 
@@ -339,7 +343,7 @@ pub fn read(
     let other = strides(dest_shape, schunk.typesize() as u64); // widening
     let numbers = |geometry: &Geometry| {
         let chunks = selection.chunks();
-        (0..chunks.len()).map(|n| selection.nchunk(geometry, &chunks.cell(n))).collect()
+        memory::collect((0..chunks.len()).map(|n| selection.nchunk(geometry, &chunks.cell(n))))
     };
     read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
         selection.check(geometry)?;
@@ -411,7 +415,7 @@ pub(crate) fn write_to(
     let mut pending = Pending::default();
     for n in 0..chunks.len() {
         let part = ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
-        let touched: Vec<usize> = (0..part.grid.len()).map(|n| part.block(n).0).collect();
+        let touched = memory::collect((0..part.grid.len()).map(|n| part.block(n).0))?;
         let which = |nblock: usize| touched.binary_search(&nblock).expect("a touched block");
         let overlay = Overlay {
             blocks: &blocks,
@@ -453,13 +457,14 @@ pub fn read_sparse(
     }
     let numbers = |geometry: &Geometry| {
         let items = storage_items(geometry, coords).unwrap_or_default();
-        let mut numbers: Vec<usize> = items
-            .iter()
-            .filter_map(|&item| usize::try_from(item.unsigned_abs() / geometry.extchunknitems()).ok())
-            .collect();
+        let mut numbers = memory::collect(
+            items
+                .iter()
+                .filter_map(|&item| usize::try_from(item.unsigned_abs() / geometry.extchunknitems()).ok()),
+        )?;
         numbers.sort_unstable();
         numbers.dedup();
-        numbers
+        Ok(numbers)
     };
     read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
         schunk.get_sparse_from(stored, &storage_items(geometry, coords)?, dest, reading)
@@ -491,5 +496,5 @@ fn storage_items(geometry: &Geometry, coords: &[i64]) -> Result<Vec<i64>> {
         }
         i64::try_from(item).map_err(|_| outside)
     };
-    coords.iter().map(storage_item).collect()
+    memory::try_collect(coords.iter().map(storage_item))
 }

@@ -9,6 +9,7 @@ use super::shape::{Extents, Geometry, Region, dot, strides};
 use crate::chunk::{BlockReader, Decoding, DisjointParts, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::memory;
 use crate::schunk::{self, Reading, Schunk};
 
 /// The chunks that a box meets.
@@ -89,7 +90,7 @@ pub(crate) fn read(
     let mut again = false;
     let numbers = |geometry: &Geometry| {
         let chunks = Chunks::of(geometry, region.clipped(geometry.shape()));
-        (0..chunks.len()).filter_map(|n| chunks.chunk(n).ok()).map(|(_, nchunk)| nchunk).collect()
+        memory::collect((0..chunks.len()).filter_map(|n| chunks.chunk(n).ok()).map(|(_, nchunk)| nchunk))
     };
     read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
         if again {

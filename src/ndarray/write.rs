@@ -13,6 +13,7 @@ use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::consts::special;
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
+use crate::memory;
 use crate::schunk::{Reading, Schunk, Update, Writing, patch, scratch};
 
 /// A super-chunk that is written to.
@@ -77,7 +78,7 @@ pub(crate) fn write(
             blocks: &blocks,
             nchunk,
             covers_chunk: chunks.covers(&at, &part),
-            touched: &blocks.touched(&part),
+            touched: &blocks.touched(&part)?,
             covers_block: &|nblock| blocks.covers(&part, nblock),
             apply_block: &|nblock, block| blocks.gather(&part, nblock, src, (&other, origin), block),
         };
@@ -101,8 +102,9 @@ impl Pending {
         update: Update,
         writing: &Writing<'_>,
     ) -> Result<()> {
-        self.bytes += update.cbytes();
-        self.updates.push((nchunk, update));
+        let cbytes = update.cbytes();
+        memory::push(&mut self.updates, (nchunk, update))?;
+        self.bytes += cbytes;
         // A prefilter may look at the chunks before.
         let now = writing.enc.prefilter.is_some() || (self.bytes >= BATCH && is_in_frame(schunk)?);
         if now { self.flush(schunk) } else { Ok(()) }

@@ -9,6 +9,7 @@ use crate::frame::Frame;
 use crate::frame::sizes::ChunkInfo;
 use crate::io::Io;
 use crate::io::file::FileIo;
+use crate::memory;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ impl Schunk {
         ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
         for layer in self.vlmetalayers().iter() {
             if meta::is_zeros(&layer.content) {
-                dest.vlmeta_add_stored(&layer.name, layer.content.clone())?;
+                dest.vlmeta_add_stored(&layer.name, memory::copy_of(&layer.content)?)?;
             } else {
                 dest.vlmeta_add(&layer.name, &meta::decompress(&layer.content)?, None)?;
             }
@@ -197,7 +198,7 @@ impl Schunk {
 
 fn append_batch(frame: &mut Frame, batch: &mut Vec<Cow<'_, [u8]>>) -> Result<()> {
     if !batch.is_empty() {
-        let chunks: Vec<&[u8]> = batch.iter().map(|chunk| &**chunk).collect();
+        let chunks: Vec<&[u8]> = memory::collect(batch.iter().map(|chunk| &**chunk))?;
         frame.append_all(&chunks)?;
         batch.clear();
     }

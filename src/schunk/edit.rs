@@ -9,6 +9,7 @@ use crate::format::consts::special;
 use crate::frame::sizes::ChunkInfo;
 use crate::frame::{New, Regrid};
 use crate::io::memory::MallocBuf;
+use crate::memory;
 
 /// A chunk that was offered for good and not taken, with the reason.
 #[derive(Debug)]
@@ -250,19 +251,24 @@ impl Schunk {
             })
             .map(drop),
             Backing::List(list) => {
-                let mut ready = Vec::with_capacity(updates.len());
+                let mut ready = memory::with_capacity(updates.len())?;
                 for (nchunk, mut update) in updates {
                     let old = ChunkInfo::read(list.chunk(nchunk)?);
                     let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-                    if let Update::Whole(chunk) = &mut update {
-                        let (_, info) = whole_chunk(chunk)?;
-                        let same = info.nbytes == old.nbytes && info.vl_blocks == old.vl_blocks;
-                        ensure(same, ErrorKind::ChunkUpdate, "chunk of another size")?;
-                        *chunk = shrunk(std::mem::take(chunk), info.cbytes);
+                    match &mut update {
+                        Update::Whole(chunk) => {
+                            let (_, info) = whole_chunk(chunk)?;
+                            let same = info.nbytes == old.nbytes && info.vl_blocks == old.vl_blocks;
+                            ensure(same, ErrorKind::ChunkUpdate, "chunk of another size")?;
+                            *chunk = shrunk(std::mem::take(chunk), info.cbytes);
+                        }
+                        Update::Blocks(patch) => {
+                            list.change(nchunk, |chunk| chunk.reserve_exact(patch.cbytes()))?;
+                        }
                     }
                     ready.push((nchunk, update));
                 }
-                // Sizes stay as they are; what can fail from here on is the memory for a few bytes more.
+                // Sizes stay as they are; what can fail from here on is the memory for a few bytes per block.
                 ready.into_iter().try_for_each(|(nchunk, update)| match update {
                     Update::Whole(chunk) => {
                         list.replace(nchunk, chunk, list.sizes);
@@ -311,14 +317,13 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.reorder(order),
             Backing::List(list) => {
-                let mut seen = vec![false; list.sizes.nchunks];
+                let mut seen = memory::filled(false, list.sizes.nchunks)?;
                 let complete = order.len() == seen.len();
                 let once =
                     |&from: &usize| seen.get_mut(from).is_some_and(|seen| !std::mem::replace(seen, true));
                 let permutation = complete && order.iter().all(once);
                 ensure(permutation, ErrorKind::Data, "not a permutation of the chunks")?;
-                list.reorder(order);
-                Ok(())
+                list.reorder(order)
             }
         }
     }

@@ -6,11 +6,12 @@
 
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::{Metalayer, changeable};
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes};
 use crate::io::memory::{MallocBuf, malloc_copy};
 use crate::io::spare;
+use crate::memory::{self, no_memory};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -68,8 +69,7 @@ impl List {
 
     /// Makes room for `more` chunks, so that [`insert`](Self::insert) cannot fail.
     pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
-        let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for the list of chunks");
-        self.pointers.try_reserve(more).map_err(|_| failed)
+        self.pointers.try_reserve(more).map_err(|_| no_memory())
     }
 
     pub(super) fn insert(&mut self, nchunk: usize, chunk: MallocBuf, sizes: Sizes) {
@@ -147,13 +147,12 @@ impl List {
     /// `NotFound` for the metalayer, `InvalidParam` for numbers out of range, those of damaged chunks, `MemoryAlloc`.
     pub(super) fn regrid(&mut self, change: &Regrid<'_>) -> Result<()> {
         let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for the list of chunks");
         let mut sizes = self.sizes;
         for nchunk in change.removed.iter().cloned().flatten() {
             sizes = sizes.with_deleted(self.chunk_nbytes(nchunk)?);
         }
         let mut fresh = Vec::new();
-        fresh.try_reserve_exact(change.count()).map_err(|_| no_memory)?;
+        fresh.try_reserve_exact(change.count()).map_err(|_| no_memory())?;
         for nchunk in change.added.iter().cloned().flatten() {
             let info = ChunkInfo::read(change.chunk)?;
             // As in a frame: in whatever order they come, all chunks are of one size.
@@ -168,11 +167,11 @@ impl List {
         });
         let layer = layer.transpose()?;
         let mut starts = Vec::new();
-        starts.try_reserve_exact(sizes.nchunks).map_err(|_| no_memory)?;
+        starts.try_reserve_exact(sizes.nchunks).map_err(|_| no_memory())?;
         let order = change.order(self.sizes.nchunks, sizes.nchunks, starts).ok_or(out_of_range)?;
         let mut pointers = Vec::new();
         // As in the C library, the array of chunks stays when the last chunk goes.
-        pointers.try_reserve_exact(order.len().max(1)).map_err(|_| no_memory)?;
+        pointers.try_reserve_exact(order.len().max(1)).map_err(|_| no_memory())?;
 
         // Nothing fails from here on.
         for nchunk in change.removed.iter().cloned().flatten() {
@@ -193,7 +192,7 @@ impl List {
         }
         (self.pointers, self.sizes) = (pointers, sizes);
         if let Some((number, content)) = layer {
-            let layer = &mut Arc::make_mut(&mut self.metalayers)[number];
+            let layer = &mut changeable(&mut self.metalayers)?[number];
             if let Some(start) = layer.content.get_mut(..content.len()) {
                 start.copy_from_slice(content);
                 self.tick += 1 + change.more_ticks;
@@ -203,10 +202,15 @@ impl List {
     }
 
     /// Chunk `i` becomes what chunk `order[i]` was; `order` is a permutation.
-    pub(super) fn reorder(&mut self, order: &[usize]) {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`; the order is as before.
+    pub(super) fn reorder(&mut self, order: &[usize]) -> Result<()> {
         let address = |from: &usize| AtomicPtr::new(self.pointers[*from].load(Ordering::Relaxed));
-        self.pointers = order.iter().map(address).collect();
+        self.pointers = memory::collect(order.iter().map(address))?;
         self.sizes = self.sizes.with_reordered(order);
+        Ok(())
     }
 
     /// The addresses of the chunks, and for how many there is room.

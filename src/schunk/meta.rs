@@ -1,13 +1,12 @@
 //! Metalayers of a super-chunk.
 
 use super::{Backing, Schunk};
-use crate::bytes::zeroed;
 use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
-use crate::format::metalayers::{MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS, Metalayer};
-use std::sync::Arc;
+use crate::format::metalayers::{MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS, Metalayer, changeable};
+use crate::memory::{self, zeroed};
 
 pub(super) const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
 
@@ -24,13 +23,12 @@ fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let fits = i32::try_from(content.len().saturating_add(32)).is_ok();
     ensure(fits, ErrorKind::InvalidParam, "metalayer too large")?;
     let default = CParams::default();
-    let mut chunk = zeroed(content.len() + 32)?;
+    let mut chunk: Vec<u8> = zeroed(content.len() + 32)?;
     let enc = Encoding::new(params.unwrap_or(&default));
     let cbytes = chunk::compress_with(&enc, chunk::Source::Bytes(content), &mut chunk)?.cbytes;
     ensure(cbytes > 0, ErrorKind::Failure, "metalayer cannot be compressed")?;
-    chunk.truncate(cbytes);
-    chunk.shrink_to_fit();
-    Ok(chunk)
+    // It stays in memory, so it takes no more than it needs.
+    memory::copy_of(&chunk[..cbytes])
 }
 
 /// Content larger than this, in bytes, must not be a repeated value: nobody writes such metalayers, and a few bytes would
@@ -82,8 +80,8 @@ impl Schunk {
                 ensure(find(&list.metalayers, name).is_none(), invalid, "metalayer exists already")?;
                 ensure(list.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
                 ensure(i32::try_from(content.len()).is_ok(), invalid, "metalayer too large")?;
-                Arc::make_mut(&mut list.metalayers)
-                    .push(Metalayer { name: name.into(), content: content.into() });
+                let layer = Metalayer::new(name, content)?;
+                memory::push(changeable(&mut list.metalayers)?, layer)?;
                 list.tick += 1;
                 Ok(list.metalayers.len() - 1)
             }
@@ -101,7 +99,7 @@ impl Schunk {
             Backing::List(list) => {
                 check_name(name)?;
                 let number = find(&list.metalayers, name).ok_or(NOT_FOUND)?;
-                let layer = &mut Arc::make_mut(&mut list.metalayers)[number];
+                let layer = &mut changeable(&mut list.metalayers)?[number];
                 if let Some(start) = layer.content.get_mut(..content.len()) {
                     start.copy_from_slice(content);
                     list.tick += 1;
@@ -181,7 +179,8 @@ impl Schunk {
                 ensure(!exists, ErrorKind::InvalidParam, "metalayer exists already")?;
                 let room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
                 ensure(room, ErrorKind::InvalidParam, "too many metalayers")?;
-                Arc::make_mut(&mut list.vlmetalayers).push(Metalayer { name: name.into(), content });
+                let layer = Metalayer { name: memory::copy_of(name)?, content };
+                memory::push(changeable(&mut list.vlmetalayers)?, layer)?;
                 list.tick += 1;
                 Ok(list.vlmetalayers.len() - 1)
             }
@@ -200,7 +199,7 @@ impl Schunk {
             Backing::Frame(frame) => frame.vlmeta_update(name, content),
             Backing::List(list) => {
                 let number = find(&list.vlmetalayers, name).ok_or(NOT_FOUND)?;
-                Arc::make_mut(&mut list.vlmetalayers)[number].content = content;
+                changeable(&mut list.vlmetalayers)?[number].content = content;
                 list.tick += 1;
                 Ok(number)
             }
@@ -218,7 +217,7 @@ impl Schunk {
             Backing::List(list) => {
                 check_name(name)?;
                 let number = find(&list.vlmetalayers, name).ok_or(NOT_FOUND)?;
-                Arc::make_mut(&mut list.vlmetalayers).remove(number);
+                changeable(&mut list.vlmetalayers)?.remove(number);
                 list.tick += 1;
                 Ok(list.vlmetalayers.len())
             }

@@ -1,7 +1,6 @@
 //! Packed super-chunks of 2015 to 2017, turned into super-chunks and back.
 
 use super::{Reading, Schunk};
-use crate::bytes::zeroed;
 use crate::chunk::{self, CParams};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
@@ -10,6 +9,7 @@ use crate::format::frame_header::FrameParams;
 use crate::format::packed::{self, Packed, PackedParams, PackedSpecial};
 use crate::io::file::FileIo;
 use crate::io::{Io, OpenMode};
+use crate::memory::{self, no_memory, zeroed};
 use std::path::Path;
 
 /// Names of the variable-length metalayers for the metadata chunks.
@@ -56,8 +56,7 @@ impl Schunk {
         let mut head = [0; packed::HEADER_LEN];
         file.read_exact_at(0, &mut head)?;
         ensure(Packed::is_likely(&head, len), ErrorKind::InvalidHeader, "no packed super-chunk")?;
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a packed super-chunk");
-        let mut bytes = zeroed(usize::try_from(len).map_err(|_| no_memory)?)?;
+        let mut bytes = zeroed(usize::try_from(len).map_err(|_| no_memory())?)?;
         file.read_exact_at(0, &mut bytes)?;
         Schunk::from_packed(&bytes)
     }
@@ -82,13 +81,13 @@ impl Schunk {
         let mut enc = chunk::Encoding::new(&cparams);
         enc.blosc1_header = true;
         let compress = |data: &[u8]| {
-            let mut dest = vec![0; data.len() + 32];
+            let mut dest = zeroed(data.len() + 32)?;
             let cbytes = chunk::compress_with(&enc, chunk::Source::Bytes(data), &mut dest)?.cbytes;
             ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
             dest.truncate(cbytes);
             Ok(dest)
         };
-        let mut chunks = Vec::with_capacity(self.nchunks());
+        let mut chunks = memory::with_capacity(self.nchunks())?;
         for nchunk in 0..self.nchunks() {
             let nbytes = self.with_chunk(nchunk, |chunk| Ok(BasicHeader::read(chunk)?.nbytes))?;
             let mut data = zeroed(usize::try_from(nbytes).unwrap_or(0))?;
@@ -103,7 +102,7 @@ impl Schunk {
             userdata: userdata.as_deref(),
             ..PackedSpecial::default()
         };
-        let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
+        let chunks: Vec<&[u8]> = memory::collect(chunks.iter().map(Vec::as_slice))?;
         packed::write(&old, &special, &chunks)
     }
 }
@@ -120,7 +119,7 @@ fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
 /// Chunks that are stored raw may or may not have been filtered; nothing tells, and the old library left them alone.
 fn without_delta(chunk: &[u8], reference: &[u8], params: &FrameParams) -> Result<Vec<u8>> {
     if BasicHeader::read(chunk)?.flags & flags::MEMCPYED != 0 {
-        return Ok(chunk.to_vec());
+        return memory::copy_of(chunk);
     }
     let mut data = decompress(chunk)?;
     for (byte, &reference) in data.iter_mut().zip(reference) {
@@ -134,7 +133,7 @@ fn without_delta(chunk: &[u8], reference: &[u8], params: &FrameParams) -> Result
         filters: params.filters,
         ..CParams::default()
     };
-    let mut dest = vec![0; data.len() + 32];
+    let mut dest = zeroed(data.len() + 32)?;
     let cbytes = chunk::compress(&cparams, &data, &mut dest)?;
     ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
     dest.truncate(cbytes);

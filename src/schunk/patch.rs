@@ -1,7 +1,7 @@
 //! New values for a few bytes of a chunk: only the blocks that hold them are compressed again.
 
 use super::scratch;
-use crate::bytes::{get_i32, grow, put_i32, to_i32};
+use crate::bytes::{get_i32, put_i32, to_i32};
 use crate::chunk::source::BlockSource;
 use crate::chunk::{self, BlockReader, Decoding, Encoding, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -9,6 +9,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, filter, special};
 use crate::frame::Derive;
 use crate::io::memory::MallocBuf;
+use crate::memory::{self, grow};
 use parking_lot::Mutex;
 use std::ops::{Deref, Range};
 
@@ -30,7 +31,7 @@ pub(super) fn encode_range(
         let at = block * header.blocksize;
         (at, overlap(at..at + header.block_len(block), start..end))
     };
-    let touched: Vec<usize> = (start / header.blocksize..end.div_ceil(header.blocksize)).collect();
+    let touched = memory::collect(start / header.blocksize..end.div_ceil(header.blocksize))?;
     let changes = Changes {
         touched: &touched,
         covers: &|block| span(block).1.len() == header.block_len(block),
@@ -109,20 +110,20 @@ pub(crate) fn encode(
     }
     let alone = Decoding { threads: Threads::default(), ..*dec };
     let reader = BlockReader::open(&alone, &header, old)?;
-    let made: Vec<Mutex<Option<Streams>>> = touched.iter().map(|_| Mutex::new(None)).collect();
+    let made: Vec<Mutex<Option<Streams>>> = memory::collect(touched.iter().map(|_| Mutex::new(None)))?;
     enc.threads.for_each(touched.len(), &|n| {
         *made[n].lock() = encode_block(&reader, touched[n], changes, enc)?;
         Ok(())
     })?;
-    let streams: Option<Vec<Streams>> = made.into_iter().map(Mutex::into_inner).collect();
+    let streams: Vec<Option<Streams>> = memory::collect(made.into_iter().map(Mutex::into_inner))?;
+    // Collected in place.
+    let streams: Option<Vec<Streams>> = streams.into_iter().collect();
     let header = ChunkHeader { blosc2_flags: header.blosc2_flags & !blosc2_flags::LAZY, ..header };
-    let touched = touched.to_vec();
-    let patch = streams.map(|streams| {
-        let mut patch = Patch { header, table, touched, streams, cbytes: 0 };
-        patch.cbytes = patch.chunk_len();
-        patch
-    });
-    Ok(patch.filter(|patch| is_settled(&header, patch.cbytes)))
+    let touched = memory::copy_of(touched)?;
+    let Some(streams) = streams else { return Ok(None) };
+    let mut patch = Patch { header, table, touched, streams, cbytes: 0 };
+    patch.cbytes = patch.chunk_len()?;
+    Ok(is_settled(&header, patch.cbytes).then_some(patch))
 }
 
 /// Whether a chunk of `cbytes` bytes, made of old and new blocks, is about what compressing it as a whole gives: neither
@@ -229,21 +230,21 @@ impl Patch {
         self.cbytes
     }
 
-    fn chunk_len(&self) -> usize {
-        let pieces = self.pieces().0;
-        EXTENDED_HEADER_LENGTH + 4 * self.table.len() + pieces.iter().map(Piece::len).sum::<usize>()
+    fn chunk_len(&self) -> Result<usize> {
+        let pieces = self.pieces()?.0;
+        Ok(EXTENDED_HEADER_LENGTH + 4 * self.table.len() + pieces.iter().map(Piece::len).sum::<usize>())
     }
 
     /// The chunk after its header and table, in the order of the old one, and the new starts of the blocks.
     ///
     /// In whatever order the blocks are, each reaches from its start to the next one.
-    fn pieces(&self) -> (Vec<Piece<'_>>, Vec<usize>) {
-        let mut order: Vec<usize> = (0..self.table.len()).collect();
-        order.sort_by_key(|&block| self.table[block]);
-        let mut starts = vec![0; order.len()];
-        let mut pieces: Vec<Piece<'_>> = Vec::new();
+    fn pieces(&self) -> Result<(Vec<Piece<'_>>, Vec<usize>)> {
+        let mut order: Vec<usize> = memory::collect(0..self.table.len())?;
+        order.sort_unstable_by_key(|&block| (self.table[block], block));
+        let mut starts = memory::filled(0, order.len())?;
+        let mut pieces: Vec<Piece<'_>> = memory::with_capacity(order.len())?;
         let mut at = EXTENDED_HEADER_LENGTH + 4 * order.len();
-        let mut ends = vec![self.header.cbytes; order.len()];
+        let mut ends = memory::filled(self.header.cbytes, order.len())?;
         for n in (1..order.len()).rev() {
             let (start, next) = (self.table[order[n - 1]], self.table[order[n]]);
             ends[n - 1] = if next > start { next } else { ends[n] };
@@ -262,7 +263,7 @@ impl Patch {
                 _ => pieces.push(Piece::Kept(old)),
             }
         }
-        (pieces, starts)
+        Ok((pieces, starts))
     }
 
     /// Whether this was made for the chunk that starts with `head`: header and table.
@@ -281,7 +282,7 @@ impl Patch {
     ///
     /// `MemoryAlloc`, `Data` for chunks above 2 GiB; the chunk is as before then.
     pub(crate) fn apply(&self, chunk: &mut MallocBuf) -> Result<()> {
-        let (pieces, starts) = self.pieces();
+        let (pieces, starts) = self.pieces()?;
         let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
         let mut kept_end = first;
         let ascend = pieces.iter().all(|piece| match piece {
@@ -297,9 +298,12 @@ impl Patch {
         }
         let end = self.cbytes;
         to_i32(end, ErrorKind::Data)?;
+        let mut head = memory::copy_of(&chunk[..first])?;
+        write_sizes_of(&mut head, &starts, end)?;
+        let mut moves = memory::with_capacity(pieces.len())?;
         chunk.resize(end.max(self.header.cbytes))?;
+        // From here on nothing can fail.
         let mut at = first;
-        let mut moves = Vec::new();
         for piece in &pieces {
             if let Piece::Kept(range) = piece {
                 moves.push((range.clone(), at));
@@ -322,8 +326,6 @@ impl Patch {
             at += piece.len();
         }
         chunk.truncate(end);
-        let mut head = chunk[..first].to_vec();
-        write_sizes_of(&mut head, &starts, end)?;
         chunk.write_at(0, &head)
     }
 }
@@ -331,12 +333,10 @@ impl Patch {
 impl Derive for Patch {
     fn derive(&self, old: &[u8], source: Option<&dyn BlockSource>, new: &mut Vec<u8>) -> Result<()> {
         ensure(self.is_for(old), ErrorKind::ChunkUpdate, "chunk changed while a new version was made")?;
-        let (pieces, starts) = self.pieces();
+        let (pieces, starts) = self.pieces()?;
         let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
         let len = self.cbytes;
-        let no_memory = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
-        new.try_reserve(len.saturating_sub(new.len())).map_err(|_| no_memory)?;
-        new.resize(len, 0);
+        memory::resize(new, len)?;
         new[..first].copy_from_slice(&old[..first]);
         new[EXTENDED_HEADER_LENGTH - 1] &= !blosc2_flags::LAZY;
         write_sizes_of(new, &starts, len)?;

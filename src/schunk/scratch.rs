@@ -1,7 +1,7 @@
 //! Buffers for compressed chunks, kept from call to call: fresh memory costs a page fault every 4 kB.
 
-use crate::bytes::zeroed;
 use crate::error::Result;
+use crate::memory::{grow, zeroed};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
@@ -71,12 +71,10 @@ pub(crate) fn with_many<R>(count: usize, work: impl FnOnce(&mut [Buffer]) -> R) 
 /// `MemoryAlloc`, and those of `work`.
 pub(crate) fn with_len<R>(len: usize, work: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
     if len > MAX_KEPT {
-        return work(&mut zeroed(len)?);
+        return work(&mut zeroed::<u8>(len)?);
     }
     with(|buffer| {
-        if buffer.len() < len {
-            buffer.resize(len, 0);
-        }
+        grow(buffer, len)?;
         work(&mut buffer[..len])
     })
 }

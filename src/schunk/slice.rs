@@ -3,10 +3,10 @@
 use super::chunks::{self, Chunks};
 use super::edit::Update;
 use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
-use crate::bytes::zeroed;
 use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::memory::{self, resize, zeroed};
 use std::ops::Range;
 
 /// The part of one chunk that a range of bytes covers.
@@ -58,7 +58,7 @@ fn compress_into(src: Source<'_>, writing: &Writing<'_>, chunk: &mut Vec<u8>) ->
     if chunk.capacity() < room {
         *chunk = zeroed(room)?;
     } else if chunk.len() < room {
-        chunk.resize(room, 0);
+        resize(chunk, room)?;
     }
     let cbytes = chunk::compress_with(&writing.enc, src, &mut chunk[..room])?.cbytes;
     ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
@@ -108,7 +108,7 @@ impl Schunk {
         ensure(dest.len() as u64 >= len, ErrorKind::WriteBuffer, "destination too short")?; // widening
         ensure(bytes.end <= self.nbytes(), ErrorKind::Failure, "items out of range")?;
         let chunks = self.chunks().map_err(failure)?;
-        let parts: Vec<Part> = self.parts(bytes)?.collect();
+        let parts: Vec<Part> = memory::collect(self.parts(bytes)?)?;
         if reading.visit.is_some() {
             for part in &parts {
                 reading.visit(part.nchunk);

@@ -6,6 +6,7 @@ use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs, T
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::filter;
+use crate::memory;
 
 /// An item that is asked for: its number, and its place in the output, in items.
 type Wanted = (u64, usize);
@@ -46,7 +47,7 @@ impl Schunk {
         invalid(room, "destination too short")?;
         let nitems = self.nbytes() / typesize as u64; // widening
         let per_chunk = (chunksize / typesize) as u64; // widening
-        let mut wanted: Vec<Wanted> = Vec::with_capacity(coords.len());
+        let mut wanted: Vec<Wanted> = memory::with_capacity(coords.len())?;
         for (to, &coord) in coords.iter().enumerate() {
             let item = u64::try_from(coord).ok().filter(|&item| item < nitems);
             let item = item.ok_or(Error::new(ErrorKind::InvalidParam, "item out of range"))?;
@@ -54,7 +55,7 @@ impl Schunk {
         }
         wanted.sort_unstable();
         let chunk_of = |wanted: &Wanted| wanted.0 / per_chunk;
-        let groups: Vec<&[Wanted]> = wanted.chunk_by(|a, b| chunk_of(a) == chunk_of(b)).collect();
+        let groups = memory::collect(wanted.chunk_by(|a, b| chunk_of(a) == chunk_of(b)))?;
         let dest = DisjointParts::new(dest);
         // The C library reads some items one by one, and loses the codes of decoders there.
         let has_delta = self.params().filters.contains(&filter::DELTA);
@@ -113,7 +114,7 @@ impl Items<'_> {
                 Ok(())
             }
             Some(Plain::Constant) => {
-                let mut item = vec![0; self.typesize];
+                let mut item = memory::filled(0, self.typesize)?;
                 chunk.fill(&mut item)?;
                 self.wanted.iter().for_each(|wanted| self.put(wanted, &item));
                 Ok(())
@@ -127,7 +128,7 @@ impl Items<'_> {
     fn read_blocks(&self, chunk: &BlockReader<'_>) -> Result<()> {
         let (blocksize, typesize) = (chunk.header().blocksize, self.typesize);
         let block_of = |wanted: &Wanted| self.position(wanted) / blocksize;
-        let mut item = vec![0; typesize];
+        let mut item = memory::filled(0, typesize)?;
         for group in self.wanted.chunk_by(|a, b| block_of(a) == block_of(b)) {
             let nblock = block_of(&group[0]);
             let offset = |wanted: &Wanted| self.position(wanted) - nblock * blocksize;
@@ -158,7 +159,7 @@ impl Items<'_> {
     /// Items that may reach into the next block.
     fn read_broken_items(&self, chunk: &BlockReader<'_>) -> Result<()> {
         let blocksize = chunk.header().blocksize;
-        let mut item = vec![0; self.typesize];
+        let mut item = memory::filled(0, self.typesize)?;
         for wanted in self.wanted {
             let (start, mut done) = (self.position(wanted), 0);
             while done < item.len() {

@@ -8,6 +8,7 @@ use crate::capi::types::blosc2_context;
 use crate::chunk::{self, Decoding, Threads, Unit, VlChunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::memory;
 
 /// Runs a decompression with everything that it needs, taken out of the context.
 ///
@@ -192,9 +193,9 @@ pub(crate) unsafe fn decompress_vl(
 ) -> Result<Vec<CBuffer>> {
     let operation = |vl: &VlChunk<'_>| {
         ensure(vl.nblocks() <= max, ErrorKind::InvalidParam, "more blocks than expected")?;
-        let mut buffers =
-            (0..vl.nblocks()).map(|i| CBuffer::zeroed(vl.block_len(i)?)).collect::<Result<Vec<_>>>()?;
-        let mut dests: Vec<&mut [u8]> = buffers.iter_mut().map(|buffer| &mut **buffer).collect();
+        let buffers = (0..vl.nblocks()).map(|i| CBuffer::zeroed(vl.block_len(i)?));
+        let mut buffers = memory::try_collect(buffers)?;
+        let mut dests: Vec<&mut [u8]> = memory::collect(buffers.iter_mut().map(|buffer| &mut **buffer))?;
         vl.decode_each(&mut dests)?;
         Ok(buffers)
     };

@@ -3,6 +3,8 @@
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::{copy, load64, store8};
+use crate::error::Result;
+use crate::memory::zeroed_array;
 
 /// Entries of the largest table, as a power of two: 32 KiB, as much as the first-level cache holds. With half of that,
 /// which leaves room for the data, streams are 0.5 % larger on average and compression takes 5 to 10 % less time.
@@ -78,19 +80,14 @@ pub struct Encoder {
     base: u32,
 }
 
-impl Default for Encoder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Encoder {
     /// An encoder with an empty table (32 KiB).
-    #[must_use]
-    pub fn new() -> Encoder {
-        let table =
-            vec![0; TABLE_LEN].into_boxed_slice().try_into().expect("the length is that of the array");
-        Encoder { table, base: 1 }
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub fn new() -> Result<Encoder> {
+        Ok(Encoder { table: zeroed_array()?, base: 1 })
     }
 
     /// Compresses `src` into `dest` at level `clevel` and returns the number of bytes written.

@@ -17,6 +17,7 @@ pub(crate) use decode::{decompress, decompress_prefix};
 #[cfg(feature = "system-lz4")]
 use super::lz4_system::{LZ4_attach_dictionary, LZ4_compress_fast_extState_fastReset};
 use crate::error::{ErrorKind, Result, ensure};
+use crate::memory::{copy_of, zeroed};
 #[cfg(not(feature = "system-lz4"))]
 use lz4_sys as _; // Links the built-in library.
 use std::ffi::{c_char, c_int, c_void};
@@ -60,8 +61,8 @@ pub(super) struct State(Box<[u64]>);
 
 impl State {
     /// Zeroed memory of at least `size` bytes.
-    pub(super) fn new(size: usize) -> State {
-        State(vec![0; size.div_ceil(8)].into_boxed_slice())
+    pub(super) fn new(size: usize) -> Result<State> {
+        Ok(State(zeroed(size.div_ceil(8))?.into_boxed_slice()))
     }
 
     pub(super) fn as_mut_ptr(&mut self) -> *mut c_void {
@@ -91,14 +92,14 @@ fn acceleration(clevel: u8) -> c_int {
 pub(crate) struct Encoder(State);
 
 impl Encoder {
-    pub(crate) fn new() -> Encoder {
+    pub(crate) fn new() -> Result<Encoder> {
         // SAFETY: the function only returns a constant.
         let size = unsafe { LZ4_sizeofState() };
-        let mut state = State::new(usize::try_from(size).expect("a size is positive"));
+        let mut state = State::new(usize::try_from(size).expect("a size is positive"))?;
         let size = state.size();
         // SAFETY: the state is ours and `size` bytes long.
         unsafe { LZ4_initStream(state.as_mut_ptr(), size) };
-        Encoder(state)
+        Ok(Encoder(state))
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
@@ -147,12 +148,12 @@ pub(crate) struct Dict {
 }
 
 impl Dict {
-    pub(crate) fn new(bytes: &[u8]) -> Dict {
-        let bytes: Box<[u8]> = bytes.into();
-        let mut state = Encoder::new().0;
+    pub(crate) fn new(bytes: &[u8]) -> Result<Dict> {
+        let bytes = copy_of(bytes)?.into_boxed_slice();
+        let mut state = Encoder::new()?.0;
         // SAFETY: the stream was initialised; the bytes are kept beside it and never move, being boxed.
         unsafe { LZ4_loadDict(state.as_mut_ptr(), bytes.as_ptr().cast(), int(bytes.len())) };
-        Dict { state, _bytes: bytes }
+        Ok(Dict { state, _bytes: bytes })
     }
 }
 

@@ -81,8 +81,8 @@ fn mixed(seed: u64, n: usize) -> Vec<u8> {
 fn compress(clevel: u8, src: &[u8]) -> Vec<u8> {
     let mut dest = vec![0; src.len() + src.len() / 200 + 32];
     let len = match clevel {
-        1..=9 => Encoder::new().compress(clevel, src, &mut dest),
-        _ => lz4hc::Encoder::new().compress(9, src, &mut dest),
+        1..=9 => Encoder::new().unwrap().compress(clevel, src, &mut dest),
+        _ => lz4hc::Encoder::new().unwrap().compress(9, src, &mut dest),
     };
     assert!(len > 0);
     dest.truncate(len);

@@ -9,6 +9,7 @@ mod tests;
 use super::look::{has_many_far_matches, raw_bytes};
 use super::{deflate, libdeflate, stream};
 use crate::error::Result;
+use crate::memory::{boxed, made};
 
 /// How a compression level is reached.
 enum Level {
@@ -48,7 +49,8 @@ const LOOKED_AT: usize = 8 << 10;
 
 /// The encoders of one thread.
 pub(crate) struct Encoder {
-    deflate: deflate::Encoder,
+    /// `None` before the first use.
+    deflate: Option<Box<deflate::Encoder>>,
     stream: stream::Encoder,
     libdeflate: libdeflate::Encoder,
     /// For short streams, such as the last one of a chunk, so that they do not replace the other one.
@@ -58,7 +60,7 @@ pub(crate) struct Encoder {
 impl Encoder {
     pub(crate) fn new() -> Encoder {
         Encoder {
-            deflate: deflate::Encoder::new(),
+            deflate: None,
             stream: stream::Encoder::new(),
             libdeflate: libdeflate::Encoder::new(),
             short: libdeflate::Encoder::new(),
@@ -66,9 +68,13 @@ impl Encoder {
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
-    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         if src.len() < TINY {
-            return self.deflate.compress_quickly(src, dest);
+            return Ok(self.deflate()?.compress_quickly(src, dest));
         }
         if src.len() < SHORT {
             return self.short.compress(1, src, dest);
@@ -78,16 +84,21 @@ impl Encoder {
                 if share_of_runs(src) >= runs_for_zlib {
                     self.stream.compress(clevel, src, dest)
                 } else {
-                    self.deflate.compress_quickly(src, dest)
+                    Ok(self.deflate()?.compress_quickly(src, dest))
                 }
             }
             Level::Thorough { .. } if deflate::has_few_matches(src) => {
-                self.deflate.compress_thoroughly(src, dest)
+                Ok(self.deflate()?.compress_thoroughly(src, dest))
             }
             Level::Thorough { otherwise: level } | Level::Deep(level) => {
                 self.libdeflate.compress(level, src, dest)
             }
         }
+    }
+
+    /// Our own encoder.
+    fn deflate(&mut self) -> Result<&mut deflate::Encoder> {
+        Ok(made(&mut self.deflate, || boxed(deflate::Encoder::new()?))?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whole streams at once, by libdeflate: no state goes from one stream to the next.
 
 use crate::error::{ErrorKind, Result, ensure};
+use crate::memory::{made, no_memory};
 use libdeflate_sys as z;
 use std::ffi::c_int;
 use std::ptr::{NonNull, null_mut};
@@ -25,24 +26,29 @@ impl Encoder {
         Encoder { compressor: None }
     }
 
-    /// The compressor for `level`, if there is memory for it.
-    fn compressor(&mut self, level: c_int) -> Option<NonNull<z::libdeflate_compressor>> {
+    /// The compressor for `level`.
+    fn compressor(&mut self, level: c_int) -> Result<NonNull<z::libdeflate_compressor>> {
         match self.compressor {
-            Some((made_for, compressor)) if made_for == level => return Some(compressor),
+            Some((made_for, compressor)) if made_for == level => return Ok(compressor),
             _ => self.free(),
         }
         // SAFETY: any level is fine; the impossible ones give null.
-        let compressor = NonNull::new(unsafe { z::libdeflate_alloc_compressor(level) })?;
+        let compressor = NonNull::new(unsafe { z::libdeflate_alloc_compressor(level) });
+        let compressor = compressor.ok_or_else(no_memory)?;
         self.compressor = Some((level, compressor));
-        Some(compressor)
+        Ok(compressor)
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
-    pub(super) fn compress(&mut self, level: c_int, src: &[u8], dest: &mut [u8]) -> usize {
-        let Some(compressor) = self.compressor(level) else { return 0 };
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn compress(&mut self, level: c_int, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let compressor = self.compressor(level)?;
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         // SAFETY: the compressor is ours, and the buffers are the slices.
-        unsafe { z::libdeflate_zlib_compress(compressor.as_ptr(), from, src.len(), to, dest.len()) }
+        Ok(unsafe { z::libdeflate_zlib_compress(compressor.as_ptr(), from, src.len(), to, dest.len()) })
     }
 
     fn free(&mut self) {
@@ -75,19 +81,17 @@ impl Decoder {
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
     pub(super) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        if self.decompressor.is_none() {
+        let state = *made(&mut self.decompressor, || {
             // SAFETY: there is nothing to hold.
-            self.decompressor = NonNull::new(unsafe { z::libdeflate_alloc_decompressor() });
-        }
-        let state = self.decompressor.map_or(null_mut(), NonNull::as_ptr);
-        ensure(!state.is_null(), ErrorKind::MemoryAlloc, "no memory for a decompressor")?;
+            NonNull::new(unsafe { z::libdeflate_alloc_decompressor() }).ok_or_else(no_memory)
+        })?;
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         let mut read = 0;
         // SAFETY: the decompressor is ours, and the buffers are the slices. Without a place for the bytes written, it
         // succeeds only if they are as many as `dest` has.
         let code = unsafe {
             z::libdeflate_zlib_decompress_ex(
-                state,
+                state.as_ptr(),
                 from,
                 src.len(),
                 to,

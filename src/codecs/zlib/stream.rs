@@ -40,7 +40,7 @@ impl Encoder {
     }
 
     /// The stream, reset or newly made, for level `clevel`.
-    fn stream(&mut self, clevel: u8) -> Option<&mut Stream> {
+    fn stream(&mut self, clevel: u8) -> Result<&mut Stream> {
         if self.stream.as_ref().is_some_and(|(level, _)| *level != clevel) {
             self.end();
         }
@@ -52,17 +52,19 @@ impl Encoder {
             let level = c_int::from(clevel);
             // SAFETY: the stream is zeroed and its size is told.
             let code = unsafe { z::deflateInit_(&raw mut *stream, level, z::zlibVersion(), stream_size()) };
-            if code != z::Z_OK {
-                return None;
-            }
+            ensure(code == z::Z_OK, ErrorKind::MemoryAlloc, "no memory for a deflate state")?;
             self.stream = Some((clevel, stream));
         }
-        self.stream.as_mut().map(|(_, stream)| stream)
+        Ok(self.stream.as_mut().map(|(_, stream)| stream).expect("made above"))
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
-    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
-        let Some(stream) = self.stream(clevel) else { return 0 };
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let stream = self.stream(clevel)?;
         stream.next_in = src.as_ptr().cast_mut();
         stream.avail_in = uint(src.len());
         stream.next_out = dest.as_mut_ptr();
@@ -70,7 +72,7 @@ impl Encoder {
         // SAFETY: the stream is initialised and its buffers are the slices.
         let code = unsafe { z::deflate(&raw mut **stream, z::Z_FINISH) };
         let left = usize::try_from(stream.avail_out).expect("uInt fits in usize");
-        if code == z::Z_STREAM_END { dest.len() - left } else { 0 }
+        Ok(if code == z::Z_STREAM_END { dest.len() - left } else { 0 })
     }
 
     fn end(&mut self) {
@@ -98,7 +100,7 @@ impl Decoder {
         Decoder { stream: None }
     }
 
-    fn stream(&mut self) -> Option<&mut Stream> {
+    fn stream(&mut self) -> Result<&mut Stream> {
         if let Some(stream) = &mut self.stream {
             // SAFETY: the stream was initialised by `inflateInit_`.
             unsafe { z::inflateReset(&raw mut **stream) };
@@ -106,16 +108,14 @@ impl Decoder {
             let mut stream = empty_stream();
             // SAFETY: the stream is zeroed and its size is told.
             let code = unsafe { z::inflateInit_(&raw mut *stream, z::zlibVersion(), stream_size()) };
-            if code != z::Z_OK {
-                return None;
-            }
+            ensure(code == z::Z_OK, ErrorKind::MemoryAlloc, "no memory for an inflate state")?;
             self.stream = Some(stream);
         }
-        self.stream.as_mut()
+        Ok(self.stream.as_mut().expect("made above"))
     }
 
     /// Runs inflate over `src` into `dest`; tells zlib's code and the bytes written.
-    fn inflate(&mut self, src: &[u8], dest: &mut [u8], flush: c_int) -> Option<(c_int, usize)> {
+    fn inflate(&mut self, src: &[u8], dest: &mut [u8], flush: c_int) -> Result<(c_int, usize)> {
         let stream = self.stream()?;
         stream.next_in = src.as_ptr().cast_mut();
         stream.avail_in = uint(src.len());
@@ -124,19 +124,19 @@ impl Decoder {
         // SAFETY: the stream is initialised and its buffers are the slices.
         let code = unsafe { z::inflate(&raw mut **stream, flush) };
         let left = usize::try_from(stream.avail_out).expect("uInt fits in usize");
-        Some((code, dest.len() - left))
+        Ok((code, dest.len() - left))
     }
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
     pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let outcome = self.inflate(src, dest, z::Z_FINISH);
-        ensure(outcome == Some((z::Z_STREAM_END, dest.len())), ErrorKind::Data, "damaged zlib stream")
+        let outcome = self.inflate(src, dest, z::Z_FINISH)?;
+        ensure(outcome == (z::Z_STREAM_END, dest.len()), ErrorKind::Data, "damaged zlib stream")
     }
 
     /// Decompresses the first `wanted` bytes of a stream that holds `dest.len()`.
     pub(crate) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
-        let outcome = self.inflate(src, &mut dest[..wanted], z::Z_SYNC_FLUSH);
-        let good = matches!(outcome, Some((z::Z_OK | z::Z_STREAM_END | z::Z_BUF_ERROR, n)) if n == wanted);
+        let (code, nbytes) = self.inflate(src, &mut dest[..wanted], z::Z_SYNC_FLUSH)?;
+        let good = nbytes == wanted && matches!(code, z::Z_OK | z::Z_STREAM_END | z::Z_BUF_ERROR);
         ensure(good, ErrorKind::Data, "damaged zlib stream")
     }
 }

@@ -36,9 +36,9 @@ fn every_level_gives_streams_that_both_read_and_the_same_ones_from_used_encoders
             for clevel in 1..=9 {
                 let mut coded = vec![0; len + len / 8 + 100];
                 let mut again = coded.clone();
-                let size = used.compress(clevel, &src, &mut coded);
+                let size = used.compress(clevel, &src, &mut coded).unwrap();
                 assert!(size > 0, "kind {kind}, length {len}, level {clevel}");
-                let same = Encoder::new().compress(clevel, &src, &mut again);
+                let same = Encoder::new().compress(clevel, &src, &mut again).unwrap();
                 assert!(coded[..size] == again[..same], "kind {kind}, length {len}, level {clevel}");
                 let coded = &coded[..size];
                 let mut back = vec![0xee; len];
@@ -51,7 +51,7 @@ fn every_level_gives_streams_that_both_read_and_the_same_ones_from_used_encoders
                 Decoder::new().decompress(coded, &mut back).unwrap();
                 assert!(back == src);
                 // What does not fit is given up.
-                assert_eq!(used.compress(clevel, &src, &mut again[..size - 1]), 0);
+                assert_eq!(used.compress(clevel, &src, &mut again[..size - 1]), Ok(0));
             }
         }
     }
@@ -63,7 +63,7 @@ fn each_encoder_is_chosen_where_it_is_faster() {
     let mut encoder = Encoder::new();
     let mut chosen = |clevel: u8, src: &[u8]| {
         let mut dest = vec![0; 20_000];
-        let size = encoder.compress(clevel, src, &mut dest);
+        let size = encoder.compress(clevel, src, &mut dest).unwrap();
         dest.truncate(size);
         dest
     };
@@ -73,15 +73,19 @@ fn each_encoder_is_chosen_where_it_is_faster() {
         dest.truncate(size);
         dest
     };
-    let thorough = made(&mut |dest| deflate::Encoder::new().compress_thoroughly(&runs, dest));
+    let thorough = made(&mut |dest| deflate::Encoder::new().unwrap().compress_thoroughly(&runs, dest));
     assert!((2..=5).all(|clevel| chosen(clevel, &runs) == thorough));
-    assert!(chosen(5, &text) == made(&mut |dest| libdeflate::Encoder::new().compress(4, &text, dest)));
-    assert!(chosen(6, &runs) == made(&mut |dest| libdeflate::Encoder::new().compress(5, &runs, dest)));
-    assert!(chosen(1, &runs) == made(&mut |dest| stream::Encoder::new().compress(1, &runs, dest)));
+    assert!(
+        chosen(5, &text) == made(&mut |dest| libdeflate::Encoder::new().compress(4, &text, dest).unwrap())
+    );
+    assert!(
+        chosen(6, &runs) == made(&mut |dest| libdeflate::Encoder::new().compress(5, &runs, dest).unwrap())
+    );
+    assert!(chosen(1, &runs) == made(&mut |dest| stream::Encoder::new().compress(1, &runs, dest).unwrap()));
     let noise = bytes(0, 20_000);
     assert!(
         chosen(1, &noise[..9000])
-            == made(&mut |dest| deflate::Encoder::new().compress_quickly(&noise[..9000], dest))
+            == made(&mut |dest| deflate::Encoder::new().unwrap().compress_quickly(&noise[..9000], dest))
     );
     assert!(share_of_runs(&runs) >= 75 && share_of_runs(&text) == 0);
     assert_eq!(share_of_runs(&[0; 1023]), 0);
@@ -93,7 +97,7 @@ fn damaged_streams_are_refused_by_both() {
     let src = bytes(2, 3000);
     for clevel in [1, 5] {
         let mut coded = vec![0; 4000];
-        let size = Encoder::new().compress(clevel, &src, &mut coded);
+        let size = Encoder::new().compress(clevel, &src, &mut coded).unwrap();
         coded.truncate(size);
         let (mut stream, mut libdeflate) = (stream::Decoder::new(), libdeflate::Decoder::new());
         let mut dest = vec![0; src.len()];
@@ -129,7 +133,7 @@ fn prefixes_are_read_without_the_rest() {
     for (kind, clevel) in [(0, 5), (1, 5), (2, 1), (3, 9)] {
         let src = bytes(kind, 10_000);
         let mut coded = vec![0; 10_100];
-        let size = Encoder::new().compress(clevel, &src, &mut coded);
+        let size = Encoder::new().compress(clevel, &src, &mut coded).unwrap();
         let mut decoder = Decoder::new();
         for len in [1, 9, 100, 4999, 5001, 9999, 10_000] {
             let mut dest = vec![0; 10_000];

@@ -8,6 +8,8 @@ use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE};
 use super::token::{Tally, Token};
 use crate::codecs::agree::extend_long;
 use crate::codecs::mem::load64;
+use crate::error::Result;
+use crate::memory::{filled, zeroed_array};
 
 /// No block has more bytes.
 pub(super) const MAX_BLOCK: usize = 32 << 10;
@@ -28,11 +30,9 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    pub(super) fn new() -> Parser {
-        let table =
-            vec![0; TABLE_LEN].into_boxed_slice().try_into().expect("the length is that of the array");
-        let tokens = vec![Token::default(); MAX_BLOCK].into_boxed_slice();
-        Parser { table, tokens, ntokens: 0, tally: Tally::new() }
+    pub(super) fn new() -> Result<Parser> {
+        let tokens = filled(Token::default(), MAX_BLOCK)?.into_boxed_slice();
+        Ok(Parser { table: zeroed_array()?, tokens, ntokens: 0, tally: Tally::new() })
     }
 
     /// Begins with a stream.

@@ -20,6 +20,8 @@ mod thorough;
 mod token;
 
 use super::libdeflate::adler32;
+use crate::error::Result;
+use crate::memory::with_capacity;
 use bits::{BitWriter, Code};
 use huffman::{Codes, Counts};
 pub(super) use probe::has_few_matches;
@@ -63,17 +65,17 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    pub(super) fn new() -> Encoder {
-        Encoder {
-            quick: quick::Parser::new(),
-            dense: dense::Parser::new(),
-            thorough: thorough::Parser::new(),
-            sequences: Vec::new(),
+    pub(super) fn new() -> Result<Encoder> {
+        Ok(Encoder {
+            quick: quick::Parser::new()?,
+            dense: dense::Parser::new()?,
+            thorough: thorough::Parser::new()?,
+            sequences: with_capacity(thorough::MOST_SEQUENCES)?,
             counts: Counts::new(),
             segment: Counts::new(),
             codes: Codes::new(),
             fixed: Codes::fixed(),
-        }
+        })
     }
 
     /// Compresses `src` into `dest` with a quick search; returns the compressed size, or 0 if it does not fit.

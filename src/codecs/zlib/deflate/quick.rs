@@ -1,9 +1,12 @@
 //! The quick search where matches are few: greedy, with one candidate per position, from a hash table of positions.
 
+use super::RAW_BLOCK;
 use super::huffman::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, Sequence};
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};
 use crate::codecs::mem::load64;
+use crate::error::Result;
+use crate::memory::{with_capacity, zeroed_array};
 
 /// Shortest agreement that makes a match. Shorter ones save few bits, if any, and take as long to write as others.
 const MIN_MATCH: usize = 6;
@@ -32,10 +35,9 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    pub(super) fn new() -> Parser {
-        let table =
-            vec![0; TABLE_LEN].into_boxed_slice().try_into().expect("the length is that of the array");
-        Parser { table, base: 1, next_base: 1, sequences: Vec::new() }
+    pub(super) fn new() -> Result<Parser> {
+        let sequences = with_capacity(RAW_BLOCK / MIN_MATCH + 1)?;
+        Ok(Parser { table: zeroed_array()?, base: 1, next_base: 1, sequences })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.

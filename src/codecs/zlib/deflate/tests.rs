@@ -13,7 +13,7 @@ fn compress_densely(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize
 
 fn compress(search: Compress, src: &[u8]) -> Vec<u8> {
     let mut dest = vec![0; src.len() + src.len() / 1000 + 20];
-    let size = search(&mut Encoder::new(), src, &mut dest);
+    let size = search(&mut Encoder::new().unwrap(), src, &mut dest);
     assert!(size > 0);
     dest.truncate(size);
     dest
@@ -126,7 +126,7 @@ fn codes_of_limited_length_fit() {
 #[test]
 fn output_does_not_depend_on_what_was_compressed_before() {
     for search in SEARCHES {
-        let mut encoder = Encoder::new();
+        let mut encoder = Encoder::new().unwrap();
         let src = [skewed(5000), vec![3; 300], b"once upon a time, ".repeat(40)].concat();
         let first = compress(search, &src);
         let last = u32::MAX - src.len() as u32; // a few thousand
@@ -152,7 +152,7 @@ fn what_does_not_fit_is_given_up_and_what_just_fits_is_written() {
     for src in [skewed(3000), vec![3; 70_000], (0..=255).cycle().take(900).collect(), mixed] {
         for search in SEARCHES {
             let coded = compress(search, &src);
-            let mut encoder = Encoder::new();
+            let mut encoder = Encoder::new().unwrap();
             for room in
                 (0..coded.len()).filter(|room| room % 37 == 0 || room + 50 > coded.len() || *room < 50)
             {
@@ -214,8 +214,8 @@ fn thorough_streams_are_no_longer_than_those_of_others() {
         let [_, size, _] = round_trip(&src);
         let mut dest = vec![0; 2 * src.len()];
         let others = [
-            stream::Encoder::new().compress(5, &src, &mut dest),
-            libdeflate::Encoder::new().compress(4, &src, &mut dest),
+            stream::Encoder::new().compress(5, &src, &mut dest).unwrap(),
+            libdeflate::Encoder::new().compress(4, &src, &mut dest).unwrap(),
         ];
         assert!(others.iter().all(|&other| size <= other + other / 20), "{name}: {size} bytes, {others:?}");
     }
@@ -294,7 +294,7 @@ fn text_is_dense_and_noise_and_runs_are_not() {
     .flatten()
     .copied()
     .collect();
-    let mut encoder = Encoder::new();
+    let mut encoder = Encoder::new().unwrap();
     assert!(encoder.is_dense(&text));
     assert!(!encoder.is_dense(&text[..PROBED - 1]), "too short to tell");
     assert!(!encoder.is_dense(&vec![7; text.len()]));
@@ -308,7 +308,9 @@ fn text_is_dense_and_noise_and_runs_are_not() {
     assert!(quick.len().abs_diff(dense.len()) < 20, "{} bytes and {}", quick.len(), dense.len());
     // What was looked at leaves no traces.
     let mut dest = [vec![0; text.len()], vec![0; text.len()]];
-    let sizes =
-        [encoder.compress_quickly(&text, &mut dest[0]), Encoder::new().compress_quickly(&text, &mut dest[1])];
+    let sizes = [
+        encoder.compress_quickly(&text, &mut dest[0]),
+        Encoder::new().unwrap().compress_quickly(&text, &mut dest[1]),
+    ];
     assert!(sizes[0] == sizes[1] && dest[0] == dest[1]);
 }

@@ -5,8 +5,11 @@
 
 use super::huffman::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, Sequence};
+use super::{MAX_BLOCK, SEGMENT};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::load64;
+use crate::error::Result;
+use crate::memory::zeroed_array;
 
 /// log2 of the number of hashes, and how many positions are remembered for each.
 const BUCKET_BITS: u32 = 13;
@@ -30,6 +33,11 @@ const RUN_REMEMBERED: usize = MIN_MATCH - 1;
 const PATIENCE: u32 = 6;
 /// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start and behind it.
 const LAST_START: usize = 12;
+/// The most sequences of a block: every match at the shortest, and what is left of each segment.
+pub(super) const MOST_SEQUENCES: usize = {
+    let nbytes = MAX_BLOCK + SEGMENT;
+    nbytes / MIN_MATCH + nbytes / SEGMENT
+};
 /// About how many bits the symbols of a match take, in sixteenths, without those that tell its distance exactly.
 const MATCH_BITS: usize = 10 * 16;
 
@@ -79,10 +87,8 @@ struct Match {
 }
 
 impl Parser {
-    pub(super) fn new() -> Parser {
-        let table =
-            vec![[0; WAYS]; BUCKETS].into_boxed_slice().try_into().expect("the length is that of the array");
-        Parser { table, base: 1, next_base: 1, worth: Worth::new(8 * 16) }
+    pub(super) fn new() -> Result<Parser> {
+        Ok(Parser { table: zeroed_array()?, base: 1, next_base: 1, worth: Worth::new(8 * 16) })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 fn compress(src: &[u8]) -> Vec<u8> {
     let mut dest = vec![0; src.len() + 100];
-    let size = stream::Encoder::new().compress(5, src, &mut dest);
+    let size = stream::Encoder::new().compress(5, src, &mut dest).unwrap();
     dest.truncate(size);
     dest
 }
