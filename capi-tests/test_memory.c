@@ -1,0 +1,340 @@
+/* A program that runs out of memory: operations fail with a code, leave what they work on as it was, and work again as soon
+ * as there is memory. One allocation after the other is made to fail, and then each with all that follow it. */
+
+#include <b2nd.h>
+#include <blosc2.h>
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "test.h"
+
+#if !defined(__GLIBC__)
+
+int main(void) {
+  printf("allocations can be made to fail with glibc only\n");
+  CHECK(true);
+  return test_end();
+}
+
+#else
+
+/* Smaller amounts are always there: they do not depend on the data. */
+#define LEAST 4096
+#define ITEMS 60000
+#define BYTES ((int32_t)sizeof(items))
+#define FILE_PATH "test_memory.b2frame"
+#define DIR_PATH "test_memory_dir.b2frame"
+#define ARRAY_PATH "test_memory.b2nd"
+
+static bool scarce;
+static bool all_that_follow;
+static long fail_at;
+static atomic_long allocations;
+
+static bool fails(size_t size) {
+  long number;
+  if (!scarce || size < LEAST) {
+    return false;
+  }
+  number = atomic_fetch_add(&allocations, 1);
+  return number == fail_at || (all_that_follow && number > fail_at);
+}
+
+/* glibc's functions under other names. */
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+void *malloc(size_t size) { return fails(size) ? NULL : __libc_malloc(size); }
+
+void *calloc(size_t count, size_t size) { return fails(count * size) ? NULL : __libc_calloc(count, size); }
+
+void *realloc(void *memory, size_t size) { return fails(size) ? NULL : __libc_realloc(memory, size); }
+
+void *aligned_alloc(size_t alignment, size_t size) { return fails(size) ? NULL : __libc_memalign(alignment, size); }
+
+int posix_memalign(void **memory, size_t alignment, size_t size) {
+  void *made = fails(size) ? NULL : __libc_memalign(alignment, size);
+  if (made == NULL) {
+    return ENOMEM;
+  }
+  *memory = made;
+  return 0;
+}
+
+static int32_t items[ITEMS];
+static int32_t back[ITEMS];
+static uint8_t chunk[sizeof items + BLOSC2_MAX_OVERHEAD];
+
+/* Failures that were reported, over all. */
+static long reported;
+
+/* The value of an expression, evaluated while memory is scarce. */
+#define SCARCE(expression) (scarce = true, count_failure((int64_t)(expression)))
+
+static int64_t count_failure(int64_t value) {
+  scarce = false;
+  reported += value < 0;
+  return value;
+}
+
+/* As SCARCE, for pointers. */
+#define SCARCE_POINTER(pointer, expression) \
+  do {                                      \
+    scarce = true;                          \
+    (pointer) = (expression);               \
+    scarce = false;                         \
+    reported += (pointer) == NULL;          \
+  } while (0)
+
+static void chunks(const blosc2_cparams *cparams, const blosc2_dparams *dparams) {
+  blosc2_context *cctx, *dctx = NULL;
+  int64_t cbytes;
+  SCARCE_POINTER(cctx, blosc2_create_cctx(*cparams));
+  if (cctx == NULL) {
+    return;
+  }
+  SCARCE_POINTER(dctx, blosc2_create_dctx(*dparams));
+  if (dctx == NULL) {
+    blosc2_free_ctx(cctx);
+    return;
+  }
+  cbytes = SCARCE(blosc2_compress_ctx(cctx, items, BYTES, chunk, sizeof chunk));
+  if (cbytes < 0) {
+    cbytes = blosc2_compress_ctx(cctx, items, BYTES, chunk, sizeof chunk);
+  }
+  CHECK(cbytes > 0);
+  if (SCARCE(blosc2_decompress_ctx(dctx, chunk, (int32_t)cbytes, back, BYTES)) < 0) {
+    CHECK_INT(blosc2_decompress_ctx(dctx, chunk, (int32_t)cbytes, back, BYTES), BYTES);
+  }
+  CHECK_BYTES(back, items, BYTES);
+  if (SCARCE(blosc2_getitem_ctx(dctx, chunk, (int32_t)cbytes, 70, 900, back, 3600)) >= 0) {
+    CHECK_BYTES(back, items + 70, 3600);
+  }
+  SCARCE(blosc1_compress(5, 1, 4, BYTES, items, chunk, sizeof chunk));
+  blosc2_free_ctx(cctx);
+  blosc2_free_ctx(dctx);
+}
+
+/* A slice of the first chunk is the old one or the new one. */
+static void set_slice(blosc2_schunk *schunk) {
+  bool done = SCARCE(blosc2_schunk_set_slice_buffer(schunk, 500, 5500, items + 700)) >= 0;
+  if (CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 500, 5500, back), 0)) {
+    CHECK_BYTES(back, items + (done ? 700 : 500), 5000 * 4);
+  }
+}
+
+/* Failing changes leave the number of chunks as it was. */
+static void change_chunks(blosc2_schunk *schunk) {
+  uint8_t *first = NULL;
+  bool needs_free = false;
+  int64_t order[8];
+  int64_t i, nchunks = schunk->nchunks;
+  if (!CHECK(blosc2_schunk_get_chunk(schunk, 0, &first, &needs_free) > 0)) {
+    return;
+  }
+  nchunks += SCARCE(blosc2_schunk_insert_chunk(schunk, 0, first, true)) >= 0;
+  CHECK_INT(schunk->nchunks, nchunks);
+  SCARCE(blosc2_schunk_update_chunk(schunk, nchunks - 1, first, true));
+  CHECK_INT(schunk->nchunks, nchunks);
+  nchunks -= SCARCE(blosc2_schunk_delete_chunk(schunk, 0)) >= 0;
+  CHECK_INT(schunk->nchunks, nchunks);
+  for (i = 0; i < nchunks; i++) {
+    order[i] = nchunks - 1 - i;
+  }
+  SCARCE(blosc2_schunk_reorder_offsets(schunk, order));
+  if (needs_free) {
+    free(first);
+  }
+}
+
+static void read_all(blosc2_schunk *schunk) {
+  int64_t i;
+  for (i = 0; i < schunk->nchunks; i++) {
+    CHECK_INT(blosc2_schunk_decompress_chunk(schunk, i, back, BYTES), BYTES);
+  }
+}
+
+static void copies(blosc2_schunk *schunk, blosc2_storage *in_memory) {
+  blosc2_schunk *copy;
+  uint8_t *cframe = NULL;
+  bool needs_free = false;
+  int64_t len;
+  SCARCE_POINTER(copy, blosc2_schunk_copy(schunk, in_memory));
+  if (copy != NULL) {
+    CHECK_INT(copy->nchunks, schunk->nchunks);
+    blosc2_schunk_free(copy);
+  }
+  len = SCARCE(blosc2_schunk_to_buffer(schunk, &cframe, &needs_free));
+  if (len > 0) {
+    SCARCE_POINTER(copy, blosc2_schunk_from_buffer(cframe, len, true));
+    if (copy != NULL) {
+      blosc2_schunk_free(copy);
+    }
+    if (needs_free) {
+      free(cframe);
+    }
+  }
+}
+
+static void schunks(blosc2_storage storage, const char *path) {
+  blosc2_storage in_memory = storage;
+  blosc2_schunk *schunk;
+  int64_t coords[50];
+  int64_t i, nchunks = 0;
+  storage.urlpath = (char *)path;
+  in_memory.contiguous = true;
+  if (path != NULL) {
+    blosc2_remove_urlpath(path);
+  }
+  SCARCE_POINTER(schunk, blosc2_schunk_new(&storage));
+  if (schunk == NULL) {
+    return;
+  }
+  for (i = 0; i < 3; i++) {
+    nchunks += SCARCE(blosc2_schunk_append_buffer(schunk, items, BYTES)) >= 0;
+    CHECK_INT(schunk->nchunks, nchunks);
+  }
+  if (SCARCE(blosc2_vlmeta_add(schunk, "layer", (uint8_t *)items, 20000, NULL)) >= 0) {
+    SCARCE(blosc2_vlmeta_update(schunk, "layer", (uint8_t *)items, 30000, NULL));
+  }
+  for (i = 0; i < nchunks; i++) {
+    if (SCARCE(blosc2_schunk_decompress_chunk(schunk, i, back, BYTES)) >= 0) {
+      CHECK_BYTES(back, items, BYTES);
+    }
+  }
+  if (nchunks > 0) {
+    for (i = 0; i < 50; i++) {
+      coords[i] = i * 7919 % (nchunks * ITEMS);
+    }
+    SCARCE(blosc2_schunk_get_sparse_buffer(schunk, 50, coords, back));
+    set_slice(schunk);
+    change_chunks(schunk);
+  }
+  copies(schunk, &in_memory);
+  if (path != NULL) {
+    blosc2_schunk_free(schunk);
+    SCARCE_POINTER(schunk, blosc2_schunk_open(path));
+    schunk = schunk != NULL ? schunk : blosc2_schunk_open(path);
+  }
+  if (CHECK(schunk != NULL)) {
+    read_all(schunk);
+    blosc2_schunk_free(schunk);
+  }
+  if (path != NULL) {
+    blosc2_remove_urlpath(path);
+  }
+}
+
+static void change_array(b2nd_context_t *ctx, b2nd_array_t *array) {
+  int64_t start[] = {10, 50}, stop[] = {50, 900}, box[] = {40, 850}, larger[] = {90, 1200};
+  int64_t rows[] = {1, 5, 9, 40}, columns[] = {3, 700, 999}, counts[] = {4, 3};
+  int64_t *selection[] = {rows, columns};
+  int32_t few[12];
+  b2nd_array_t *other = NULL;
+  int64_t row;
+  SCARCE(b2nd_get_slice_cbuffer(array, start, stop, back, box, 40 * 850 * 4));
+  SCARCE(b2nd_set_slice_cbuffer(items, box, 40 * 850 * 4, start, stop, array));
+  if (SCARCE(b2nd_get_slice(ctx, &other, array, start, stop)) >= 0) {
+    b2nd_free(other);
+  }
+  if (SCARCE(b2nd_copy(ctx, array, &other)) >= 0) {
+    b2nd_free(other);
+  }
+  SCARCE(b2nd_resize(array, larger, NULL));
+  row = array->shape[1];
+  SCARCE(b2nd_append(array, items, 20 * row * 4, 0));
+  SCARCE(b2nd_get_orthogonal_selection(array, selection, counts, few, counts, sizeof few));
+  SCARCE(b2nd_set_orthogonal_selection(array, selection, counts, few, counts, sizeof few));
+}
+
+static void arrays(blosc2_storage storage, const char *path) {
+  int64_t shape[] = {60, 1000};
+  int32_t chunkshape[] = {20, 300}, blockshape[] = {7, 100};
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL;
+  int32_t *all;
+  int64_t nbytes;
+  storage.urlpath = (char *)path;
+  if (path != NULL) {
+    blosc2_remove_urlpath(path);
+  }
+  SCARCE_POINTER(ctx, b2nd_create_ctx(&storage, 2, shape, chunkshape, blockshape, "<i4", 0, NULL, 0));
+  if (ctx == NULL) {
+    return;
+  }
+  if (SCARCE(b2nd_from_cbuffer(ctx, &array, items, BYTES)) >= 0) {
+    if (SCARCE(b2nd_to_cbuffer(array, back, BYTES)) >= 0) {
+      CHECK_BYTES(back, items, BYTES);
+    }
+    change_array(ctx, array);
+    nbytes = array->nitems * 4;
+    all = (int32_t *)test_alloc((size_t)nbytes);
+    CHECK_INT(b2nd_to_cbuffer(array, all, nbytes), 0);
+    free(all);
+    b2nd_free(array);
+  }
+  b2nd_free_ctx(ctx);
+  if (path != NULL) {
+    blosc2_remove_urlpath(path);
+  }
+}
+
+/* The operations on one kind of storage, with one codec. */
+static void run(int kind, const blosc2_cparams *cparams, const blosc2_dparams *dparams) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_cparams compression = *cparams;
+  blosc2_dparams decompression = *dparams;
+  storage.cparams = &compression;
+  storage.dparams = &decompression;
+  storage.contiguous = kind == 1 || kind == 2;
+  switch (kind) {
+    case 0:
+      chunks(cparams, dparams);
+      schunks(storage, NULL);
+      arrays(storage, NULL);
+      break;
+    case 1:
+      schunks(storage, NULL);
+      break;
+    case 2:
+      schunks(storage, FILE_PATH);
+      arrays(storage, ARRAY_PATH);
+      break;
+    default:
+      schunks(storage, DIR_PATH);
+  }
+}
+
+int main(void) {
+  static const uint8_t codecs[] = {BLOSC_BLOSCLZ, BLOSC_LZ4, BLOSC_ZLIB, BLOSC_ZSTD};
+  /* With all that follow, and every so many of the others: there are hundreds. */
+  static const long steps[] = {1, 3};
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  int kind, i;
+  for (i = 0; i < ITEMS; i++) {
+    items[i] = i * 37 ^ i >> 3 ^ i * (i % 1000) >> 9;
+  }
+  blosc2_init();
+  for (kind = 0; kind < 4; kind++) {
+    blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+    cparams.typesize = 4;
+    cparams.compcode = codecs[kind];
+    cparams.nthreads = dparams.nthreads = (int16_t)(1 + kind % 2);
+    for (i = 0; i < 2; i++) {
+      all_that_follow = i == 0;
+      fail_at = 0;
+      do {
+        atomic_store(&allocations, 0);
+        run(kind, &cparams, &dparams);
+        fail_at += steps[i];
+      } while (atomic_load(&allocations) >= fail_at && fail_at < 60);
+    }
+  }
+  CHECK(reported > 50);
+  blosc2_destroy();
+  return test_end();
+}
+
+#endif
