@@ -132,6 +132,7 @@ pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
 /// # Errors
 ///
 /// `MemoryAlloc`.
+#[cfg_attr(feature = "system-zlib", allow(dead_code))] // only our own encoder needs it
 pub(crate) fn boxed<T>(value: T) -> Result<Box<T>> {
     let mut values = with_capacity(1)?;
     values.push(value);

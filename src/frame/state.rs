@@ -263,7 +263,7 @@ impl<'a> Tail<'a> {
             let bytes = source.read(at, end - at)?;
             let len = trailer_len(&bytes, end, min_header)?;
             ensure(len < bytes.len(), invalid, "no room for an index")?;
-            let (index, trailer) = split_off(bytes, len)?;
+            let [index, trailer] = split_off(bytes, len)?;
             return Ok(Tail { index, trailer, layout });
         }
         let last = source.read(end - TAIL_LEN as u64, TAIL_LEN as u64)?; // widening
@@ -285,14 +285,14 @@ impl<'a> Tail<'a> {
 /// # Errors
 ///
 /// `MemoryAlloc`.
-fn split_off(bytes: Cow<'_, [u8]>, len: usize) -> Result<(Cow<'_, [u8]>, Cow<'_, [u8]>)> {
+fn split_off(bytes: Cow<'_, [u8]>, len: usize) -> Result<[Cow<'_, [u8]>; 2]> {
     let at = bytes.len() - len;
     Ok(match bytes {
-        Cow::Borrowed(bytes) => (bytes[..at].into(), bytes[at..].into()),
+        Cow::Borrowed(bytes) => [bytes[..at].into(), bytes[at..].into()],
         Cow::Owned(mut front) => {
             let back = copy_of(&front[at..])?;
             front.truncate(at);
-            (front.into(), back.into())
+            [front.into(), back.into()]
         }
     })
 }
