@@ -63,6 +63,16 @@ int posix_memalign(void **memory, size_t alignment, size_t size) {
   return 0;
 }
 
+/* Whether these functions are used: valgrind puts its own in their place. */
+static bool are_used(void) {
+  void *volatile memory;
+  scarce = true;
+  memory = malloc(LEAST);
+  scarce = false;
+  free(memory);
+  return memory == NULL;
+}
+
 static int32_t items[ITEMS];
 static int32_t back[ITEMS];
 static uint8_t chunk[sizeof items + BLOSC2_MAX_OVERHEAD];
@@ -131,12 +141,18 @@ static void change_chunks(blosc2_schunk *schunk) {
   bool needs_free = false;
   int64_t order[8];
   int64_t i, nchunks = schunk->nchunks;
-  if (!CHECK(blosc2_schunk_get_chunk(schunk, 0, &first, &needs_free) > 0)) {
+  int cbytes = blosc2_schunk_get_chunk(schunk, 0, &first, &needs_free);
+  if (!CHECK(cbytes > 0 && cbytes <= (int)sizeof chunk)) {
     return;
   }
-  nchunks += SCARCE(blosc2_schunk_insert_chunk(schunk, 0, first, true)) >= 0;
+  /* It may be a part of the frame, which moves. */
+  memcpy(chunk, first, (size_t)cbytes);
+  if (needs_free) {
+    free(first);
+  }
+  nchunks += SCARCE(blosc2_schunk_insert_chunk(schunk, 0, chunk, true)) >= 0;
   CHECK_INT(schunk->nchunks, nchunks);
-  SCARCE(blosc2_schunk_update_chunk(schunk, nchunks - 1, first, true));
+  SCARCE(blosc2_schunk_update_chunk(schunk, nchunks - 1, chunk, true));
   CHECK_INT(schunk->nchunks, nchunks);
   nchunks -= SCARCE(blosc2_schunk_delete_chunk(schunk, 0)) >= 0;
   CHECK_INT(schunk->nchunks, nchunks);
@@ -144,9 +160,6 @@ static void change_chunks(blosc2_schunk *schunk) {
     order[i] = nchunks - 1 - i;
   }
   SCARCE(blosc2_schunk_reorder_offsets(schunk, order));
-  if (needs_free) {
-    free(first);
-  }
 }
 
 static void read_all(blosc2_schunk *schunk) {
@@ -313,6 +326,12 @@ int main(void) {
   static const long steps[] = {1, 3};
   blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
   int kind, i;
+  all_that_follow = true;
+  if (!are_used()) {
+    printf("another allocator is used: nothing can be made to fail\n");
+    CHECK(true);
+    return test_end();
+  }
   for (i = 0; i < ITEMS; i++) {
     items[i] = i * 37 ^ i >> 3 ^ i * (i % 1000) >> 9;
   }
