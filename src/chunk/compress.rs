@@ -18,7 +18,7 @@ use crate::format::consts::{
     filter, flags, special,
 };
 use crate::format::geometry::Container;
-use crate::memory::{extend, with_capacity};
+use crate::memory::{copy_of, extend, with_capacity};
 use crate::scratch::{self, BlockBuffers, Buffer, Worker};
 use std::time::Instant;
 
@@ -473,7 +473,7 @@ impl<'a> Job<'a> {
             known.decoded = Some(decoded);
         }
         if self.enc.prefilter.is_some() || matches!(self.src, Source::Gathered(_)) {
-            known.input = Some(input.to_vec());
+            known.input = Some(copy_of(input)?);
         }
         Ok(known)
     }

@@ -7,6 +7,7 @@ use super::store::Disk;
 use crate::error::Result;
 use crate::format::offsets::Entry;
 use crate::io::OpenMode;
+use crate::memory;
 use std::collections::HashSet;
 
 /// Writes each chunk to a new file, and puts its number in the index of `next`; returns the numbers. The old content, whose
@@ -17,7 +18,9 @@ use std::collections::HashSet;
 /// Those of opening and writing; no file is left then.
 pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChunk<'_>]) -> Result<Vec<u64>> {
     let mut free = FreeIds::new(old, added.len());
-    let mut made = Vec::with_capacity(added.len());
+    let mut made = memory::with_capacity(added.len())?;
+    // From here on nothing but a file can fail.
+    next.index.table_mut()?;
     for new in added {
         let id = free.take(old, next.header.cbytes);
         made.push(id);
