@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use super::chunk::chunk_source;
 use super::context;
 use super::guard::{guard, guard_count};
-use super::mem::{CBuffer, c_bytes};
+use super::mem::CBuffer;
 use super::ptr::{in_bytes, in_slice, out_bytes, store};
 use super::schunk_handle::SchunkHandle;
 use super::types::{CBool, blosc2_schunk};
@@ -15,7 +15,7 @@ use crate::chunk::CParams;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH};
-use crate::frame::Frame;
+use crate::frame::{ChunkBytes, Frame};
 use crate::io::memory::MallocBuf;
 use crate::memory;
 use crate::schunk::{Rejected, Schunk, scratch};
@@ -248,7 +248,9 @@ pub unsafe extern "C" fn blosc2_schunk_get_chunk(
     needs_free: *mut CBool,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { hand_out(schunk, nchunk, chunk, needs_free, Schunk::chunk) }
+    unsafe {
+        hand_out(schunk, nchunk, chunk, needs_free, |schunk, at| schunk.chunk_into(at, CBuffer::zeroed))
+    }
 }
 
 /// Stores the address of chunk `nchunk` in `*chunk`, of chunks on disk without their data; returns its size in bytes, or a
@@ -268,7 +270,14 @@ pub unsafe extern "C" fn blosc2_schunk_get_lazychunk(
     needs_free: *mut CBool,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { hand_out(schunk, nchunk, chunk, needs_free, Schunk::lazy_chunk) }
+    unsafe {
+        hand_out(schunk, nchunk, chunk, needs_free, |schunk, at| {
+            Ok(match schunk.lazy_chunk(at)? {
+                Cow::Borrowed(bytes) => ChunkBytes::Held(bytes),
+                Cow::Owned(bytes) => ChunkBytes::Made(CBuffer::copy_of(&bytes)?),
+            })
+        })
+    }
 }
 
 /// Hands out the bytes that `get` gives.
@@ -281,7 +290,7 @@ unsafe fn hand_out(
     nchunk: i64,
     chunk: *mut *mut u8,
     needs_free: *mut CBool,
-    get: impl for<'a> FnOnce(&'a Schunk, usize) -> Result<Cow<'a, [u8]>>,
+    get: impl for<'a> FnOnce(&'a Schunk, usize) -> Result<ChunkBytes<'a, CBuffer>>,
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
@@ -296,17 +305,19 @@ unsafe fn hand_out(
                 store(chunk, ptr::null_mut());
                 store(needs_free, CBool::FALSE);
             }
-            let bytes = get(schunk, at)?;
-            let (start, owned) = match &bytes {
-                Cow::Borrowed(bytes) => (bytes.as_ptr().cast_mut(), false),
-                Cow::Owned(bytes) => (c_bytes(bytes)?, true),
+            let (start, len, owned) = match get(schunk, at)? {
+                ChunkBytes::Held(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), false),
+                ChunkBytes::Made(bytes) => {
+                    let len = bytes.len();
+                    (bytes.into_raw(), len, true)
+                }
             };
             // SAFETY: as above.
             unsafe {
                 store(chunk, start);
                 store(needs_free, owned.into());
             }
-            Ok(bytes.len())
+            Ok(len)
         })
     })
 }

@@ -41,6 +41,7 @@ mod tail;
 
 pub(crate) use edit::{Derive, New, Regrid};
 pub use lazy::{ChunkSource, LazyChunk};
+pub use read::ChunkBytes;
 pub(crate) use read::Chunks;
 
 use crate::error::{Error, ErrorKind, Result, ensure};

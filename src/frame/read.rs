@@ -35,6 +35,14 @@ const TRUSTED: usize = 16 << 20;
 /// Stored chunks that are expected to be no longer than this are read at once, in bytes.
 pub(super) const AT_ONCE: usize = 16 << 10;
 
+/// The compressed bytes of a chunk.
+pub enum ChunkBytes<'a, B> {
+    /// Where the frame or the super-chunk holds them.
+    Held(&'a [u8]),
+    /// In a buffer that was made for them.
+    Made(B),
+}
+
 /// A stored chunk: which file has it, where, and what its header says.
 pub(super) struct Place {
     /// Its own file, in sparse frames.
@@ -65,17 +73,65 @@ impl<'a> Chunks<'a> {
             return Ok(Some(bytes));
         }
         let Some(position) = self.stored_position(nchunk, buffer)? else { return Ok(None) };
-        if self.frame.is_mapped() {
-            let place = self.locate(position, &mut [0; EXTENDED_HEADER_LENGTH])?;
-            if let Some(bytes) = self.frame.borrow(&place)? {
-                return Ok(Some(bytes));
-            }
+        if let Some(bytes) = self.mapped(position)? {
+            return Ok(Some(bytes));
         }
         let expected = self.expected_len(nchunk, position);
         let first = if expected <= AT_ONCE { expected } else { EXTENDED_HEADER_LENGTH };
         let place = self.locate_into(position, first, buffer)?;
         self.complete(&place, buffer)?;
         Ok(None)
+    }
+
+    /// As [`get`](Self::get), with the bytes that are not in memory in a buffer that `make` gives, to be kept: it gets
+    /// their number and gives at least as many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::chunk`], and those of `make`.
+    pub(crate) fn get_into<B: AsMut<[u8]>>(
+        &self,
+        nchunk: usize,
+        make: impl FnOnce(usize) -> Result<B>,
+    ) -> Result<ChunkBytes<'a, B>> {
+        match self.view.state.index.entry(nchunk)? {
+            Entry::Stored(position) if self.expected_len(nchunk, position) > AT_ONCE => {
+                if let Some(bytes) = self.in_memory(nchunk)? {
+                    return Ok(ChunkBytes::Held(bytes));
+                }
+                if let Some(bytes) = self.mapped(position)? {
+                    return Ok(ChunkBytes::Held(bytes));
+                }
+                // Only the head goes through another buffer.
+                let mut head = [0; EXTENDED_HEADER_LENGTH];
+                let place = self.locate(position, &mut head)?;
+                let len = place.info.cbytes;
+                let have = place.have.min(len);
+                let mut made = make(len)?;
+                let (front, rest) = made.as_mut()[..len].split_at_mut(have);
+                front.copy_from_slice(&head[..have]);
+                self.read_at(&place, have as u64, rest)?; // widening
+                Ok(ChunkBytes::Made(made))
+            }
+            _ => {
+                let mut buffer = Vec::new();
+                if let Some(bytes) = self.get(nchunk, &mut buffer)? {
+                    return Ok(ChunkBytes::Held(bytes));
+                }
+                let mut made = make(buffer.len())?;
+                made.as_mut()[..buffer.len()].copy_from_slice(&buffer);
+                Ok(ChunkBytes::Made(made))
+            }
+        }
+    }
+
+    /// The bytes of the chunk at `position` in a mapped frame; `None` in others.
+    fn mapped(&self, position: u64) -> Result<Option<&'a [u8]>> {
+        if !self.frame.is_mapped() {
+            return Ok(None);
+        }
+        let place = self.locate(position, &mut [0; EXTENDED_HEADER_LENGTH])?;
+        self.frame.borrow(&place)
     }
 
     /// The compressed bytes of chunk `nchunk` of a frame in memory; `None` on disk, and for special chunks.
@@ -273,12 +329,28 @@ impl Frame {
     /// `InvalidParam` if there is no such chunk, `InvalidHeader` or `Data` for damaged ones and for special chunks of
     /// unknown size, `FileOpen`, `FileRead`, `Lock`.
     pub fn chunk(&self, nchunk: usize) -> Result<Cow<'_, [u8]>> {
+        let made = |len| {
+            let mut buffer = Vec::new();
+            resize(&mut buffer, len).map(|()| buffer)
+        };
+        Ok(match self.chunk_into(nchunk, made)? {
+            ChunkBytes::Held(bytes) => Cow::Borrowed(bytes),
+            ChunkBytes::Made(buffer) => Cow::Owned(buffer),
+        })
+    }
+
+    /// As [`chunk`](Self::chunk), with a copy in memory from `make`, which gets the number of bytes and gives as many.
+    ///
+    /// # Errors
+    ///
+    /// As [`chunk`](Self::chunk), and those of `make`.
+    pub fn chunk_into<B: AsMut<[u8]>>(
+        &self,
+        nchunk: usize,
+        make: impl FnOnce(usize) -> Result<B>,
+    ) -> Result<ChunkBytes<'_, B>> {
         self.check_number(nchunk)?;
-        let mut buffer = Vec::new();
-        if let Some(bytes) = self.chunks()?.get(nchunk, &mut buffer)? {
-            return Ok(Cow::Borrowed(bytes));
-        }
-        Ok(Cow::Owned(buffer))
+        self.chunks()?.get_into(nchunk, make)
     }
 
     /// Fails with `InvalidParam` if the handle knows of no chunk `nchunk`; nothing is looked up for that.

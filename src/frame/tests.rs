@@ -380,6 +380,35 @@ fn frames_start_anywhere_in_a_file_and_never_overwrite_the_next_one() {
 }
 
 #[test]
+fn chunks_are_read_into_memory_of_the_caller_once_their_length_is_known() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
+        let path = TempPath::new("into");
+        let mut frame = create(kind, &path);
+        // Around the length up to which chunks are read at once; the last is the shortest, whatever its neighbour suggests.
+        let chunks = [chunk(90_000, 1), chunk(super::read::AT_ONCE, 2), chunk(300, 3)];
+        for chunk in &chunks {
+            frame.append(chunk).unwrap();
+        }
+        for (i, expected) in chunks.iter().enumerate() {
+            let mut asked = None;
+            let got = frame.chunk_into(i, |len| {
+                asked = Some(len);
+                Ok(vec![0xEE; len])
+            });
+            let held = matches!(kind, Kind::Memory | Kind::Mapped);
+            match got.unwrap() {
+                ChunkBytes::Held(bytes) => assert_eq!((bytes, held), (&expected[..], true), "{kind:?} {i}"),
+                ChunkBytes::Made(bytes) => assert_eq!((&bytes, held), (expected, false), "{kind:?} {i}"),
+            }
+            assert_eq!(asked, (!held).then_some(expected.len()), "{kind:?} {i}");
+            let full = Error::new(ErrorKind::MemoryAlloc, "no room");
+            let refused = frame.chunk_into(i, |_| Err::<Vec<u8>, _>(full)).err();
+            assert_eq!(refused, (!held).then_some(full), "{kind:?} {i}");
+        }
+    }
+}
+
+#[test]
 fn creating_refuses_what_exists() {
     let path = TempPath::new("exists");
     let options = FrameOptions::default();

@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayer;
-use crate::frame::{Frame, FrameOptions};
+use crate::frame::{ChunkBytes, Frame, FrameOptions};
 use crate::io::memory::MallocBuf;
 use list::List;
 use std::borrow::Cow;
@@ -267,6 +267,22 @@ impl Schunk {
         match &self.backing {
             Backing::List(list) => list.chunk(nchunk).map(Cow::Borrowed),
             Backing::Frame(frame) => frame.chunk(nchunk),
+        }
+    }
+
+    /// As [`chunk`](Self::chunk), with a copy in memory from `make`, which gets the number of bytes and gives as many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::chunk_into`].
+    pub fn chunk_into<B: AsMut<[u8]>>(
+        &self,
+        nchunk: usize,
+        make: impl FnOnce(usize) -> Result<B>,
+    ) -> Result<ChunkBytes<'_, B>> {
+        match &self.backing {
+            Backing::List(list) => list.chunk(nchunk).map(ChunkBytes::Held),
+            Backing::Frame(frame) => frame.chunk_into(nchunk, make),
         }
     }
 
