@@ -4,11 +4,13 @@
 //! held here, as [`CBuffer`].
 
 use std::ffi::{CStr, c_char, c_void};
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::slice;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::frame::Fill;
 
 /// Bytes in memory of C's allocator; released with `free()` when dropped.
 #[derive(Debug)]
@@ -35,6 +37,26 @@ impl CBuffer {
             Some(start) => Ok(CBuffer { start, len }),
             None => Err(Error::new(ErrorKind::MemoryAlloc, "no memory for a result")),
         }
+    }
+
+    /// `len` bytes that `fill` sets.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc` if there is not enough memory, and those of `fill`.
+    pub(crate) fn filled(len: usize, fill: &Fill<'_>) -> Result<CBuffer> {
+        // SAFETY: `malloc` takes any size.
+        let start = unsafe { libc::malloc(len.max(1)) };
+        let Some(start) = NonNull::new(start.cast::<u8>()) else {
+            return Err(Error::new(ErrorKind::MemoryAlloc, "no memory for a result"));
+        };
+        // It releases the memory, whose content it does not look at, if anything fails.
+        let buffer = CBuffer { start, len };
+        // SAFETY: the new memory holds `len` bytes, and nobody else has it.
+        let room = unsafe { slice::from_raw_parts_mut(start.as_ptr().cast::<MaybeUninit<u8>>(), len) };
+        let filled = fill(room)?;
+        assert!(filled.as_ptr() == start.as_ptr() && filled.len() == len, "all of the memory is filled");
+        Ok(buffer)
     }
 
     /// A copy of `bytes`.

@@ -249,7 +249,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_chunk(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        hand_out(schunk, nchunk, chunk, needs_free, |schunk, at| schunk.chunk_into(at, CBuffer::zeroed))
+        hand_out(schunk, nchunk, chunk, needs_free, |schunk, at| schunk.chunk_into(at, CBuffer::filled))
     }
 }
 

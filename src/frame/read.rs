@@ -8,9 +8,10 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::format::offsets::Entry;
 use crate::io::lock::Held;
-use crate::io::{IoFile, OpenMode};
+use crate::io::{IoFile, OpenMode, copied};
 use crate::memory::resize;
 use std::borrow::Cow;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// What the first chunk says, whose head `read` gives: up to 32 bytes at a position in the frame, or of a chunk file.
@@ -42,6 +43,9 @@ pub enum ChunkBytes<'a, B> {
     /// In a buffer that was made for them.
     Made(B),
 }
+
+/// Fills memory, which has the right length, with the bytes of a chunk and returns them.
+pub type Fill<'f> = dyn for<'r> Fn(&'r mut [MaybeUninit<u8>]) -> Result<&'r mut [u8]> + 'f;
 
 /// A stored chunk: which file has it, where, and what its header says.
 pub(super) struct Place {
@@ -83,16 +87,16 @@ impl<'a> Chunks<'a> {
         Ok(None)
     }
 
-    /// As [`get`](Self::get), with the bytes that are not in memory in a buffer that `make` gives, to be kept: it gets
-    /// their number and gives at least as many.
+    /// As [`get`](Self::get), with the bytes that are not in memory where `make` wants them: it gets their number and what
+    /// fills as much memory with them.
     ///
     /// # Errors
     ///
     /// As [`Frame::chunk`], and those of `make`.
-    pub(crate) fn get_into<B: AsMut<[u8]>>(
+    pub(crate) fn get_into<B>(
         &self,
         nchunk: usize,
-        make: impl FnOnce(usize) -> Result<B>,
+        make: impl FnOnce(usize, &Fill<'_>) -> Result<B>,
     ) -> Result<ChunkBytes<'a, B>> {
         match self.view.state.index.entry(nchunk)? {
             Entry::Stored(position) if self.expected_len(nchunk, position) > AT_ONCE => {
@@ -102,25 +106,25 @@ impl<'a> Chunks<'a> {
                 if let Some(bytes) = self.mapped(position)? {
                     return Ok(ChunkBytes::Held(bytes));
                 }
-                // Only the head goes through another buffer.
                 let mut head = [0; EXTENDED_HEADER_LENGTH];
                 let place = self.locate(position, &mut head)?;
                 let len = place.info.cbytes;
-                let have = place.have.min(len);
-                let mut made = make(len)?;
-                let (front, rest) = made.as_mut()[..len].split_at_mut(have);
-                front.copy_from_slice(&head[..have]);
-                self.read_at(&place, have as u64, rest)?; // widening
-                Ok(ChunkBytes::Made(made))
+                let file = self.file_of(&place).ok_or(Error::new(ErrorKind::FileRead, "no file"))?;
+                let made = make(len, &|room| {
+                    let bytes = file.fill(place.at, room)?;
+                    // Whoever reads the chunk relies on the length that this head says, even if it has changed.
+                    let have = place.have.min(bytes.len());
+                    bytes[..have].copy_from_slice(&head[..have]);
+                    Ok(bytes)
+                });
+                Ok(ChunkBytes::Made(made?))
             }
             _ => {
                 let mut buffer = Vec::new();
                 if let Some(bytes) = self.get(nchunk, &mut buffer)? {
                     return Ok(ChunkBytes::Held(bytes));
                 }
-                let mut made = make(buffer.len())?;
-                made.as_mut()[..buffer.len()].copy_from_slice(&buffer);
-                Ok(ChunkBytes::Made(made))
+                Ok(ChunkBytes::Made(make(buffer.len(), &|room| Ok(copied(&buffer, room)))?))
             }
         }
     }
@@ -329,25 +333,24 @@ impl Frame {
     /// `InvalidParam` if there is no such chunk, `InvalidHeader` or `Data` for damaged ones and for special chunks of
     /// unknown size, `FileOpen`, `FileRead`, `Lock`.
     pub fn chunk(&self, nchunk: usize) -> Result<Cow<'_, [u8]>> {
-        let made = |len| {
-            let mut buffer = Vec::new();
-            resize(&mut buffer, len).map(|()| buffer)
-        };
-        Ok(match self.chunk_into(nchunk, made)? {
-            ChunkBytes::Held(bytes) => Cow::Borrowed(bytes),
-            ChunkBytes::Made(buffer) => Cow::Owned(buffer),
-        })
+        self.check_number(nchunk)?;
+        let mut buffer = Vec::new();
+        if let Some(bytes) = self.chunks()?.get(nchunk, &mut buffer)? {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        Ok(Cow::Owned(buffer))
     }
 
-    /// As [`chunk`](Self::chunk), with a copy in memory from `make`, which gets the number of bytes and gives as many.
+    /// As [`chunk`](Self::chunk), with the bytes that are not in memory where `make` wants them: it gets their number and
+    /// what fills as much memory with them.
     ///
     /// # Errors
     ///
     /// As [`chunk`](Self::chunk), and those of `make`.
-    pub fn chunk_into<B: AsMut<[u8]>>(
+    pub fn chunk_into<B>(
         &self,
         nchunk: usize,
-        make: impl FnOnce(usize) -> Result<B>,
+        make: impl FnOnce(usize, &Fill<'_>) -> Result<B>,
     ) -> Result<ChunkBytes<'_, B>> {
         self.check_number(nchunk)?;
         self.chunks()?.get_into(nchunk, make)

@@ -6,6 +6,7 @@ use crate::io::Features;
 use crate::io::OpenMode;
 use crate::io::mmap::{MmapIo, MmapMode};
 use std::fs;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod faults;
@@ -391,9 +392,10 @@ fn chunks_are_read_into_memory_of_the_caller_once_their_length_is_known() {
         }
         for (i, expected) in chunks.iter().enumerate() {
             let mut asked = None;
-            let got = frame.chunk_into(i, |len| {
+            let got = frame.chunk_into(i, |len, fill| {
                 asked = Some(len);
-                Ok(vec![0xEE; len])
+                let mut room = vec![MaybeUninit::uninit(); len];
+                fill(&mut room).map(|bytes| bytes.to_vec())
             });
             let held = matches!(kind, Kind::Memory | Kind::Mapped);
             match got.unwrap() {
@@ -402,7 +404,7 @@ fn chunks_are_read_into_memory_of_the_caller_once_their_length_is_known() {
             }
             assert_eq!(asked, (!held).then_some(expected.len()), "{kind:?} {i}");
             let full = Error::new(ErrorKind::MemoryAlloc, "no room");
-            let refused = frame.chunk_into(i, |_| Err::<Vec<u8>, _>(full)).err();
+            let refused = frame.chunk_into(i, |_, _| Err::<Vec<u8>, _>(full)).err();
             assert_eq!(refused, (!held).then_some(full), "{kind:?} {i}");
         }
     }

@@ -4,6 +4,10 @@ use super::{Features, FileId, Io, IoFile, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
+#[cfg(target_os = "linux")]
+use std::mem::MaybeUninit;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -164,6 +168,27 @@ impl IoFile for PlainFile {
                 done => return done.map_err(|_| Error::new(ErrorKind::FileRead, "reading a file failed")),
             }
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn fill<'r>(&self, position: u64, room: &'r mut [MaybeUninit<u8>]) -> Result<&'r mut [u8]> {
+        let failed = Error::new(ErrorKind::FileRead, "reading a file failed");
+        let mut done = 0;
+        while done < room.len() {
+            let at = position.checked_add(done as u64).and_then(|at| i64::try_from(at).ok()).ok_or(failed)?;
+            let rest = &mut room[done..];
+            let len = rest.len().min(MAX_TRANSFER);
+            // SAFETY: `rest` has room for `len` bytes.
+            let n = unsafe { libc::pread64(self.0.as_raw_fd(), rest.as_mut_ptr().cast(), len, at) };
+            match usize::try_from(n) {
+                Ok(0) => return Err(Error::new(ErrorKind::FileRead, "file ends too early")),
+                Ok(n) => done += n,
+                Err(_) if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(failed),
+            }
+        }
+        // SAFETY: the calls above set as many bytes as they said, which are all.
+        Ok(unsafe { super::initialised(room) })
     }
 
     fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {

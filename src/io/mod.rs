@@ -11,6 +11,7 @@ pub mod mmap;
 pub(crate) mod spare;
 
 use crate::error::{Error, ErrorKind, Result};
+use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -103,6 +104,17 @@ pub trait IoFile: Send + Sync {
         self.read_at(position, buf)
     }
 
+    /// Fills `room`, memory that need not hold anything yet, with the bytes at `position`, and returns them.
+    ///
+    /// # Errors
+    ///
+    /// `FileRead`, also if the file ends too early.
+    fn fill<'r>(&self, position: u64, room: &'r mut [MaybeUninit<u8>]) -> Result<&'r mut [u8]> {
+        let bytes = zeroed(room);
+        self.read_exact_at(position, bytes)?;
+        Ok(bytes)
+    }
+
     /// Writes all of `bytes` at `position`; a gap before it reads as zeros.
     ///
     /// # Errors
@@ -170,4 +182,31 @@ pub trait IoFile: Send + Sync {
         }
         Err(Error::new(ErrorKind::FileRead, "file ends too early"))
     }
+}
+
+/// Fills `room` with zeros, and returns them.
+fn zeroed(room: &mut [MaybeUninit<u8>]) -> &mut [u8] {
+    room.fill(MaybeUninit::new(0));
+    // SAFETY: all bytes were just set.
+    unsafe { initialised(room) }
+}
+
+/// Fills `room` with `bytes`, which are as many, and returns them.
+pub(crate) fn copied<'r>(bytes: &[u8], room: &'r mut [MaybeUninit<u8>]) -> &'r mut [u8] {
+    assert_eq!(bytes.len(), room.len());
+    for (place, &byte) in room.iter_mut().zip(bytes) {
+        place.write(byte);
+    }
+    // SAFETY: all bytes were just set.
+    unsafe { initialised(room) }
+}
+
+/// The bytes in `room`.
+///
+/// # Safety
+///
+/// All of them were set.
+unsafe fn initialised(room: &mut [MaybeUninit<u8>]) -> &mut [u8] {
+    // SAFETY: the same memory, borrowed as long; the caller vouches for its content.
+    unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<u8>(), room.len()) }
 }

@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayer;
-use crate::frame::{ChunkBytes, Frame, FrameOptions};
+use crate::frame::{ChunkBytes, Fill, Frame, FrameOptions};
 use crate::io::memory::MallocBuf;
 use list::List;
 use std::borrow::Cow;
@@ -270,15 +270,15 @@ impl Schunk {
         }
     }
 
-    /// As [`chunk`](Self::chunk), with a copy in memory from `make`, which gets the number of bytes and gives as many.
+    /// As [`chunk`](Self::chunk), with the bytes that are not in memory where `make` wants them.
     ///
     /// # Errors
     ///
     /// As [`Frame::chunk_into`].
-    pub fn chunk_into<B: AsMut<[u8]>>(
+    pub fn chunk_into<B>(
         &self,
         nchunk: usize,
-        make: impl FnOnce(usize) -> Result<B>,
+        make: impl FnOnce(usize, &Fill<'_>) -> Result<B>,
     ) -> Result<ChunkBytes<'_, B>> {
         match &self.backing {
             Backing::List(list) => list.chunk(nchunk).map(ChunkBytes::Held),
