@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::slice;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::frame::Fill;
+use crate::io::Fill;
 
 /// Bytes in memory of C's allocator; released with `free()` when dropped.
 #[derive(Debug)]

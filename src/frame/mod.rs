@@ -41,8 +41,8 @@ mod tail;
 
 pub(crate) use edit::{Derive, New, Regrid};
 pub use lazy::{ChunkSource, LazyChunk};
+pub use read::ChunkBytes;
 pub(crate) use read::Chunks;
-pub use read::{ChunkBytes, Fill};
 
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::{FIXED_LEN, FrameHeader, FrameParams, Layout, MAGIC, MIN_FRAME_LEN};

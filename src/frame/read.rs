@@ -8,10 +8,9 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::format::offsets::Entry;
 use crate::io::lock::Held;
-use crate::io::{IoFile, OpenMode, copied};
+use crate::io::{Fill, IoFile, OpenMode, copied};
 use crate::memory::resize;
 use std::borrow::Cow;
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// What the first chunk says, whose head `read` gives: up to 32 bytes at a position in the frame, or of a chunk file.
@@ -43,9 +42,6 @@ pub enum ChunkBytes<'a, B> {
     /// In a buffer that was made for them.
     Made(B),
 }
-
-/// Fills memory, which has the right length, with the bytes of a chunk and returns them.
-pub type Fill<'f> = dyn for<'r> Fn(&'r mut [MaybeUninit<u8>]) -> Result<&'r mut [u8]> + 'f;
 
 /// A stored chunk: which file has it, where, and what its header says.
 pub(super) struct Place {

@@ -1,9 +1,12 @@
 //! A growing buffer from the C allocator, for frames whose memory C callers may take over.
 
+use super::Fill;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pages;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
+use std::slice;
 
 /// A copy of `bytes` in memory that C may `free()`.
 ///
@@ -83,6 +86,33 @@ impl MallocBuf {
     pub fn copy_of(bytes: &[u8]) -> Result<MallocBuf> {
         let data = malloc_copy(bytes)?;
         Ok(MallocBuf { data, len: bytes.len(), capacity: bytes.len().max(1), borrowed: false })
+    }
+
+    /// `len` bytes that `fill` sets.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`, and those of `fill`.
+    pub(crate) fn filled(len: usize, fill: &Fill<'_>) -> Result<MallocBuf> {
+        let mut buffer = MallocBuf::new();
+        buffer.refill(len, fill)?;
+        Ok(buffer)
+    }
+
+    /// Gives the buffer, which is not borrowed, a content of `len` bytes that `fill` sets.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`, and those of `fill`; the buffer is empty then.
+    pub(crate) fn refill(&mut self, len: usize, fill: &Fill<'_>) -> Result<()> {
+        self.clear();
+        self.reserve_exact(len)?;
+        // SAFETY: `len` bytes are allocated, and `self` is borrowed as long.
+        let room = unsafe { slice::from_raw_parts_mut(self.data.as_ptr().cast::<MaybeUninit<u8>>(), len) };
+        let filled = fill(room)?;
+        assert!(filled.as_ptr() == self.data.as_ptr() && filled.len() == len, "all of the memory is filled");
+        self.len = len;
+        Ok(())
     }
 
     /// `len` zeros.

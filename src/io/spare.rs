@@ -3,6 +3,7 @@
 //!
 //! It is plain memory from C's allocator, so it does not matter who frees it in the end.
 
+use super::Fill;
 use super::memory::MallocBuf;
 use crate::error::Result;
 use crate::fork::Global;
@@ -52,13 +53,27 @@ impl Spare {
 ///
 /// `MemoryAlloc`.
 pub(crate) fn copy_of(bytes: &[u8]) -> Result<MallocBuf> {
-    // Fresh memory costs less than waiting for another thread.
-    let spare = if bytes.len() < LEAST { None } else { SPARE.try_lock() };
-    let Some(mut buffer) = spare.and_then(|mut spare| spare.take(bytes.len())) else {
-        return MallocBuf::copy_of(bytes);
-    };
+    let Some(mut buffer) = take(bytes.len()) else { return MallocBuf::copy_of(bytes) };
     buffer.write_at(0, bytes)?;
     Ok(buffer)
+}
+
+/// A chunk of `len` bytes that `fill` sets.
+///
+/// # Errors
+///
+/// `MemoryAlloc`, and those of `fill`.
+pub(crate) fn filled(len: usize, fill: &Fill<'_>) -> Result<MallocBuf> {
+    let Some(mut buffer) = take(len) else { return MallocBuf::filled(len, fill) };
+    buffer.refill(len, fill)?;
+    Ok(buffer)
+}
+
+/// Memory that is kept and has room for `len` bytes.
+fn take(len: usize) -> Option<MallocBuf> {
+    // Fresh memory costs less than waiting for another thread.
+    let spare = if len < LEAST { None } else { SPARE.try_lock() };
+    spare.and_then(|mut spare| spare.take(len))
 }
 
 /// Frees the memory of a chunk, or keeps it.

@@ -5,7 +5,8 @@ use super::{Backing, Schunk, scratch};
 use crate::chunk::source::BlockSource;
 use crate::chunk::{Decoding, Threads};
 use crate::error::{Error, Result};
-use crate::frame;
+use crate::frame::{self, ChunkBytes};
+use crate::io::Fill;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -87,6 +88,18 @@ impl Chunks<'_> {
                     None => read(buffer),
                 }),
             },
+        }
+    }
+
+    /// See [`Schunk::chunk_into`].
+    pub(crate) fn get_into<B>(
+        &self,
+        nchunk: usize,
+        make: impl FnOnce(usize, &Fill<'_>) -> Result<B>,
+    ) -> Result<ChunkBytes<'_, B>> {
+        match self {
+            Chunks::List(list) => list.chunk(nchunk).map(ChunkBytes::Held),
+            Chunks::Frame(frame) => frame.get_into(nchunk, make),
         }
     }
 

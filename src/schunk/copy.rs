@@ -1,14 +1,17 @@
 //! Copies: into other containers, with the same or other parameters.
 
+use super::chunks::Chunks;
 use super::{Backing, Reading, Schunk, Writing, meta, scratch};
+use crate::bytes::get_i32;
 use crate::chunk::{self, Source};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayer;
-use crate::frame::Frame;
 use crate::frame::sizes::ChunkInfo;
+use crate::frame::{ChunkBytes, Frame};
 use crate::io::Io;
 use crate::io::file::FileIo;
+use crate::io::spare;
 use crate::memory;
 use std::borrow::Cow;
 use std::path::Path;
@@ -58,8 +61,7 @@ impl Schunk {
     fn copy_chunks(&self, dest: &mut Schunk) -> Result<()> {
         let Backing::Frame(frame) = &mut dest.backing else {
             let chunks = self.chunks()?;
-            return (0..self.nchunks())
-                .try_for_each(|nchunk| chunks.with(nchunk, |chunk| dest.append_chunk(chunk)).map(drop));
+            return (0..self.nchunks()).try_for_each(|nchunk| append_copy(dest, &chunks, nchunk).map(drop));
         };
         let mut batch: Vec<Cow<'_, [u8]>> = Vec::new();
         let mut bytes = 0;
@@ -147,10 +149,7 @@ impl Schunk {
         }
         let chunks = self.chunks()?;
         for nchunk in 0..self.nchunks() {
-            let blocksize = chunks.with(nchunk, |chunk| {
-                copy.append_chunk(chunk)?;
-                Ok(i32::from_le_bytes(chunk[8..12].try_into().expect("a header is longer")))
-            })?;
+            let blocksize = append_copy(copy, &chunks, nchunk)?;
             common = if common < 0 || common == blocksize { blocksize } else { 0 };
         }
         if common >= 0 {
@@ -193,6 +192,23 @@ impl Schunk {
         }
         let copy = self.to_frame(params).map_err(|e| Error::new(ErrorKind::SchunkCopy, e.what()))?;
         copy.append_to_file(path, io)
+    }
+}
+
+/// Appends chunk `nchunk` of `chunks` to `dest`, which is no frame; returns the block size in its header. From a file, the
+/// chunk is read to where it stays.
+fn append_copy(dest: &mut Schunk, chunks: &Chunks<'_>, nchunk: usize) -> Result<i32> {
+    let blocksize = |chunk: &[u8]| get_i32(chunk, 8).unwrap_or(0);
+    match chunks.get_into(nchunk, spare::filled)? {
+        ChunkBytes::Held(chunk) => {
+            dest.append_chunk(chunk)?;
+            Ok(blocksize(chunk))
+        }
+        ChunkBytes::Made(chunk) => {
+            let blocksize = blocksize(&chunk);
+            dest.append_owned(chunk).map_err(|rejected| rejected.error)?;
+            Ok(blocksize)
+        }
     }
 }
 
