@@ -65,30 +65,29 @@ unsafe fn state<'a>(stream: *mut c_void) -> Result<&'a mut blosc2_stdio_mmap> {
     unsafe { handle_mut(stream.cast::<blosc2_stdio_mmap>()) }
 }
 
-/// Takes over a size that somebody else gave the file, and runs `operation` while other readers are kept away.
+/// Runs `operation`, which looks at the first `reach` bytes of the file, while other readers are kept away. If the file was
+/// shorter than that, the size that somebody else gave it is taken over first; asking for it each time takes longer than
+/// reading a small chunk.
 ///
 /// # Safety
 ///
 /// `stream` is null or points to a `blosc2_stdio_mmap`, which others only read at the same time.
 unsafe fn up_to_date<T>(
     stream: *mut c_void,
+    reach: usize,
     operation: impl FnOnce(&mut blosc2_stdio_mmap) -> Result<T>,
 ) -> Result<T> {
-    let mapped = stream.cast::<blosc2_stdio_mmap>();
-    ensure(!mapped.is_null(), ErrorKind::NullPointer, "no mapping")?;
-    // SAFETY: not null; readers do not change these fields.
-    let (file, is_private) = unsafe { ((*mapped).file, (*mapped).is_memory_only.get()) };
-    let followed = !is_private && !file.is_null();
-    // SAFETY: the file of a mapping is open.
-    let size = followed.then(|| unsafe { stdio::plain_of(file) }.and_then(|file| file.size()).ok()).flatten();
     let mut retired = RETIRED.lock();
     // SAFETY: the caller's promise; other readers wait for the lock.
     let this = unsafe { state(stream) }?;
-    if let Some(size) = size.and_then(|size| usize::try_from(size).ok()) {
-        if size > this.mapping_size {
-            this.grow(&mut retired, size)?;
+    if reach > this.file_size && !this.is_private() && !this.file.is_null() {
+        let size = this.plain().and_then(|file| file.size());
+        if let Some(size) = size.ok().and_then(|size| usize::try_from(size).ok()) {
+            if size > this.mapping_size {
+                this.grow(&mut retired, size)?;
+            }
+            this.file_size = size;
         }
-        this.file_size = size;
     }
     operation(this)
 }
@@ -270,7 +269,7 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_close(stream: *mut c_void) -> c_int {
 pub unsafe extern "C" fn blosc2_stdio_mmap_size(stream: *mut c_void) -> i64 {
     guard_or(-1, || {
         // SAFETY: the caller's promise.
-        let size = unsafe { up_to_date(stream, |this| Ok(this.file_size)) }?;
+        let size = unsafe { up_to_date(stream, usize::MAX, |this| Ok(this.file_size)) }?;
         i64::try_from(size).map_err(|_| FAILED)
     })
 }
@@ -330,14 +329,14 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_read(
         unsafe { ptr.write(ptr::null_mut()) };
         let (len, position) = transfer(size, nitems, position)?;
         let at = usize::try_from(position).map_err(|_| FAILED)?;
+        let end = at.checked_add(len).ok_or(FAILED)?;
         let address = |this: &mut blosc2_stdio_mmap| {
-            let inside = at.checked_add(len).is_some_and(|end| end <= this.file_size);
-            ensure(inside, ErrorKind::FileRead, "file ends too early")?;
+            ensure(end <= this.file_size, ErrorKind::FileRead, "file ends too early")?;
             // SAFETY: `at <= file_size <= mapping_size`.
             Ok(unsafe { this.addr.add(at) })
         };
         // SAFETY: the caller's promise.
-        unsafe { ptr.write(up_to_date(stream, address)?.cast()) };
+        unsafe { ptr.write(up_to_date(stream, end, address)?.cast()) };
         Ok(nitems)
     })
 }

@@ -13,7 +13,7 @@
 use super::file::PlainFile;
 use super::mapping::{Kind, Region};
 use super::{Features, Io, IoFile, OpenMode};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use parking_lot::{Mutex, RwLock};
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -129,9 +129,10 @@ impl Mapped {
         self.mode.kind() == Kind::Private
     }
 
-    /// Takes over a size that somebody else gave the file.
-    fn follow_file(&self) -> Result<()> {
-        if self.is_private() {
+    /// Takes over a size that somebody else gave the file, if it was shorter than `reach` bytes before: asking for it each
+    /// time takes longer than reading a small chunk.
+    fn follow_file(&self, reach: usize) -> Result<()> {
+        if self.is_private() || reach <= self.state.read().size {
             return Ok(());
         }
         let failed = Error::new(ErrorKind::FileRead, "file too large to be mapped");
@@ -164,12 +165,13 @@ impl Mapped {
 
 impl IoFile for Mapped {
     fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
-        self.follow_file()?;
+        let at = usize::try_from(position).unwrap_or(usize::MAX);
+        self.follow_file(at.saturating_add(buf.len()))?;
         let state = self.state.read();
-        let at = usize::try_from(position).unwrap_or(usize::MAX).min(state.size);
+        let at = at.min(state.size);
         let n = buf.len().min(state.size - at);
-        // SAFETY: `at + n <= size <= region.len`, and the file reached to `size` just now, so the pages exist; the
-        // source is a mapping and `buf` is not part of it.
+        // SAFETY: `at + n <= size <= region.len`, and the file reached to `size` when that was looked at, so the pages
+        // exist unless somebody cut it off; the source is a mapping and `buf` is not part of it.
         unsafe { ptr::copy_nonoverlapping(state.region.start().add(at), buf.as_mut_ptr(), n) };
         Ok(n)
     }
@@ -179,7 +181,7 @@ impl IoFile for Mapped {
         if self.mode == MmapMode::Read {
             return Err(Error::new(ErrorKind::FileWrite, "file is mapped for reading only"));
         }
-        self.follow_file()?;
+        self.follow_file(usize::MAX)?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -201,7 +203,7 @@ impl IoFile for Mapped {
     }
 
     fn size(&self) -> Result<u64> {
-        self.follow_file()?;
+        self.follow_file(usize::MAX)?;
         Ok(self.state.read().size as u64) // widening
     }
 
@@ -230,11 +232,12 @@ impl IoFile for Mapped {
     }
 
     fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
-        self.follow_file()?;
         let failed = Error::new(ErrorKind::FileRead, "file ends too early");
-        let state = self.state.read();
         let at = usize::try_from(position).map_err(|_| failed)?;
-        let end = at.checked_add(len).filter(|&end| end <= state.size).ok_or(failed)?;
+        let end = at.checked_add(len).ok_or(failed)?;
+        self.follow_file(end)?;
+        let state = self.state.read();
+        ensure(end <= state.size, ErrorKind::FileRead, "file ends too early")?;
         debug_assert!(end <= state.region.len());
         // SAFETY: the range lies inside the region, which stays mapped as long as `self` lives: outgrown regions
         // are retired, not unmapped. The contract of `bytes` says that the content may change.
@@ -292,7 +295,9 @@ mod tests {
         assert_eq!(file.truncate(1).unwrap_err().kind(), ErrorKind::FileTruncate);
         std::fs::write(&path, [6; 20_000]).unwrap();
         assert_eq!(file.bytes(19_999, 1).unwrap().unwrap(), [6]);
+        // A file that became shorter is noticed when its size is asked for, as at each look at a changed frame.
         std::fs::write(&path, [7; 10]).unwrap();
+        assert_eq!(file.size(), Ok(10));
         assert!(file.bytes(0, 100).is_err());
         std::fs::remove_file(&path).unwrap();
     }
