@@ -1,7 +1,7 @@
 //! A drop-in replacement of the C library libblosc2 (C-Blosc2), written in Rust.
 //!
 //! Imports go one way, downwards in this list: `capi` (the exported C functions), `ndarray`, `schunk`, `frame`, `io`,
-//! `chunk`, `filters` and `codecs`, `format`, and the base modules `error`, `bytes`, `memory`, `scratch`,
+//! `chunk`, `filters` and `codecs`, `format`, and the base modules `error`, `bytes`, `memory`, `pages`,
 //! `pool`, `fork`, `cpu`.
 
 mod bytes;
@@ -12,7 +12,6 @@ pub mod format;
 mod memory;
 mod pages;
 pub mod pool;
-mod scratch;
 
 pub mod chunk;
 pub mod codecs;

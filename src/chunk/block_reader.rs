@@ -6,9 +6,9 @@ use super::pipeline::DeltaReference;
 use super::plain::Payload;
 use super::planes::{Decoded, Planes, Runs};
 use super::reader::Reader;
+use super::scratch;
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::scratch;
 use std::ops::Range;
 
 /// A chunk whose blocks are decoded one by one.

@@ -5,6 +5,7 @@ use super::dict;
 use super::ordered::{OrderedBlocks, Progress, encode_blocks};
 use super::params::{CParams, Encoding, PrefilterCall, callback_scratch_len};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
+use super::scratch::{self, BlockBuffers, Buffer, Worker};
 use super::simple;
 use super::streams::{INSTR_LEN, StreamWriter, Written};
 use crate::bytes::{put_i32, to_i32};
@@ -19,7 +20,6 @@ use crate::format::consts::{
 };
 use crate::format::geometry::Container;
 use crate::memory::{copy_of, extend, with_capacity};
-use crate::scratch::{self, BlockBuffers, Buffer, Worker};
 use std::time::Instant;
 
 /// The data to compress.

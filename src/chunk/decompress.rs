@@ -3,11 +3,11 @@
 use super::params::{Decoding, Threads, share};
 use super::pipeline::DeltaReference;
 use super::reader::Reader;
+use super::scratch::{self, Worker, with_worker};
 use super::vlblocks::VlChunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
-use crate::scratch::{self, Worker, with_worker};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -8,12 +8,12 @@ use super::pipeline::DeltaReference;
 use super::plain::Payload;
 use super::planes::{Planes, Runs};
 use super::reader::Reader;
+use super::scratch::{self, Buffer, Worker, with_worker};
 use super::streams::Stream;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::{bitshuffle, shuffle};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
-use crate::scratch::{self, Buffer, Worker, with_worker};
 use std::ops::Range;
 
 /// The unit of [`getitem`]'s arguments.

@@ -14,6 +14,7 @@ mod plain;
 mod planes;
 mod reader;
 mod recode;
+mod scratch;
 mod simple;
 pub mod source;
 mod special;

@@ -7,12 +7,12 @@
 //! The parallel part ends when the chunk might be too small for the worst case of the next block: from there on the room
 //! that is left influences what a codec writes, so the caller encodes the rest itself, one block after the other.
 
+use super::scratch::{self, Buffer, Worker};
 use super::streams::Written;
 use crate::bytes::put_i32;
 use crate::error::{Error, Result};
 use crate::fork;
 use crate::pool::Executor;
-use crate::scratch::{self, Buffer, Worker};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 

@@ -1,12 +1,12 @@
 //! The filter pipeline of a chunk: one block forward, one block back.
 
+use super::scratch::Buffer;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::registry::{self, FilterEntry};
 use crate::filters::{FilterContext, bitshuffle, bytedelta, delta, int_trunc, shuffle, trunc_prec};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, VERSION_BLOSC1, filter};
 use crate::format::geometry::Container;
-use crate::scratch::Buffer;
 use std::any::Any;
 
 /// One slot, resolved.

@@ -5,13 +5,13 @@
 
 use super::partial_read;
 use super::reader::Reader;
+use super::scratch::{Buffer, Worker};
 use super::streams::{Stream, StreamDecoder, StreamReader};
 use crate::bytes::quotient;
 use crate::codecs::state::CodecStates;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::shuffle;
 use crate::pages;
-use crate::scratch::{Buffer, Worker};
 use std::ops::Range;
 
 /// Planes are looked at one by one up to this width of the items, in bytes.

@@ -5,6 +5,7 @@ use super::partial_read;
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::plain::{self, Payload};
 use super::planes;
+use super::scratch::{BlockBuffers, Buffer, Worker};
 use super::source::BlockSource;
 use super::streams::{Stream, StreamDecoder, StreamReader};
 use crate::bytes::get_i32;
@@ -14,7 +15,6 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_DICTSIZE};
 use crate::format::geometry::Container;
-use crate::scratch::{BlockBuffers, Buffer, Worker};
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -8,6 +8,7 @@ use super::block_reader::BlockReader;
 use super::blocks::Layout;
 use super::params::{CParams, Encoding};
 use super::plain::Payload;
+use super::scratch::{self, BlockBuffers, Worker};
 use super::streams::{RUN_TOKEN, Stream, StreamReader, StreamWriter};
 use crate::bytes::put_i32;
 use crate::codecs::StreamContext;
@@ -16,7 +17,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::filters::shuffle;
 use crate::format::geometry::Container;
 use crate::memory::grow;
-use crate::scratch::{self, BlockBuffers, Worker};
 use std::ops::Range;
 
 /// Items of at most this width, in bytes.

@@ -11,6 +11,7 @@ use super::compress::{coded_flags, new_header};
 use super::getitem::{Unit, byte_range, in_items};
 use super::params::Encoding;
 use super::plain::{self, Payload};
+use super::scratch::{BlockBuffers, Buffer, Worker, with_worker};
 use super::streams::{StreamDecoder, StreamWriter};
 use crate::bytes::{put_i32, quotient};
 use crate::codecs::StreamContext;
@@ -23,7 +24,6 @@ use crate::format::consts::{
     flags, special,
 };
 use crate::format::geometry::Container;
-use crate::scratch::{BlockBuffers, Buffer, Worker, with_worker};
 
 /// Where the streams of the only block start: behind the header and a table of one entry.
 const STREAMS_START: usize = EXTENDED_HEADER_LENGTH + 4;

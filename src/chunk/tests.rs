@@ -1,11 +1,11 @@
 //! Round trips and edge cases of whole chunks.
 
+use super::scratch;
 use super::*;
 use crate::error::Error;
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{blosc2_flags, codec, codec_format, filter, flags, split};
 use crate::pool::{self, Executor};
-use crate::scratch;
 
 /// Data with some structure: slowly rising items and a few odd ones.
 fn data(nbytes: usize, typesize: usize) -> Vec<u8> {

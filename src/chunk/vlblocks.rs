@@ -11,6 +11,7 @@ use super::ordered::{OrderedBlocks, Progress, encode_blocks};
 use super::params::{Decoding, Encoding, PostfilterCall, callback_scratch_len};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::reader::Reader;
+use super::scratch::{self, BlockBuffers, Buffer, Worker};
 use super::streams::{Stream, Written};
 use crate::bytes::{get_i32, put_i32, to_i32};
 use crate::codecs::StreamContext;
@@ -22,7 +23,6 @@ use crate::format::consts::{
 };
 use crate::format::geometry::Container;
 use crate::memory;
-use crate::scratch::{self, BlockBuffers, Buffer, Worker};
 
 /// Compresses `blocks` into one chunk; 32 bytes, 8 per block, the data and a dictionary always fit.
 ///
