@@ -10,7 +10,7 @@
 //! Positions count from the start of the header or trailer.
 
 use super::msgpack::{self, BIN32, FIXSTR, INT32, MAP16};
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::memory;
 use std::sync::Arc;
 
@@ -41,6 +41,36 @@ impl Metalayer {
     pub(crate) fn new(name: &[u8], content: &[u8]) -> Result<Metalayer> {
         Ok(Metalayer { name: memory::copy_of(name)?, content: memory::copy_of(content)? })
     }
+}
+
+/// What looking for a metalayer that does not exist gives.
+pub(crate) const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
+
+/// Number of the layer `name`.
+///
+/// # Errors
+///
+/// `NotFound`.
+pub(crate) fn find(layers: &[Metalayer], name: &[u8]) -> Result<usize> {
+    layers.iter().position(|layer| layer.name == name).ok_or(NOT_FOUND)
+}
+
+/// Whether there can be a layer `name` beside `layers`.
+///
+/// # Errors
+///
+/// `InvalidParam` if there is one already.
+pub(crate) fn check_new(layers: &[Metalayer], name: &[u8]) -> Result<()> {
+    ensure(find(layers, name).is_err(), ErrorKind::InvalidParam, "metalayer exists already")
+}
+
+/// Whether layers can have this name.
+///
+/// # Errors
+///
+/// `InvalidParam` if it is too long.
+pub(crate) fn check_name(name: &[u8]) -> Result<()> {
+    ensure(name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")
 }
 
 /// Copies of `layers`.
@@ -79,27 +109,22 @@ pub(crate) enum Section {
 ///
 /// `InvalidParam` for a name that is too long or a section too large for its size fields.
 pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Metalayer]) -> Result<()> {
-    let too_large = "metalayers too large for a frame";
+    let too_large = Error::new(ErrorKind::InvalidParam, "metalayers too large for a frame");
     let names: usize = layers.iter().map(|layer| 6 + layer.name.len()).sum();
     let map_size = if section == Section::Header { 7 } else { 6 } + names;
-    let map_size = u16::try_from(map_size).ok();
-    let count = u16::try_from(layers.len()).ok();
-    let (Some(map_size), Some(count)) = (map_size, count) else {
-        return ensure(false, ErrorKind::InvalidParam, too_large);
-    };
+    let map_size = u16::try_from(map_size).map_err(|_| too_large)?;
+    let count = u16::try_from(layers.len()).map_err(|_| too_large)?;
     let mut position = dest.len() + 10 + names;
     msgpack::put_fixarray(dest, 3);
     msgpack::put_u16(dest, map_size);
     msgpack::put_map16(dest, count);
     for layer in layers {
-        ensure(layer.name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")?;
+        check_name(&layer.name)?;
         msgpack::put_fixstr(dest, &layer.name);
-        let at = i32::try_from(position);
-        ensure(at.is_ok(), ErrorKind::InvalidParam, too_large)?;
-        msgpack::put_i32(dest, at.unwrap_or(0));
+        msgpack::put_i32(dest, i32::try_from(position).map_err(|_| too_large)?);
         position = position.saturating_add(5 + layer.content.len());
     }
-    ensure(i32::try_from(position).is_ok(), ErrorKind::InvalidParam, too_large)?;
+    i32::try_from(position).map_err(|_| too_large)?;
     memory::reserve(dest, position - dest.len())?;
     msgpack::put_array16(dest, count);
     for layer in layers {
@@ -143,12 +168,10 @@ fn read_content(bytes: &[u8], position: i32) -> Result<&[u8]> {
     ensure(position < bytes.len(), ErrorKind::Data, "metalayer position out of range")?;
     ensure(bytes.len() - position >= 5, ErrorKind::ReadBuffer, "metalayer cut off")?;
     msgpack::expect(bytes, position, BIN32, "metalayer content marker")?;
-    let len = usize::try_from(msgpack::be_i32(bytes, position + 1)?);
-    ensure(len.is_ok(), ErrorKind::Data, "negative metalayer length")?;
-    let rest = &bytes[position + 5..];
-    let content = rest.get(..len.unwrap_or(usize::MAX));
-    ensure(content.is_some(), ErrorKind::ReadBuffer, "metalayer reaches past the end")?;
-    Ok(content.unwrap_or_default())
+    let negative = Error::new(ErrorKind::Data, "negative metalayer length");
+    let len = usize::try_from(msgpack::be_i32(bytes, position + 1)?).map_err(|_| negative)?;
+    let past_the_end = Error::new(ErrorKind::ReadBuffer, "metalayer reaches past the end");
+    bytes[position + 5..].get(..len).ok_or(past_the_end)
 }
 
 /// Length in bytes of the section for `layers`.

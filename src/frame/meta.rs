@@ -6,29 +6,19 @@ use super::holes::Holes;
 use super::index_codec::IndexOf;
 use super::state::State;
 use super::store::Write;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure};
 use crate::format::frame_trailer;
 use crate::format::metalayers::{
-    MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS_WRITTEN, Metalayer, changeable, copies_of,
+    MAX_METALAYERS, MAX_VLMETALAYERS_WRITTEN, Metalayer, changeable, check_name, check_new, copies_of, find,
 };
 use crate::memory;
 use std::sync::Arc;
-
-const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
-
-fn find(layers: &[Metalayer], name: &[u8]) -> Option<usize> {
-    layers.iter().position(|layer| layer.name == name)
-}
-
-fn check_name(name: &[u8]) -> Result<()> {
-    ensure(name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")
-}
 
 impl State {
     /// Replaces the start of the content of a fixed metalayer; returns its number, and false if the content is too short
     /// for that.
     pub(super) fn update_layer(&mut self, name: &[u8], content: &[u8]) -> Result<(usize, bool)> {
-        let number = find(&self.metalayers, name).ok_or(NOT_FOUND)?;
+        let number = find(&self.metalayers, name)?;
         let layer = &mut changeable(&mut self.metalayers)?[number];
         let Some(start) = layer.content.get_mut(..content.len()) else { return Ok((number, false)) };
         start.copy_from_slice(content);
@@ -40,16 +30,15 @@ impl State {
 /// Whether a fixed metalayer `name` can be added.
 fn check_addition(state: &State, name: &[u8]) -> Result<()> {
     let invalid = ErrorKind::InvalidParam;
-    ensure(find(&state.metalayers, name).is_none(), invalid, "metalayer exists already")?;
+    check_new(&state.metalayers, name)?;
     ensure(state.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
     ensure(state.index.len() == 0 && state.header.nbytes == 0, invalid, "frame has chunks already")
 }
 
 /// Whether a variable-length metalayer `name` can be added.
 fn check_vl_addition(state: &State, name: &[u8]) -> Result<()> {
-    let layers = &state.vlmetalayers;
-    ensure(find(layers, name).is_none(), ErrorKind::InvalidParam, "metalayer exists already")?;
-    let room = layers.len() < MAX_VLMETALAYERS_WRITTEN;
+    check_new(&state.vlmetalayers, name)?;
+    let room = state.vlmetalayers.len() < MAX_VLMETALAYERS_WRITTEN;
     ensure(room, ErrorKind::Failure, "too many metalayers for a frame")
 }
 
@@ -93,7 +82,7 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn meta_update(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
         check_name(name)?;
-        let (session, _) = self.begin_if(|state| find(&state.metalayers, name).ok_or(NOT_FOUND))?;
+        let (session, _) = self.begin_if(|state| find(&state.metalayers, name))?;
         let mut next = State::clone(&self.snapshot());
         let (number, fits) = next.update_layer(name, content)?;
         if !fits {
@@ -120,7 +109,7 @@ impl Frame {
             Err(e) if e.kind() == ErrorKind::Lock => return Err(e),
             Err(_) => self.snapshot(),
         };
-        find(&state.vlmetalayers, name).ok_or(NOT_FOUND)
+        find(&state.vlmetalayers, name)
     }
 
     /// Adds a variable-length metalayer; returns its number. `content` is a whole chunk.
@@ -146,7 +135,7 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn vlmeta_update(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
-        let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name).ok_or(NOT_FOUND))?;
+        let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name))?;
         let mut layers = copies_of(&self.vlmetalayers())?;
         layers[number].content = content;
         self.write_trailer(&session, layers)?;
@@ -160,7 +149,7 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn vlmeta_delete(&mut self, name: &[u8]) -> Result<usize> {
         check_name(name)?;
-        let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name).ok_or(NOT_FOUND))?;
+        let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name))?;
         let mut layers = copies_of(&self.vlmetalayers())?;
         layers.remove(number);
         let left = layers.len();

@@ -6,7 +6,7 @@
 
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::metalayers::{Metalayer, changeable};
+use crate::format::metalayers::{Metalayer, copies_of, find};
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes};
 use crate::io::memory::{MallocBuf, malloc_copy};
@@ -151,8 +151,7 @@ impl List {
         for nchunk in change.removed.iter().cloned().flatten() {
             sizes = sizes.with_deleted(self.chunk_nbytes(nchunk)?);
         }
-        let mut fresh = Vec::new();
-        fresh.try_reserve_exact(change.count()).map_err(|_| no_memory())?;
+        let mut fresh = memory::with_capacity(change.count())?;
         for nchunk in change.added.iter().cloned().flatten() {
             let info = ChunkInfo::read(change.chunk)?;
             // As in a frame: in whatever order they come, all chunks are of one size.
@@ -161,17 +160,14 @@ impl List {
             let bytes = bytes.ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
             fresh.push(spare::copy_of(bytes)?);
         }
-        let layer = change.layer.map(|(name, content)| {
-            let number = self.metalayers.iter().position(|layer| layer.name == name);
-            number.map(|number| (number, content)).ok_or(super::meta::NOT_FOUND)
-        });
-        let layer = layer.transpose()?;
-        let mut starts = Vec::new();
-        starts.try_reserve_exact(sizes.nchunks).map_err(|_| no_memory())?;
+        let layers = match change.layer {
+            Some((name, content)) => self.updated_layers(name, content)?,
+            None => None,
+        };
+        let starts = memory::with_capacity(sizes.nchunks)?;
         let order = change.order(self.sizes.nchunks, sizes.nchunks, starts).ok_or(out_of_range)?;
-        let mut pointers = Vec::new();
         // As in the C library, the array of chunks stays when the last chunk goes.
-        pointers.try_reserve_exact(order.len().max(1)).map_err(|_| no_memory())?;
+        let mut pointers = memory::with_capacity(order.len().max(1))?;
 
         // Nothing fails from here on.
         for nchunk in change.removed.iter().cloned().flatten() {
@@ -191,14 +187,20 @@ impl List {
             pointers.push(AtomicPtr::new(pointer));
         }
         (self.pointers, self.sizes) = (pointers, sizes);
-        if let Some((number, content)) = layer {
-            let layer = &mut changeable(&mut self.metalayers)?[number];
-            if let Some(start) = layer.content.get_mut(..content.len()) {
-                start.copy_from_slice(content);
-                self.tick += 1 + change.more_ticks;
-            }
+        if let Some(layers) = layers {
+            self.metalayers = layers;
+            self.tick += 1 + change.more_ticks;
         }
         Ok(())
+    }
+
+    /// The metalayers with `content` at the start of layer `name`, or `None` if that is shorter.
+    fn updated_layers(&self, name: &[u8], content: &[u8]) -> Result<Option<Arc<Vec<Metalayer>>>> {
+        let number = find(&self.metalayers, name)?;
+        let mut layers = copies_of(&self.metalayers)?;
+        let start = layers[number].content.get_mut(..content.len());
+        let written = start.map(|start| start.copy_from_slice(content));
+        Ok(written.map(|()| Arc::new(layers)))
     }
 
     /// Chunk `i` becomes what chunk `order[i]` was; `order` is a permutation.

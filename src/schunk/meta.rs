@@ -5,18 +5,10 @@ use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
-use crate::format::metalayers::{MAX_METALAYERS, MAX_NAME, MAX_VLMETALAYERS, Metalayer, changeable};
+use crate::format::metalayers::{
+    MAX_METALAYERS, MAX_VLMETALAYERS, Metalayer, NOT_FOUND, changeable, check_name, check_new, find,
+};
 use crate::memory::{self, zeroed};
-
-pub(super) const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
-
-fn find(layers: &[Metalayer], name: &[u8]) -> Option<usize> {
-    layers.iter().position(|layer| layer.name == name)
-}
-
-fn check_name(name: &[u8]) -> Result<()> {
-    ensure(name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")
-}
 
 /// The content of a variable-length metalayer as it is stored: one chunk.
 fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
@@ -77,7 +69,7 @@ impl Schunk {
             Backing::List(list) => {
                 check_name(name)?;
                 let invalid = ErrorKind::InvalidParam;
-                ensure(find(&list.metalayers, name).is_none(), invalid, "metalayer exists already")?;
+                check_new(&list.metalayers, name)?;
                 ensure(list.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
                 ensure(i32::try_from(content.len()).is_ok(), invalid, "metalayer too large")?;
                 let layer = Metalayer::new(name, content)?;
@@ -98,7 +90,7 @@ impl Schunk {
             Backing::Frame(frame) => frame.meta_update(name, content),
             Backing::List(list) => {
                 check_name(name)?;
-                let number = find(&list.metalayers, name).ok_or(NOT_FOUND)?;
+                let number = find(&list.metalayers, name)?;
                 let layer = &mut changeable(&mut list.metalayers)?[number];
                 if let Some(start) = layer.content.get_mut(..content.len()) {
                     start.copy_from_slice(content);
@@ -116,7 +108,7 @@ impl Schunk {
     /// `NotFound`, `InvalidParam` for a name that is too long.
     pub fn meta_find(&self, name: &[u8]) -> Result<usize> {
         check_name(name)?;
-        find(&self.metalayers(), name).ok_or(NOT_FOUND)
+        find(&self.metalayers(), name)
     }
 
     /// Number of the variable-length metalayer `name`.
@@ -129,7 +121,7 @@ impl Schunk {
             Backing::Frame(frame) => frame.vlmeta_find(name),
             Backing::List(list) => {
                 check_name(name)?;
-                find(&list.vlmetalayers, name).ok_or(NOT_FOUND)
+                find(&list.vlmetalayers, name)
             }
         }
     }
@@ -175,8 +167,7 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.vlmeta_add(name, content),
             Backing::List(list) => {
-                let exists = find(&list.vlmetalayers, name).is_some();
-                ensure(!exists, ErrorKind::InvalidParam, "metalayer exists already")?;
+                check_new(&list.vlmetalayers, name)?;
                 let room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
                 ensure(room, ErrorKind::InvalidParam, "too many metalayers")?;
                 let layer = Metalayer { name: memory::copy_of(name)?, content };
@@ -198,7 +189,7 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.vlmeta_update(name, content),
             Backing::List(list) => {
-                let number = find(&list.vlmetalayers, name).ok_or(NOT_FOUND)?;
+                let number = find(&list.vlmetalayers, name)?;
                 changeable(&mut list.vlmetalayers)?[number].content = content;
                 list.tick += 1;
                 Ok(number)
@@ -216,7 +207,7 @@ impl Schunk {
             Backing::Frame(frame) => frame.vlmeta_delete(name),
             Backing::List(list) => {
                 check_name(name)?;
-                let number = find(&list.vlmetalayers, name).ok_or(NOT_FOUND)?;
+                let number = find(&list.vlmetalayers, name)?;
                 changeable(&mut list.vlmetalayers)?.remove(number);
                 list.tick += 1;
                 Ok(list.vlmetalayers.len())
