@@ -292,11 +292,11 @@ pub unsafe extern "C" fn blosc2_vldecompress_ctx(
         })?;
         let count = blocks.len();
         for (i, block) in blocks.into_iter().enumerate() {
-            let size = i32::try_from(block.len()).unwrap_or(i32::MAX);
+            let (start, len) = block.into_raw();
             // SAFETY: `i` is below `maxblocks`.
             unsafe {
-                destsizes.add(i).write(size);
-                dests.add(i).write(block.into_raw().cast());
+                destsizes.add(i).write(i32::try_from(len).unwrap_or(i32::MAX));
+                dests.add(i).write(start.cast());
             }
         }
         Ok(count)
@@ -347,13 +347,13 @@ pub unsafe extern "C" fn blosc2_vldecompress_block_ctx(
         let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
         // SAFETY: the caller's promise.
         let block = unsafe { context::decompress_vl_block(context, chunk, nblock) }?;
-        let size = block.len();
+        let (start, len) = block.into_raw();
         // SAFETY: the caller's promise.
         unsafe {
-            store(destsize, i32::try_from(size).unwrap_or(i32::MAX));
-            store(dest, block.into_raw());
+            store(destsize, i32::try_from(len).unwrap_or(i32::MAX));
+            store(dest, start);
         }
-        Ok(size)
+        Ok(len)
     })
 }
 

@@ -4,12 +4,12 @@ use std::ffi::{c_char, c_int};
 
 use super::context::Context;
 use super::guard::{guard, guard_count};
-use super::mem::CBuffer;
 use super::ptr::{c_str, in_bytes};
 use super::schunk_handle::SchunkHandle;
 use super::types::{blosc2_cparams, blosc2_schunk};
 use crate::chunk::CParams;
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::io::memory::MallocBuf;
 
 /// The bytes of a metalayer's name.
 ///
@@ -179,17 +179,17 @@ pub unsafe extern "C" fn blosc2_vlmeta_get(
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
         let wanted = !content.is_null() && !content_len.is_null();
         ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the content")?;
-        let found = handle.look(|schunk| schunk.vlmeta_get_into(name, CBuffer::zeroed));
+        let found = handle.look(|schunk| schunk.vlmeta_get_into(name, MallocBuf::zeroed));
         let (number, bytes) = match found {
             Ok((number, bytes)) => (Ok(number), Some(bytes).filter(|bytes| !bytes.is_empty())),
             // Damaged contents reset the outputs.
             Err(error) if error.kind() == ErrorKind::ReadBuffer => (Err(error), None),
             Err(error) => return Err(error),
         };
-        let len = bytes.as_ref().map_or(0, |bytes| bytes.len());
+        let (start, len) = bytes.map_or((std::ptr::null_mut(), 0), MallocBuf::into_raw);
         // SAFETY: not null, and writable by the caller's promise.
         unsafe {
-            content.write(bytes.map_or(std::ptr::null_mut(), CBuffer::into_raw));
+            content.write(start);
             content_len.write(i32::try_from(len).unwrap_or(i32::MAX));
         }
         number

@@ -7,7 +7,6 @@ use std::ptr::{self, NonNull};
 use super::chunk::chunk_source;
 use super::context;
 use super::guard::{guard, guard_count};
-use super::mem::CBuffer;
 use super::ptr::{in_bytes, in_slice, out_bytes, store};
 use super::schunk_handle::SchunkHandle;
 use super::types::{CBool, blosc2_schunk};
@@ -249,7 +248,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_chunk(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        hand_out(schunk, nchunk, chunk, needs_free, |schunk, at| schunk.chunk_into(at, CBuffer::filled))
+        hand_out(schunk, nchunk, chunk, needs_free, |schunk, at| schunk.chunk_into(at, MallocBuf::filled))
     }
 }
 
@@ -274,7 +273,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_lazychunk(
         hand_out(schunk, nchunk, chunk, needs_free, |schunk, at| {
             Ok(match schunk.lazy_chunk(at)? {
                 Cow::Borrowed(bytes) => ChunkBytes::Held(bytes),
-                Cow::Owned(bytes) => ChunkBytes::Made(CBuffer::copy_of(&bytes)?),
+                Cow::Owned(bytes) => ChunkBytes::Made(MallocBuf::copy_of(&bytes)?),
             })
         })
     }
@@ -290,7 +289,7 @@ unsafe fn hand_out(
     nchunk: i64,
     chunk: *mut *mut u8,
     needs_free: *mut CBool,
-    get: impl for<'a> FnOnce(&'a Schunk, usize) -> Result<ChunkBytes<'a, CBuffer>>,
+    get: impl for<'a> FnOnce(&'a Schunk, usize) -> Result<ChunkBytes<'a, MallocBuf>>,
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
@@ -308,8 +307,8 @@ unsafe fn hand_out(
             let (start, len, owned) = match get(schunk, at)? {
                 ChunkBytes::Held(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), false),
                 ChunkBytes::Made(bytes) => {
-                    let len = bytes.len();
-                    (bytes.into_raw(), len, true)
+                    let (start, len) = bytes.into_raw();
+                    (start, len, true)
                 }
             };
             // SAFETY: as above.
@@ -348,13 +347,13 @@ pub unsafe extern "C" fn blosc2_schunk_get_vlblock(
             handle.set_current(nchunk);
             let nblock = usize::try_from(nblock)
                 .map_err(|_| Error::new(ErrorKind::InvalidParam, "block number out of range"))?;
-            schunk.vl_block(at, nblock, reading, CBuffer::zeroed)
+            schunk.vl_block(at, nblock, reading, MallocBuf::zeroed)
         })?;
-        let len = block.len();
-        let size = i32::try_from(len).map_err(|_| Error::new(ErrorKind::Data, "block too large"))?;
+        let size = i32::try_from(block.len()).map_err(|_| Error::new(ErrorKind::Data, "block too large"))?;
+        let (start, len) = block.into_raw();
         // SAFETY: not null; writable by the caller's promise.
         unsafe {
-            store(dest, block.into_raw());
+            store(dest, start);
             store(destsize, size);
         }
         Ok(len)

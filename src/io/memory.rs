@@ -1,4 +1,4 @@
-//! A growing buffer from the C allocator, for frames whose memory C callers may take over.
+//! Bytes in memory of C's allocator, which C callers may hand over and take over: frames, chunks, results.
 
 use super::Fill;
 use crate::error::{Error, ErrorKind, Result};
@@ -122,11 +122,11 @@ impl MallocBuf {
     /// `MemoryAlloc`.
     pub fn zeroed(len: usize) -> Result<MallocBuf> {
         let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
-        let len = len.max(1);
+        let capacity = len.max(1);
         // SAFETY: allocating has no preconditions.
-        let data = NonNull::new(unsafe { libc::calloc(len, 1) }.cast::<u8>()).ok_or(failed)?;
-        pages::prefer_huge(data.as_ptr(), len);
-        Ok(MallocBuf { data, len, capacity: len, borrowed: false })
+        let data = NonNull::new(unsafe { libc::calloc(capacity, 1) }.cast::<u8>()).ok_or(failed)?;
+        pages::prefer_huge(data.as_ptr(), capacity);
+        Ok(MallocBuf { data, len, capacity, borrowed: false })
     }
 
     /// Bytes that there is room for, as far as that is known.
@@ -309,6 +309,12 @@ impl Deref for MallocBuf {
     }
 }
 
+impl AsMut<[u8]> for MallocBuf {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.as_mut_slice()
+    }
+}
+
 impl Drop for MallocBuf {
     fn drop(&mut self) {
         if self.capacity > 0 && !self.borrowed {
@@ -359,6 +365,21 @@ mod tests {
         assert_eq!(len, 3);
         // SAFETY: `into_raw` hands over memory from malloc.
         unsafe { libc::free(data.cast()) };
+    }
+
+    #[test]
+    fn no_bytes_are_memory_too() {
+        let zeroed = MallocBuf::zeroed(0).unwrap();
+        // SAFETY: there are no bytes that would have to be set.
+        let none = |room: &mut [MaybeUninit<u8>]| unsafe { &mut *(&raw mut *room as *mut [u8]) };
+        let filled = MallocBuf::filled(0, &|room| Ok(none(room))).unwrap();
+        for empty in [zeroed, filled, MallocBuf::copy_of(&[]).unwrap()] {
+            let (data, len) = empty.into_raw();
+            assert!(!data.is_null() && len == 0);
+            // SAFETY: `into_raw` hands over memory from malloc.
+            unsafe { libc::free(data.cast()) };
+        }
+        assert_eq!(&MallocBuf::zeroed(2).unwrap()[..], [0, 0]);
     }
 
     #[test]

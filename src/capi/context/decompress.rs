@@ -3,11 +3,11 @@
 use super::parts::SchunkPtr;
 use super::{Backend, Context};
 use crate::capi::callbacks::{self, Host};
-use crate::capi::mem::CBuffer;
 use crate::capi::types::blosc2_context;
 use crate::chunk::{self, Decoding, Threads, Unit, VlChunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::io::memory::MallocBuf;
 use crate::memory;
 
 /// Runs a decompression with everything that it needs, taken out of the context.
@@ -190,12 +190,12 @@ pub(crate) unsafe fn decompress_vl(
     context: *mut blosc2_context,
     chunk: &[u8],
     max: usize,
-) -> Result<Vec<CBuffer>> {
+) -> Result<Vec<MallocBuf>> {
     let operation = |vl: &VlChunk<'_>| {
         ensure(vl.nblocks() <= max, ErrorKind::InvalidParam, "more blocks than expected")?;
-        let buffers = (0..vl.nblocks()).map(|i| CBuffer::zeroed(vl.block_len(i)?));
+        let buffers = (0..vl.nblocks()).map(|i| MallocBuf::zeroed(vl.block_len(i)?));
         let mut buffers = memory::try_collect(buffers)?;
-        let mut dests: Vec<&mut [u8]> = memory::collect(buffers.iter_mut().map(|buffer| &mut **buffer))?;
+        let mut dests: Vec<&mut [u8]> = memory::collect(buffers.iter_mut().map(MallocBuf::as_mut_slice))?;
         vl.decode_each(&mut dests)?;
         Ok(buffers)
     };
@@ -212,12 +212,12 @@ pub(crate) unsafe fn decompress_vl_block(
     context: *mut blosc2_context,
     chunk: &[u8],
     nblock: i32,
-) -> Result<CBuffer> {
+) -> Result<MallocBuf> {
     let operation = |vl: &VlChunk<'_>| {
         let nblock = usize::try_from(nblock).ok().filter(|&nblock| nblock < vl.nblocks());
         let nblock = nblock.ok_or(Error::new(ErrorKind::InvalidParam, "no such block"))?;
-        let mut buffer = CBuffer::zeroed(vl.block_len(nblock)?)?;
-        vl.decode_block(nblock, &mut buffer)?;
+        let mut buffer = MallocBuf::zeroed(vl.block_len(nblock)?)?;
+        vl.decode_block(nblock, buffer.as_mut_slice())?;
         Ok(buffer)
     };
     // SAFETY: the caller's promise.
