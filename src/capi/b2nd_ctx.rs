@@ -205,8 +205,9 @@ fn check_shapes(shape: &[i64], chunkshape: &[i32], blockshape: &[i32], typesize:
     ensure(typesize >= 0, ErrorKind::InvalidParam, "negative typesize")?;
     let mut items = 1i32;
     for ((&extent, &chunk), &block) in shape.iter().zip(chunkshape).zip(blockshape) {
-        let fits = extent >= 0 && chunk >= 0 && block >= 0 && (block > 0 || chunk == 0);
-        ensure(fits, invalid.kind(), invalid.what())?;
+        if extent < 0 || chunk < 0 || block < 0 || (block == 0 && chunk != 0) {
+            return Err(invalid);
+        }
         items = items.checked_mul(block).ok_or(invalid)?;
     }
     items.checked_mul(typesize).ok_or(invalid)

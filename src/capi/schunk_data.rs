@@ -408,7 +408,9 @@ pub unsafe extern "C" fn blosc2_schunk_fill_special(
         let invalid = Error::new(ErrorKind::InvalidParam, "sizes out of range");
         let items = u64::try_from(nitems).map_err(|_| invalid)?;
         let params = handle.params();
-        ensure(chunksize > 0 && params.typesize > 0, invalid.kind(), invalid.what())?;
+        if chunksize <= 0 || params.typesize <= 0 {
+            return Err(invalid);
+        }
         let params = CParams {
             compcode: i32::from(params.compcode),
             compcode_meta: params.compcode_meta,

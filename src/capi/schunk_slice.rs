@@ -15,16 +15,18 @@ use crate::memory;
 use crate::ndarray;
 use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
 
-/// The items `start..stop` of a super-chunk, and how many bytes they have.
+/// The items `start..stop` of a super-chunk, and how many bytes they have. The error is `outside` if they are not there.
 fn item_range(schunk: &Schunk, start: i64, stop: i64, outside: ErrorKind) -> Result<(u64, u64, usize)> {
     ensure(schunk.params().typesize > 0, ErrorKind::InvalidParam, "typesize out of range")?;
-    let error = Error::new(outside, "items out of range");
-    let (start, stop) = (u64::try_from(start).map_err(|_| error)?, u64::try_from(stop).map_err(|_| error)?);
+    let outside = Error::new(outside, "items out of range");
+    let (start, stop) =
+        (u64::try_from(start).map_err(|_| outside)?, u64::try_from(stop).map_err(|_| outside)?);
     let typesize = schunk.typesize() as u64; // widening
-    let inside = stop.checked_mul(typesize).is_some_and(|end| end <= schunk.nbytes());
-    ensure(inside, error.kind(), error.what())?;
-    let len = usize::try_from((stop - start) * typesize).map_err(|_| error)?;
-    Ok((start, stop, len))
+    if stop.checked_mul(typesize).is_none_or(|end| end > schunk.nbytes()) {
+        return Err(outside);
+    }
+    let nbytes = stop.checked_sub(start).ok_or(outside)? * typesize;
+    Ok((start, stop, usize::try_from(nbytes).map_err(|_| outside)?))
 }
 
 /// Copies items `start` to `stop` (excluded) to `buffer`; returns 0, or a negative code.
@@ -250,15 +252,18 @@ fn box_chunks(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Result<Option<Vec<i
     let mut numbers = vec![0i64];
     for (dim, (&extent, &chunk)) in meta.shape.iter().zip(&meta.chunkshape).enumerate() {
         let chunk = i64::from(chunk);
-        ensure(extent > 0 && chunk > 0, invalid.kind(), invalid.what())?;
         let (from, to) = (start[dim], stop[dim].min(extent));
-        ensure(from >= 0 && from <= stop[dim], invalid.kind(), invalid.what())?;
+        if extent <= 0 || chunk <= 0 || from < 0 || from > stop[dim] {
+            return Err(invalid);
+        }
         let count = (extent - 1) / chunk + 1;
         // A box that starts behind the items is held by no chunk, one that is empty by the chunk that it lies in.
         let (first, end) =
             if from >= extent || to <= 0 { (0, 0) } else { (from / chunk, (to - 1) / chunk + 1) };
         let total = numbers.len() as u64 * u64::try_from((end - first).max(0)).unwrap_or(0); // widening
-        ensure(total <= MAX_CHUNKS, invalid.kind(), invalid.what())?;
+        if total > MAX_CHUNKS {
+            return Err(invalid);
+        }
         let mut next = with_room(total)?;
         for &number in &numbers {
             let base = number.checked_mul(count).ok_or(invalid)?;

@@ -83,7 +83,9 @@ mod sys {
 /// Number of bytes and position of a transfer.
 pub(crate) fn transfer(size: i64, nitems: i64, position: i64) -> Result<(usize, u64)> {
     let invalid = Error::new(ErrorKind::InvalidParam, "size or position out of range");
-    ensure(size >= 0 && nitems >= 0, invalid.kind(), invalid.what())?;
+    if size < 0 || nitems < 0 {
+        return Err(invalid);
+    }
     let len = size.checked_mul(nitems).and_then(|len| usize::try_from(len).ok()).ok_or(invalid)?;
     Ok((len, u64::try_from(position).map_err(|_| invalid)?))
 }

@@ -14,7 +14,8 @@
 
 use super::metalayers::{self, MAX_VLMETALAYERS, Metalayer, Section};
 use super::msgpack::{self, BIN32, FIXEXT16, UINT32};
-use crate::error::{ErrorKind, Result, ensure};
+use crate::bytes::to_i32;
+use crate::error::{ErrorKind, Result};
 use crate::memory;
 
 /// Bytes at the end of a frame that tell where the trailer starts.
@@ -62,11 +63,9 @@ impl Usage {
 pub(crate) fn write(layers: &[Metalayer]) -> Result<Vec<u8>> {
     let mut bytes = vec![0x94, 0x01];
     metalayers::write(&mut bytes, Section::Trailer, layers)?;
-    let len = bytes.len() + TAIL_LEN;
-    let len = i32::try_from(len).ok().and_then(|len| u32::try_from(len).ok());
-    ensure(len.is_some(), ErrorKind::InvalidParam, "trailer too large")?;
+    let len = to_i32(bytes.len() + TAIL_LEN, ErrorKind::InvalidParam)?;
     memory::reserve(&mut bytes, TAIL_LEN)?;
-    msgpack::put_u32(&mut bytes, len.unwrap_or(0));
+    msgpack::put_u32(&mut bytes, len.unsigned_abs());
     msgpack::put_fixext16(&mut bytes, 0);
     bytes.extend_from_slice(&[0; 16]);
     Ok(bytes)

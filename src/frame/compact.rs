@@ -6,9 +6,9 @@
 //! to them.
 
 use super::Frame;
-use super::edit::Session;
 use super::holes::{Extent, Holes};
 use super::index_codec::IndexOf;
+use super::session::Session;
 use super::state::State;
 use super::store::{Store, Write};
 use super::tail::NUDGE;

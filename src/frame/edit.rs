@@ -7,28 +7,23 @@
 use super::holes::Extent;
 use super::index_codec::IndexOf;
 use super::offsets::Index;
-use super::read::Chunks;
+use super::session::Session;
 use super::sizes::{ChunkInfo, Sizes};
 use super::state::State;
 use super::store::{Disk, Store, Write};
-use super::{Frame, View, chunk_files, special};
+use super::{Frame, chunk_files, special};
 use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
-use crate::format::frame_header::{FIXED_LEN, Layout};
 use crate::format::offsets::{Entry, MAX_CHUNKS};
-use crate::io::IoFile;
-use crate::io::lock::Held;
 use crate::memory;
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Entry of a chunk whose place is not known yet: not a place, so nothing takes it for one.
-const PLACEHOLDER: i64 = i64::MIN;
+pub(super) const PLACEHOLDER: i64 = i64::MIN;
 
 /// A chunk that a change adds: which entry of the index it is for, and its bytes.
 pub(super) struct NewChunk<'a> {
@@ -53,81 +48,6 @@ pub(crate) enum New<'a> {
     Bytes(&'a [u8]),
     /// What is made of the old chunk, and memory for it.
     Derived(&'a dyn Derive, &'a mut Vec<u8>),
-}
-
-/// A change of which chunks there are, and of the metalayer that says so.
-pub(crate) struct Regrid<'a> {
-    /// Old numbers of the chunks that are removed, ascending.
-    pub(crate) removed: &'a [Range<usize>],
-    /// New numbers of the chunks that are added, ascending.
-    pub(crate) added: &'a [Range<usize>],
-    /// Each added chunk: it holds one special value.
-    pub(crate) chunk: &'a [u8],
-    /// A metalayer, and what replaces the start of its content.
-    pub(crate) layer: Option<(&'a [u8], &'a [u8])>,
-    /// How many changes of the metalayer this stands for, besides one.
-    pub(crate) more_ticks: u64,
-}
-
-impl Regrid<'_> {
-    /// Whether the chunk with this old number is removed.
-    fn removes(&self, nchunk: usize) -> bool {
-        let behind = self.removed.partition_point(|range| range.end <= nchunk);
-        self.removed.get(behind).is_some_and(|range| range.contains(&nchunk))
-    }
-
-    /// The entry of the index for the added chunks; `sizes` become those with these chunks.
-    fn fill(&self, sizes: &mut Sizes) -> Result<i64> {
-        let count = self.count();
-        if count == 0 {
-            return Ok(PLACEHOLDER);
-        }
-        let (_, info) = whole_chunk(self.chunk)?;
-        let fits = info.is_index_only() && info.nbytes == sizes.chunksize && info.nbytes > 0;
-        ensure(fits, ErrorKind::ChunkUpdate, "chunks of another kind or size")?;
-        let nchunks = sizes.nchunks.checked_add(count).filter(|&n| n <= MAX_CHUNKS);
-        sizes.nchunks = nchunks.ok_or(Error::new(ErrorKind::ChunkUpdate, "too many chunks"))?;
-        sizes.nbytes += count as u64 * u64::try_from(info.nbytes).unwrap_or(0); // widening
-        Ok(Entry::Special(info.special).encode())
-    }
-
-    /// Number of added chunks.
-    pub(crate) fn count(&self) -> usize {
-        self.added.iter().map(ExactSizeIterator::len).sum()
-    }
-
-    /// Appends the old number of each chunk of the new grid to `order`, `None` for added ones. The answer is `None` if the
-    /// numbers do not fit together.
-    pub(crate) fn order(
-        &self,
-        old: usize,
-        new: usize,
-        mut order: Vec<Option<usize>>,
-    ) -> Option<Vec<Option<usize>>> {
-        let mut kept = (0..old).filter(|nchunk| !self.removes(*nchunk)).map(Some);
-        for range in self.added {
-            order.extend(kept.by_ref().take(range.start.checked_sub(order.len())?));
-            if order.len() != range.start || range.end > new {
-                return None;
-            }
-            order.resize(range.end, None);
-        }
-        order.extend(kept);
-        (order.len() == new).then_some(order)
-    }
-}
-
-/// A frame during a change: locked, up to date, repaired if a change had been broken off.
-pub(super) struct Session {
-    /// The file of the frame; `None` in memory.
-    pub(super) file: Option<Arc<dyn IoFile>>,
-    /// The length of the file, if other data follow the frame in it.
-    pub(super) followed: Option<u64>,
-    /// The length of the frame before the first change of the session.
-    pub(super) frame_len: u64,
-    /// The header as it is stored before the first change of the session, if it was read.
-    pub(super) head: RefCell<Vec<u8>>,
-    held: Held,
 }
 
 impl Frame {
@@ -276,74 +196,6 @@ impl Frame {
         Ok(self.nchunks())
     }
 
-    /// Deletes chunk `nchunk`; returns the number of chunks left.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidParam` for a number out of range, `Failure` if the chunk cannot be read, `ChunkUpdate` if the frame cannot
-    /// be written, `Lock`.
-    pub fn delete(&mut self, nchunk: usize) -> Result<usize> {
-        self.delete_all(std::slice::from_ref(&(nchunk..nchunk.saturating_add(1))))
-    }
-
-    /// Deletes the chunks with the numbers in `ranges`, which ascend and do not overlap, as one change; returns the number
-    /// of chunks left.
-    ///
-    /// # Errors
-    ///
-    /// As [`delete`](Self::delete); none of the chunks is deleted then.
-    pub fn delete_all(&mut self, ranges: &[Range<usize>]) -> Result<usize> {
-        self.regrid(&Regrid { removed: ranges, added: &[], chunk: &[], layer: None, more_ticks: 0 })
-    }
-
-    /// Removes and adds chunks and updates a metalayer, as one change; returns the number of chunks.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidParam` for numbers out of range, `NotFound` for the metalayer, `Failure` if a chunk cannot be read, those of
-    /// a damaged chunk, `ChunkUpdate` if new chunks are not all of the size of the others and of special values, or if the
-    /// frame cannot be written. Nothing is changed then.
-    pub(crate) fn regrid(&mut self, change: &Regrid<'_>) -> Result<usize> {
-        let failed = |e| surface(e, ErrorKind::ChunkUpdate);
-        let session = self.begin().map_err(failed)?;
-        if !change.removed.is_empty() {
-            self.count_holes(&session);
-        }
-        let old = self.snapshot();
-        let mut sizes = old.sizes();
-        let mut next = State::clone(&old);
-        let mut all_gone = Vec::new();
-        let mut places = Places::default();
-        let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
-        for range in change.removed {
-            ensure(range.end <= old.index.len(), out_of_range.kind(), out_of_range.what())?;
-            for nchunk in range.clone() {
-                let (replaced, gone) = self.old_chunk(&session, &old, &mut places, nchunk)?;
-                sizes = sizes.with_deleted(replaced);
-                self.forget(&mut next, nchunk, &gone)?;
-                all_gone.push(gone);
-            }
-        }
-        if !change.removed.is_empty() || !change.added.is_empty() {
-            let fill = change.fill(&mut sizes)?;
-            let order = memory::with_capacity(sizes.nchunks)?;
-            let order = change.order(old.index.len(), sizes.nchunks, order).ok_or(out_of_range)?;
-            let entry = |from: Option<usize>| from.and_then(|from| next.index.raw(from)).unwrap_or(fill);
-            let table = memory::collect(order.into_iter().map(entry))?;
-            next.index = Index::Table(Arc::new(table));
-        }
-        if let Some((name, content)) = change.layer {
-            next.update_layer(name, content)?;
-            next.tick += change.more_ticks;
-        }
-        drop(old);
-        let only_removed = change.added.is_empty() && !change.removed.is_empty();
-        let of = if only_removed { IndexOf::Delete } else { IndexOf::Other };
-        self.write_chunks(&session, next, sizes, &[], of).map_err(failed)?;
-        self.clean_up(&session, &all_gone);
-        Ok(self.nchunks())
-    }
-
     /// Reorders the chunks: chunk `i` becomes what chunk `order[i]` was.
     ///
     /// # Errors
@@ -404,67 +256,8 @@ impl Frame {
         written.map(|()| nchunks)
     }
 
-    /// Locks, takes over what others changed, and undoes what was broken off.
-    pub(super) fn begin(&mut self) -> Result<Session> {
-        let held = self.hold(true)?;
-        let mut session =
-            Session { file: None, followed: None, frame_len: 0, head: RefCell::default(), held };
-        if let Store::Disk(disk) = &self.store {
-            if disk.keeps_handles() {
-                self.begin_with_one_handle(disk, &mut session)?;
-            } else {
-                let (state, _) = self.poll(disk, session.held.changed)?;
-                self.begin_with(disk, &mut session, state)?;
-            }
-        }
-        let header = self.header();
-        session.frame_len = header.frame_len;
-        let writable = header.layout == Layout::Stable;
-        ensure(writable, ErrorKind::VersionSupport, "frames of beta releases cannot be changed")?;
-        Ok(session)
-    }
-
-    /// As [`begin`](Self::begin), after `state` was compared with the file.
-    fn begin_with(&self, disk: &Disk, session: &mut Session, mut state: Arc<State>) -> Result<()> {
-        let file = disk.writer()?;
-        if disk.repair(&*file)? {
-            state = self.adopt(disk.load(&*file)?);
-        }
-        session.followed = disk.followed(&*file, state.header.frame_len)?;
-        session.file = Some(file);
-        Ok(())
-    }
-
-    /// As [`begin`](Self::begin), with a handle that serves for reading as well.
-    fn begin_with_one_handle(&self, disk: &Disk, session: &mut Session) -> Result<()> {
-        let file = disk.writer()?;
-        let known = self.snapshot();
-        let head = session.head.get_mut();
-        memory::resize(head, known.header.header_len.max(FIXED_LEN))?;
-        let n = file.read_at(disk.base, head)?;
-        head.truncate(n);
-        let too_short = Error::new(ErrorKind::FileRead, "file ends too early");
-        let fixed: &[u8; FIXED_LEN] = head.first_chunk().ok_or(too_short)?;
-        let state = self.compare(disk, fixed, session.held.changed)?;
-        let end = disk.base + state.header.frame_len;
-        if Arc::ptr_eq(&state, &known) && *fixed == state.seen && file.size()? == end {
-            // Nothing was broken off, nothing follows.
-            session.file = Some(file);
-            return Ok(());
-        }
-        // Another file may have taken the path, or this one needs a repair.
-        head.clear();
-        self.begin_with(disk, session, state)
-    }
-
-    /// The chunks of `state` during a change.
-    pub(super) fn chunks_in(&self, session: &Session, state: &Arc<State>) -> Chunks<'_> {
-        let view = View { state: Arc::clone(state), file: session.file.clone(), held: Held::nothing() };
-        Chunks { frame: self, view }
-    }
-
     /// Uncompressed size of chunk `nchunk`, and what of it is stored.
-    fn old_chunk(
+    pub(super) fn old_chunk(
         &self,
         session: &Session,
         old: &Arc<State>,
@@ -489,7 +282,7 @@ impl Frame {
     }
 
     /// Notes in `next`, where entry `nchunk` still refers to it, that the place of a chunk is free.
-    fn forget(&self, next: &mut State, nchunk: usize, gone: &Gone) -> Result<()> {
+    pub(super) fn forget(&self, next: &mut State, nchunk: usize, gone: &Gone) -> Result<()> {
         let Some(position) = gone.position else { return Ok(()) };
         if next.header.sparse {
             next.header.cbytes = next.header.cbytes.saturating_sub(gone.cbytes);
@@ -504,7 +297,7 @@ impl Frame {
     }
 
     /// Writes the chunks `added`, and the index of `next` with their positions, as one change.
-    fn write_chunks(
+    pub(super) fn write_chunks(
         &mut self,
         session: &Session,
         mut next: State,
@@ -549,7 +342,7 @@ impl Frame {
     }
 
     /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait.
-    fn clean_up<'g>(&mut self, session: &Session, gone: impl IntoIterator<Item = &'g Gone>) {
+    pub(super) fn clean_up<'g>(&mut self, session: &Session, gone: impl IntoIterator<Item = &'g Gone>) {
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             return chunk_files::remove(disk, gone.into_iter().filter_map(|gone| gone.position));
         }
@@ -614,15 +407,16 @@ fn convert_specials(
 }
 
 /// What a deleted or replaced chunk leaves behind.
-struct Gone {
+pub(super) struct Gone {
     /// Its position or file number, unless it is special or still used.
     position: Option<u64>,
     cbytes: u64,
 }
 
-/// The places of chunks that are removed or replaced. A damaged frame may use one of them twice: it is not free before the last use is gone.
+/// The places of chunks that are removed or replaced. A damaged frame may use one of them twice: it is not free before the
+/// last use is gone.
 #[derive(Default)]
-struct Places {
+pub(super) struct Places {
     asked: usize,
     /// The places that are used more than once; `None` until many were asked for.
     shared: Option<HashSet<u64>>,
@@ -648,16 +442,15 @@ impl Places {
 }
 
 /// The bytes of exactly one chunk, and what its header says.
-fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
+pub(super) fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
     BasicHeader::read(chunk)?;
     let info = ChunkInfo::read(chunk)?;
-    let bytes = chunk.get(..info.cbytes);
-    ensure(bytes.is_some(), ErrorKind::ReadBuffer, "chunk cut off")?;
-    Ok((bytes.unwrap_or_default(), info))
+    let bytes = chunk.get(..info.cbytes).ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
+    Ok((bytes, info))
 }
 
 /// The code under which the failure of a change is reported: that of the operation, except for what the caller did.
-fn surface(e: Error, kind: ErrorKind) -> Error {
+pub(super) fn surface(e: Error, kind: ErrorKind) -> Error {
     match e.kind() {
         ErrorKind::Lock | ErrorKind::InvalidParam => e,
         _ => Error::new(kind, e.what()),

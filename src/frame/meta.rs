@@ -1,9 +1,9 @@
 //! Metalayers of a frame.
 
 use super::Frame;
-use super::edit::Session;
 use super::holes::Holes;
 use super::index_codec::IndexOf;
+use super::session::Session;
 use super::state::State;
 use super::store::Write;
 use crate::error::{ErrorKind, Result, ensure};

@@ -33,16 +33,19 @@ mod meta;
 mod offsets;
 mod read;
 mod readers;
+mod regrid;
+mod session;
 pub(crate) mod sizes;
 pub(crate) mod special;
 mod state;
 mod store;
 mod tail;
 
-pub(crate) use edit::{Derive, New, Regrid};
+pub(crate) use edit::{Derive, New};
 pub use lazy::{ChunkSource, LazyChunk};
 pub use read::ChunkBytes;
 pub(crate) use read::Chunks;
+pub(crate) use regrid::Regrid;
 
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::{FIXED_LEN, FrameHeader, FrameParams, Layout, MAGIC, MIN_FRAME_LEN};

@@ -1,8 +1,8 @@
 //! The end of each change: index, trailer and header of the new content, and how long the frame is then.
 
 use super::Frame;
-use super::edit::Session;
 use super::index_codec::IndexOf;
+use super::session::Session;
 use super::state::State;
 use super::store::{self, Change, Store, Write};
 use crate::error::Result;

@@ -51,8 +51,7 @@ fn decompress_into<D: AsMut<[u8]>>(stored: &[u8], make: impl FnOnce(usize) -> Re
     let mut content = make(header.nbytes)?;
     if header.special() != special::ZERO {
         let n = chunk::decompress(stored, content.as_mut());
-        let damaged = Error::new(ErrorKind::ReadBuffer, "metalayer does not decompress");
-        ensure(n == Ok(header.nbytes), damaged.kind(), damaged.what())?;
+        ensure(n == Ok(header.nbytes), ErrorKind::ReadBuffer, "metalayer does not decompress")?;
     }
     Ok(content)
 }

@@ -1,0 +1,157 @@
+//! What the struct shows, and what clients assign there.
+
+use super::SchunkHandle;
+use super::layers::show_layers;
+use crate::capi::io_adapter;
+use crate::capi::types::{CBool, blosc2_schunk};
+use crate::error::{ErrorKind, Result, ensure};
+use crate::schunk::Schunk;
+use std::ffi::{CString, c_char};
+use std::ptr;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// What `blosc2_schunk.frame` points to: the members at the front of the C library's struct.
+#[repr(C)]
+pub(super) struct FrameFields {
+    pub(super) urlpath: *mut c_char,
+    cframe: *mut u8,
+    avoid_cframe_free: CBool,
+    coffsets: *mut u8,
+    coffsets_needs_free: CBool,
+    len: i64,
+    maxlen: i64,
+    trailer_len: u32,
+    sframe: CBool,
+    schunk: *mut blosc2_schunk,
+    file_offset: i64,
+    rest: [u8; 96],
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    assert!(size_of::<FrameFields>() == 176);
+    assert!(std::mem::offset_of!(FrameFields, len) == 40);
+    assert!(std::mem::offset_of!(FrameFields, trailer_len) == 56);
+    assert!(std::mem::offset_of!(FrameFields, file_offset) == 72);
+};
+
+impl SchunkHandle {
+    /// Takes over what the client assigned.
+    pub(super) fn take_over(&self, schunk: &mut Schunk) -> Result<()> {
+        let params = self.params();
+        // Nobody could open a frame with another typesize.
+        let fine = params.typesize > 0 || schunk.frame().is_none();
+        ensure(fine, ErrorKind::InvalidParam, "typesize out of range")?;
+        if *schunk.params_ref() != params {
+            schunk.set_params(params);
+        }
+        // SAFETY: the field is assigned only while no other thread uses the handle.
+        let chunksize = unsafe { (*self.abi()).chunksize }.max(-1);
+        if schunk.nchunks() == 0 && chunksize != schunk.chunksize() {
+            schunk.preset_chunksize(chunksize)?;
+        }
+        Ok(())
+    }
+
+    /// Shows the state of the super-chunk in the struct.
+    pub(super) fn show(&self, schunk: &Schunk) -> Result<()> {
+        let mut shown = self.shown.lock();
+        let abi = self.abi();
+        // SAFETY: `shown` is locked, which guards the arrays of metalayers too.
+        unsafe {
+            self.show_counts(schunk);
+            if !self.shows_layers_of(schunk) {
+                *shown = self.layers.lock().clone().unwrap_or_else(|| schunk.metalayers());
+                show_layers(&mut (*abi).metalayers, &shown)?;
+                (*abi).nmetalayers = u16::try_from(shown.len()).unwrap_or(u16::MAX);
+                let vlmetalayers = schunk.vlmetalayers();
+                show_layers(&mut (*abi).vlmetalayers, &vlmetalayers)?;
+                (*abi).nvlmetalayers = i16::try_from(vlmetalayers.len()).unwrap_or(i16::MAX);
+                self.shown_tick.store(schunk.change_tick() + 1, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the state of the super-chunk in the struct after an operation, whose outcome must not depend on it: without
+    /// memory, metalayers are shown as they were, until the next operation.
+    pub(super) fn catch_up(&self, schunk: &Schunk) {
+        let _ = self.show(schunk);
+    }
+
+    /// Whether the struct shows the metalayers of `schunk` as they are.
+    pub(super) fn shows_layers_of(&self, schunk: &Schunk) -> bool {
+        self.shown_tick.load(Ordering::Relaxed) == schunk.change_tick() + 1
+    }
+
+    /// Shows numbers and places.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock of `shown`, or nobody else has the super-chunk.
+    pub(super) unsafe fn show_counts(&self, schunk: &Schunk) {
+        let abi = self.abi();
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        // SAFETY: the fields that threads compare are accessed atomically by the library, the others by one thread at a
+        // time, by the caller's promise. The pointers to chunks are those of the super-chunk, valid until its next change.
+        unsafe {
+            let store = |field: *mut i64, value| AtomicI64::from_ptr(field).store(value, Ordering::Relaxed);
+            store(&raw mut (*abi).nchunks, number(schunk.nchunks() as u64)); // widening
+            store(&raw mut (*abi).nbytes, number(schunk.nbytes()));
+            store(&raw mut (*abi).cbytes, number(schunk.cbytes()));
+            store(&raw mut (*abi).change_tick, number(schunk.change_tick()));
+            (*abi).chunksize = schunk.chunksize();
+            (*abi).flags2 = u8::from(schunk.has_vl_blocks());
+            (*abi).version = 0;
+            if let Some((pointers, room)) = schunk.pointers() {
+                let data = pointers.as_ptr().cast_mut().cast::<*mut u8>();
+                (*abi).data = if room == 0 { ptr::null_mut() } else { data };
+                (*abi).data_len = room * size_of::<*mut u8>();
+            }
+            self.show_frame(schunk);
+        }
+    }
+
+    /// Shows the frame.
+    ///
+    /// # Safety
+    ///
+    /// As for [`show_counts`](Self::show_counts).
+    unsafe fn show_frame(&self, schunk: &Schunk) {
+        let Some(frame) = schunk.frame() else { return };
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let fields = self.frame.get();
+        let abi = self.abi();
+        // SAFETY: the caller's promise; the path lives as long as the handle.
+        unsafe {
+            if (*fields).urlpath.is_null() {
+                let path = frame.path().and_then(io_adapter::c_path);
+                (*fields).urlpath = path.map_or(ptr::null_mut(), CString::into_raw);
+            }
+            let client_frees = self.client_frees.load(Ordering::Relaxed);
+            let borrowed = frame.buffer().is_some_and(|bytes| bytes.is_borrowed());
+            (*fields).cframe = frame.buffer().map_or(ptr::null_mut(), |bytes| bytes.as_ptr().cast_mut());
+            (*fields).avoid_cframe_free = (client_frees || borrowed).into();
+            (*fields).len = number(frame.frame_len());
+            (*fields).trailer_len = u32::try_from(frame.trailer_len()).unwrap_or(u32::MAX);
+            (*fields).sframe = frame.is_sparse().into();
+            (*fields).schunk = abi;
+            (*fields).file_offset = number(frame.file_offset());
+            (*abi).frame = fields.cast();
+        }
+    }
+
+    /// Says whether the client releases the buffer of a frame in memory.
+    pub(crate) fn avoid_cframe_free(&self, avoid: bool) {
+        let Ok(mut inner) = self.write_lock() else { return };
+        let Some(buffer) = inner.frame_mut().and_then(|frame| frame.buffer_mut()) else { return };
+        // What is borrowed is the client's anyway; the copy that the first change makes is not.
+        self.client_frees.store(avoid && !buffer.is_borrowed(), Ordering::Relaxed);
+        if !avoid && buffer.is_borrowed() {
+            // SAFETY: the client gives the memory, from C's allocator, to the library.
+            unsafe { buffer.set_borrowed(false) };
+        }
+        // SAFETY: nobody else has the super-chunk.
+        unsafe { self.show_frame(&inner) };
+    }
+}

@@ -1,0 +1,85 @@
+//! Views: handles that show the chunks of another one, with metalayers of their own.
+
+use super::SchunkHandle;
+use crate::capi::ptr::handle_ref;
+use crate::capi::types::{CBool, blosc2_schunk, blosc2_storage};
+use crate::error::Result;
+use crate::format::metalayers::Metalayer;
+use crate::schunk::Schunk;
+use parking_lot::RwLock;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl SchunkHandle {
+    /// Another handle of the super-chunk: a view, with metalayers of its own.
+    pub(crate) fn view(&self, layers: Vec<Metalayer>) -> Result<*mut blosc2_schunk> {
+        // SAFETY: clients change the storage only while no other thread uses the handle; it has its parts.
+        let own = unsafe { handle_ref((*self.abi()).storage) }?;
+        let given = blosc2_storage {
+            contiguous: CBool::FALSE,
+            urlpath: ptr::null_mut(),
+            io: ptr::null_mut(),
+            ..*own
+        };
+        let params = self.params();
+        // SAFETY: the parameters are those of this handle.
+        let raw = unsafe { Self::assemble(&given, |_| Ok(Schunk::in_memory(params))) }?;
+        // SAFETY: just made; nobody else knows it.
+        unsafe {
+            let view = &*raw.cast::<SchunkHandle>();
+            *view.inner.get() = Arc::clone(self.shared());
+            *view.layers.lock() = Some(Arc::new(layers));
+            view.shown_tick.store(0, Ordering::Relaxed);
+            (*raw).view = CBool::TRUE;
+            if let Err(error) = view.show(&view.shared().read_recursive()) {
+                Self::release(raw.cast());
+                return Err(error);
+            }
+        }
+        Ok(raw)
+    }
+
+    /// The fixed metalayers: those of the view, if this is one.
+    pub(crate) fn metalayers(&self) -> Result<Arc<Vec<Metalayer>>> {
+        let own = self.layers.lock().clone();
+        own.map_or_else(|| self.look(|schunk| Ok(schunk.metalayers())), Ok)
+    }
+
+    /// What copies of a view are made of: its chunks with its own metalayers. `None` unless this is a view.
+    pub(crate) fn as_own(&self) -> Result<Option<Schunk>> {
+        let is_view = self.layers.lock().is_some();
+        if is_view { self.detached().map(Some) } else { Ok(None) }
+    }
+
+    /// The content as a super-chunk of its own, in memory.
+    pub(crate) fn detached(&self) -> Result<Schunk> {
+        let layers = self.layers.lock().clone();
+        self.look(|schunk| {
+            let layers = layers.unwrap_or_else(|| schunk.metalayers());
+            schunk.to_memory_with(layers.to_vec())
+        })
+    }
+
+    /// Gives a view chunks of its own.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses the handle.
+    pub(crate) unsafe fn detach(&self) -> Result<()> {
+        let own = self.detached()?;
+        // SAFETY: the caller's promise; references to the old content live within calls.
+        unsafe {
+            *self.inner.get() = Arc::new(RwLock::new(own));
+            (*self.abi()).frame = ptr::null_mut();
+        }
+        *self.layers.lock() = None;
+        self.shown_tick.store(0, Ordering::Relaxed);
+        self.show(&self.shared().read_recursive())
+    }
+
+    /// Whether both handles are of one super-chunk.
+    pub(crate) fn shares_with(&self, other: &SchunkHandle) -> bool {
+        Arc::ptr_eq(self.shared(), other.shared())
+    }
+}

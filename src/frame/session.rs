@@ -1,0 +1,87 @@
+//! A frame while it is changed.
+
+use super::read::Chunks;
+use super::state::State;
+use super::store::{Disk, Store};
+use super::{Frame, View};
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::frame_header::{FIXED_LEN, Layout};
+use crate::io::IoFile;
+use crate::io::lock::Held;
+use crate::memory;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// A frame during a change: locked, up to date, repaired if a change had been broken off.
+pub(super) struct Session {
+    /// The file of the frame; `None` in memory.
+    pub(super) file: Option<Arc<dyn IoFile>>,
+    /// The length of the file, if other data follow the frame in it.
+    pub(super) followed: Option<u64>,
+    /// The length of the frame before the first change of the session.
+    pub(super) frame_len: u64,
+    /// The header as it is stored before the first change of the session, if it was read.
+    pub(super) head: RefCell<Vec<u8>>,
+    held: Held,
+}
+
+impl Frame {
+    /// Locks, takes over what others changed, and undoes what was broken off.
+    pub(super) fn begin(&mut self) -> Result<Session> {
+        let held = self.hold(true)?;
+        let mut session =
+            Session { file: None, followed: None, frame_len: 0, head: RefCell::default(), held };
+        if let Store::Disk(disk) = &self.store {
+            if disk.keeps_handles() {
+                self.begin_with_one_handle(disk, &mut session)?;
+            } else {
+                let (state, _) = self.poll(disk, session.held.changed)?;
+                self.begin_with(disk, &mut session, state)?;
+            }
+        }
+        let header = self.header();
+        session.frame_len = header.frame_len;
+        let writable = header.layout == Layout::Stable;
+        ensure(writable, ErrorKind::VersionSupport, "frames of beta releases cannot be changed")?;
+        Ok(session)
+    }
+
+    /// As [`begin`](Self::begin), after `state` was compared with the file.
+    fn begin_with(&self, disk: &Disk, session: &mut Session, mut state: Arc<State>) -> Result<()> {
+        let file = disk.writer()?;
+        if disk.repair(&*file)? {
+            state = self.adopt(disk.load(&*file)?);
+        }
+        session.followed = disk.followed(&*file, state.header.frame_len)?;
+        session.file = Some(file);
+        Ok(())
+    }
+
+    /// As [`begin`](Self::begin), with a handle that serves for reading as well.
+    fn begin_with_one_handle(&self, disk: &Disk, session: &mut Session) -> Result<()> {
+        let file = disk.writer()?;
+        let known = self.snapshot();
+        let head = session.head.get_mut();
+        memory::resize(head, known.header.header_len.max(FIXED_LEN))?;
+        let n = file.read_at(disk.base, head)?;
+        head.truncate(n);
+        let too_short = Error::new(ErrorKind::FileRead, "file ends too early");
+        let fixed: &[u8; FIXED_LEN] = head.first_chunk().ok_or(too_short)?;
+        let state = self.compare(disk, fixed, session.held.changed)?;
+        let end = disk.base + state.header.frame_len;
+        if Arc::ptr_eq(&state, &known) && *fixed == state.seen && file.size()? == end {
+            // Nothing was broken off, nothing follows.
+            session.file = Some(file);
+            return Ok(());
+        }
+        // Another file may have taken the path, or this one needs a repair.
+        head.clear();
+        self.begin_with(disk, session, state)
+    }
+
+    /// The chunks of `state` during a change.
+    pub(super) fn chunks_in(&self, session: &Session, state: &Arc<State>) -> Chunks<'_> {
+        let view = View { state: Arc::clone(state), file: session.file.clone(), held: Held::nothing() };
+        Chunks { frame: self, view }
+    }
+}
