@@ -6,6 +6,7 @@ mod compress;
 mod decompress;
 mod dict;
 mod getitem;
+mod input;
 mod ordered;
 pub mod params;
 mod partial_read;
@@ -23,10 +24,11 @@ mod vlblocks;
 
 pub use block_reader::{BlockReader, Plain};
 pub(crate) use compress::compress_block;
-pub use compress::{Compressed, GatherBlocks, Gathered, ShuffledBlock, Source, compress, compress_with};
+pub use compress::{Compressed, compress, compress_with};
 pub(crate) use decompress::DisjointParts;
 pub use decompress::{Decompressed, decompress, decompress_parsed, decompress_with};
 pub use getitem::{Unit, getitem, getitem_parsed};
+pub use input::{GatherBlocks, Gathered, ShuffledBlock, Source};
 pub use params::{
     CParams, Decoding, Encoding, Postfilter, PostfilterCall, Prefilter, PrefilterCall, Threads,
 };

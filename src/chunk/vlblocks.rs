@@ -4,9 +4,10 @@
 //! else input of the codec. The blocks lie in index order without gaps, and each goes through the filters alone.
 
 use super::blocks::{Layout, capped_typesize};
-use super::compress::{Compressed, FilterBuffers, Place, check_sizes, resolve_container, run_prefilter};
+use super::compress::{Compressed, FilterBuffers, check_sizes, resolve_container};
 use super::decompress::{DisjointParts, for_each_block};
 use super::dict;
+use super::input::{Place, run_prefilter};
 use super::ordered::{OrderedBlocks, Progress, encode_blocks};
 use super::params::{Decoding, Encoding, PostfilterCall, callback_scratch_len};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};

@@ -1,7 +1,8 @@
 use super::*;
-use crate::chunk::compress::{Compressed, Source, compress_with};
+use crate::chunk::compress::{Compressed, compress_with};
 use crate::chunk::decompress::decompress_parsed;
 use crate::chunk::getitem::getitem_parsed;
+use crate::chunk::input::Source;
 use crate::chunk::params::{CParams, Decoding, Prefilter, PrefilterCall};
 use crate::format::consts::codec;
 
