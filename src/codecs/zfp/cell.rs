@@ -1,8 +1,9 @@
 //! One cell of 4^d items: to bits and back.
 
 use super::bitstream::{BitReader, BitWriter};
+use super::coding;
 use super::order::order;
-use super::planes::{self, Planes};
+use super::planes::Planes;
 use super::real::{CellExponent, Real};
 use super::transform;
 
@@ -63,7 +64,7 @@ impl<R: Real, const N: usize, const G: usize> CellCoder<R, N, G> {
             transform::forward(&mut self.ints);
             self.planes.set::<R>(&self.ints, &Self::ORDER, top - bottom);
             let budget = self.limits.max_bits.saturating_sub(1 + R::EXPONENT_BITS);
-            planes::encode(&self.planes, (bottom, top), budget, writer);
+            coding::encode(&self.planes, (bottom, top), budget, writer);
         }
         // Below 2^16 bits, or nonsense after an overflow.
         let used = writer.position().wrapping_sub(start) as u32;
@@ -84,7 +85,7 @@ impl<R: Real, const N: usize, const G: usize> CellCoder<R, N, G> {
             let (bottom, top) = self.limits.planes::<R>(e, Self::DIMS);
             let budget = self.limits.max_bits.saturating_sub(1 + R::EXPONENT_BITS);
             self.planes.clear::<R>(top - bottom);
-            planes::decode(&mut self.planes, (bottom, top), budget, reader);
+            coding::decode(&mut self.planes, (bottom, top), budget, reader);
             self.planes.take::<R>(&mut self.ints, &Self::ORDER);
             transform::backward(&mut self.ints);
             R::from_ints(&self.ints, e, items);

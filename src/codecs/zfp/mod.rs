@@ -10,13 +10,16 @@
 //! | `cell` | a cell to bits and back |
 //! | `real` | floats to integers of a common exponent |
 //! | `transform`, `order` | decorrelation, order of the coefficients |
-//! | `planes` | coding of bit planes |
+//! | `planes` | coefficients to bit planes |
+//! | `coding`, `pairs` | coding of bit planes; of two small ones at once |
 //! | `bitstream` | bits in bytes |
 
 mod bitstream;
 mod cell;
+mod coding;
 mod field;
 mod order;
+mod pairs;
 mod partial;
 mod planes;
 mod real;
