@@ -1,5 +1,10 @@
 /* Written by `cargo xtask headers` from cbindgen/ and src/capi/; edit those. */
-/* Multidimensional arrays of the Blosc2 library. */
+/*
+ * Multidimensional arrays of the Blosc2 library.
+ *
+ * What blosc2.h says at its top about errors, memory and threads holds here, too. Shapes, positions and steps count
+ * items, with one number per dimension, the slowest dimension first (C order).
+ */
 
 #ifndef BLOSC_B2ND_H
 #define BLOSC_B2ND_H
@@ -248,7 +253,7 @@ BLOSC_EXPORT int b2nd_free(struct b2nd_array_t *array);
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `array` is NULL or writable.
+ * `schunk` is NULL or valid and no other thread uses it; `array` is NULL or writable.
  */
 BLOSC_EXPORT
 int b2nd_from_schunk(struct blosc2_schunk *schunk,

@@ -1,5 +1,23 @@
 /* Written by `cargo xtask headers` from cbindgen/ and src/capi/; edit those. */
-/* The Blosc2 library: chunks, contexts, super-chunks, plugins. */
+/*
+ * The Blosc2 library: chunks, contexts, super-chunks, plugins. Arrays are in b2nd.h.
+ *
+ * What holds for all functions:
+ *
+ * Errors. Functions that return a number return a negative one if they fail, mostly a BLOSC2_ERROR_* code, for which
+ * blosc2_error_string has a text. Functions that return a pointer return NULL. Unless the comment of a function says
+ * otherwise, what a failed call was to change is as it was; what it was to fill may hold anything.
+ *
+ * Memory. What the caller has to release is said where the caller gets it, and so is how: free(), or a function for its
+ * kind. All other pointers belong to the library. Strings that come without an object stay for ever.
+ *
+ * Threads. Any function may be called in any thread, by many at the same time. About an object, the part of the caller
+ * says what other threads may do meanwhile: "not being changed" means that they may read it too, by functions that say
+ * the same, and "no other thread uses it" that they may do nothing with it. Functions without a context share the
+ * settings of the process, which any thread may change at any time.
+ *
+ * "Valid" objects come from a function of the library and were not released.
+ */
 
 #ifndef BLOSC_BLOSC2_H
 #define BLOSC_BLOSC2_H
@@ -237,7 +255,7 @@ enum {
 };
 
 /**
- * The text for an error code.
+ * The text for an error code, "Unknown error" if there is no such code.
  */
 BLOSC_EXPORT const char *blosc2_error_string(int error_code);
 
@@ -596,9 +614,10 @@ BLOSC_EXPORT void blosc2_set_threads_callback(blosc_threads_callback callback, v
 BLOSC_EXPORT int16_t blosc2_get_nthreads(void);
 
 /**
- * Sets the number of threads of the functions without context; returns the previous one, or a negative code.
+ * Sets the number of threads of the functions without context, at least 1; returns the previous one, or a negative code.
  */
-BLOSC_EXPORT int16_t blosc2_set_nthreads(int16_t nthreads);
+BLOSC_EXPORT
+int16_t blosc2_set_nthreads(int16_t nthreads);
 
 /* ---- Compression with global settings ---- */
 
@@ -712,7 +731,7 @@ BLOSC_EXPORT int blosc1_get_blocksize(void);
 BLOSC_EXPORT void blosc1_set_blocksize(size_t blocksize);
 
 /**
- * Sets the split mode of the functions without context.
+ * Sets the split mode of the functions without context, one of `BLOSC_ALWAYS_SPLIT` and its like.
  */
 BLOSC_EXPORT void blosc1_set_splitmode(int splitmode);
 
@@ -1327,7 +1346,7 @@ BLOSC_EXPORT void blosc2_free_ctx(blosc2_context *context);
  *
  * The caller's part:
  *
- * `ctx` is NULL or a valid context; `cparams` is NULL or writable.
+ * `ctx` is NULL or a valid context that no other thread is using; `cparams` is NULL or writable.
  */
 BLOSC_EXPORT int blosc2_ctx_get_cparams(blosc2_context *ctx, struct blosc2_cparams *cparams);
 
@@ -1336,7 +1355,7 @@ BLOSC_EXPORT int blosc2_ctx_get_cparams(blosc2_context *ctx, struct blosc2_cpara
  *
  * The caller's part:
  *
- * `ctx` is NULL or a valid context; `dparams` is NULL or writable.
+ * `ctx` is NULL or a valid context that no other thread is using; `dparams` is NULL or writable.
  */
 BLOSC_EXPORT int blosc2_ctx_get_dparams(blosc2_context *ctx, struct blosc2_dparams *dparams);
 
@@ -1348,7 +1367,7 @@ BLOSC_EXPORT int blosc2_ctx_get_dparams(blosc2_context *ctx, struct blosc2_dpara
  *
  * The caller's part:
  *
- * `ctx` is NULL or a valid context; `maskout` is readable for `nblocks` flags.
+ * `ctx` is NULL or a valid context that no other thread is using; `maskout` is readable for `nblocks` flags.
  */
 BLOSC_EXPORT
 int blosc2_set_maskout(blosc2_context *ctx,
@@ -1781,7 +1800,7 @@ struct blosc2_schunk *blosc2_schunk_new(struct blosc2_storage *storage);
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `storage` is NULL or valid, as are the pointers in it.
+ * `schunk` is NULL or valid and not being changed; `storage` is NULL or valid, as are the pointers in it.
  */
 BLOSC_EXPORT
 struct blosc2_schunk *blosc2_schunk_copy(struct blosc2_schunk *schunk,
@@ -1809,7 +1828,7 @@ struct blosc2_schunk *blosc2_schunk_from_buffer(uint8_t *cframe,
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid. A buffer that is given away comes from `malloc`.
+ * `schunk` is NULL or valid and no other thread uses it. A buffer that is given away comes from `malloc`.
  */
 BLOSC_EXPORT
 void blosc2_schunk_avoid_cframe_free(struct blosc2_schunk *schunk,
@@ -1866,7 +1885,7 @@ struct blosc2_schunk *blosc2_schunk_open_offset_udio(const char *urlpath,
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `cframe` and `needs_free` are NULL or writable.
+ * `schunk` is NULL or valid and not being changed; `cframe` and `needs_free` are NULL or writable.
  */
 BLOSC_EXPORT
 int64_t blosc2_schunk_to_buffer(struct blosc2_schunk *schunk,
@@ -1882,7 +1901,7 @@ int64_t blosc2_schunk_to_buffer(struct blosc2_schunk *schunk,
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `urlpath` is NULL or a string.
+ * `schunk` is NULL or valid and not being changed; `urlpath` is NULL or a string.
  */
 BLOSC_EXPORT
 int64_t blosc2_schunk_to_file(struct blosc2_schunk *schunk,
@@ -1894,7 +1913,7 @@ int64_t blosc2_schunk_to_file(struct blosc2_schunk *schunk,
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `urlpath` is NULL or a string.
+ * `schunk` is NULL or valid and not being changed; `urlpath` is NULL or a string.
  */
 BLOSC_EXPORT
 int64_t blosc2_schunk_append_file(struct blosc2_schunk *schunk,
@@ -1914,6 +1933,8 @@ BLOSC_EXPORT int blosc2_schunk_free(struct blosc2_schunk *schunk);
 /**
  * Locks the frame against other handles and processes that lock, until `blosc2_schunk_unlock`; locks nest. Returns 0, or
  * `BLOSC2_ERROR_LOCK`. Without locking it does nothing.
+ *
+ * The lock is the super-chunk's, in whatever thread: those that use this one are not kept apart by it.
  *
  * The caller's part:
  *
@@ -2114,7 +2135,7 @@ int blosc2_schunk_set_slice_buffer(struct blosc2_schunk *schunk,
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `cparams` is NULL or writable.
+ * `schunk` is NULL or valid and not being changed; `cparams` is NULL or writable.
  */
 BLOSC_EXPORT
 int blosc2_schunk_get_cparams(struct blosc2_schunk *schunk,
@@ -2126,7 +2147,7 @@ int blosc2_schunk_get_cparams(struct blosc2_schunk *schunk,
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `dparams` is NULL or writable.
+ * `schunk` is NULL or valid and not being changed; `dparams` is NULL or writable.
  */
 BLOSC_EXPORT
 int blosc2_schunk_get_dparams(struct blosc2_schunk *schunk,
@@ -2302,7 +2323,7 @@ static inline int blosc2_meta_get(blosc2_schunk *schunk, const char *name, uint8
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `name` is NULL or a string.
+ * `schunk` is NULL or valid and not being changed; `name` is NULL or a string.
  */
 BLOSC_EXPORT
 int blosc2_vlmeta_exists(struct blosc2_schunk *schunk,
@@ -2344,7 +2365,8 @@ int blosc2_vlmeta_update(struct blosc2_schunk *schunk,
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `name` is NULL or a string; `content` and `content_len` are NULL or writable.
+ * `schunk` is NULL or valid and not being changed; `name` is NULL or a string; `content` and `content_len` are NULL or
+ * writable.
  */
 BLOSC_EXPORT
 int blosc2_vlmeta_get(struct blosc2_schunk *schunk,
@@ -2369,7 +2391,7 @@ BLOSC_EXPORT int blosc2_vlmeta_delete(struct blosc2_schunk *schunk, const char *
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid; `names` is NULL or writable for all names.
+ * `schunk` is NULL or valid and no other thread uses it; `names` is NULL or writable for all names.
  */
 BLOSC_EXPORT
 int blosc2_vlmeta_get_names(struct blosc2_schunk *schunk,

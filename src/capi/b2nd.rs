@@ -260,7 +260,7 @@ pub unsafe extern "C" fn b2nd_free(array: *mut b2nd_array_t) -> c_int {
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `array` is NULL or writable.
+/// `schunk` is NULL or valid and no other thread uses it; `array` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_from_schunk(
     schunk: *mut blosc2_schunk,

@@ -434,7 +434,7 @@ pub extern "C" fn blosc2_get_nthreads() -> i16 {
     guard(|| Ok(global().nthreads))
 }
 
-/// Sets the number of threads of the functions without context; returns the previous one, or a negative code.
+/// Sets the number of threads of the functions without context, at least 1; returns the previous one, or a negative code.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc2_set_nthreads(nthreads: i16) -> i16 {
     guard(|| {
@@ -512,7 +512,7 @@ pub extern "C" fn blosc1_set_blocksize(blocksize: usize) {
     });
 }
 
-/// Sets the split mode of the functions without context.
+/// Sets the split mode of the functions without context, one of `BLOSC_ALWAYS_SPLIT` and its like.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc1_set_splitmode(splitmode: c_int) {
     guard(|| {

@@ -109,7 +109,7 @@ pub unsafe extern "C" fn blosc2_free_ctx(context: *mut blosc2_context) {
 ///
 /// # Safety
 ///
-/// `ctx` is NULL or a valid context; `cparams` is NULL or writable.
+/// `ctx` is NULL or a valid context that no other thread is using; `cparams` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_ctx_get_cparams(
     ctx: *mut blosc2_context,
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn blosc2_ctx_get_cparams(
 ///
 /// # Safety
 ///
-/// `ctx` is NULL or a valid context; `dparams` is NULL or writable.
+/// `ctx` is NULL or a valid context that no other thread is using; `dparams` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_ctx_get_dparams(
     ctx: *mut blosc2_context,
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn blosc2_ctx_get_dparams(
 ///
 /// # Safety
 ///
-/// `ctx` is NULL or a valid context; `maskout` is readable for `nblocks` flags.
+/// `ctx` is NULL or a valid context that no other thread is using; `maskout` is readable for `nblocks` flags.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_set_maskout(
     ctx: *mut blosc2_context,

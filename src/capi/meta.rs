@@ -95,7 +95,7 @@ pub unsafe extern "C" fn blosc2_meta_update(
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `name` is NULL or a string.
+/// `schunk` is NULL or valid and not being changed; `name` is NULL or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_vlmeta_exists(schunk: *mut blosc2_schunk, name: *const c_char) -> c_int {
     guard_count(|| {
@@ -166,7 +166,8 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `name` is NULL or a string; `content` and `content_len` are NULL or writable.
+/// `schunk` is NULL or valid and not being changed; `name` is NULL or a string; `content` and `content_len` are NULL or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_vlmeta_get(
     schunk: *mut blosc2_schunk,
@@ -217,7 +218,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_delete(schunk: *mut blosc2_schunk, name: 
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `names` is NULL or writable for all names.
+/// `schunk` is NULL or valid and no other thread uses it; `names` is NULL or writable for all names.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_vlmeta_get_names(
     schunk: *mut blosc2_schunk,

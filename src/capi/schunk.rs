@@ -41,7 +41,7 @@ pub unsafe extern "C" fn blosc2_schunk_new(storage: *mut blosc2_storage) -> *mut
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `storage` is NULL or valid, as are the pointers in it.
+/// `schunk` is NULL or valid and not being changed; `storage` is NULL or valid, as are the pointers in it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_copy(
     schunk: *mut blosc2_schunk,
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn blosc2_schunk_from_buffer(
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid. A buffer that is given away comes from `malloc`.
+/// `schunk` is NULL or valid and no other thread uses it. A buffer that is given away comes from `malloc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_avoid_cframe_free(
     schunk: *mut blosc2_schunk,
@@ -353,7 +353,7 @@ fn copy_params(handle: &SchunkHandle) -> FrameParams {
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `cframe` and `needs_free` are NULL or writable.
+/// `schunk` is NULL or valid and not being changed; `cframe` and `needs_free` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_to_buffer(
     schunk: *mut blosc2_schunk,
@@ -401,7 +401,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `urlpath` is NULL or a string.
+/// `schunk` is NULL or valid and not being changed; `urlpath` is NULL or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_to_file(schunk: *mut blosc2_schunk, urlpath: *const c_char) -> i64 {
     // SAFETY: the caller's promise.
@@ -413,7 +413,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_file(schunk: *mut blosc2_schunk, urlpa
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `urlpath` is NULL or a string.
+/// `schunk` is NULL or valid and not being changed; `urlpath` is NULL or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_append_file(
     schunk: *mut blosc2_schunk,
@@ -464,7 +464,7 @@ pub unsafe extern "C" fn blosc2_schunk_free(schunk: *mut blosc2_schunk) -> c_int
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `cparams` is NULL or writable.
+/// `schunk` is NULL or valid and not being changed; `cparams` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_get_cparams(
     schunk: *mut blosc2_schunk,
@@ -503,7 +503,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_cparams(
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid; `dparams` is NULL or writable.
+/// `schunk` is NULL or valid and not being changed; `dparams` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_get_dparams(
     schunk: *mut blosc2_schunk,

@@ -29,7 +29,7 @@ pub extern "C" fn blosc2_get_version_string() -> *const c_char {
     BLOSC2_VERSION_STRING.as_ptr()
 }
 
-/// The text for an error code.
+/// The text for an error code, "Unknown error" if there is no such code.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc2_error_string(error_code: c_int) -> *const c_char {
     ErrorKind::from_code(error_code).map_or(c"Unknown error", ErrorKind::c_text).as_ptr()
