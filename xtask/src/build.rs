@@ -81,6 +81,7 @@ pub fn libraries(options: &Options) -> Result<Built, String> {
     cargo.args(["rustc", "--package", "libblosc2-rs", "--lib"]);
     if !debug {
         cargo.arg("--release");
+        rename_sources(&mut cargo);
     }
     let mut target = paths::target();
     let triple = options.triple();
@@ -111,6 +112,39 @@ pub fn libraries(options: &Options) -> Result<Built, String> {
     let native_libs = runtime_only(&native_libs, &system);
     let runner = triple.as_deref().and_then(runner);
     Ok(Built { shared, archive: dir.join("libblosc2.a"), native_libs, system, runner })
+}
+
+/// The directories whose paths a build would leave in the libraries, in panic messages and debug information, and
+/// what stands there instead, so that they are the same bytes whoever builds them and where. Later ones go first.
+pub fn renamed_sources() -> Vec<(PathBuf, &'static str)> {
+    let mut renamed = vec![(paths::root(), "/libblosc2-rs")];
+    if let Some(home) = paths::cargo_home() {
+        // The packages of a registry lie in a directory whose name tells which mirror they came from. That of the
+        // registry in use exists: xtask depends on packages, too.
+        let registries = std::fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
+        let registries: Vec<_> = registries.map(|entry| (entry.path(), "/cargo/registry")).collect();
+        renamed.push((home, "/cargo"));
+        renamed.extend(registries);
+    }
+    renamed
+}
+
+/// Has the compiler write the names of [`renamed_sources`], unless its caller's flags have others.
+fn rename_sources(cargo: &mut Command) {
+    let rename = |(from, to): (PathBuf, &str)| format!("--remap-path-prefix={}={to}", from.display());
+    let mut flags: Vec<String> = renamed_sources().into_iter().map(rename).collect();
+    // Cargo takes flags from one place: the first of these variables, or else its configuration, where lists add up.
+    let told = |variable: &str, separator: char| {
+        let value = std::env::var(variable).ok()?;
+        Some(value.split(separator).filter(|flag| !flag.is_empty()).map(str::to_string).collect::<Vec<_>>())
+    };
+    match told("CARGO_ENCODED_RUSTFLAGS", '\x1f').or_else(|| told("RUSTFLAGS", ' ')) {
+        Some(told) => {
+            flags.extend(told);
+            cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        }
+        None => cargo.arg("--config").arg(format!("build.rustflags={flags:?}")),
+    };
 }
 
 /// The flags, each once, without those that the C compiler adds by itself and those of the system's codecs.

@@ -14,6 +14,13 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
+/// Where Cargo keeps the sources of packages, among other things.
+pub fn cargo_home() -> Option<PathBuf> {
+    let user = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("CARGO_HOME").or_else(|| Some(set(user)?.join(".cargo")))
+}
+
 /// The text of a file.
 pub fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))

@@ -88,6 +88,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             symbols::check_static(&layout.lib("libblosc2.a"))?;
             symbols::check_debian()
         });
+        step("libraries do not tell where they were built", &mut || no_paths(&layout, &options.build));
         for program in programs()? {
             let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             for link in [Link::Shared, Link::Static] {
@@ -136,6 +137,24 @@ pub fn programs() -> Result<Vec<PathBuf>, String> {
         name.starts_with("test_") || name == "demo.c"
     };
     Ok(all.into_iter().filter(ordinary).collect())
+}
+
+/// Fails if a library holds the path of a directory with sources: it would not be the same bytes elsewhere.
+fn no_paths(layout: &Layout, options: &build::Options) -> Result<(), String> {
+    if options.debug {
+        return Err(format!("{SKIPPED}debug builds name their sources, for debuggers"));
+    }
+    for name in [shared_library_name(), "libblosc2.a"] {
+        let library = layout.lib(name);
+        let bytes = std::fs::read(&library).map_err(|e| format!("{}: {e}", library.display()))?;
+        for (source, _) in build::renamed_sources() {
+            let path = source.as_os_str().as_encoded_bytes();
+            if bytes.windows(path.len()).any(|bytes| bytes == path) {
+                return Err(format!("{} holds the path {}", library.display(), source.display()));
+            }
+        }
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy, Debug)]
