@@ -1,7 +1,7 @@
 //! One buffer in, one chunk out, and back. The only way to codecs and filters.
 
 mod block_reader;
-pub mod blocks;
+pub(crate) mod blocks;
 mod compress;
 mod decompress;
 mod dict;

@@ -1,7 +1,7 @@
 //! Codecs: one stream of bytes in, one compressed stream out. A codec never sees a filter.
 
 mod agree;
-pub mod blosclz;
+pub(crate) mod blosclz;
 mod builtin;
 pub(crate) mod lz4;
 #[cfg(feature = "system-lz4")]
@@ -9,11 +9,11 @@ mod lz4_system;
 pub(crate) mod lz4hc;
 mod matches;
 mod mem;
-pub mod ndlz;
+pub(crate) mod ndlz;
 mod place;
 pub mod registry;
 pub(crate) mod state;
-pub mod zfp;
+pub(crate) mod zfp;
 pub(crate) mod zlib;
 pub(crate) mod zstd;
 

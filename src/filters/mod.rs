@@ -1,17 +1,17 @@
 //! Filters: a block of bytes in, as many bytes out. A filter never sees a codec.
 
-pub mod bitshuffle;
+pub(crate) mod bitshuffle;
 mod builtin;
-pub mod bytedelta;
-pub mod delta;
-pub mod int_trunc;
-pub mod ndcell;
-pub mod ndmean;
+pub(crate) mod bytedelta;
+pub(crate) mod delta;
+pub(crate) mod int_trunc;
+pub(crate) mod ndcell;
+pub(crate) mod ndmean;
 pub mod registry;
-pub mod shuffle;
+pub(crate) mod shuffle;
 #[cfg(test)]
 mod testing;
-pub mod trunc_prec;
+pub(crate) mod trunc_prec;
 
 use crate::error::Result;
 use crate::format::geometry::Container;

@@ -9,4 +9,4 @@ pub mod metalayers;
 pub(crate) mod msgpack;
 pub mod nd_meta;
 pub mod offsets;
-pub mod packed;
+pub(crate) mod packed;

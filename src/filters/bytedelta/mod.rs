@@ -94,17 +94,12 @@ impl Kernel {
     }
 }
 
-/// The filter with the fault of its first version, as registered under [`ID`](ByteDeltaBuggy::ID).
+/// The filter `BYTEDELTA_BUGGY`, with the fault of its first version.
 ///
 /// Builds of the C library without vector code wrote the bytes of [`encode`] under this id; nothing in the data tells the
 /// two apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByteDeltaBuggy;
-
-impl ByteDeltaBuggy {
-    /// The filter's id.
-    pub const ID: u8 = 34;
-}
 
 impl Filter for ByteDeltaBuggy {
     /// Meta 0 stands for the typesize of the super-chunk.
@@ -222,6 +217,7 @@ fn for_each_channel(channels: usize, src: &[u8], dest: &mut [u8], f: impl Fn(&[u
 mod tests {
     use super::*;
     use crate::filters::testing::lengths;
+    use crate::format::consts::filter;
 
     fn bytes(len: usize) -> Vec<u8> {
         (0..len).map(|i| u8::try_from((i.wrapping_mul(i * 7) + i / 3) % 251).unwrap()).collect()
@@ -344,7 +340,7 @@ mod tests {
             assert_eq!(run(0, container).unwrap_err().kind(), ErrorKind::FilterPipeline);
         }
         let mut dest = [0; 2];
-        let (id, container) = (ByteDeltaBuggy::ID, Container::None);
+        let (id, container) = (filter::BYTEDELTA_BUGGY, Container::None);
         let cx = FilterContext { id, meta: 0, typesize: 4, blocksize: 0, container, host: None };
         let kind = |outcome: Result<()>| outcome.unwrap_err().kind();
         assert_eq!(kind(ByteDeltaBuggy.forward(&cx, &[1, 2], &mut dest)), ErrorKind::FilterPipeline);
