@@ -20,6 +20,27 @@ fn invalid(holds: bool, what: &'static str) -> Result<()> {
     ensure(holds, ErrorKind::InvalidParam, what)
 }
 
+/// The extents of the box from `start` to `stop`, 0 where it ends before it starts.
+fn box_extents(start: &[i64], stop: &[i64], buffershape: &[i64]) -> Result<Extents> {
+    let mut extents = [1; MAX_DIM];
+    for (i, (&start, &stop)) in start.iter().zip(stop).enumerate() {
+        let extent = stop.saturating_sub(start);
+        invalid(extent <= buffershape[i], "box larger than the shape of the buffer")?;
+        extents[i] = u64::try_from(extent).unwrap_or(0);
+    }
+    Ok(extents)
+}
+
+/// Positions or extents that must not be negative.
+fn unsigned(values: &[i64]) -> Result<Extents> {
+    let mut extents = [1; MAX_DIM];
+    for (slot, &value) in extents.iter_mut().zip(values) {
+        let negative = Error::new(ErrorKind::Failure, "negative position");
+        *slot = u64::try_from(value).map_err(|_| negative)?;
+    }
+    Ok(extents)
+}
+
 /// A box as the caller describes it, and the buffer on the other side.
 struct Request {
     /// `None` if the box is empty.
@@ -50,27 +71,13 @@ impl Request {
             return Ok(empty);
         }
         let ndim = geometry.ndim();
-        let mut extents = [1; MAX_DIM];
-        for (i, slot) in extents[..ndim].iter_mut().enumerate() {
-            let extent = stop[i].saturating_sub(start[i]);
-            invalid(extent <= buffershape[i], "box larger than the shape of the buffer")?;
-            *slot = u64::try_from(extent).unwrap_or(0);
-        }
-        let extents = &extents[..ndim];
+        let extents = &box_extents(start, stop, buffershape)?[..ndim];
         geometry.chunk_nbytes(usize::try_from(typesize).unwrap_or(usize::MAX))?;
         let needed = extents.iter().try_fold(typesize, |n, &extent| n.checked_mul(extent));
         invalid(needed.is_some_and(|needed| needed <= size), "buffer shorter than the box")?;
         if needed == Some(0) {
             return Ok(empty);
         }
-        let negative = Error::new(ErrorKind::Failure, "negative position");
-        let unsigned = |values: &[i64]| -> Result<Extents> {
-            let mut extents = [1; MAX_DIM];
-            for (slot, &value) in extents.iter_mut().zip(values) {
-                *slot = u64::try_from(value).map_err(|_| negative)?;
-            }
-            Ok(extents)
-        };
         let (start, buffershape, stop) = (unsigned(start)?, unsigned(buffershape)?, unsigned(stop)?);
         let (start, stop) = (&start[..ndim], &stop[..ndim]);
         let steps = strides(&buffershape[..ndim], typesize);

@@ -45,6 +45,7 @@ pub(crate) struct Disk {
 }
 
 /// One step of a change; positions are relative to the frame.
+#[derive(Clone, Copy)]
 pub(crate) enum Write<'a> {
     /// These bytes go there.
     Bytes(u64, &'a [u8]),

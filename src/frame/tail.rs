@@ -7,7 +7,7 @@ use super::state::State;
 use super::store::{self, Change, Store, Write};
 use crate::error::Result;
 use crate::format::frame_trailer;
-use crate::memory::{extend, reserve, with_capacity};
+use crate::memory::{extend, no_memory, reserve, with_capacity};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,46 +37,24 @@ impl Frame {
         next.header.params = self.params;
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
         next.header.header_len = next.header.write(&next.metalayers)?.len();
-        let mut at = next.index_at();
-        let old = self.state.get_mut();
-        let end = at + tail.len() as u64; // widening
-        let shorter = old.header.frame_len.checked_sub(end);
-        // Handles that do not lock notice changes by the length of the frame, so it must not stay the same. Where a chunk
-        // takes the place of another it must not come back to a length that somebody may remember either.
-        let nudge = match shorter {
-            Some(by) if next.replaces && (by < MAX_GAP || !next.header.sparse) => by / NUDGE * NUDGE + NUDGE,
-            Some(0) if next.dead > old.dead || !payload.is_empty() => NUDGE,
-            // Holes are closed.
-            Some(_) if old.header.frame_len != session.frame_len => wander(session, &next, end),
-            _ => 0,
-        };
-        let mut gap = 0;
-        if session.followed.is_some() {
-            // Other data follow: the frame ends where it did.
-            gap = shorter.unwrap_or(0);
-        } else if next.header.sparse {
-            gap = nudge;
-        } else {
-            next.header.cbytes += nudge;
-            at += nudge;
-        }
-        if let Some(gap) = usize::try_from(gap).ok().filter(|&gap| gap > 0) {
+        let end = next.index_at() + tail.len() as u64; // widening
+        let longer = lengthened(session, self.state.get_mut(), &next, !payload.is_empty(), end);
+        if session.followed.is_some() || next.header.sparse {
+            let gap = usize::try_from(longer).map_err(|_| no_memory())?;
             let split = tail.len() - trailer.len();
             reserve(&mut tail, gap)?;
             tail.splice(split..split, std::iter::repeat_n(0, gap));
+        } else {
+            next.header.cbytes += longer;
         }
         if let Some(usage) = next.usage() {
             usage.put(&mut tail);
         }
+        let at = next.index_at();
         next.header.frame_len = at + tail.len() as u64; // widening
         let header = next.header.write(&next.metalayers)?;
         let mut writes: Vec<Write<'_>> = with_capacity(payload.len() + 2)?;
-        for write in payload {
-            writes.push(match *write {
-                Write::Bytes(at, bytes) => Write::Bytes(at, bytes),
-                Write::Copy { from, to, len } => Write::Copy { from, to, len },
-            });
-        }
+        writes.extend_from_slice(payload);
         writes.push(Write::Bytes(at, &tail));
         writes.push(Write::Bytes(0, &header));
         self.write_change(session, &writes, next.header.frame_len, live)?;
@@ -109,6 +87,24 @@ impl Frame {
             (Store::Disk(disk), Some(file)) => disk.write(&**file, &session.head.take(), &change),
             (Store::Disk(_), None) => unreachable!("sessions of frames on disk have a file"),
         }
+    }
+}
+
+/// How many bytes to add to a frame that could end at `end`: between index and trailer if other data follow or it is
+/// sparse, else in front of the index.
+///
+/// Handles that do not lock notice changes by the length of the frame, so it must not stay the same. Where a chunk takes the
+/// place of another it must not come back to a length that somebody may remember either.
+fn lengthened(session: &Session, old: &State, next: &State, adds_chunks: bool, end: u64) -> u64 {
+    let shorter = old.header.frame_len.checked_sub(end);
+    match shorter {
+        // The frame ends where it did.
+        _ if session.followed.is_some() => shorter.unwrap_or(0),
+        Some(by) if next.replaces && (by < MAX_GAP || !next.header.sparse) => by / NUDGE * NUDGE + NUDGE,
+        Some(0) if next.dead > old.dead || adds_chunks => NUDGE,
+        // Holes are closed.
+        Some(_) if old.header.frame_len != session.frame_len => wander(session, next, end),
+        _ => 0,
     }
 }
 

@@ -36,6 +36,24 @@ struct Options {
 
 /// The command.
 pub fn run(args: &[String]) -> Result<(), String> {
+    let options = options(args)?;
+    let target = options.build.triple();
+    let mut tests = Tests { only: &options.only, chosen: 0, failed: Vec::new() };
+    tests.run("headers are those of src/capi", || headers::run(&["--check".to_string()]));
+    if options.rust {
+        tests.run("Rust tests", || rust_tests(target.as_deref()));
+    }
+    let place = target.iter().fold(paths::target(), |dir, triple| dir.join(triple));
+    let layout = Layout::below(place.join("dist"));
+    let mut built = None;
+    tests.run(BUILD, || install::install(&layout, &options.build).map(|b| built = Some(b)));
+    if let Some(built) = built {
+        tests_of_installation(&mut tests, &options, &layout, &built)?;
+    }
+    tests.verdict()
+}
+
+fn options(args: &[String]) -> Result<Options, String> {
     let build = build::Options::default();
     let mut options = Options { valgrind: false, rust: true, build, only: String::new() };
     let mut words = args.iter();
@@ -51,16 +69,26 @@ pub fn run(args: &[String]) -> Result<(), String> {
             _ => return Err(format!("unknown argument {arg}; {KNOWN}")),
         }
     }
-    let target = options.build.triple();
-    let (mut failed, mut chosen) = (Vec::new(), 0);
-    let mut step = |name: &str, outcome: &mut dyn FnMut() -> Result<(), String>| {
-        let wanted = name.contains(&options.only);
+    Ok(options)
+}
+
+/// Runs tests, tells how they ended, and remembers it.
+struct Tests<'a> {
+    /// Of the tests, those with this text in their names.
+    only: &'a str,
+    chosen: usize,
+    failed: Vec<String>,
+}
+
+impl Tests<'_> {
+    fn run(&mut self, name: &str, test: impl FnOnce() -> Result<(), String>) {
+        let wanted = name.contains(self.only);
         if !wanted && name != BUILD {
             return;
         }
-        chosen += usize::from(wanted);
+        self.chosen += usize::from(wanted);
         let start = Instant::now();
-        let outcome = outcome();
+        let outcome = test();
         let seconds = start.elapsed().as_secs_f64();
         match outcome {
             Err(why) if why.starts_with(SKIPPED) => {
@@ -69,50 +97,53 @@ pub fn run(args: &[String]) -> Result<(), String> {
             Ok(()) => println!("ok      {name} ({seconds:.1} s)"),
             Err(why) => {
                 println!("FAILED  {name} ({seconds:.1} s)\n{why}");
-                failed.push(name.to_string());
+                self.failed.push(name.to_string());
             }
         }
-    };
-    step("headers are those of src/capi", &mut || headers::run(&["--check".to_string()]));
-    if options.rust {
-        step("Rust tests", &mut || rust_tests(target.as_deref()));
     }
-    let place = target.iter().fold(paths::target(), |dir, triple| dir.join(triple));
-    let layout = Layout::below(place.join("dist"));
-    let mut built = None;
-    step(BUILD, &mut || install::install(&layout, &options.build).map(|b| built = Some(b)));
-    if let Some(built) = built {
-        step("headers compile alone, without warnings", &mut || each_header_alone(&layout));
-        step("exported symbols", &mut || {
-            symbols::check_shared(&layout.lib(shared_library_name()))?;
-            symbols::check_static(&layout.lib("libblosc2.a"))?;
-            symbols::check_debian()
-        });
-        step("libraries do not tell where they were built", &mut || no_paths(&layout, &options.build));
-        for program in programs()? {
-            let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            for link in [Link::Shared, Link::Static] {
-                step(&format!("{name}, {link:?}"), &mut || {
-                    compile_and_run(&program, link, &layout, &built, options.valgrind)
-                });
-            }
+
+    fn verdict(&self) -> Result<(), String> {
+        if self.chosen == 0 {
+            return Err(format!("no test has {:?} in its name", self.only));
         }
-        for (name, way) in ways::WAYS {
-            step(name, &mut || match target {
-                None => way(&layout, &built),
-                Some(_) => Err(format!("{SKIPPED}it needs tools of the platform")),
+        if self.failed.is_empty() {
+            println!("all tests passed");
+            Ok(())
+        } else {
+            Err(format!("{} failed: {}", self.failed.len(), self.failed.join("; ")))
+        }
+    }
+}
+
+/// What is installed: headers, symbols, the C programs with both libraries, and the ways to use it.
+fn tests_of_installation(
+    tests: &mut Tests<'_>,
+    options: &Options,
+    layout: &Layout,
+    built: &Built,
+) -> Result<(), String> {
+    tests.run("headers compile alone, without warnings", || each_header_alone(layout));
+    tests.run("exported symbols", || {
+        symbols::check_shared(&layout.lib(shared_library_name()))?;
+        symbols::check_static(&layout.lib("libblosc2.a"))?;
+        symbols::check_debian()
+    });
+    tests.run("libraries do not tell where they were built", || no_paths(layout, &options.build));
+    for program in programs()? {
+        let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for link in [Link::Shared, Link::Static] {
+            tests.run(&format!("{name}, {link:?}"), || {
+                compile_and_run(&program, link, layout, built, options.valgrind)
             });
         }
     }
-    if chosen == 0 {
-        return Err(format!("no test has {:?} in its name", options.only));
+    for (name, way) in ways::WAYS {
+        tests.run(name, || match options.build.triple() {
+            None => way(layout, built),
+            Some(_) => Err(format!("{SKIPPED}it needs tools of the platform")),
+        });
     }
-    if failed.is_empty() {
-        println!("all tests passed");
-        Ok(())
-    } else {
-        Err(format!("{} failed: {}", failed.len(), failed.join("; ")))
-    }
+    Ok(())
 }
 
 /// Cargo's tests. The C library at hand is one for this machine: other platforms do without.
