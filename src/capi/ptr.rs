@@ -14,13 +14,6 @@ use std::slice;
 
 use crate::error::{Error, ErrorKind, Result, ensure};
 
-/// `length` as `usize`.
-fn checked_len(length: impl TryInto<usize>) -> Result<usize> {
-    let length = length.try_into().map_err(|_| Error::new(ErrorKind::InvalidParam, "negative length"))?;
-    ensure(isize::try_from(length).is_ok(), ErrorKind::InvalidParam, "length above half the address space")?;
-    Ok(length)
-}
-
 /// The `length` bytes at `pointer`, to read.
 ///
 /// # Safety
@@ -93,15 +86,11 @@ pub(crate) unsafe fn out_slice<'a, T: Copy>(
     Ok(unsafe { slice::from_raw_parts_mut(pointer, length) })
 }
 
-/// `length` items of `T`, if their bytes fit in the address space.
+/// `length` as a number of items of `T` whose bytes fit in the address space.
 fn checked_items<T>(length: impl TryInto<usize>) -> Result<usize> {
-    let length = checked_len(length)?;
-    let bytes = length.checked_mul(size_of::<T>());
-    ensure(
-        bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()),
-        ErrorKind::InvalidParam,
-        "length above half the address space",
-    )?;
+    let length = length.try_into().map_err(|_| Error::new(ErrorKind::InvalidParam, "negative length"))?;
+    let bytes = length.checked_mul(size_of::<T>()).and_then(|bytes| isize::try_from(bytes).ok());
+    ensure(bytes.is_some(), ErrorKind::InvalidParam, "length above half the address space")?;
     Ok(length)
 }
 
