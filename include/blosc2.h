@@ -2225,7 +2225,8 @@ int64_t blosc2_get_slice_nchunks(struct blosc2_schunk *schunk,
 
 /**
  * Returns the index of the metalayer `name`, BLOSC2_ERROR_NOT_FOUND if there is none, or
- * BLOSC2_ERROR_INVALID_PARAM if the name is too long or `schunk` is NULL.
+ * BLOSC2_ERROR_INVALID_PARAM if the name is too long or `schunk` is NULL. It looks into the struct: no other thread
+ * uses the super-chunk meanwhile.
  */
 static inline int blosc2_meta_exists(blosc2_schunk *schunk, const char *name) {
   int i;
@@ -2276,7 +2277,8 @@ int blosc2_meta_update(struct blosc2_schunk *schunk,
 
 /**
  * Stores a copy of the metalayer `name` in `*content`, for the caller to free(), and its length in
- * `*content_len`; NULL and 0 if it is empty. Returns its index, or a negative code.
+ * `*content_len`; NULL and 0 if it is empty. Returns its index, or a negative code. No other thread uses the
+ * super-chunk meanwhile.
  */
 static inline int blosc2_meta_get(blosc2_schunk *schunk, const char *name, uint8_t **content,
                                   int32_t *content_len) {
