@@ -19,8 +19,4 @@ pub use refresh::{described, open, refreshed};
 pub use shape::Geometry;
 
 #[cfg(test)]
-mod disturbed;
-#[cfg(test)]
-mod faults;
-#[cfg(test)]
 mod tests;

@@ -1,5 +1,8 @@
 //! Arrays against a model: all items in C order in one vector.
 
+mod disturbed;
+mod faults;
+
 use super::select::{self, Selection};
 use super::shape::{Region, signed, strides};
 use super::{Geometry, concat, create, open, resize, slice, write};

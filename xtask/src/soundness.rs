@@ -15,12 +15,12 @@ const MIRI: &[&str] = &[
     "codecs::matches::",
     "format::",
     "pool::",
-    "scratch::",
     "pages::",
     "io::memory::",
     "io::spare::",
     "ndarray::copy_buffer::",
     "chunk::partial_read::",
+    "chunk::scratch::",
     "chunk::streams::",
 ];
 

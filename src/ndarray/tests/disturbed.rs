@@ -1,14 +1,14 @@
 //! Arrays that another handle changes between any two system calls of somebody who reads: what is read is of one moment.
 
 use super::faults::{SHAPE, TYPESIZE, TempPath, make, params};
-use super::select::{self, Selection};
-use super::shape::Region;
-use super::{Geometry, open, resize, slice, write};
 use crate::chunk::Encoding;
 use crate::error::{ErrorKind, Result};
 use crate::frame::FrameOptions;
 use crate::io::file::FileIo;
 use crate::io::{Features, FileId, Io, IoFile, OpenMode};
+use crate::ndarray::select::{self, Selection};
+use crate::ndarray::shape::Region;
+use crate::ndarray::{Geometry, open, resize, slice, write};
 use crate::schunk::{Reading, Schunk, Writing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

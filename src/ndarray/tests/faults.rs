@@ -1,8 +1,5 @@
 //! Arrays on disk of which one system call fails, each in turn: they are as they were, or as they should become.
 
-use super::select::{self, Selection};
-use super::shape::{Region, narrow, signed};
-use super::{Geometry, create, open, resize, slice, write};
 use crate::chunk::{CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::flags;
@@ -11,6 +8,9 @@ use crate::format::nd_meta::NdMeta;
 use crate::frame::{Frame, FrameOptions};
 use crate::io::file::FileIo;
 use crate::io::{Features, FileId, Io, IoFile, OpenMode};
+use crate::ndarray::select::{self, Selection};
+use crate::ndarray::shape::{Region, narrow, signed};
+use crate::ndarray::{Geometry, create, open, resize, slice, write};
 use crate::schunk::{Reading, Schunk, Writing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
