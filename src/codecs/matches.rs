@@ -288,7 +288,7 @@ pub(crate) unsafe fn copy_safely<const AVX2: bool>(dest: &mut [u8], op: usize, d
 ///
 /// # Safety
 ///
-/// `distance` and `len` are at least 16; so many bytes precede and follow `to`.
+/// `distance` and `len` are at least 16; that many bytes precede and follow `to`.
 #[inline(always)]
 unsafe fn copy_pieces(to: Target<'_>, distance: usize, len: usize) {
     let last = to.ahead(len - 16);

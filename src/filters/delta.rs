@@ -85,7 +85,7 @@ fn running_xor<const W: usize>(src: &[u8], dest: &mut [u8]) {
     dest[body..].copy_from_slice(&src[body..]);
 }
 
-/// Encodes, and as well decodes, a block other than the first: XOR with the beginning of the chunk's data,
+/// Encodes or decodes, which is the same, a block other than the first: XOR with the beginning of the chunk's data,
 /// `reference`.
 ///
 /// # Panics

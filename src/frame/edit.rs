@@ -423,7 +423,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// For so many places the index is searched; for more it is sorted.
+    /// For this many places the index is searched; for more it is sorted.
     const FEW: usize = 8;
 
     /// Whether more than one chunk is at `position`. `index` is the same each time.

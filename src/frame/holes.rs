@@ -1,7 +1,7 @@
 //! Places in the payload area that nothing refers to, to be used again.
 //!
 //! A place becomes free when the change that gave it up is complete, and one change later it is given out: whoever reads
-//! without locking, and found the place just before it was given up, is through with it then.
+//! without locking, and found the place just before it was given up, is done with it then.
 
 use std::ops::Range;
 

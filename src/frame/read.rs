@@ -180,7 +180,7 @@ impl<'a> Chunks<'a> {
         len.unwrap_or(most).clamp(EXTENDED_HEADER_LENGTH, most)
     }
 
-    /// As [`locate`](Self::locate), with the first `len` bytes at the front of `buffer`, as far as there are so many.
+    /// As [`locate`](Self::locate), with the first `len` bytes at the front of `buffer`, or as many as there are.
     pub(super) fn locate_into(&self, position: u64, len: usize, buffer: &mut Vec<u8>) -> Result<Place> {
         if buffer.len() < len {
             resize(buffer, len)?;

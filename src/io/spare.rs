@@ -12,7 +12,7 @@ use crate::fork::Global;
 pub(crate) const LEAST: usize = 96 << 10;
 /// At most this much memory is kept, in bytes.
 const MOST: usize = 32 << 20;
-/// So many buffers at most.
+/// Most buffers that are kept.
 const MOST_BUFFERS: usize = 256;
 
 /// Buffers without content.

@@ -294,7 +294,7 @@ impl<'a> ChunkPart<'a> {
         ranges.iter().enumerate().all(|(i, range)| self.axis(i).0.distinct(range) == blockshape[i])
     }
 
-    /// Whether the whole chunk is selected. One with padding never is: other than for slices, the C library keeps what
+    /// Whether the whole chunk is selected. One with padding never is: unlike for slices, the C library keeps what
     /// the padding holds, which shows when the array grows.
     fn covers_chunk(&self) -> bool {
         (0..self.ndim()).all(|i| {

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 
 /// Larger buffers are not kept.
 const MAX_KEPT: usize = 32 << 20;
-/// So many buffers are kept at most.
+/// Most buffers that a thread keeps.
 const MOST: usize = 4;
 
 thread_local! {

@@ -15,13 +15,13 @@ pub struct Options {
     pub no_strip: bool,
     /// Cargo features beside the default ones.
     pub features: Vec<String>,
-    /// The platform to build for, as Rust names it, if it is another than this one. The tools named by `CC`, `CXX`,
+    /// The platform to build for, as Rust names it, unless it is this one. The tools named by `CC`, `CXX`,
     /// `LD`, `AR`, `NM`, `OBJCOPY`, and `STRIP` must be those for it.
     pub target: Option<String>,
 }
 
 impl Options {
-    /// The platform to build for, if it is another than this one or Cargo is told in its own way.
+    /// The platform to build for, unless it is this one and Cargo is not told otherwise.
     pub fn triple(&self) -> Option<String> {
         let told = || std::env::var("CARGO_BUILD_TARGET").ok().filter(|triple| !triple.is_empty());
         self.target.clone().or_else(told)

@@ -5,9 +5,9 @@ use crate::codecs::matches::{SLACK, copy_few_literals, copy_long, copy_safely, c
 use crate::codecs::place::{Source, Target};
 use crate::error::{Error, ErrorKind, Result};
 
-/// From so many bytes on, a literal run can be read whole; an element without many extension bytes is shorter.
+/// From this many bytes on, a literal run can be read whole; an element without many extension bytes is shorter.
 const IN_ROOM: usize = 1 + MAX_RUN;
-/// From so many bytes on, a literal run can be written whole; short matches write less.
+/// From this many bytes on, a literal run can be written whole; short matches write less.
 const OUT_ROOM: usize = MAX_RUN;
 
 /// Decompresses the stream `src` into `dest`, filling all of it.

@@ -30,11 +30,11 @@ const INPUT_END: usize = 8;
 /// Bytes of input behind a token, and of output, from which on the reference decoder overlooks that an end is near.
 const UNASKED_IN: usize = 17;
 const UNASKED_OUT: usize = 32;
-/// From so many bytes on, a token and less than MORE literals leave INPUT_END bytes, and a copy of 16 is within the input.
+/// From this many bytes on, a token and less than MORE literals leave INPUT_END bytes, and a copy of 16 is within the input.
 const IN_ROOM: usize = MORE + INPUT_END;
 /// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few to have them in the shortest loop.
 const SHORT_MATCH: usize = 16;
-/// From so many bytes on, a sequence of two short lengths leaves MATCH_END bytes.
+/// From this many bytes on, a sequence of two short lengths leaves MATCH_END bytes.
 const OUT_ROOM: usize = MORE - 1 + MORE - 1 + MIN_MATCH + MATCH_END;
 
 /// Decompresses `src`, which must give exactly `dest.len()` bytes.

@@ -44,7 +44,7 @@ const SHORT: usize = 512;
 /// Streams below this number of bytes take our own encoder, which has nothing to clear at all and needs a tenth of the time.
 const TINY: usize = deflate::TINY;
 
-/// Streams of so many bytes and more are looked at before they are decoded.
+/// Streams of this many bytes and more are looked at before they are decoded.
 const LOOKED_AT: usize = 8 << 10;
 
 /// The encoders of one thread.

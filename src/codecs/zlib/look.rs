@@ -13,7 +13,7 @@ const END: usize = 256;
 /// The symbol of the longest matches, and their length.
 const LONGEST: usize = 285;
 const MAX_LEN: u32 = 258;
-/// Distances up to 16 have so many symbols, the first ones.
+/// Distances up to 16 use this many symbols, the first ones.
 const NEAR: usize = 8;
 /// Symbols of all kinds in a block, at most: their numbers have 5 bits.
 const SYMBOLS: usize = END + 1 + 31 + 32;

@@ -41,7 +41,7 @@ impl<'a> BitWriter<'a> {
         self.at
     }
 
-    /// Whether so many bits fit.
+    /// Whether this many bits fit.
     pub(super) fn has_room(&self, nbits: usize) -> bool {
         (nbits + self.count as usize).div_ceil(8) <= self.dest.len() - self.at
     }

@@ -55,7 +55,7 @@ pub(super) struct Counts {
     match_bytes: usize,
 }
 
-/// From so many literals on, it pays to count them in several places.
+/// From this many literals on, it pays to count them in several places.
 const MANY_LITERALS: usize = 2048;
 
 impl Counts {
@@ -126,7 +126,7 @@ impl Counts {
     }
 }
 
-/// From so many literals on, they tell how long their codes will be.
+/// From this many literals on, they tell how long their codes will be.
 const TELLING_LITERALS: u32 = 256;
 
 impl Counts {
@@ -152,7 +152,7 @@ impl Counts {
     }
 }
 
-/// The logarithms have so many bits behind the point.
+/// The logarithms have this many bits behind the point.
 const LOG_FRACTION: u32 = 8;
 
 /// Bits of symbols that occur as often as this, at best. The counts add up to less than 2^19, so that the products fit.

@@ -29,7 +29,7 @@ use sequence::Sequence;
 
 /// The most bytes that a raw block can hold. With the quick parser, no block has more.
 const RAW_BLOCK: usize = 0xffff;
-/// With the thorough parser, blocks consist of segments of about so many bytes.
+/// With the thorough parser, blocks consist of segments of about this many bytes.
 const SEGMENT: usize = 8 << 10;
 /// From this size on, a block takes no more segments.
 const MAX_BLOCK: usize = 1 << 18;
@@ -42,7 +42,7 @@ const THOROUGH_HEADER: [u8; 2] = [0x78, 0x5e];
 const PROBED: usize = 2 << 10;
 /// How many bytes are searched for matches then.
 const PROBE: usize = 1 << 10;
-/// A match every so many bytes is often, as there is hardly any history yet.
+/// A match every this many bytes is often, as there is hardly any history yet.
 const DENSE: usize = 42;
 /// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
 /// long as all the rest.

@@ -3,12 +3,12 @@
 use crate::codecs::agree::extend_long;
 use crate::codecs::mem::load64;
 
-/// Samples, of so many bytes.
+/// Samples of this many bytes.
 const SAMPLES: usize = 16;
 const SAMPLE: usize = 512;
 /// log2 of the number of positions that are remembered.
 const TABLE_BITS: u32 = 10;
-/// With a match every so many bytes, or more often, an encoder spends its time with matches rather than in between.
+/// With a match every this many bytes, or more often, an encoder spends its time with matches rather than in between.
 const OFTEN: usize = 25;
 
 /// Whether matches of three bytes and more are rare in `src`, or so long that there are few.

@@ -31,7 +31,7 @@ impl Distance {
         let d = distance as u32 - 1; // up to MAX_DISTANCE
         let extra_len = (d | 2).ilog2() - 1;
         let symbol = 2 * extra_len + (d >> extra_len);
-        // A number below 30, one up to 13, and so many bits.
+        // The symbol is below 30, the length at most 13, and `extra` has as many bits.
         Distance {
             symbol: symbol as u8,
             extra_len: extra_len as u8,

@@ -25,7 +25,7 @@ const LONG: usize = 24;
 const LONG_RUN: usize = 32;
 /// No run is longer, so that blocks do not get too long.
 const MAX_RUN: usize = 1 << 18;
-/// Only the last positions in a match, so many, are remembered: what follows a match often follows it again.
+/// Of the positions in a match only this many, the last ones, are remembered: what follows a match often follows it again.
 const REMEMBERED: usize = 16;
 /// The same for runs: further inside, all positions are alike, and would drive out the one where the run begins.
 const RUN_REMEMBERED: usize = MIN_MATCH - 1;
@@ -60,7 +60,7 @@ struct Worth {
 }
 
 impl Worth {
-    /// For literals of so many bits, in sixteenths.
+    /// For literals of this many bits, in sixteenths.
     fn new(literal_bits: usize) -> Worth {
         let distance = |len: usize| {
             let bits = (len * literal_bits).saturating_sub(MATCH_BITS) / 16;
