@@ -1,4 +1,4 @@
-//! Checked access to little-endian integers, and size arithmetic.
+//! Checked access to little-endian integers, size arithmetic, and numbers in text.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -27,6 +27,22 @@ pub(crate) fn put_i32(bytes: &mut [u8], at: usize, value: i32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
+/// The decimal number at the start of `text`, behind white space, as C's `strtol` reads it: 0 if there is none, and the
+/// nearest that there is for one that is too large.
+pub(crate) fn leading_number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, text),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0i64, |value, &digit| {
+        let digit = i64::from(digit - b'0');
+        value.saturating_mul(10).saturating_add(if negative { -digit } else { digit })
+    })
+}
+
 /// `value` as the `i32` that the format stores.
 ///
 /// # Errors
@@ -35,4 +51,20 @@ pub(crate) fn put_i32(bytes: &mut [u8], at: usize, value: i32) {
 #[inline]
 pub(crate) fn to_i32(value: usize, kind: ErrorKind) -> Result<i32> {
     i32::try_from(value).map_err(|_| Error::new(kind, "size does not fit in 32 bits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_c_reads_them() {
+        assert_eq!(leading_number(b"12"), 12);
+        assert_eq!(leading_number(b" -3x"), -3);
+        assert_eq!(leading_number(b"+7 8"), 7);
+        assert_eq!(leading_number(b"abc"), 0);
+        assert_eq!(leading_number(b""), 0);
+        assert_eq!(leading_number(b"99999999999999999999"), i64::MAX);
+        assert_eq!(leading_number(b"-99999999999999999999"), i64::MIN);
+    }
 }

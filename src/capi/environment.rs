@@ -6,6 +6,7 @@ use std::ffi::CStr;
 
 use super::blosc1::NAMES;
 use super::types::blosc2_cparams;
+use crate::bytes::leading_number;
 use crate::chunk::{CParams, blocks};
 use crate::codecs::registry;
 use crate::error::{Error, ErrorKind, Result};
@@ -57,21 +58,6 @@ pub(crate) struct Environment<'a> {
     info: bool,
 }
 
-/// The leading decimal number of a text, as C's `strtol` reads it; 0 if there is none.
-fn leading_number(text: &CStr) -> i64 {
-    let text = text.to_bytes().trim_ascii_start();
-    let (negative, digits) = match text.split_first() {
-        Some((b'-', rest)) => (true, rest),
-        Some((b'+', rest)) => (false, rest),
-        _ => (false, text),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    digits.fold(0i64, |value, &digit| {
-        let digit = i64::from(digit - b'0');
-        value.saturating_mul(10).saturating_add(if negative { -digit } else { digit })
-    })
-}
-
 /// The low 32 bits of a number.
 #[allow(clippy::cast_possible_truncation)] // that is what it is for
 fn as_int(number: i64) -> i32 {
@@ -96,7 +82,7 @@ impl Environment<'_> {
         for (name, value) in Variables::new() {
             let text = value.to_bytes();
             match name {
-                b"CLEVEL" => found.clevel = Some(leading_number(value)),
+                b"CLEVEL" => found.clevel = Some(leading_number(value.to_bytes())),
                 b"SHUFFLE" => {
                     found.shuffle = match text {
                         b"NOSHUFFLE" => Some(filter::NONE),
@@ -112,10 +98,10 @@ impl Environment<'_> {
                         _ => None,
                     }
                 }
-                b"TYPESIZE" => found.typesize = Some(leading_number(value)),
+                b"TYPESIZE" => found.typesize = Some(leading_number(value.to_bytes())),
                 b"COMPRESSOR" => found.compressor = Some(value),
-                b"BLOCKSIZE" => found.blocksize = Some(leading_number(value)),
-                b"NTHREADS" => found.nthreads = Some(leading_number(value)),
+                b"BLOCKSIZE" => found.blocksize = Some(leading_number(value.to_bytes())),
+                b"NTHREADS" => found.nthreads = Some(leading_number(value.to_bytes())),
                 b"SPLITMODE" => {
                     found.splitmode = match text {
                         b"ALWAYS" => Some(split::ALWAYS),
@@ -313,17 +299,6 @@ impl CParams {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_read_as_c_reads_them() {
-        assert_eq!(leading_number(c"12"), 12);
-        assert_eq!(leading_number(c" -3x"), -3);
-        assert_eq!(leading_number(c"+7 8"), 7);
-        assert_eq!(leading_number(c"abc"), 0);
-        assert_eq!(leading_number(c""), 0);
-        assert_eq!(leading_number(c"99999999999999999999"), i64::MAX);
-        assert_eq!(leading_number(c"-99999999999999999999"), i64::MIN);
-    }
 
     #[test]
     fn numbers_that_are_too_large_lose_their_high_bits() {

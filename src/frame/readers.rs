@@ -1,5 +1,6 @@
 //! Handles of frame files, kept open between accesses up to a limit for the whole process.
 
+use crate::bytes::leading_number;
 use crate::error::Result;
 use crate::fork::Lazy;
 use crate::io::{FileId, Io, IoFile, OpenMode, file};
@@ -114,19 +115,9 @@ fn limit() -> usize {
     *LIMIT
 }
 
-/// The number at the start of `text` as C's `strtol` reads it; `None` for the default.
+/// The limit that `text` asks for; `None` for the default.
 fn parse_limit(text: &str) -> Option<usize> {
-    if text.is_empty() {
-        return None;
-    }
-    let text = text.trim_start();
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    let value = if end == 0 { 0 } else { digits[..end].parse().unwrap_or(usize::MAX) };
-    (!negative || value == 0).then_some(value)
+    if text.is_empty() { None } else { usize::try_from(leading_number(text.as_bytes())).ok() }
 }
 
 #[cfg(unix)]
