@@ -11,7 +11,7 @@ use crate::frame::{New, Regrid};
 use crate::io::memory::MallocBuf;
 use crate::memory;
 
-/// A chunk that was offered for good and not taken, with the reason.
+/// A chunk whose memory was offered and not taken, with the reason.
 #[derive(Debug)]
 pub struct Rejected {
     /// Why.
@@ -151,7 +151,7 @@ impl Schunk {
         Ok(sizes.nchunks)
     }
 
-    /// Appends `chunk` for good; returns the number of chunks.
+    /// Appends `chunk`, whose memory is taken over; returns the number of chunks.
     ///
     /// # Errors
     ///
@@ -160,8 +160,8 @@ impl Schunk {
         self.insert_owned(self.nchunks(), chunk, ErrorKind::ChunkAppend)
     }
 
-    /// Inserts `chunk` for good before chunk `nchunk`; returns the number of chunks. `kind` is reported if it does not
-    /// fit in.
+    /// Inserts `chunk`, whose memory is taken over, before chunk `nchunk`; returns the number of chunks. `kind` is reported
+    /// if it does not fit in.
     ///
     /// # Errors
     ///
@@ -215,7 +215,7 @@ impl Schunk {
         }
     }
 
-    /// Replaces chunk `nchunk` by `chunk`, for good; returns the number of chunks.
+    /// Replaces chunk `nchunk` by `chunk`, whose memory is taken over; returns the number of chunks.
     ///
     /// # Errors
     ///
