@@ -9,15 +9,14 @@
 //! After `fork` the child has none of the threads. Pools remember the number of forks up to their birth, and [`attach`]
 //! replaces pools of another process.
 
+use crate::cpu;
+use crate::fork::{self, Global};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
-
-use crate::cpu;
-use crate::fork::{self, Global};
 
 /// How long an idle worker watches for new jobs before it sleeps.
 const WORKER_SPIN: Duration = Duration::from_micros(60);

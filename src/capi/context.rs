@@ -4,6 +4,10 @@
 //! fixed offsets, so [`ContextFields`] carries these, live. An operation takes what it needs out of the context, runs
 //! without holding on to it (callbacks may look at the context meanwhile), and records its outcome at the end.
 
+mod compress;
+mod decompress;
+mod parts;
+
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -26,10 +30,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, codec_format, filter, flags};
 use crate::pool::{self, Pool};
-
-mod compress;
-mod decompress;
-mod parts;
 
 pub(crate) use compress::{compress, compress_vl, note_blocksize, special_params};
 pub(crate) use decompress::{decompress, decompress_vl, decompress_vl_block, getitem};

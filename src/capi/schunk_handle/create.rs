@@ -1,5 +1,13 @@
 //! Handles come and go: with the struct that C sees, its storage and its contexts.
 
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
 use super::layers::free_layers;
 use super::{SchunkHandle, spare};
 use crate::capi::blosc1::blosc2_get_nthreads;
@@ -11,12 +19,6 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::FrameParams;
 use crate::frame::Frame;
 use crate::schunk::Schunk;
-use parking_lot::{Mutex, RwLock};
-use std::cell::UnsafeCell;
-use std::ffi::{CStr, CString, c_int, c_void};
-use std::ptr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The tuner that `BTUNE_TRADEOFF` asks for.
 const BTUNE: c_int = 32;

@@ -1,11 +1,12 @@
 //! Metalayers as the struct shows them: memory of C's allocator, which clients read.
 
+use std::ffi::CStr;
+use std::ptr;
+
 use crate::capi::mem::{c_array, c_bytes};
 use crate::capi::types::blosc2_metalayer;
 use crate::error::Result;
 use crate::format::metalayers::Metalayer;
-use std::ffi::CStr;
-use std::ptr;
 
 /// Shows `layers` in an array of the struct. A layer that is there already stays where it is in memory, and so does its
 /// content unless the length changes: clients keep pointers.

@@ -1,14 +1,15 @@
 //! What the struct shows, and what clients assign there.
 
+use std::ffi::{CString, c_char};
+use std::ptr;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use super::SchunkHandle;
 use super::layers::show_layers;
 use crate::capi::io_adapter;
 use crate::capi::types::{CBool, blosc2_schunk};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::schunk::Schunk;
-use std::ffi::{CString, c_char};
-use std::ptr;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 /// What `blosc2_schunk.frame` points to: the members at the front of the C library's struct.
 #[repr(C)]

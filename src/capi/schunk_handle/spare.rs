@@ -1,12 +1,13 @@
 //! Memory of handles that were released. Nearly all of a handle is the array for 8192 metalayers, of which few are in use:
 //! clearing it would be most of the cost of opening a frame, so memory whose array is clear is kept.
 
-use super::SchunkHandle;
-use crate::capi::types::blosc2_schunk;
-use crate::fork::Global;
 use std::alloc::{self, Layout};
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
+
+use super::SchunkHandle;
+use crate::capi::types::blosc2_schunk;
+use crate::fork::Global;
 
 /// Memory for one handle; the array of variable-length metalayers in it is all null.
 struct Clear(NonNull<SchunkHandle>);

@@ -1,15 +1,17 @@
 //! Views: handles that show the chunks of another one, with metalayers of their own.
 
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::RwLock;
+
 use super::SchunkHandle;
 use crate::capi::ptr::handle_ref;
 use crate::capi::types::{CBool, blosc2_schunk, blosc2_storage};
 use crate::error::Result;
 use crate::format::metalayers::Metalayer;
 use crate::schunk::Schunk;
-use parking_lot::RwLock;
-use std::ptr;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl SchunkHandle {
     /// Another handle of the super-chunk: a view, with metalayers of its own.
