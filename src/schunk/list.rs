@@ -171,8 +171,8 @@ impl List {
 
         // Nothing fails from here on.
         for nchunk in change.removed.iter().cloned().flatten() {
-            let gone = std::mem::take(self.pointers[nchunk].get_mut());
-            self.free(AtomicPtr::new(gone));
+            let gone = std::mem::take(&mut self.pointers[nchunk]);
+            self.free(gone);
         }
         let mut fresh = fresh.into_iter();
         for from in order {

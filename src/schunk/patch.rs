@@ -31,20 +31,20 @@ pub(super) fn encode_range(
         let at = block * header.blocksize;
         (at, overlap(at..at + header.block_len(block), start..end))
     };
+    let piece = |block: usize| {
+        let (at, covered) = span(block);
+        (covered.start - at, &src[covered.start - start..covered.end - start])
+    };
     let touched = memory::collect(start / header.blocksize..end.div_ceil(header.blocksize))?;
     let changes = Changes {
         touched: &touched,
         covers: &|block| span(block).1.len() == header.block_len(block),
         apply: &|block, data| {
-            let (at, covered) = span(block);
-            data[covered.start - at..covered.end - at]
-                .copy_from_slice(&src[covered.start - start..covered.end - start]);
+            let (at, bytes) = piece(block);
+            data[at..at + bytes.len()].copy_from_slice(bytes);
             Ok(())
         },
-        piece: Some(&|block| {
-            let (at, covered) = span(block);
-            (covered.start - at, &src[covered.start - start..covered.end - start])
-        }),
+        piece: Some(&piece),
     };
     encode(old, &changes, dec, enc)
 }
