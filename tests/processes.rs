@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use blosc2::chunk;
 use blosc2::format::frame_header::FrameParams;
+use blosc2::format::metalayers::Metalayers;
 use blosc2::frame::{Frame, FrameOptions};
 use blosc2::io::dirs;
 use common::OURS;
@@ -158,9 +159,7 @@ struct Seen {
 
 fn see(path: &Path) -> Seen {
     let frame = Frame::open(path, 0, &FrameOptions::default()).unwrap();
-    let content = |layers: &[blosc2::format::metalayers::Metalayer]| {
-        layers.iter().map(|layer| layer.content.clone()).collect()
-    };
+    let content = |layers: &Metalayers| layers.iter().map(|layer| layer.content.clone()).collect();
     Seen {
         chunks: (0..frame.nchunks()).map(|i| frame.chunk(i).unwrap().into_owned()).collect(),
         meta: content(&frame.metalayers()),

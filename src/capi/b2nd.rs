@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
+use std::sync::Arc;
 
 use super::b2nd_ctx::NdContext;
 use super::b2nd_handle::{ArrayHandle, deliver, deliver_opened, not_null};
@@ -17,7 +18,7 @@ use super::storage;
 use super::types::{CBool, b2nd_array_t, b2nd_context_t, blosc2_schunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::special;
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::{self, NdMeta};
 use crate::frame::Frame;
 use crate::io::dirs;
@@ -44,7 +45,7 @@ enum Content {
 /// `ctx` is valid, and the client kept alive what it borrowed.
 unsafe fn build(
     ctx: &NdContext,
-    layers: Option<Vec<Metalayer>>,
+    layers: Option<Metalayers>,
     content: Content,
     fill: impl FnOnce(&mut Schunk, &Geometry, &Writing<'_>) -> Result<()>,
 ) -> Result<*mut b2nd_array_t> {
@@ -518,7 +519,7 @@ pub unsafe extern "C" fn b2nd_get_slice(
 /// As for [`build`].
 unsafe fn slice(
     ctx: &mut NdContext,
-    layers: Option<Vec<Metalayer>>,
+    layers: Option<Metalayers>,
     source: &ArrayHandle,
     start: &[i64],
     stop: &[i64],
@@ -591,7 +592,7 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
         return presented.map(|()| made).inspect_err(|_| unsafe { ArrayHandle::release(made) });
     }
     let layers = handle.look(|schunk| Ok(schunk.metalayers()))?;
-    let own = |layer: &&Metalayer| layer.name != nd_meta::NAME && layer.name != nd_meta::OLD_NAME;
+    let own = |layer: &&Arc<Metalayer>| layer.name != nd_meta::NAME && layer.name != nd_meta::OLD_NAME;
     let layers = layers.iter().filter(own).cloned().collect();
     // SAFETY: the caller's promise.
     let made = unsafe { slice(ctx, Some(layers), source, &vec![0; shape.len()], &shape) }?;

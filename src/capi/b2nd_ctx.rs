@@ -10,7 +10,7 @@ use super::mem::{c_array, c_bytes, c_string};
 use super::ptr::{c_str, in_slice};
 use super::types::{b2nd_context_t, blosc2_cparams, blosc2_metalayer, blosc2_storage};
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::NdMeta;
 
 /// Most metalayers besides the array's own.
@@ -84,7 +84,7 @@ impl NdContext {
     /// # Safety
     ///
     /// The client kept names and contents alive.
-    pub(crate) unsafe fn layers(&self) -> Result<Vec<Metalayer>> {
+    pub(crate) unsafe fn layers(&self) -> Result<Metalayers> {
         let count = usize::try_from(self.nmetalayers).unwrap_or(0).min(MAX_LAYERS);
         let copy = |layer: &blosc2_metalayer| {
             // SAFETY: the caller's promise.

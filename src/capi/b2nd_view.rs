@@ -24,7 +24,7 @@ fn make(base: &ArrayHandle, meta: &NdMeta) -> Result<*mut b2nd_array_t> {
         let named = schunk.look(|schunk| Ok(schunk.meta_find(nd_meta::NAME).is_ok()))?;
         ensure(only && named, ErrorKind::InvalidParam, "arrays with other metalayers have no views")?;
     }
-    let layer = Metalayer { name: nd_meta::NAME.to_vec(), content: meta.write()? };
+    let layer = Metalayer::with_content(nd_meta::NAME, meta.write()?)?;
     let shown = schunk.view(vec![layer])?;
     ArrayHandle::create(shown, meta, geometry, 0, true).inspect_err(|_| {
         // SAFETY: made above; nobody else knows it.

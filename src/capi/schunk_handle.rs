@@ -32,11 +32,11 @@ use super::types::blosc2_schunk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::Metalayers;
 use crate::format::nd_meta;
 use crate::schunk::{Reading, Schunk};
 pub(crate) use create::free;
-use shown::FrameFields;
+use shown::{FrameFields, ShownLayers};
 
 /// How long a callback waits for a super-chunk: one that is not in use is there at once, and one that the operation
 /// changes which called back will not be there before it returns.
@@ -50,10 +50,10 @@ pub(crate) struct SchunkHandle {
     /// Replaced only when a view gets chunks of its own, while no other thread uses the handle.
     inner: UnsafeCell<Arc<RwLock<Schunk>>>,
     /// The metalayers of a view, which shares the super-chunk with another handle.
-    layers: Mutex<Option<Arc<Vec<Metalayer>>>>,
+    layers: Mutex<Option<Arc<Metalayers>>>,
     /// The metalayers that the struct shows. Guards the parts of `abi` that readers may have to bring up to date, and the
     /// frame's fields.
-    shown: Mutex<Arc<Vec<Metalayer>>>,
+    shown: Mutex<ShownLayers>,
     /// The state of the metalayers that is shown, plus 1; 0 before the first time.
     shown_tick: AtomicU64,
     /// Whether the client releases the memory of a frame in memory, as it said; otherwise whoever made it does.
@@ -120,7 +120,7 @@ impl SchunkHandle {
 
     /// The block shape of the array in the super-chunk.
     pub(crate) fn geometry(&self) -> Option<BlockGeometry> {
-        let layers = Arc::clone(&self.shown.lock());
+        let layers = Arc::clone(&self.shown.lock().metalayers);
         nd_meta::block_geometry(&layers)
     }
 

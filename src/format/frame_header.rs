@@ -19,9 +19,10 @@
 //! Frames of 2.0.0-beta.1 to beta.5 lack some of the fields; they can be read but not written.
 
 use super::consts::MAX_FILTERS;
-use super::metalayers::{self, MAX_METALAYERS, Metalayer, Section};
+use super::metalayers::{self, MAX_METALAYERS, Metalayer, Metalayers, Section};
 use super::msgpack;
 use crate::error::{Error, ErrorKind, Result, ensure};
+use std::sync::Arc;
 
 /// Length of the part with fixed offsets, in bytes.
 pub const FIXED_LEN: usize = 0x57;
@@ -211,7 +212,7 @@ impl FrameHeader {
     /// # Errors
     ///
     /// `Data` or `ReadBuffer` for damaged bytes.
-    pub(crate) fn read_metalayers(&self, header: &[u8]) -> Result<Vec<Metalayer>> {
+    pub(crate) fn read_metalayers(&self, header: &[u8]) -> Result<Metalayers> {
         self.map_at().map_or(Ok(Vec::new()), |at| metalayers::read(header, at, MAX_METALAYERS))
     }
 
@@ -220,7 +221,7 @@ impl FrameHeader {
     /// # Errors
     ///
     /// `InvalidParam` for metalayers that do not fit.
-    pub(crate) fn write(&self, metalayers: &[Metalayer]) -> Result<Vec<u8>> {
+    pub(crate) fn write(&self, metalayers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
         let params = &self.params;
         let mut bytes = Vec::with_capacity(FIXED_LEN + 10);
         msgpack::put_fixarray(&mut bytes, 14);

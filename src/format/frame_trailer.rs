@@ -12,11 +12,12 @@
 //!
 //! Frames from before 2.0.0-rc1 have one chunk of user metadata, `c6` BE32 length, in place of the section.
 
-use super::metalayers::{self, MAX_VLMETALAYERS, Metalayer, Section};
+use super::metalayers::{self, MAX_VLMETALAYERS, Metalayer, Metalayers, Section};
 use super::msgpack::{self, BIN32, FIXEXT16, UINT32};
 use crate::bytes::to_i32;
 use crate::error::{ErrorKind, Result};
 use crate::memory;
+use std::sync::Arc;
 
 /// Bytes at the end of a frame that tell where the trailer starts.
 pub(crate) const TAIL_LEN: usize = 23;
@@ -60,7 +61,7 @@ impl Usage {
 /// # Errors
 ///
 /// `InvalidParam` for names or contents that do not fit.
-pub(crate) fn write(layers: &[Metalayer]) -> Result<Vec<u8>> {
+pub(crate) fn write(layers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
     let mut bytes = vec![0x94, 0x01];
     metalayers::write(&mut bytes, Section::Trailer, layers)?;
     let len = to_i32(bytes.len() + TAIL_LEN, ErrorKind::InvalidParam)?;
@@ -86,7 +87,7 @@ pub(crate) fn read_len(tail: &[u8; TAIL_LEN], frame_len: u64, min_header: u64) -
 /// # Errors
 ///
 /// `Data` or `ReadBuffer` for damaged bytes.
-pub(crate) fn read(bytes: &[u8]) -> Result<Vec<Metalayer>> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Metalayers> {
     if let Some(usermeta) = read_usermeta(bytes) {
         return Ok(if usermeta.is_empty() {
             Vec::new()
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_layer_is_at_the_documented_place() {
-        let layer = Metalayer { name: b"vl1".to_vec(), content: vec![7; 0x28] };
+        let layer = Metalayer::new(b"vl1", &[7; 0x28]).unwrap();
         let bytes = write(std::slice::from_ref(&layer)).unwrap();
         assert_eq!(bytes.len(), 0x59);
         assert_eq!(bytes[..0x1a][2..9], [0x93, 0xcd, 0, 0x0f, 0xde, 0, 1]);

@@ -32,14 +32,27 @@ pub struct Metalayer {
     pub content: Vec<u8>,
 }
 
+/// Metalayers in their order. Whoever keeps a list shares the layers with the others, so that changing one layer copies no
+/// other.
+pub type Metalayers = Vec<Arc<Metalayer>>;
+
 impl Metalayer {
     /// A copy of `content` under a copy of `name`.
     ///
     /// # Errors
     ///
     /// `MemoryAlloc`.
-    pub(crate) fn new(name: &[u8], content: &[u8]) -> Result<Metalayer> {
-        Ok(Metalayer { name: memory::copy_of(name)?, content: memory::copy_of(content)? })
+    pub(crate) fn new(name: &[u8], content: &[u8]) -> Result<Arc<Metalayer>> {
+        Metalayer::with_content(name, memory::copy_of(content)?)
+    }
+
+    /// `content` under a copy of `name`.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn with_content(name: &[u8], content: Vec<u8>) -> Result<Arc<Metalayer>> {
+        Ok(Arc::new(Metalayer { name: memory::copy_of(name)?, content }))
     }
 }
 
@@ -51,7 +64,7 @@ pub(crate) const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalaye
 /// # Errors
 ///
 /// `NotFound`.
-pub(crate) fn find(layers: &[Metalayer], name: &[u8]) -> Result<usize> {
+pub(crate) fn find(layers: &[Arc<Metalayer>], name: &[u8]) -> Result<usize> {
     layers.iter().position(|layer| layer.name == name).ok_or(NOT_FOUND)
 }
 
@@ -60,7 +73,7 @@ pub(crate) fn find(layers: &[Metalayer], name: &[u8]) -> Result<usize> {
 /// # Errors
 ///
 /// `InvalidParam` if there is one already.
-pub(crate) fn check_new(layers: &[Metalayer], name: &[u8]) -> Result<()> {
+pub(crate) fn check_new(layers: &[Arc<Metalayer>], name: &[u8]) -> Result<()> {
     ensure(find(layers, name).is_err(), ErrorKind::InvalidParam, "metalayer exists already")
 }
 
@@ -73,25 +86,43 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
     ensure(name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")
 }
 
-/// Copies of `layers`.
+/// A list of its own with these layers.
 ///
 /// # Errors
 ///
 /// `MemoryAlloc`.
-pub(crate) fn copies_of(layers: &[Metalayer]) -> Result<Vec<Metalayer>> {
-    memory::try_collect(layers.iter().map(|layer| Metalayer::new(&layer.name, &layer.content)))
+pub(crate) fn list_of(layers: &[Arc<Metalayer>]) -> Result<Metalayers> {
+    memory::collect(layers.iter().cloned())
 }
 
-/// `layers` to be changed: copies, if others look at them.
+/// `layers` to be changed: another list, if others look at this one.
 ///
 /// # Errors
 ///
 /// `MemoryAlloc`.
-pub(crate) fn changeable(layers: &mut Arc<Vec<Metalayer>>) -> Result<&mut Vec<Metalayer>> {
+pub(crate) fn changeable(layers: &mut Arc<Metalayers>) -> Result<&mut Metalayers> {
     if Arc::get_mut(layers).is_none() {
-        *layers = Arc::new(copies_of(layers)?);
+        *layers = Arc::new(list_of(layers)?);
     }
-    Ok(Arc::get_mut(layers).expect("nobody else looks at the copies"))
+    Ok(Arc::get_mut(layers).expect("nobody else looks at the list just made"))
+}
+
+/// Puts `start` over the start of the content of `layer`, which others may go on to look at as it was; false if the content
+/// is shorter than that.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn overwrite(layer: &mut Arc<Metalayer>, start: &[u8]) -> Result<bool> {
+    if start.len() > layer.content.len() {
+        return Ok(false);
+    }
+    if Arc::get_mut(layer).is_none() {
+        *layer = Metalayer::new(&layer.name, &layer.content)?;
+    }
+    let own = Arc::get_mut(layer).expect("nobody else looks at the layer just made");
+    own.content[..start.len()].copy_from_slice(start);
+    Ok(true)
 }
 
 /// Which of the two sections is meant: they count the map size from different bytes.
@@ -108,7 +139,7 @@ pub(crate) enum Section {
 /// # Errors
 ///
 /// `InvalidParam` for a name that is too long or a section too large for its size fields.
-pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Metalayer]) -> Result<()> {
+pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Arc<Metalayer>]) -> Result<()> {
     let too_large = Error::new(ErrorKind::InvalidParam, "metalayers too large for a frame");
     let names: usize = layers.iter().map(|layer| 6 + layer.name.len()).sum();
     let map_size = if section == Section::Header { 7 } else { 6 } + names;
@@ -138,7 +169,7 @@ pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Metalayer]) 
 /// # Errors
 ///
 /// `Data` for wrong markers, counts or positions, `ReadBuffer` where something reaches past the end.
-pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Vec<Metalayer>> {
+pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Metalayers> {
     msgpack::expect(bytes, map_at, MAP16, "metalayer map marker")?;
     let count = usize::from(msgpack::be_u16(bytes, map_at + 1)?);
     ensure(count <= limit, ErrorKind::Data, "too many metalayers")?;
@@ -176,7 +207,7 @@ fn read_content(bytes: &[u8], position: i32) -> Result<&[u8]> {
 
 /// Length in bytes of the section for `layers`.
 #[cfg(test)]
-pub(crate) fn section_len(layers: &[Metalayer]) -> usize {
+pub(crate) fn section_len(layers: &[Arc<Metalayer>]) -> usize {
     10 + layers.iter().map(|layer| 6 + layer.name.len() + 5 + layer.content.len()).sum::<usize>()
 }
 
@@ -184,8 +215,8 @@ pub(crate) fn section_len(layers: &[Metalayer]) -> usize {
 mod tests {
     use super::*;
 
-    fn layer(name: &str, content: &[u8]) -> Metalayer {
-        Metalayer { name: name.into(), content: content.into() }
+    fn layer(name: &str, content: &[u8]) -> Arc<Metalayer> {
+        Metalayer::new(name.as_bytes(), content).unwrap()
     }
 
     fn sample() -> Vec<u8> {
@@ -212,6 +243,16 @@ mod tests {
         let layers = read(&bytes, 0x57 + 4, MAX_METALAYERS).unwrap();
         assert_eq!(layers, [layer("m1", b"hello"), layer("me2", b"xy")]);
         assert_eq!(read(&bytes, 0x57 + 4, 1).unwrap_err().kind(), ErrorKind::Data);
+    }
+
+    #[test]
+    fn those_who_look_at_a_layer_go_on_to_see_its_old_content() {
+        let shown = Arc::new(vec![layer("a", b"hello"), layer("b", b"world")]);
+        let mut layers = Arc::clone(&shown);
+        assert_eq!(overwrite(&mut changeable(&mut layers).unwrap()[0], b"HE"), Ok(true));
+        assert_eq!(overwrite(&mut changeable(&mut layers).unwrap()[1], b"too long"), Ok(false));
+        assert_eq!((&layers[0].content[..], &shown[0].content[..]), (&b"HEllo"[..], &b"hello"[..]));
+        assert!(Arc::ptr_eq(&layers[1], &shown[1]));
     }
 
     #[test]

@@ -17,6 +17,7 @@
 use super::geometry::{BlockGeometry, MAX_DIM};
 use super::metalayers::Metalayer;
 use crate::error::{Error, ErrorKind, Result, ensure};
+use std::sync::Arc;
 
 /// Name of the metalayer.
 pub const NAME: &[u8] = b"b2nd";
@@ -146,14 +147,14 @@ const fn failure(what: &'static str) -> Error {
 
 /// The content of the metalayer of an array among `layers`; the older one counts only if there is no other.
 #[must_use]
-pub fn find(layers: &[Metalayer]) -> Option<&[u8]> {
+pub fn find(layers: &[Arc<Metalayer>]) -> Option<&[u8]> {
     let named = |name: &[u8]| layers.iter().find(|layer| layer.name == name);
     named(NAME).or_else(|| named(OLD_NAME)).map(|layer| &layer.content[..])
 }
 
 /// The shape of a block, if `layers` describe an array.
 #[must_use]
-pub fn block_geometry(layers: &[Metalayer]) -> Option<BlockGeometry> {
+pub fn block_geometry(layers: &[Arc<Metalayer>]) -> Option<BlockGeometry> {
     let (meta, _) = NdMeta::read_shapes(find(layers)?).ok()?;
     BlockGeometry::new(&meta.blockshape)
 }
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_current_metalayer_goes_before_the_older_one() {
-        let layer = |name: &[u8], content: Vec<u8>| Metalayer { name: name.into(), content };
+        let layer = |name: &[u8], content: Vec<u8>| Metalayer::with_content(name, content).unwrap();
         let other = NdMeta { blockshape: vec![1, 1], ..sample() };
         let layers = [layer(OLD_NAME, other.write().unwrap()), layer(NAME, sample().write().unwrap())];
         assert_eq!(block_geometry(&layers).unwrap().blockshape(), [3, 5]);

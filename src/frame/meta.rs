@@ -9,7 +9,8 @@ use super::store::Write;
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::frame_trailer;
 use crate::format::metalayers::{
-    MAX_METALAYERS, MAX_VLMETALAYERS_WRITTEN, Metalayer, changeable, check_name, check_new, copies_of, find,
+    MAX_METALAYERS, MAX_VLMETALAYERS_WRITTEN, Metalayer, Metalayers, changeable, check_name, check_new, find,
+    list_of, overwrite,
 };
 use crate::memory;
 use std::sync::Arc;
@@ -19,11 +20,9 @@ impl State {
     /// for that.
     pub(super) fn update_layer(&mut self, name: &[u8], content: &[u8]) -> Result<(usize, bool)> {
         let number = find(&self.metalayers, name)?;
-        let layer = &mut changeable(&mut self.metalayers)?[number];
-        let Some(start) = layer.content.get_mut(..content.len()) else { return Ok((number, false)) };
-        start.copy_from_slice(content);
-        self.tick += 1;
-        Ok((number, true))
+        let fits = overwrite(&mut changeable(&mut self.metalayers)?[number], content)?;
+        self.tick += u64::from(fits);
+        Ok((number, fits))
     }
 }
 
@@ -121,8 +120,8 @@ impl Frame {
     pub fn vlmeta_add(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
         let (session, ()) = self.begin_if(|state| check_vl_addition(state, name))?;
-        let mut layers = copies_of(&self.vlmetalayers())?;
-        memory::push(&mut layers, Metalayer { name: memory::copy_of(name)?, content })?;
+        let mut layers = list_of(&self.vlmetalayers())?;
+        memory::push(&mut layers, Metalayer::with_content(name, content)?)?;
         let number = layers.len() - 1;
         self.write_trailer(&session, layers)?;
         Ok(number)
@@ -136,8 +135,8 @@ impl Frame {
     pub fn vlmeta_update(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
         let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name))?;
-        let mut layers = copies_of(&self.vlmetalayers())?;
-        layers[number].content = content;
+        let mut layers = list_of(&self.vlmetalayers())?;
+        layers[number] = Metalayer::with_content(name, content)?;
         self.write_trailer(&session, layers)?;
         Ok(number)
     }
@@ -150,7 +149,7 @@ impl Frame {
     pub fn vlmeta_delete(&mut self, name: &[u8]) -> Result<usize> {
         check_name(name)?;
         let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name))?;
-        let mut layers = copies_of(&self.vlmetalayers())?;
+        let mut layers = list_of(&self.vlmetalayers())?;
         layers.remove(number);
         let left = layers.len();
         self.write_trailer(&session, layers)?;
@@ -158,7 +157,7 @@ impl Frame {
     }
 
     /// Writes a trailer with `layers` in the place of the old one; index and chunks stay as they are.
-    fn write_trailer(&mut self, session: &Session, layers: Vec<Metalayer>) -> Result<()> {
+    fn write_trailer(&mut self, session: &Session, layers: Metalayers) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
         let mut trailer = frame_trailer::write(&layers)?;
         if let Some(usage) = next.usage() {

@@ -50,7 +50,7 @@ pub(crate) use regrid::Regrid;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::{FIXED_LEN, FrameHeader, FrameParams, Layout, MAGIC, MIN_FRAME_LEN};
 use crate::format::frame_trailer;
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::Metalayers;
 use crate::io::file::FileIo;
 use crate::io::lock::{self, FrameLock, Held};
 use crate::io::memory::MallocBuf;
@@ -338,13 +338,13 @@ impl Frame {
 
     /// The fixed metalayers, in the order in which they were added.
     #[must_use]
-    pub fn metalayers(&self) -> Arc<Vec<Metalayer>> {
+    pub fn metalayers(&self) -> Arc<Metalayers> {
         Arc::clone(&self.state.read().metalayers)
     }
 
     /// The variable-length metalayers with their content compressed, as of the last access.
     #[must_use]
-    pub fn vlmetalayers(&self) -> Arc<Vec<Metalayer>> {
+    pub fn vlmetalayers(&self) -> Arc<Metalayers> {
         Arc::clone(&self.state.read().vlmetalayers)
     }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::format::frame_header::{FIXED_LEN, FrameHeader, Layout, MIN_FRAME_LEN};
 use crate::format::frame_trailer::{self, TAIL_LEN, Usage};
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::Metalayers;
 use crate::format::offsets::Entry;
 use crate::io::IoFile;
 use crate::memory::{copy_of, no_memory, zeroed};
@@ -25,8 +25,8 @@ pub(crate) struct State {
     pub(crate) header: FrameHeader,
     pub(crate) trailer_len: usize,
     pub(crate) index: Index,
-    pub(crate) metalayers: Arc<Vec<Metalayer>>,
-    pub(crate) vlmetalayers: Arc<Vec<Metalayer>>,
+    pub(crate) metalayers: Arc<Metalayers>,
+    pub(crate) vlmetalayers: Arc<Metalayers>,
     /// The fixed header as it is in the file, also while the file holds a change that was broken off.
     pub(crate) seen: [u8; FIXED_LEN],
     /// End of the last chunk in the payload area; what follows up to the index is dead. Contiguous frames only.
@@ -275,7 +275,7 @@ impl<'a> Tail<'a> {
         Ok(Tail { index, trailer, layout })
     }
 
-    fn vlmetalayers(&self) -> Result<Vec<Metalayer>> {
+    fn vlmetalayers(&self) -> Result<Metalayers> {
         if self.layout == Layout::Beta1 { Ok(Vec::new()) } else { frame_trailer::read(&self.trailer) }
     }
 }

@@ -13,6 +13,7 @@ use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
 use crate::memory;
 use crate::schunk::{Reading, Schunk, Writing, patch};
+use std::sync::Arc;
 
 /// About how many bytes of chunks are handed to a super-chunk at once.
 const BATCH: usize = 16 << 20;
@@ -23,7 +24,12 @@ const BATCH: usize = 16 << 20;
 /// # Errors
 ///
 /// `Failure` if a metalayer cannot be added; those of [`Geometry::check_for_creation`].
-pub fn prepare(schunk: &mut Schunk, geometry: &Geometry, meta: &NdMeta, layers: &[Metalayer]) -> Result<()> {
+pub fn prepare(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    meta: &NdMeta,
+    layers: &[Arc<Metalayer>],
+) -> Result<()> {
     let typesize = schunk.typesize();
     geometry.check_for_creation(typesize)?;
     let nbytes = i32::try_from(geometry.chunk_nbytes(typesize)?);

@@ -7,6 +7,7 @@ use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
 use crate::schunk::{Chunks, Schunk};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// How often something is read at the most, if somebody else changes the array while it is read.
 const ATTEMPTS: usize = 10;
@@ -28,7 +29,7 @@ pub fn open(schunk: &Schunk) -> Result<(NdMeta, Geometry)> {
 ///
 /// `MetalayerNotFound` if there is no array, `Failure` if the metalayer is damaged, `InvalidParam` if its values make no
 /// sense.
-pub fn described(layers: &[Metalayer]) -> Result<(NdMeta, Geometry)> {
+pub fn described(layers: &[Arc<Metalayer>]) -> Result<(NdMeta, Geometry)> {
     let none = Error::new(ErrorKind::MetalayerNotFound, "no metalayer of an array");
     let (meta, _) = NdMeta::read(nd_meta::find(layers).ok_or(none)?)?;
     let geometry = Geometry::from_meta(&meta)?;

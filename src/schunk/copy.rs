@@ -6,7 +6,7 @@ use crate::bytes::get_i32;
 use crate::chunk::{self, Source};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::FrameParams;
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::Metalayers;
 use crate::frame::sizes::ChunkInfo;
 use crate::frame::{ChunkBytes, Frame};
 use crate::io::Io;
@@ -132,7 +132,7 @@ impl Schunk {
     /// # Errors
     ///
     /// As [`to_memory`](Self::to_memory).
-    pub fn to_memory_with(&self, layers: Vec<Metalayer>) -> Result<Schunk> {
+    pub fn to_memory_with(&self, layers: Metalayers) -> Result<Schunk> {
         let mut copy = self.to_memory()?;
         if let Backing::List(list) = &mut copy.backing {
             list.metalayers = Arc::new(layers);

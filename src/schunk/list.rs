@@ -6,7 +6,7 @@
 
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::metalayers::{Metalayer, copies_of, find};
+use crate::format::metalayers::{Metalayers, find, list_of, overwrite};
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes};
 use crate::io::memory::{MallocBuf, malloc_copy};
@@ -23,8 +23,8 @@ pub(crate) struct List {
     pub(super) sizes: Sizes,
     /// Sum of the chunk sizes in bytes.
     pub(super) cbytes: u64,
-    pub(super) metalayers: Arc<Vec<Metalayer>>,
-    pub(super) vlmetalayers: Arc<Vec<Metalayer>>,
+    pub(super) metalayers: Arc<Metalayers>,
+    pub(super) vlmetalayers: Arc<Metalayers>,
     pub(super) tick: u64,
 }
 
@@ -195,12 +195,11 @@ impl List {
     }
 
     /// The metalayers with `content` at the start of layer `name`, or `None` if that is shorter.
-    fn updated_layers(&self, name: &[u8], content: &[u8]) -> Result<Option<Arc<Vec<Metalayer>>>> {
+    fn updated_layers(&self, name: &[u8], content: &[u8]) -> Result<Option<Arc<Metalayers>>> {
         let number = find(&self.metalayers, name)?;
-        let mut layers = copies_of(&self.metalayers)?;
-        let start = layers[number].content.get_mut(..content.len());
-        let written = start.map(|start| start.copy_from_slice(content));
-        Ok(written.map(|()| Arc::new(layers)))
+        let mut layers = list_of(&self.metalayers)?;
+        let fits = overwrite(&mut layers[number], content)?;
+        Ok(fits.then(|| Arc::new(layers)))
     }
 
     /// Chunk `i` becomes what chunk `order[i]` was; `order` is a permutation.

@@ -7,6 +7,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
 use crate::format::metalayers::{
     MAX_METALAYERS, MAX_VLMETALAYERS, Metalayer, NOT_FOUND, changeable, check_name, check_new, find,
+    overwrite,
 };
 use crate::memory::{self, zeroed};
 
@@ -90,9 +91,7 @@ impl Schunk {
             Backing::List(list) => {
                 check_name(name)?;
                 let number = find(&list.metalayers, name)?;
-                let layer = &mut changeable(&mut list.metalayers)?[number];
-                if let Some(start) = layer.content.get_mut(..content.len()) {
-                    start.copy_from_slice(content);
+                if overwrite(&mut changeable(&mut list.metalayers)?[number], content)? {
                     list.tick += 1;
                 }
                 Ok(number)
@@ -169,7 +168,7 @@ impl Schunk {
                 check_new(&list.vlmetalayers, name)?;
                 let room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
                 ensure(room, ErrorKind::InvalidParam, "too many metalayers")?;
-                let layer = Metalayer { name: memory::copy_of(name)?, content };
+                let layer = Metalayer::with_content(name, content)?;
                 memory::push(changeable(&mut list.vlmetalayers)?, layer)?;
                 list.tick += 1;
                 Ok(list.vlmetalayers.len() - 1)
@@ -189,7 +188,8 @@ impl Schunk {
             Backing::Frame(frame) => frame.vlmeta_update(name, content),
             Backing::List(list) => {
                 let number = find(&list.vlmetalayers, name)?;
-                changeable(&mut list.vlmetalayers)?[number].content = content;
+                let layer = Metalayer::with_content(name, content)?;
+                changeable(&mut list.vlmetalayers)?[number] = layer;
                 list.tick += 1;
                 Ok(number)
             }

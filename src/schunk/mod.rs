@@ -24,7 +24,7 @@ use crate::chunk::{self, Decoding, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::frame_header::FrameParams;
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::Metalayers;
 use crate::frame::{ChunkBytes, Frame, FrameOptions};
 use crate::io::Fill;
 use crate::io::memory::MallocBuf;
@@ -345,7 +345,7 @@ impl Schunk {
 
     /// The fixed metalayers.
     #[must_use]
-    pub fn metalayers(&self) -> Arc<Vec<Metalayer>> {
+    pub fn metalayers(&self) -> Arc<Metalayers> {
         match &self.backing {
             Backing::List(list) => Arc::clone(&list.metalayers),
             Backing::Frame(frame) => frame.metalayers(),
@@ -354,7 +354,7 @@ impl Schunk {
 
     /// The variable-length metalayers, with their content compressed.
     #[must_use]
-    pub fn vlmetalayers(&self) -> Arc<Vec<Metalayer>> {
+    pub fn vlmetalayers(&self) -> Arc<Metalayers> {
         match &self.backing {
             Backing::List(list) => Arc::clone(&list.vlmetalayers),
             Backing::Frame(frame) => frame.vlmetalayers(),

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_char};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::SchunkHandle;
@@ -9,6 +10,7 @@ use super::layers::show_layers;
 use crate::capi::io_adapter;
 use crate::capi::types::{CBool, blosc2_schunk};
 use crate::error::{ErrorKind, Result, ensure};
+use crate::format::metalayers::Metalayers;
 use crate::schunk::Schunk;
 
 /// What `blosc2_schunk.frame` points to: the members at the front of the C library's struct.
@@ -26,6 +28,15 @@ pub(super) struct FrameFields {
     schunk: *mut blosc2_schunk,
     file_offset: i64,
     rest: [u8; 96],
+}
+
+/// The metalayers that the struct shows.
+#[derive(Default)]
+pub(super) struct ShownLayers {
+    pub(super) metalayers: Arc<Metalayers>,
+    vlmetalayers: Arc<Metalayers>,
+    /// Whether the arrays of the struct hold exactly these: not if there was no memory for that.
+    in_arrays: bool,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -62,12 +73,16 @@ impl SchunkHandle {
         unsafe {
             self.show_counts(schunk);
             if !self.shows_layers_of(schunk) {
-                *shown = self.layers.lock().clone().unwrap_or_else(|| schunk.metalayers());
-                show_layers(&mut (*abi).metalayers, &shown)?;
-                (*abi).nmetalayers = u16::try_from(shown.len()).unwrap_or(u16::MAX);
+                let metalayers = self.layers.lock().clone().unwrap_or_else(|| schunk.metalayers());
                 let vlmetalayers = schunk.vlmetalayers();
-                show_layers(&mut (*abi).vlmetalayers, &vlmetalayers)?;
-                (*abi).nvlmetalayers = i16::try_from(vlmetalayers.len()).unwrap_or(i16::MAX);
+                let new = ShownLayers { metalayers, vlmetalayers, in_arrays: false };
+                let old = std::mem::replace(&mut *shown, new);
+                let known = |layers| if old.in_arrays { layers } else { &[][..] };
+                show_layers(&mut (*abi).metalayers, known(&old.metalayers), &shown.metalayers)?;
+                (*abi).nmetalayers = u16::try_from(shown.metalayers.len()).unwrap_or(u16::MAX);
+                show_layers(&mut (*abi).vlmetalayers, known(&old.vlmetalayers), &shown.vlmetalayers)?;
+                (*abi).nvlmetalayers = i16::try_from(shown.vlmetalayers.len()).unwrap_or(i16::MAX);
+                shown.in_arrays = true;
                 self.shown_tick.store(schunk.change_tick() + 1, Ordering::Relaxed);
             }
         }

@@ -10,12 +10,12 @@ use super::SchunkHandle;
 use crate::capi::ptr::handle_ref;
 use crate::capi::types::{CBool, blosc2_schunk, blosc2_storage};
 use crate::error::Result;
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::Metalayers;
 use crate::schunk::Schunk;
 
 impl SchunkHandle {
     /// Another handle of the super-chunk: a view, with metalayers of its own.
-    pub(crate) fn view(&self, layers: Vec<Metalayer>) -> Result<*mut blosc2_schunk> {
+    pub(crate) fn view(&self, layers: Metalayers) -> Result<*mut blosc2_schunk> {
         // SAFETY: clients change the storage only while no other thread uses the handle; it has its parts.
         let own = unsafe { handle_ref((*self.abi()).storage) }?;
         let given = blosc2_storage {
@@ -43,7 +43,7 @@ impl SchunkHandle {
     }
 
     /// The fixed metalayers: those of the view, if this is one.
-    pub(crate) fn metalayers(&self) -> Result<Arc<Vec<Metalayer>>> {
+    pub(crate) fn metalayers(&self) -> Result<Arc<Metalayers>> {
         let own = self.layers.lock().clone();
         own.map_or_else(|| self.look(|schunk| Ok(schunk.metalayers())), Ok)
     }

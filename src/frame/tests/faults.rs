@@ -89,8 +89,8 @@ impl IoFile for FaultyFile {
 #[derive(Debug, PartialEq)]
 pub(super) struct Seen {
     pub(super) chunks: Vec<Vec<u8>>,
-    pub(super) meta: Vec<Metalayer>,
-    pub(super) vlmeta: Vec<Metalayer>,
+    pub(super) meta: Metalayers,
+    pub(super) vlmeta: Metalayers,
     pub(super) nbytes: u64,
 }
 
