@@ -4,6 +4,7 @@ use super::params::{Decoding, Threads, share};
 use super::pipeline::DeltaReference;
 use super::reader::Reader;
 use super::scratch::{self, Worker, with_worker};
+use super::simple::decompress_simple;
 use super::vlblocks::VlChunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
@@ -48,6 +49,12 @@ pub fn decompress_with(
     dest: &mut [u8],
 ) -> Result<Decompressed> {
     let mut header = ChunkHeader::EMPTY;
+    if mask.is_none() && dec.postfilter.is_none() {
+        let room = dec.threads.room_alone().min(dest.len());
+        if let Some(nbytes) = decompress_simple(chunk, &mut dest[..room], |simple| header = *simple) {
+            return Ok(Decompressed { nbytes, header });
+        }
+    }
     header.read_from(chunk)?;
     let nbytes = decompress_parsed(dec, &header, chunk, mask, dest)?;
     Ok(Decompressed { nbytes, header })

@@ -9,6 +9,7 @@ use super::plain::Payload;
 use super::planes::{Planes, Runs};
 use super::reader::Reader;
 use super::scratch::{self, Buffer, Worker, with_worker};
+use super::simple::getitem_simple;
 use super::streams::Stream;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::{bitshuffle, shuffle};
@@ -42,6 +43,11 @@ pub fn getitem(
     count: i32,
     dest: &mut [u8],
 ) -> Result<usize> {
+    if dec.postfilter.is_none() {
+        if let Some(nbytes) = getitem_simple(chunk, unit, start, count, dest, |_| ()) {
+            return Ok(nbytes);
+        }
+    }
     let mut header = ChunkHeader::EMPTY;
     header.read_from(chunk)?;
     getitem_parsed(dec, &header, chunk, unit, start, count, dest)

@@ -80,7 +80,12 @@ impl<'a> Threads<'a> {
 
     /// Whether a plain copy of `len` bytes is for the calling thread alone.
     pub(crate) fn are_idle_for(&self, len: usize) -> bool {
-        self.executor.is_none() || len <= Self::SHORT_COPY
+        len <= self.room_alone()
+    }
+
+    /// Up to what size, in bytes, a plain copy, or what takes no longer, is for the calling thread alone.
+    pub(crate) fn room_alone(&self) -> usize {
+        if self.executor.is_none() { usize::MAX } else { Self::SHORT_COPY }
     }
 
     /// The executor for an operation of `nblocks` blocks, or `None` if it runs in the calling thread.
