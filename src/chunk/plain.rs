@@ -76,6 +76,10 @@ pub(super) fn copy(
     Ok(())
 }
 
+/// From this length on, in bytes, repetitions are copied from the first ones, which stay in the nearest cache. (Copies over
+/// a distance of 4096 bytes and its multiples are slower on many CPUs.)
+const PATTERN: usize = 2048;
+
 /// Fills `dest` with repetitions of `value`, as seen at distance `start` from the start of the first one.
 #[inline(never)]
 fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
@@ -92,10 +96,14 @@ fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
         filled += len;
     }
     // One period is there; each copy doubles it.
-    while filled < dest.len() {
+    while filled < dest.len().min(PATTERN) {
         let len = filled.min(dest.len() - filled);
         dest.copy_within(..len, filled);
         filled += len;
+    }
+    let (pattern, rest) = dest.split_at_mut(filled);
+    for part in rest.chunks_mut(pattern.len().max(1)) {
+        part.copy_from_slice(&pattern[..part.len()]);
     }
 }
 
@@ -107,7 +115,7 @@ mod tests {
     fn values_are_tiled_with_the_right_phase() {
         let value = [1, 2, 3, 4, 5];
         for start in 0..12 {
-            for len in 0..40 {
+            for len in (0..40).chain([PATTERN, PATTERN + 1, 3 * PATTERN, 5 * PATTERN + 3]) {
                 let mut dest = vec![0; len];
                 tile(&value, start, &mut dest);
                 let expected: Vec<u8> = (start..start + len).map(|i| value[i % 5]).collect();
