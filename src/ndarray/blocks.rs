@@ -138,6 +138,16 @@ impl<'a> Blocks<'a> {
         span <= copy.nruns() * worth
     }
 
+    /// Whether `region` of a chunk is its only block, and lies in a buffer with the strides `other` as it is stored.
+    pub(super) fn lie_in_order(&self, region: &Region, other: &Extents) -> bool {
+        let blockshape = self.geometry.blockshape();
+        let extents = region.extents();
+        self.nblocks() == 1
+            && extents[..blockshape.len()] == *blockshape
+            && BoxCopy::new(self.typesize, blockshape, &self.strides, other)
+                .is_ok_and(|copy| copy.single_run().is_some())
+    }
+
     /// Copies the items of `region` of an opened chunk to `dest`, where they begin at `origin` bytes.
     ///
     /// With `past_cache`, the whole destination is too large for the cache.

@@ -6,9 +6,10 @@
 use super::blocks::{Blocks, size};
 use super::refresh::read_undisturbed;
 use super::shape::{Extents, Geometry, Region, dot, strides};
-use crate::chunk::{BlockReader, Decoding, DisjointParts, Threads};
+use crate::chunk::{self, BlockReader, Decoding, DisjointParts, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::special;
 use crate::memory;
 use crate::schunk::{self, Reading, Schunk};
 
@@ -125,6 +126,13 @@ fn read_once(
         let (part, origin) = chunks.part(&at, &other);
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
             let header = ChunkHeader::read(bytes)?;
+            if header.special() == special::NONE && blocks.lie_in_order(&part, &other) {
+                blocks.check(&header, header.is_memcpyed())?;
+                // SAFETY: each chunk, and so each call, has a part of the box of its own.
+                let dest = unsafe { dest.part(size(origin)?, blocks.chunksize) };
+                let n = chunk::decompress_with(dec, bytes, None, dest)?.nbytes;
+                return ensure(n == blocks.chunksize, ErrorKind::Data, "chunk of another size");
+            }
             let chunk = BlockReader::open(dec, &header, bytes)?;
             // SAFETY: each chunk, and so each call, has a part of the box of its own.
             unsafe { blocks.read(&chunk, &part, &dest, (&other, origin), (dec.threads, past_cache)) }

@@ -325,6 +325,20 @@ fn blocks_are_laid_out_as_documented() {
 }
 
 #[test]
+fn chunks_of_one_block_are_read_to_where_they_belong() {
+    for (shape, chunk) in [(vec![6], vec![3]), (vec![4, 6], vec![2, 6]), (vec![4, 6], vec![2, 3])] {
+        let block = chunk.clone();
+        let case = Case { shape, chunk, block, typesize: 4, filters: filter::SHUFFLE, framed: true };
+        case.filled().check();
+        let (mut schunk, geometry, params) = case.empty();
+        create::fill_special(&mut schunk, &geometry, special::UNINIT, &params).unwrap();
+        let items = vec![vec![0; 4]; geometry.nitems() as usize];
+        let model = Model { shape: case.shape.clone(), typesize: 4, items };
+        Tested { schunk, geometry, params, model }.check();
+    }
+}
+
+#[test]
 fn padding_survives_writes_of_a_part_only() {
     let case = Case {
         shape: vec![5, 4],
