@@ -126,7 +126,7 @@ impl Frame {
             }
             Store::Disk(disk) => {
                 let at = disk.base.checked_add(position).ok_or(outside)?;
-                Ok(ChunkSource { frame: self, file: Some(disk.reader()?), at, cbytes, _held: held })
+                Ok(ChunkSource { frame: self, file: Some(disk.reader_at_hand()?), at, cbytes, _held: held })
             }
             Store::Memory(_) => {
                 Ok(ChunkSource { frame: self, file: None, at: position, cbytes, _held: held })
