@@ -211,10 +211,16 @@ impl Clib {
 
     /// A decompression context with `nthreads` threads.
     pub fn dctx(&self, nthreads: i16) -> Ctx<'_> {
+        self.dctx_of(nthreads, std::ptr::null_mut())
+    }
+
+    /// As [`dctx`](Self::dctx), for lazy chunks of `schunk`, which is null or a `blosc2_schunk` that outlives the context.
+    pub fn dctx_of(&self, nthreads: i16, schunk: *mut c_void) -> Ctx<'_> {
         // SAFETY: no preconditions.
         let mut params = unsafe { (self.f.blosc2_get_blosc2_dparams_defaults)() };
         params.nthreads = nthreads;
-        // SAFETY: the default parameters hold no pointers.
+        params.schunk = schunk;
+        // SAFETY: the default parameters hold no pointers, and the super-chunk is live.
         let raw = unsafe { (self.f.blosc2_create_dctx)(params) };
         assert!(!raw.is_null(), "no decompression context from {}", self.path.display());
         Ctx { lib: self, raw }

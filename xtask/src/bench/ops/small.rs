@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::{Family, checked_chunks, compressor, decompressor, time};
+use super::{Family, checked_chunks, compressor, cparams, decompressor, time};
 use crate::bench::clib::Clib;
 use crate::bench::data::Kind;
 use crate::bench::options::{CODECS, FILTERS, Key, Options};
@@ -12,14 +12,16 @@ use crate::bench::{Bench, Libs};
 const COMPRESS: &str = "small_compress";
 const DECOMPRESS: &str = "small_decompress";
 const BLOSC1: &str = "small_blosc1";
+const NEW_COMPRESS: &str = "new_compress";
+const NEW_DECOMPRESS: &str = "new_decompress";
 
 const SIZES: [usize; 6] = [64, 256, 1024, 4096, 16384, 65536];
 
 /// See the module.
 pub const FAMILY: Family = Family {
     name: "small",
-    about: "64 B to 64 KiB, contexts reused; blosc1_compress with its global state",
-    ops: &[COMPRESS, DECOMPRESS, BLOSC1],
+    about: "64 B to 64 KiB, contexts reused; blosc1_compress with its global state; new_: a context per call",
+    ops: &[COMPRESS, DECOMPRESS, BLOSC1, NEW_COMPRESS, NEW_DECOMPRESS],
     cells,
     measure,
 };
@@ -74,6 +76,25 @@ fn measure(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
     if bench.options.wants_op(DECOMPRESS) {
         let timing = time(libs, budget, |lib| Ok(decompressor(lib, key, chunk, &dest)))?;
         bench.record(record(DECOMPRESS, timing, None));
+    }
+    if bench.options.wants_op(NEW_COMPRESS) {
+        let timing = time(libs, budget, |lib| {
+            let (data, dest) = (&data, &dest);
+            Ok(Box::new(move || {
+                let mut ctx = lib.cctx(&cparams(lib, key)).expect("a context as before");
+                assert!(ctx.compress(data, &mut dest.borrow_mut()) > 0);
+            }))
+        })?;
+        bench.record(record(NEW_COMPRESS, timing, None));
+    }
+    if bench.options.wants_op(NEW_DECOMPRESS) {
+        let timing = time(libs, budget, |lib| {
+            let dest = &dest;
+            Ok(Box::new(move || {
+                assert!(lib.dctx(key.threads).decompress(chunk, &mut dest.borrow_mut()) > 0);
+            }))
+        })?;
+        bench.record(record(NEW_DECOMPRESS, timing, None));
     }
     if bench.options.wants_op(BLOSC1) {
         let typesize = usize::try_from(key.data.typesize()).expect("positive");

@@ -4,10 +4,10 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::bench::clib::{CParams, Clib, DParams};
+use crate::bench::clib::{CParams, Clib, Ctx, DParams};
 
 /// Where a super-chunk keeps its chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +20,20 @@ pub enum Place {
     File,
     /// A sparse frame.
     Dir,
+    /// A contiguous frame in a file that is mapped into memory.
+    Mapped,
 }
 
 impl Place {
     /// All places, in the order of the names of operations.
-    pub const ALL: [Self; 4] = [Self::List, Self::Frame, Self::File, Self::Dir];
+    pub const ALL: [Self; 5] = [Self::List, Self::Frame, Self::File, Self::Dir, Self::Mapped];
 
     fn is_on_disk(self) -> bool {
-        matches!(self, Self::File | Self::Dir)
+        matches!(self, Self::File | Self::Dir | Self::Mapped)
+    }
+
+    fn is_contiguous(self) -> bool {
+        matches!(self, Self::Frame | Self::File | Self::Mapped)
     }
 }
 
@@ -38,7 +44,40 @@ struct Storage {
     urlpath: *mut c_char,
     cparams: *mut CParams,
     dparams: *mut DParams,
-    io: *mut c_void,
+    io: *const Io,
+}
+
+/// `blosc2_io`.
+#[repr(C)]
+struct Io {
+    id: u8,
+    name: *const c_char,
+    params: *mut c_void,
+}
+
+/// `blosc2_stdio_mmap`: how a file is mapped. It is used as long as the super-chunk is open.
+#[repr(C)]
+struct Mapping {
+    mode: *const c_char,
+    initial_mapping_size: usize,
+    /// C `bool`.
+    needs_free: u8,
+    state: [usize; 4],
+    /// C `bool`.
+    is_memory_only: u8,
+    file: *mut c_void,
+    fd: c_int,
+    flags: [i64; 2],
+}
+
+/// `BLOSC2_IO_FILESYSTEM_MMAP`.
+const MAPPED: u8 = 1;
+
+impl Mapping {
+    /// What super-chunks are given to use this mapping.
+    fn io(&mut self) -> Io {
+        Io { id: MAPPED, name: c"mapped".as_ptr(), params: (&raw mut *self).cast() }
+    }
 }
 
 /// A `blosc2_schunk`, opaque here.
@@ -69,8 +108,11 @@ functions! {
     new = "blosc2_schunk_new": fn(*mut Storage) -> Raw;
     copy = "blosc2_schunk_copy": fn(Raw, *mut Storage) -> Raw;
     open = "blosc2_schunk_open": fn(*const c_char) -> Raw;
+    open_udio = "blosc2_schunk_open_udio": fn(*const c_char, *const Io) -> Raw;
+    mapping = "blosc2_get_blosc2_stdio_mmap_defaults": fn() -> Mapping;
     from_buffer = "blosc2_schunk_from_buffer": fn(*mut u8, i64, bool) -> Raw;
     to_buffer = "blosc2_schunk_to_buffer": fn(Raw, *mut *mut u8, *mut bool) -> i64;
+    to_file = "blosc2_schunk_to_file": fn(Raw, *const c_char) -> i64;
     avoid_free = "blosc2_schunk_avoid_cframe_free": fn(Raw, bool) -> ();
     free = "blosc2_schunk_free": fn(Raw) -> c_int;
     append_buffer = "blosc2_schunk_append_buffer": fn(Raw, *const c_void, i32) -> i64;
@@ -78,6 +120,8 @@ functions! {
     update = "blosc2_schunk_update_chunk": fn(Raw, i64, *const u8, bool) -> i64;
     delete = "blosc2_schunk_delete_chunk": fn(Raw, i64) -> i64;
     decompress = "blosc2_schunk_decompress_chunk": fn(Raw, i64, *mut c_void, i32) -> c_int;
+    get_chunk = "blosc2_schunk_get_chunk": fn(Raw, i64, *mut *mut u8, *mut bool) -> c_int;
+    get_lazychunk = "blosc2_schunk_get_lazychunk": fn(Raw, i64, *mut *mut u8, *mut bool) -> c_int;
     get_slice = "blosc2_schunk_get_slice_buffer": fn(Raw, i64, i64, *mut c_void) -> c_int;
     set_slice = "blosc2_schunk_set_slice_buffer": fn(Raw, i64, i64, *const c_void) -> c_int;
     get_sparse = "blosc2_schunk_get_sparse_buffer": fn(Raw, i64, *const i64, *mut c_void) -> c_int;
@@ -133,7 +177,7 @@ pub enum Content {
     /// The bytes of a contiguous frame, and the parameters of the super-chunk, which lives in this place.
     Bytes { place: Place, params: CParams, bytes: Vec<u8> },
     /// A file or directory, and the same.
-    Path(TempPath, CParams),
+    Path { place: Place, params: CParams, path: TempPath },
 }
 
 /// A super-chunk; released, with what it has on disk, when dropped.
@@ -141,6 +185,8 @@ pub struct Schunk<'a> {
     api: Api<'a>,
     raw: Raw,
     path: Option<TempPath>,
+    /// In use until the super-chunk is released.
+    _mapping: Option<Box<Mapping>>,
     /// How it was made, for copies of it.
     params: CParams,
 }
@@ -176,21 +222,45 @@ impl<'a> Api<'a> {
         dparams.nthreads = params.nthreads;
         let path = place.is_on_disk().then(TempPath::new);
         let urlpath = path.as_ref().map(TempPath::c_string);
+        let mut mapping = (place == Place::Mapped).then(|| self.new_mapping(c"w+"));
+        let io = mapping.as_mut().map(|mapping| mapping.io());
         let mut storage = Storage {
-            contiguous: matches!(place, Place::Frame | Place::File),
+            contiguous: place.is_contiguous(),
             urlpath: urlpath.as_ref().map_or(null_mut(), |path| path.as_ptr().cast_mut()),
             cparams: &mut cparams,
             dparams: &mut dparams,
-            io: null_mut(),
+            io: io.as_ref().map_or(null(), std::ptr::from_ref),
         };
-        self.schunk(make(&mut storage), path, params)
+        self.schunk((make(&mut storage), mapping), path, params)
     }
 
-    fn schunk(self, raw: Raw, path: Option<TempPath>, params: &CParams) -> Result<Schunk<'a>, String> {
+    fn schunk(
+        self,
+        (raw, mapping): (Raw, Option<Box<Mapping>>),
+        path: Option<TempPath>,
+        params: &CParams,
+    ) -> Result<Schunk<'a>, String> {
         if raw.is_null() {
             return Err(self.fails("making a super-chunk", "NULL"));
         }
-        Ok(Schunk { api: self, raw, path, params: *params })
+        Ok(Schunk { api: self, raw, path, _mapping: mapping, params: *params })
+    }
+
+    fn new_mapping(self, mode: &'static CStr) -> Box<Mapping> {
+        // SAFETY: no preconditions.
+        Box::new(Mapping { mode: mode.as_ptr(), ..unsafe { (self.mapping)() } })
+    }
+
+    /// Opens what is at `path`, and the mapping that has to live as long, if it is mapped.
+    fn open_path(self, place: Place, path: &CStr) -> (Raw, Option<Box<Mapping>>) {
+        if place != Place::Mapped {
+            // SAFETY: a NUL-terminated string.
+            return (unsafe { (self.open)(path.as_ptr()) }, None);
+        }
+        let mut mapping = self.new_mapping(c"r+");
+        // SAFETY: a NUL-terminated string; the parameters live as long as the caller says.
+        let raw = unsafe { (self.open_udio)(path.as_ptr(), &mapping.io()) };
+        (raw, Some(mapping))
     }
 
     /// A super-chunk with a copy of `content`.
@@ -203,12 +273,11 @@ impl<'a> Api<'a> {
                 self.make(Place::List, params, |storage| unsafe { (self.copy)(frame.raw, storage) })
             }
             Content::Bytes { params, bytes, .. } => self.open_frame(bytes, params),
-            Content::Path(from, params) => {
+            Content::Path { place, params, path: from } => {
                 let path = TempPath::new();
                 path.copy_from(&from.0).map_err(|e| e.to_string())?;
-                // SAFETY: a NUL-terminated string.
-                let raw = unsafe { (self.open)(path.c_string().as_ptr()) };
-                self.schunk(raw, Some(path), params)
+                let opened = self.open_path(*place, &path.c_string());
+                self.schunk(opened, Some(path), params)
             }
         }
     }
@@ -231,19 +300,18 @@ impl<'a> Api<'a> {
             }
             raw
         };
-        self.schunk(raw, None, params)
+        self.schunk((raw, None), None, params)
     }
 
     /// Opens and closes what `content` holds. `buffer` is a copy of it, if it is in memory.
     pub fn open_and_close(self, content: &Content, path: &CStr, buffer: &mut [u8]) {
-        let raw = match content {
+        let (raw, _mapping) = match content {
             Content::Bytes { place, .. } => {
                 let len = i64::try_from(buffer.len()).expect("some MiB");
                 // SAFETY: the buffer is copied, or only read until the super-chunk is freed.
-                unsafe { (self.from_buffer)(buffer.as_mut_ptr(), len, *place == Place::List) }
+                (unsafe { (self.from_buffer)(buffer.as_mut_ptr(), len, *place == Place::List) }, None)
             }
-            // SAFETY: a NUL-terminated string.
-            Content::Path(..) => unsafe { (self.open)(path.as_ptr()) },
+            Content::Path { place, .. } => self.open_path(*place, path),
         };
         assert!(!raw.is_null());
         // SAFETY: just made.
@@ -256,7 +324,7 @@ impl Content {
     pub fn path(&self) -> CString {
         match self {
             Content::Bytes { .. } => CString::default(),
-            Content::Path(path, _) => path.c_string(),
+            Content::Path { path, .. } => path.c_string(),
         }
     }
 
@@ -264,7 +332,7 @@ impl Content {
     pub fn bytes(&self) -> Vec<u8> {
         match self {
             Content::Bytes { bytes, .. } => bytes.clone(),
-            Content::Path(..) => Vec::new(),
+            Content::Path { .. } => Vec::new(),
         }
     }
 }
@@ -274,23 +342,82 @@ fn len(bytes: &[u8]) -> i32 {
 }
 
 /// Calls that cannot fail in a bench: what fails is a bug in one of the libraries.
-impl Schunk<'_> {
+impl<'a> Schunk<'a> {
     /// Closes the super-chunk; its content in the form of `place`.
     pub fn into_content(mut self, place: Place) -> Result<Content, String> {
         if let Some(path) = self.path.take() {
-            return Ok(Content::Path(path, self.params));
+            return Ok(Content::Path { place, params: self.params, path });
         }
-        let (mut data, mut needs_free) = (null_mut(), false);
+        Ok(Content::Bytes { place, params: self.params, bytes: self.to_buffer(<[u8]>::to_vec) })
+    }
+
+    /// Calls `look` with the super-chunk as a contiguous frame.
+    pub fn to_buffer<R>(&self, look: impl FnOnce(&[u8]) -> R) -> R {
         // SAFETY: the answers go to live variables.
-        let size = unsafe { (self.api.to_buffer)(self.raw, &mut data, &mut needs_free) };
-        let size = usize::try_from(size).map_err(|_| self.api.fails("blosc2_schunk_to_buffer", size))?;
+        let get = |data: &mut _, owned: &mut _| unsafe { (self.api.to_buffer)(self.raw, data, owned) };
+        self.lent("to_buffer", get, look)
+    }
+
+    /// Stores the super-chunk in a file, which is removed then.
+    pub fn to_file(&self) {
+        let path = TempPath::new();
+        // SAFETY: a NUL-terminated string.
+        let size = unsafe { (self.api.to_file)(self.raw, path.c_string().as_ptr()) };
+        assert!(size > 0, "{}", self.api.fails("to_file", size));
+    }
+
+    /// A copy as a contiguous frame in memory.
+    pub fn copy(&self) -> Schunk<'a> {
+        // SAFETY: the storage and what it points to live through the call, which copies them.
+        let made = self
+            .api
+            .make(Place::Frame, &self.params, |storage| unsafe { (self.api.copy)(self.raw, storage) });
+        made.unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// Calls `look` with the bytes that `get` lends or gives.
+    fn lent<C: Copy + std::fmt::Display, R>(
+        &self,
+        what: &str,
+        get: impl FnOnce(&mut *mut u8, &mut bool) -> C,
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> R
+    where
+        usize: TryFrom<C>,
+    {
+        let (mut data, mut needs_free) = (null_mut(), false);
+        let size = get(&mut data, &mut needs_free);
+        let size = usize::try_from(size).unwrap_or_else(|_| panic!("{}", self.api.fails(what, size)));
         // SAFETY: on success `data` has `size` bytes, as long as the super-chunk lives.
-        let bytes = unsafe { std::slice::from_raw_parts(data, size) }.to_vec();
+        let answer = look(unsafe { std::slice::from_raw_parts(data, size) });
         if needs_free {
-            // SAFETY: the library says that the frame is from malloc and now ours.
+            // SAFETY: the library says that the bytes are from malloc and now ours.
             unsafe { free(data.cast()) };
         }
-        Ok(Content::Bytes { place, params: self.params, bytes })
+        answer
+    }
+
+    /// Calls `look` with a compressed chunk.
+    pub fn chunk<R>(&self, nchunk: usize, look: impl FnOnce(&[u8]) -> R) -> R {
+        let get = |data: &mut _, owned: &mut _| {
+            // SAFETY: the answers go to live variables.
+            unsafe { (self.api.get_chunk)(self.raw, number(nchunk), data, owned) }
+        };
+        self.lent("get_chunk", get, look)
+    }
+
+    /// Calls `look` with a chunk, of those on disk with its lazy form.
+    pub fn lazy_chunk<R>(&self, nchunk: usize, look: impl FnOnce(&[u8]) -> R) -> R {
+        let get = |data: &mut _, owned: &mut _| {
+            // SAFETY: the answers go to live variables.
+            unsafe { (self.api.get_lazychunk)(self.raw, number(nchunk), data, owned) }
+        };
+        self.lent("get_lazychunk", get, look)
+    }
+
+    /// A context that reads lazy chunks of this super-chunk, which outlives it.
+    pub fn dctx(&self) -> Ctx<'a> {
+        self.api.lib.dctx_of(1, self.raw)
     }
 
     /// Compresses and appends `data`.

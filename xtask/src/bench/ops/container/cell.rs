@@ -71,7 +71,7 @@ impl<'a> Cell<'a> {
     }
 
     /// Fails unless both libraries find `chunks` in `content`.
-    fn check<'c>(
+    pub fn check<'c>(
         &self,
         content: &Content,
         chunksize: usize,

@@ -1,7 +1,7 @@
 //! Super-chunks: chunks appended, read, changed and removed, in memory and on disk.
 //!
 //! The names of the operations end in the place of the chunks: `list` (one buffer per chunk), `frame` (a contiguous
-//! frame in memory), `file` (one in a file), `dir` (a sparse frame).
+//! frame in memory), `file` (one in a file), `dir` (a sparse frame), `mmap` (a contiguous frame in a mapped file).
 //!
 //! Operations that change a super-chunk are timed on a fresh copy each time; making the copy does not count.
 
@@ -16,9 +16,12 @@ use crate::bench::{Bench, Libs};
 use api::Place;
 use cell::Cell;
 
-/// One operation: the names for the four places, and what measures it.
+/// Number of places.
+const PLACES: usize = Place::ALL.len();
+
+/// One operation: the names for the places, and what measures it.
 struct Op {
-    names: [&'static str; 4],
+    names: [&'static str; PLACES],
     /// Whether codec and data matter, so that it is measured with all keys and not with the first one alone.
     on_data: bool,
     /// Whether it uses more than one thread if it may.
@@ -29,11 +32,17 @@ struct Op {
 /// The names of an operation.
 macro_rules! by_place {
     ($op:literal) => {
-        [concat!($op, "_list"), concat!($op, "_frame"), concat!($op, "_file"), concat!($op, "_dir")]
+        [
+            concat!($op, "_list"),
+            concat!($op, "_frame"),
+            concat!($op, "_file"),
+            concat!($op, "_dir"),
+            concat!($op, "_mmap"),
+        ]
     };
 }
 
-static OPS: [Op; 12] = [
+static OPS: [Op; 17] = [
     Op { names: by_place!("append"), on_data: true, threads: true, measure: ops::append },
     Op { names: by_place!("read"), on_data: true, threads: true, measure: ops::read },
     Op { names: by_place!("slice_all"), on_data: true, threads: true, measure: ops::slice_all },
@@ -43,17 +52,22 @@ static OPS: [Op; 12] = [
     Op { names: by_place!("update"), on_data: false, threads: false, measure: ops::update },
     Op { names: by_place!("insert"), on_data: false, threads: false, measure: ops::insert },
     Op { names: by_place!("delete"), on_data: false, threads: false, measure: ops::delete },
+    Op { names: by_place!("get_chunk"), on_data: false, threads: false, measure: ops::get_chunk },
+    Op { names: by_place!("lazy_item"), on_data: false, threads: false, measure: ops::lazy_item },
+    Op { names: by_place!("copy"), on_data: false, threads: false, measure: ops::copy },
+    Op { names: by_place!("to_buffer"), on_data: false, threads: false, measure: ops::to_buffer },
+    Op { names: by_place!("to_file"), on_data: false, threads: false, measure: ops::to_file },
     Op { names: by_place!("open"), on_data: false, threads: false, measure: ops::open },
     Op { names: by_place!("vlmeta_write"), on_data: false, threads: false, measure: ops::vlmeta_write },
     Op { names: by_place!("vlmeta_get"), on_data: false, threads: false, measure: ops::vlmeta_get },
 ];
 
 /// All names.
-static NAMES: [&str; 48] = {
-    let mut names = [""; 48];
+static NAMES: [&str; OPS.len() * PLACES] = {
+    let mut names = [""; OPS.len() * PLACES];
     let mut i = 0;
     while i < names.len() {
-        names[i] = OPS[i / 4].names[i % 4];
+        names[i] = OPS[i / PLACES].names[i % PLACES];
         i += 1;
     }
     names
@@ -62,7 +76,7 @@ static NAMES: [&str; 48] = {
 /// See the module.
 pub const FAMILY: Family = Family {
     name: "container",
-    about: "super-chunks: 16 chunks of 1 MiB, or 1000 of 8 KiB; _list and _frame in memory, _file and _dir on disk; \
+    about: "super-chunks: 16 chunks of 1 MiB, or 1000 of 8 KiB; _list and _frame in memory, _file, _dir and _mmap on disk; \
             with BloscLZ, as is the library's default, and with LZ4 and Zstandard where the codec matters",
     ops: &NAMES,
     cells,

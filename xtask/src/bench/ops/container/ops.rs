@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::hint::black_box;
 
 use super::Cell;
-use super::api::{Api, Content, Schunk};
+use super::api::{Api, Content, Place, Schunk};
 use crate::bench::Bench;
 use crate::bench::data::Rng;
 use crate::bench::ops::{check_reads, cparams, make_chunk};
@@ -231,6 +231,92 @@ pub fn delete(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
     Small::make(cell, bench)?.measure(cell, bench, change, |chunks, at, _| {
         chunks.remove(at);
     })
+}
+
+/// Many small chunks are handed out as they are stored.
+pub fn get_chunk(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
+    let data = bench.data(cell.key.data, many(bench) * SMALL);
+    let content = cell.checked(0, &data, SMALL)?;
+    cell.each_library(|lib| {
+        let schunk = Api::find(lib)?.open_copy(&content)?;
+        let mut chunks = data.chunks(SMALL).enumerate();
+        chunks.try_for_each(|(i, data)| schunk.chunk(i, |chunk| check_reads(lib, chunk, data)))
+    })?;
+    let timing = cell.time_reading(bench, &content, |schunk| {
+        let nbytes: usize = (0..data.len() / SMALL).map(|i| schunk.chunk(i, <[u8]>::len)).sum();
+        black_box(nbytes);
+    })?;
+    cell.record(bench, 0, timing);
+    Ok(())
+}
+
+/// An item out of each of many small chunks, which are not read for that, if they are on disk.
+pub fn lazy_item(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
+    let data = bench.data(cell.key.data, many(bench) * SMALL);
+    let content = cell.checked(0, &data, SMALL)?;
+    let typesize = cell.typesize();
+    let number = i32::try_from(SMALL / typesize / 2).expect("small");
+    let work = |schunk: &Schunk<'_>, items: &mut [u8]| {
+        let mut ctx = schunk.dctx();
+        for (i, item) in items.chunks_mut(typesize).enumerate() {
+            let code = schunk.lazy_chunk(i, |chunk| ctx.getitem(chunk, number, 1, item));
+            assert!(code > 0, "an item of a lazy chunk: {code}");
+        }
+    };
+    let dest = RefCell::new(vec![0; data.len() / SMALL * typesize]);
+    let at = SMALL / typesize / 2 * typesize;
+    let expected: Vec<u8> = data.chunks(SMALL).flat_map(|chunk| chunk[at..][..typesize].to_vec()).collect();
+    cell.each_library(|lib| {
+        let items = &mut *dest.borrow_mut();
+        items.fill(0xA5);
+        work(&Api::find(lib)?.open_copy(&content)?, items);
+        if *items == expected { Ok(()) } else { Err("other items are read".into()) }
+    })?;
+    let (dest, work) = (&dest, &work);
+    let timing = cell.time_reading(bench, &content, |schunk| work(schunk, &mut dest.borrow_mut()))?;
+    cell.record(bench, 0, timing);
+    Ok(())
+}
+
+/// A super-chunk of many chunks is copied to a frame in memory.
+pub fn copy(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
+    let data = bench.data(cell.key.data, many(bench) * SMALL);
+    let content = cell.checked(0, &data, SMALL)?;
+    cell.each_library(|lib| {
+        let copy = Api::find(lib)?.open_copy(&content)?.copy().into_content(Place::Frame)?;
+        cell.check(&copy, SMALL, data.chunks(SMALL))
+    })?;
+    let timing = cell.time_reading(bench, &content, |schunk| drop(schunk.copy()))?;
+    cell.record(bench, data.len(), timing);
+    Ok(())
+}
+
+/// A super-chunk of many chunks is given out as a frame. One in memory lends its own, which takes no time.
+pub fn to_buffer(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
+    if cell.place == Place::Frame {
+        return Ok(());
+    }
+    let data = bench.data(cell.key.data, many(bench) * SMALL);
+    let content = cell.checked(0, &data, SMALL)?;
+    cell.each_library(|lib| {
+        let frame = Api::find(lib)?.open_copy(&content)?.to_buffer(<[u8]>::to_vec);
+        let params = cparams(lib, &cell.key);
+        cell.check(&Content::Bytes { place: Place::Frame, params, bytes: frame }, SMALL, data.chunks(SMALL))
+    })?;
+    let timing = cell.time_reading(bench, &content, |schunk| {
+        black_box(schunk.to_buffer(<[u8]>::len));
+    })?;
+    cell.record(bench, 0, timing);
+    Ok(())
+}
+
+/// A super-chunk of many chunks is stored in a file, which is removed.
+pub fn to_file(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
+    let data = bench.data(cell.key.data, many(bench) * SMALL);
+    let content = cell.checked(0, &data, SMALL)?;
+    let timing = cell.time_reading(bench, &content, Schunk::to_file)?;
+    cell.record(bench, 0, timing);
+    Ok(())
 }
 
 /// A super-chunk of many chunks is opened and closed.
