@@ -127,20 +127,6 @@ pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
     if buffer.len() < len { resize(buffer, len) } else { Ok(()) }
 }
 
-/// `value` in memory of its own.
-///
-/// # Errors
-///
-/// `MemoryAlloc`.
-#[cfg_attr(feature = "system-zlib", allow(dead_code))] // only our own encoder needs it
-pub(crate) fn boxed<T>(value: T) -> Result<Box<T>> {
-    let mut values = with_capacity(1)?;
-    values.push(value);
-    let one: Box<[T]> = values.into_boxed_slice();
-    // SAFETY: a slice of one value has the layout of the value.
-    Ok(unsafe { Box::from_raw(Box::into_raw(one).cast::<T>()) })
-}
-
 /// The value in `slot`, made at its first use.
 ///
 /// # Errors
@@ -197,13 +183,16 @@ pub(crate) fn zeroed<T: Zero>(len: usize) -> Result<Vec<T>> {
     Ok(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
 }
 
-/// `N` zeros.
+/// A value of zero bytes in memory of its own, which never was on the stack.
 ///
 /// # Errors
 ///
 /// `MemoryAlloc`.
-pub(crate) fn zeroed_array<T: Zero, const N: usize>() -> Result<Box<[T; N]>> {
-    Ok(zeroed::<T>(N)?.into_boxed_slice().try_into().ok().expect("the length is that of the array"))
+pub(crate) fn zeroed_box<T: Zero>() -> Result<Box<T>> {
+    const { assert!(size_of::<T>() > 0) };
+    let one: Box<[T]> = zeroed(1)?.into_boxed_slice();
+    // SAFETY: a slice of one value has the layout of the value.
+    Ok(unsafe { Box::from_raw(Box::into_raw(one).cast::<T>()) })
 }
 
 #[cfg(test)]
@@ -230,9 +219,7 @@ mod tests {
         assert_eq!(filled(7u16, 3), Ok(vec![7; 3]));
         assert_eq!(zeroed(3), Ok(vec![0u64; 3]));
         assert_eq!(zeroed::<u8>(0), Ok(vec![]));
-        assert_eq!(boxed([1, 2]), Ok(Box::new([1, 2])));
-        assert_eq!(boxed(()), Ok(Box::new(())));
-        assert_eq!(zeroed_array(), Ok(Box::new([[0u32; 4]; 100])));
+        assert_eq!(zeroed_box(), Ok(Box::new([[0u32; 4]; 100])));
         assert_eq!(copy_of(&[1, 2]), Ok(vec![1, 2]));
         assert_eq!(collect([1, 2].into_iter()), Ok(vec![1, 2]));
         assert_eq!(collect((0..9).filter(|n| n % 4 == 0)), Ok(vec![0, 4, 8]));

@@ -9,7 +9,7 @@ mod tests;
 use super::look::{has_many_far_matches, raw_bytes};
 use super::{deflate, libdeflate, stream};
 use crate::error::Result;
-use crate::memory::{boxed, made};
+use crate::memory::made;
 
 /// How a compression level is reached.
 enum Level {
@@ -50,7 +50,7 @@ const LOOKED_AT: usize = 8 << 10;
 /// The encoders of one thread.
 pub(crate) struct Encoder {
     /// `None` before the first use.
-    deflate: Option<Box<deflate::Encoder>>,
+    deflate: Option<deflate::Encoder>,
     stream: stream::Encoder,
     libdeflate: libdeflate::Encoder,
     /// For short streams, such as the last one of a chunk, so that they do not replace the other one.
@@ -98,7 +98,7 @@ impl Encoder {
 
     /// Our own encoder.
     fn deflate(&mut self) -> Result<&mut deflate::Encoder> {
-        Ok(made(&mut self.deflate, || boxed(deflate::Encoder::new()?))?)
+        made(&mut self.deflate, deflate::Encoder::new)
     }
 }
 

@@ -9,7 +9,7 @@ use super::token::{Tally, Token};
 use crate::codecs::agree::extend_long;
 use crate::codecs::mem::load64;
 use crate::error::Result;
-use crate::memory::{filled, zeroed_array};
+use crate::memory::{filled, zeroed_box};
 
 /// No block has more bytes.
 pub(super) const MAX_BLOCK: usize = 32 << 10;
@@ -26,13 +26,13 @@ pub(super) struct Parser {
     /// The first `ntokens` count.
     tokens: Box<[Token]>,
     ntokens: usize,
-    tally: Tally,
+    tally: Box<Tally>,
 }
 
 impl Parser {
     pub(super) fn new() -> Result<Parser> {
         let tokens = filled(Token::default(), MAX_BLOCK)?.into_boxed_slice();
-        Ok(Parser { table: zeroed_array()?, tokens, ntokens: 0, tally: Tally::new() })
+        Ok(Parser { table: zeroed_box()?, tokens, ntokens: 0, tally: zeroed_box()? })
     }
 
     /// Begins with a stream.
@@ -44,7 +44,7 @@ impl Parser {
     /// Begins with a block.
     pub(super) fn begin_block(&mut self) {
         self.ntokens = 0;
-        self.tally = Tally::new();
+        self.tally.clear();
     }
 
     /// What the current block consists of so far.
@@ -92,9 +92,10 @@ impl Parser {
 
     /// Adds `literals`; returns their number.
     fn add_literals(&mut self, literals: &[u8]) -> usize {
+        let tally = &mut *self.tally;
         for (token, &byte) in self.tokens[self.ntokens..].iter_mut().zip(literals) {
             *token = Token::literal(byte);
-            self.tally.count_literal(byte);
+            tally.count_literal(byte);
         }
         self.ntokens += literals.len();
         literals.len()
@@ -104,6 +105,7 @@ impl Parser {
     #[inline(always)]
     fn find_matches(&mut self, src: &[u8], start: usize, end: usize) -> usize {
         let Parser { table, tokens, ntokens, tally } = self;
+        let tally = &mut **tally;
         assert!(start > 0 && end <= src.len() && end <= start + (tokens.len() - *ntokens));
         let mut at = start;
         let mut n = *ntokens;

@@ -3,6 +3,8 @@
 use super::bits::{BitWriter, Code};
 use super::sequence::{Distance, MIN_PIECE, Sequence};
 use super::token::{FIRST_LENGTH, NDISTANCES, NINDICES, Tally, Token};
+use crate::error::Result;
+use crate::memory::{Zero, zeroed_box};
 
 /// Literals, the end of the block, 29 lengths, and two that only take part in the fixed codes.
 const SYMBOLS: usize = 288;
@@ -54,6 +56,9 @@ pub(super) struct Counts {
     /// Bytes that are in matches.
     match_bytes: usize,
 }
+
+// SAFETY: integers.
+unsafe impl Zero for Counts {}
 
 /// From this many literals on, it pays to count them in several places.
 const MANY_LITERALS: usize = 2048;
@@ -189,18 +194,10 @@ pub(super) struct Codes {
     nbits: usize,
 }
 
-impl Codes {
-    pub(super) fn new() -> Codes {
-        Codes {
-            symbols: [Code::default(); SYMBOLS],
-            distances: [Code::default(); DISTANCES],
-            lengths: [Code::default(); 256],
-            header: Header::new(),
-            is_fixed: false,
-            nbits: 0,
-        }
-    }
+// SAFETY: integers, and a `bool`, which zero is a value of.
+unsafe impl Zero for Codes {}
 
+impl Codes {
     /// Makes the best codes for these counts, or takes the fixed ones if the header would cost more than it saves.
     pub(super) fn fit(&mut self, counts: &Counts) {
         let (mut symbols, mut distances) = ([0; SYMBOLS], [0; DISTANCES]);
@@ -219,10 +216,15 @@ impl Codes {
     }
 
     /// The fixed codes.
-    pub(super) fn fixed() -> Codes {
-        let mut codes = Codes { is_fixed: true, ..Codes::new() };
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn fixed() -> Result<Box<Codes>> {
+        let mut codes = zeroed_box::<Codes>()?;
+        codes.is_fixed = true;
         codes.assign(&FIXED_SYMBOLS, &FIXED_DISTANCES);
-        codes
+        Ok(codes)
     }
 
     /// Takes the fixed codes, which these are, for a block with these counts.
@@ -360,18 +362,6 @@ struct Header {
 }
 
 impl Header {
-    fn new() -> Header {
-        Header {
-            nsymbols: 0,
-            ndistances: 0,
-            nlengths: 0,
-            codes: [Code::default(); RUNS],
-            runs: [(0, Code::default()); SYMBOLS + DISTANCES],
-            nruns: 0,
-            nbits: 0,
-        }
-    }
-
     /// Makes the header for codes of these lengths.
     fn fit(&mut self, symbols: &[u8; SYMBOLS], distances: &[u8; DISTANCES]) {
         let used = |lengths: &[u8]| lengths.iter().rposition(|&len| len > 0).map_or(0, |last| last + 1);

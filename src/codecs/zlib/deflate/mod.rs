@@ -21,7 +21,7 @@ mod token;
 
 use super::libdeflate::adler32;
 use crate::error::Result;
-use crate::memory::with_capacity;
+use crate::memory::{with_capacity, zeroed_box};
 use bits::{BitWriter, Code};
 use huffman::{Codes, Counts};
 pub(super) use probe::has_few_matches;
@@ -50,7 +50,7 @@ pub(super) const TINY: usize = 128;
 /// Type of a raw block, as its header has it.
 const RAW: u32 = 0;
 
-/// An encoder with its tables.
+/// An encoder with its tables. What is large in it is in memory of its own, so that stacks can be small.
 pub(super) struct Encoder {
     quick: quick::Parser,
     dense: dense::Parser,
@@ -58,10 +58,10 @@ pub(super) struct Encoder {
     /// What the thorough parser found in the current block, and how often each code is needed there and in the segment
     /// that may become a part of it.
     sequences: Vec<Sequence>,
-    counts: Counts,
-    segment: Counts,
-    codes: Codes,
-    fixed: Codes,
+    counts: Box<Counts>,
+    segment: Box<Counts>,
+    codes: Box<Codes>,
+    fixed: Box<Codes>,
 }
 
 impl Encoder {
@@ -71,10 +71,10 @@ impl Encoder {
             dense: dense::Parser::new()?,
             thorough: thorough::Parser::new()?,
             sequences: with_capacity(thorough::MOST_SEQUENCES)?,
-            counts: Counts::new(),
-            segment: Counts::new(),
-            codes: Codes::new(),
-            fixed: Codes::fixed(),
+            counts: zeroed_box()?,
+            segment: zeroed_box()?,
+            codes: zeroed_box()?,
+            fixed: Codes::fixed()?,
         })
     }
 
@@ -166,7 +166,7 @@ impl Encoder {
             if let Some(bits) = segment.literal_bits() {
                 thorough.expect_literals(bits);
             }
-            let mut both = counts.clone();
+            let mut both = Counts::clone(counts);
             both.add(segment);
             let (apart, together) = (entropy + segment.entropy(), both.entropy());
             if start > block_start && (end - block_start > MAX_BLOCK || together > apart + NEW_CODES) {
@@ -179,7 +179,7 @@ impl Encoder {
                 std::mem::swap(counts, segment);
                 (block_start, entropy) = (start, apart - entropy);
             } else {
-                (*counts, entropy) = (both, together);
+                (**counts, entropy) = (both, together);
             }
             start = end;
         }

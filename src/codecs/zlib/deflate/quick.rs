@@ -6,7 +6,7 @@ use super::sequence::{Distance, MAX_DISTANCE, Sequence};
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};
 use crate::codecs::mem::load64;
 use crate::error::Result;
-use crate::memory::{with_capacity, zeroed_array};
+use crate::memory::{with_capacity, zeroed_box};
 
 /// Shortest agreement that makes a match. Shorter ones save few bits, if any, and take as long to write as others.
 const MIN_MATCH: usize = 6;
@@ -37,7 +37,7 @@ pub(super) struct Parser {
 impl Parser {
     pub(super) fn new() -> Result<Parser> {
         let sequences = with_capacity(RAW_BLOCK / MIN_MATCH + 1)?;
-        Ok(Parser { table: zeroed_array()?, base: 1, next_base: 1, sequences })
+        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, sequences })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.

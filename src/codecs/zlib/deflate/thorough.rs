@@ -9,7 +9,7 @@ use super::{MAX_BLOCK, SEGMENT};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::load64;
 use crate::error::Result;
-use crate::memory::zeroed_array;
+use crate::memory::zeroed_box;
 
 /// log2 of the number of hashes, and how many positions are remembered for each.
 const BUCKET_BITS: u32 = 13;
@@ -88,7 +88,7 @@ struct Match {
 
 impl Parser {
     pub(super) fn new() -> Result<Parser> {
-        Ok(Parser { table: zeroed_array()?, base: 1, next_base: 1, worth: Worth::new(8 * 16) })
+        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, worth: Worth::new(8 * 16) })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.

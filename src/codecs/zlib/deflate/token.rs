@@ -3,6 +3,7 @@
 //! Where neither is rare, a list of these is written without a branch that depends on the data.
 
 use super::sequence::{Distance, MAX_PIECE, MIN_PIECE};
+use crate::memory::Zero;
 
 /// Indices of what a token stands for: the literals, and the lengths from MIN_PIECE on.
 pub(super) const NINDICES: usize = 512;
@@ -59,9 +60,14 @@ pub(super) struct Tally {
     pub(super) distances: [u32; NDISTANCES],
 }
 
+// SAFETY: integers.
+unsafe impl Zero for Tally {}
+
 impl Tally {
-    pub(super) fn new() -> Tally {
-        Tally { indices: [0; NINDICES], distances: [0; NDISTANCES] }
+    /// Begins anew.
+    pub(super) fn clear(&mut self) {
+        self.indices.fill(0);
+        self.distances.fill(0);
     }
 
     #[inline(always)]
