@@ -12,6 +12,8 @@
 use crate::cpu;
 use crate::fork::{self, Global};
 use std::collections::VecDeque;
+#[cfg(unix)]
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -155,6 +157,35 @@ impl Queue {
     }
 }
 
+/// The stack of a worker, in bytes: as large as that of any thread of a C program, since functions of the application,
+/// or of plugins, may run there.
+fn stack_size() -> usize {
+    const LEAST: usize = 2 << 20;
+    LEAST.max(usual_stack_size())
+}
+
+/// The stack that threads have if nobody says anything else, in bytes; 0 if that cannot be known.
+#[cfg(unix)]
+fn usual_stack_size() -> usize {
+    let mut attributes = MaybeUninit::uninit();
+    // SAFETY: makes attributes where there is room for them.
+    if unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) } != 0 {
+        return 0;
+    }
+    let mut size = 0;
+    // SAFETY: the attributes were made above.
+    let code = unsafe { libc::pthread_attr_getstacksize(attributes.as_ptr(), &raw mut size) };
+    // SAFETY: they are not used again.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+    if code == 0 { size } else { 0 }
+}
+
+/// The stack that threads have if nobody says anything else, in bytes; 0 if that cannot be known.
+#[cfg(not(unix))]
+fn usual_stack_size() -> usize {
+    0
+}
+
 /// A pool of worker threads.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -163,7 +194,7 @@ pub struct Pool {
     at_once: usize,
     /// Value of [`fork::count`] at creation.
     forks: u64,
-    /// Workers that were started, or that the system refused.
+    /// Workers that were started.
     started: AtomicUsize,
     workers: Mutex<Vec<thread::JoinHandle<()>>>,
 }
@@ -187,21 +218,20 @@ impl Pool {
         }
     }
 
-    /// Starts workers until there are `count`, or as many as the pool may have. With fewer than asked for (the system
-    /// refuses more threads) jobs only take longer.
+    /// Starts workers until there are `count`, or as many as the pool may have. With fewer than asked for, since the system
+    /// refuses more threads for now, jobs only take longer.
     fn start(&self, count: usize) {
         let count = count.min(self.nthreads - 1);
         if self.started.load(Ordering::Relaxed) >= count {
             return;
         }
         let mut workers = lock(&self.workers);
-        while self.started.load(Ordering::Relaxed) < count && !self.shared.is_closed() {
-            self.started.fetch_add(1, Ordering::Relaxed);
+        while workers.len() < count && !self.shared.is_closed() {
             let shared = Arc::clone(&self.shared);
-            let builder = thread::Builder::new().name("blosc2".into());
-            if let Ok(handle) = builder.spawn(move || shared.serve()) {
-                workers.push(handle);
-            }
+            let builder = thread::Builder::new().name("blosc2".into()).stack_size(stack_size());
+            let Ok(handle) = builder.spawn(move || shared.serve()) else { return };
+            workers.push(handle);
+            self.started.store(workers.len(), Ordering::Relaxed);
         }
     }
 
