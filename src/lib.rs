@@ -37,6 +37,7 @@ mod cpu;
 pub mod error;
 mod fork;
 pub mod format;
+mod kept;
 mod memory;
 mod pages;
 pub mod pool;

@@ -124,7 +124,15 @@ pub(crate) fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
 ///
 /// `MemoryAlloc`.
 pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
-    if buffer.len() < len { resize(buffer, len) } else { Ok(()) }
+    if buffer.len() >= len {
+        return Ok(());
+    }
+    if buffer.is_empty() && buffer.capacity() < len {
+        // Of what comes zeroed from the system, only what is used costs memory.
+        *buffer = zeroed(len)?;
+        return Ok(());
+    }
+    resize(buffer, len)
 }
 
 /// The value in `slot`, made at its first use.
@@ -232,5 +240,8 @@ mod tests {
         assert_eq!(bytes, [1, 2, 0]);
         resize(&mut bytes, 1).unwrap();
         assert_eq!(bytes, [1]);
+        let mut fresh = Vec::new();
+        grow(&mut fresh, 2).unwrap();
+        assert_eq!(fresh, [0, 0]);
     }
 }

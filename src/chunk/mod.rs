@@ -15,7 +15,7 @@ mod plain;
 mod planes;
 mod reader;
 mod recode;
-mod scratch;
+pub(crate) mod scratch;
 mod simple;
 pub mod source;
 mod special;

@@ -5,6 +5,7 @@
 
 use crate::codecs::state::CodecStates;
 use crate::error::{Error, ErrorKind, Result};
+use crate::kept::{SMALL, Share};
 use crate::memory;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::Cell;
@@ -13,9 +14,6 @@ use std::ptr::NonNull;
 
 /// Alignment of scratch memory in bytes: a cache line, and the widest vector.
 const ALIGN: usize = 64;
-
-/// A thread keeps at most this much memory per buffer between operations, in bytes.
-const KEEP: usize = 16 << 20;
 
 /// What fails if there is no memory to work in, with the code of the C library. The size of blocks is in the hands of
 /// whoever wrote a chunk, so that must not end the process.
@@ -34,6 +32,7 @@ pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
 pub(crate) struct Buffer {
     ptr: NonNull<u8>,
     capacity: usize,
+    share: Share,
 }
 
 // SAFETY: the buffer owns its memory.
@@ -43,7 +42,7 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     pub(crate) const fn new() -> Buffer {
-        Buffer { ptr: NonNull::dangling(), capacity: 0 }
+        Buffer { ptr: NonNull::dangling(), capacity: 0, share: Share::NONE }
     }
 
     /// The layout of a buffer, or `None` if no memory can be that large.
@@ -82,13 +81,14 @@ impl Buffer {
             // SAFETY: the memory was allocated with this layout and is freed once.
             unsafe { dealloc(self.ptr.as_ptr(), layout) };
             self.capacity = 0;
+            self.share = Share::NONE;
         }
     }
 
     /// Gives the memory back if it is more than a thread should keep.
     #[inline]
     fn trim(&mut self) {
-        if self.capacity > KEEP {
+        if !self.share.resize(self.capacity) {
             self.free();
         }
     }
@@ -147,15 +147,21 @@ impl Worker {
         }
     }
 
+    /// Whether there may be more memory in this than is kept without being counted.
+    #[inline]
+    fn is_large(&self) -> bool {
+        let Worker { buffers: BlockBuffers { decoded, ping, pong }, stream, callback, block, window, .. } =
+            self;
+        let buffers = [decoded, ping, pong, stream, callback, block, window];
+        // One look at all of them: if the bits of all sizes are no more than this, then none of them is.
+        let bits = buffers.iter().fold(self.codecs.largest(), |bits, buffer| bits | buffer.capacity);
+        bits > SMALL || !self.spare.is_empty()
+    }
+
     /// Gives back what memory is more than a thread should keep.
     #[inline]
     fn trim(&mut self) {
-        let Worker { buffers: BlockBuffers { decoded, ping, pong }, stream, callback, block, window, .. } =
-            self;
-        let buffers = [&*decoded, ping, pong, stream, callback, block, window];
-        // One look at all of them: if the bits of all capacities are no more than this, then none of them is.
-        let bits = buffers.iter().fold(0, |bits, buffer| bits | buffer.capacity);
-        if bits > KEEP || !self.spare.is_empty() {
+        if self.is_large() {
             self.trim_all();
         }
     }
@@ -168,12 +174,19 @@ impl Worker {
             buffer.trim();
         }
         self.spare.iter_mut().for_each(Buffer::trim);
+        self.codecs.trim();
     }
 }
 
 thread_local! {
     /// The workers of this thread that no operation uses at the moment: a list, of one in general.
     static IDLE: Cell<Option<Box<Worker>>> = const { Cell::new(None) };
+}
+
+/// Frees this thread's idle workers if they have much memory.
+#[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
+pub(crate) fn free_large() {
+    let _ = IDLE.try_with(|idle| idle.set(idle.take().filter(|worker| !worker.is_large())));
 }
 
 /// A worker on loan to one operation of this thread.

@@ -145,6 +145,19 @@ pub(crate) struct CodecStates {
 }
 
 impl CodecStates {
+    /// Bytes of the largest state, if it is one of those that can be large.
+    #[inline]
+    pub(crate) fn largest(&self) -> usize {
+        self.zstd.as_ref().map_or(0, zstd::Encoder::size)
+    }
+
+    /// Gives back what memory is more than a thread should keep.
+    pub(crate) fn trim(&mut self) {
+        if let Some(zstd) = &mut self.zstd {
+            zstd.trim();
+        }
+    }
+
     /// Compresses the stream `src` into `dest`, returning the bytes written; 0 means to store the stream raw.
     ///
     /// # Errors

@@ -3,9 +3,10 @@
 //! Contexts are kept between streams. Dictionaries are digested once per chunk and shared by its threads.
 
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::kept::Share;
 use crate::memory::{made, no_memory, zeroed};
 use std::ffi::c_int;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null};
 use zstd_sys as z;
 
 /// The zstd levels of the compression levels 0 to 9.
@@ -72,16 +73,41 @@ unsafe impl Sync for CDict {}
 // SAFETY: as above.
 unsafe impl Sync for DDict {}
 
-/// A compression context, made at the first use.
-pub(crate) struct Encoder(Option<CCtx>);
+/// A compression context, made at the first use. At the highest levels it takes up to twenty times the size of a stream.
+pub(crate) struct Encoder {
+    context: Option<CCtx>,
+    /// What the context takes, in bytes.
+    size: usize,
+    share: Share,
+}
 
 impl Encoder {
     pub(crate) fn new() -> Encoder {
-        Encoder(None)
+        Encoder { context: None, size: 0, share: Share::NONE }
+    }
+
+    /// Bytes that the context takes.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Frees the context if it is more than a thread should keep.
+    pub(crate) fn trim(&mut self) {
+        if !self.share.resize(self.size) {
+            (self.context, self.size) = (None, 0);
+        }
+    }
+
+    /// Looks how large the context is after a stream.
+    fn measure(&mut self) {
+        let context = self.context.as_ref().map_or(null(), |context| context.0.as_ptr().cast_const());
+        // SAFETY: the context is valid or null.
+        self.size = unsafe { z::ZSTD_sizeof_CCtx(context) };
     }
 
     fn context(&mut self) -> Result<*mut z::ZSTD_CCtx> {
-        let context = made(&mut self.0, || {
+        let context = made(&mut self.context, || {
             // SAFETY: no arguments.
             NonNull::new(unsafe { z::ZSTD_createCCtx() }).map(CCtx).ok_or_else(no_memory)
         })?;
@@ -107,6 +133,7 @@ impl Encoder {
                 level,
             )
         };
+        self.measure();
         compressed_size(code)
     }
 
@@ -124,6 +151,7 @@ impl Encoder {
                 dict.0.0.as_ptr(),
             )
         };
+        self.measure();
         compressed_size(code)
     }
 }
@@ -266,4 +294,30 @@ pub(crate) fn version() -> String {
     // SAFETY: no arguments; the answer is a constant.
     let number = unsafe { z::ZSTD_versionNumber() };
     format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kept::{LARGEST, SMALL};
+
+    #[test]
+    #[cfg_attr(miri, ignore = "calls C")]
+    fn a_large_context_is_not_kept() {
+        let (src, mut dest) = (vec![7; 4 << 20], vec![0; 1 << 16]);
+        let mut encoder = Encoder::new();
+        assert_eq!(encoder.size(), 0);
+        assert!(encoder.compress(1, &src[..1000], &mut dest).unwrap() > 0);
+        let size = encoder.size();
+        assert!((1..=SMALL).contains(&size));
+        encoder.trim();
+        assert_eq!(encoder.size(), size);
+        let written = encoder.compress(9, &src, &mut dest).unwrap();
+        assert!(encoder.size() > LARGEST);
+        encoder.trim();
+        assert_eq!(encoder.size(), 0);
+        let first = dest[..written].to_vec();
+        assert_eq!(encoder.compress(9, &src, &mut dest), Ok(written));
+        assert_eq!(dest[..written], first);
+    }
 }

@@ -1,27 +1,31 @@
 //! Buffers for compressed chunks, kept from call to call: fresh memory costs a page fault every 4 kB.
 
 use crate::error::Result;
+use crate::kept::{LARGEST, SMALL, Share};
 use crate::memory::{grow, zeroed};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
-/// Larger buffers are not kept.
-const MAX_KEPT: usize = 32 << 20;
 /// Most buffers that a thread keeps.
 const MOST: usize = 4;
 
 thread_local! {
-    static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Vec<(Vec<u8>, Share)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A buffer whose content is arbitrary at first. When dropped, it is kept for whoever needs the next one.
-pub(crate) struct Buffer(Vec<u8>);
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    share: Share,
+}
 
 impl Buffer {
     /// A buffer of any length.
     pub(crate) fn take() -> Buffer {
         // During the destruction of a thread nothing is kept any more.
-        Buffer(KEPT.try_with(|kept| kept.borrow_mut().pop()).ok().flatten().unwrap_or_default())
+        let kept = KEPT.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
+        let (bytes, share) = kept.unwrap_or((Vec::new(), Share::NONE));
+        Buffer { bytes, share }
     }
 }
 
@@ -29,28 +33,35 @@ impl Deref for Buffer {
     type Target = Vec<u8>;
 
     fn deref(&self) -> &Vec<u8> {
-        &self.0
+        &self.bytes
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.0
+        &mut self.bytes
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.0);
-        if (1..=MAX_KEPT).contains(&buffer.capacity()) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut share = std::mem::replace(&mut self.share, Share::NONE);
+        if bytes.capacity() > 0 && share.resize(bytes.capacity()) {
             let _ = KEPT.try_with(|kept| {
                 let mut kept = kept.borrow_mut();
                 if kept.len() < MOST {
-                    kept.push(buffer);
+                    kept.push((bytes, share));
                 }
             });
         }
     }
+}
+
+/// Frees what this thread keeps, but for what is small.
+#[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
+pub(crate) fn free_large() {
+    let _ = KEPT.try_with(|kept| kept.borrow_mut().retain(|(bytes, _)| bytes.capacity() <= SMALL));
 }
 
 /// Calls `work` with a buffer whose content is arbitrary.
@@ -70,7 +81,7 @@ pub(crate) fn with_many<R>(count: usize, work: impl FnOnce(&mut [Buffer]) -> R) 
 ///
 /// `MemoryAlloc`, and those of `work`.
 pub(crate) fn with_len<R>(len: usize, work: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
-    if len > MAX_KEPT {
+    if len > LARGEST {
         return work(&mut zeroed::<u8>(len)?);
     }
     with(|buffer| {

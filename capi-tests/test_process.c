@@ -1,0 +1,379 @@
+/* Processes that have little of something, or that are disturbed: threads, open files, memory, signals, the standard
+   streams, the current directory. */
+
+#ifndef _WIN32
+#define _GNU_SOURCE
+#endif
+
+#include <blosc2.h>
+
+#include "test.h"
+
+#ifdef __linux__
+#include <errno.h>
+#include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a child returns if it cannot have the process that it is about. */
+#define UNTESTED 99
+
+/* Runs `work` in a child; it returns 0 if all went well. */
+static void in_child(int (*work)(void)) {
+  int status = -1;
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(work());
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == UNTESTED) {
+    printf("no such process here: not tested\n");
+    return;
+  }
+  CHECK_INT(status, 0);
+}
+
+enum { SIZE = 100000, NCHUNKS = 20, NTHREADS = 3 };
+
+#define FRAME "test_process.b2frame"
+#define OTHER "test_process_other.b2frame"
+
+/* A super-chunk with `nchunks` chunks, each of which begins with its number. */
+static blosc2_schunk *make(const char *urlpath, bool contiguous, int nchunks) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  int32_t *data = (int32_t *)test_make_data(TEST_RAMP, SIZE);
+  blosc2_schunk *schunk;
+  int n;
+  cparams.typesize = sizeof *data;
+  cparams.nthreads = dparams.nthreads = NTHREADS;
+  storage.cparams = &cparams;
+  storage.dparams = &dparams;
+  storage.contiguous = contiguous;
+  storage.urlpath = (char *)urlpath;
+  blosc2_remove_urlpath(urlpath);
+  schunk = blosc2_schunk_new(&storage);
+  for (n = 0; n < nchunks && schunk != NULL; n++) {
+    data[0] = n;
+    if (blosc2_schunk_append_buffer(schunk, data, SIZE) != n + 1) {
+      blosc2_schunk_free(schunk);
+      schunk = NULL;
+    }
+  }
+  free(data);
+  return schunk;
+}
+
+/* Whether the chunks are there. */
+static bool is_whole(blosc2_schunk *schunk, int nchunks) {
+  int32_t *data = (int32_t *)test_alloc(SIZE);
+  bool whole = schunk != NULL && schunk->nchunks == nchunks;
+  int n;
+  for (n = 0; n < nchunks && whole; n++) {
+    whole = blosc2_schunk_decompress_chunk(schunk, n, data, SIZE) == SIZE && data[0] == n && data[100] == 700;
+  }
+  free(data);
+  return whole;
+}
+
+/* Ends the process if it hangs: the signals take the place of `alarm`. */
+static void count_signal(int number) {
+  static volatile sig_atomic_t signals;
+  (void)number;
+  signals = signals + 1;
+  if (signals > 300000) {
+    _exit(EXIT_FAILURE);
+  }
+}
+
+/* Signals interrupt system calls, which are not restarted. */
+static int many_signals(void) {
+  struct sigaction action;
+  struct itimerval often = {{0, 200}, {0, 200}};
+  int contiguous;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = count_signal;
+  if (sigaction(SIGALRM, &action, NULL) != 0 || setitimer(ITIMER_REAL, &often, NULL) != 0) {
+    return UNTESTED;
+  }
+  for (contiguous = 0; contiguous < 2; contiguous++) {
+    blosc2_schunk *schunk = make(FRAME, contiguous != 0, NCHUNKS), *opened = blosc2_schunk_open(FRAME);
+    if (!is_whole(schunk, NCHUNKS) || !is_whole(opened, NCHUNKS)) {
+      return 1;
+    }
+    blosc2_schunk_free(schunk);
+    blosc2_schunk_free(opened);
+  }
+  return blosc2_remove_urlpath(FRAME) == 0 ? 0 : 2;
+}
+
+/* No more files can be opened for a while. */
+static int no_more_files(void) {
+  struct rlimit limit;
+  int contiguous, last;
+  for (contiguous = 0; contiguous < 2; contiguous++) {
+    blosc2_schunk *schunk = make(FRAME, contiguous != 0, 3);
+    if (schunk == NULL || getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+      return 1;
+    }
+    limit.rlim_cur = 64;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+      return UNTESTED;
+    }
+    while ((last = open("/dev/null", O_RDONLY)) >= 0) {
+    }
+    if (errno != EMFILE || blosc2_schunk_open(FRAME) != NULL || make(OTHER, true, 1) != NULL) {
+      return 2;
+    }
+    for (last = 10; last < 64; last++) {
+      close(last);
+    }
+    if (make(OTHER, true, 0) == NULL || blosc2_remove_urlpath(OTHER) != 0) {
+      return 3;
+    }
+    blosc2_schunk_free(schunk);
+    if (blosc2_remove_urlpath(FRAME) != 0) {
+      return 4;
+    }
+  }
+  return 0;
+}
+
+/* The threads that a prefilter was called in. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t first;
+static int blocks;
+static bool has_second;
+
+/* Waits until there is another thread, but not for ever. */
+static int note_thread(blosc2_prefilter_params *params) {
+  int patience = *(int *)params->user_data;
+  bool wait = true;
+  while (wait) {
+    pthread_mutex_lock(&lock);
+    if (blocks == 0) {
+      first = pthread_self();
+    }
+    blocks++;
+    has_second = has_second || !pthread_equal(first, pthread_self());
+    wait = !has_second && patience-- > 0;
+    pthread_mutex_unlock(&lock);
+    if (wait) {
+      usleep(1000);
+    }
+  }
+  memset(params->output, 7, (size_t)params->output_size);
+  return 0;
+}
+
+static void *do_nothing(void *argument) {
+  return argument;
+}
+
+static int compress_noting(blosc2_context *cctx) {
+  static uint8_t data[SIZE], chunk[SIZE + BLOSC2_MAX_OVERHEAD];
+  blocks = 0;
+  has_second = false;
+  return blosc2_compress_ctx(cctx, data, SIZE, chunk, sizeof chunk) > 0;
+}
+
+/* The system has no more threads for a while: then one does all the work. */
+static int no_more_threads(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_prefilter_params params;
+  blosc2_context *cctx;
+  struct rlimit limit;
+  pthread_t thread;
+  int patience = 0;
+  if (getuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)) {
+    return UNTESTED;
+  }
+  getrlimit(RLIMIT_NPROC, &limit);
+  limit.rlim_cur = 0;
+  if (setrlimit(RLIMIT_NPROC, &limit) != 0 ||
+      pthread_create(&thread, NULL, do_nothing, NULL) != EAGAIN) {
+    return UNTESTED;
+  }
+  memset(&params, 0, sizeof params);
+  params.user_data = &patience;
+  cparams.nthreads = NTHREADS;
+  cparams.blocksize = SIZE / 20;
+  cparams.prefilter = note_thread;
+  cparams.preparams = &params;
+  cctx = blosc2_create_cctx(cparams);
+  if (cctx == NULL || !compress_noting(cctx) || has_second) {
+    return 1;
+  }
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NPROC, &limit) != 0 || pthread_create(&thread, NULL, do_nothing, NULL) != 0) {
+    return UNTESTED;
+  }
+  patience = 20000;
+  if (!compress_noting(cctx) || !has_second) {
+    return 2;
+  }
+  blosc2_free_ctx(cctx);
+  return 0;
+}
+
+enum { BLOCK = 8 << 20, USERS = 14 };
+
+static pthread_barrier_t all_worked, all_measured;
+
+/* Works on a large block, and lives on. */
+static void *work_and_wait(void *data) {
+  uint8_t *chunk = (uint8_t *)test_alloc(BLOCK + BLOSC2_MAX_OVERHEAD);
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_context *cctx;
+  bool good;
+  cparams.compcode = BLOSC_LZ4;
+  cparams.typesize = 4;
+  cparams.blocksize = BLOCK;
+  cctx = blosc2_create_cctx(cparams);
+  pthread_mutex_lock(&lock);
+  good = blosc2_compress_ctx(cctx, data, BLOCK, chunk, BLOCK + BLOSC2_MAX_OVERHEAD) > 0;
+  pthread_mutex_unlock(&lock);
+  blosc2_free_ctx(cctx);
+  free(chunk);
+  pthread_barrier_wait(&all_worked);
+  pthread_barrier_wait(&all_measured);
+  return good ? data : NULL;
+}
+
+/* Bytes of memory that the process has. */
+static long memory_of_process(void) {
+  long pages = -1;
+  FILE *sizes = fopen("/proc/self/statm", "r");
+  if (sizes != NULL) {
+    if (fscanf(sizes, "%*s %ld", &pages) != 1) {
+      pages = -1;
+    }
+    fclose(sizes);
+  }
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Whether this runs under valgrind, which needs memory itself. */
+static bool is_watched(void) {
+  const char *preload = getenv("LD_PRELOAD");
+  return preload != NULL && strstr(preload, "vgpreload") != NULL;
+}
+
+/* Threads that once had much to do do not keep memory for ever. */
+static int memory_of_many_threads(void) {
+  uint8_t *data = test_make_data(TEST_RAMP, BLOCK);
+  pthread_t threads[USERS];
+  void *result;
+  long before, after;
+  cpu_set_t one;
+  int n, code = 0;
+  /* What may be kept depends on the number of processors. */
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) {
+    return UNTESTED;
+  }
+  before = memory_of_process();
+  pthread_barrier_init(&all_worked, NULL, USERS + 1);
+  pthread_barrier_init(&all_measured, NULL, USERS + 1);
+  for (n = 0; n < USERS; n++) {
+    if (pthread_create(&threads[n], NULL, work_and_wait, data) != 0) {
+      return UNTESTED;
+    }
+  }
+  pthread_barrier_wait(&all_worked);
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  after = memory_of_process();
+  if (before <= 0 || after - before > 90l << 20) {
+    printf("%ld MiB are kept\n", (after - before) >> 20);
+    fflush(stdout);
+    code = 1;
+  }
+  pthread_barrier_wait(&all_measured);
+  for (n = 0; n < USERS; n++) {
+    if (pthread_join(threads[n], &result) != 0 || result == NULL) {
+      code = 2;
+    }
+  }
+  return code;
+}
+
+/* Files get the numbers of the standard streams, to which nothing must be written then. */
+static int no_standard_streams(void) {
+  blosc2_schunk *schunk, *opened;
+  close(0);
+  close(1);
+  close(2);
+  setenv("BLOSC_TRACE", "1", 1);
+  schunk = make(FRAME, true, NCHUNKS);
+  opened = blosc2_schunk_open(FRAME);
+  if (blosc2_schunk_open("missing.b2frame") != NULL || blosc2_schunk_decompress_chunk(opened, 99, &opened, 1) >= 0) {
+    return 1;
+  }
+  if (!is_whole(schunk, NCHUNKS) || !is_whole(opened, NCHUNKS)) {
+    return 2;
+  }
+  blosc2_schunk_free(schunk);
+  blosc2_schunk_free(opened);
+  return blosc2_remove_urlpath(FRAME) == 0 ? 0 : 3;
+}
+
+/* A path is looked up at each use, and what is not found is not made. */
+static int another_directory(void) {
+  int32_t *data = (int32_t *)test_make_data(TEST_RAMP, SIZE);
+  int contiguous;
+  char *home = getcwd(NULL, 0);
+  for (contiguous = 0; contiguous < 2 && home != NULL; contiguous++) {
+    blosc2_schunk *schunk = make(FRAME, contiguous != 0, 3);
+    if (schunk == NULL || chdir("/") != 0) {
+      return 1;
+    }
+    data[0] = 3;
+    if (blosc2_schunk_append_buffer(schunk, data, SIZE) >= 0 || schunk->nchunks != 3 || access(FRAME, F_OK) == 0) {
+      return 2;
+    }
+    if (chdir(home) != 0 || blosc2_schunk_append_buffer(schunk, data, SIZE) != 4 || !is_whole(schunk, 4)) {
+      return 3;
+    }
+    blosc2_schunk_free(schunk);
+    schunk = blosc2_schunk_open(FRAME);
+    if (!is_whole(schunk, 4)) {
+      return 4;
+    }
+    blosc2_schunk_free(schunk);
+  }
+  free(data);
+  free(home);
+  return blosc2_remove_urlpath(FRAME) == 0 ? 0 : 5;
+}
+#endif
+
+int main(void) {
+  blosc2_init();
+#ifdef __linux__
+  in_child(many_signals);
+  in_child(no_more_files);
+  in_child(no_more_threads);
+  if (!is_watched()) {
+    in_child(memory_of_many_threads);
+  }
+  in_child(no_standard_streams);
+  in_child(another_directory);
+#endif
+  CHECK(1);
+  blosc2_destroy();
+  return test_end();
+}

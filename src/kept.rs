@@ -1,0 +1,93 @@
+//! How much memory threads keep from one operation to the next.
+//!
+//! Fresh memory costs a page fault every 4 kB, so a thread keeps what it worked with. What is small it keeps for good. Of
+//! large pieces, all threads together keep no more than a limit: otherwise, in a program with many threads, each would
+//! end up with all that its largest operation ever needed.
+
+use crate::cpu;
+use crate::fork::Lazy;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Pieces of memory up to this size, in bytes, are kept without being counted.
+pub(crate) const SMALL: usize = 1 << 20;
+/// Larger ones are not kept, in bytes.
+pub(crate) const LARGEST: usize = 16 << 20;
+/// What all that are counted may take together, in bytes: for each processor, and at least.
+const PER_PROCESSOR: usize = 16 << 20;
+const LEAST: usize = 64 << 20;
+
+static LIMIT: Lazy<usize> = Lazy::new(|| Box::leak(Box::new(LEAST.max(PER_PROCESSOR * cpu::processors()))));
+
+/// What they take now.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// A piece's share of what is kept. Dropping it makes room for others.
+pub(crate) struct Share(usize);
+
+impl Share {
+    /// That of nothing.
+    pub(crate) const NONE: Share = Share(0);
+
+    /// Makes this the share of a piece of `nbytes` bytes; tells whether there is room, and the piece may be kept. If not,
+    /// it has no share.
+    pub(crate) fn resize(&mut self, nbytes: usize) -> bool {
+        if self.0 == nbytes {
+            return true;
+        }
+        *self = Share::NONE;
+        if nbytes <= SMALL {
+            return true;
+        }
+        let has_room = nbytes <= LARGEST && take_room(&KEPT, nbytes, *LIMIT);
+        self.0 = if has_room { nbytes } else { 0 };
+        has_room
+    }
+}
+
+/// Adds `nbytes` to what is kept, unless that would be more than `limit`; tells whether it did.
+fn take_room(kept: &AtomicUsize, nbytes: usize, limit: usize) -> bool {
+    let with_this = |kept: usize| kept.checked_add(nbytes).filter(|&sum| sum <= limit);
+    kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_this).is_ok()
+}
+
+impl Drop for Share {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            KEPT.fetch_sub(self.0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_small_is_always_kept_and_what_is_huge_never() {
+        let mut share = Share::NONE;
+        assert!(share.resize(0) && share.resize(SMALL));
+        assert_eq!(share.0, 0);
+        assert!(!share.resize(LARGEST + 1));
+        assert_eq!(share.0, 0);
+    }
+
+    #[test]
+    fn there_is_room_up_to_a_limit() {
+        let kept = AtomicUsize::new(0);
+        assert!(take_room(&kept, 60, 100) && !take_room(&kept, 41, 100) && take_room(&kept, 40, 100));
+        assert!(!take_room(&kept, 1, 100) && !take_room(&kept, usize::MAX, 100));
+        assert_eq!(kept.into_inner(), 100);
+    }
+
+    #[test]
+    fn a_share_follows_the_size_of_its_piece() {
+        let mut share = Share::NONE;
+        // The rest of the process may have taken all room.
+        if share.resize(SMALL + 1) {
+            assert_eq!(share.0, SMALL + 1);
+            assert!(share.resize(SMALL + 1) && share.resize(SMALL));
+        }
+        assert_eq!(share.0, 0);
+    }
+}
