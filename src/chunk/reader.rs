@@ -143,6 +143,13 @@ impl<'a> Reader<'a> {
         Ok(start)
     }
 
+    /// The starts of all blocks as the table has them, unchecked; 0 for negative ones. Fewer if the table is cut off.
+    pub(super) fn bstarts(&self) -> impl Iterator<Item = usize> + '_ {
+        let table = self.data.get(self.header.overhead()..self.table_end).unwrap_or_default();
+        let start = |raw: &[u8]| raw.try_into().map_or(0, i32::from_le_bytes);
+        table.chunks_exact(4).map(move |raw| usize::try_from(start(raw)).unwrap_or(0))
+    }
+
     /// The size of block `nblock` as the trailer of a lazy chunk has it.
     pub(super) fn lazy_size(&self, nblock: usize, max: usize) -> Result<usize> {
         let size = get_i32(self.data, self.table_end + 12 + 4 * nblock);

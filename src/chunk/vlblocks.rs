@@ -195,7 +195,7 @@ pub struct VlChunk<'a> {
     reader: Reader<'a>,
     /// Start of each block in the chunk, and the end of the last one.
     starts: Vec<usize>,
-    /// The most bytes that a block takes in the chunk.
+    /// The most bytes that a block takes in the chunk, if that is lazy.
     longest_span: usize,
     /// Length of the longest block. Not known of a lazy chunk, which has the lengths where its blocks are.
     longest: Option<usize>,
@@ -230,20 +230,16 @@ impl<'a> VlChunk<'a> {
     /// Validates the tables of an opened chunk.
     pub(super) fn new(reader: Reader<'a>) -> Result<VlChunk<'a>> {
         let header = reader.header;
-        let bad = |what| Error::new(ErrorKind::InvalidHeader, what);
+        let bad = ErrorKind::InvalidHeader;
         let mut starts = memory::with_capacity(header.nblocks() + 1)?;
-        for nblock in 0..header.nblocks() {
-            let start = reader.bstart(nblock).map_err(|_| bad("start of a block"))?;
-            if starts.last().is_some_and(|&last| start <= last) || start > header.cbytes {
-                return Err(bad("block starts are not in order"));
-            }
-            starts.push(start);
-        }
+        starts.extend(reader.bstarts());
+        ensure(starts.len() == header.nblocks(), bad, "start of a block")?;
+        ensure(starts.first().is_none_or(|&first| first >= reader.table_end), bad, "start of a block")?;
         starts.push(header.cbytes);
-        if starts.len() >= 2 && starts[starts.len() - 2] >= header.cbytes {
-            return Err(bad("the last block is empty"));
-        }
-        let longest_span = starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        let ascending = starts.windows(2).fold(true, |all, ends| all & (ends[0] < ends[1]));
+        ensure(ascending, bad, "block starts are not in order")?;
+        let spans = starts.windows(2).map(|ends| ends[1] - ends[0]);
+        let longest_span = if reader.lazy.is_some() { spans.max().unwrap_or(0) } else { 0 };
         let mut chunk = VlChunk { reader, starts, longest_span, longest: None };
         if chunk.reader.lazy.is_none() {
             chunk.longest = Some(chunk.check_lengths()?);
