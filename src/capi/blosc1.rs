@@ -16,7 +16,7 @@ use super::plugins;
 use super::ptr::{c_str, in_bytes, out_bytes};
 use super::tuner;
 use super::types::blosc_threads_callback;
-use crate::chunk::{self, CParams, Decoding, Encoding, Source, Threads, Unit};
+use crate::chunk::{self, CParams, Decoding, Encoding, Source, Unit};
 use crate::codecs::registry as codec_registry;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::registry as filter_registry;
@@ -328,23 +328,13 @@ fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
     let (nthreads, pool) = (global.nthreads, global.pool.clone());
     drop(global);
     let backend = attach(nthreads, pool);
-    let room = match backend {
-        Backend::Serial => dest.len(),
-        _ => dest.len().min(Threads::SHORT_COPY),
-    };
-    if let Some(nbytes) = chunk::decompress_simple(chunk, &mut dest[..room], |_| ()) {
-        return Ok(nbytes);
-    }
     let dec = Decoding { threads: backend.threads(nthreads, false), ..Decoding::default() };
-    Ok(chunk::decompress_with(&dec, chunk, None, dest)?.nbytes)
+    chunk::decompress_with(&dec, chunk, None, dest)
 }
 
 /// Decompresses items in the calling thread.
 fn getitem(chunk: &[u8], start: c_int, nitems: c_int, dest: &mut [u8]) -> Result<usize> {
-    match chunk::getitem_simple(chunk, Unit::Items, start, nitems, dest, |_| ()) {
-        Some(nbytes) => Ok(nbytes),
-        None => chunk::getitem(&Decoding::default(), chunk, Unit::Items, start, nitems, dest),
-    }
+    chunk::getitem(&Decoding::default(), chunk, Unit::Items, start, nitems, dest)
 }
 
 /// Decompresses the chunk `src` into `dest`; returns the bytes written, or a negative code.

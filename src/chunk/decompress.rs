@@ -13,25 +13,16 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The outcome of a decompression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decompressed {
-    /// Bytes produced.
-    pub nbytes: usize,
-    /// The header of the chunk.
-    pub header: ChunkHeader,
-}
-
 /// Decompresses `chunk` into the front of `dest` in the calling thread and returns the number of bytes produced.
 ///
 /// # Errors
 ///
 /// As [`decompress_with`].
 pub fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
-    Ok(decompress_with(&Decoding::default(), chunk, None, dest)?.nbytes)
+    decompress_with(&Decoding::default(), chunk, None, dest)
 }
 
-/// Decompresses `chunk` into the front of `dest`.
+/// Decompresses `chunk` into the front of `dest`; returns the number of bytes produced.
 ///
 /// `chunk` may be longer than the chunk it starts with. Blocks for which `mask` is true are skipped: their bytes in
 /// `dest` stay as they are, and count as produced all the same. `dest` is not read before it is written.
@@ -47,17 +38,16 @@ pub fn decompress_with(
     chunk: &[u8],
     mask: Option<&[bool]>,
     dest: &mut [u8],
-) -> Result<Decompressed> {
-    let mut header = ChunkHeader::EMPTY;
+) -> Result<usize> {
     if mask.is_none() && dec.postfilter.is_none() {
         let room = dec.threads.room_alone().min(dest.len());
-        if let Some(nbytes) = decompress_simple(chunk, &mut dest[..room], |simple| header = *simple) {
-            return Ok(Decompressed { nbytes, header });
+        if let Some(nbytes) = decompress_simple(chunk, &mut dest[..room], |_| ()) {
+            return Ok(nbytes);
         }
     }
+    let mut header = ChunkHeader::EMPTY;
     header.read_from(chunk)?;
-    let nbytes = decompress_parsed(dec, &header, chunk, mask, dest)?;
-    Ok(Decompressed { nbytes, header })
+    decompress_parsed(dec, &header, chunk, mask, dest)
 }
 
 /// As [`decompress_with`], for a chunk whose header was read already. Returns the bytes produced.

@@ -26,7 +26,7 @@ pub use block_reader::{BlockReader, Plain};
 pub(crate) use compress::compress_block;
 pub use compress::{Compressed, compress, compress_with};
 pub(crate) use decompress::DisjointParts;
-pub use decompress::{Decompressed, decompress, decompress_parsed, decompress_with};
+pub use decompress::{decompress, decompress_parsed, decompress_with};
 pub use getitem::{Unit, getitem, getitem_parsed};
 pub use input::{GatherBlocks, Gathered, ShuffledBlock, Source};
 pub use params::{

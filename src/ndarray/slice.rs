@@ -130,7 +130,7 @@ fn read_once(
                 blocks.check(&header, header.is_memcpyed())?;
                 // SAFETY: each chunk, and so each call, has a part of the box of its own.
                 let dest = unsafe { dest.part(size(origin)?, blocks.chunksize) };
-                let n = chunk::decompress_with(dec, bytes, None, dest)?.nbytes;
+                let n = chunk::decompress_with(dec, bytes, None, dest)?;
                 return ensure(n == blocks.chunksize, ErrorKind::Data, "chunk of another size");
             }
             let chunk = BlockReader::open(dec, &header, bytes)?;

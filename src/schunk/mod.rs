@@ -313,7 +313,7 @@ impl Schunk {
             let nbytes = crate::format::chunk_header::BasicHeader::read(bytes)?.nbytes;
             let fits = usize::try_from(nbytes).is_ok_and(|nbytes| nbytes <= dest.len());
             ensure(fits, short, "destination shorter than the chunk")?;
-            Ok(chunk::decompress_with(dec, bytes, None, dest)?.nbytes)
+            chunk::decompress_with(dec, bytes, None, dest)
         })
     }
 

@@ -80,7 +80,7 @@ impl Part {
 fn read_part(chunks: &Chunks<'_>, part: &Part, dec: &Decoding<'_>, dest: &mut [u8]) -> Result<()> {
     let n = if part.is_whole() {
         let decompressed = |dec: &Decoding<'_>, bytes: &[u8]| chunk::decompress_with(dec, bytes, None, dest);
-        chunks.with_all_blocks(part.nchunk, dec, decompressed)?.nbytes
+        chunks.with_all_blocks(part.nchunk, dec, decompressed)?
     } else {
         let param = |value: usize| i32::try_from(value).map_err(|_| out_of_range());
         let (start, count) = (param(part.range.start)?, param(part.range.len())?);
@@ -197,7 +197,7 @@ impl Schunk {
         scratch::with_len(part.nbytes, |data| {
             let n = self
                 .with_chunk(part.nchunk, |bytes| chunk::decompress_with(&reading.dec, bytes, None, data))?;
-            ensure(n.nbytes == part.nbytes, ErrorKind::Data, "chunk of another size")?;
+            ensure(n == part.nbytes, ErrorKind::Data, "chunk of another size")?;
             data[part.range.clone()].copy_from_slice(src);
             compress_into(Source::Bytes(data), writing, chunk).map(Rewritten::Whole)
         })
