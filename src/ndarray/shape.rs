@@ -82,6 +82,9 @@ impl Geometry {
             let b = u64::try_from(blockshape[i]).map_err(|_| invalid("negative extent"))?;
             ensure(s == 0 || (c > 0 && b > 0), ErrorKind::InvalidParam, "items without a chunk or block")?;
             ensure(b > 0 || c == 0, ErrorKind::InvalidParam, "chunk without a block")?;
+            // Where padding would overflow, no other extent, not even 0, makes up for it.
+            let can_pad = c == 0 || s % c == 0 || s + c <= I64_MAX;
+            ensure(can_pad, ErrorKind::InvalidParam, "extent too large for padding")?;
             let round = |n: u64, to: u64| if to == 0 { 0 } else { n.div_ceil(to).saturating_mul(to) };
             (own.shape[i], own.chunkshape[i], own.blockshape[i]) = (s, c, b);
             own.extshape[i] = round(s, c);
@@ -359,6 +362,8 @@ mod tests {
         assert_eq!(kind(&[1, 1], &[1 << 16, 1 << 16], &[1, 1]), invalid);
         assert_eq!(kind(&[1, 1], &[1, 1], &[1 << 16, 1 << 16]), invalid);
         assert_eq!(kind(&[i64::MAX], &[i32::MAX], &[1]), invalid);
+        assert_eq!(kind(&[0, i64::MAX], &[10, 10], &[2, 2]), invalid);
+        assert!(Geometry::new(&[0, i64::MAX / 10 * 10], &[10, 10], &[2, 2]).is_ok());
         assert_eq!(Geometry::new(&[0, 0], &[0, 0], &[0, 0]).unwrap().nchunks(), 0);
         assert_eq!(Geometry::new(&[], &[], &[]).unwrap().nchunks(), 1);
     }

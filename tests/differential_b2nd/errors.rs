@@ -28,7 +28,7 @@ fn recipe(lib: &Clib, shape: &[i64], chunkshape: &[i32], blockshape: &[i32], typ
 type Shapes = (&'static [i64], &'static [i32], &'static [i32]);
 
 /// Shapes that contexts and arrays refuse or take.
-const SHAPES: [Shapes; 19] = [
+const SHAPES: [Shapes; 22] = [
     (&[], &[], &[]),
     (&[10], &[7], &[2]),
     (&[0], &[0], &[0]),
@@ -42,6 +42,9 @@ const SHAPES: [Shapes; 19] = [
     (&[5, 4], &[3, 3], &[2, 2]),
     (&[i64::MAX], &[2], &[1]),
     (&[i64::MAX / 2], &[i32::MAX], &[1]),
+    (&[0, i64::MAX], &[10, 10], &[2, 2]),
+    (&[0, i64::MAX - 9], &[10, 10], &[2, 2]),
+    (&[0, i64::MAX / 10 * 10], &[10, 10], &[2, 2]),
     (&[1000], &[i32::MAX], &[1]),
     (&[10, 10], &[70_000, 70_000], &[1, 1]),
     (&[10, 10], &[70_000, 70_000], &[70_000, 70_000]),
