@@ -9,7 +9,7 @@ use crate::fork::Lazy;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Pieces of memory up to this size, in bytes, are kept without being counted.
-pub(crate) const SMALL: usize = 1 << 20;
+pub(crate) const SMALL: usize = 256 << 10;
 /// Larger ones are not kept, in bytes.
 pub(crate) const LARGEST: usize = 16 << 20;
 /// What all that are counted may take together, in bytes: for each processor, and at least.
