@@ -1,13 +1,15 @@
 //! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1, and
 //! up to the default level for streams in which matches are rare or long, as in most of what was shuffled; libdeflate, which
-//! takes whole streams and is at its best with literals and short matches; and zlib-rs, for which long matches are cheap
-//! and which can stop early. The choice depends on the stream and the level alone, so that equal streams give equal bytes.
+//! takes whole streams and is at its best with short matches; zlib-rs, for runs at level 1; and a decoder of our own, for
+//! which many literals and long matches are cheap and which can stop early. The choice depends on the stream and the level
+//! alone, so that equal streams give equal bytes.
 
 #[cfg(test)]
 mod tests;
 
-use super::look::{has_many_far_matches, raw_bytes};
-use super::{deflate, libdeflate, stream};
+use super::deflate::Effort;
+use super::look::{Shares, behind_raw_blocks};
+use super::{deflate, inflate, libdeflate, stream};
 use crate::error::Result;
 use crate::memory::made;
 
@@ -19,7 +21,7 @@ enum Level {
     /// Our own encoder's thorough search, if matches are few: twice as fast as libdeflate then, four times with runs and
     /// noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that compresses as well, over all
     /// kinds of data, as zlib-ng does on this one.
-    Thorough { otherwise: i32 },
+    Thorough { effort: Effort, otherwise: i32 },
     /// libdeflate's level that compresses as well as zlib-ng does on this one.
     Deep(i32),
 }
@@ -27,10 +29,10 @@ enum Level {
 /// Levels 1 to 9.
 const LEVELS: [Level; 9] = [
     Level::Quick { runs_for_zlib: 75 },
-    Level::Thorough { otherwise: 1 },
-    Level::Thorough { otherwise: 2 },
-    Level::Thorough { otherwise: 3 },
-    Level::Thorough { otherwise: 4 },
+    Level::Thorough { effort: Effort { steps_per_bit: 2, long: 8 }, otherwise: 1 },
+    Level::Thorough { effort: Effort { steps_per_bit: 2, long: 8 }, otherwise: 2 },
+    Level::Thorough { effort: Effort { steps_per_bit: 4, long: 16 }, otherwise: 3 },
+    Level::Thorough { effort: Effort { steps_per_bit: 10, long: 24 }, otherwise: 4 },
     Level::Deep(5),
     Level::Deep(6),
     Level::Deep(7),
@@ -87,12 +89,15 @@ impl Encoder {
                     Ok(self.deflate()?.compress_quickly(src, dest))
                 }
             }
-            Level::Thorough { .. } if deflate::has_few_matches(src) => {
-                Ok(self.deflate()?.compress_thoroughly(src, dest))
+            Level::Thorough { effort, otherwise } => {
+                let probe = deflate::Probe::of(src);
+                if probe.has_few_matches() {
+                    Ok(self.deflate()?.compress_thoroughly(src, &probe, effort, dest))
+                } else {
+                    self.libdeflate.compress(otherwise, src, dest)
+                }
             }
-            Level::Thorough { otherwise: level } | Level::Deep(level) => {
-                self.libdeflate.compress(level, src, dest)
-            }
+            Level::Deep(level) => self.libdeflate.compress(level, src, dest),
         }
     }
 
@@ -117,19 +122,19 @@ fn share_of_runs(src: &[u8]) -> usize {
 
 /// The decoders of one thread.
 pub(crate) struct Decoder {
-    stream: stream::Decoder,
+    inflate: inflate::Decoder,
     libdeflate: libdeflate::Decoder,
 }
 
 impl Decoder {
     pub(crate) fn new() -> Decoder {
-        Decoder { stream: stream::Decoder::new(), libdeflate: libdeflate::Decoder::new() }
+        Decoder { inflate: inflate::Decoder::new(), libdeflate: libdeflate::Decoder::new() }
     }
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
     pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        if is_for_zlib(src, dest.len()) {
-            self.stream.decompress(src, dest)
+        if is_for_own(src, dest.len()) {
+            self.inflate.decompress(src, dest)
         } else {
             self.libdeflate.decompress(src, dest)
         }
@@ -138,28 +143,33 @@ impl Decoder {
     /// Decompresses at least the first `wanted` bytes of a stream that holds `dest.len()`. What follows them in `dest` is
     /// arbitrary afterwards.
     pub(crate) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
-        // libdeflate cannot stop early, but takes less than half the time for what it is good at.
-        if wanted >= dest.len() / 2 && !is_for_zlib(src, dest.len()) {
-            self.libdeflate.decompress(src, dest)
+        // libdeflate cannot stop early.
+        if wanted > dest.len() / 8 * 7 {
+            self.decompress(src, dest)
         } else {
-            self.stream.decompress_prefix(src, wanted, dest)
+            self.inflate.decompress_prefix(src, wanted, dest)
         }
     }
 }
 
-/// Whether zlib-rs is the faster decoder for `src`, from which `nbytes` come: with long matches, and with those from near.
-fn is_for_zlib(src: &[u8], nbytes: usize) -> bool {
-    // Of the first level, streams have short matches.
-    if src.starts_with(&deflate::QUICK_HEADER) {
+/// Whether our own decoder is the faster one for `src`, from which `nbytes` come: with many literals at a look-up, with long
+/// matches, and with those from near.
+fn is_for_own(src: &[u8], nbytes: usize) -> bool {
+    let (rest, raw) = behind_raw_blocks(src);
+    let nbytes = nbytes.saturating_sub(raw);
+    let shares = (nbytes >= LOOKED_AT).then(|| Shares::of_first(rest)).flatten();
+    if shares.as_ref().is_some_and(Shares::has_many_short_literals) {
+        return true;
+    }
+    // Of the first level, streams have short matches, unless they begin with noise.
+    if raw == 0 && src.starts_with(&deflate::QUICK_HEADER) {
         return false;
     }
     // Others have long ones if they shrank to less than 40 %, unless they have many; below 3 %, it need not be asked. Behind
     // noise, as in shuffled data, matches must be longer.
-    let raw = raw_bytes(src);
-    let (rest, nbytes) = (src.len() - raw, nbytes.saturating_sub(raw));
-    let shrank_to = |percent: usize| rest.saturating_mul(100) < nbytes.saturating_mul(percent);
+    let shrank_to = |percent: usize| rest.len().saturating_mul(100) < nbytes.saturating_mul(percent);
     if raw > 0 {
         return shrank_to(18);
     }
-    shrank_to(40) && (nbytes < LOOKED_AT || shrank_to(3) || !has_many_far_matches(src))
+    shrank_to(40) && (shrank_to(3) || !shares.is_some_and(|shares| shares.has_many_far_matches()))
 }

@@ -8,8 +8,13 @@ use std::ptr::{NonNull, null_mut};
 
 /// The checksum at the end of a zlib stream.
 pub(super) fn adler32(bytes: &[u8]) -> u32 {
+    adler32_more(1, bytes)
+}
+
+/// The checksum of what has the checksum `sum`, 1 if it is nothing, and `bytes` behind it.
+pub(super) fn adler32_more(sum: u32, bytes: &[u8]) -> u32 {
     // SAFETY: the size is that of the slice.
-    unsafe { z::libdeflate_adler32(1, bytes.as_ptr().cast(), bytes.len()) }
+    unsafe { z::libdeflate_adler32(sum, bytes.as_ptr().cast(), bytes.len()) }
 }
 
 /// A compressor, made for one of libdeflate's levels at a time.

@@ -1,13 +1,15 @@
 //! zlib: RFC 1950 streams with a 32 KiB window.
 //!
-//! The built-in codec chooses between three encoders, one of them our own (`deflate/`), and two decoders for each stream
-//! (`choice.rs`). With the feature `system-zlib` the zlib of the system makes and reads all of them; its streams may differ
+//! The built-in codec chooses between three encoders, one of them our own (`deflate/`), and two decoders, of which one is (`inflate/`),
+//! for each stream (`choice.rs`). With the feature `system-zlib` the zlib of the system makes and reads all of them; its streams may differ
 //! in bytes.
 
 #[cfg(not(feature = "system-zlib"))]
 mod choice;
 #[cfg(not(feature = "system-zlib"))]
 mod deflate;
+#[cfg(not(feature = "system-zlib"))]
+mod inflate;
 #[cfg(not(feature = "system-zlib"))]
 mod libdeflate;
 #[cfg(not(feature = "system-zlib"))]

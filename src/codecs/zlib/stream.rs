@@ -90,11 +90,13 @@ impl Drop for Encoder {
 }
 
 /// An inflate state.
+#[cfg(any(feature = "system-zlib", test))]
 pub(crate) struct Decoder {
     /// `None` before the first use.
     stream: Option<Stream>,
 }
 
+#[cfg(any(feature = "system-zlib", test))]
 impl Decoder {
     pub(crate) fn new() -> Decoder {
         Decoder { stream: None }
@@ -134,6 +136,7 @@ impl Decoder {
     }
 
     /// Decompresses the first `wanted` bytes of a stream that holds `dest.len()`.
+    #[cfg(feature = "system-zlib")]
     pub(crate) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
         let (code, nbytes) = self.inflate(src, &mut dest[..wanted], z::Z_SYNC_FLUSH)?;
         let good = nbytes == wanted && matches!(code, z::Z_OK | z::Z_STREAM_END | z::Z_BUF_ERROR);
@@ -141,6 +144,7 @@ impl Decoder {
     }
 }
 
+#[cfg(any(feature = "system-zlib", test))]
 impl Drop for Decoder {
     fn drop(&mut self) {
         if let Some(stream) = &mut self.stream {

@@ -1,4 +1,4 @@
-//! Both implementations read what either writes, refuse the same damage, and keep nothing from stream to stream.
+//! All implementations read what any of them writes, refuse the same damage, and keep nothing from stream to stream.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn bytes(kind: usize, len: usize) -> Vec<u8> {
 const LENGTHS: [usize; 9] = [1, 2, 7, 100, 1023, 1024, 5000, 40_000, 300_000];
 
 #[test]
-fn every_level_gives_streams_that_both_read_and_the_same_ones_from_used_encoders() {
+fn every_level_gives_streams_that_all_read_and_the_same_ones_from_used_encoders() {
     let mut used = Encoder::new();
     let (mut stream, mut libdeflate) = (stream::Decoder::new(), libdeflate::Decoder::new());
     for kind in 0..4 {
@@ -43,6 +43,9 @@ fn every_level_gives_streams_that_both_read_and_the_same_ones_from_used_encoders
                 let coded = &coded[..size];
                 let mut back = vec![0xee; len];
                 stream.decompress(coded, &mut back).unwrap();
+                assert!(back == src);
+                back.fill(0xee);
+                inflate::Decoder::new().decompress(coded, &mut back).unwrap();
                 assert!(back == src);
                 back.fill(0xee);
                 libdeflate.decompress(coded, &mut back).unwrap();
@@ -73,8 +76,15 @@ fn each_encoder_is_chosen_where_it_is_faster() {
         dest.truncate(size);
         dest
     };
-    let thorough = made(&mut |dest| deflate::Encoder::new().unwrap().compress_thoroughly(&runs, dest));
-    assert!((2..=5).all(|clevel| chosen(clevel, &runs) == thorough));
+    let thorough = made(&mut |dest| {
+        deflate::Encoder::new().unwrap().compress_thoroughly(
+            &runs,
+            &deflate::Probe::of(&runs),
+            Effort { steps_per_bit: 10, long: 24 },
+            dest,
+        )
+    });
+    assert!(chosen(5, &runs) == thorough);
     assert!(
         chosen(5, &text) == made(&mut |dest| libdeflate::Encoder::new().compress(4, &text, dest).unwrap())
     );
@@ -93,17 +103,19 @@ fn each_encoder_is_chosen_where_it_is_faster() {
 }
 
 #[test]
-fn damaged_streams_are_refused_by_both() {
+fn damaged_streams_are_refused_by_all() {
     let src = bytes(2, 3000);
     for clevel in [1, 5] {
         let mut coded = vec![0; 4000];
         let size = Encoder::new().compress(clevel, &src, &mut coded).unwrap();
         coded.truncate(size);
         let (mut stream, mut libdeflate) = (stream::Decoder::new(), libdeflate::Decoder::new());
+        let mut inflate = inflate::Decoder::new();
         let mut dest = vec![0; src.len()];
         let mut check = |coded: &[u8], dest: &mut [u8], is_good: bool, what: &str| {
             assert_eq!(stream.decompress(coded, dest).is_ok(), is_good, "zlib-rs: {what}");
             assert_eq!(libdeflate.decompress(coded, dest).is_ok(), is_good, "libdeflate: {what}");
+            assert_eq!(inflate.decompress(coded, dest).is_ok(), is_good, "our own: {what}");
         };
         check(&coded, &mut dest, true, "whole");
         check(&[&coded[..], b"more"].concat(), &mut dest, true, "followed by more");

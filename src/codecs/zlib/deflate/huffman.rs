@@ -152,9 +152,27 @@ impl Counts {
     /// About how many bits a literal takes, in sixteenths; `None` if there are too few to tell.
     pub(super) fn literal_bits(&self) -> Option<usize> {
         let literals = &self.symbols[..END];
-        let n: u32 = literals.iter().sum();
-        (n >= TELLING_LITERALS).then(|| (entropy(literals) / n) as usize >> (LOG_FRACTION - 4))
+        (literals.iter().sum::<u32>() >= TELLING_LITERALS).then(|| literal_bits(literals))
     }
+}
+
+/// Below so many bits, in sixteenths, literals take more than their entropy, since each takes one and there is an end as well.
+const FEW_BITS: usize = 40;
+
+/// About how many bits a literal takes if they occur as often as this, in sixteenths. There are some.
+pub(super) fn literal_bits(counts: &[u32]) -> usize {
+    let n = counts.iter().sum::<u32>();
+    let bits = (entropy(counts) / n) as usize >> (LOG_FRACTION - 4);
+    if bits >= FEW_BITS {
+        return bits;
+    }
+    let mut symbols = [0; END + 1];
+    symbols[..counts.len()].copy_from_slice(counts);
+    symbols[END] = 1;
+    let mut lengths = [0; END + 1];
+    code_lengths(&symbols, MAX_CODE, &mut lengths);
+    let sum: usize = counts.iter().zip(lengths).map(|(&n, len)| n as usize * usize::from(len)).sum();
+    16 * sum / n as usize
 }
 
 /// The logarithms have this many bits behind the point.
@@ -162,6 +180,28 @@ const LOG_FRACTION: u32 = 8;
 
 /// Bits of symbols that occur as often as this, at best. The counts add up to less than 2^19, so that the products fit.
 fn entropy(counts: &[u32]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if crate::cpu::has_avx2() {
+        // SAFETY: the CPU was just asked for AVX2.
+        return unsafe { entropy_avx2(counts) };
+    }
+    entropy_with(counts)
+}
+
+/// [`entropy_with`], compiled for vectors of eight counts.
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn entropy_avx2(counts: &[u32]) -> u32 {
+    entropy_with(counts)
+}
+
+/// [`entropy`] with what the caller is compiled for.
+#[inline(always)]
+fn entropy_with(counts: &[u32]) -> u32 {
     let (mut total, mut sum) = (0, 0_u32);
     for &n in counts {
         total += n;

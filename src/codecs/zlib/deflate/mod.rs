@@ -18,14 +18,16 @@ mod sequence;
 mod tests;
 mod thorough;
 mod token;
+mod worth;
 
 use super::libdeflate::adler32;
 use crate::error::Result;
 use crate::memory::{with_capacity, zeroed_box};
 use bits::{BitWriter, Code};
 use huffman::{Codes, Counts};
-pub(super) use probe::has_few_matches;
+pub(super) use probe::Probe;
 use sequence::Sequence;
+pub(super) use thorough::Effort;
 
 /// The most bytes that a raw block can hold. With the quick parser, no block has more.
 const RAW_BLOCK: usize = 0xffff;
@@ -47,6 +49,8 @@ const DENSE: usize = 42;
 /// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
 /// long as all the rest.
 pub(super) const TINY: usize = 128;
+/// Blocks that codes make shorter by less than this part are raw: they are decoded ten times as fast.
+const HARDLY: usize = 32;
 /// Type of a raw block, as its header has it.
 const RAW: u32 = 0;
 
@@ -83,9 +87,16 @@ impl Encoder {
         self.try_quickly(src, dest).unwrap_or(0)
     }
 
-    /// Compresses `src` into `dest` with a thorough search; returns the compressed size, or 0 if it does not fit.
-    pub(super) fn compress_thoroughly(&mut self, src: &[u8], dest: &mut [u8]) -> usize {
-        self.try_thoroughly(src, dest).unwrap_or(0)
+    /// Compresses `src`, for which `probe` was made, into `dest` with a thorough search; returns the compressed size, or 0 if it
+    /// does not fit.
+    pub(super) fn compress_thoroughly(
+        &mut self,
+        src: &[u8],
+        probe: &Probe,
+        effort: Effort,
+        dest: &mut [u8],
+    ) -> usize {
+        self.try_thoroughly(src, probe, effort, dest).unwrap_or(0)
     }
 
     fn try_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
@@ -150,15 +161,26 @@ impl Encoder {
         finish(src, out)
     }
 
-    fn try_thoroughly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+    fn try_thoroughly(
+        &mut self,
+        src: &[u8],
+        probe: &Probe,
+        effort: Effort,
+        dest: &mut [u8],
+    ) -> Option<usize> {
         let Encoder { thorough, sequences, counts, segment, codes, .. } = self;
-        thorough.begin(src)?;
+        thorough.begin(src, effort)?;
         let mut out = BitWriter::new(dest);
         out.append(&THOROUGH_HEADER)?;
         sequences.clear();
         counts.reset();
         let (mut block_start, mut start, mut entropy) = (0, 0, 0);
+        let mut part = None;
         while start < src.len() {
+            let here = probe.part(start);
+            if part.replace(here) != Some(here) {
+                thorough.begin_part(probe.literal_bits(here));
+            }
             let nbefore = sequences.len();
             segment.reset();
             let end = thorough.parse(src, start, src.len().min(start + SEGMENT), sequences, segment);
@@ -200,7 +222,7 @@ fn write_block<'a>(
 ) -> Option<()> {
     let nbits = codes.nbits();
     let parts = block.chunks(RAW_BLOCK);
-    if nbits >= 8 * (block.len() + 4 * parts.len()) {
+    if nbits >= 8 * (block.len() + 4 * parts.len() - block.len() / HARDLY) {
         let last = parts.len() - 1;
         return parts.enumerate().try_for_each(|(i, part)| write_raw(part, is_last && i == last, out));
     }

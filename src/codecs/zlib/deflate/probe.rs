@@ -1,55 +1,130 @@
-//! A look at samples of a stream: how often there are matches.
+//! A look at samples of a stream: how many bits a literal takes, and how often matches save some.
 
+use super::huffman::literal_bits;
+use super::worth::Worth;
 use crate::codecs::agree::extend_long;
 use crate::codecs::mem::load64;
 
 /// Samples of this many bytes.
 const SAMPLES: usize = 16;
 const SAMPLE: usize = 512;
+/// So many of them are counted.
+const COUNTED: usize = 256;
+/// Shorter streams have fewer parts.
+const SHORTEST_PART: usize = 4 << 10;
 /// log2 of the number of positions that are remembered.
 const TABLE_BITS: u32 = 10;
+/// Where most bytes are the same, so that literals have so few bits, in sixteenths, there are many more matches than samples
+/// show: one every this many bytes is often.
+const SKEWED: usize = 28;
+const OFTEN_THERE: usize = 60;
+/// Distance of matches that are near.
+const NEAR: usize = 8;
 /// With a match every this many bytes, or more often, an encoder spends its time with matches rather than in between.
 const OFTEN: usize = 25;
 
-/// Whether matches of three bytes and more are rare in `src`, or so long that there are few.
-pub(in super::super) fn has_few_matches(src: &[u8]) -> bool {
-    let distance = (src.len() / SAMPLES).max(SAMPLE);
-    let mut table = [0; 1 << TABLE_BITS];
-    // As many as may be found, which takes little time if there are many.
-    let mut left = src.len().min(SAMPLES * SAMPLE) / OFTEN;
-    for start in (0..src.len()).step_by(distance).take(SAMPLES) {
-        match count_down(left, src, start, src.len().min(start + SAMPLE), &mut table) {
-            Some(n) => left = n,
-            None => return false,
-        }
-    }
-    true
+/// The stream has up to so many parts, as shuffled data change from part to part; samples of one tell what literals are like
+/// there.
+const PARTS: usize = 8;
+
+/// What samples tell of a stream.
+pub(in super::super) struct Probe {
+    /// How many bits a literal takes in each part if there are no matches, in sixteenths.
+    literal_bits: [usize; PARTS],
+    /// Length of a part.
+    part_len: usize,
+    has_few_matches: bool,
 }
 
-/// Counts down from `left` for each match that a greedy search finds in `start..end`, with positions from earlier samples in
-/// the table; `None` if there are more.
+impl Probe {
+    /// Looks at `src`.
+    pub(in super::super) fn of(src: &[u8]) -> Probe {
+        let distance = src.len().div_ceil(SAMPLES).max(SAMPLE);
+        let nsamples = (SAMPLES / PARTS).max(SHORTEST_PART.div_ceil(distance));
+        let part_len = nsamples * distance;
+        let mut probe = Probe { literal_bits: [0; PARTS], part_len, has_few_matches: true };
+        let mut table = [0; 1 << TABLE_BITS];
+        // As many as may be found, which takes little time if there are many.
+        let most = src.len().min(SAMPLES * SAMPLE) / OFTEN;
+        let mut left = most;
+        for (bits, part) in probe.literal_bits.iter_mut().zip((0..src.len()).step_by(part_len)) {
+            let starts = (part..src.len()).step_by(distance).take(nsamples);
+            let samples = starts.map(|start| start..src.len().min(start + SAMPLE));
+            *bits = literal_bits(&counts(samples.clone().map(|sample| &src[sample])));
+            for sample in samples {
+                match count_down(left, src, sample.start, sample.end, Worth::of_frequent(*bits), &mut table) {
+                    Some(n) => left = n,
+                    None => return Probe { has_few_matches: false, ..probe },
+                }
+            }
+        }
+        if probe.literal_bits.iter().all(|&bits| bits <= SKEWED) {
+            probe.has_few_matches = most - left <= most * OFTEN / OFTEN_THERE;
+        }
+        probe
+    }
+
+    /// The number of the part that `at` is in.
+    pub(super) fn part(&self, at: usize) -> usize {
+        at / self.part_len
+    }
+
+    /// How many bits a literal takes in a part, in sixteenths, if matches are few.
+    pub(super) fn literal_bits(&self, part: usize) -> usize {
+        self.literal_bits[part]
+    }
+
+    /// Whether matches that save bits are rare, or so long that there are few.
+    pub(in super::super) fn has_few_matches(&self) -> bool {
+        self.has_few_matches
+    }
+}
+
+/// How often bytes occur at the beginnings of samples.
+fn counts<'a>(samples: impl Iterator<Item = &'a [u8]>) -> [u32; 256] {
+    // Incrementing the same number twice in a row takes long.
+    let (mut counts, mut others) = ([0; 256], [0; 256]);
+    for sample in samples {
+        for pair in sample[..sample.len().min(COUNTED)].chunks(2) {
+            counts[usize::from(pair[0])] += 1;
+            others[usize::from(pair[pair.len() - 1])] += 1; // an odd one counts twice
+        }
+    }
+    counts.iter_mut().zip(others).for_each(|(sum, n)| *sum += n);
+    counts
+}
+
+/// Counts down from `left` for each match worth its bits that a greedy search finds in `start..end`, with positions from
+/// earlier samples in the table; `None` if there are more.
 fn count_down(
     mut left: usize,
     src: &[u8],
     start: usize,
     end: usize,
+    worth: Worth,
     table: &mut [u32; 1 << TABLE_BITS],
 ) -> Option<usize> {
+    // As many bytes are hashed, and must agree, as make it worth while from nearby.
+    let shift = 64 - 8 * worth.shortest(NEAR).clamp(3, 8) as u32; // below 64
     let mut at = start;
     while at + 8 <= end {
         // SAFETY: `at + 8 <= end`, which is not beyond `src`.
-        let bytes = unsafe { load64(src, at) } << 40;
+        let bytes = unsafe { load64(src, at) } << shift;
         let slot = bytes.wrapping_mul(0x9e37_79b1_85eb_ca87) >> (64 - TABLE_BITS); // below the table's length
         // Of streams of 4 GiB and more, only a part of the position is kept: something before `at` as well.
         let candidate = std::mem::replace(&mut table[slot as usize], at as u32) as usize;
         // SAFETY: just compared: `candidate` is before `at`.
-        if candidate < at && unsafe { load64(src, candidate) } << 40 == bytes {
-            left = left.checked_sub(1)?;
+        if candidate < at && unsafe { load64(src, candidate) } << shift == bytes {
             // SAFETY: `candidate < at <= end <= src.len()`.
-            at = unsafe { extend_long(src, at, at - candidate, end) };
-        } else {
-            at += 1;
+            let match_end = unsafe { extend_long(src, at, at - candidate, end) };
+            if worth.saved(match_end - at, at - candidate) > 0 {
+                // Runs are found without a search.
+                left = left.checked_sub(usize::from(candidate + 1 < at))?;
+                at = match_end;
+                continue;
+            }
         }
+        at += 1;
     }
     Some(left)
 }

@@ -1,10 +1,12 @@
 //! The thorough search for matches: with a few candidates per position, and a look at the next position before one is taken.
 //!
-//! It suits data in which matches are long or rare, as shuffled items are. Runs of one byte are found without the table,
+//! It takes what saves most bits, which depends on how many literals take here. It suits data in which matches are long or rare, as
+//! shuffled items are. Runs of one byte are found without the table,
 //! positions inside of matches are mostly left out of it, and where there are no matches, the search takes longer steps.
 
 use super::huffman::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, Sequence};
+use super::worth::{BIT, Worth};
 use super::{MAX_BLOCK, SEGMENT};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::load64;
@@ -17,10 +19,10 @@ const BUCKETS: usize = 1 << BUCKET_BITS;
 const WAYS: usize = 4;
 /// Positions with the same hash, the latest first.
 type Bucket = [u32; WAYS];
-/// Shortest match: as many bytes are hashed.
+/// Shortest match. At least as many bytes are hashed, and up to eight where shorter matches save nothing.
 const MIN_MATCH: usize = 4;
-/// Matches from this length on are taken at once.
-const LONG: usize = 24;
+/// Of this distance.
+const FAR: usize = 256;
 /// Runs from this length on are taken without asking the table for a longer match.
 const LONG_RUN: usize = 32;
 /// No run is longer, so that blocks do not get too long.
@@ -38,8 +40,16 @@ pub(super) const MOST_SEQUENCES: usize = {
     let nbytes = MAX_BLOCK + SEGMENT;
     nbytes / MIN_MATCH + nbytes / SEGMENT
 };
-/// About how many bits the symbols of a match take, in sixteenths, without those that tell its distance exactly.
-const MATCH_BITS: usize = 10 * 16;
+
+/// How thorough the search is.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Effort {
+    /// As many of the misses are forgotten for each bit that a match saves: those that occur by chance are no reason to look
+    /// everywhere again.
+    pub(in super::super) steps_per_bit: usize,
+    /// Matches from this length on are taken at once.
+    pub(in super::super) long: usize,
+}
 
 /// The table.
 pub(super) struct Parser {
@@ -50,49 +60,29 @@ pub(super) struct Parser {
     /// Where `base` goes for the next stream.
     next_base: u32,
     worth: Worth,
+    /// How far words are shifted so that the bytes that are hashed are left.
+    shift: u32,
+    effort: Effort,
 }
 
-/// The largest distances at which the shortest matches take fewer bits than literals.
-#[derive(Clone, Copy)]
-struct Worth {
-    four: usize,
-    five: usize,
-}
-
-impl Worth {
-    /// For literals of this many bits, in sixteenths.
-    fn new(literal_bits: usize) -> Worth {
-        let distance = |len: usize| {
-            let bits = (len * literal_bits).saturating_sub(MATCH_BITS) / 16;
-            MAX_DISTANCE.min(1 << bits.min(MAX_DISTANCE.ilog2() as usize))
-        };
-        Worth { four: distance(4), five: distance(5) }
-    }
-
-    #[inline(always)]
-    fn is_worth(self, len: usize, distance: usize) -> bool {
-        match len {
-            4 => distance <= self.four,
-            5 => distance <= self.five,
-            _ => true,
-        }
-    }
-}
-
-/// A match that is `len` bytes long.
+/// A match that is `len` bytes long, and how many bits it saves.
 #[derive(Clone, Copy)]
 struct Match {
     len: usize,
     distance: usize,
+    saved: usize,
 }
 
 impl Parser {
     pub(super) fn new() -> Result<Parser> {
-        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, worth: Worth::new(8 * 16) })
+        let (worth, shift) = (Worth::new(8 * BIT), 64 - 8 * MIN_MATCH as u32); // below 64
+        let effort = Effort { steps_per_bit: 0, long: 0 };
+        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, worth, shift, effort })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.
-    pub(super) fn begin(&mut self, src: &[u8]) -> Option<()> {
+    pub(super) fn begin(&mut self, src: &[u8], effort: Effort) -> Option<()> {
+        self.effort = effort;
         let len = u32::try_from(src.len()).ok()?;
         if self.next_base.checked_add(len).is_none() {
             self.table.fill([0; WAYS]);
@@ -100,8 +90,14 @@ impl Parser {
         }
         self.base = self.next_base;
         self.next_base = self.base.checked_add(len)?;
-        self.worth = Worth::new(8 * 16);
         Some(())
+    }
+
+    /// Begins with a part of the stream in which literals seem to take so many bits, in sixteenths.
+    pub(super) fn begin_part(&mut self, literal_bits: usize) {
+        self.worth = Worth::new(literal_bits);
+        // What was remembered by other hashes may not be found again, but nothing is found by mistake.
+        self.shift = 64 - 8 * self.worth.shortest(FAR).clamp(MIN_MATCH, 8) as u32; // below 64
     }
 
     /// Tells how many bits a literal takes here, in sixteenths.
@@ -165,16 +161,16 @@ impl Parser {
         let mut steps = 1_usize << PATIENCE;
         while at < end.min(last_start) {
             // SAFETY: `at + LAST_START < src.len()`.
-            let Some(mut found) = (unsafe { self.longest_match(src, at, MIN_MATCH) }) else {
+            let Some(mut found) = (unsafe { self.best_match(src, at, 0) }) else {
                 at += steps >> PATIENCE;
                 steps += 1;
                 continue;
             };
-            steps = 1 << PATIENCE;
-            while found.len < LONG && at + 1 < last_start {
+            steps = steps.saturating_sub(found.saved * self.effort.steps_per_bit / BIT).max(1 << PATIENCE);
+            while found.len < self.effort.long && at + 1 < last_start {
                 // SAFETY: `at + 1 + LAST_START < src.len()`.
-                let Some(longer) = (unsafe { self.longest_match(src, at + 1, found.len + 1) }) else { break };
-                (found, at) = (longer, at + 1);
+                let Some(better) = (unsafe { self.best_match(src, at + 1, found.saved) }) else { break };
+                (found, at) = (better, at + 1);
             }
             let match_end = at + found.len;
             // SAFETY: matches begin in `src`, so `distance <= at`.
@@ -203,30 +199,31 @@ impl Parser {
     /// Puts `at`, where `bytes` are, into the table; returns what was there.
     #[inline(always)]
     fn remember(&mut self, at: usize, bytes: u64) -> Bucket {
-        let bucket = &mut self.table[slot(bytes)];
+        let bucket = &mut self.table[slot(bytes << self.shift)];
         let before = *bucket;
         *bucket = [self.base + at as u32, before[0], before[1], before[2]]; // `begin` saw that this is below 2^32
         before
     }
 
-    /// The longest match of the bytes at `at`, if it is worth its codes and not shorter than `min_len`: a run, of any
-    /// length, or a candidate from the table, up to the length of one code. Behind that, something nearer may be as good.
+    /// The match of the bytes at `at` that saves most, if that is more than `least` bits: a run, of any length, or a candidate
+    /// from the table, up to the length of one code. Behind that, something nearer may be as good.
     ///
     /// # Safety
     ///
     /// `at + LAST_START <= src.len()`.
     #[inline(always)]
-    unsafe fn longest_match(&mut self, src: &[u8], at: usize, min_len: usize) -> Option<Match> {
+    unsafe fn best_match(&mut self, src: &[u8], at: usize, least: usize) -> Option<Match> {
         // SAFETY: the caller's promise.
         let bytes = unsafe { load64(src, at) };
-        let mut longest = Match { len: min_len - 1, distance: 0 };
+        let mut best = Match { len: 0, distance: 0, saved: least };
         if at > 0 && bytes as u32 == (bytes as u32) << 8 | u32::from(src[at - 1]) {
             // SAFETY: `1 <= at`, which is not beyond the limit.
             let len = unsafe { extend_long(src, at, 1, src.len().min(at + MAX_RUN)) } - at;
-            if len > longest.len {
-                longest = Match { len, distance: 1 };
+            let saved = self.worth.saved(len, 1);
+            if saved > best.saved {
+                best = Match { len, distance: 1, saved };
                 if len >= LONG_RUN {
-                    return Some(longest);
+                    return Some(best);
                 }
             }
         }
@@ -238,7 +235,7 @@ impl Parser {
             }
             // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`.
             let differing = bytes ^ unsafe { load64(src, at - distance) };
-            if differing as u32 != 0 {
+            if differing << self.shift != 0 {
                 continue;
             }
             let len = if differing != 0 {
@@ -247,20 +244,22 @@ impl Parser {
                 // SAFETY: `at + 8` is not beyond the limit.
                 unsafe { extend_long(src, at + 8, distance, src.len().min(at + MAX_PIECE)) - at }
             };
-            if len > longest.len && self.worth.is_worth(len, distance) {
-                longest = Match { len, distance };
+            let saved = self.worth.saved(len, distance);
+            if saved > best.saved {
+                best = Match { len, distance, saved };
                 if len == MAX_PIECE {
                     break;
                 }
             }
         }
-        (longest.distance > 0).then_some(longest)
+        (best.distance > 0).then_some(best)
     }
 }
 
-/// Table index for the first MIN_MATCH bytes of `bytes`.
+/// Table index for the bytes that are hashed, the highest ones of `bytes`.
 #[inline(always)]
 fn slot(bytes: u64) -> usize {
+    const PRIME: u64 = 0x9e37_79b1_85eb_ca87;
     // BUCKET_BITS bits are left after the shift.
-    ((bytes as u32).wrapping_mul(0x9e37_79b1) >> (32 - BUCKET_BITS)) as usize
+    (bytes.wrapping_mul(PRIME) >> (64 - BUCKET_BITS)) as usize
 }

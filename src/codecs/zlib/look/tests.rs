@@ -9,6 +9,14 @@ fn compress(src: &[u8]) -> Vec<u8> {
     dest
 }
 
+fn has_many_far_matches(src: &[u8]) -> bool {
+    src.get(2..).and_then(Shares::of_first).is_some_and(|shares| shares.has_many_far_matches())
+}
+
+fn raw_bytes(src: &[u8]) -> usize {
+    behind_raw_blocks(src).1
+}
+
 /// A generator of numbers below `n`, the same everywhere.
 fn random() -> impl FnMut(u32) -> u32 {
     let mut state = 1_u32;
@@ -54,6 +62,20 @@ fn text_between_long_runs_does_not_count() {
 }
 
 #[test]
+fn few_different_bytes_have_short_codes() {
+    let mut random = random();
+    let mut short = |n: u32| {
+        let src: Vec<u8> = (0..50_000).map(|_| random(n) as u8).collect(); // below 256
+        let mut dest = vec![0; 60_000];
+        let size = super::super::Encoder::new().compress(5, &src, &mut dest).unwrap();
+        let (rest, _) = behind_raw_blocks(&dest[..size]);
+        Shares::of_first(rest).is_some_and(|shares| shares.has_many_short_literals())
+    };
+    assert!(short(4) && short(20) && !short(100) && !short(256));
+    assert!(!Shares::of_first(&compress(&words())[2..]).unwrap().has_many_short_literals());
+}
+
+#[test]
 fn raw_blocks_at_the_front_are_counted() {
     let mut random = random();
     let noise: Vec<u8> = (0..40_000).map(|_| random(256) as u8).collect(); // below 256
@@ -73,12 +95,13 @@ fn shares_are_those_of_the_codes() {
     // four; and two distances, the nearest and the farthest.
     let mut bits: Vec<u8> = Vec::new();
     let mut put = |value: u32, n: u32| (0..n).for_each(|i| bits.push((value >> i & 1) as u8));
-    put(1 | DYNAMIC << 1, 3);
+    put(1 | 2 << 1, 3);
     put(1, 5);
     put(29, 5);
     put(15, 4);
     // Codes of two bits for 18, 1, 3 and 4; in the order of their values 1, 3, 4, 18: 00, 01, 10, 11.
-    ORDER.iter().for_each(|run| put(if [18, 1, 3, 4].contains(run) { 2 } else { 0 }, 3));
+    let order = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
+    order.iter().for_each(|run| put(if [18, 1, 3, 4].contains(run) { 2 } else { 0 }, 3));
     let (one, three, four, zeros) = (0b00, 0b10, 0b01, 0b11); // written from the highest bit on
     (0..7).for_each(|_| put(three, 2));
     for n in [138, 111] {
@@ -94,7 +117,10 @@ fn shares_are_those_of_the_codes() {
     let deflated: Vec<u8> =
         bits.chunks(8).map(|bits| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit)).collect();
     let (literals, others) = (7 * ALL / 8, 7 * ALL / 8 + 3 * ALL / 16);
-    assert_eq!(first_shares(&deflated), Some(Shares { literals, near: ALL / 2, longest: 0, others }));
+    assert_eq!(
+        Shares::of_first(&deflated),
+        Some(Shares { literals, short: literals, near: ALL / 2, longest: 0, others })
+    );
 }
 
 #[test]

@@ -1,0 +1,288 @@
+//! The data of a block: literals and matches.
+
+use super::bits::Bits;
+use super::table::{Distance, SYMBOL_BITS, Symbol, Tables};
+use crate::codecs::matches::{SLACK, copy_long, copy_safely, copy_short};
+use crate::codecs::place::Target;
+
+/// The longest match.
+const MAX_LEN: usize = 258;
+/// Look-ups in a row that may give literals, after bits were taken. They use so few that the next one is still good.
+const LOOK_UPS: usize = 4;
+const _: () = assert!((LOOK_UPS as u32 + 1) * SYMBOL_BITS <= 56);
+/// Room for the literals of all these, of which eight are written at once, and a match.
+const OUT_ROOM: usize = (LOOK_UPS + 1) * 8 + MAX_LEN + SLACK;
+/// Bytes that are taken at once, twice.
+const IN_ROOM: usize = 2 * 8;
+/// So many bytes of a block are decoded before it pays to combine literals.
+const PATIENCE: usize = 2 << 10;
+
+/// Decodes data of a block into `dest`, from `op` on, until the block ends, which it tells, or `stop` bytes are there, or a few
+/// more. If these are all that `dest` has room for, the block must end there. `None` if it is damaged.
+pub(super) fn decode(
+    tables: &mut Tables,
+    bits: &mut Bits<'_>,
+    dest: &mut [u8],
+    op: &mut usize,
+    stop: usize,
+) -> Option<bool> {
+    #[cfg(target_arch = "x86_64")]
+    if crate::cpu::has_avx2() {
+        // SAFETY: the CPU was just asked for AVX2 and BMI2.
+        return unsafe { decode_avx2(tables, bits, dest, op, stop) };
+    }
+    decode_with::<false>(tables, bits, dest, op, stop)
+}
+
+/// [`decode`] with the instructions that every CPU has.
+#[cfg(test)]
+pub(super) fn decode_portably(
+    tables: &mut Tables,
+    bits: &mut Bits<'_>,
+    dest: &mut [u8],
+    op: &mut usize,
+    stop: usize,
+) -> Option<bool> {
+    decode_with::<false>(tables, bits, dest, op, stop)
+}
+
+/// [`decode_with`], compiled for 32-byte registers and byte permutations.
+///
+/// # Safety
+///
+/// The CPU has AVX2 and BMI2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+unsafe fn decode_avx2(
+    tables: &mut Tables,
+    bits: &mut Bits<'_>,
+    dest: &mut [u8],
+    op: &mut usize,
+    stop: usize,
+) -> Option<bool> {
+    decode_with::<true>(tables, bits, dest, op, stop)
+}
+
+/// [`decode`]; `AVX2` says that the CPU has it.
+#[inline(always)]
+fn decode_with<const AVX2: bool>(
+    tables: &mut Tables,
+    bits: &mut Bits<'_>,
+    dest: &mut [u8],
+    op: &mut usize,
+    stop: usize,
+) -> Option<bool> {
+    let fast_end = stop.min(dest.len().saturating_sub(OUT_ROOM));
+    let soon = *op + PATIENCE;
+    if tables.pays_to_combine() && soon < fast_end {
+        if decode_fast::<AVX2>(tables, bits, dest, op, soon)? {
+            return Some(true);
+        }
+        tables.combine();
+    }
+    if *op < fast_end && decode_fast::<AVX2>(tables, bits, dest, op, fast_end)? {
+        return Some(true);
+    }
+    while *op < stop || stop == dest.len() {
+        // SAFETY: the CPU has AVX2 if `AVX2`.
+        if unsafe { decode_one::<AVX2>(tables, bits, dest, op)? } {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+/// Decodes until `op_end`, or the end of the block, which it tells, or near the end of the input.
+#[inline(always)]
+fn decode_fast<const AVX2: bool>(
+    tables: &Tables,
+    bits: &mut Bits<'_>,
+    dest: &mut [u8],
+    op: &mut usize,
+    op_end: usize,
+) -> Option<bool> {
+    if bits.src.len() < IN_ROOM || bits.at > bits.src.len() - IN_ROOM {
+        return Some(false);
+    }
+    assert!(op_end + OUT_ROOM <= dest.len());
+    let in_end = bits.src.len() - IN_ROOM;
+    let out_start = Target::new(dest);
+    let (mut to, to_end) = (out_start.ahead(*op), out_start.ahead(op_end));
+    let mut input = *bits;
+    // SAFETY: IN_ROOM bytes follow, here and wherever the end is not near.
+    unsafe { input.refill_inside() };
+    let mut symbol = tables.symbol(input.buffer);
+    /// Writes the literals of `symbol`, and looks up what follows.
+    macro_rules! put_literals {
+        () => {
+            // SAFETY: OUT_ROOM bytes follow `to_end`, enough for all literals between two looks at it.
+            (to, symbol) = unsafe { put_literals(tables, &mut input, to, symbol) }
+        };
+    }
+    // At the start of a round, at least 56 bits were taken after `symbol` was looked up: look-ups should not wait for that.
+    let ended = loop {
+        if symbol.is_literals() {
+            put_literals!();
+            if symbol.is_literals() {
+                put_literals!();
+                if symbol.is_literals() {
+                    put_literals!();
+                    if symbol.is_literals() {
+                        put_literals!();
+                        if to >= to_end || input.at > in_end {
+                            break Some(false);
+                        }
+                        // SAFETY: as just compared.
+                        unsafe { input.refill_inside() };
+                        continue;
+                    }
+                }
+            }
+            // SAFETY: eight bytes at most were taken since the end was not near.
+            unsafe { input.refill_inside() };
+        }
+        if symbol.is_part() {
+            input.skip(symbol.bits());
+            symbol = tables.symbol_in(symbol, input.buffer);
+            if symbol.is_literals() {
+                put_literals!();
+                if to >= to_end || input.at > in_end {
+                    break Some(false);
+                }
+                // SAFETY: as just compared.
+                unsafe { input.refill_inside() };
+                continue;
+            }
+        }
+        if symbol.is_length() {
+            let len = symbol.length(input.buffer);
+            input.skip(symbol.bits());
+            // Of 56 bits, a length takes at most 20 and a distance 28.
+            let mut entry = tables.distance(input.buffer);
+            if entry.is_none() {
+                input.skip(entry.bits());
+                if entry == Distance::NOTHING {
+                    break None;
+                }
+                entry = tables.distance_in(entry, input.buffer);
+            }
+            let distance = entry.distance(input.buffer);
+            input.skip(entry.bits());
+            if distance > to.since(out_start) {
+                break None;
+            }
+            // SAFETY: as many bytes precede, as just compared, and OUT_ROOM bytes follow `to_end`.
+            unsafe {
+                copy_match::<AVX2>(to, distance, len);
+            }
+            to = to.ahead(len);
+        } else {
+            input.skip(symbol.bits());
+            break symbol.is_end().then_some(true);
+        }
+        if to >= to_end || input.at > in_end {
+            break Some(false);
+        }
+        symbol = tables.symbol(input.buffer);
+        let is_known = input.count() >= SYMBOL_BITS;
+        // SAFETY: as just compared.
+        unsafe { input.refill_inside() };
+        if !is_known {
+            symbol = tables.symbol(input.buffer);
+        }
+    };
+    *op = to.since(out_start);
+    *bits = input;
+    ended
+}
+
+/// Copies `len` bytes from `distance` bytes back, as if one by one.
+///
+/// # Safety
+///
+/// `distance >= 1`, as many bytes precede `to`, and MAX_LEN and SLACK follow. If `AVX2`, the CPU has it.
+#[inline(always)]
+unsafe fn copy_match<const AVX2: bool>(to: Target<'_>, distance: usize, len: usize) {
+    if distance >= 32 {
+        let mut done = 0;
+        loop {
+            // SAFETY: the caller's promise; what is copied lies before what it is copied to.
+            unsafe { to.ahead(done).copy_from_back::<32>(distance) };
+            done += 32;
+            if done >= len {
+                return;
+            }
+        }
+    } else if len <= 16 {
+        // SAFETY: the caller's promise.
+        unsafe { copy_short::<AVX2>(to, distance) };
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { copy_long::<AVX2>(to, distance, len) };
+    }
+}
+
+/// Writes the literals of `symbol`; returns the place behind them, and what follows.
+///
+/// # Safety
+///
+/// Eight bytes follow `to`.
+#[inline(always)]
+unsafe fn put_literals<'a>(
+    tables: &Tables,
+    input: &mut Bits<'_>,
+    to: Target<'a>,
+    symbol: Symbol,
+) -> (Target<'a>, Symbol) {
+    input.skip(symbol.bits());
+    // SAFETY: the caller's promise.
+    unsafe { to.store(symbol.literals()) };
+    (to.ahead(symbol.nliterals()), tables.symbol(input.buffer))
+}
+
+/// Decodes what the next code stands for; whether that was the end of the block. `None` if it does not fit, or the input ends.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
+#[inline(always)]
+unsafe fn decode_one<const AVX2: bool>(
+    tables: &Tables,
+    bits: &mut Bits<'_>,
+    dest: &mut [u8],
+    op: &mut usize,
+) -> Option<bool> {
+    bits.refill();
+    let mut symbol = tables.symbol(bits.buffer);
+    if !symbol.is_literals() && symbol.is_part() {
+        bits.take(symbol.nbits())?;
+        symbol = tables.symbol_in(symbol, bits.buffer);
+    }
+    if symbol.is_literals() {
+        let n = symbol.nliterals();
+        dest.get_mut(*op..*op + n)?.copy_from_slice(&symbol.literals()[..n]);
+        *op += n;
+        bits.take(symbol.nbits())?;
+        return Some(false);
+    }
+    if !symbol.is_length() {
+        bits.take(symbol.nbits())?;
+        return symbol.is_end().then_some(true);
+    }
+    let len = symbol.length(bits.buffer);
+    bits.take(symbol.nbits())?;
+    let mut entry = tables.distance(bits.buffer);
+    if entry.is_none() {
+        bits.take(entry.nbits()).filter(|_| entry != Distance::NOTHING)?;
+        entry = tables.distance_in(entry, bits.buffer);
+    }
+    let distance = entry.distance(bits.buffer);
+    bits.take(entry.nbits())?;
+    if distance > *op || len > dest.len() - *op {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { copy_safely::<AVX2>(dest, *op, distance, len) };
+    *op += len;
+    Some(false)
+}
