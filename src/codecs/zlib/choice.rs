@@ -1,8 +1,8 @@
-//! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1, and
-//! up to the default level for streams in which matches are rare or long, as in most of what was shuffled; libdeflate, which
-//! takes whole streams and is at its best with short matches; zlib-rs, for runs at level 1; and a decoder of our own, for
-//! which many literals and long matches are cheap and which can stop early. The choice depends on the stream and the level
-//! alone, so that equal streams give equal bytes.
+//! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1,
+//! and up to the default level for streams in which matches are rare or long, as in most of what was shuffled;
+//! libdeflate, which takes whole streams and is at its best with short matches; zlib-rs, for runs at level 1; and a
+//! decoder of our own, for which many literals and long matches are cheap and which can stop early. The choice depends on
+//! the stream and the level alone, so that equal streams give equal bytes.
 
 #[cfg(test)]
 mod tests;
@@ -15,8 +15,8 @@ use crate::memory::made;
 
 /// How a compression level is reached.
 enum Level {
-    /// zlib-ng hardly searches, which libdeflate cannot do. The quick searches of our own encoder do: 1.1 to 7 times as fast
-    /// with streams that are a fifth smaller. From this share of runs on, in percent, zlib-rs is faster.
+    /// zlib-ng hardly searches, which libdeflate cannot do. The quick searches of our own encoder do: 1.1 to 7 times as
+    /// fast with streams that are a fifth smaller. From this share of runs on, in percent, zlib-rs is faster.
     Quick { runs_for_zlib: usize },
     /// Our own encoder's thorough search, if matches are few: twice as fast as libdeflate then, four times with runs and
     /// noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that compresses as well, over all
@@ -43,7 +43,8 @@ const LEVELS: [Level; 9] = [
 /// tables of the others take longer to clear than such a stream to compress.
 const SHORT: usize = 512;
 
-/// Streams below this number of bytes take our own encoder, which has nothing to clear at all and needs a tenth of the time.
+/// Streams below this number of bytes take our own encoder, which has nothing to clear at all and needs a tenth of the
+/// time.
 const TINY: usize = deflate::TINY;
 
 /// Streams of this many bytes and more are looked at before they are decoded.
@@ -152,8 +153,8 @@ impl Decoder {
     }
 }
 
-/// Whether our own decoder is the faster one for `src`, from which `nbytes` come: with many literals at a look-up, with long
-/// matches, and with those from near.
+/// Whether our own decoder is the faster one for `src`, from which `nbytes` come: with many literals at a look-up, with
+/// long matches, and with those from near.
 fn is_for_own(src: &[u8], nbytes: usize) -> bool {
     let (rest, raw) = behind_raw_blocks(src);
     let nbytes = nbytes.saturating_sub(raw);
@@ -165,8 +166,8 @@ fn is_for_own(src: &[u8], nbytes: usize) -> bool {
     if raw == 0 && src.starts_with(&deflate::QUICK_HEADER) {
         return false;
     }
-    // Others have long ones if they shrank to less than 40 %, unless they have many; below 3 %, it need not be asked. Behind
-    // noise, as in shuffled data, matches must be longer.
+    // Others have long ones if they shrank to less than 40 %, unless they have many; below 3 %, it need not be asked.
+    // Behind noise, as in shuffled data, matches must be longer.
     let shrank_to = |percent: usize| rest.len().saturating_mul(100) < nbytes.saturating_mul(percent);
     if raw > 0 {
         return shrank_to(18);

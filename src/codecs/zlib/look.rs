@@ -1,5 +1,5 @@
-//! A look at the beginning of a stream before it is decoded: its raw blocks, and its first codes, which tell what its literals and
-//! matches are like.
+//! A look at the beginning of a stream before it is decoded: its raw blocks, and its first codes, which tell what its
+//! literals and matches are like.
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,8 @@ const NEAR: usize = 8;
 /// Codes up to this length are short: a decoder can look up two at once.
 const SHORT: u8 = 5;
 
-/// What follows the raw blocks that the zlib stream `src` begins with, but for its last block, and how many bytes are in these.
+/// What follows the raw blocks that the zlib stream `src` begins with, but for its last block, and how many bytes are in
+/// these.
 pub(super) fn behind_raw_blocks(src: &[u8]) -> (&[u8], usize) {
     let mut sum = 0;
     let mut blocks = src.get(2..).unwrap_or_default();

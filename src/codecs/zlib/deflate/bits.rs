@@ -46,8 +46,8 @@ impl<'a> BitWriter<'a> {
         (nbits + self.count as usize).div_ceil(8) <= self.dest.len() - self.at
     }
 
-    /// Adds a code. The codes since the last flush have at most 56 bits together: with the seven that it may have left, less
-    /// than 64.
+    /// Adds a code. The codes since the last flush have at most 56 bits together: with the seven that it may have left,
+    /// less than 64.
     #[inline(always)]
     pub(super) fn put(&mut self, code: Code) {
         self.put_bits(u64::from(code.bits), code.len);

@@ -156,7 +156,8 @@ impl Counts {
     }
 }
 
-/// Below so many bits, in sixteenths, literals take more than their entropy, since each takes one and there is an end as well.
+/// Below so many bits, in sixteenths, literals take more than their entropy, since each takes one and there is an end as
+/// well.
 const FEW_BITS: usize = 40;
 
 /// About how many bits a literal takes if they occur as often as this, in sixteenths. There are some.

@@ -4,9 +4,9 @@
 //! or raw. Other libraries write their first level with fixed codes while they search; apart, both are so much faster that
 //! there is time for counting, and streams are a fifth smaller.
 //!
-//! There are three parsers. The two quick ones have one candidate per position, as the fast codecs do, and blocks of equal
-//! size; one is for few matches and steps over what has none (`quick.rs`), the other for many (`dense.rs`). The thorough one
-//! finds as much as others do at their middle levels, and its blocks end where the data change.
+//! There are three parsers. The two quick ones have one candidate per position, as the fast codecs do, and blocks of
+//! equal size; one is for few matches and steps over what has none (`quick.rs`), the other for many (`dense.rs`). The
+//! thorough one finds as much as others do at their middle levels, and its blocks end where the data change.
 
 mod bits;
 mod dense;
@@ -87,8 +87,8 @@ impl Encoder {
         self.try_quickly(src, dest).unwrap_or(0)
     }
 
-    /// Compresses `src`, for which `probe` was made, into `dest` with a thorough search; returns the compressed size, or 0 if it
-    /// does not fit.
+    /// Compresses `src`, for which `probe` was made, into `dest` with a thorough search; returns the compressed size, or
+    /// 0 if it does not fit.
     pub(super) fn compress_thoroughly(
         &mut self,
         src: &[u8],

@@ -14,8 +14,8 @@ const COUNTED: usize = 256;
 const SHORTEST_PART: usize = 4 << 10;
 /// log2 of the number of positions that are remembered.
 const TABLE_BITS: u32 = 10;
-/// Where most bytes are the same, so that literals have so few bits, in sixteenths, there are many more matches than samples
-/// show: one every this many bytes is often.
+/// Where most bytes are the same, so that literals have so few bits, in sixteenths, there are many more matches than
+/// samples show: one every this many bytes is often.
 const SKEWED: usize = 28;
 const OFTEN_THERE: usize = 60;
 /// Distance of matches that are near.
@@ -23,8 +23,8 @@ const NEAR: usize = 8;
 /// With a match every this many bytes, or more often, an encoder spends its time with matches rather than in between.
 const OFTEN: usize = 25;
 
-/// The stream has up to so many parts, as shuffled data change from part to part; samples of one tell what literals are like
-/// there.
+/// The stream has up to so many parts, as shuffled data change from part to part; samples of one tell what literals are
+/// like there.
 const PARTS: usize = 8;
 
 /// What samples tell of a stream.

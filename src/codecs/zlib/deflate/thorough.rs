@@ -1,8 +1,9 @@
-//! The thorough search for matches: with a few candidates per position, and a look at the next position before one is taken.
+//! The thorough search for matches: with a few candidates per position, and a look at the next position before one is
+//! taken.
 //!
-//! It takes what saves most bits, which depends on how many literals take here. It suits data in which matches are long or rare, as
-//! shuffled items are. Runs of one byte are found without the table,
-//! positions inside of matches are mostly left out of it, and where there are no matches, the search takes longer steps.
+//! It takes what saves most bits, which depends on how many literals take here. It suits data in which matches are long
+//! or rare, as shuffled items are. Runs of one byte are found without the table, positions inside of matches are mostly
+//! left out of it, and where there are no matches, the search takes longer steps.
 
 use super::huffman::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, Sequence};
@@ -44,8 +45,8 @@ pub(super) const MOST_SEQUENCES: usize = {
 /// How thorough the search is.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Effort {
-    /// As many of the misses are forgotten for each bit that a match saves: those that occur by chance are no reason to look
-    /// everywhere again.
+    /// As many of the misses are forgotten for each bit that a match saves: those that occur by chance are no reason to
+    /// look everywhere again.
     pub(in super::super) steps_per_bit: usize,
     /// Matches from this length on are taken at once.
     pub(in super::super) long: usize,
@@ -205,8 +206,8 @@ impl Parser {
         before
     }
 
-    /// The match of the bytes at `at` that saves most, if that is more than `least` bits: a run, of any length, or a candidate
-    /// from the table, up to the length of one code. Behind that, something nearer may be as good.
+    /// The match of the bytes at `at` that saves most, if that is more than `least` bits: a run, of any length, or a
+    /// candidate from the table, up to the length of one code. Behind that, something nearer may be as good.
     ///
     /// # Safety
     ///

@@ -17,8 +17,8 @@ const IN_ROOM: usize = 2 * 8;
 /// So many bytes of a block are decoded before it pays to combine literals.
 const PATIENCE: usize = 2 << 10;
 
-/// Decodes data of a block into `dest`, from `op` on, until the block ends, which it tells, or `stop` bytes are there, or a few
-/// more. If these are all that `dest` has room for, the block must end there. `None` if it is damaged.
+/// Decodes data of a block into `dest`, from `op` on, until the block ends, which it tells, or `stop` bytes are there, or
+/// a few more. If these are all that `dest` has room for, the block must end there. `None` if it is damaged.
 pub(super) fn decode(
     tables: &mut Tables,
     bits: &mut Bits<'_>,
@@ -240,7 +240,8 @@ unsafe fn put_literals<'a>(
     (to.ahead(symbol.nliterals()), tables.symbol(input.buffer))
 }
 
-/// Decodes what the next code stands for; whether that was the end of the block. `None` if it does not fit, or the input ends.
+/// Decodes what the next code stands for; whether that was the end of the block. `None` if it does not fit, or the input
+/// ends.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
 //! A decoder of our own.
 //!
-//! What limits others, besides copying, is that they look up one literal at a time: each look-up waits for the one before,
-//! which tells how many bits it took. Here, a look-up gives as many literals as its bits tell (`table.rs`). Streams of which
-//! only the beginning is wanted are left there.
+//! What limits others, besides copying, is that they look up one literal at a time: each look-up waits for the one
+//! before, which tells how many bits it took. Here, a look-up gives as many literals as its bits tell (`table.rs`).
+//! Streams of which only the beginning is wanted are left there.
 
 mod bits;
 mod decode;
@@ -54,8 +54,8 @@ const DAMAGED: Error = Error::new(ErrorKind::Data, "damaged zlib stream");
 /// What decodes the data of a block, as [`decode::decode`] does.
 type Decode = fn(&mut Tables, &mut Bits<'_>, &mut [u8], &mut usize, usize) -> Option<bool>;
 
-/// Decodes `src` into `dest`: all of it, and the checksum must be right; or at least as many bytes as are `wanted`, which are
-/// fewer.
+/// Decodes `src` into `dest`: all of it, and the checksum must be right; or at least as many bytes as are `wanted`, which
+/// are fewer.
 fn inflate(
     tables: &mut Tables,
     src: &[u8],

@@ -83,9 +83,9 @@ impl<const N: usize> Sorted<N> {
 /// What some bits of a block stand for, in the table of symbols.
 ///
 /// The lowest byte says how many bits that takes, with those behind the code of a length. Up to six literals follow, and
-/// their number in the highest byte. What is not literals has the highest bit set instead, and says in the second byte if it is
-/// no length either. A length has its smallest value in the next 16 bits, and behind it how many bits its code takes; a part
-/// of the table where a code goes on has its start and its number of bits in the same places.
+/// their number in the highest byte. What is not literals has the highest bit set instead, and says in the second byte if
+/// it is no length either. A length has its smallest value in the next 16 bits, and behind it how many bits its code
+/// takes; a part of the table where a code goes on has its start and its number of bits in the same places.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Symbol(u64);
 
@@ -191,9 +191,9 @@ const fn length(n: u32) -> (u32, u32) {
     }
 }
 
-/// What some bits stand for in the table of distances: how many they are, with those behind the code, in the lowest six bits; in
-/// the next byte the length of the code, and the smallest distance from bit 16 on. If there is no distance, the highest bit is set;
-/// where codes go on in a part of their own, its number of bits and its start are in these places.
+/// What some bits stand for in the table of distances: how many they are, with those behind the code, in the lowest six
+/// bits; in the next byte the length of the code, and the smallest distance from bit 16 on. If there is no distance, the
+/// highest bit is set; where codes go on in a part of their own, its number of bits and its start are in these places.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Distance(u32);
 
@@ -400,8 +400,8 @@ fn fill<E: Copy, const N: usize, const BITS: u32>(
     }
 }
 
-/// How many bits a part must have for the next codes, of `len` bits and more, of which so many are left, if as many as `bits` of
-/// them are the same.
+/// How many bits a part must have for the next codes, of `len` bits and more, of which so many are left, if as many as
+/// `bits` of them are the same.
 fn part_bits(counts: &[u16; MAX_CODE + 1], len: u32, bits: u32) -> u32 {
     let mut nbits = len - bits;
     let mut left = 1_i32 << nbits;
