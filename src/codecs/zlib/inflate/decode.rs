@@ -119,6 +119,17 @@ fn decode_fast<const AVX2: bool>(
             (to, symbol) = unsafe { put_literals(tables, &mut input, to, symbol) }
         };
     }
+    /// Goes on with `symbol`, unless an end is near.
+    macro_rules! go_on {
+        () => {
+            if to >= to_end || input.at > in_end {
+                break Some(false);
+            }
+            // SAFETY: as just compared.
+            unsafe { input.refill_inside() };
+            continue;
+        };
+    }
     // At the start of a round, at least 56 bits were taken after `symbol` was looked up: look-ups should not wait for that.
     let ended = loop {
         if symbol.is_literals() {
@@ -129,12 +140,7 @@ fn decode_fast<const AVX2: bool>(
                     put_literals!();
                     if symbol.is_literals() {
                         put_literals!();
-                        if to >= to_end || input.at > in_end {
-                            break Some(false);
-                        }
-                        // SAFETY: as just compared.
-                        unsafe { input.refill_inside() };
-                        continue;
+                        go_on!();
                     }
                 }
             }
@@ -146,12 +152,7 @@ fn decode_fast<const AVX2: bool>(
             symbol = tables.symbol_in(symbol, input.buffer);
             if symbol.is_literals() {
                 put_literals!();
-                if to >= to_end || input.at > in_end {
-                    break Some(false);
-                }
-                // SAFETY: as just compared.
-                unsafe { input.refill_inside() };
-                continue;
+                go_on!();
             }
         }
         if symbol.is_length() {
@@ -172,9 +173,7 @@ fn decode_fast<const AVX2: bool>(
                 break None;
             }
             // SAFETY: as many bytes precede, as just compared, and OUT_ROOM bytes follow `to_end`.
-            unsafe {
-                copy_match::<AVX2>(to, distance, len);
-            }
+            unsafe { copy_match::<AVX2>(to, distance, len) };
             to = to.ahead(len);
         } else {
             input.skip(symbol.bits());
