@@ -235,11 +235,18 @@ static void use_all(void) {
 static pthread_t main_thread;
 static pid_t child_of_prefilter = -1;
 
-/* Copies its input, and forks once. */
+/* Copies its input, and forks once. The other threads wait for that in the middle of blocks, or else they might do all the
+   work before it comes to the main thread. */
 static int forking_prefilter(blosc2_prefilter_params *params) {
-  if (pthread_equal(pthread_self(), main_thread) && params->nblock >= 4 && child_of_prefilter < 0) {
-    child_of_prefilter = fork();
-    alarm(child_of_prefilter == 0 ? PATIENCE : 0);
+  if (!pthread_equal(pthread_self(), main_thread)) {
+    int left = 10000;
+    while (left-- > 0 && __atomic_load_n(&child_of_prefilter, __ATOMIC_RELAXED) < 0) {
+      usleep(1000);
+    }
+  } else if (params->nblock >= 4 && child_of_prefilter < 0) {
+    pid_t child = fork();
+    __atomic_store_n(&child_of_prefilter, child, __ATOMIC_RELAXED);
+    alarm(child == 0 ? PATIENCE : 0);
   }
   memcpy(params->output, params->input, (size_t)params->output_size);
   return 0;
