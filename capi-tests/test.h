@@ -58,6 +58,12 @@ static inline void *test_alloc(size_t size) {
   return memory;
 }
 
+/* Whether the program runs under valgrind, which allocates by itself and shares out the processor in its own way. */
+static inline int test_is_watched(void) {
+  const char *preload = getenv("LD_PRELOAD");
+  return preload != NULL && strstr(preload, "vgpreload") != NULL;
+}
+
 /* Kinds of data. */
 enum test_data {
   TEST_ZEROS,

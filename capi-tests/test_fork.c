@@ -282,9 +282,7 @@ static void fork_inside_operation(void) {
 
 int main(void) {
   pthread_t threads[THREADS];
-  const char *preloaded = getenv("LD_PRELOAD");
-  /* valgrind runs one thread at a time, and forks slowly */
-  int nforks = preloaded != NULL && strstr(preloaded, "valgrind") != NULL ? 10 : 200;
+  int nforks = test_is_watched() ? 10 : 200; /* valgrind runs one thread at a time, and forks slowly */
   int numbers[THREADS], i, fine = 1;
   setenv("PATH", "", 1); /* the plugin that does not exist is not asked for in Python */
   data = test_make_data(TEST_RAMP, SIZE);

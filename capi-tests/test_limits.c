@@ -9,39 +9,15 @@
 #include "test.h"
 
 #ifdef __linux__
+#include "child.h"
+
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-/* What a child returns if the system does not let it have a disk. */
-#define NO_DISK 99
-
-/* Whether this runs under valgrind, which has its own idea of memory. */
-static bool is_watched(void) {
-  const char *preload = getenv("LD_PRELOAD");
-  return preload != NULL && strstr(preload, "vgpreload") != NULL;
-}
-
-/* Runs `work` in a child, since limits are for good; it returns 0 if all went well. */
-static void in_child(int (*work)(void)) {
-  int status = -1;
-  pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    _exit(work());
-  }
-  CHECK(child > 0 && waitpid(child, &status, 0) == child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == NO_DISK) {
-    printf("no disk of our own: not tested\n");
-    return;
-  }
-  CHECK_INT(status, 0);
-}
 
 /* From now on, the process gets `bytes` bytes of address space more, and that is all. */
 static int limit_memory(size_t bytes) {
@@ -180,7 +156,7 @@ static int fill_disk(blosc2_io *io) {
   struct stat before, after;
   int64_t n, nchunks;
   if (!make_disk()) {
-    return NO_DISK;
+    return TEST_IMPOSSIBLE;
   }
   cparams.typesize = 1;
   storage.cparams = &cparams;
@@ -237,13 +213,13 @@ static int fill_disk_with_mapping(void) {
 int main(void) {
   blosc2_init();
 #ifdef __linux__
-  if (!is_watched()) {
-    in_child(no_room_for_a_block);
+  if (!test_is_watched()) {
+    IN_CHILD(no_room_for_a_block);
   }
-  in_child(no_leftovers);
+  IN_CHILD(no_leftovers);
   CHECK(mkdir(DISK, 0755) == 0);
-  in_child(fill_disk_with_files);
-  in_child(fill_disk_with_mapping);
+  IN_CHILD(fill_disk_with_files);
+  IN_CHILD(fill_disk_with_mapping);
   CHECK(rmdir(DISK) == 0);
 #endif
   CHECK(1);

@@ -10,6 +10,8 @@
 #include "test.h"
 
 #ifdef __linux__
+#include "child.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #ifdef __GLIBC__
@@ -21,27 +23,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-/* What a child returns if it cannot have the process that it is about. */
-#define UNTESTED 99
-
-/* Runs `work` in a child; it returns 0 if all went well. */
-static void in_child(int (*work)(void)) {
-  int status = -1;
-  pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    _exit(work());
-  }
-  CHECK(child > 0 && waitpid(child, &status, 0) == child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == UNTESTED) {
-    printf("no such process here: not tested\n");
-    return;
-  }
-  CHECK_INT(status, 0);
-}
 
 enum { SIZE = 100000, NCHUNKS = 20, NTHREADS = 3 };
 
@@ -105,7 +87,7 @@ static int many_signals(void) {
   memset(&action, 0, sizeof action);
   action.sa_handler = count_signal;
   if (sigaction(SIGALRM, &action, NULL) != 0 || setitimer(ITIMER_REAL, &often, NULL) != 0) {
-    return UNTESTED;
+    return TEST_IMPOSSIBLE;
   }
   for (contiguous = 0; contiguous < 2; contiguous++) {
     blosc2_schunk *schunk = make(FRAME, contiguous != 0, NCHUNKS), *opened = blosc2_schunk_open(FRAME);
@@ -129,7 +111,7 @@ static int no_more_files(void) {
     }
     limit.rlim_cur = 64;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-      return UNTESTED;
+      return TEST_IMPOSSIBLE;
     }
     while ((last = open("/dev/null", O_RDONLY)) >= 0) {
     }
@@ -197,13 +179,13 @@ static int no_more_threads(void) {
   pthread_t thread;
   int patience = 0;
   if (getuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)) {
-    return UNTESTED;
+    return TEST_IMPOSSIBLE;
   }
   getrlimit(RLIMIT_NPROC, &limit);
   limit.rlim_cur = 0;
   if (setrlimit(RLIMIT_NPROC, &limit) != 0 ||
       pthread_create(&thread, NULL, do_nothing, NULL) != EAGAIN) {
-    return UNTESTED;
+    return TEST_IMPOSSIBLE;
   }
   memset(&params, 0, sizeof params);
   params.user_data = &patience;
@@ -217,7 +199,7 @@ static int no_more_threads(void) {
   }
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NPROC, &limit) != 0 || pthread_create(&thread, NULL, do_nothing, NULL) != 0) {
-    return UNTESTED;
+    return TEST_IMPOSSIBLE;
   }
   patience = 20000;
   if (!compress_noting(cctx) || !has_second) {
@@ -264,12 +246,6 @@ static long memory_of_process(void) {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Whether this runs under valgrind, which needs memory itself. */
-static bool is_watched(void) {
-  const char *preload = getenv("LD_PRELOAD");
-  return preload != NULL && strstr(preload, "vgpreload") != NULL;
-}
-
 /* Threads that once had much to do do not keep memory for ever. */
 static int memory_of_many_threads(void) {
   uint8_t *data = test_make_data(TEST_RAMP, BLOCK);
@@ -282,14 +258,14 @@ static int memory_of_many_threads(void) {
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);
   if (sched_setaffinity(0, sizeof one, &one) != 0) {
-    return UNTESTED;
+    return TEST_IMPOSSIBLE;
   }
   before = memory_of_process();
   pthread_barrier_init(&all_worked, NULL, USERS + 1);
   pthread_barrier_init(&all_measured, NULL, USERS + 1);
   for (n = 0; n < USERS; n++) {
     if (pthread_create(&threads[n], NULL, work_and_wait, data) != 0) {
-      return UNTESTED;
+      return TEST_IMPOSSIBLE;
     }
   }
   pthread_barrier_wait(&all_worked);
@@ -364,14 +340,14 @@ static int another_directory(void) {
 int main(void) {
   blosc2_init();
 #ifdef __linux__
-  in_child(many_signals);
-  in_child(no_more_files);
-  in_child(no_more_threads);
-  if (!is_watched()) {
-    in_child(memory_of_many_threads);
+  IN_CHILD(many_signals);
+  IN_CHILD(no_more_files);
+  IN_CHILD(no_more_threads);
+  if (!test_is_watched()) {
+    IN_CHILD(memory_of_many_threads);
   }
-  in_child(no_standard_streams);
-  in_child(another_directory);
+  IN_CHILD(no_standard_streams);
+  IN_CHILD(another_directory);
 #endif
   CHECK(1);
   blosc2_destroy();

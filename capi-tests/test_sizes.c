@@ -15,12 +15,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Whether this runs under valgrind, where gigabytes take minutes. */
-static bool is_watched(void) {
-  const char *preload = getenv("LD_PRELOAD");
-  return preload != NULL && strstr(preload, "vgpreload") != NULL;
-}
-
 /* The largest buffers are compressed, larger ones are not, whatever the destination has room for. */
 static void largest_buffers(void) {
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
@@ -189,7 +183,7 @@ static void huge_arrays(void) {
 int main(void) {
   blosc2_init();
 #ifdef __linux__
-  if (!is_watched()) {
+  if (!test_is_watched()) {
     largest_buffers();
   }
   far_frames();

@@ -1,0 +1,32 @@
+/* Tests of what lasts until a process ends, such as limits: each in a child of its own. For systems with fork(). */
+
+#ifndef CAPI_TESTS_CHILD_H
+#define CAPI_TESTS_CHILD_H
+
+#include "test.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a child returns if the system does not let it do what it is about. */
+#define TEST_IMPOSSIBLE 99
+
+/* Runs `work` in a child, for a minute at most; it returns 0 if all went well. */
+static inline void test_in_child(int (*work)(void), const char *name) {
+  int status = -1;
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(work());
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == TEST_IMPOSSIBLE) {
+    printf("%s is not possible here: not tested\n", name);
+    return;
+  }
+  CHECK_INT(status, 0);
+}
+
+#define IN_CHILD(work) test_in_child(work, #work)
+
+#endif /* CAPI_TESTS_CHILD_H */
