@@ -41,6 +41,8 @@ mod kept;
 mod memory;
 mod pages;
 pub mod pool;
+#[cfg(test)]
+mod testing;
 
 pub mod chunk;
 pub mod codecs;

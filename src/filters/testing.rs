@@ -1,18 +1,11 @@
 //! What the tests of the vector variants share.
 
+use crate::testing::Random;
 use std::ops::RangeInclusive;
 
 /// Bytes without a pattern, the same ones each time.
 pub(super) fn noise(len: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[3]
-    })
-    .take(len)
-    .collect()
+    Random::new(0).bytes(len)
 }
 
 const GUARD: usize = 64;

@@ -5,6 +5,7 @@ use crate::chunk::source::BlockSource;
 use crate::io::Features;
 use crate::io::OpenMode;
 use crate::io::mmap::{MmapIo, MmapMode};
+use crate::testing::Random;
 use std::fs;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,16 +105,6 @@ fn reopen(frame: &Frame) -> Frame {
     }
 }
 
-/// A small generator with a fixed sequence.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % n
-    }
-}
-
 #[test]
 fn chunks_replaced_together_take_no_files_from_each_other() {
     let path = TempPath::new("together");
@@ -191,7 +182,7 @@ fn random_edits_match_a_list_of_chunks() {
         let path = TempPath::new("edits");
         let mut frame = create(kind, &path);
         let mut model: Vec<Vec<u8>> = Vec::new();
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         for step in 0..400 {
             let at = random.below(model.len() + 1);
             // Now and then a chunk of zeros; sizes are fixed at first and vary later.

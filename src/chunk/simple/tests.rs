@@ -5,6 +5,7 @@ use crate::chunk::getitem::getitem_parsed;
 use crate::chunk::input::Source;
 use crate::chunk::params::{CParams, Decoding, Prefilter, PrefilterCall};
 use crate::format::consts::codec;
+use crate::testing::Random;
 
 const CODECS: [u8; 5] = [codec::BLOSCLZ, codec::LZ4, codec::LZ4HC, codec::ZLIB, codec::ZSTD];
 
@@ -14,10 +15,7 @@ fn ramp(nbytes: usize, slope: u32) -> Vec<u8> {
 }
 
 fn noise(nbytes: usize) -> Vec<u8> {
-    (0..)
-        .flat_map(|i: u32| (i + 1).wrapping_mul(0x9e37_79b9).wrapping_pow(3).to_le_bytes())
-        .take(nbytes)
-        .collect()
+    Random::new(0).bytes(nbytes)
 }
 
 fn compressed(params: &CParams, src: &[u8], room: usize) -> (Compressed, Vec<u8>) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::{Random, repetitive};
 use proptest::prelude::*;
 
 fn compress(clevel: u8, src: &[u8]) -> Option<Vec<u8>> {
@@ -63,56 +64,6 @@ fn hex(text: &str) -> Vec<u8> {
     text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
-/// A generator that is the same everywhere (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() >> 33).unwrap() % n
-    }
-
-    fn bytes(&mut self, n: usize) -> Vec<u8> {
-        (0..n).map(|_| self.next().to_le_bytes()[3]).collect()
-    }
-}
-
-/// Data with literals, short and long matches, runs, and near and far distances.
-fn mixed(seed: u64, n: usize) -> Vec<u8> {
-    let mut random = Random(seed | 1);
-    let mut out = Vec::with_capacity(n + 1000);
-    while out.len() < n {
-        match random.below(5) {
-            0 => {
-                let len = 1 + random.below(50);
-                out.extend(random.bytes(len));
-            }
-            1 if !out.is_empty() => {
-                let byte = out[out.len() - 1];
-                let len = 1 + random.below(900);
-                out.extend(std::iter::repeat_n(byte, len));
-            }
-            _ if !out.is_empty() => {
-                let reach = out.len().min(2 << random.below(17));
-                let distance = 1 + random.below(reach);
-                let longest = if random.below(8) == 0 { 900 } else { 20 };
-                for _ in 0..3 + random.below(longest) {
-                    out.push(out[out.len() - distance]);
-                }
-            }
-            _ => out.push(7),
-        }
-    }
-    out.truncate(n);
-    out
-}
-
 fn int32_ramp(n: u32) -> Vec<u8> {
     (0..n).flat_map(u32::to_le_bytes).collect()
 }
@@ -142,7 +93,7 @@ fn streams_of_the_c_library_decode() {
 #[test]
 fn a_far_match_decodes() {
     // 9040 bytes of literals in runs of 32 and one of 16, then the match, then one literal.
-    let start = Random(5).bytes(9040);
+    let start = Random::new(5).bytes(9040);
     let mut stream = Vec::new();
     for run in start.chunks(32) {
         stream.push(u8::try_from(run.len() - 1).unwrap());
@@ -183,7 +134,7 @@ fn invalid_streams_are_rejected() {
 
 #[test]
 fn a_match_as_last_element_is_rejected_however_far() {
-    let start = Random(6).bytes(9040);
+    let start = Random::new(6).bytes(9040);
     let mut stream = Vec::new();
     for run in start.chunks(32) {
         stream.push(u8::try_from(run.len() - 1).unwrap());
@@ -237,7 +188,7 @@ fn every_distance_and_length_decodes_like_the_definition() {
 
 #[test]
 fn truncated_streams_are_rejected() {
-    let plain = mixed(11, 3000);
+    let plain = repetitive(11, 3000);
     let stream = compress(9, &plain).unwrap();
     assert_eq!(decode(&stream, plain.len()).as_deref(), Some(&plain[..]));
     for end in 0..stream.len() {
@@ -250,7 +201,7 @@ fn truncated_streams_are_rejected() {
 
 #[test]
 fn mutated_streams_decode_like_the_definition() {
-    let plain = mixed(3, 1200);
+    let plain = repetitive(3, 1200);
     let stream = compress(9, &plain).unwrap();
     for at in 0..stream.len() {
         for value in [0, 1, 31, 32, 63, 127, 223, 224, 254, 255] {
@@ -267,7 +218,7 @@ fn mutated_streams_decode_like_the_definition() {
 
 #[test]
 fn garbage_decodes_like_the_definition() {
-    let mut random = Random(99);
+    let mut random = Random::new(99);
     for round in 0..if cfg!(miri) { 20 } else { 3000 } {
         let len = 1 + random.below(400);
         let mut stream = random.bytes(len);
@@ -286,7 +237,7 @@ fn garbage_decodes_like_the_definition() {
 fn compressible_data_round_trip_at_every_level() {
     for n in (16..200).chain([1000, 8192, 8300, 65536, 200_000]) {
         for clevel in 1..=9 {
-            let plain = mixed(n as u64, n);
+            let plain = repetitive(n as u64, n);
             if let Some(stream) = compress(clevel, &plain) {
                 assert!(stream.len() <= n);
                 assert_eq!(decode(&stream, n).as_deref(), Some(&plain[..]), "{n} bytes at level {clevel}");
@@ -301,7 +252,7 @@ fn compressible_data_round_trip_at_every_level() {
 #[test]
 fn distances_up_to_the_limit_are_used_and_none_beyond() {
     for gap in [8190, 8191, 8192, 8193, 60_000, 73_000, 73_600, 73_723, 73_724, 73_725, 80_000] {
-        let block = Random(17).bytes(100);
+        let block = Random::new(17).bytes(100);
         let mut plain = block.clone();
         plain.resize(gap, 0);
         plain.extend(&block);
@@ -315,7 +266,7 @@ fn distances_up_to_the_limit_are_used_and_none_beyond() {
 #[test]
 fn streams_begin_and_end_with_literals_that_old_decoders_expect() {
     for seed in 0..50 {
-        let plain = mixed(seed, 500);
+        let plain = repetitive(seed, 500);
         let stream = compress(9, &plain).unwrap();
         assert_eq!(stream[0] >> 5, 1);
         assert!(stream[0] & 31 >= 3);
@@ -328,7 +279,7 @@ fn streams_begin_and_end_with_literals_that_old_decoders_expect() {
 #[test]
 fn the_output_never_exceeds_the_destination() {
     for seed in 0..8 {
-        let plain = mixed(seed, 2000);
+        let plain = repetitive(seed, 2000);
         let full = compress(9, &plain).unwrap();
         for room in 0..full.len() + 50 {
             let mut dest = vec![0xee; room + 16];
@@ -343,10 +294,10 @@ fn the_output_never_exceeds_the_destination() {
 #[test]
 fn output_does_not_depend_on_what_was_compressed_before() {
     let mut reused = Encoder::new().unwrap();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for seed in 0..300 {
         let n = 16 + random.below(30_000);
-        let plain = mixed(seed % 7, n);
+        let plain = repetitive(seed % 7, n);
         let clevel = u8::try_from(1 + random.below(9)).unwrap();
         let mut dest = vec![0; n];
         let size = reused.compress(clevel, &plain, &mut dest);
@@ -356,7 +307,7 @@ fn output_does_not_depend_on_what_was_compressed_before() {
 
 #[test]
 fn output_does_not_change_when_the_position_counter_starts_anew() {
-    let plain = mixed(42, 30_000);
+    let plain = repetitive(42, 30_000);
     let expected = compress(9, &plain);
     let mut encoder = Encoder::new().unwrap();
     for before_overflow in [0, 1, 29_999, 30_000, 30_001, 45_000, 60_000, 60_001, 100_000] {
@@ -383,7 +334,7 @@ fn too_short_streams_are_given_up() {
 fn noise_is_given_up() {
     for n in [100, 1000, 100_000] {
         for clevel in 1..=9 {
-            assert_eq!(compress(clevel, &Random(4).bytes(n)), None);
+            assert_eq!(compress(clevel, &Random::new(4).bytes(n)), None);
         }
     }
 }
@@ -402,7 +353,7 @@ fn unshuffled_ramps_of_integers_are_given_up() {
 #[test]
 fn the_portable_encoder_makes_the_same_streams() {
     for seed in 0..40 {
-        let plain = mixed(seed, 20 + 500 * usize::try_from(seed).unwrap());
+        let plain = repetitive(seed, 20 + 500 * usize::try_from(seed).unwrap());
         for clevel in [1, 5, 9] {
             let mut dest = vec![0; plain.len()];
             let size = Encoder::new().unwrap().compress_portably(clevel, &plain, &mut dest);
@@ -452,7 +403,7 @@ fn bit_planes(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn bit_planes_of_a_log_are_not_given_up() {
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     let events = ["request done", "cache miss", "connection closed by peer", "retry"];
     let (mut log, mut ms) = (String::new(), 0);
     while log.len() < 1 << 16 {
@@ -473,7 +424,7 @@ fn bit_planes_of_a_log_are_not_given_up() {
 #[test]
 fn repeated_noise_is_found_although_the_search_makes_large_steps() {
     // As planes of bits: noise, and the same again, each time a power of two further.
-    let noise = Random(9).bytes(16 << 10);
+    let noise = Random::new(9).bytes(16 << 10);
     let mut plain = noise.clone();
     (0..7).for_each(|_| plain.extend(&noise));
     let mut dest = vec![0; plain.len()];
@@ -488,7 +439,7 @@ fn repeated_noise_is_found_although_the_search_makes_large_steps() {
 proptest! {
     #[test]
     fn what_is_compressed_decodes(seed: u64, n in 0usize..5000, clevel in 1u8..=9, room in 0usize..6000) {
-        let plain = mixed(seed, n);
+        let plain = repetitive(seed, n);
         let mut dest = vec![0; room];
         let size = Encoder::new().unwrap().compress(clevel, &plain, &mut dest);
         if size > 0 {
@@ -512,7 +463,7 @@ proptest! {
 
 #[test]
 fn a_prefix_is_what_the_whole_begins_with() {
-    let data = mixed(3, 20_000);
+    let data = repetitive(3, 20_000);
     let mut stream = vec![0; data.len()];
     let len = Encoder::new().unwrap().compress(9, &data, &mut stream);
     assert!(len > 0);

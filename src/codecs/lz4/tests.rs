@@ -1,5 +1,6 @@
 use super::*;
 use crate::codecs::lz4hc;
+use crate::testing::repetitive;
 use proptest::prelude::*;
 
 /// What the decoders make of `stream`; the portable one and the one for this CPU must agree.
@@ -55,29 +56,6 @@ fn decode_by_definition(stream: &[u8], size: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// Bytes with matches of many lengths and distances.
-fn mixed(seed: u64, n: usize) -> Vec<u8> {
-    let mut state = seed | 1;
-    let mut below = |n: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 20) as usize % n
-    };
-    let mut out = vec![7];
-    while out.len() < n {
-        let len = 1 << below(12);
-        let reach = 1 << below(17);
-        let distance = 1 + below(out.len().min(reach));
-        for _ in 0..1 + below(len) {
-            let byte = if distance % 3 == 0 { below(256) as u8 } else { out[out.len() - distance] };
-            out.push(byte);
-        }
-    }
-    out.truncate(n);
-    out
-}
-
 fn compress(clevel: u8, src: &[u8]) -> Vec<u8> {
     let mut dest = vec![0; src.len() + src.len() / 200 + 32];
     let len = match clevel {
@@ -92,7 +70,7 @@ fn compress(clevel: u8, src: &[u8]) -> Vec<u8> {
 #[test]
 fn what_the_encoders_write_decodes() {
     for n in (1..200).chain([500, 1000, 4096, 70_000, 300_000]) {
-        let data = mixed(n as u64, n);
+        let data = repetitive(n as u64, n);
         for clevel in [1, 9, 10] {
             assert!(decode(&compress(clevel, &data), n) == Some(data.clone()), "{n} bytes, level {clevel}");
         }
@@ -149,7 +127,7 @@ fn streams_with_few_bytes_before_or_after_a_match_decode_like_the_reference() {
 
 #[test]
 fn long_sequences_between_short_ones_decode() {
-    let data: Vec<u8> = (0..40).flat_map(|i| mixed(i, 100 * i as usize)).collect();
+    let data: Vec<u8> = (0..40).flat_map(|i| repetitive(i, 100 * i as usize)).collect();
     for size in (1..300).chain([1000, 5000, data.len()]) {
         for clevel in [1, 9, 10] {
             let stream = compress(clevel, &data[..size]);
@@ -160,7 +138,7 @@ fn long_sequences_between_short_ones_decode() {
 
 #[test]
 fn a_prefix_is_what_the_whole_begins_with() {
-    let data = mixed(5, 20_000);
+    let data = repetitive(5, 20_000);
     let stream = compress(9, &data);
     for wanted in (0..200).chain((200..data.len()).step_by(97)) {
         let mut dest = vec![0; data.len()];
@@ -176,7 +154,7 @@ fn a_prefix_is_what_the_whole_begins_with() {
 
 #[test]
 fn truncated_streams_and_other_sizes_are_rejected() {
-    let data = mixed(9, 3000);
+    let data = repetitive(9, 3000);
     let stream = compress(9, &data);
     for len in 0..stream.len() {
         assert!(decode(&stream[..len], data.len()).is_none());
@@ -200,7 +178,7 @@ fn agrees_with_the_reference(stream: &[u8], size: usize) {
 
 #[test]
 fn mutated_streams_decode_like_the_reference() {
-    let data = mixed(3, 2000);
+    let data = repetitive(3, 2000);
     let stream = compress(5, &data);
     for at in 0..stream.len() {
         for change in [1, 0x10, 0x80, 0xff] {
@@ -222,7 +200,7 @@ proptest! {
 
     #[test]
     fn what_is_compressed_decodes(seed: u64, n in 1usize..5000, clevel in 1u8..=10) {
-        let data = mixed(seed, n);
+        let data = repetitive(seed, n);
         prop_assert!(decode(&compress(clevel, &data), n) == Some(data));
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::format::geometry::BlockGeometry;
+use crate::testing::Random;
 use proptest::prelude::*;
 
 fn context(meta: u8, blockshape: &[i32]) -> CodecContext<'static> {
@@ -205,13 +206,13 @@ fn references_reach_to_the_limits_of_16_bits_and_not_further() {
 /// The stream and the items of cells in one row, all noise but the last one, which equals the first.
 fn far_cells(side: usize, cells: usize, seed: u64) -> (Vec<u8>, Vec<u8>) {
     let columns = cells * side;
-    let mut state = seed;
-    let mut block = vec![0; columns * side];
+    let mut block = Random::new(seed).bytes(columns * side);
     for (i, item) in block.iter_mut().enumerate() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let (row, column) = (i / columns, i % columns);
         let is_end = column < side || column >= columns - side;
-        *item = if is_end { (row * side + column % side) as u8 } else { (state >> 33) as u8 };
+        if is_end {
+            *item = (row * side + column % side) as u8; // below 64
+        }
     }
     let mut stream = vec![0; block.len() + cells + HEADER_LENGTH];
     let encode_cells = if side == 4 { encode::encode_4 } else { encode::encode_8 };

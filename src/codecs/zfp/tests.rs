@@ -1,6 +1,7 @@
 use super::partial::decode_items;
 use super::*;
 use crate::format::geometry::BlockGeometry;
+use crate::testing::Random;
 use proptest::prelude::*;
 
 fn context(meta: u8, typesize: i32, blockshape: &[i32]) -> CodecContext<'static> {
@@ -226,10 +227,9 @@ fn shape() -> impl Strategy<Value = Vec<i32>> {
 
 /// Smooth fields with some noise, of any magnitude.
 fn field(typesize: i32, shape: &[i32], seed: u64, scale: i32) -> Vec<u8> {
-    let mut state = seed;
+    let mut random = Random::new(seed);
     let item = |i: i32| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let noise = (state >> 40) as f64 / (1 << 24) as f64;
+        let noise = random.below(1 << 24) as f64 / f64::from(1 << 24);
         ((f64::from(i) * 0.1).sin() + noise * 0.05) * 10f64.powi(scale)
     };
     bytes(typesize, (0..shape.iter().product()).map(item))
