@@ -4,8 +4,9 @@
 //! `j` of the original items, eight registers: items 0 (mod 8), items 1 (mod 8) and so on. Three rounds that swap bits
 //! between pairs of these registers make them the rows of bits 0 to 7.
 //!
-//! A tile is 16 groups of 8 items per lane. Where there are less than 16 groups in all, the bits are transposed 16 bytes of
-//! 8 items at a time; that leaves a byte transposition of a few long rows, which the byte shuffle does well.
+//! A tile is 16 groups of 8 items per lane. Where there are less than 16 groups in all, those of short items are padded to
+//! a tile. Of others, the bits are transposed 16 bytes of 8 items at a time; that leaves a byte transposition of a few long
+//! rows, which the byte shuffle does well.
 
 use super::generic;
 use crate::filters::shuffle::Kernel as Bytes;
@@ -199,9 +200,50 @@ unsafe fn unshuffle_group<V: Lanes>(typesize: usize, few: &Few, at: usize, dest:
     }
 }
 
+/// Items of up to this many bytes are padded to a whole tile if they are few.
+const SHORT: usize = 4;
+
+/// The bytes of a narrow tile of short items, or of its rows, and of a vector that reaches past them.
+const TILE: usize = 128 * SHORT + 16;
+
+/// [`shuffle_few`] for items of up to [`SHORT`] bytes.
+#[inline(always)]
+unsafe fn shuffle_padded<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8], ngroups: usize) {
+    let (mut items, mut rows) = ([0; TILE], [0; TILE]);
+    items[..src.len()].copy_from_slice(src);
+    // SAFETY: 16 groups of short items fit, and so do their rows, of 16 bytes each; shorter rows begin where those do, or
+    // before.
+    unsafe {
+        shuffle_tile::<V::Narrow>(typesize, &items, 0, &mut rows, 0, 16);
+        for r in 0..8 * typesize {
+            V::Narrow::load(&rows, 16 * r).store(&mut items, ngroups * r);
+        }
+    }
+    dest.copy_from_slice(&items[..dest.len()]);
+}
+
+/// Undoes [`shuffle_padded`].
+#[inline(always)]
+unsafe fn unshuffle_padded<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8], ngroups: usize) {
+    let (mut items, mut rows) = ([0; TILE], [0; TILE]);
+    items[..dest.len()].copy_from_slice(&src[..dest.len()]);
+    // SAFETY: as in `shuffle_padded`.
+    unsafe {
+        for r in 0..8 * typesize {
+            V::Narrow::load(&items, ngroups * r).store(&mut rows, 16 * r);
+        }
+        unshuffle_tile::<V::Narrow>(typesize, &rows, 0, 16, &mut items, 0);
+    }
+    dest.copy_from_slice(&items[..dest.len()]);
+}
+
 /// [`bitshuffle`] for 1 to [`FEW`] groups.
 #[inline(always)]
 unsafe fn shuffle_few<V: Lanes>(bytes: &Bytes, typesize: usize, src: &[u8], dest: &mut [u8], ngroups: usize) {
+    if typesize <= SHORT {
+        // SAFETY: passed on to the caller.
+        return unsafe { shuffle_padded::<V>(typesize, src, dest, ngroups) };
+    }
     let group = 8 * typesize;
     let mut few: Few = [0; 128 * FEW + 128];
     // SAFETY: loads of narrow items are from a buffer with room for them; those of others are inside the item.
@@ -235,6 +277,10 @@ unsafe fn unshuffle_few<V: Lanes>(
     dest: &mut [u8],
     ngroups: usize,
 ) {
+    if typesize <= SHORT {
+        // SAFETY: passed on to the caller.
+        return unsafe { unshuffle_padded::<V>(typesize, src, dest, ngroups) };
+    }
     let group = 8 * typesize;
     let mut few: Few = [0; 128 * FEW + 128];
     // SAFETY: stores of narrow items are to a buffer with room for them; those of others are inside the item.
