@@ -1,14 +1,14 @@
 //! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1,
 //! and up to the default level for streams in which matches are rare or long, as in most of what was shuffled;
-//! libdeflate, which takes whole streams and is at its best with short matches; zlib-rs, for runs at level 1; and a
-//! decoder of our own, for which many literals and long matches are cheap and which can stop early. The choice depends on
-//! the stream and the level alone, so that equal streams give equal bytes.
+//! libdeflate, which takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs at
+//! level 1; and a decoder of our own for all but text, which can stop early. The choice depends on the stream and the level
+//! alone, so that equal streams give equal bytes.
 
 #[cfg(test)]
 mod tests;
 
 use super::deflate::Effort;
-use super::look::{Shares, behind_raw_blocks};
+use super::look::Shares;
 use super::{deflate, inflate, libdeflate, stream};
 use crate::error::Result;
 use crate::memory::made;
@@ -47,8 +47,9 @@ const SHORT: usize = 512;
 /// time.
 const TINY: usize = deflate::TINY;
 
-/// Streams of this many bytes and more are looked at before they are decoded.
-const LOOKED_AT: usize = 8 << 10;
+/// Streams of this many bytes and more may be looked at before they are decoded. With shorter ones, that takes longer than
+/// it saves.
+const LOOKED_AT: usize = 16 << 10;
 
 /// The encoders of one thread.
 pub(crate) struct Encoder {
@@ -134,10 +135,10 @@ impl Decoder {
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
     pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        if is_for_own(src, dest.len()) {
-            self.inflate.decompress(src, dest)
-        } else {
+        if is_for_libdeflate(src, dest.len()) {
             self.libdeflate.decompress(src, dest)
+        } else {
+            self.inflate.decompress(src, dest)
         }
     }
 
@@ -153,24 +154,18 @@ impl Decoder {
     }
 }
 
-/// Whether our own decoder is the faster one for `src`, from which `nbytes` come: with many literals at a look-up, with
-/// long matches, and with those from near.
-fn is_for_own(src: &[u8], nbytes: usize) -> bool {
-    let (rest, raw) = behind_raw_blocks(src);
-    let nbytes = nbytes.saturating_sub(raw);
-    let shares = (nbytes >= LOOKED_AT).then(|| Shares::of_first(rest)).flatten();
-    if shares.as_ref().is_some_and(Shares::has_many_short_literals) {
+/// Whether libdeflate is the faster one for `src`, from which `nbytes` come: with many short matches, one after another, as
+/// in text and in what was not shuffled; and with tiny streams, which end before our fast loop pays.
+fn is_for_libdeflate(src: &[u8], nbytes: usize) -> bool {
+    if nbytes < TINY {
         return true;
     }
-    // Of the first level, streams have short matches, unless they begin with noise.
-    if raw == 0 && src.starts_with(&deflate::QUICK_HEADER) {
-        return false;
-    }
-    // Others have long ones if they shrank to less than 40 %, unless they have many; below 3 %, it need not be asked.
-    // Behind noise, as in shuffled data, matches must be longer.
-    let shrank_to = |percent: usize| rest.len().saturating_mul(100) < nbytes.saturating_mul(percent);
-    if raw > 0 {
-        return shrank_to(18);
-    }
-    shrank_to(40) && (shrank_to(3) || !shares.is_some_and(|shares| shares.has_many_far_matches()))
+    // In what shrinks more, not all blocks are like the first one. What shrinks little has matches from near as well.
+    let (may_be, is_hard) = (nbytes >= LOOKED_AT && src.len() >= nbytes / 6, src.len() >= nbytes / 2);
+    let shares = src.get(2..).filter(|_| may_be).and_then(Shares::of_first);
+    shares.is_some_and(|shares| {
+        shares.has_many_short_matches()
+            && !shares.has_many_short_literals()
+            && (is_hard || shares.has_far_matches())
+    })
 }

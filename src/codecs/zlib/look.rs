@@ -1,10 +1,10 @@
-//! A look at the beginning of a stream before it is decoded: its raw blocks, and its first codes, which tell what its
-//! literals and matches are like.
+//! A look at the beginning of a stream before it is decoded: its first codes tell what its literals and matches are like.
 
 #[cfg(test)]
 mod tests;
 
-use super::inflate::{Bits, Kind, read_kind, read_lengths};
+use super::inflate::{Bits, Kind, count_lengths, read_kind, read_lengths};
+use std::ops::RangeInclusive;
 
 /// Codes are at most so long.
 const MAX_CODE: u32 = 15;
@@ -19,20 +19,6 @@ const MAX_LEN: u32 = 258;
 const NEAR: usize = 8;
 /// Codes up to this length are short: a decoder can look up two at once.
 const SHORT: u8 = 5;
-
-/// What follows the raw blocks that the zlib stream `src` begins with, but for its last block, and how many bytes are in
-/// these.
-pub(super) fn behind_raw_blocks(src: &[u8]) -> (&[u8], usize) {
-    let mut sum = 0;
-    let mut blocks = src.get(2..).unwrap_or_default();
-    while let [first, low, high, _, _, rest @ ..] = blocks {
-        let len = usize::from(u16::from_le_bytes([*low, *high]));
-        let Some(behind) = rest.get(len..).filter(|_| first & 7 == 0) else { break };
-        sum += len;
-        blocks = behind;
-    }
-    (blocks, sum)
-}
 
 /// How often symbols occur in a block, if the codes suit them.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,14 +39,16 @@ impl Shares {
         let mut bits = Bits::new(deflated);
         let (_, Kind::Dynamic) = read_kind(&mut bits)? else { return None };
         let lengths = read_lengths(&mut bits)?;
-        let sum = |lengths: &[u8]| lengths.iter().map(|&len| share(len)).sum::<u32>();
-        let literals = sum(&lengths.symbols[..END]);
-        let short = lengths.symbols[..END].iter().filter(|&&len| len <= SHORT).map(|&len| share(len)).sum();
+        let counts = count_lengths(&lengths.symbols[..END]);
+        let sum = |range: RangeInclusive<u8>| {
+            range.map(|len| u32::from(counts[usize::from(len)]) * share(len)).sum()
+        };
+        let literals = sum(1..=MAX_CODE as u8); // 15
         let matches = (END + 1..LONGEST).zip(&lengths.symbols[END + 1..]);
         Some(Shares {
             literals,
-            short,
-            near: sum(&lengths.distances[..NEAR]),
+            short: sum(1..=SHORT),
+            near: lengths.distances[..NEAR].iter().map(|&len| share(len)).sum(),
             longest: share(lengths.symbols[LONGEST]) * MAX_LEN,
             others: literals + matches.map(|(symbol, &len)| share(len) * shortest(symbol)).sum::<u32>(),
         })
@@ -71,10 +59,14 @@ impl Shares {
         self.short > ALL / 2
     }
 
-    /// Whether matches are frequent and most repeat what is further back than a few bytes, as in text, and not nearly all
-    /// bytes come from long runs.
-    pub(super) fn has_many_far_matches(&self) -> bool {
-        self.literals < ALL / 5 * 3 && self.near < ALL / 5 && self.longest < 4 * self.others
+    /// Whether matches are frequent, and hardly any bytes come from long runs.
+    pub(super) fn has_many_short_matches(&self) -> bool {
+        self.literals < ALL / 10 * 9 && 10 * self.longest < self.others
+    }
+
+    /// Whether most matches repeat what is further back than a few bytes, as in text.
+    pub(super) fn has_far_matches(&self) -> bool {
+        self.near < ALL / 5
     }
 }
 

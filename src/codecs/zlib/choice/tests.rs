@@ -103,6 +103,28 @@ fn each_encoder_is_chosen_where_it_is_faster() {
 }
 
 #[test]
+fn libdeflate_decodes_text_unless_it_is_short_and_what_is_tiny() {
+    let coded = |src: &[u8]| {
+        let mut dest = vec![0; src.len() + 100];
+        let size = libdeflate::Encoder::new().compress(5, src, &mut dest).unwrap();
+        dest.truncate(size);
+        dest
+    };
+    // Words, of which each has a few letters of its own.
+    let noise = bytes(0, 40_000);
+    let text: Vec<u8> =
+        noise.chunks(2).flat_map(|rare| [WORDS[usize::from(rare[0] % 4)], &rare[1..]].concat()).collect();
+    let (long, short) = (&text[..LOOKED_AT], &text[..LOOKED_AT - 1]);
+    assert!(is_for_libdeflate(&coded(long), long.len()));
+    assert!(!is_for_libdeflate(&coded(short), short.len()));
+    assert!((0..4).all(|kind| !is_for_libdeflate(&coded(&bytes(kind, 40_000)), 40_000)));
+    assert!((0..4).all(|kind| is_for_libdeflate(&coded(&bytes(kind, TINY - 1)), TINY - 1)));
+    assert!((0..4).all(|kind| !is_for_libdeflate(&coded(&bytes(kind, TINY)), TINY)));
+}
+
+const WORDS: [&[u8]; 4] = [b"bits", b"bytes", b"blocks", b"chunks"];
+
+#[test]
 fn damaged_streams_are_refused_by_all() {
     let src = bytes(2, 3000);
     for clevel in [1, 5] {

@@ -38,7 +38,7 @@ const MAX_BLOCK: usize = 1 << 18;
 /// Bits that codes of its own must save a segment: about what it takes to tell them.
 const NEW_CODES: usize = 400;
 /// Deflate with a window of 32 KiB, at the fastest level and at the one below the default, which is 6.
-pub(super) const QUICK_HEADER: [u8; 2] = [0x78, 0x01];
+const QUICK_HEADER: [u8; 2] = [0x78, 0x01];
 const THOROUGH_HEADER: [u8; 2] = [0x78, 0x5e];
 /// Streams of as many bytes and more are looked at before they are parsed quickly.
 const PROBED: usize = 2 << 10;

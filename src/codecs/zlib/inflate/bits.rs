@@ -54,11 +54,13 @@ impl<'a> Bits<'a> {
     #[cold]
     #[inline(never)]
     fn refill_near_end(&mut self) {
-        while self.count() < 56 && self.at < self.src.len() {
-            self.buffer |= u64::from(self.src[self.at]) << self.count();
-            self.at += 1;
-            self.counter = self.count() + 8;
-        }
+        let rest = &self.src[self.at..];
+        let n = rest.len().min((63 - self.count() as usize) / 8);
+        let mut bytes = [0; 8];
+        bytes[..n].copy_from_slice(&rest[..n]);
+        self.buffer |= u64::from_le_bytes(bytes) << self.count();
+        self.at += n;
+        self.counter = self.count() + 8 * n as u32; // below 64
     }
 
     /// The next `n` bits, less than 64, as far as there are any; zeros follow the end.

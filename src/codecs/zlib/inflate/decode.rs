@@ -1,7 +1,7 @@
 //! The data of a block: literals and matches.
 
 use super::bits::Bits;
-use super::table::{Distance, SYMBOL_BITS, Symbol, Tables};
+use super::table::{Distance, Main, SYMBOL_BITS, Symbol, Tables};
 use crate::codecs::matches::{SLACK, copy_long, copy_safely, copy_short};
 use crate::codecs::place::Target;
 
@@ -10,12 +10,15 @@ const MAX_LEN: usize = 258;
 /// Look-ups in a row that may give literals, after bits were taken. They use so few that the next one is still good.
 const LOOK_UPS: usize = 4;
 const _: () = assert!((LOOK_UPS as u32 + 1) * SYMBOL_BITS <= 56);
-/// Room for the literals of all these, of which eight are written at once, and a match.
-const OUT_ROOM: usize = (LOOK_UPS + 1) * 8 + MAX_LEN + SLACK;
+/// Room for the literals of all these and of a part of the table, of which eight are written at once, and for a match.
+const LITERAL_ROOM: usize = (LOOK_UPS + 1) * 8;
+const MATCH_ROOM: usize = MAX_LEN + SLACK;
 /// Bytes that are taken at once, twice.
 const IN_ROOM: usize = 2 * 8;
-/// So many bytes of a block are decoded before it pays to combine literals.
-const PATIENCE: usize = 2 << 10;
+/// So many bytes of the input are decoded, and as many must follow, before it pays to combine literals: that takes as
+/// long as decoding some thousands of them.
+const PATIENCE: usize = 1 << 10;
+const PROSPECT: usize = 3 << 10;
 
 /// Decodes data of a block into `dest`, from `op` on, until the block ends, which it tells, or `stop` bytes are there, or
 /// a few more. If these are all that `dest` has room for, the block must end there. `None` if it is damaged.
@@ -72,27 +75,31 @@ fn decode_with<const AVX2: bool>(
     op: &mut usize,
     stop: usize,
 ) -> Option<bool> {
-    let fast_end = stop.min(dest.len().saturating_sub(OUT_ROOM));
-    let soon = *op + PATIENCE;
-    if tables.pays_to_combine() && soon < fast_end {
-        if decode_fast::<AVX2>(tables, bits, dest, op, soon)? {
-            return Some(true);
+    let fast_end = stop.min(dest.len().saturating_sub(LITERAL_ROOM));
+    let is_long = bits.src.len() - bits.at >= PATIENCE + PROSPECT;
+    let mut patience = if is_long && tables.pays_to_combine() { bits.at + PATIENCE } else { usize::MAX };
+    loop {
+        if *op < fast_end {
+            if decode_fast::<AVX2>(tables, bits, dest, op, fast_end, patience)? {
+                return Some(true);
+            }
+            if bits.at >= patience {
+                tables.combine();
+                patience = usize::MAX;
+                continue;
+            }
         }
-        tables.combine();
-    }
-    if *op < fast_end && decode_fast::<AVX2>(tables, bits, dest, op, fast_end)? {
-        return Some(true);
-    }
-    while *op < stop || stop == dest.len() {
+        if *op >= stop && stop < dest.len() {
+            return Some(false);
+        }
         // SAFETY: the CPU has AVX2 if `AVX2`.
         if unsafe { decode_one::<AVX2>(tables, bits, dest, op)? } {
             return Some(true);
         }
     }
-    Some(false)
 }
 
-/// Decodes until `op_end`, or the end of the block, which it tells, or near the end of the input.
+/// Decodes until `op_end` or `in_end`, or the end of the block, which it tells, or near the end of the input.
 #[inline(always)]
 fn decode_fast<const AVX2: bool>(
     tables: &Tables,
@@ -100,23 +107,27 @@ fn decode_fast<const AVX2: bool>(
     dest: &mut [u8],
     op: &mut usize,
     op_end: usize,
+    in_end: usize,
 ) -> Option<bool> {
     if bits.src.len() < IN_ROOM || bits.at > bits.src.len() - IN_ROOM {
         return Some(false);
     }
-    assert!(op_end + OUT_ROOM <= dest.len());
-    let in_end = bits.src.len() - IN_ROOM;
+    assert!(op_end + LITERAL_ROOM <= dest.len());
+    let in_end = in_end.min(bits.src.len() - IN_ROOM);
+    let (nbytes, long_end) = (dest.len(), dest.len().saturating_sub(MATCH_ROOM));
     let out_start = Target::new(dest);
-    let (mut to, to_end) = (out_start.ahead(*op), out_start.ahead(op_end));
+    let (mut to, to_end, long_end) =
+        (out_start.ahead(*op), out_start.ahead(op_end), out_start.ahead(long_end));
     let mut input = *bits;
     // SAFETY: IN_ROOM bytes follow, here and wherever the end is not near.
     unsafe { input.refill_inside() };
-    let mut symbol = tables.symbol(input.buffer);
+    let main = tables.main();
+    let mut symbol = main.symbol(input.buffer);
     /// Writes the literals of `symbol`, and looks up what follows.
     macro_rules! put_literals {
         () => {
-            // SAFETY: OUT_ROOM bytes follow `to_end`, enough for all literals between two looks at it.
-            (to, symbol) = unsafe { put_literals(tables, &mut input, to, symbol) }
+            // SAFETY: LITERAL_ROOM bytes follow `to_end`, enough for all literals between two looks at it.
+            (to, symbol) = unsafe { put_literals(main, &mut input, to, symbol) }
         };
     }
     /// Goes on with `symbol`, unless an end is near.
@@ -172,8 +183,17 @@ fn decode_fast<const AVX2: bool>(
             if distance > to.since(out_start) {
                 break None;
             }
-            // SAFETY: as many bytes precede, as just compared, and OUT_ROOM bytes follow `to_end`.
-            unsafe { copy_match::<AVX2>(to, distance, len) };
+            if to < long_end {
+                // SAFETY: as many bytes precede, as just compared, and MATCH_ROOM bytes follow `long_end`.
+                unsafe { copy_match::<AVX2>(to, distance, len) };
+            } else {
+                let room = nbytes - to.since(out_start);
+                if len > room {
+                    break None;
+                }
+                // SAFETY: as many bytes precede and follow, as just compared.
+                unsafe { copy_near_end::<AVX2>(to, distance, len, room) };
+            }
             to = to.ahead(len);
         } else {
             input.skip(symbol.bits());
@@ -182,12 +202,12 @@ fn decode_fast<const AVX2: bool>(
         if to >= to_end || input.at > in_end {
             break Some(false);
         }
-        symbol = tables.symbol(input.buffer);
+        symbol = main.symbol(input.buffer);
         let is_known = input.count() >= SYMBOL_BITS;
         // SAFETY: as just compared.
         unsafe { input.refill_inside() };
         if !is_known {
-            symbol = tables.symbol(input.buffer);
+            symbol = main.symbol(input.buffer);
         }
     };
     *op = to.since(out_start);
@@ -221,6 +241,27 @@ unsafe fn copy_match<const AVX2: bool>(to: Target<'_>, distance: usize, len: usi
     }
 }
 
+/// Copies `len` bytes from `distance` bytes back, as if one by one, and nothing beyond the `room` bytes at `to`.
+///
+/// # Safety
+///
+/// `distance >= 1`, as many bytes precede `to`, and `room` follow; `len <= room`. If `AVX2`, the CPU has it.
+#[cold]
+unsafe fn copy_near_end<const AVX2: bool>(to: Target<'_>, distance: usize, len: usize, room: usize) {
+    let Some(last) = room.checked_sub(16) else {
+        // SAFETY: the caller's promise.
+        return (0..len).for_each(|i| unsafe { to.ahead(i).copy_from_back::<1>(distance) });
+    };
+    let mut done = 0;
+    while done < len {
+        // The last piece may begin inside of the one before: what is copied again is the same.
+        done = done.min(last);
+        // SAFETY: the caller's promise: bytes precede, and 16 follow.
+        unsafe { copy_short::<AVX2>(to.ahead(done), distance) };
+        done += 16;
+    }
+}
+
 /// Writes the literals of `symbol`; returns the place behind them, and what follows.
 ///
 /// # Safety
@@ -228,7 +269,7 @@ unsafe fn copy_match<const AVX2: bool>(to: Target<'_>, distance: usize, len: usi
 /// Eight bytes follow `to`.
 #[inline(always)]
 unsafe fn put_literals<'a>(
-    tables: &Tables,
+    main: Main<'_>,
     input: &mut Bits<'_>,
     to: Target<'a>,
     symbol: Symbol,
@@ -236,7 +277,7 @@ unsafe fn put_literals<'a>(
     input.skip(symbol.bits());
     // SAFETY: the caller's promise.
     unsafe { to.store(symbol.literals()) };
-    (to.ahead(symbol.nliterals()), tables.symbol(input.buffer))
+    (to.ahead(symbol.nliterals()), main.symbol(input.buffer))
 }
 
 /// Decodes what the next code stands for; whether that was the end of the block. `None` if it does not fit, or the input
@@ -253,7 +294,7 @@ unsafe fn decode_one<const AVX2: bool>(
     op: &mut usize,
 ) -> Option<bool> {
     bits.refill();
-    let mut symbol = tables.symbol(bits.buffer);
+    let mut symbol = tables.main().symbol(bits.buffer);
     if !symbol.is_literals() && symbol.is_part() {
         bits.take(symbol.nbits())?;
         symbol = tables.symbol_in(symbol, bits.buffer);

@@ -56,42 +56,104 @@ pub(in super::super) fn read_lengths(bits: &mut Bits<'_>) -> Option<Lengths> {
         bits.refill();
         run_lengths[run] = bits.take(3)? as u8; // below 8
     }
-    let runs = run_table(&run_lengths)?;
-
-    let mut all = [0; MAX_TOLD + MAX_TOLD_DISTANCES];
-    let all = &mut all[..nsymbols + ndistances];
-    let mut at = 0;
-    while at < all.len() {
-        bits.refill();
-        let (run, len) = runs[bits.peek(MAX_RUN_CODE) as usize]; // of as many bits as the table has entries for
-        bits.take(len)?;
-        let (value, times) = match run {
-            16 => (all[at.checked_sub(1)?], 3 + bits.take(2)?),
-            17 => (0, 3 + bits.take(3)?),
-            18 => (0, 11 + bits.take(7)?),
-            len => (len, 1),
-        };
-        let end = at + times as usize; // at most 138 more
-        all.get_mut(at..end)?.fill(value);
-        at = end;
-    }
+    let mut all = [0; TOLD + AT_ONCE];
+    read_runs(&run_table(&run_lengths)?, bits, nsymbols + ndistances, &mut all)?;
     let mut lengths = Lengths { symbols: [0; SYMBOLS], distances: [0; DISTANCES] };
     let (symbols, distances) = all.split_at(nsymbols);
     lengths.symbols[..nsymbols].copy_from_slice(symbols);
-    lengths.distances[..ndistances].copy_from_slice(distances);
+    lengths.distances[..ndistances].copy_from_slice(&distances[..ndistances]);
     (lengths.symbols[END] > 0).then_some(lengths)
 }
 
-/// What the next seven bits stand for, and the length of its code; `None` unless each seven bits stand for something.
-fn run_table(lengths: &[u8; RUNS]) -> Option<[(u8, u32); 1 << MAX_RUN_CODE]> {
+/// The most lengths that are told.
+const TOLD: usize = MAX_TOLD + MAX_TOLD_DISTANCES;
+/// As many are written at once, more than any run has that is not of zeros.
+const AT_ONCE: usize = 8;
+/// Runs between two refills: each takes at most 14 bits.
+const RUNS_PER_REFILL: usize = 4;
+
+/// Reads `n` lengths to the front of `all`, which is zero; what is behind them has no meaning afterwards. `None` if a run
+/// goes further, or has nothing to repeat, or the input ends.
+fn read_runs(runs: &Runs, bits: &mut Bits<'_>, n: usize, all: &mut [u8; TOLD + AT_ONCE]) -> Option<()> {
+    let (mut at, mut last) = (0, 0);
+    while at < n {
+        bits.refill();
+        for _ in 0..RUNS_PER_REFILL {
+            let run = runs[bits.peek(MAX_RUN_CODE) as usize]; // of as many bits as there are entries for
+            let times = run.times(bits.buffer);
+            bits.take(run.nbits())?;
+            if at == 0 && run.is_repetition() {
+                return None;
+            }
+            last = run.length(last);
+            // What this writes too much, the next one overwrites; of longer runs, the rest is zero already.
+            all[at..at + AT_ONCE].copy_from_slice(&[last; AT_ONCE]);
+            at += times;
+            if at >= n {
+                break;
+            }
+        }
+    }
+    (at == n).then_some(())
+}
+
+/// What the next seven bits stand for.
+type Runs = [Run; 1 << MAX_RUN_CODE];
+
+/// A length of a code, and how many times it is told: how many bits that takes, with those behind the code, in the lowest
+/// byte, the length of the code in the next one, then the length that is told, with the highest bit set if it is the last
+/// one again, and the smallest number of times.
+#[derive(Clone, Copy)]
+struct Run(u32);
+
+const REPETITION: u32 = 1 << 23;
+
+impl Run {
+    /// The run of a code of `len` bits.
+    fn new(symbol: u16, len: u32) -> Run {
+        let (told, times, extra) = match u32::from(symbol) {
+            16 => (REPETITION, 3, 2),
+            17 => (0, 3, 3),
+            18 => (0, 11, 7),
+            told => (told << 16, 1, 0),
+        };
+        Run((len + extra) | len << 8 | told | times << 24)
+    }
+
+    #[inline(always)]
+    fn nbits(self) -> u32 {
+        self.0 & 0xff
+    }
+
+    /// Whether this is the last length again.
+    #[inline(always)]
+    fn is_repetition(self) -> bool {
+        self.0 & REPETITION != 0
+    }
+
+    /// The length if the one before is `last`.
+    #[inline(always)]
+    fn length(self, last: u8) -> u8 {
+        if self.is_repetition() { last } else { (self.0 >> 16) as u8 } // a byte
+    }
+
+    /// How many times it is told by `bits`, which begin with the code.
+    #[inline(always)]
+    fn times(self, bits: u64) -> usize {
+        let extra = (bits & ((1 << self.nbits()) - 1)) >> (self.0 >> 8 & 0xff);
+        (self.0 >> 24) as usize + extra as usize // below 128
+    }
+}
+
+/// The table of runs for codes of these lengths; `None` unless each seven bits stand for something.
+fn run_table(lengths: &[u8; RUNS]) -> Option<Runs> {
     let codes = table::Sorted::<RUNS>::new(lengths)?;
     if !codes.is_complete() {
         return None;
     }
-    let mut runs = [(0, 0); 1 << MAX_RUN_CODE];
-    for (symbol, code, len) in codes.iter() {
-        // Symbols are below 19.
-        runs[code..].iter_mut().step_by(1 << len).for_each(|entry| *entry = (symbol as u8, len));
-    }
+    let mut runs = [Run(0); 1 << MAX_RUN_CODE];
+    let nbits = codes.longest();
+    table::fill_main(&codes, &mut runs, nbits, Run::new);
+    table::grow(&mut runs, nbits, MAX_RUN_CODE);
     Some(runs)
 }

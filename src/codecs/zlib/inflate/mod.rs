@@ -1,7 +1,9 @@
 //! A decoder of our own.
 //!
 //! What limits others, besides copying, is that they look up one literal at a time: each look-up waits for the one
-//! before, which tells how many bits it took. Here, a look-up gives as many literals as its bits tell (`table.rs`).
+//! before, which tells how many bits it took. Here, a look-up gives as many literals as its bits tell (`table.rs`). Half
+//! of the time of short streams goes into their tables, which are no larger than their codes need, and literals are
+//! combined only where many follow.
 //! Streams of which only the beginning is wanted are left there.
 
 mod bits;
@@ -17,6 +19,7 @@ use crate::memory::made;
 pub(super) use bits::Bits;
 pub(super) use header::{Kind, read_kind, read_lengths};
 use table::Tables;
+pub(super) use table::count_lengths;
 
 /// The checksum follows the output in pieces of this many bytes, which are still near then.
 const PIECE: usize = 64 << 10;
@@ -24,7 +27,20 @@ const PIECE: usize = 64 << 10;
 /// A decoder with its tables.
 pub(super) struct Decoder {
     /// `None` before the first use.
-    tables: Option<Box<Tables>>,
+    tables: Option<AllTables>,
+}
+
+/// Tables for the codes that blocks tell, and those for the codes that need not be told: where streams are short, either
+/// may be the next one.
+struct AllTables {
+    told: Box<Tables>,
+    fixed: Box<Tables>,
+}
+
+impl AllTables {
+    fn new() -> Result<AllTables> {
+        Ok(AllTables { told: Tables::new()?, fixed: Tables::fixed()? })
+    }
 }
 
 impl Decoder {
@@ -34,7 +50,7 @@ impl Decoder {
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
     pub(super) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let tables = made(&mut self.tables, Tables::new)?;
+        let tables = made(&mut self.tables, AllTables::new)?;
         inflate(tables, src, dest, None, decode::decode).ok_or(DAMAGED)
     }
 
@@ -44,7 +60,7 @@ impl Decoder {
         if wanted >= dest.len() {
             return self.decompress(src, dest);
         }
-        let tables = made(&mut self.tables, Tables::new)?;
+        let tables = made(&mut self.tables, AllTables::new)?;
         inflate(tables, src, dest, Some(wanted), decode::decode).ok_or(DAMAGED)
     }
 }
@@ -57,7 +73,7 @@ type Decode = fn(&mut Tables, &mut Bits<'_>, &mut [u8], &mut usize, usize) -> Op
 /// Decodes `src` into `dest`: all of it, and the checksum must be right; or at least as many bytes as are `wanted`, which
 /// are fewer.
 fn inflate(
-    tables: &mut Tables,
+    tables: &mut AllTables,
     src: &[u8],
     dest: &mut [u8],
     wanted: Option<usize>,
@@ -68,22 +84,29 @@ fn inflate(
     let (mut op, mut sum, mut summed) = (0, 1, 0);
     loop {
         let (is_last, kind) = read_kind(&mut bits)?;
-        match kind {
-            Kind::Raw => copy_raw(&mut bits, dest, &mut op)?,
-            Kind::Fixed if tables.is_fixed() => {}
-            Kind::Fixed => tables.fit(&header::fixed_lengths(), true)?,
-            Kind::Dynamic => tables.fit(&read_lengths(&mut bits)?, false)?,
-        }
-        let mut has_ended = matches!(kind, Kind::Raw);
-        while !has_ended {
+        let mut block = match kind {
+            Kind::Raw => {
+                copy_raw(&mut bits, dest, &mut op)?;
+                None
+            }
+            Kind::Fixed => Some(&mut *tables.fixed),
+            Kind::Dynamic => {
+                tables.told.fit(&read_lengths(&mut bits)?)?;
+                Some(&mut *tables.told)
+            }
+        };
+        while let Some(codes) = &mut block {
             let stop = wanted.unwrap_or_else(|| dest.len().min(summed + PIECE));
-            has_ended = decode(tables, &mut bits, dest, &mut op, stop)?;
+            let has_ended = decode(codes, &mut bits, dest, &mut op, stop)?;
             if wanted.is_some_and(|wanted| op >= wanted) {
                 return Some(());
             }
             if op >= summed + PIECE {
                 sum = adler32_more(sum, &dest[summed..op]);
                 summed = op;
+            }
+            if has_ended {
+                break;
             }
         }
         if wanted.is_some_and(|wanted| op >= wanted) {

@@ -4,7 +4,7 @@
 //! codes, an entry holds as many of them as its bits tell, up to six: what limits a decoder is how long it takes until
 //! it knows where the next look-up begins.
 
-use super::header::END;
+use super::header::{END, fixed_lengths};
 use crate::error::Result;
 use crate::memory::{Zero, zeroed_box};
 
@@ -37,22 +37,29 @@ pub(super) struct Sorted<const N: usize> {
 }
 
 impl<const N: usize> Sorted<N> {
-    /// The codes of these lengths; `None` if there are more than can be.
+    /// The codes of these lengths, which are at most MAX_CODE; `None` if there are more than can be.
     pub(super) fn new(lengths: &[u8; N]) -> Option<Sorted<N>> {
-        let mut counts = [0_u16; MAX_CODE + 1];
-        lengths.iter().for_each(|&len| counts[usize::from(len)] += 1);
-        counts[0] = 0;
+        let counts = count_lengths(lengths);
         let mut starts = [0_u16; MAX_CODE + 1];
         let mut used = 0;
-        for len in 1..=MAX_CODE {
-            starts[len] = starts[len - 1] + counts[len - 1];
+        for len in 1..MAX_CODE {
+            starts[len + 1] = starts[len] + counts[len];
             used += u32::from(counts[len]) << (MAX_CODE - len);
         }
+        used += u32::from(counts[MAX_CODE]);
+        // Those without a code go behind the others: a branch would often go wrong.
+        starts[0] = starts[MAX_CODE] + counts[MAX_CODE];
         let mut symbols = [0; N];
-        for (symbol, &len) in (0..).zip(lengths).filter(|&(_, &len)| len > 0) {
-            let place = &mut starts[usize::from(len)];
-            symbols[usize::from(*place)] = symbol;
-            *place += 1;
+        let mut first = 0;
+        for some in lengths.chunks(AT_ONCE) {
+            if !are_zero(some) {
+                for (symbol, &len) in (first..).zip(some) {
+                    let place = &mut starts[usize::from(len) % (MAX_CODE + 1)];
+                    symbols[usize::from(*place)] = symbol;
+                    *place += 1;
+                }
+            }
+            first += AT_ONCE as u16; // 8
         }
         (used <= 1 << MAX_CODE).then_some(Sorted { counts, symbols, used })
     }
@@ -67,16 +74,46 @@ impl<const N: usize> Sorted<N> {
         self.used == 0 || (self.counts[1] == 1 && self.used == 1 << (MAX_CODE - 1))
     }
 
-    /// Symbols, their codes, whose first bit is the lowest one, and the lengths of these, shorter ones first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u16, usize, u32)> {
-        let lengths = (1..).zip(&self.counts[1..]);
-        let lengths = lengths.flat_map(|(len, &n)| std::iter::repeat_n(len, usize::from(n)));
-        let mut next = 0_u32;
-        self.symbols.iter().zip(lengths).map(move |(&symbol, len)| {
-            let code = (next >> (MAX_CODE as u32 - len)).reverse_bits() >> (32 - len);
-            next += 1 << (MAX_CODE as u32 - len);
-            (symbol, code as usize, len)
-        })
+    /// The length of the longest code, and 1 if there is none.
+    pub(super) fn longest(&self) -> u32 {
+        (1..=MAX_CODE as u32).rev().find(|&len| self.counts[len as usize] > 0).unwrap_or(1)
+    }
+}
+
+/// So many lengths are looked at together, as many of them are often zero.
+const AT_ONCE: usize = 8;
+
+fn are_zero(lengths: &[u8]) -> bool {
+    lengths.try_into().is_ok_and(|lengths| u64::from_le_bytes(lengths) == 0)
+}
+
+/// How many of these lengths, except 0, there are.
+pub(in super::super) fn count_lengths(lengths: &[u8]) -> [u16; MAX_CODE + 1] {
+    // Incrementing the same number twice in a row takes long.
+    let (mut counts, mut others) = ([0; MAX_CODE + 1], [0; MAX_CODE + 1]);
+    for some in lengths.chunks(AT_ONCE).filter(|some| !are_zero(some)) {
+        for pair in some.chunks(2) {
+            counts[usize::from(pair[0]) % (MAX_CODE + 1)] += 1;
+            others[usize::from(pair.get(1).copied().unwrap_or(0)) % (MAX_CODE + 1)] += 1;
+        }
+    }
+    counts.iter_mut().zip(others).for_each(|(sum, n)| *sum += n);
+    counts[0] = 0;
+    counts
+}
+
+/// Codes of growing lengths, one after the other.
+///
+/// A code begins with its highest bit in this number, and with its lowest one in the bits of a block.
+pub(super) struct NextCode(u32);
+
+impl NextCode {
+    /// The next code, of `len` bits, as the bits of a block.
+    #[inline(always)]
+    fn take(&mut self, len: u32) -> usize {
+        let code = self.0.reverse_bits();
+        self.0 = self.0.wrapping_add(1 << (32 - len)); // 0 behind the last one
+        code as usize
     }
 }
 
@@ -89,26 +126,36 @@ impl<const N: usize> Sorted<N> {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Symbol(u64);
 
-const NO_LITERALS: u64 = 1 << 63;
+const NOT_LITERALS: u64 = 1 << 63;
 const IS_PART: u64 = 1 << 8;
 const IS_END: u64 = 1 << 9;
 const IS_NOTHING: u64 = 1 << 10;
 const ONE_LITERAL: u64 = 1 << 56;
-/// The most literals of an entry.
+/// The most literals of an entry, and where they are.
 const MAX_LITERALS: usize = 6;
+const LITERALS: u64 = 0x00ff_ffff_ffff_ff00;
 
 impl Symbol {
-    const NOTHING: Symbol = Symbol(NO_LITERALS | IS_NOTHING);
+    const NOTHING: Symbol = Symbol(NOT_LITERALS | IS_NOTHING);
+    const NO_LITERALS: Symbol = Symbol(0);
 
     /// The symbol of a code of `len` bits.
+    #[inline(always)]
     fn new(symbol: u16, len: u32) -> Symbol {
+        let base = BASES[usize::from(symbol)];
         let len = u64::from(len);
-        match usize::from(symbol) {
-            0..END => Symbol(len | u64::from(symbol) << 8 | ONE_LITERAL),
-            END => Symbol(len | NO_LITERALS | IS_END),
+        // It has a place of its own if this is no literal.
+        Symbol(base.0 + (len | ((base.0 >> 63) * len) << 32))
+    }
+
+    /// The symbol without the bits of its code.
+    const fn base(symbol: usize) -> Symbol {
+        match symbol {
+            0..END => Symbol((symbol as u64) << 8 | ONE_LITERAL),
+            END => Symbol(NOT_LITERALS | IS_END),
             257..286 => {
-                let (base, extra) = length(u32::from(symbol) - 257);
-                Symbol((len + u64::from(extra)) | NO_LITERALS | u64::from(base) << 16 | len << 32)
+                let (base, extra) = length(symbol as u32 - 257); // below 29
+                Symbol(extra as u64 | NOT_LITERALS | (base as u64) << 16)
             }
             _ => Symbol::NOTHING,
         }
@@ -116,7 +163,9 @@ impl Symbol {
 
     /// Where codes go on that begin with the same bits, as many as the main part has.
     fn part(start: usize, nbits: u32) -> Symbol {
-        Symbol(u64::from(SYMBOL_BITS) | NO_LITERALS | IS_PART | (start as u64) << 16 | u64::from(nbits) << 32)
+        Symbol(
+            u64::from(SYMBOL_BITS) | NOT_LITERALS | IS_PART | (start as u64) << 16 | u64::from(nbits) << 32,
+        )
     }
 
     /// How many bits this takes, in the lowest six bits; what is above has no meaning.
@@ -133,7 +182,7 @@ impl Symbol {
 
     #[inline(always)]
     pub(super) fn is_literals(self) -> bool {
-        self.0 & NO_LITERALS == 0
+        self.0 & NOT_LITERALS == 0
     }
 
     /// The number of literals, if this is some: the first of [`literals`](Self::literals).
@@ -172,15 +221,27 @@ impl Symbol {
         (self.0 >> 16 & 0xffff) as usize + extra as usize
     }
 
-    /// These literals, and `next` behind them if it is one and no more bits are needed than the main part of a table has.
-    fn then(self, next: Symbol) -> Option<Symbol> {
-        let n = self.nliterals();
-        let fits = next.is_literals() && n < MAX_LITERALS && self.nbits() + next.nbits() <= SYMBOL_BITS;
-        let more =
-            u64::from(next.nbits()) | u64::from(next.literals()[0]) << ((8 + 8 * n) & 0x3f) | ONE_LITERAL;
-        fits.then(|| Symbol(self.0 + more))
+    /// This literal, and those `behind` it, which have a place left; nothing if this is no literal, or has more bits than
+    /// there are, so that `rest` is 0.
+    #[inline(always)]
+    fn and_behind(self, behind: Symbol, rest: usize) -> Symbol {
+        let all = self.0 + (behind.0 & !LITERALS) + ((behind.0 & LITERALS) << 8);
+        // A branch would often go wrong.
+        let is_there = self.is_literals() & (rest > 0);
+        Symbol(all & u64::from(is_there).wrapping_neg())
     }
 }
+
+/// All symbols, without the bits of their codes.
+static BASES: [Symbol; SYMBOLS] = {
+    let mut bases = [Symbol::NOTHING; SYMBOLS];
+    let mut symbol = 0;
+    while symbol < SYMBOLS {
+        bases[symbol] = Symbol::base(symbol);
+        symbol += 1;
+    }
+    bases
+};
 
 /// The smallest value of a length, and how many bits are behind its code; by its number among the 29.
 const fn length(n: u32) -> (u32, u32) {
@@ -247,13 +308,15 @@ impl Distance {
 pub(super) struct Tables {
     symbols: [Symbol; SYMBOL_ENTRIES],
     distances: [Distance; DISTANCE_ENTRIES],
+    /// For [`combine`](Self::combine): what literals there are in fewer bits.
+    literals: [Symbol; 1 << SYMBOL_BITS],
+    /// Number of the last entry of the main part of the table of symbols: all bits set, at most SYMBOL_BITS.
+    last_main: u16,
     /// Whether it pays to combine literals, unless that was done.
     pays_to_combine: bool,
-    /// Whether these are the tables of the codes that need not be told.
-    is_fixed: bool,
 }
 
-// SAFETY: integers in structs of one, and flags, of which zero is `false`.
+// SAFETY: integers, some in structs of one, and a flag, of which zero is `false`.
 unsafe impl Zero for Tables {}
 
 impl Tables {
@@ -262,18 +325,21 @@ impl Tables {
         zeroed_box()
     }
 
+    /// The tables of the codes that need not be told.
+    pub(super) fn fixed() -> Result<Box<Tables>> {
+        let mut tables = Tables::new()?;
+        tables.fit(&fixed_lengths()).expect("these codes make sense");
+        Ok(tables)
+    }
+
     /// Whether [`combine`](Self::combine) makes decoding faster and was not called for these codes.
     pub(super) fn pays_to_combine(&self) -> bool {
         self.pays_to_combine
     }
 
-    pub(super) fn is_fixed(&self) -> bool {
-        self.is_fixed
-    }
-
-    /// Makes the tables for codes of these lengths, which may be those that need not be told; `None` if they make no sense.
-    pub(super) fn fit(&mut self, lengths: &Lengths, is_fixed: bool) -> Option<()> {
-        (self.pays_to_combine, self.is_fixed) = (false, false);
+    /// Makes the tables for codes of these lengths; `None` if they make no sense.
+    pub(super) fn fit(&mut self, lengths: &Lengths) -> Option<()> {
+        self.pays_to_combine = false;
         let symbols = Sorted::new(&lengths.symbols)?;
         let distances = Sorted::new(&lengths.distances)?;
         if !(symbols.is_complete() || symbols.is_trivial())
@@ -281,17 +347,13 @@ impl Tables {
         {
             return None;
         }
-        let nothing = Symbol::NOTHING;
-        fill::<_, SYMBOLS, SYMBOL_BITS>(&symbols, &mut self.symbols, nothing, Symbol::new, Symbol::part);
-        let nothing = Distance::NOTHING;
-        fill::<_, DISTANCES, DISTANCE_BITS>(
-            &distances,
-            &mut self.distances,
-            nothing,
-            Distance::new,
-            Distance::part,
-        );
-        self.is_fixed = is_fixed;
+        // Shorter tables are made in less time.
+        let nbits = symbols.longest().min(SYMBOL_BITS);
+        fill(&symbols, &mut self.symbols, nbits, Symbol::NOTHING, Symbol::new, Symbol::part);
+        self.last_main = (1 << nbits) - 1;
+        let nbits = distances.longest().min(DISTANCE_BITS);
+        fill(&distances, &mut self.distances, nbits, Distance::NOTHING, Distance::new, Distance::part);
+        grow(&mut self.distances, nbits, DISTANCE_BITS);
         self.pays_to_combine = share_of_short(&lengths.symbols[..END]) > 1 << (MAX_CODE - 1);
         Some(())
     }
@@ -299,24 +361,33 @@ impl Tables {
     /// Puts as many literals in each entry as its bits tell.
     pub(super) fn combine(&mut self) {
         self.pays_to_combine = false;
-        // What an entry takes from others lies before it, where all are as they were made, but for the first one.
-        let first = self.symbols[0];
-        for at in (0..1 << SYMBOL_BITS).rev() {
-            let mut all = self.symbols[at];
-            while all.is_literals() {
-                let behind = at >> all.nbits();
-                let next = if behind == 0 { first } else { self.symbols[behind] };
-                let Some(more) = all.then(next) else { break };
-                all = more;
+        grow(&mut self.symbols, u32::from(self.last_main).count_ones(), SYMBOL_BITS);
+        self.last_main = (1 << SYMBOL_BITS) - 1;
+        // Entries of `literals` are numbered by some bits and a one above them, so that shifting a number leaves that of the
+        // bits behind. Nothing has the number 0, nor more bits than there are.
+        for nbits in 0..SYMBOL_BITS {
+            let half = 1_usize << nbits >> 1;
+            for at in 0..1 << nbits {
+                let first = self.symbols[at];
+                let rest = (at | 1 << nbits) >> first.nbits();
+                let all = first.and_behind(self.literals[rest % (1 << SYMBOL_BITS)], rest);
+                // At most one less than an entry may have, since another one is put in front: else those in one bit less.
+                let fewer = self.literals[at & half.saturating_sub(1) | half];
+                self.literals[at | 1 << nbits] = if all.nliterals() < MAX_LITERALS { all } else { fewer };
             }
-            self.symbols[at] = all;
+        }
+        for at in 0..1 << SYMBOL_BITS {
+            let first = self.symbols[at];
+            let rest = (at | 1 << SYMBOL_BITS) >> first.nbits();
+            let all = first.and_behind(self.literals[rest % (1 << SYMBOL_BITS)], rest);
+            self.symbols[at] = if all == Symbol::NO_LITERALS { first } else { all };
         }
     }
 
-    /// What `bits` begin with.
+    /// The main part of the table of symbols.
     #[inline(always)]
-    pub(super) fn symbol(&self, bits: u64) -> Symbol {
-        self.symbols[bits as usize % (1 << SYMBOL_BITS)]
+    pub(super) fn main(&self) -> Main<'_> {
+        Main { symbols: &self.symbols, last: usize::from(self.last_main) }
     }
 
     /// What `bits`, which follow those of `part`, begin with.
@@ -340,6 +411,24 @@ impl Tables {
     }
 }
 
+/// The main part of a table of symbols, with its size at hand: stores to the output might change that of the tables, as far
+/// as the compiler knows.
+#[derive(Clone, Copy)]
+pub(super) struct Main<'a> {
+    symbols: &'a [Symbol; SYMBOL_ENTRIES],
+    /// Number of the last entry: [`Tables::last_main`].
+    last: usize,
+}
+
+impl Main<'_> {
+    /// What `bits` begin with.
+    #[inline(always)]
+    pub(super) fn symbol(self, bits: u64) -> Symbol {
+        // SAFETY: `last` is less than 2^SYMBOL_BITS, and there are more entries.
+        unsafe { *self.symbols.get_unchecked(bits as usize & self.last) }
+    }
+}
+
 /// How often symbols occur whose codes, of these lengths, are so short that an entry may have two, if the codes suit them.
 fn share_of_short(lengths: &[u8]) -> u32 {
     let share = |len: u8| {
@@ -348,56 +437,70 @@ fn share_of_short(lengths: &[u8]) -> u32 {
     lengths.iter().map(|&len| share(len)).sum()
 }
 
-/// Makes a table whose main part has `BITS` bits: `entry` says what stands for a symbol whose code has so many bits there,
+/// Makes a table whose main part has `nbits` bits: `entry` says what stands for a symbol whose code has so many bits there,
 /// and `part` what stands for a part that begins at an entry and has so many bits.
-fn fill<E: Copy, const N: usize, const BITS: u32>(
+#[inline(always)]
+fn fill<E: Copy, const N: usize>(
     codes: &Sorted<N>,
     table: &mut [E],
+    nbits: u32,
     nothing: E,
     entry: impl Fn(u16, u32) -> E,
     part: impl Fn(usize, u32) -> E,
 ) {
-    const fn reach(len: u32, bits: u32) -> u32 {
-        if len < bits { len } else { bits }
-    }
-    let main = 1 << BITS;
-    table[0] = nothing;
-    // As many entries as there are, of which all that follow are copies.
-    let mut nbits = 0;
+    let main = 1 << nbits;
     if !codes.is_complete() {
-        table[..main].fill(nothing);
-        nbits = BITS;
+        // There is one code, of one bit, or none.
+        table[..2].fill(nothing);
     }
+    let (mut next, symbols) = fill_main(codes, table, nbits, &entry);
+    let mut symbols = symbols.iter();
     let mut counts = codes.counts;
     let (mut start, mut end, mut prefix) = (0, main, usize::MAX);
-    for (symbol, code, len) in codes.iter() {
-        let len_here = reach(len, BITS);
-        while nbits < len_here {
-            table.copy_within(..1 << nbits, 1 << nbits);
-            nbits += 1;
-        }
-        if len <= BITS {
-            let value = entry(symbol, len);
-            table[code..1 << nbits].iter_mut().step_by(1 << len).for_each(|entry| *entry = value);
-        } else {
+    for len in nbits + 1..=MAX_CODE as u32 {
+        for &symbol in symbols.by_ref().take(usize::from(codes.counts[len as usize])) {
+            let code = next.take(len);
             if code % main != prefix {
                 prefix = code % main;
-                let part_bits = part_bits(&counts, len, BITS);
+                let part_bits = part_bits(&counts, len, nbits);
                 (start, end) = (end, end + (1 << part_bits));
                 table[prefix] = part(start, part_bits);
             }
-            let value = entry(symbol, len - BITS);
-            table[start + (code >> BITS)..end]
-                .iter_mut()
-                .step_by(1 << (len - BITS))
-                .for_each(|entry| *entry = value);
+            let value = entry(symbol, len - nbits);
+            let same = table[start + (code >> nbits)..end].iter_mut().step_by(1 << (len - nbits));
+            same.for_each(|entry| *entry = value);
+            counts[len as usize] -= 1;
         }
-        counts[len as usize] -= 1;
     }
-    while nbits < BITS {
-        table.copy_within(..1 << nbits, 1 << nbits);
-        nbits += 1;
+}
+
+/// Makes the main part of a table, of `nbits` bits; returns the next code, and the symbols that have longer ones and none.
+#[inline(always)]
+pub(super) fn fill_main<'a, E: Copy, const N: usize>(
+    codes: &'a Sorted<N>,
+    table: &mut [E],
+    nbits: u32,
+    entry: impl Fn(u16, u32) -> E,
+) -> (NextCode, &'a [u16]) {
+    let mut next = NextCode(0);
+    let mut rest = &codes.symbols[..];
+    for len in 1..=nbits {
+        // So far, as many entries were made as shorter codes tell apart.
+        if next.0 > 0 {
+            grow(table, len - 1, len);
+        }
+        let (symbols, longer) = rest.split_at(usize::from(codes.counts[len as usize]));
+        for &symbol in symbols {
+            table[next.take(len)] = entry(symbol, len);
+        }
+        rest = longer;
     }
+    (next, rest)
+}
+
+/// Makes a table for `nbits` bits one for `more` bits.
+pub(super) fn grow<E: Copy>(table: &mut [E], nbits: u32, more: u32) {
+    (nbits..more).for_each(|nbits| table.copy_within(..1 << nbits, 1 << nbits));
 }
 
 /// How many bits a part must have for the next codes, of `len` bits and more, of which so many are left, if as many as

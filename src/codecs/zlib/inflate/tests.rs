@@ -10,7 +10,7 @@ fn decode(src: &[u8], len: usize) -> Option<Vec<u8>> {
     let is_good = stream::Decoder::new().decompress(src, &mut expected).is_ok();
     for variant in [decode::decode, decode::decode_portably] {
         let mut dest = vec![0xcc; len];
-        let mut tables = Tables::new().unwrap();
+        let mut tables = AllTables::new().unwrap();
         let decoded = inflate(&mut tables, src, &mut dest, None, variant);
         assert_eq!(decoded.is_some(), is_good);
         assert!(!is_good || dest == expected);
@@ -248,6 +248,93 @@ fn headers_of_streams_are_checked() {
     // Eight sizes of the window, and four levels.
     assert_eq!(accepted.sum::<usize>(), 8 * 4);
     assert!((0..2).all(|len| decode(&coded[..len], 11).is_none()));
+}
+
+/// Symbol, bits behind it and their number, by the format's rules: of a length, or of a distance if `first` is 0.
+fn split(value: usize, first: usize, step: usize) -> (usize, usize, usize) {
+    let (mut symbol, mut base) = (first, if first == 0 { 1 } else { 3 });
+    loop {
+        let extra = (symbol - first).saturating_sub(step) / step;
+        if value < base + (1 << extra) {
+            return (symbol, value - base, extra);
+        }
+        (symbol, base) = (symbol + 1, base + (1 << extra));
+    }
+}
+
+#[test]
+fn matches_are_copied_whatever_their_distance_from_the_end() {
+    for distance in 1..40 {
+        for len in (3..70).chain([130, 257]) {
+            for behind in [0, 1, 7, 15, 16, 40, 63, 64, 300] {
+                let mut src: Vec<u8> = (0..distance as u8).collect(); // below 40
+                (0..len).for_each(|_| src.push(src[src.len() - distance]));
+                src.extend((0..behind).map(|i| (i % 100) as u8)); // below 144, so that codes have eight bits
+                let literals = |writer: Writer, bytes: &[u8]| {
+                    bytes.iter().fold(writer, |writer, &byte| writer.code(0x30 + usize::from(byte), 8))
+                };
+                let (symbol, extra, nextra) = split(len, 257, 4);
+                let writer = literals(Writer::new().bits(3, 3), &src[..distance]);
+                let writer = if symbol < 280 {
+                    writer.code(symbol - 256, 7)
+                } else {
+                    writer.code(0xc0 + symbol - 280, 8)
+                };
+                let (symbol, far, nfar) = split(distance, 0, 2);
+                let writer = writer.bits(extra, nextra).code(symbol, 5).bits(far, nfar);
+                let stream = literals(writer, &src[distance + len..]).code(0, 7).finish(&src);
+                assert!(
+                    decode(&stream, src.len()).is_some_and(|back| back == src),
+                    "{distance}, {len}, {behind}"
+                );
+                assert!(decode(&stream, src.len() - 1).is_none());
+                assert!(decode(&stream, distance + len - 1).is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn combined_entries_have_the_literals_that_their_bits_tell() {
+    // Codes of one to eight bits, of which one stands for a length and the longest for the end, and codes of equal length.
+    let skewed = |symbol: usize| match symbol {
+        65..=69 => symbol as u8 - 64,
+        257 => 6,
+        71 => 7,
+        72 | 256 => 8,
+        _ => 0,
+    };
+    let equal = |symbol: usize| if symbol < 31 || symbol == 256 { 5 } else { 0 };
+    let lengths: [&dyn Fn(usize) -> u8; 2] = [&skewed, &equal];
+    for length in lengths {
+        let lengths =
+            table::Lengths { symbols: std::array::from_fn(length), distances: [0; table::DISTANCES] };
+        let mut tables = Tables::new().unwrap();
+        tables.fit(&lengths).unwrap();
+        assert!(tables.pays_to_combine());
+        let single: Vec<_> = (0..1 << table::SYMBOL_BITS).map(|bits| tables.main().symbol(bits)).collect();
+        tables.combine();
+        assert!(!tables.pays_to_combine());
+        for (bits, &first) in single.iter().enumerate() {
+            let entry = tables.main().symbol(bits as u64);
+            if !first.is_literals() {
+                assert_eq!(entry, first);
+                continue;
+            }
+            let (mut literals, mut nbits) = (Vec::new(), 0);
+            loop {
+                let next = single[bits >> nbits];
+                let is_whole = nbits + next.nbits() <= table::SYMBOL_BITS;
+                if literals.len() == 6 || !next.is_literals() || !is_whole {
+                    break;
+                }
+                literals.push(next.literals()[0]);
+                nbits += next.nbits();
+            }
+            assert_eq!((entry.nliterals(), entry.nbits()), (literals.len(), nbits), "{bits:b}");
+            assert_eq!(entry.literals()[..literals.len()], literals);
+        }
+    }
 }
 
 proptest! {
