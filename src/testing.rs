@@ -29,6 +29,12 @@ impl Random {
     }
 }
 
+/// [`Random::below`] of a generator of its own.
+pub(crate) fn below(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut random = Random::new(seed);
+    move |n| random.below(n)
+}
+
 /// `n` bytes: literals, runs, and repetitions of many lengths from near and far.
 pub(crate) fn repetitive(seed: u64, n: usize) -> Vec<u8> {
     let mut random = Random::new(seed);

@@ -6,6 +6,7 @@ use crate::format::consts::{codec, special};
 use crate::frame::sizes::ChunkInfo;
 use crate::io::dirs;
 use crate::pool;
+use crate::testing::Random;
 use std::path::PathBuf;
 
 struct TempPath(PathBuf);
@@ -49,24 +50,16 @@ fn create(kind: Kind, path: &Path, typesize: i32) -> Schunk {
     Schunk::over(frame.unwrap())
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % n
-    }
-
-    fn data(&mut self, nbytes: usize) -> Vec<u8> {
-        match self.below(5) {
-            0 => vec![0; nbytes],
-            1 => (0..nbytes).map(|_| self.below(256).to_le_bytes()[0]).collect(),
-            _ => {
-                let start = self.below(1 << 20);
-                let words =
-                    (0..nbytes.div_ceil(4)).flat_map(|i| u32::try_from(start + i * 3).unwrap().to_le_bytes());
-                words.take(nbytes).collect()
-            }
+/// `nbytes` bytes: zeros, noise, or integers that grow.
+fn data(random: &mut Random, nbytes: usize) -> Vec<u8> {
+    match random.below(5) {
+        0 => vec![0; nbytes],
+        1 => (0..nbytes).map(|_| random.below(256).to_le_bytes()[0]).collect(),
+        _ => {
+            let start = random.below(1 << 20);
+            let words =
+                (0..nbytes.div_ceil(4)).flat_map(|i| u32::try_from(start + i * 3).unwrap().to_le_bytes());
+            words.take(nbytes).collect()
         }
     }
 }
@@ -84,7 +77,7 @@ fn all(schunk: &Schunk) -> Vec<u8> {
 
 #[test]
 fn slices_read_and_written_match_plain_bytes() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for kind in KINDS {
         for (typesize, blocksize, compcode, chunk_items, nitems) in [
             (4, 0, codec::BLOSCLZ, 5000, 23_456),
@@ -102,7 +95,7 @@ fn slices_read_and_written_match_plain_bytes() {
             let mut model: Vec<u8> = Vec::new();
             while model.len() < nitems * typesize {
                 let n = (chunk_items * typesize).min(nitems * typesize - model.len());
-                let new = random.data(n);
+                let new = data(&mut random, n);
                 schunk.append_buffer(Source::Bytes(&new), &writing).unwrap();
                 model.extend(new);
             }
@@ -112,7 +105,7 @@ fn slices_read_and_written_match_plain_bytes() {
                 let stop = (start + 1 + random.below(longest)).min(nitems);
                 let range = start * typesize..stop * typesize;
                 if round % 2 == 0 {
-                    let new = random.data(range.len());
+                    let new = data(&mut random, range.len());
                     schunk.set_slice(start as u64, stop as u64, &new, &reading, &writing).unwrap();
                     model[range.clone()].copy_from_slice(&new);
                 }
@@ -151,7 +144,7 @@ fn slices_read_and_written_match_plain_bytes() {
 fn changing_one_block_keeps_the_bytes_of_the_others() {
     let cparams = cparams(4, 16384, codec::LZ4);
     let writing = Writing::new(Encoding::new(&cparams));
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let data: Vec<u8> =
         (0..1 << 18).map(|i| if i % 4 == 0 { random.below(200).to_le_bytes()[0] } else { 0 }).collect();
     let mut schunk = Schunk::in_memory(params(4));
@@ -187,7 +180,7 @@ fn chunks_changed_into_zeros_become_special() {
 fn changing_blocks_never_makes_a_chunk_longer_than_a_stored_one() {
     let cparams = cparams(1, 64, codec::LZ4);
     let writing = Writing::new(Encoding::new(&cparams));
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     // Noise but for one block: compressed in blocks, with little to spare.
     let mut data: Vec<u8> = (0..8192).map(|_| random.below(256).to_le_bytes()[0]).collect();
     data[..2048].fill(0);
@@ -210,7 +203,7 @@ fn edits_and_counters_match_on_all_back_ends() {
         let mut schunk = create(kind, &path.0, 4);
         let cparams = cparams(4, 0, codec::BLOSCLZ);
         let writing = Writing::new(Encoding::new(&cparams));
-        let mut random = Random(5);
+        let mut random = Random::new(5);
         let chunk = |seed: usize, n: usize| {
             let data: Vec<u8> =
                 (0..n / 4).flat_map(|i| u32::try_from(seed + i * i).unwrap().to_le_bytes()).collect();
@@ -277,7 +270,7 @@ fn copies_between_all_back_ends_are_equal() {
     let other = CParams { clevel: 9, blocksize: 10_000, ..cparams.clone() };
     let writing = Writing::new(Encoding::new(&cparams));
     let reading = Reading::default();
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     for from in KINDS {
         let path = TempPath::new("copy-from");
         let mut schunk = create(from, &path.0, 4);
@@ -285,7 +278,7 @@ fn copies_between_all_back_ends_are_equal() {
         let mut model = Vec::new();
         for i in 0..6 {
             let n = if i == 5 { 1000 } else { 40_000 };
-            let data = random.data(n);
+            let data = data(&mut random, n);
             schunk.append_buffer(Source::Bytes(&data), &writing).unwrap();
             model.extend(data);
         }
@@ -380,10 +373,10 @@ fn eight_threads_read_one_super_chunk() {
         let mut schunk = create(kind, &path.0, 4);
         let cparams = cparams(4, 4096, codec::LZ4);
         let writing = Writing::new(Encoding::new(&cparams));
-        let mut random = Random(11);
+        let mut random = Random::new(11);
         let mut model = Vec::new();
         for _ in 0..10 {
-            let data = random.data(40_000);
+            let data = data(&mut random, 40_000);
             schunk.append_buffer(Source::Bytes(&data), &writing).unwrap();
             model.extend(data);
         }
@@ -392,7 +385,7 @@ fn eight_threads_read_one_super_chunk() {
         std::thread::scope(|scope| {
             for t in 0..8 {
                 scope.spawn(move || {
-                    let mut random = Random(t);
+                    let mut random = Random::new(t);
                     let reading = Reading::default();
                     for _ in 0..60 {
                         let start = random.below(99_000);

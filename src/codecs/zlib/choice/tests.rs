@@ -1,23 +1,18 @@
 //! All implementations read what any of them writes, refuse the same damage, and keep nothing from stream to stream.
 
 use super::*;
+use crate::testing;
 
 /// `len` bytes of a kind: noise, runs, text, mixed.
 fn bytes(kind: usize, len: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut below = testing::below(kind as u64);
     let mut out = Vec::with_capacity(len + 64);
     while out.len() < len {
         match kind {
-            0 => out.extend(random().to_le_bytes()),
-            1 => out.resize(out.len() + 17 + (random() % 200) as usize, (random() % 7) as u8), // both small
-            2 => out.extend(["bits ", "of ", "bytes ", "and ", "blocks, "][(random() % 5) as usize].bytes()), // < 5
-            _ => out.extend([(random() % 3) as u8, 0, 0, (out.len() / 900) as u8]), // < 256
+            0 => out.push(below(256) as u8),
+            1 => out.resize(out.len() + 17 + below(200), below(7) as u8),
+            2 => out.extend(["bits ", "of ", "bytes ", "and ", "blocks, "][below(5)].bytes()),
+            _ => out.extend([below(3) as u8, 0, 0, (out.len() / 900) as u8]), // < 256
         }
     }
     out.truncate(len);

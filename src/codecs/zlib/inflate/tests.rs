@@ -2,6 +2,7 @@
 
 use super::super::{Encoder, libdeflate, stream};
 use super::*;
+use crate::testing;
 use proptest::prelude::*;
 
 /// Decodes with each variant, and as zlib-rs does; all must agree. `None` if the stream is refused.
@@ -18,20 +19,9 @@ fn decode(src: &[u8], len: usize) -> Option<Vec<u8>> {
     is_good.then_some(expected)
 }
 
-/// A generator that is the same everywhere (xorshift).
-fn random(seed: u64) -> impl FnMut(usize) -> usize {
-    let mut state = seed | 1;
-    move |n| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % n
-    }
-}
-
 /// `len` bytes of a kind: noise, few values, skewed ones, words, runs, and records.
 fn bytes(kind: usize, len: usize) -> Vec<u8> {
-    let mut below = random(kind as u64 * 77 + 5);
+    let mut below = testing::below(kind as u64);
     let mut out: Vec<u8> = Vec::with_capacity(len + 400);
     while out.len() < len {
         match kind {

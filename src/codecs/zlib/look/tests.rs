@@ -1,5 +1,6 @@
 use super::super::stream;
 use super::*;
+use crate::testing;
 use proptest::prelude::*;
 
 fn compress(src: &[u8]) -> Vec<u8> {
@@ -15,21 +16,12 @@ fn has_many_far_matches(src: &[u8]) -> bool {
         .is_some_and(|shares| shares.has_many_short_matches() && shares.has_far_matches())
 }
 
-/// A generator of numbers below `n`, the same everywhere.
-fn random() -> impl FnMut(u32) -> u32 {
-    let mut state = 1_u32;
-    move |n| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) % n
-    }
-}
-
 /// 20,000 words, from a list of 60 random ones.
 fn words() -> Vec<u8> {
-    let mut random = random();
+    let mut below = testing::below(1);
     let list: Vec<Vec<u8>> =
-        (0..60).map(|_| (0..4 + random(6)).map(|_| b'a' + random(26) as u8).collect()).collect(); // below 26
-    (0..20_000).flat_map(|_| list[random(60) as usize].clone()).collect()
+        (0..60).map(|_| (0..4 + below(6)).map(|_| b'a' + below(26) as u8).collect()).collect(); // below 26
+    (0..20_000).flat_map(|_| list[below(60)].clone()).collect()
 }
 
 #[test]
@@ -37,8 +29,8 @@ fn text_has_many_far_matches_and_runs_and_noise_have_not() {
     assert!(has_many_far_matches(&compress(&words())));
     let runs: Vec<u8> = (0..100_000_u32).map(|i| ((i / 300).wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
     assert!(!has_many_far_matches(&compress(&runs)));
-    let mut random = random();
-    let noise: Vec<u8> = (0..100_000).map(|_| random(100) as u8).collect(); // below 100
+    let mut below = testing::below(1);
+    let noise: Vec<u8> = (0..100_000).map(|_| below(100) as u8).collect(); // below 100
     assert!(!has_many_far_matches(&compress(&noise)));
     // Eight bytes of which the lower ones change.
     let counters: Vec<u8> = (0..9000_u64).flat_map(|i| (i * i + (7 << 40)).to_le_bytes()).collect();
@@ -61,9 +53,9 @@ fn text_between_long_runs_does_not_count() {
 
 #[test]
 fn few_different_bytes_have_short_codes() {
-    let mut random = random();
-    let mut short = |n: u32| {
-        let src: Vec<u8> = (0..50_000).map(|_| random(n) as u8).collect(); // below 256
+    let mut below = testing::below(1);
+    let mut short = |n: usize| {
+        let src: Vec<u8> = (0..50_000).map(|_| below(n) as u8).collect(); // below 256
         let mut dest = vec![0; 60_000];
         let size = super::super::Encoder::new().compress(5, &src, &mut dest).unwrap();
         Shares::of_first(&dest[2..size]).is_some_and(|shares| shares.has_many_short_literals())
