@@ -11,7 +11,7 @@ use super::ptr::in_slice;
 use super::schunk_handle;
 use super::types::{CBool, b2nd_array_t};
 use crate::error::{ErrorKind, Result, ensure};
-use crate::format::metalayers::Metalayer;
+use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::{self, NdMeta};
 use crate::ndarray::{Geometry, view};
 
@@ -25,7 +25,7 @@ fn make(base: &ArrayHandle, meta: &NdMeta) -> Result<*mut b2nd_array_t> {
         ensure(only && named, ErrorKind::InvalidParam, "arrays with other metalayers have no views")?;
     }
     let layer = Metalayer::with_content(nd_meta::NAME, meta.write()?)?;
-    let shown = schunk.view(vec![layer])?;
+    let shown = schunk.view(Metalayers::from_iter([layer]))?;
     ArrayHandle::create(shown, meta, geometry, 0, true).inspect_err(|_| {
         // SAFETY: made above; nobody else knows it.
         unsafe { schunk_handle::free(shown) };

@@ -84,9 +84,11 @@ pub unsafe extern "C" fn blosc2_meta_update(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
-        handle.look(|schunk| schunk.meta_find(name))?;
         // SAFETY: the caller's promise.
-        let content = unsafe { content_bytes(content, content_len) }?;
+        let content = unsafe { content_bytes(content, content_len) }.or_else(|error| {
+            // That there is no such metalayer comes first.
+            handle.look(|schunk| schunk.meta_find(name)).and(Err(error))
+        })?;
         handle.change(|schunk| schunk.meta_update(name, content))
     })
 }

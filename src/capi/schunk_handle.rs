@@ -33,10 +33,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
-use crate::format::nd_meta;
 use crate::schunk::{Reading, Schunk};
 pub(crate) use create::free;
-use shown::{FrameFields, ShownLayers};
+use shown::FrameFields;
 
 /// How long a callback waits for a super-chunk: one that is not in use is there at once, and one that the operation
 /// changes which called back will not be there before it returns.
@@ -49,12 +48,12 @@ pub(crate) struct SchunkHandle {
     frame: UnsafeCell<FrameFields>,
     /// Replaced only when a view gets chunks of its own, while no other thread uses the handle.
     inner: UnsafeCell<Arc<RwLock<Schunk>>>,
-    /// The metalayers of a view, which shares the super-chunk with another handle.
-    layers: Mutex<Option<Arc<Metalayers>>>,
-    /// The metalayers that the struct shows. Guards the parts of `abi` that readers may have to bring up to date, and the
-    /// frame's fields.
-    shown: Mutex<ShownLayers>,
-    /// The state of the metalayers that is shown, plus 1; 0 before the first time.
+    /// The metalayers of a view, which shares the super-chunk with another handle. Replaced as `inner` is.
+    layers: UnsafeCell<Option<Arc<Metalayers>>>,
+    /// The block shape that the metalayers describe. Guards the parts of `abi` that readers may have to bring up to date,
+    /// and the frame's fields.
+    shown: Mutex<Option<BlockGeometry>>,
+    /// The state of the metalayers that is shown, plus 1; 0 if the struct may not show just those of one state.
     shown_tick: AtomicU64,
     /// Whether the client releases the memory of a frame in memory, as it said; otherwise whoever made it does.
     client_frees: AtomicBool,
@@ -83,6 +82,12 @@ impl SchunkHandle {
     fn shared(&self) -> &Arc<RwLock<Schunk>> {
         // SAFETY: replaced only while no other thread uses the handle, and no reference is held then.
         unsafe { &*self.inner.get() }
+    }
+
+    /// The metalayers of a view.
+    fn own_layers(&self) -> Option<&Arc<Metalayers>> {
+        // SAFETY: as above.
+        unsafe { &*self.layers.get() }.as_ref()
     }
 
     /// The struct, for field accesses through the pointer, and for functions that take a super-chunk: it points to the
@@ -120,8 +125,7 @@ impl SchunkHandle {
 
     /// The block shape of the array in the super-chunk.
     pub(crate) fn geometry(&self) -> Option<BlockGeometry> {
-        let layers = Arc::clone(&self.shown.lock().metalayers);
-        nd_meta::block_geometry(&layers)
+        *self.shown.lock()
     }
 
     /// Sets the number of the chunk that is worked on.

@@ -673,3 +673,5 @@ fn back_ends_are_found() {
         assert_eq!((*io).id, 0);
     }
 }
+
+mod shown;

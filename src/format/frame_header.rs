@@ -213,7 +213,7 @@ impl FrameHeader {
     ///
     /// `Data` or `ReadBuffer` for damaged bytes.
     pub(crate) fn read_metalayers(&self, header: &[u8]) -> Result<Metalayers> {
-        self.map_at().map_or(Ok(Vec::new()), |at| metalayers::read(header, at, MAX_METALAYERS))
+        self.map_at().map_or(Ok(Metalayers::default()), |at| metalayers::read(header, at, MAX_METALAYERS))
     }
 
     /// The whole header with `metalayers`, as stored; its length replaces `header_len`.

@@ -90,9 +90,9 @@ pub(crate) fn read_len(tail: &[u8; TAIL_LEN], frame_len: u64, min_header: u64) -
 pub(crate) fn read(bytes: &[u8]) -> Result<Metalayers> {
     if let Some(usermeta) = read_usermeta(bytes) {
         return Ok(if usermeta.is_empty() {
-            Vec::new()
+            Metalayers::default()
         } else {
-            vec![Metalayer::new(USERMETA_NAME, usermeta)?]
+            Metalayers::from_iter([Metalayer::new(USERMETA_NAME, usermeta)?])
         });
     }
     metalayers::read(bytes, 6, MAX_VLMETALAYERS)
@@ -116,7 +116,7 @@ mod tests {
         let bytes = write(&[]).unwrap();
         assert_eq!(bytes[..13], [0x94, 1, 0x93, 0xcd, 0, 6, 0xde, 0, 0, 0xdc, 0, 0, 0xce]);
         assert_eq!(bytes.len(), 35);
-        assert_eq!(read(&bytes), Ok(Vec::new()));
+        assert_eq!(read(&bytes), Ok(Metalayers::default()));
         let tail: [u8; TAIL_LEN] = bytes[12..].try_into().unwrap();
         assert_eq!(read_len(&tail, 132, 87), Some(35));
         assert_eq!(read_len(&tail, 121, 87), None);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(bytes.len(), 0x59);
         assert_eq!(bytes[..0x1a][2..9], [0x93, 0xcd, 0, 0x0f, 0xde, 0, 1]);
         assert_eq!(bytes[9..18], [0xa3, b'v', b'l', b'1', 0xd2, 0, 0, 0, 0x15]);
-        assert_eq!(read(&bytes), Ok(vec![layer]));
+        assert_eq!(read(&bytes), Ok(Metalayers::from_iter([layer])));
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         let usage = Usage { area: 1000, live: 700 };
         usage.put(&mut bytes);
         assert_eq!((Usage::read(&bytes), bytes.len()), (Some(usage), 35));
-        assert_eq!(read(&bytes), Ok(Vec::new()));
+        assert_eq!(read(&bytes), Ok(Metalayers::default()));
         Usage { area: 700, live: 1000 }.put(&mut bytes);
         assert_eq!(Usage::read(&bytes), None);
     }

@@ -12,6 +12,7 @@
 use super::msgpack::{self, BIN32, FIXSTR, INT32, MAP16};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::memory;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Most bytes in the name of a metalayer.
@@ -34,7 +35,158 @@ pub struct Metalayer {
 
 /// Metalayers in their order. Whoever keeps a list shares the layers with the others, so that changing one layer copies no
 /// other.
-pub type Metalayers = Vec<Arc<Metalayer>>;
+///
+/// There may be thousands, which are asked for by name: from [`MANY`] on, a tag of two bytes for each name tells nearly all
+/// of them apart, so that looking for one reads little memory.
+#[derive(Clone, Debug, Default)]
+pub struct Metalayers {
+    layers: Vec<Arc<Metalayer>>,
+    /// The [`tag`] of each layer's name, or nothing.
+    tags: Vec<u16>,
+}
+
+/// Fewer layers than this have no tags.
+const MANY: usize = 4;
+
+/// How many tags are compared at once.
+const TAGS: usize = 64;
+
+/// A number that names have in common rarely.
+fn tag(name: &[u8]) -> u16 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut hash = name.len() as u64; // widening
+    for part in name.chunks(8) {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        hash = (hash.rotate_left(29) ^ u64::from_le_bytes(word)).wrapping_mul(ODD);
+    }
+    let [.., low, high] = hash.to_le_bytes();
+    u16::from_le_bytes([low, high])
+}
+
+impl Metalayers {
+    /// Number of the layer `name`.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`.
+    pub(crate) fn find(&self, name: &[u8]) -> Result<usize> {
+        if self.tags.is_empty() {
+            return self.layers.iter().position(|layer| layer.name == name).ok_or(NOT_FOUND);
+        }
+        let wanted = tag(name);
+        for (group, tags) in self.tags.chunks(TAGS).enumerate() {
+            // Without a way out the loop is a few vector instructions.
+            if !tags.iter().fold(false, |found, &tag| found | (tag == wanted)) {
+                continue;
+            }
+            let first = group * TAGS;
+            let layers = &self.layers[first..][..tags.len()];
+            let named = |(&tag, layer): (&u16, &Arc<Metalayer>)| tag == wanted && layer.name == name;
+            if let Some(at) = tags.iter().zip(layers).position(named) {
+                return Ok(first + at);
+            }
+        }
+        Err(NOT_FOUND)
+    }
+
+    /// Whether there can be a layer `name` beside these.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if there is one already.
+    pub(crate) fn check_new(&self, name: &[u8]) -> Result<()> {
+        ensure(self.find(name).is_err(), ErrorKind::InvalidParam, "metalayer exists already")
+    }
+
+    /// A list of its own with these layers.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn copy(&self) -> Result<Metalayers> {
+        Ok(Metalayers {
+            layers: memory::collect(self.layers.iter().cloned())?,
+            tags: memory::copy_of(&self.tags)?,
+        })
+    }
+
+    /// Adds a layer at the end.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`; the list is as before.
+    pub(crate) fn push(&mut self, layer: Arc<Metalayer>) -> Result<()> {
+        memory::push(&mut self.layers, layer)?;
+        let (count, tagged) = (self.layers.len(), self.tags.len());
+        if tagged == 0 && count < MANY {
+            return Ok(());
+        }
+        let mut missing = self.layers[tagged..].iter().map(|layer| tag(&layer.name));
+        missing.try_for_each(|tag| memory::push(&mut self.tags, tag)).inspect_err(|_| {
+            self.layers.pop();
+            self.tags.truncate(tagged);
+        })
+    }
+
+    /// Replaces a layer by one of the same name.
+    pub(crate) fn replace(&mut self, number: usize, layer: Arc<Metalayer>) {
+        debug_assert_eq!(self.layers[number].name, layer.name);
+        self.layers[number] = layer;
+    }
+
+    /// Removes a layer.
+    pub(crate) fn remove(&mut self, number: usize) {
+        self.layers.remove(number);
+        if !self.tags.is_empty() {
+            self.tags.remove(number);
+        }
+    }
+
+    /// Puts `start` over the start of the content of a layer, which others may go on to look at as it was; false if the
+    /// content is shorter than that.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn overwrite(&mut self, number: usize, start: &[u8]) -> Result<bool> {
+        let layer = &mut self.layers[number];
+        if start.len() > layer.content.len() {
+            return Ok(false);
+        }
+        if Arc::get_mut(layer).is_none() {
+            *layer = Metalayer::new(&layer.name, &layer.content)?;
+        }
+        let own = Arc::get_mut(layer).expect("nobody else looks at the layer just made");
+        own.content[..start.len()].copy_from_slice(start);
+        Ok(true)
+    }
+}
+
+impl PartialEq for Metalayers {
+    fn eq(&self, other: &Metalayers) -> bool {
+        self.layers == other.layers
+    }
+}
+
+impl Eq for Metalayers {}
+
+impl Deref for Metalayers {
+    type Target = [Arc<Metalayer>];
+
+    fn deref(&self) -> &[Arc<Metalayer>] {
+        &self.layers
+    }
+}
+
+impl FromIterator<Arc<Metalayer>> for Metalayers {
+    fn from_iter<I: IntoIterator<Item = Arc<Metalayer>>>(layers: I) -> Metalayers {
+        let layers = Vec::from_iter(layers);
+        let tagged = if layers.len() < MANY { &[] } else { &layers[..] };
+        let tags = tagged.iter().map(|layer| tag(&layer.name)).collect();
+        Metalayers { layers, tags }
+    }
+}
 
 impl Metalayer {
     /// A copy of `content` under a copy of `name`.
@@ -59,24 +211,6 @@ impl Metalayer {
 /// What looking for a metalayer that does not exist gives.
 pub(crate) const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
 
-/// Number of the layer `name`.
-///
-/// # Errors
-///
-/// `NotFound`.
-pub(crate) fn find(layers: &[Arc<Metalayer>], name: &[u8]) -> Result<usize> {
-    layers.iter().position(|layer| layer.name == name).ok_or(NOT_FOUND)
-}
-
-/// Whether there can be a layer `name` beside `layers`.
-///
-/// # Errors
-///
-/// `InvalidParam` if there is one already.
-pub(crate) fn check_new(layers: &[Arc<Metalayer>], name: &[u8]) -> Result<()> {
-    ensure(find(layers, name).is_err(), ErrorKind::InvalidParam, "metalayer exists already")
-}
-
 /// Whether layers can have this name.
 ///
 /// # Errors
@@ -86,15 +220,6 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
     ensure(name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")
 }
 
-/// A list of its own with these layers.
-///
-/// # Errors
-///
-/// `MemoryAlloc`.
-pub(crate) fn list_of(layers: &[Arc<Metalayer>]) -> Result<Metalayers> {
-    memory::collect(layers.iter().cloned())
-}
-
 /// `layers` to be changed: another list, if others look at this one.
 ///
 /// # Errors
@@ -102,27 +227,9 @@ pub(crate) fn list_of(layers: &[Arc<Metalayer>]) -> Result<Metalayers> {
 /// `MemoryAlloc`.
 pub(crate) fn changeable(layers: &mut Arc<Metalayers>) -> Result<&mut Metalayers> {
     if Arc::get_mut(layers).is_none() {
-        *layers = Arc::new(list_of(layers)?);
+        *layers = Arc::new(layers.copy()?);
     }
     Ok(Arc::get_mut(layers).expect("nobody else looks at the list just made"))
-}
-
-/// Puts `start` over the start of the content of `layer`, which others may go on to look at as it was; false if the content
-/// is shorter than that.
-///
-/// # Errors
-///
-/// `MemoryAlloc`.
-pub(crate) fn overwrite(layer: &mut Arc<Metalayer>, start: &[u8]) -> Result<bool> {
-    if start.len() > layer.content.len() {
-        return Ok(false);
-    }
-    if Arc::get_mut(layer).is_none() {
-        *layer = Metalayer::new(&layer.name, &layer.content)?;
-    }
-    let own = Arc::get_mut(layer).expect("nobody else looks at the layer just made");
-    own.content[..start.len()].copy_from_slice(start);
-    Ok(true)
 }
 
 /// Which of the two sections is meant: they count the map size from different bytes.
@@ -173,7 +280,7 @@ pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Metalaye
     msgpack::expect(bytes, map_at, MAP16, "metalayer map marker")?;
     let count = usize::from(msgpack::be_u16(bytes, map_at + 1)?);
     ensure(count <= limit, ErrorKind::Data, "too many metalayers")?;
-    let mut layers = memory::with_capacity(count)?;
+    let mut layers = Metalayers::default();
     let mut at = map_at + 3;
     // Contents that overlap could make a small frame ask for a lot of memory; no writer makes them.
     let mut budget = bytes.len();
@@ -188,7 +295,7 @@ pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Metalaye
         let content = read_content(bytes, position)?;
         ensure(content.len() <= budget, ErrorKind::Data, "metalayers overlap")?;
         budget -= content.len();
-        layers.push(Metalayer::new(&bytes[name_at..name_end], content)?);
+        layers.push(Metalayer::new(&bytes[name_at..name_end], content)?)?;
         at = name_end + 5;
     }
     Ok(layers)
@@ -241,18 +348,49 @@ mod tests {
     fn what_is_written_reads_back() {
         let bytes = sample();
         let layers = read(&bytes, 0x57 + 4, MAX_METALAYERS).unwrap();
-        assert_eq!(layers, [layer("m1", b"hello"), layer("me2", b"xy")]);
+        assert_eq!(layers[..], [layer("m1", b"hello"), layer("me2", b"xy")]);
         assert_eq!(read(&bytes, 0x57 + 4, 1).unwrap_err().kind(), ErrorKind::Data);
     }
 
     #[test]
     fn those_who_look_at_a_layer_go_on_to_see_its_old_content() {
-        let shown = Arc::new(vec![layer("a", b"hello"), layer("b", b"world")]);
+        let shown = Arc::new(Metalayers::from_iter([layer("a", b"hello"), layer("b", b"world")]));
         let mut layers = Arc::clone(&shown);
-        assert_eq!(overwrite(&mut changeable(&mut layers).unwrap()[0], b"HE"), Ok(true));
-        assert_eq!(overwrite(&mut changeable(&mut layers).unwrap()[1], b"too long"), Ok(false));
+        assert_eq!(changeable(&mut layers).unwrap().overwrite(0, b"HE"), Ok(true));
+        assert_eq!(changeable(&mut layers).unwrap().overwrite(1, b"too long"), Ok(false));
         assert_eq!((&layers[0].content[..], &shown[0].content[..]), (&b"HEllo"[..], &b"hello"[..]));
         assert!(Arc::ptr_eq(&layers[1], &shown[1]));
+    }
+
+    #[test]
+    fn layers_are_found_by_name_whatever_was_added_and_removed_before() {
+        let name = |i: usize| format!("layer {i}").into_bytes();
+        let mut layers = Metalayers::default();
+        for i in 0..1000 {
+            assert_eq!(layers.check_new(&name(i)), Ok(()));
+            layers.push(Metalayer::new(&name(i), &[]).unwrap()).unwrap();
+        }
+        assert!((0..1000).all(|i| layers.find(&name(i)) == Ok(i)));
+        (0..1000).step_by(3).rev().for_each(|i| layers.remove(i));
+        let expected = |i: usize| if i % 3 == 0 { Err(NOT_FOUND) } else { Ok(i - i / 3 - 1) };
+        assert!((0..1000).all(|i| layers.find(&name(i)) == expected(i)));
+        layers.replace(5, Metalayer::new(&name(8), b"new").unwrap());
+        assert_eq!(layers.copy(), Ok(layers.iter().cloned().collect()));
+        (3..666).rev().for_each(|i| layers.remove(i));
+        for i in 2000..2030 {
+            layers.push(Metalayer::new(&name(i), &[]).unwrap()).unwrap();
+            assert_eq!(layers.find(&name(i)), Ok(i - 1997));
+        }
+    }
+
+    #[test]
+    fn names_with_the_same_tag_are_told_apart() {
+        let names = (0..1u32 << 16).map(|i| i.to_string().into_bytes());
+        let same: Vec<_> = names.filter(|name| tag(name) == tag(b"0")).collect();
+        assert!(same.len() > 1, "there are more names than tags");
+        let layers: Metalayers = same.iter().skip(1).map(|name| Metalayer::new(name, &[]).unwrap()).collect();
+        assert_eq!(layers.find(&same[0]), Err(NOT_FOUND));
+        assert!(same.iter().skip(1).enumerate().all(|(i, name)| layers.find(name) == Ok(i)));
     }
 
     #[test]

@@ -9,18 +9,16 @@ use super::store::Write;
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::frame_trailer;
 use crate::format::metalayers::{
-    MAX_METALAYERS, MAX_VLMETALAYERS_WRITTEN, Metalayer, Metalayers, changeable, check_name, check_new, find,
-    list_of, overwrite,
+    MAX_METALAYERS, MAX_VLMETALAYERS_WRITTEN, Metalayer, Metalayers, changeable, check_name,
 };
-use crate::memory;
 use std::sync::Arc;
 
 impl State {
     /// Replaces the start of the content of a fixed metalayer; returns its number, and false if the content is too short
     /// for that.
     pub(super) fn update_layer(&mut self, name: &[u8], content: &[u8]) -> Result<(usize, bool)> {
-        let number = find(&self.metalayers, name)?;
-        let fits = overwrite(&mut changeable(&mut self.metalayers)?[number], content)?;
+        let number = self.metalayers.find(name)?;
+        let fits = changeable(&mut self.metalayers)?.overwrite(number, content)?;
         self.tick += u64::from(fits);
         Ok((number, fits))
     }
@@ -29,14 +27,14 @@ impl State {
 /// Whether a fixed metalayer `name` can be added.
 fn check_addition(state: &State, name: &[u8]) -> Result<()> {
     let invalid = ErrorKind::InvalidParam;
-    check_new(&state.metalayers, name)?;
+    state.metalayers.check_new(name)?;
     ensure(state.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
     ensure(state.index.len() == 0 && state.header.nbytes == 0, invalid, "frame has chunks already")
 }
 
 /// Whether a variable-length metalayer `name` can be added.
 fn check_vl_addition(state: &State, name: &[u8]) -> Result<()> {
-    check_new(&state.vlmetalayers, name)?;
+    state.vlmetalayers.check_new(name)?;
     let room = state.vlmetalayers.len() < MAX_VLMETALAYERS_WRITTEN;
     ensure(room, ErrorKind::Failure, "too many metalayers for a frame")
 }
@@ -63,7 +61,7 @@ impl Frame {
         ensure(i32::try_from(content.len()).is_ok(), ErrorKind::InvalidParam, "metalayer too large")?;
         let (session, ()) = self.begin_if(|state| check_addition(state, name))?;
         let mut next = State::clone(&self.snapshot());
-        memory::push(changeable(&mut next.metalayers)?, Metalayer::new(name, content)?)?;
+        changeable(&mut next.metalayers)?.push(Metalayer::new(name, content)?)?;
         next.tick += 1;
         // Whatever the payload area still holds is dead.
         (next.header.cbytes, next.live_end, next.dead) = (0, 0, 0);
@@ -81,7 +79,7 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn meta_update(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
         check_name(name)?;
-        let (session, _) = self.begin_if(|state| find(&state.metalayers, name))?;
+        let (session, _) = self.begin_if(|state| state.metalayers.find(name))?;
         let mut next = State::clone(&self.snapshot());
         let (number, fits) = next.update_layer(name, content)?;
         if !fits {
@@ -108,7 +106,7 @@ impl Frame {
             Err(e) if e.kind() == ErrorKind::Lock => return Err(e),
             Err(_) => self.snapshot(),
         };
-        find(&state.vlmetalayers, name)
+        state.vlmetalayers.find(name)
     }
 
     /// Adds a variable-length metalayer; returns its number. `content` is a whole chunk.
@@ -120,8 +118,8 @@ impl Frame {
     pub fn vlmeta_add(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
         let (session, ()) = self.begin_if(|state| check_vl_addition(state, name))?;
-        let mut layers = list_of(&self.vlmetalayers())?;
-        memory::push(&mut layers, Metalayer::with_content(name, content)?)?;
+        let mut layers = self.vlmetalayers().copy()?;
+        layers.push(Metalayer::with_content(name, content)?)?;
         let number = layers.len() - 1;
         self.write_trailer(&session, layers)?;
         Ok(number)
@@ -134,9 +132,9 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn vlmeta_update(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
-        let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name))?;
-        let mut layers = list_of(&self.vlmetalayers())?;
-        layers[number] = Metalayer::with_content(name, content)?;
+        let (session, number) = self.begin_if(|state| state.vlmetalayers.find(name))?;
+        let mut layers = self.vlmetalayers().copy()?;
+        layers.replace(number, Metalayer::with_content(name, content)?);
         self.write_trailer(&session, layers)?;
         Ok(number)
     }
@@ -148,8 +146,8 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn vlmeta_delete(&mut self, name: &[u8]) -> Result<usize> {
         check_name(name)?;
-        let (session, number) = self.begin_if(|state| find(&state.vlmetalayers, name))?;
-        let mut layers = list_of(&self.vlmetalayers())?;
+        let (session, number) = self.begin_if(|state| state.vlmetalayers.find(name))?;
+        let mut layers = self.vlmetalayers().copy()?;
         layers.remove(number);
         let left = layers.len();
         self.write_trailer(&session, layers)?;

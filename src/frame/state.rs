@@ -276,7 +276,11 @@ impl<'a> Tail<'a> {
     }
 
     fn vlmetalayers(&self) -> Result<Metalayers> {
-        if self.layout == Layout::Beta1 { Ok(Vec::new()) } else { frame_trailer::read(&self.trailer) }
+        if self.layout == Layout::Beta1 {
+            Ok(Metalayers::default())
+        } else {
+            frame_trailer::read(&self.trailer)
+        }
     }
 }
 

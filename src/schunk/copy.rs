@@ -132,10 +132,10 @@ impl Schunk {
     /// # Errors
     ///
     /// As [`to_memory`](Self::to_memory).
-    pub fn to_memory_with(&self, layers: Metalayers) -> Result<Schunk> {
+    pub fn to_memory_with(&self, layers: Arc<Metalayers>) -> Result<Schunk> {
         let mut copy = self.to_memory()?;
         if let Backing::List(list) = &mut copy.backing {
-            list.metalayers = Arc::new(layers);
+            list.metalayers = layers;
         }
         Ok(copy)
     }

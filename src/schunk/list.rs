@@ -4,9 +4,10 @@
 //! every chunk that is inserted or deleted. So the size in the header of a chunk in the list is always that of its memory,
 //! and clients, who see the chunks, do not write there.
 
+use super::meta::LayerChange;
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::metalayers::{Metalayers, find, list_of, overwrite};
+use crate::format::metalayers::Metalayers;
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes};
 use crate::io::memory::{MallocBuf, malloc_copy};
@@ -26,6 +27,8 @@ pub(crate) struct List {
     pub(super) metalayers: Arc<Metalayers>,
     pub(super) vlmetalayers: Arc<Metalayers>,
     pub(super) tick: u64,
+    /// The last change of a metalayer, and the tick before it.
+    pub(super) last_change: Option<(u64, LayerChange)>,
 }
 
 impl List {
@@ -37,6 +40,7 @@ impl List {
             metalayers: Arc::default(),
             vlmetalayers: Arc::default(),
             tick: 0,
+            last_change: None,
         }
     }
 
@@ -187,19 +191,20 @@ impl List {
             pointers.push(AtomicPtr::new(pointer));
         }
         (self.pointers, self.sizes) = (pointers, sizes);
-        if let Some(layers) = layers {
+        if let Some((number, layers)) = layers {
             self.metalayers = layers;
-            self.tick += 1 + change.more_ticks;
+            self.note(LayerChange::Fixed(number));
+            self.tick += change.more_ticks;
         }
         Ok(())
     }
 
-    /// The metalayers with `content` at the start of layer `name`, or `None` if that is shorter.
-    fn updated_layers(&self, name: &[u8], content: &[u8]) -> Result<Option<Arc<Metalayers>>> {
-        let number = find(&self.metalayers, name)?;
-        let mut layers = list_of(&self.metalayers)?;
-        let fits = overwrite(&mut layers[number], content)?;
-        Ok(fits.then(|| Arc::new(layers)))
+    /// The number of layer `name`, and the metalayers with `content` at the start of that one; `None` if it is shorter.
+    fn updated_layers(&self, name: &[u8], content: &[u8]) -> Result<Option<(usize, Arc<Metalayers>)>> {
+        let number = self.metalayers.find(name)?;
+        let mut layers = self.metalayers.copy()?;
+        let fits = layers.overwrite(number, content)?;
+        Ok(fits.then(|| (number, Arc::new(layers))))
     }
 
     /// Chunk `i` becomes what chunk `order[i]` was; `order` is a permutation.

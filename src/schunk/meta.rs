@@ -1,13 +1,13 @@
 //! Metalayers of a super-chunk.
 
+use super::list::List;
 use super::{Backing, Schunk};
 use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
 use crate::format::metalayers::{
-    MAX_METALAYERS, MAX_VLMETALAYERS, Metalayer, NOT_FOUND, changeable, check_name, check_new, find,
-    overwrite,
+    MAX_METALAYERS, MAX_VLMETALAYERS, Metalayer, Metalayers, changeable, check_name,
 };
 use crate::memory::{self, zeroed};
 
@@ -57,7 +57,34 @@ fn decompress_into<D: AsMut<[u8]>>(stored: &[u8], make: impl FnOnce(usize) -> Re
     Ok(content)
 }
 
+/// A change of one metalayer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LayerChange {
+    /// The fixed layer with this number is new, or its content is.
+    Fixed(usize),
+    /// The variable-length layer with this number is new, or its content is.
+    Variable(usize),
+    /// The variable-length layer with this number was removed; those behind it moved up.
+    Removed(usize),
+}
+
+impl List {
+    /// Counts a change of a metalayer.
+    pub(super) fn note(&mut self, change: LayerChange) {
+        self.last_change = Some((self.tick, change));
+        self.tick += 1;
+    }
+}
+
 impl Schunk {
+    /// What alone happened to the metalayers since [`change_tick`](Self::change_tick) was `tick`, if that is known: of
+    /// thousands of layers, only one need be looked at then.
+    pub(crate) fn layer_change_since(&self, tick: u64) -> Option<LayerChange> {
+        let Backing::List(list) = &self.backing else { return None };
+        let (before, change) = list.last_change?;
+        (before == tick && list.tick == tick + 1).then_some(change)
+    }
+
     /// Adds a fixed metalayer; returns its number.
     ///
     /// # Errors
@@ -69,13 +96,13 @@ impl Schunk {
             Backing::List(list) => {
                 check_name(name)?;
                 let invalid = ErrorKind::InvalidParam;
-                check_new(&list.metalayers, name)?;
+                list.metalayers.check_new(name)?;
                 ensure(list.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
                 ensure(i32::try_from(content.len()).is_ok(), invalid, "metalayer too large")?;
-                let layer = Metalayer::new(name, content)?;
-                memory::push(changeable(&mut list.metalayers)?, layer)?;
-                list.tick += 1;
-                Ok(list.metalayers.len() - 1)
+                changeable(&mut list.metalayers)?.push(Metalayer::new(name, content)?)?;
+                let number = list.metalayers.len() - 1;
+                list.note(LayerChange::Fixed(number));
+                Ok(number)
             }
         }
     }
@@ -90,9 +117,9 @@ impl Schunk {
             Backing::Frame(frame) => frame.meta_update(name, content),
             Backing::List(list) => {
                 check_name(name)?;
-                let number = find(&list.metalayers, name)?;
-                if overwrite(&mut changeable(&mut list.metalayers)?[number], content)? {
-                    list.tick += 1;
+                let number = list.metalayers.find(name)?;
+                if changeable(&mut list.metalayers)?.overwrite(number, content)? {
+                    list.note(LayerChange::Fixed(number));
                 }
                 Ok(number)
             }
@@ -106,7 +133,10 @@ impl Schunk {
     /// `NotFound`, `InvalidParam` for a name that is too long.
     pub fn meta_find(&self, name: &[u8]) -> Result<usize> {
         check_name(name)?;
-        find(&self.metalayers(), name)
+        match &self.backing {
+            Backing::Frame(frame) => frame.metalayers().find(name),
+            Backing::List(list) => list.metalayers.find(name),
+        }
     }
 
     /// Number of the variable-length metalayer `name`.
@@ -119,7 +149,7 @@ impl Schunk {
             Backing::Frame(frame) => frame.vlmeta_find(name),
             Backing::List(list) => {
                 check_name(name)?;
-                find(&list.vlmetalayers, name)
+                list.vlmetalayers.find(name)
             }
         }
     }
@@ -144,10 +174,20 @@ impl Schunk {
         name: &[u8],
         make: impl FnOnce(usize) -> Result<D>,
     ) -> Result<(usize, D)> {
-        let number = self.vlmeta_find(name)?;
-        let layers = self.vlmetalayers();
-        let layer = layers.get(number).filter(|layer| layer.name == name).ok_or(NOT_FOUND)?;
-        Ok((number, decompress_into(&layer.content, make)?))
+        let content_of = |layers: &Metalayers| {
+            let number = layers.find(name)?;
+            Ok((number, decompress_into(&layers[number].content, make)?))
+        };
+        match &self.backing {
+            Backing::Frame(frame) => {
+                frame.vlmeta_find(name)?;
+                content_of(&frame.vlmetalayers())
+            }
+            Backing::List(list) => {
+                check_name(name)?;
+                content_of(&list.vlmetalayers)
+            }
+        }
     }
 
     /// Adds a variable-length metalayer, compressed with `params` or the defaults; returns its number.
@@ -165,13 +205,13 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.vlmeta_add(name, content),
             Backing::List(list) => {
-                check_new(&list.vlmetalayers, name)?;
+                list.vlmetalayers.check_new(name)?;
                 let room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
                 ensure(room, ErrorKind::InvalidParam, "too many metalayers")?;
-                let layer = Metalayer::with_content(name, content)?;
-                memory::push(changeable(&mut list.vlmetalayers)?, layer)?;
-                list.tick += 1;
-                Ok(list.vlmetalayers.len() - 1)
+                changeable(&mut list.vlmetalayers)?.push(Metalayer::with_content(name, content)?)?;
+                let number = list.vlmetalayers.len() - 1;
+                list.note(LayerChange::Variable(number));
+                Ok(number)
             }
         }
     }
@@ -187,10 +227,10 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.vlmeta_update(name, content),
             Backing::List(list) => {
-                let number = find(&list.vlmetalayers, name)?;
+                let number = list.vlmetalayers.find(name)?;
                 let layer = Metalayer::with_content(name, content)?;
-                changeable(&mut list.vlmetalayers)?[number] = layer;
-                list.tick += 1;
+                changeable(&mut list.vlmetalayers)?.replace(number, layer);
+                list.note(LayerChange::Variable(number));
                 Ok(number)
             }
         }
@@ -206,9 +246,9 @@ impl Schunk {
             Backing::Frame(frame) => frame.vlmeta_delete(name),
             Backing::List(list) => {
                 check_name(name)?;
-                let number = find(&list.vlmetalayers, name)?;
+                let number = list.vlmetalayers.find(name)?;
                 changeable(&mut list.vlmetalayers)?.remove(number);
-                list.tick += 1;
+                list.note(LayerChange::Removed(number));
                 Ok(list.vlmetalayers.len())
             }
         }

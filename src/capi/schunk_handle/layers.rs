@@ -9,40 +9,58 @@ use crate::capi::types::blosc2_metalayer;
 use crate::error::Result;
 use crate::format::metalayers::Metalayer;
 
-/// Shows `layers` in an array of the struct, which shows `shown`, as far as that is known. A layer that is there already
-/// stays where it is in memory, and so does its content unless the length changes: clients keep pointers.
+/// Shows `layers` in an array of the struct. A layer that is there already stays where it is in memory, and so does its
+/// content unless the length changes: clients keep pointers.
 ///
 /// # Safety
 ///
 /// The entries of `slots` are null or layers made here, null ones last, and nobody else uses the array.
 pub(super) unsafe fn show_layers(
     slots: &mut [*mut blosc2_metalayer],
-    shown: &[Arc<Metalayer>],
     layers: &[Arc<Metalayer>],
 ) -> Result<()> {
     for (at, layer) in layers.iter().enumerate().take(slots.len()) {
-        if shown.get(at).is_some_and(|shown| Arc::ptr_eq(shown, layer)) {
-            continue;
-        }
         // SAFETY: the caller's promise.
         unsafe {
             bring_forward(&mut slots[at..], &layer.name);
-            if is_named(slots[at], &layer.name) {
-                show_content(&mut *slots[at], &layer.content)?;
-            } else {
-                let new = make_layer(layer)?;
-                free_layer(slots[at]);
-                slots[at] = new;
-            }
+            show_layer(&mut slots[at], layer)?;
         }
     }
-    let rest = slots.iter_mut().skip(layers.len()).take_while(|slot| !slot.is_null());
-    for slot in rest {
+    if let Some(rest) = slots.get_mut(layers.len()..) {
         // SAFETY: the caller's promise.
-        unsafe { free_layer(*slot) };
-        *slot = ptr::null_mut();
+        unsafe { free_layers(rest) };
     }
     Ok(())
+}
+
+/// Shows `layer` in a slot of an array, see [`show_layers`].
+///
+/// # Safety
+///
+/// As for [`show_layers`].
+pub(super) unsafe fn show_layer(slot: &mut *mut blosc2_metalayer, layer: &Metalayer) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if is_named(*slot, &layer.name) {
+            return show_content(&mut **slot, &layer.content);
+        }
+        let new = make_layer(layer)?;
+        free_layer(std::mem::replace(slot, new));
+    }
+    Ok(())
+}
+
+/// Removes the first of `slots`.
+///
+/// # Safety
+///
+/// As for [`show_layers`].
+pub(super) unsafe fn remove_layer(slots: &mut [*mut blosc2_metalayer]) {
+    if let Some((first, _)) = slots.split_first_mut() {
+        // SAFETY: the caller's promise.
+        unsafe { free_layer(std::mem::replace(first, ptr::null_mut())) };
+        slots.rotate_left(1);
+    }
 }
 
 /// Puts the layer `name` first, if it is there.

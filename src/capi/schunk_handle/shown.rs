@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::SchunkHandle;
-use super::layers::show_layers;
+use super::layers::{remove_layer, show_layer, show_layers};
 use crate::capi::io_adapter;
 use crate::capi::types::{CBool, blosc2_schunk};
 use crate::error::{ErrorKind, Result, ensure};
+use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
-use crate::schunk::Schunk;
+use crate::format::nd_meta;
+use crate::schunk::{LayerChange, Schunk};
 
 /// What `blosc2_schunk.frame` points to: the members at the front of the C library's struct.
 #[repr(C)]
@@ -30,15 +32,6 @@ pub(super) struct FrameFields {
     rest: [u8; 96],
 }
 
-/// The metalayers that the struct shows.
-#[derive(Default)]
-pub(super) struct ShownLayers {
-    pub(super) metalayers: Arc<Metalayers>,
-    vlmetalayers: Arc<Metalayers>,
-    /// Whether the arrays of the struct hold exactly these: not if there was no memory for that.
-    in_arrays: bool,
-}
-
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<FrameFields>() == 176);
@@ -49,13 +42,13 @@ const _: () = {
 
 impl SchunkHandle {
     /// Takes over what the client assigned.
+    #[inline]
     pub(super) fn take_over(&self, schunk: &mut Schunk) -> Result<()> {
-        let params = self.params();
         // Nobody could open a frame with another typesize.
-        let fine = params.typesize > 0 || schunk.frame().is_none();
+        let fine = self.typesize() > 0 || schunk.frame().is_none();
         ensure(fine, ErrorKind::InvalidParam, "typesize out of range")?;
-        if *schunk.params_ref() != params {
-            schunk.set_params(params);
+        if self.params() != *schunk.params_ref() {
+            self.take_over_params(schunk);
         }
         // SAFETY: the field is assigned only while no other thread uses the handle.
         let chunksize = unsafe { (*self.abi()).chunksize }.max(-1);
@@ -65,28 +58,101 @@ impl SchunkHandle {
         Ok(())
     }
 
+    #[cold]
+    fn take_over_params(&self, schunk: &mut Schunk) {
+        schunk.set_params(self.params());
+    }
+
     /// Shows the state of the super-chunk in the struct.
     pub(super) fn show(&self, schunk: &Schunk) -> Result<()> {
-        let mut shown = self.shown.lock();
-        let abi = self.abi();
+        let mut geometry = self.shown.lock();
         // SAFETY: `shown` is locked, which guards the arrays of metalayers too.
         unsafe {
             self.show_counts(schunk);
-            if !self.shows_layers_of(schunk) {
-                let metalayers = self.layers.lock().clone().unwrap_or_else(|| schunk.metalayers());
-                let vlmetalayers = schunk.vlmetalayers();
-                let new = ShownLayers { metalayers, vlmetalayers, in_arrays: false };
-                let old = std::mem::replace(&mut *shown, new);
-                let known = |layers| if old.in_arrays { layers } else { &[][..] };
-                show_layers(&mut (*abi).metalayers, known(&old.metalayers), &shown.metalayers)?;
-                (*abi).nmetalayers = u16::try_from(shown.metalayers.len()).unwrap_or(u16::MAX);
-                show_layers(&mut (*abi).vlmetalayers, known(&old.vlmetalayers), &shown.vlmetalayers)?;
-                (*abi).nvlmetalayers = i16::try_from(shown.vlmetalayers.len()).unwrap_or(i16::MAX);
-                shown.in_arrays = true;
-                self.shown_tick.store(schunk.change_tick() + 1, Ordering::Relaxed);
+            if self.shows_layers_of(schunk) {
+                return Ok(());
             }
+            // What is shown after a failure is looked at as a whole the next time.
+            let shown_tick = self.shown_tick.load(Ordering::Relaxed);
+            self.shown_tick.store(0, Ordering::Relaxed);
+            let change = shown_tick.checked_sub(1).and_then(|tick| schunk.layer_change_since(tick));
+            match change {
+                Some(change) => self.show_layer_change(schunk, change, &mut geometry)?,
+                None => self.show_all_layers(schunk, &mut geometry)?,
+            }
+            self.shown_tick.store(schunk.change_tick() + 1, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Shows all metalayers, whatever is shown now.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock of `shown`, which guards `geometry`.
+    unsafe fn show_all_layers(&self, schunk: &Schunk, geometry: &mut Option<BlockGeometry>) -> Result<()> {
+        let (fixed, variable) = (self.shown_layers(schunk), schunk.vlmetalayers());
+        *geometry = nd_meta::block_geometry(&fixed);
+        let abi = self.abi();
+        // SAFETY: the caller's promise.
+        unsafe {
+            show_layers(&mut (*abi).metalayers, &fixed)?;
+            show_layers(&mut (*abi).vlmetalayers, &variable)?;
+            self.show_layer_counts(fixed.len(), variable.len());
+        }
+        Ok(())
+    }
+
+    /// Shows the metalayers of the super-chunk after a change of those that are shown.
+    ///
+    /// # Safety
+    ///
+    /// As for [`show_all_layers`](Self::show_all_layers).
+    unsafe fn show_layer_change(
+        &self,
+        schunk: &Schunk,
+        change: LayerChange,
+        geometry: &mut Option<BlockGeometry>,
+    ) -> Result<()> {
+        let (fixed, variable) = (self.shown_layers(schunk), schunk.vlmetalayers());
+        let abi = self.abi();
+        // SAFETY: the caller's promise.
+        unsafe {
+            match change {
+                // A view has its own.
+                LayerChange::Fixed(_) if self.own_layers().is_some() => (),
+                LayerChange::Fixed(number) => {
+                    *geometry = nd_meta::block_geometry(&fixed);
+                    show_layer(&mut (*abi).metalayers[number], &fixed[number])?;
+                }
+                LayerChange::Variable(number) => {
+                    show_layer(&mut (*abi).vlmetalayers[number], &variable[number])?;
+                }
+                LayerChange::Removed(number) => {
+                    let shown = &mut (*abi).vlmetalayers;
+                    remove_layer(&mut shown[number..=variable.len()]);
+                }
+            }
+            self.show_layer_counts(fixed.len(), variable.len());
+        }
+        Ok(())
+    }
+
+    /// The fixed metalayers that the struct is to show.
+    fn shown_layers(&self, schunk: &Schunk) -> Arc<Metalayers> {
+        self.own_layers().cloned().unwrap_or_else(|| schunk.metalayers())
+    }
+
+    /// # Safety
+    ///
+    /// As for [`show_all_layers`](Self::show_all_layers).
+    unsafe fn show_layer_counts(&self, fixed: usize, variable: usize) {
+        let abi = self.abi();
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*abi).nmetalayers = u16::try_from(fixed).unwrap_or(u16::MAX);
+            (*abi).nvlmetalayers = i16::try_from(variable).unwrap_or(i16::MAX);
+        }
     }
 
     /// Shows the state of the super-chunk in the struct after an operation, whose outcome must not depend on it: without

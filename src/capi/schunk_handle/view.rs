@@ -31,7 +31,7 @@ impl SchunkHandle {
         unsafe {
             let view = &*raw.cast::<SchunkHandle>();
             *view.inner.get() = Arc::clone(self.shared());
-            *view.layers.lock() = Some(Arc::new(layers));
+            *view.layers.get() = Some(Arc::new(layers));
             view.shown_tick.store(0, Ordering::Relaxed);
             (*raw).view = CBool::TRUE;
             if let Err(error) = view.show(&view.shared().read_recursive()) {
@@ -44,22 +44,20 @@ impl SchunkHandle {
 
     /// The fixed metalayers: those of the view, if this is one.
     pub(crate) fn metalayers(&self) -> Result<Arc<Metalayers>> {
-        let own = self.layers.lock().clone();
+        let own = self.own_layers().cloned();
         own.map_or_else(|| self.look(|schunk| Ok(schunk.metalayers())), Ok)
     }
 
     /// What copies of a view are made of: its chunks with its own metalayers. `None` unless this is a view.
     pub(crate) fn as_own(&self) -> Result<Option<Schunk>> {
-        let is_view = self.layers.lock().is_some();
-        if is_view { self.detached().map(Some) } else { Ok(None) }
+        if self.own_layers().is_some() { self.detached().map(Some) } else { Ok(None) }
     }
 
     /// The content as a super-chunk of its own, in memory.
     pub(crate) fn detached(&self) -> Result<Schunk> {
-        let layers = self.layers.lock().clone();
         self.look(|schunk| {
-            let layers = layers.unwrap_or_else(|| schunk.metalayers());
-            schunk.to_memory_with(layers.to_vec())
+            let layers = self.own_layers().cloned().unwrap_or_else(|| schunk.metalayers());
+            schunk.to_memory_with(layers)
         })
     }
 
@@ -73,9 +71,9 @@ impl SchunkHandle {
         // SAFETY: the caller's promise; references to the old content live within calls.
         unsafe {
             *self.inner.get() = Arc::new(RwLock::new(own));
+            *self.layers.get() = None;
             (*self.abi()).frame = ptr::null_mut();
         }
-        *self.layers.lock() = None;
         self.shown_tick.store(0, Ordering::Relaxed);
         self.show(&self.shared().read_recursive())
     }

@@ -112,8 +112,8 @@ pub(super) fn faulty(at: usize) -> (FrameOptions, impl Fn() -> usize) {
 pub(super) fn see_frame(frame: &Frame) -> Seen {
     Seen {
         chunks: contents(frame),
-        meta: Vec::clone(&frame.metalayers()),
-        vlmeta: Vec::clone(&frame.vlmetalayers()),
+        meta: Metalayers::clone(&frame.metalayers()),
+        vlmeta: Metalayers::clone(&frame.vlmetalayers()),
         nbytes: frame.nbytes(),
     }
 }

@@ -148,8 +148,8 @@ fn read_all(frame: &Frame) -> Option<Seen> {
 fn see_frame_of(frame: &Frame) -> Seen {
     Seen {
         chunks: Vec::new(),
-        meta: Vec::clone(&frame.metalayers()),
-        vlmeta: Vec::clone(&frame.vlmetalayers()),
+        meta: Metalayers::clone(&frame.metalayers()),
+        vlmeta: Metalayers::clone(&frame.vlmetalayers()),
         nbytes: frame.nbytes(),
     }
 }
