@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
 use crate::ndarray::copy_buffer::BoxCopy;
 use crate::ndarray::select::{self, Selection};
-use crate::ndarray::shape::{Extents, Region, dot, strides};
+use crate::ndarray::shape::{Extents, Region, strides};
 use crate::ndarray::write::Access;
 use crate::ndarray::{Geometry, slice, write};
 use crate::schunk::{Reading, Writing};
@@ -20,76 +20,78 @@ fn invalid(holds: bool, what: &'static str) -> Result<()> {
     ensure(holds, ErrorKind::InvalidParam, what)
 }
 
-/// The extents of the box from `start` to `stop`, 0 where it ends before it starts.
-fn box_extents(start: &[i64], stop: &[i64], buffershape: &[i64]) -> Result<Extents> {
-    let mut extents = [1; MAX_DIM];
-    for (i, (&start, &stop)) in start.iter().zip(stop).enumerate() {
-        let extent = stop.saturating_sub(start);
-        invalid(extent <= buffershape[i], "box larger than the shape of the buffer")?;
-        extents[i] = u64::try_from(extent).unwrap_or(0);
-    }
-    Ok(extents)
-}
-
-/// Positions or extents that must not be negative.
-fn unsigned(values: &[i64]) -> Result<Extents> {
-    let mut extents = [1; MAX_DIM];
-    for (slot, &value) in extents.iter_mut().zip(values) {
+/// Stores positions or extents, which must not be negative.
+fn put_unsigned(values: &[i64], dest: &mut Extents) -> Result<()> {
+    for (slot, &value) in dest.iter_mut().zip(values) {
         let negative = Error::new(ErrorKind::Failure, "negative position");
         *slot = u64::try_from(value).map_err(|_| negative)?;
     }
-    Ok(extents)
+    Ok(())
 }
 
 /// A box as the caller describes it, and the buffer on the other side.
 struct Request {
-    /// `None` if the box is empty.
-    region: Option<Region>,
+    region: Region,
     buffershape: Extents,
+    /// Whether there is nothing of the array in the box.
+    is_empty: bool,
     /// Whether the box fills the buffer, and lies inside of the array.
     fills: bool,
 }
 
 impl Request {
-    fn new(
+    /// Nothing.
+    fn empty(geometry: &Geometry) -> Request {
+        Request { region: Region::all(geometry), buffershape: [1; MAX_DIM], is_empty: true, fills: false }
+    }
+
+    /// Takes over what the caller asks for.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if the box and the buffer do not fit each other, `Failure` for negative positions.
+    fn ask(
+        &mut self,
         geometry: &Geometry,
         typesize: usize,
         (start, stop): (&[i64], &[i64]),
         buffershape: &[i64],
         buffersize: i64,
-    ) -> Result<Request> {
-        let typesize = typesize as u64; // widening
+    ) -> Result<()> {
+        let unit = typesize as u64; // widening
         let size = u64::try_from(buffersize);
         let size = size.map_err(|_| Error::new(ErrorKind::InvalidParam, "negative buffer size"))?;
         if geometry.ndim() == 0 {
-            invalid(typesize <= size, "buffer shorter than the item")?;
-            let fills = size == typesize;
-            return Ok(Request { region: Some(Region::all(geometry)), buffershape: [1; MAX_DIM], fills });
+            invalid(unit <= size, "buffer shorter than the item")?;
+            (self.is_empty, self.fills) = (false, size == unit);
+            return Ok(());
         }
-        let empty = Request { region: None, buffershape: [1; MAX_DIM], fills: false };
         if geometry.nitems() == 0 {
-            return Ok(empty);
+            return Ok(());
         }
-        let ndim = geometry.ndim();
-        let extents = &box_extents(start, stop, buffershape)?[..ndim];
-        geometry.chunk_nbytes(usize::try_from(typesize).unwrap_or(usize::MAX))?;
-        let needed = extents.iter().try_fold(typesize, |n, &extent| n.checked_mul(extent));
+        // The box is empty where it ends before it starts.
+        let extent = |i: usize| u64::try_from(stop[i].saturating_sub(start[i])).unwrap_or(0);
+        let axes = 0..geometry.ndim();
+        let fits = axes.clone().all(|i| stop[i].saturating_sub(start[i]) <= buffershape[i]);
+        invalid(fits, "box larger than the shape of the buffer")?;
+        geometry.chunk_nbytes(typesize)?;
+        let needed = axes.clone().try_fold(unit, |n, i| n.checked_mul(extent(i)));
         invalid(needed.is_some_and(|needed| needed <= size), "buffer shorter than the box")?;
         if needed == Some(0) {
-            return Ok(empty);
+            return Ok(());
         }
-        let (start, buffershape, stop) = (unsigned(start)?, unsigned(buffershape)?, unsigned(stop)?);
-        let (start, stop) = (&start[..ndim], &stop[..ndim]);
-        let steps = strides(&buffershape[..ndim], typesize);
-        let mut axes = extents.iter().zip(&steps);
-        let end =
-            axes.try_fold(typesize, |n, (extent, step)| n.checked_add((extent - 1).checked_mul(*step)?));
+        put_unsigned(start, &mut self.region.start)?;
+        put_unsigned(buffershape, &mut self.buffershape)?;
+        put_unsigned(stop, &mut self.region.stop)?;
+        let steps = strides(&self.buffershape[..geometry.ndim()], unit);
+        let end = axes.clone().try_fold(unit, |n, i| n.checked_add((extent(i) - 1).checked_mul(steps[i])?));
         invalid(end.is_some_and(|end| end <= size), "box reaches past the end of the buffer")?;
-        let inside = stop.iter().zip(geometry.shape()).all(|(stop, extent)| stop <= extent);
-        let fills = inside && *extents == buffershape[..ndim] && needed == Some(size);
-        let region = Region::new(start, stop).clipped(geometry.shape());
-        let region = Some(region).filter(|region| !region.is_empty());
-        Ok(Request { region, buffershape, fills })
+        let whole = axes.clone().all(|i| extent(i) == self.buffershape[i]);
+        let inside = axes.zip(geometry.shape()).all(|(i, &extent)| self.region.stop[i] <= extent);
+        self.fills = inside && whole && needed == Some(size);
+        self.region.clip(geometry.shape());
+        self.is_empty = self.region.is_empty();
+        Ok(())
     }
 }
 
@@ -115,21 +117,23 @@ pub unsafe extern "C" fn b2nd_get_slice_cbuffer(
         not_null(!start.is_null() && !stop.is_null() && !buffershape.is_null() && !buffer.is_null())?;
         // SAFETY: the caller's promise.
         let array = unsafe { ArrayHandle::from_ptr(array) }?;
-        array.refresh()?;
-        // SAFETY: the caller's promise.
-        let dest = unsafe { out_bytes(buffer, buffersize) }?;
-        array.read(|schunk, geometry, reading| {
-            let ndim = geometry.ndim();
+        array.read_fresh(|schunk, geometry, reading| {
             // SAFETY: the caller's promise.
+            let dest = unsafe { out_bytes(buffer, buffersize) }?;
+            let ndim = geometry.ndim();
+            // SAFETY: as above.
             let (start, stop, shape) =
                 unsafe { (in_slice(start, ndim)?, in_slice(stop, ndim)?, in_slice(buffershape, ndim)?) };
-            let request = Request::new(geometry, schunk.typesize(), (start, stop), shape, buffersize);
-            if !request.as_ref().is_ok_and(|request| request.fills) {
+            let mut request = Request::empty(geometry);
+            let asked = request.ask(geometry, schunk.typesize(), (start, stop), shape, buffersize);
+            if !request.fills {
                 dest.fill(0);
             }
-            let request = request?;
-            let Some(region) = request.region else { return Ok(()) };
-            slice::read(schunk, geometry, &region, dest, &request.buffershape[..geometry.ndim()], reading)
+            asked?;
+            if request.is_empty {
+                return Ok(());
+            }
+            slice::read(schunk, geometry, &request.region, dest, &request.buffershape[..ndim], reading)
         })
     })
 }
@@ -161,9 +165,12 @@ pub unsafe extern "C" fn b2nd_set_slice_cbuffer(
                 let (start, stop, shape) =
                     unsafe { (in_slice(start, ndim)?, in_slice(stop, ndim)?, in_slice(buffershape, ndim)?) };
                 let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
-                let request = Request::new(geometry, typesize, (start, stop), shape, buffersize)?;
-                let Some(region) = request.region else { return Ok(()) };
-                write::write(schunk, geometry, &region, src, &request.buffershape, reading, writing)
+                let mut request = Request::empty(geometry);
+                request.ask(geometry, typesize, (start, stop), shape, buffersize)?;
+                if request.is_empty {
+                    return Ok(());
+                }
+                write::write(schunk, geometry, &request.region, src, &request.buffershape, reading, writing)
             };
         // SAFETY: the caller's promise.
         unsafe { array.write(write) }
@@ -186,10 +193,9 @@ pub unsafe extern "C" fn b2nd_to_cbuffer(
         not_null(!buffer.is_null())?;
         // SAFETY: the caller's promise.
         let array = unsafe { ArrayHandle::from_ptr(array) }?;
-        array.refresh()?;
-        // SAFETY: the caller's promise.
-        let dest = unsafe { out_bytes(buffer, buffersize) }?;
-        array.read(|schunk, geometry, reading| {
+        array.read_fresh(|schunk, geometry, reading| {
+            // SAFETY: the caller's promise.
+            let dest = unsafe { out_bytes(buffer, buffersize) }?;
             let needed = geometry.nitems().checked_mul(schunk.typesize() as u64); // widening
             let needed = needed.and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= dest.len());
             let needed =
@@ -280,8 +286,7 @@ pub unsafe extern "C" fn b2nd_get_orthogonal_selection(
         not_null(!selection.is_null() && !selection_size.is_null())?;
         // SAFETY: the caller's promise.
         let array = unsafe { ArrayHandle::from_ptr(array) }?;
-        array.refresh()?;
-        array.read(|schunk, geometry, reading| {
+        array.read_fresh(|schunk, geometry, reading| {
             let typesize = schunk.typesize();
             // SAFETY: the caller's promise.
             let asked =
@@ -367,6 +372,31 @@ pub unsafe extern "C" fn b2nd_get_sparse_cbuffer(
     })
 }
 
+/// Where a box begins in a buffer, in bytes, found out dimension by dimension, the fastest one first.
+struct Place {
+    at: u64,
+    /// From one index of the next dimension to the next.
+    stride: u64,
+}
+
+impl Place {
+    fn new(itemsize: usize) -> Place {
+        Place { at: 0, stride: itemsize as u64 } // widening
+    }
+
+    /// Goes to index `start` of the next dimension, which has `extent` of them.
+    fn enter(&mut self, start: u64, extent: u64) -> Result<()> {
+        let at = start.checked_mul(self.stride).and_then(|more| self.at.checked_add(more));
+        self.at = at.ok_or(Error::new(ErrorKind::InvalidParam, "position"))?;
+        self.stride = self.stride.saturating_mul(extent);
+        Ok(())
+    }
+
+    fn offset(&self) -> Result<usize> {
+        usize::try_from(self.at).map_err(|_| Error::new(ErrorKind::InvalidParam, "position"))
+    }
+}
+
 /// Copies a box from one C-order buffer to another; returns 0, or a negative code.
 ///
 /// The box goes from `src_start` to `src_stop` (excluded) in a buffer of shape `src_pad_shape`, and starts at `dst_start`
@@ -392,24 +422,25 @@ pub unsafe extern "C" fn b2nd_copy_buffer2(
         let count = count.ok_or(Error::new(ErrorKind::InvalidParam, "number of dimensions"))?;
         let itemsize = usize::try_from(itemsize);
         let itemsize = itemsize.map_err(|_| Error::new(ErrorKind::InvalidParam, "negative item size"))?;
-        let unsigned = |numbers: *const i64| -> Result<Vec<u64>> {
-            // SAFETY: the caller's promise.
-            let numbers = unsafe { in_slice(numbers, count) }?;
-            Ok(numbers.iter().map(|&n| u64::try_from(n).unwrap_or(0)).collect())
-        };
-        let (start, stop) = (unsigned(src_start)?, unsigned(src_stop)?);
-        let extents: Vec<u64> = start.iter().zip(&stop).map(|(a, b)| b.saturating_sub(*a)).collect();
-        if extents.contains(&0) || itemsize == 0 {
+        // SAFETY: the caller's promise.
+        let numbers = |numbers: *const i64| unsafe { in_slice(numbers, count) };
+        let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
+        let (start, stop) = (numbers(src_start)?, numbers(src_stop)?);
+        let extent = |i: usize| unsigned(stop[i]).saturating_sub(unsigned(start[i]));
+        if itemsize == 0 || (0..count).any(|i| extent(i) == 0) {
             return Ok(());
         }
         not_null(!src.is_null() && !dst.is_null())?;
-        let unit = itemsize as u64; // widening
-        let (from, to) = (strides(&unsigned(src_pad_shape)?, unit), strides(&unsigned(dst_pad_shape)?, unit));
-        let copy = BoxCopy::new(itemsize, &extents, &from, &to)?;
-        let place = |at: &[u64], strides: &_| {
-            usize::try_from(dot(at, strides)).map_err(|_| Error::new(ErrorKind::InvalidParam, "position"))
-        };
-        let (src_at, dst_at) = (place(&start, &from)?, place(&unsigned(dst_start)?, &to)?);
+        let (src_shape, dst_shape) = (numbers(src_pad_shape)?, numbers(dst_pad_shape)?);
+        let dst_start = numbers(dst_start)?;
+        let mut copy = BoxCopy::of_item(itemsize);
+        let (mut src_at, mut dst_at) = (Place::new(itemsize), Place::new(itemsize));
+        for i in (0..count).rev() {
+            copy.repeat(extent(i), src_at.stride, dst_at.stride)?;
+            src_at.enter(unsigned(start[i]), unsigned(src_shape[i]))?;
+            dst_at.enter(unsigned(dst_start[i]), unsigned(dst_shape[i]))?;
+        }
+        let (src_at, dst_at) = (src_at.offset()?, dst_at.offset()?);
         // SAFETY: the box lies in both buffers by the caller's promise.
         unsafe { copy.copy_between(src.cast::<u8>().add(src_at), dst.cast::<u8>().add(dst_at)) };
         Ok(())

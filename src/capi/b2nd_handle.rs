@@ -15,7 +15,6 @@ use super::schunk_handle::{self, SchunkHandle};
 use super::types::{b2nd_array_t, blosc2_schunk, chunk_cache_s};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::nd_meta::NdMeta;
-use crate::frame::Frame;
 use crate::ndarray::shape::{narrow, signed};
 use crate::ndarray::write::Access;
 use crate::ndarray::{self, Geometry};
@@ -222,6 +221,17 @@ impl ArrayHandle {
         self.schunk()?.read_in_any_order(|schunk, reading| operation(schunk, &geometry, reading))
     }
 
+    /// As [`read`](Self::read), after taking over what others changed.
+    pub(crate) fn read_fresh<T>(
+        &self,
+        operation: impl FnOnce(&Schunk, &Geometry, &Reading<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.schunk()?.read_in_any_order(|schunk, reading| {
+            self.refresh_from(schunk)?;
+            operation(schunk, &self.geometry(), reading)
+        })
+    }
+
     /// Changes the array under the exclusive lock of its frame, if it locks, starting from its present geometry. A new
     /// geometry that `operation` returns is taken over.
     ///
@@ -259,7 +269,13 @@ impl ArrayHandle {
         operation: impl FnOnce(&mut Shared<'_>, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<()>,
     ) -> Result<()> {
         let write = |handle: &SchunkHandle, reading: &Reading<'_>, writing: &Writing<'_>| {
-            handle.change(|schunk| schunk.frame().map_or(Ok(()), Frame::lock))?;
+            let in_frame = handle.change(|schunk| match schunk.frame() {
+                Some(frame) => frame.lock().map(|()| true),
+                None => Ok(false),
+            })?;
+            if !in_frame {
+                return operation(&mut Shared(handle), &self.geometry(), reading, writing);
+            }
             let written = handle
                 .look(|schunk| self.refresh_from(schunk))
                 .and_then(|_| operation(&mut Shared(handle), &self.geometry(), reading, writing));

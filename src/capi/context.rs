@@ -316,7 +316,14 @@ impl Context {
     }
 
     /// Attaches to the threads that the next operation is to use.
+    #[inline]
     fn attach(&self) -> Backend {
+        if self.wants_threads() { self.attach_anew() } else { Backend::Serial }
+    }
+
+    /// [`attach`](Self::attach) for a context with threads, or that had some.
+    #[inline(never)]
+    fn attach_anew(&self) -> Backend {
         let mut kept = self.pool.lock();
         let nthreads = self.fields.new_nthreads;
         if nthreads != self.nthreads() {

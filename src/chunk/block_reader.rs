@@ -35,17 +35,35 @@ impl<'a> BlockReader<'a> {
     /// Those of a damaged header or section; `InvalidParam` for blocks of variable length, `InvalidHeader` for a chunk
     /// that is cut off.
     pub fn open(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> Result<BlockReader<'a>> {
+        let mut own = BlockReader::new(dec, header, chunk);
+        own.prepare()?;
+        Ok(own)
+    }
+
+    /// As [`open`](Self::open), but not ready to be used before it is [prepared](Self::prepare). In two steps, a reader
+    /// stays where it is: moving it out of a `Result` shows with small chunks.
+    #[inline(always)]
+    pub(crate) fn new(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> BlockReader<'a> {
+        BlockReader { reader: Reader::new(dec, header, chunk), first: Vec::new() }
+    }
+
+    /// The second step after [`new`](Self::new).
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub(crate) fn prepare(&mut self) -> Result<()> {
+        let header = self.reader.header;
         ensure(!header.is_vl(), ErrorKind::InvalidParam, "blocks of variable length have no items")?;
-        let complete = header.is_lazy() || header.cbytes <= chunk.len();
+        let complete = header.is_lazy() || header.cbytes <= self.reader.data.len();
         ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
-        let mut reader = Reader::new(dec, header, chunk);
-        reader.prepare()?;
-        let mut first = Vec::new();
-        if reader.refers_to_block0() {
-            first = scratch::zeroed(header.blocksize)?;
-            reader.decode_block(&mut scratch::worker(), 0, DeltaReference::Own, &mut first)?;
+        self.reader.prepare()?;
+        if self.reader.refers_to_block0() {
+            self.first = scratch::zeroed(header.blocksize)?;
+            let mut worker = scratch::worker();
+            self.reader.decode_block(&mut worker, 0, DeltaReference::Own, &mut self.first)?;
         }
-        Ok(BlockReader { reader, first })
+        Ok(())
     }
 
     /// The header of the chunk.

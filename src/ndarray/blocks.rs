@@ -21,8 +21,6 @@ pub(super) const ITEM_WORTH: usize = 64;
 /// Blocks as bytes: what reading and writing a chunk need to know of the geometry.
 pub(super) struct Blocks<'a> {
     geometry: &'a Geometry,
-    grid: Extents,
-    grid_strides: Extents,
     /// Bytes between neighbours within a block.
     pub(super) strides: Extents,
     pub(super) typesize: usize,
@@ -55,11 +53,8 @@ impl<'a> Blocks<'a> {
     /// `InvalidParam` for chunks above 2 GiB.
     pub(super) fn new(geometry: &'a Geometry, typesize: usize) -> Result<Blocks<'a>> {
         let chunksize = geometry.chunk_nbytes(typesize)?;
-        let grid = geometry.block_grid();
         Ok(Blocks {
             geometry,
-            grid,
-            grid_strides: strides(&grid[..geometry.ndim()], 1),
             strides: strides(geometry.blockshape(), typesize as u64), // widening
             typesize,
             blocksize: size(geometry.blocknitems())? * typesize,
@@ -73,12 +68,15 @@ impl<'a> Blocks<'a> {
     }
 
     pub(super) fn nblock(&self, at: &Extents) -> usize {
-        usize::try_from(dot(&at[..self.geometry.ndim()], &self.grid_strides)).expect("below 2^31")
+        let grid = self.geometry.block_grid();
+        usize::try_from(dot(&at[..self.geometry.ndim()], &grid.strides)).expect("below 2^31")
     }
 
     /// The place of a block in the grid.
     fn at(&self, nblock: usize) -> Extents {
-        Region::new(&[0; MAX_DIM][..self.geometry.ndim()], &self.grid[..self.geometry.ndim()]).cell(nblock)
+        let ndim = self.geometry.ndim();
+        let grid = self.geometry.block_grid();
+        Region::new(&[0; MAX_DIM][..ndim], &grid.extents[..ndim]).cell(nblock)
     }
 
     /// The numbers of the blocks that `region` meets, ascending.
@@ -141,11 +139,12 @@ impl<'a> Blocks<'a> {
     /// Whether `region` of a chunk is its only block, and lies in a buffer with the strides `other` as it is stored.
     pub(super) fn lie_in_order(&self, region: &Region, other: &Extents) -> bool {
         let blockshape = self.geometry.blockshape();
-        let extents = region.extents();
-        self.nblocks() == 1
-            && extents[..blockshape.len()] == *blockshape
-            && BoxCopy::new(self.typesize, blockshape, &self.strides, other)
-                .is_ok_and(|copy| copy.single_run().is_some())
+        let is_whole = || blockshape.iter().enumerate().all(|(i, &extent)| region.extent(i) == extent);
+        if self.nblocks() != 1 || !is_whole() {
+            return false;
+        }
+        let mut copy = BoxCopy::of_item(self.typesize);
+        copy.extend(blockshape, &self.strides, other).is_ok() && copy.single_run().is_some()
     }
 
     /// Copies the items of `region` of an opened chunk to `dest`, where they begin at `origin` bytes.
@@ -167,15 +166,19 @@ impl<'a> Blocks<'a> {
         let plain = chunk.plain();
         self.check(chunk.header(), plain.is_some())?;
         if plain == Some(Plain::Constant) {
-            let copy = BoxCopy::new(self.typesize, &region.extents()[..ndim], other, other)?;
+            let mut copy = BoxCopy::of_item(self.typesize);
+            (0..ndim).rev().try_for_each(|i| copy.repeat(region.extent(i), other[i], other[i]))?;
             // SAFETY: the caller's promise.
             return unsafe { copy.for_each_run(dest, size(origin)?, &mut |_, runs| chunk.fill(runs)) };
         }
         let cells = region.cells(self.geometry.blockshape());
         threads.for_each(cells.len(), &|n| {
             let piece = self.piece(region, &cells.cell(n), other, origin)?;
-            let copy = BoxCopy::new(self.typesize, &piece.extents[..ndim], &self.strides, other)?;
-            let copy = if past_cache { copy.past_cache() } else { copy };
+            let mut copy = BoxCopy::of_item(self.typesize);
+            copy.extend(&piece.extents[..ndim], &self.strides, other)?;
+            if past_cache {
+                copy.write_past_cache();
+            }
             if let Some(Plain::Bytes(bytes)) = plain {
                 let block = &bytes[piece.nblock * self.blocksize..][piece.from..];
                 // SAFETY: the caller's promise; each block has a part of the region of its own.
@@ -225,7 +228,8 @@ impl<'a> Blocks<'a> {
     ) -> Result<()> {
         let piece = self.piece(region, &self.at(nblock), other, origin)?;
         let extents = &piece.extents[..self.geometry.ndim()];
-        let copy = BoxCopy::new(self.typesize, extents, other, &self.strides)?;
+        let mut copy = BoxCopy::of_item(self.typesize);
+        copy.extend(extents, other, &self.strides)?;
         let short = Error::new(ErrorKind::InvalidParam, "box outside of its buffer");
         copy.copy(src.get(piece.at..).ok_or(short)?, &mut block[piece.from..])
     }
@@ -245,7 +249,8 @@ impl<'a> Blocks<'a> {
         }
         let piece = self.piece(region, &self.at(nblock), other, origin)?;
         let extents = &piece.extents[..self.geometry.ndim()];
-        let copy = BoxCopy::new(self.typesize, extents, other, &self.strides)?;
+        let mut copy = BoxCopy::of_item(self.typesize);
+        copy.extend(extents, other, &self.strides)?;
         if copy.run() < LONG_ROW * self.typesize {
             return Ok(false);
         }

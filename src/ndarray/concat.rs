@@ -1,7 +1,7 @@
 //! One array behind another.
 
 use super::resize;
-use super::shape::{Geometry, Region, signed, strides};
+use super::shape::{Geometry, Region, signed};
 use super::slice::{self, Chunks};
 use super::write::{self, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -73,14 +73,15 @@ fn copy_chunks(
     writing: &Writing<'_>,
 ) -> Result<()> {
     let mut pending = Pending::default();
-    let grid = geometry.chunk_grid();
-    let strides = strides(&grid[..geometry.ndim()], 1);
-    let chunks = Chunks::of(other_geometry, Region::all(other_geometry));
+    let strides = &geometry.chunk_grid().strides;
+    let all = Region::all(other_geometry);
+    let chunks = Chunks::of(other_geometry, &all);
     let shift = start / geometry.chunkshape()[axis];
     for n in 0..chunks.len() {
-        let (mut at, from) = chunks.chunk(n)?;
+        let mut at = chunks.chunk(n);
+        let from = chunks.number(&at)?;
         at[axis] += shift;
-        let to = super::shape::dot(&at[..geometry.ndim()], &strides);
+        let to = super::shape::dot(&at[..geometry.ndim()], strides);
         let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
         let copied =
             other.with_chunk(from, |chunk| pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing));
@@ -101,10 +102,10 @@ fn copy_items(
     let ndim = geometry.ndim();
     let mut behind = Region::all(geometry);
     behind.start[axis] = start;
-    let chunks = Chunks::of(geometry, behind);
+    let chunks = Chunks::of(geometry, &behind);
     let mut buffer = Vec::new();
     for n in 0..chunks.len() {
-        let (at, _) = chunks.chunk(n)?;
+        let at = chunks.chunk(n);
         let (part, _) = chunks.part(&at, &[0; MAX_DIM]);
         let mut to = part;
         for (i, &place) in at.iter().enumerate().take(ndim) {

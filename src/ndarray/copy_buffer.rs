@@ -42,44 +42,63 @@ const LONG_ROW: usize = 256;
 const TOO_LARGE: Error = Error::new(ErrorKind::InvalidParam, "box larger than memory");
 
 impl BoxCopy {
-    /// A box of `extents` items of `itemsize` bytes; the distances in the two buffers are in bytes.
+    /// A box of one item of `itemsize` bytes.
+    #[inline]
+    pub(crate) fn of_item(itemsize: usize) -> BoxCopy {
+        BoxCopy { loops: [Loop::default(); MAX_DIM], nloops: 0, run: itemsize, past_cache: false }
+    }
+
+    /// Makes it a box of `extents` items; the distances in the two buffers are in bytes.
+    ///
+    /// This is not how a copy is made since what may fail is moved once more, which takes longer than all the rest.
     ///
     /// # Errors
     ///
     /// `InvalidParam` for boxes larger than memory.
-    pub(crate) fn new(itemsize: usize, extents: &[u64], src: &Extents, dst: &Extents) -> Result<BoxCopy> {
-        let mut own =
-            BoxCopy { loops: [Loop::default(); MAX_DIM], nloops: 0, run: itemsize, past_cache: false };
-        let number = |n: u64| usize::try_from(n).map_err(|_| TOO_LARGE);
+    #[inline]
+    pub(crate) fn extend(&mut self, extents: &[u64], src: &Extents, dst: &Extents) -> Result<()> {
         for (i, &count) in extents.iter().enumerate().rev() {
-            if count == 0 {
-                return Ok(BoxCopy { nloops: 0, run: 0, ..own });
-            }
-            if count == 1 {
-                continue;
-            }
-            let (count, src, dst) = (number(count)?, number(src[i])?, number(dst[i])?);
-            if own.nloops == 0 && (src, dst) == (own.run, own.run) {
-                own.run = own.run.checked_mul(count).ok_or(TOO_LARGE)?;
-                continue;
-            }
-            if let Some(inner) = own.loops[..own.nloops].last_mut() {
-                let whole = |stride: usize| stride.checked_mul(inner.count);
-                if (whole(inner.src), whole(inner.dst)) == (Some(src), Some(dst)) {
-                    inner.count = inner.count.checked_mul(count).ok_or(TOO_LARGE)?;
-                    continue;
-                }
-            }
-            own.loops[own.nloops] = Loop { count, src, dst };
-            own.nloops += 1;
+            self.repeat(count, src[i], dst[i])?;
         }
-        Ok(own)
+        Ok(())
     }
 
-    /// The same copy, with rows written past the cache if they are long. A large destination gains from that, since its old
-    /// content need not be read first.
-    pub(crate) fn past_cache(self) -> BoxCopy {
-        BoxCopy { past_cache: self.run >= LONG_ROW, ..self }
+    /// Makes it a box of `count` times the present one, at these distances in bytes: at most [`MAX_DIM`] times.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for boxes larger than memory.
+    #[inline]
+    pub(crate) fn repeat(&mut self, count: u64, src: u64, dst: u64) -> Result<()> {
+        if count == 1 || self.run == 0 {
+            return Ok(());
+        }
+        if count == 0 {
+            (self.nloops, self.run) = (0, 0);
+            return Ok(());
+        }
+        let number = |n: u64| usize::try_from(n).map_err(|_| TOO_LARGE);
+        let (count, src, dst) = (number(count)?, number(src)?, number(dst)?);
+        if self.nloops == 0 && (src, dst) == (self.run, self.run) {
+            self.run = self.run.checked_mul(count).ok_or(TOO_LARGE)?;
+            return Ok(());
+        }
+        if let Some(inner) = self.loops[..self.nloops].last_mut() {
+            let whole = |stride: usize| stride.checked_mul(inner.count);
+            if (whole(inner.src), whole(inner.dst)) == (Some(src), Some(dst)) {
+                inner.count = inner.count.checked_mul(count).ok_or(TOO_LARGE)?;
+                return Ok(());
+            }
+        }
+        self.loops[self.nloops] = Loop { count, src, dst };
+        self.nloops += 1;
+        Ok(())
+    }
+
+    /// Has rows written past the cache if they are long. A large destination gains from that, since its old content need
+    /// not be read first.
+    pub(crate) fn write_past_cache(&mut self) {
+        self.past_cache = self.run >= LONG_ROW;
     }
 
     /// The number of bytes, if they are consecutive in both buffers.
@@ -322,7 +341,8 @@ mod tests {
         let unit = itemsize as u64; // widening
         let (src, dst) = (strides(src_shape, unit), strides(dst_shape, unit));
         let number = |n: u64| usize::try_from(n).map_err(|_| TOO_LARGE);
-        let copy = BoxCopy::new(itemsize, extents, &src, &dst)?;
+        let mut copy = BoxCopy::of_item(itemsize);
+        copy.extend(extents, &src, &dst)?;
         Ok((copy, number(dot(src_start, &src))?, number(dot(dst_start, &dst))?))
     }
 
@@ -351,8 +371,9 @@ mod tests {
     #[test]
     fn a_box_larger_than_memory_is_refused() {
         let huge = [1 << 32, 1 << 32];
-        assert!(BoxCopy::new(2, &huge, &strides(&huge, 2), &strides(&huge, 2)).is_err());
-        assert!(BoxCopy::new(2, &huge, &[0; MAX_DIM], &[0; MAX_DIM]).is_err());
+        let none = [0; MAX_DIM];
+        assert!(BoxCopy::of_item(2).extend(&huge, &strides(&huge, 2), &strides(&huge, 2)).is_err());
+        assert!(BoxCopy::of_item(2).extend(&huge, &none, &none).is_err());
     }
 
     #[test]

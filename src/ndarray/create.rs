@@ -178,7 +178,7 @@ pub fn fill_from_array(
         let to: Vec<u64> = from.iter().zip(extents).map(|(a, n)| a.saturating_add(*n)).collect();
         let asked = Region::new(&from, &to);
         let region = asked.clipped(src_geometry.shape());
-        if region != asked {
+        if *region != asked {
             buffer.clear();
         }
         memory::resize(&mut buffer, part.len().saturating_mul(blocks.typesize))?;
@@ -195,7 +195,6 @@ struct Aligned<'a> {
     source: &'a Geometry,
     /// The chunk at the start of the box.
     first: Vec<u64>,
-    strides: Extents,
 }
 
 impl<'a> Aligned<'a> {
@@ -207,8 +206,7 @@ impl<'a> Aligned<'a> {
             start.checked_rem(chunk).filter(|&rest| rest == 0).map(|_| start / chunk)
         });
         let first = first.collect::<Option<Vec<u64>>>().filter(|_| same)?;
-        let grid = source.chunk_grid();
-        Some(Aligned { source, first, strides: strides(&grid[..source.ndim()], 1) })
+        Some(Aligned { source, first })
     }
 
     /// The number of the chunk of which `part` is what lies in the array; the part starts at item `at` of the box.
@@ -221,7 +219,7 @@ impl<'a> Aligned<'a> {
                 return None;
             }
         }
-        usize::try_from(dot(&place[..self.source.ndim()], &self.strides)).ok()
+        usize::try_from(dot(&place[..self.source.ndim()], &self.source.chunk_grid().strides)).ok()
     }
 }
 
@@ -250,10 +248,12 @@ fn for_each_chunk(
     geometry: &Geometry,
     mut work: impl FnMut(usize, &Region, &[u64]) -> Result<()>,
 ) -> Result<()> {
-    let chunks = Chunks::of(geometry, Region::all(geometry));
+    let all = Region::all(geometry);
+    let chunks = Chunks::of(geometry, &all);
     let no_strides = [0; MAX_DIM];
     for n in 0..chunks.len() {
-        let (at, nchunk) = chunks.chunk(n)?;
+        let at = chunks.chunk(n);
+        let nchunk = chunks.number(&at)?;
         let (part, _) = chunks.part(&at, &no_strides);
         let start: Vec<u64> = at.iter().zip(geometry.chunkshape()).map(|(at, extent)| at * extent).collect();
         work(nchunk, &part, &start).map_err(|e| match e.kind() {

@@ -71,7 +71,7 @@ fn changed_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> Runs {
     let cells = changed_cells(geometry, steps, grow);
     let innermost = cells.iter().rposition(|(from, to)| from < to).filter(|_| geometry.nitems() > 0);
     let Some(innermost) = innermost else { return Vec::new() };
-    let grid = &geometry.chunk_grid()[..geometry.ndim()];
+    let grid = &geometry.chunk_grid().extents[..geometry.ndim()];
     // Behind the innermost dimension that changes, chunks share their fate. Along it, a row changes as a whole if it lies in
     // the changed part of a dimension before; otherwise only some of its cells do.
     let row = grid[innermost];
@@ -290,7 +290,7 @@ mod tests {
         ] {
             let step = |i: usize| Step::new(old.shape()[i], new[i], None, old.chunkshape()[i]).unwrap();
             let steps = [0, 1, 2].map(step);
-            let all = Region::new(&[0; 3], &old.chunk_grid()[..3]);
+            let all = Region::new(&[0; 3], &old.chunk_grid().extents[..3]);
             let is_gone = |n: &usize| {
                 let at = all.cell(*n);
                 (0..3).any(|i| at[i] >= new[i].div_ceil(old.chunkshape()[i]))

@@ -117,8 +117,7 @@ impl Selection {
 
     /// The number of the chunk `at`, which counts the chunks of each dimension that are met.
     fn nchunk(&self, geometry: &Geometry, at: &Extents) -> usize {
-        let grid = geometry.chunk_grid();
-        let strides = strides(&grid[..geometry.ndim()], 1);
+        let strides = &geometry.chunk_grid().strides;
         let axes = self.axes.iter().enumerate();
         nth(axes.map(|(i, axis)| axis.chunks[nth(at[i])].chunk * strides[i]).sum())
     }
@@ -475,8 +474,8 @@ pub fn read_sparse(
 fn storage_items(geometry: &Geometry, coords: &[i64]) -> Result<Vec<i64>> {
     let ndim = geometry.ndim();
     let (chunk_grid, block_grid) = (geometry.chunk_grid(), geometry.block_grid());
-    let chunk_strides = strides(&chunk_grid[..ndim], geometry.extchunknitems());
-    let block_strides = strides(&block_grid[..ndim], geometry.blocknitems());
+    let chunk_strides = strides(&chunk_grid.extents[..ndim], geometry.extchunknitems());
+    let block_strides = strides(&block_grid.extents[..ndim], geometry.blocknitems());
     let item_strides = strides(geometry.blockshape(), 1);
     let outside = Error::new(ErrorKind::InvalidParam, "item outside of the array");
     // With their padding, the chunks of a damaged array may have more items than there are numbers.

@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::MAX_BUFFERSIZE;
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta::NdMeta;
+use std::borrow::Cow;
 
 /// One number per dimension, slowest dimension first; those behind the last dimension do not count.
 pub type Extents = [u64; MAX_DIM];
@@ -25,6 +26,28 @@ pub struct Geometry {
     chunknitems: u64,
     blocknitems: u64,
     extchunknitems: u64,
+    chunks: Grid,
+    blocks: Grid,
+}
+
+/// The chunks of an array or the blocks of a chunk, numbered in C order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// Cells in each dimension.
+    pub(crate) extents: Extents,
+    /// What a step to the next cell of a dimension adds to the number.
+    pub(crate) strides: Extents,
+}
+
+impl Grid {
+    /// That of the cells of shape `cell` in a whole number of them, `whole`.
+    fn new(whole: &[u64], cell: &[u64]) -> Grid {
+        let mut extents = [1; MAX_DIM];
+        for (slot, (whole, &cell)) in extents.iter_mut().zip(whole.iter().zip(cell)) {
+            *slot = if *whole == cell { u64::from(cell > 0) } else { whole.checked_div(cell).unwrap_or(0) };
+        }
+        Grid { extents, strides: strides(&extents[..whole.len()], 1) }
+    }
 }
 
 fn invalid(what: &'static str) -> Error {
@@ -74,6 +97,8 @@ impl Geometry {
             chunknitems: 1,
             blocknitems: 1,
             extchunknitems: 1,
+            chunks: Grid { extents: [1; MAX_DIM], strides: [0; MAX_DIM] },
+            blocks: Grid { extents: [1; MAX_DIM], strides: [0; MAX_DIM] },
         };
         let negative = |_| invalid("negative extent");
         for i in 0..ndim {
@@ -95,6 +120,8 @@ impl Geometry {
         own.chunknitems = product(own.chunkshape(), I32_MAX)?;
         own.blocknitems = product(own.blockshape(), I32_MAX)?;
         own.extchunknitems = product(&own.extchunkshape[..ndim], I64_MAX)?;
+        own.chunks = Grid::new(own.extshape(), own.chunkshape());
+        own.blocks = Grid::new(own.extchunkshape(), own.blockshape());
         Ok(own)
     }
 
@@ -212,24 +239,14 @@ impl Geometry {
         ensure(nbytes <= max, ErrorKind::MaxBufsizeExceeded, "chunk larger than a buffer may be")
     }
 
-    /// Number of chunks in each dimension.
-    #[must_use]
-    pub(crate) fn chunk_grid(&self) -> Extents {
-        let mut grid = [1; MAX_DIM];
-        for (i, slot) in grid[..self.ndim].iter_mut().enumerate() {
-            *slot = self.extshape[i].checked_div(self.chunkshape[i]).unwrap_or(0);
-        }
-        grid
+    /// The chunks of the array.
+    pub(crate) fn chunk_grid(&self) -> &Grid {
+        &self.chunks
     }
 
-    /// Number of blocks of a chunk in each dimension.
-    #[must_use]
-    pub(crate) fn block_grid(&self) -> Extents {
-        let mut grid = [1; MAX_DIM];
-        for (i, slot) in grid[..self.ndim].iter_mut().enumerate() {
-            *slot = self.extchunkshape[i].checked_div(self.blockshape[i]).unwrap_or(0);
-        }
-        grid
+    /// The blocks of a chunk.
+    pub(crate) fn block_grid(&self) -> &Grid {
+        &self.blocks
     }
 }
 
@@ -290,21 +307,32 @@ impl Region {
     }
 
     /// The part inside of a box that starts at the origin.
-    pub(crate) fn clipped(&self, shape: &[u64]) -> Region {
+    pub(crate) fn clipped(&self, shape: &[u64]) -> Cow<'_, Region> {
+        if self.stop.iter().zip(shape).all(|(stop, extent)| stop <= extent) {
+            return Cow::Borrowed(self);
+        }
         let mut own = *self;
-        for (stop, &extent) in own.stop.iter_mut().zip(shape) {
+        own.clip(shape);
+        Cow::Owned(own)
+    }
+
+    /// Makes the box the part of it inside of one that starts at the origin.
+    pub(crate) fn clip(&mut self, shape: &[u64]) {
+        for (stop, &extent) in self.stop.iter_mut().zip(shape) {
             *stop = (*stop).min(extent);
         }
-        own
     }
 
     /// The cells, of `cell` items each, that the box meets.
     pub(crate) fn cells(&self, cell: &[u64]) -> Region {
-        let mut own = *self;
+        let mut own = Region { ndim: self.ndim, start: [0; MAX_DIM], stop: [1; MAX_DIM] };
         for (i, &extent) in cell.iter().enumerate() {
             let extent = extent.max(1);
-            own.start[i] = self.start[i] / extent;
-            own.stop[i] = self.stop[i].div_ceil(extent);
+            own.start[i] = quotient(self.start[i], extent);
+            own.stop[i] = match self.stop[i].checked_sub(1) {
+                Some(last) => quotient(last, extent) + 1,
+                None => 0,
+            };
         }
         own
     }
@@ -324,6 +352,9 @@ impl Region {
     pub(crate) fn cell(&self, n: usize) -> Extents {
         let mut at = self.start;
         let mut rest = n as u64; // widening
+        if rest == 0 {
+            return at;
+        }
         for i in (0..self.ndim).rev() {
             let extent = self.extent(i).max(1);
             at[i] += rest % extent;
@@ -331,6 +362,11 @@ impl Region {
         }
         at
     }
+}
+
+/// `n / by`, without a division where arrays have but one chunk, and chunks one block.
+fn quotient(n: u64, by: u64) -> u64 {
+    if n < by { 0 } else { n / by }
 }
 
 /// The scalar product of the first entries.

@@ -16,31 +16,28 @@ use crate::schunk::{self, Reading, Schunk};
 /// The chunks that a box meets.
 pub(super) struct Chunks<'a> {
     geometry: &'a Geometry,
-    region: Region,
+    region: &'a Region,
     cells: Region,
-    strides: Extents,
 }
 
 impl<'a> Chunks<'a> {
     /// The chunks that meet `region`, which lies inside of the array.
-    pub(super) fn of(geometry: &'a Geometry, region: Region) -> Chunks<'a> {
-        let grid = geometry.chunk_grid();
-        Chunks {
-            geometry,
-            region,
-            cells: region.cells(geometry.chunkshape()),
-            strides: strides(&grid[..geometry.ndim()], 1),
-        }
+    pub(super) fn of(geometry: &'a Geometry, region: &'a Region) -> Chunks<'a> {
+        Chunks { geometry, region, cells: region.cells(geometry.chunkshape()) }
     }
 
     pub(super) fn len(&self) -> usize {
         if self.region.is_empty() { 0 } else { self.cells.len() }
     }
 
-    /// The place of the `n`th chunk in the grid, and its number.
-    pub(super) fn chunk(&self, n: usize) -> Result<(Extents, usize)> {
-        let at = self.cells.cell(n);
-        Ok((at, size(dot(&at[..self.geometry.ndim()], &self.strides))?))
+    /// The place of the `n`th chunk in the grid.
+    pub(super) fn chunk(&self, n: usize) -> Extents {
+        self.cells.cell(n)
+    }
+
+    /// The number of the chunk at a place in the grid.
+    pub(super) fn number(&self, at: &Extents) -> Result<usize> {
+        size(dot(&at[..self.geometry.ndim()], &self.geometry.chunk_grid().strides))
     }
 
     /// The part of the box in chunk `at`, and its distance in bytes from the start of the box in a buffer with these
@@ -90,8 +87,9 @@ pub(crate) fn read(
 ) -> Result<()> {
     let mut again = false;
     let numbers = |geometry: &Geometry| {
-        let chunks = Chunks::of(geometry, region.clipped(geometry.shape()));
-        memory::collect((0..chunks.len()).filter_map(|n| chunks.chunk(n).ok()).map(|(_, nchunk)| nchunk))
+        let region = region.clipped(geometry.shape());
+        let chunks = Chunks::of(geometry, &region);
+        memory::collect((0..chunks.len()).filter_map(|n| chunks.number(&chunks.chunk(n)).ok()))
     };
     read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
         if again {
@@ -118,14 +116,16 @@ fn read_once(
     }
     let other = strides(dest_shape, typesize as u64); // widening
     let dest = DisjointParts::new(dest);
-    let chunks = Chunks::of(geometry, *region);
+    let chunks = Chunks::of(geometry, region);
     let past_cache = region.len().saturating_mul(typesize) >= PAST_CACHE;
-    for_each_chunk(reading, chunks.len(), &|n| Ok(chunks.chunk(n)?.1), &|n, dec| {
-        let (at, nchunk) = chunks.chunk(n)?;
+    for_each_chunk(reading, chunks.len(), &|n| chunks.number(&chunks.chunk(n)), &|n, dec| {
+        let at = chunks.chunk(n);
+        let nchunk = chunks.number(&at)?;
         ensure(nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
         let (part, origin) = chunks.part(&at, &other);
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
-            let header = ChunkHeader::read(bytes)?;
+            let mut header = ChunkHeader::EMPTY;
+            header.read_from(bytes)?;
             if header.special() == special::NONE && blocks.lie_in_order(&part, &other) {
                 blocks.check(&header, header.is_memcpyed())?;
                 // SAFETY: each chunk, and so each call, has a part of the box of its own.
@@ -133,7 +133,8 @@ fn read_once(
                 let n = chunk::decompress_with(dec, bytes, None, dest)?;
                 return ensure(n == blocks.chunksize, ErrorKind::Data, "chunk of another size");
             }
-            let chunk = BlockReader::open(dec, &header, bytes)?;
+            let mut chunk = BlockReader::new(dec, &header, bytes);
+            chunk.prepare()?;
             // SAFETY: each chunk, and so each call, has a part of the box of its own.
             unsafe { blocks.read(&chunk, &part, &dest, (&other, origin), (dec.threads, past_cache)) }
         };
@@ -161,7 +162,9 @@ pub(super) fn for_each_chunk(
         return threads.for_each(count, &|n| read(n, &alone));
     }
     (0..count).try_for_each(|n| {
-        reading.visit(number(n)?);
+        if reading.visit.is_some() {
+            reading.visit(number(n)?);
+        }
         read(n, &reading.dec)
     })
 }

@@ -69,10 +69,11 @@ pub(crate) fn write(
     let last: u64 = (0..ndim).map(|i| (region.extent(i) - 1).saturating_mul(other[i])).sum();
     let enough = size(last)?.checked_add(typesize).is_some_and(|needed| needed <= src.len());
     ensure(enough, ErrorKind::InvalidParam, "box outside of its buffer")?;
-    let chunks = Chunks::of(geometry, *region);
+    let chunks = Chunks::of(geometry, region);
     let mut pending = Pending::default();
     for n in 0..chunks.len() {
-        let (at, nchunk) = chunks.chunk(n)?;
+        let at = chunks.chunk(n);
+        let nchunk = chunks.number(&at)?;
         let (part, origin) = chunks.part(&at, &other);
         let overlay = Overlay {
             blocks: &blocks,
