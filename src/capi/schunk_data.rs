@@ -284,6 +284,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_lazychunk(
 /// # Safety
 ///
 /// As for [`blosc2_schunk_get_chunk`].
+#[inline]
 unsafe fn hand_out(
     schunk: *mut blosc2_schunk,
     nchunk: i64,

@@ -97,6 +97,7 @@ impl SchunkHandle {
     }
 
     /// The parameters for the header of a frame.
+    #[inline]
     pub(crate) fn params(&self) -> FrameParams {
         let abi = self.abi();
         // SAFETY: clients assign these fields only while no other thread uses the handle.
@@ -118,6 +119,7 @@ impl SchunkHandle {
     }
 
     /// Bytes per item, as the client sees or set it.
+    #[inline]
     pub(crate) fn typesize(&self) -> i32 {
         // SAFETY: see `params`.
         unsafe { (&raw const (*self.abi()).typesize).read() }
@@ -140,11 +142,15 @@ impl SchunkHandle {
     /// # Errors
     ///
     /// `Failure` for a callback of an operation that is changing the super-chunk: waiting for that would be for ever.
+    #[inline]
     pub(crate) fn inner(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
         let inner = self.read_lock()?;
-        if inner.params_ref().typesize == self.typesize() {
-            return Ok(inner);
-        }
+        if inner.params_ref().typesize == self.typesize() { Ok(inner) } else { self.inner_as_set(inner) }
+    }
+
+    /// The super-chunk after the client assigned another typesize.
+    #[cold]
+    fn inner_as_set<'a>(&'a self, inner: RwLockReadGuard<'a, Schunk>) -> Result<RwLockReadGuard<'a, Schunk>> {
         drop(inner);
         // If others are reading, the new typesize has to wait: it was set at a bad time.
         if let Some(mut inner) = self.shared().try_write() {
@@ -155,7 +161,19 @@ impl SchunkHandle {
         self.read_lock()
     }
 
+    #[inline]
     fn read_lock(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
+        match self.shared().try_read_recursive() {
+            Some(inner) => {
+                self.waited.store(false, Ordering::Relaxed);
+                Ok(inner)
+            }
+            None => self.wait_to_read(),
+        }
+    }
+
+    #[inline(never)]
+    fn wait_to_read(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
         if !callbacks::inside_callback() {
             self.waited.store(false, Ordering::Relaxed);
             return Ok(self.shared().read_recursive());
@@ -163,7 +181,19 @@ impl SchunkHandle {
         self.shared().try_read_recursive_for(self.patience()).ok_or_else(|| self.busy())
     }
 
+    #[inline]
     fn write_lock(&self) -> Result<RwLockWriteGuard<'_, Schunk>> {
+        match self.shared().try_write() {
+            Some(inner) => {
+                self.waited.store(false, Ordering::Relaxed);
+                Ok(inner)
+            }
+            None => self.wait_to_write(),
+        }
+    }
+
+    #[inline(never)]
+    fn wait_to_write(&self) -> Result<RwLockWriteGuard<'_, Schunk>> {
         if !callbacks::inside_callback() {
             self.waited.store(false, Ordering::Relaxed);
             return Ok(self.shared().write());
@@ -217,6 +247,7 @@ impl SchunkHandle {
     }
 
     /// Reads without decompressing.
+    #[inline]
     pub(crate) fn look<T>(&self, operation: impl FnOnce(&Schunk) -> Result<T>) -> Result<T> {
         let inner = self.inner()?;
         let result = operation(&inner);

@@ -17,7 +17,7 @@ use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
 
 /// The items `start..stop` of a super-chunk, and how many bytes they have. The error is `outside` if they are not there.
 fn item_range(schunk: &Schunk, start: i64, stop: i64, outside: ErrorKind) -> Result<(u64, u64, usize)> {
-    ensure(schunk.params().typesize > 0, ErrorKind::InvalidParam, "typesize out of range")?;
+    ensure(schunk.params_ref().typesize > 0, ErrorKind::InvalidParam, "typesize out of range")?;
     let outside = Error::new(outside, "items out of range");
     let (start, stop) =
         (u64::try_from(start).map_err(|_| outside)?, u64::try_from(stop).map_err(|_| outside)?);

@@ -77,12 +77,18 @@ fn take(len: usize) -> Option<MallocBuf> {
 }
 
 /// Frees the memory of a chunk, or keeps it.
-pub(crate) fn give_back(mut chunk: MallocBuf) {
+#[inline]
+pub(crate) fn give_back(chunk: MallocBuf) {
     if chunk.len() >= LEAST && !chunk.is_borrowed() {
-        if let Some(mut spare) = SPARE.try_lock() {
-            chunk.claim_slack();
-            spare.put(chunk);
-        }
+        keep(chunk);
+    }
+}
+
+/// Keeps the memory of a chunk, unless another thread is using what is kept at this moment.
+fn keep(mut chunk: MallocBuf) {
+    if let Some(mut spare) = SPARE.try_lock() {
+        chunk.claim_slack();
+        spare.put(chunk);
     }
 }
 

@@ -44,6 +44,7 @@ impl List {
         }
     }
 
+    #[inline]
     pub(super) fn chunk(&self, nchunk: usize) -> Result<&[u8]> {
         let none = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
         let pointer = self.pointers.get(nchunk).ok_or(none)?.load(Ordering::Relaxed);

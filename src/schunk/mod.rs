@@ -151,6 +151,7 @@ impl Schunk {
     }
 
     /// As [`params`](Self::params), to look at only.
+    #[inline]
     pub(crate) fn params_ref(&self) -> &FrameParams {
         match &self.backing {
             Backing::List(_) => &self.params,
@@ -173,6 +174,7 @@ impl Schunk {
     }
 
     /// Number of chunks.
+    #[inline]
     #[must_use]
     pub fn nchunks(&self) -> usize {
         match &self.backing {
@@ -277,6 +279,7 @@ impl Schunk {
     /// # Errors
     ///
     /// As [`Frame::chunk_into`].
+    #[inline]
     pub fn chunk_into<B>(
         &self,
         nchunk: usize,

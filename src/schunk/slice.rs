@@ -108,14 +108,15 @@ impl Schunk {
         ensure(dest.len() as u64 >= len, ErrorKind::WriteBuffer, "destination too short")?; // widening
         ensure(bytes.end <= self.nbytes(), ErrorKind::Failure, "items out of range")?;
         let chunks = self.chunks().map_err(failure)?;
-        let parts: Vec<Part> = memory::collect(self.parts(bytes)?)?;
-        if reading.visit.is_some() {
-            for part in &parts {
+        let parts = self.parts(bytes)?;
+        if reading.visit.is_some() || parts.size_hint().1 == Some(1) {
+            for part in parts {
                 reading.visit(part.nchunk);
-                read_part(&chunks, part, &reading.dec, &mut dest[part.place()]).map_err(failure)?;
+                read_part(&chunks, &part, &reading.dec, &mut dest[part.place()]).map_err(failure)?;
             }
             return Ok(());
         }
+        let parts: Vec<Part> = memory::collect(parts)?;
         let dest = DisjointParts::new(dest);
         let read = |part: &Part, dec: &Decoding<'_>| {
             // SAFETY: each part is read once, and their places do not overlap.
