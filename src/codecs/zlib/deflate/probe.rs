@@ -18,6 +18,9 @@ const TABLE_BITS: u32 = 10;
 /// samples show: one every this many bytes is often.
 const SKEWED: usize = 28;
 const OFTEN_THERE: usize = 60;
+/// Where nearly all bytes are the same, so that literals have less than 17/16 bits, matches always count as
+/// few: the thorough search is twice as fast as others there, and its streams are up to a tenth smaller.
+const ALL_SAME: usize = 16;
 /// Distance of matches that are near.
 const NEAR: usize = 8;
 /// With a match every this many bytes, or more often, an encoder spends its time with matches rather than in between.
@@ -46,21 +49,24 @@ impl Probe {
         let mut table = [0; 1 << TABLE_BITS];
         // As many as may be found, which takes little time if there are many.
         let most = src.len().min(SAMPLES * SAMPLE) / OFTEN;
-        let mut left = most;
+        let (mut left, mut are_same) = (Some(most), true);
         for (bits, part) in probe.literal_bits.iter_mut().zip((0..src.len()).step_by(part_len)) {
             let starts = (part..src.len()).step_by(distance).take(nsamples);
             let samples = starts.map(|start| start..src.len().min(start + SAMPLE));
             *bits = literal_bits(&counts(samples.clone().map(|sample| &src[sample])));
+            are_same &= *bits <= ALL_SAME;
             for sample in samples {
-                match count_down(left, src, sample.start, sample.end, Worth::of_frequent(*bits), &mut table) {
-                    Some(n) => left = n,
-                    None => return Probe { has_few_matches: false, ..probe },
-                }
+                let worth = Worth::of_frequent(*bits);
+                left =
+                    left.and_then(|left| count_down(left, src, sample.start, sample.end, worth, &mut table));
+            }
+            if left.is_none() && !are_same {
+                return Probe { has_few_matches: false, ..probe };
             }
         }
-        if probe.literal_bits.iter().all(|&bits| bits <= SKEWED) {
-            probe.has_few_matches = most - left <= most * OFTEN / OFTEN_THERE;
-        }
+        let is_skewed = probe.literal_bits.iter().all(|&bits| bits <= SKEWED);
+        probe.has_few_matches =
+            are_same || left.is_some_and(|left| !is_skewed || most - left <= most * OFTEN / OFTEN_THERE);
         probe
     }
 

@@ -302,6 +302,13 @@ fn matches_are_few_in_noise_and_runs_and_many_in_text() {
     // Short matches are found everywhere if there are few different bytes, but take more bits than they save.
     let nibbles: Vec<u8> = (0..50_000).map(|_| below(16) as u8).collect();
     assert!(has_few_matches(&nibbles));
+    // Rows with a one in a random place are repeated all the time; but if nearly all is zero, that does not count.
+    let mut rows = |n: usize| -> Vec<u8> {
+        (0..50_000 / n)
+            .flat_map(|_| [vec![0; below(n)], vec![1]].concat().into_iter().chain(vec![0; n / 2]))
+            .collect()
+    };
+    assert!(has_few_matches(&rows(64)) && !has_few_matches(&rows(4)));
 }
 
 #[test]
