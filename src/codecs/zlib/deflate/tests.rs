@@ -1,6 +1,7 @@
 use super::super::{inflate, libdeflate, stream};
 use super::worth::{BIT, Worth};
 use super::*;
+use crate::testing::{self, Random};
 use proptest::prelude::*;
 
 type Compress = fn(&mut Encoder, &[u8], &mut [u8]) -> usize;
@@ -46,20 +47,9 @@ fn round_trip(src: &[u8]) -> [usize; 4] {
     })
 }
 
-/// A generator that is the same everywhere (xorshift).
-fn random(seed: u64) -> impl FnMut(usize) -> usize {
-    let mut state = seed | 1;
-    move |n| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % n
-    }
-}
-
 /// Bytes of which each value is about half as frequent as the one before, which makes the longest codes.
 fn skewed(n: usize) -> Vec<u8> {
-    let mut below = random(5);
+    let mut below = testing::below(5);
     (0..n)
         .map(|_| ((below(1 << 20) as u32).leading_zeros() - 12) as u8 + 20 * (below(400) == 0) as u8)
         .collect()
@@ -67,9 +57,9 @@ fn skewed(n: usize) -> Vec<u8> {
 
 #[test]
 fn streams_of_every_kind_are_read_by_all_decoders() {
-    let mut below = random(9);
-    let noise: Vec<u8> = (0..200_000).map(|_| below(256) as u8).collect();
-    let nibbles: Vec<u8> = (0..200_000).map(|_| below(16) as u8).collect();
+    let mut random = Random::new(9);
+    let noise = random.bytes(200_000);
+    let nibbles: Vec<u8> = (0..200_000).map(|_| random.below(16) as u8).collect();
     let ramp: Vec<u8> = (0..50_000_u32).flat_map(u32::to_le_bytes).collect();
     let skewed = skewed(200_000);
     let kinds = [noise, nibbles, ramp, skewed, vec![7; 200_000], b"once upon a time, ".repeat(9000)];
@@ -90,8 +80,7 @@ fn streams_of_every_kind_are_read_by_all_decoders() {
 
 #[test]
 fn matches_of_every_length_and_distance_are_written() {
-    let mut below = random(3);
-    let noise: Vec<u8> = (0..33_000).map(|_| below(256) as u8).collect();
+    let noise = Random::new(3).bytes(33_000);
     for len in (6..1100).chain([5000, 30_000]) {
         let distance = [1, 2, 3, 4, 5, 9, 258, 1000, 24_576, 24_577, 32_768][len % 11].max(1);
         let mut src = noise[..distance.max(100)].to_vec();
@@ -103,9 +92,9 @@ fn matches_of_every_length_and_distance_are_written() {
 
 #[test]
 fn what_is_further_back_than_the_window_is_not_found() {
-    let mut below = random(7);
-    let noise: Vec<u8> = (0..200).map(|_| below(256) as u8).collect();
-    let gap: Vec<u8> = (0..40_000).map(|_| below(200) as u8).collect();
+    let mut random = Random::new(7);
+    let noise = random.bytes(200);
+    let gap: Vec<u8> = (0..40_000).map(|_| random.below(200) as u8).collect();
     let apart = |distance: usize| {
         let mut src = noise.clone();
         src.extend_from_slice(&gap[..distance - noise.len()]);
@@ -160,8 +149,7 @@ fn output_does_not_depend_on_what_was_compressed_before() {
 
 #[test]
 fn what_does_not_fit_is_given_up_and_what_just_fits_is_written() {
-    let mut below = random(2);
-    let noise: Vec<u8> = (0..SEGMENT).map(|_| below(256) as u8).collect();
+    let noise = Random::new(2).bytes(SEGMENT);
     let mixed = [&noise[..], &skewed(2 * SEGMENT), &noise[..900]].concat();
     for src in [skewed(3000), vec![3; 70_000], (0..=255).cycle().take(900).collect(), mixed] {
         for search in SEARCHES {
@@ -184,8 +172,7 @@ fn what_does_not_fit_is_given_up_and_what_just_fits_is_written() {
 
 #[test]
 fn noise_costs_eleven_bytes() {
-    let mut below = random(1);
-    let noise: Vec<u8> = (0..1000).map(|_| below(256) as u8).collect();
+    let noise = Random::new(1).bytes(1000);
     assert_eq!(round_trip(&noise), [1011; 4]);
 }
 
@@ -201,9 +188,9 @@ fn runs_are_coded_in_bulk_however_long_they_are() {
 
 #[test]
 fn thorough_blocks_end_where_the_data_change() {
-    let mut below = random(4);
-    let noise: Vec<u8> = (0..5 * SEGMENT).map(|_| below(256) as u8).collect();
-    let nibbles: Vec<u8> = (0..5 * SEGMENT).map(|_| below(16) as u8).collect();
+    let mut random = Random::new(4);
+    let noise = random.bytes(5 * SEGMENT);
+    let nibbles: Vec<u8> = (0..5 * SEGMENT).map(|_| random.below(16) as u8).collect();
     let apart = round_trip(&noise)[1] + round_trip(&nibbles)[1];
     let together = round_trip(&[noise, nibbles].concat())[1];
     assert!(together <= apart, "{together} and {apart}");
@@ -211,7 +198,7 @@ fn thorough_blocks_end_where_the_data_change() {
 
 #[test]
 fn thorough_streams_are_no_longer_than_those_of_others() {
-    let mut below = random(6);
+    let mut below = testing::below(6);
     // Square waves, as bit planes of a ramp are, and bytes of which some come from nearby.
     let mut waves = Vec::new();
     for period in (0..12).map(|log| 1 << log) {
@@ -288,10 +275,10 @@ fn entropy_is_near_the_exact_one() {
 
 #[test]
 fn matches_are_few_in_noise_and_runs_and_many_in_text() {
-    let mut below = random(8);
-    let noise: Vec<u8> = (0..100_000).map(|_| below(256) as u8).collect();
+    let mut random = Random::new(8);
+    let noise = random.bytes(100_000);
     let runs: Vec<u8> = (0..100_000).map(|i| (i / 500) as u8).collect();
-    let words: Vec<u8> = (0..20_000).flat_map(|_| *[b"of ", b"and", b"the"][below(3)]).collect();
+    let words: Vec<u8> = (0..20_000).flat_map(|_| *[b"of ", b"and", b"the"][random.below(3)]).collect();
     let has_few_matches = |src: &[u8]| Probe::of(src).has_few_matches();
     for len in [511, 512, 5000, 50_000] {
         assert!(has_few_matches(&noise[..len]), "{len}");
@@ -300,12 +287,12 @@ fn matches_are_few_in_noise_and_runs_and_many_in_text() {
     }
     assert!((1..20).all(|len| has_few_matches(&noise[..len])));
     // Short matches are found everywhere if there are few different bytes, but take more bits than they save.
-    let nibbles: Vec<u8> = (0..50_000).map(|_| below(16) as u8).collect();
+    let nibbles: Vec<u8> = (0..50_000).map(|_| random.below(16) as u8).collect();
     assert!(has_few_matches(&nibbles));
     // Rows with a one in a random place are repeated all the time; but if nearly all is zero, that does not count.
     let mut rows = |n: usize| -> Vec<u8> {
         (0..50_000 / n)
-            .flat_map(|_| [vec![0; below(n)], vec![1]].concat().into_iter().chain(vec![0; n / 2]))
+            .flat_map(|_| [vec![0; random.below(n)], vec![1]].concat().into_iter().chain(vec![0; n / 2]))
             .collect()
     };
     assert!(has_few_matches(&rows(64)) && !has_few_matches(&rows(4)));
@@ -313,7 +300,7 @@ fn matches_are_few_in_noise_and_runs_and_many_in_text() {
 
 #[test]
 fn bytes_without_order_are_coded_one_by_one() {
-    let mut below = random(3);
+    let mut below = testing::below(3);
     for (n, bits) in [(4, 2.3), (7, 3.0), (16, 4.1), (100, 6.8)] {
         let src: Vec<u8> = (0..100_000).map(|_| below(n) as u8).collect();
         let [_, size, _, little] = round_trip(&src);
@@ -324,7 +311,7 @@ fn bytes_without_order_are_coded_one_by_one() {
 
 #[test]
 fn parts_of_shuffled_data_are_told_apart() {
-    let mut below = random(3);
+    let mut below = testing::below(3);
     let part = 16 << 10;
     let noise = (0..part).map(|_| below(256) as u8).collect::<Vec<_>>();
     let src = [noise, (0..part).map(|_| below(4) as u8).collect(), vec![9; 6 * part]].concat();
@@ -354,15 +341,8 @@ fn matches_are_worth_what_they_save() {
 #[test]
 fn text_is_dense_and_noise_and_runs_are_not() {
     let words = ["chunk ", "block ", "frame ", "of ", "the ", "and ", "shuffle ", "typesize ", "header, "];
-    let mut state = 1_u32;
-    let text: Vec<u8> = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        words[(state >> 16) as usize % words.len()].as_bytes()
-    })
-    .take(20_000)
-    .flatten()
-    .copied()
-    .collect();
+    let mut below = testing::below(1);
+    let text: Vec<u8> = (0..20_000).flat_map(|_| words[below(words.len())].bytes()).collect();
     let mut encoder = Encoder::new().unwrap();
     assert!(encoder.is_dense(&text));
     assert!(!encoder.is_dense(&text[..PROBED - 1]), "too short to tell");
