@@ -222,18 +222,26 @@ unsafe fn shuffle_padded<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8],
     dest.copy_from_slice(&items[..dest.len()]);
 }
 
-/// Undoes [`shuffle_padded`].
+/// [`bitunshuffle`] for few groups of items of up to 16 bytes. Both buffers are zero and have room for a narrow tile of the
+/// items.
 #[inline(always)]
-unsafe fn unshuffle_padded<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8], ngroups: usize) {
-    let (mut items, mut rows) = ([0; TILE], [0; TILE]);
-    items[..dest.len()].copy_from_slice(&src[..dest.len()]);
-    // SAFETY: as in `shuffle_padded`.
-    unsafe {
-        for r in 0..8 * typesize {
-            V::Narrow::load(&items, ngroups * r).store(&mut rows, 16 * r);
+unsafe fn unshuffle_padded<V: Lanes>(
+    typesize: usize,
+    stride: usize,
+    src: &[u8],
+    dest: &mut [u8],
+    (rows, items): (&mut [u8], &mut [u8]),
+) {
+    assert!(rows.len() >= 128 * typesize && items.len() >= 128 * typesize && typesize <= 16);
+    for (r, row) in rows.chunks_exact_mut(16).take(8 * typesize).enumerate() {
+        let bytes = &src[r * stride..];
+        match bytes.first_chunk::<16>() {
+            Some(bytes) => row.copy_from_slice(bytes),
+            None => row[..bytes.len()].copy_from_slice(bytes),
         }
-        unshuffle_tile::<V::Narrow>(typesize, &rows, 0, 16, &mut items, 0);
     }
+    // SAFETY: there are rows of 16 bytes, and room for as many groups.
+    unsafe { unshuffle_tile::<V::Narrow>(typesize, rows, 0, 16, items, 0) };
     dest.copy_from_slice(&items[..dest.len()]);
 }
 
@@ -279,7 +287,9 @@ unsafe fn unshuffle_few<V: Lanes>(
 ) {
     if typesize <= SHORT {
         // SAFETY: passed on to the caller.
-        return unsafe { unshuffle_padded::<V>(typesize, src, dest, ngroups) };
+        return unsafe {
+            unshuffle_padded::<V>(typesize, ngroups, src, dest, (&mut [0; TILE], &mut [0; TILE]))
+        };
     }
     let group = 8 * typesize;
     let mut few: Few = [0; 128 * FEW + 128];
@@ -350,6 +360,12 @@ pub(super) unsafe fn bitunshuffle<V: Lanes>(
     if ngroups <= FEW && ngroups == stride {
         // SAFETY: passed on to the caller.
         return unsafe { unshuffle_few::<V>(bytes, typesize, src, dest, ngroups) };
+    }
+    if ngroups <= FEW && ngroups > 2 && typesize <= 16 {
+        // SAFETY: passed on to the caller.
+        return unsafe {
+            unshuffle_padded::<V>(typesize, stride, src, dest, (&mut [0; 128 * 16], &mut [0; 128 * 16]))
+        };
     }
     if ngroups <= FEW {
         return generic::bitunshuffle(typesize, stride, src, dest, 0..ngroups);
