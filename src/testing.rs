@@ -30,6 +30,7 @@ impl Random {
 }
 
 /// [`Random::below`] of a generator of its own.
+#[cfg_attr(feature = "system-zlib", allow(dead_code))] // only the tests of our own zlib need it
 pub(crate) fn below(seed: u64) -> impl FnMut(usize) -> usize {
     let mut random = Random::new(seed);
     move |n| random.below(n)

@@ -36,7 +36,7 @@ pub struct Metalayer {
 /// Metalayers in their order. Whoever keeps a list shares the layers with the others, so that changing one layer copies no
 /// other.
 ///
-/// There may be thousands, which are asked for by name: from [`MANY`] on, a tag of two bytes for each name tells nearly all
+/// There may be thousands, which are asked for by name: from four on, a tag of two bytes for each name tells nearly all
 /// of them apart, so that looking for one reads little memory.
 #[derive(Clone, Debug, Default)]
 pub struct Metalayers {

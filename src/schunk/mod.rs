@@ -19,6 +19,7 @@ mod sparse;
 pub(crate) use chunks::Chunks;
 pub use edit::Rejected;
 pub(crate) use edit::Update;
+#[cfg(feature = "capi")]
 pub(crate) use meta::LayerChange;
 
 use crate::chunk::{self, Decoding, Encoding};
