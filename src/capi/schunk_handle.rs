@@ -35,7 +35,7 @@ use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
 use crate::schunk::{Reading, Schunk};
 pub(crate) use create::free;
-use shown::FrameFields;
+use shown::{FrameFields, ShownLayers};
 
 /// How long a callback waits for a super-chunk: one that is not in use is there at once, and one that the operation
 /// changes which called back will not be there before it returns.
@@ -50,9 +50,9 @@ pub(crate) struct SchunkHandle {
     inner: UnsafeCell<Arc<RwLock<Schunk>>>,
     /// The metalayers of a view, which shares the super-chunk with another handle. Replaced as `inner` is.
     layers: UnsafeCell<Option<Arc<Metalayers>>>,
-    /// The block shape that the metalayers describe. Guards the parts of `abi` that readers may have to bring up to date,
-    /// and the frame's fields.
-    shown: Mutex<Option<BlockGeometry>>,
+    /// Of the metalayers that the struct shows. Guards the parts of `abi` that readers may have to bring up to date, and the
+    /// frame's fields.
+    shown: Mutex<ShownLayers>,
     /// The state of the metalayers that is shown, plus 1; 0 if the struct may not show just those of one state.
     shown_tick: AtomicU64,
     /// Whether the client releases the memory of a frame in memory, as it said; otherwise whoever made it does.
@@ -127,7 +127,7 @@ impl SchunkHandle {
 
     /// The block shape of the array in the super-chunk.
     pub(crate) fn geometry(&self) -> Option<BlockGeometry> {
-        *self.shown.lock()
+        self.shown.lock().geometry
     }
 
     /// Sets the number of the chunk that is worked on.

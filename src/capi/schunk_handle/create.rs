@@ -159,7 +159,7 @@ impl SchunkHandle {
         unsafe {
             (&raw mut (*raw).inner).write(UnsafeCell::new(inner));
             (&raw mut (*raw).layers).write(UnsafeCell::new(None));
-            (&raw mut (*raw).shown).write(Mutex::new(None));
+            (&raw mut (*raw).shown).write(Mutex::default());
             (&raw mut (*raw).client_frees).write(AtomicBool::new(false));
             (&raw mut (*raw).waited).write(AtomicBool::new(false));
             let abi = (*raw).abi.get();

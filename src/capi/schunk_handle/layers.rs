@@ -9,17 +9,21 @@ use crate::capi::types::blosc2_metalayer;
 use crate::error::Result;
 use crate::format::metalayers::Metalayer;
 
-/// Shows `layers` in an array of the struct. A layer that is there already stays where it is in memory, and so does its
-/// content unless the length changes: clients keep pointers.
+/// Shows `layers` in an array of the struct, which shows `shown`, as far as that is known. A layer that is there already
+/// stays where it is in memory, and so does its content unless the length changes: clients keep pointers.
 ///
 /// # Safety
 ///
 /// The entries of `slots` are null or layers made here, null ones last, and nobody else uses the array.
 pub(super) unsafe fn show_layers(
     slots: &mut [*mut blosc2_metalayer],
+    shown: &[Arc<Metalayer>],
     layers: &[Arc<Metalayer>],
 ) -> Result<()> {
     for (at, layer) in layers.iter().enumerate().take(slots.len()) {
+        if shown.get(at).is_some_and(|shown| Arc::ptr_eq(shown, layer)) {
+            continue;
+        }
         // SAFETY: the caller's promise.
         unsafe {
             bring_forward(&mut slots[at..], &layer.name);

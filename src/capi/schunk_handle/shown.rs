@@ -40,6 +40,16 @@ const _: () = {
     assert!(std::mem::offset_of!(FrameFields, file_offset) == 72);
 };
 
+/// What is known of the metalayers that the struct shows.
+#[derive(Default)]
+pub(super) struct ShownLayers {
+    /// The block shape that they describe.
+    pub(super) geometry: Option<BlockGeometry>,
+    /// The variable-length ones of a frame, which are looked at anew after each change of a fixed one. Those of a list are
+    /// changed in place unless somebody else holds them.
+    variable: Option<Arc<Metalayers>>,
+}
+
 impl SchunkHandle {
     /// Takes over what the client assigned.
     #[inline]
@@ -65,7 +75,7 @@ impl SchunkHandle {
 
     /// Shows the state of the super-chunk in the struct.
     pub(super) fn show(&self, schunk: &Schunk) -> Result<()> {
-        let mut geometry = self.shown.lock();
+        let mut shown = self.shown.lock();
         // SAFETY: `shown` is locked, which guards the arrays of metalayers too.
         unsafe {
             self.show_counts(schunk);
@@ -77,8 +87,8 @@ impl SchunkHandle {
             self.shown_tick.store(0, Ordering::Relaxed);
             let change = shown_tick.checked_sub(1).and_then(|tick| schunk.layer_change_since(tick));
             match change {
-                Some(change) => self.show_layer_change(schunk, change, &mut geometry)?,
-                None => self.show_all_layers(schunk, &mut geometry)?,
+                Some(change) => self.show_layer_change(schunk, change, &mut shown)?,
+                None => self.show_all_layers(schunk, &mut shown)?,
             }
             self.shown_tick.store(schunk.change_tick() + 1, Ordering::Relaxed);
         }
@@ -89,17 +99,19 @@ impl SchunkHandle {
     ///
     /// # Safety
     ///
-    /// The caller holds the lock of `shown`, which guards `geometry`.
-    unsafe fn show_all_layers(&self, schunk: &Schunk, geometry: &mut Option<BlockGeometry>) -> Result<()> {
+    /// The caller holds the lock of `shown`, which guards `shown`.
+    unsafe fn show_all_layers(&self, schunk: &Schunk, shown: &mut ShownLayers) -> Result<()> {
         let (fixed, variable) = (self.shown_layers(schunk), schunk.vlmetalayers());
-        *geometry = nd_meta::block_geometry(&fixed);
+        shown.geometry = nd_meta::block_geometry(&fixed);
         let abi = self.abi();
+        let known = shown.variable.take().unwrap_or_default();
         // SAFETY: the caller's promise.
         unsafe {
-            show_layers(&mut (*abi).metalayers, &fixed)?;
-            show_layers(&mut (*abi).vlmetalayers, &variable)?;
+            show_layers(&mut (*abi).metalayers, &[], &fixed)?;
+            show_layers(&mut (*abi).vlmetalayers, &known, &variable)?;
             self.show_layer_counts(fixed.len(), variable.len());
         }
+        shown.variable = schunk.frame().map(|_| variable);
         Ok(())
     }
 
@@ -112,9 +124,10 @@ impl SchunkHandle {
         &self,
         schunk: &Schunk,
         change: LayerChange,
-        geometry: &mut Option<BlockGeometry>,
+        shown: &mut ShownLayers,
     ) -> Result<()> {
         let (fixed, variable) = (self.shown_layers(schunk), schunk.vlmetalayers());
+        shown.variable = None;
         let abi = self.abi();
         // SAFETY: the caller's promise.
         unsafe {
@@ -122,15 +135,15 @@ impl SchunkHandle {
                 // A view has its own.
                 LayerChange::Fixed(_) if self.own_layers().is_some() => (),
                 LayerChange::Fixed(number) => {
-                    *geometry = nd_meta::block_geometry(&fixed);
+                    shown.geometry = nd_meta::block_geometry(&fixed);
                     show_layer(&mut (*abi).metalayers[number], &fixed[number])?;
                 }
                 LayerChange::Variable(number) => {
                     show_layer(&mut (*abi).vlmetalayers[number], &variable[number])?;
                 }
                 LayerChange::Removed(number) => {
-                    let shown = &mut (*abi).vlmetalayers;
-                    remove_layer(&mut shown[number..=variable.len()]);
+                    let slots = &mut (*abi).vlmetalayers;
+                    remove_layer(&mut slots[number..=variable.len()]);
                 }
             }
             self.show_layer_counts(fixed.len(), variable.len());

@@ -63,15 +63,24 @@ unsafe fn change(schunk: *mut blosc2_schunk, step: usize, layers: &mut Vec<Layer
 
 #[test]
 fn each_change_of_a_layer_is_shown_and_moves_no_other() {
-    // SAFETY: a client that keeps the rules.
-    unsafe {
-        let schunk = filled(false, &mut params(), 0);
-        let mut layers = Vec::new();
-        for step in 0..120 {
-            change(schunk, step, &mut layers);
-            check(schunk, &mut layers);
+    // A frame has room for 16 of them.
+    for (contiguous, steps) in [(false, 120), (true, 60)] {
+        // SAFETY: a client that keeps the rules.
+        unsafe {
+            let schunk = filled(contiguous, &mut params(), 0);
+            let mut layers = Vec::new();
+            let mut fixed = [0; 4];
+            assert_eq!(blosc2_meta_add(schunk, c"fixed".as_ptr(), fixed.as_mut_ptr(), 4), 0);
+            for step in 0..steps {
+                change(schunk, step, &mut layers);
+                check(schunk, &mut layers);
+                fixed[0] += 1;
+                assert_eq!(blosc2_meta_update(schunk, c"fixed".as_ptr(), fixed.as_mut_ptr(), 4), 0);
+                check(schunk, &mut layers);
+                assert_eq!(*(*(*schunk).metalayers[0]).content, fixed[0]);
+            }
+            assert_eq!(blosc2_schunk_free(schunk), 0);
         }
-        assert_eq!(blosc2_schunk_free(schunk), 0);
     }
 }
 
