@@ -1,13 +1,15 @@
 //! Giving back the room of deleted and replaced chunks.
 //!
 //! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the size
-//! of its chunks, and each dead byte costs at most a few copied ones, whatever the number of chunks. Every step is a change
-//! of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only then does the index refer
-//! to them.
+//! of its chunks. The last chunks go into the holes (see [`refill`](super::refill)), which costs at most one copied byte for
+//! each dead one; where they do not fit in, all chunks behind the first hole move together, which costs up to three.
+//! Every step is a change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only
+//! then does the index refer to them.
 
 use super::Frame;
 use super::holes::{Extent, Holes};
 use super::index_codec::IndexOf;
+use super::refill::{Move, Refill};
 use super::session::Session;
 use super::state::State;
 use super::store::{Store, Write};
@@ -51,14 +53,23 @@ impl Frame {
             return Ok(());
         }
         if !is_hollow(state.dead, live) {
-            let mut next = State::clone(&state);
-            next.header.cbytes = next.live_end;
             drop(state);
-            return self.write_tail(session, next, &[], IndexOf::Other, None);
+            return self.shorten(session);
         }
         let extents = self.extents(session, &state)?;
+        let refill = Refill::plan(&extents, &state.holes)?;
         drop(state);
-        self.compact(session, &extents)
+        match refill {
+            Some(refill) if session.followed.is_none() => self.refill(session, &refill),
+            _ => self.compact(session, &extents),
+        }
+    }
+
+    /// Ends the payload area with the last chunk.
+    fn shorten(&mut self, session: &Session) -> Result<()> {
+        let mut next = State::clone(&self.snapshot());
+        next.header.cbytes = next.live_end;
+        self.write_tail(session, next, &[], IndexOf::Other, None)
     }
 
     /// Notes that what lies behind the last chunk is dead.
@@ -150,6 +161,28 @@ impl Frame {
         memory::try_collect(positions.into_iter().map(|position| self.extent(session, state, position)))
     }
 
+    /// Moves the last chunks into holes and shortens the frame.
+    fn refill(&mut self, session: &Session, refill: &Refill) -> Result<()> {
+        let mut next = State::clone(&self.snapshot());
+        let writes = redirect(&mut next, &refill.moves)?;
+        for moved in &refill.moves {
+            next.holes.fill(moved.to_extent());
+            next.holes.give_up(moved.from);
+        }
+        next.holes.cut_off(refill.end);
+        next.live_end = refill.end;
+        next.dead = refill.end - refill.live;
+        next.dead_is_known = true;
+        if matches!(self.store, Store::Memory(_)) {
+            next.header.cbytes = next.live_end;
+            return self.write_tail(session, next, &writes, IndexOf::Other, None);
+        }
+        // Whoever opens the file after a kill finds the chunks where they were, or the new index where the old one was.
+        next.replaces = true;
+        self.write_tail(session, next, &writes, IndexOf::Other, None)?;
+        self.shorten(session)
+    }
+
     /// Moves all chunks behind the first hole together.
     fn compact(&mut self, session: &Session, extents: &[Extent]) -> Result<()> {
         if extents.windows(2).any(|pair| pair[0].end() > pair[1].position) {
@@ -205,37 +238,50 @@ impl Frame {
     ) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
         let header_len = next.header.header_len as u64; // widening
-        let mut places = HashMap::new();
-        places.try_reserve(moved.len()).map_err(|_| memory::no_memory())?;
-        let mut runs: Vec<(Extent, u64)> = Vec::new();
         let mut at = to;
-        for extent in moved {
-            places.insert(extent.position, at);
-            match runs.last_mut() {
-                Some((run, _)) if run.end() == extent.position => run.len += extent.len,
-                _ => memory::push(&mut runs, (*extent, at))?,
-            }
-            at += extent.len;
-        }
-        for entry in next.index.table_mut()? {
-            if let Some(&place) = u64::try_from(*entry).ok().and_then(|position| places.get(&position)) {
-                *entry = Entry::Stored(place).encode();
-            }
-        }
+        let moves = moved.iter().map(|&from| {
+            let to = at;
+            at += from.len;
+            Move { from, to }
+        });
+        let moves = memory::collect(moves)?;
+        let writes = redirect(&mut next, &moves)?;
         next.live_end = at;
         next.header.cbytes = at;
         next.dead = to - hole;
         next.dead_is_known = true;
         next.holes = Holes::of_disjoint_chunks();
-        let writes = runs.iter().map(|(run, to)| Write::Copy {
-            from: header_len + run.position,
-            to: header_len + to,
-            len: run.len,
-        });
-        let writes = memory::collect(writes)?;
         let live = live.map(|live| header_len + live.start..header_len + live.end);
         let too_large = Error::new(ErrorKind::Data, "payload area too large");
         i64::try_from(at).map_err(|_| too_large)?;
         self.write_tail(session, next, &writes, IndexOf::Other, live)
     }
+}
+
+/// Makes the index of `next` refer to the new places of chunks; returns the copies to be made. Neighbours that stay
+/// neighbours are copied as one.
+fn redirect(next: &mut State, moves: &[Move]) -> Result<Vec<Write<'static>>> {
+    let mut places = HashMap::new();
+    places.try_reserve(moves.len()).map_err(|_| memory::no_memory())?;
+    let mut runs: Vec<Move> = Vec::new();
+    for moved in moves {
+        places.insert(moved.from.position, moved.to);
+        match runs.last_mut() {
+            Some(run) if run.from.end() == moved.from.position && run.to_extent().end() == moved.to => {
+                run.from.len += moved.from.len;
+            }
+            _ => memory::push(&mut runs, *moved)?,
+        }
+    }
+    for entry in next.index.table_mut()? {
+        if let Some(&place) = u64::try_from(*entry).ok().and_then(|position| places.get(&position)) {
+            *entry = Entry::Stored(place).encode();
+        }
+    }
+    let header_len = next.header.header_len as u64; // widening
+    memory::collect(runs.iter().map(|run| Write::Copy {
+        from: header_len + run.from.position,
+        to: header_len + run.to,
+        len: run.from.len,
+    }))
 }

@@ -66,6 +66,20 @@ impl Holes {
         self.disjoint.is_some()
     }
 
+    /// What the change before this one gave up; `None` unless it is known that chunks do not overlap.
+    pub(crate) fn resting(&self) -> Option<&[Extent]> {
+        (self.disjoint == Some(true)).then_some(&self.resting)
+    }
+
+    /// Takes `place`, which is free, whether that is known here or was forgotten.
+    pub(crate) fn fill(&mut self, place: Extent) {
+        let n = self.free.partition_point(|hole| hole.end() <= place.position);
+        let Some(&hole) = self.free.get(n).filter(|hole| hole.position <= place.position) else { return };
+        let before = Extent { position: hole.position, len: place.position - hole.position };
+        let behind = Extent { position: place.end(), len: hole.end().saturating_sub(place.end()) };
+        self.free.splice(n..=n, [before, behind].into_iter().filter(|left| left.len > 0));
+    }
+
     /// Notes a place that the change under way gives up.
     pub(crate) fn give_up(&mut self, place: Extent) {
         if self.disjoint == Some(true) && self.fresh.len() < MOST {
@@ -166,6 +180,16 @@ mod tests {
         assert_eq!(holes.take(12), Some(50));
         holes.cut_off(105);
         assert_eq!(holes.free, [extent(0, 40), extent(62, 8), extent(100, 5)]);
+    }
+
+    #[test]
+    fn a_place_in_the_middle_of_a_hole_is_taken() {
+        let mut holes = Holes::between(&[extent(40, 10), extent(70, 30)], 120);
+        holes.fill(extent(10, 10));
+        holes.fill(extent(50, 20));
+        holes.fill(extent(110, 10));
+        holes.fill(extent(60, 5));
+        assert_eq!(holes.free, [extent(0, 10), extent(20, 20), extent(100, 10)]);
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod meta;
 mod offsets;
 mod read;
 mod readers;
+mod refill;
 mod regrid;
 mod session;
 pub(crate) mod sizes;

@@ -245,23 +245,68 @@ fn whatever_call_fails_the_frame_holds_the_old_or_the_new_content() {
     }
 }
 
+/// Whether the chunks of the frame that `operation` makes of `base` are in their order.
+fn in_order_after(base: &Path, operation: fn(&mut Frame) -> Result<()>) -> bool {
+    let path = TempPath::new("order");
+    copy_frame(base, &path);
+    let mut frame = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+    operation(&mut frame).unwrap();
+    frame.offsets().iter().filter(|&&at| at >= 0).is_sorted()
+}
+
 #[test]
-fn compaction_is_as_safe_as_the_rest() {
-    // What is moved just fits in the hole before it, or does not, with the index or without.
+fn moving_the_last_chunks_into_holes_is_as_safe_as_the_rest() {
     for nchunks in [11, 12, 13, 16, 20] {
         let base = TempPath::new("base");
         build(&base, false, nchunks);
         {
             let mut frame = Frame::open(&base, 0, &FrameOptions::default()).unwrap();
-            while frame.nchunks() > (nchunks * 4).div_ceil(7) {
-                frame.delete(1).unwrap();
+            for at in 1..=(nchunks - 1) * 3 / 7 {
+                frame.delete(at % (frame.nchunks() - 1)).unwrap();
             }
         }
-        let both: Operation =
-            ("delete with compaction", |f| f.delete_all(std::slice::from_ref(&(1..3))).map(drop));
-        let most = check_operation(&base, both);
-        assert!(most >= 8, "compaction did not run: {most} calls");
+        let delete = |f: &mut Frame| f.delete_all(std::slice::from_ref(&(1..4))).map(drop);
+        let most = check_operation(&base, ("delete with refilling", delete));
+        assert!(most >= 8, "{nchunks} chunks: holes were not closed, {most} calls");
+        assert!(!in_order_after(&base, delete), "{nchunks}");
     }
+}
+
+#[test]
+fn compaction_is_as_safe_as_the_rest() {
+    // What is moved fits in the hole before it, or does not, with the index or without.
+    let deletions: [fn(&mut Frame) -> Result<()>; 4] = [
+        |f| f.delete_all(std::slice::from_ref(&(1..8))).map(drop),
+        |f| f.delete_all(std::slice::from_ref(&(1..9))).map(drop),
+        |f| f.delete_all(std::slice::from_ref(&(1..11))).map(drop),
+        |f| f.delete_all(&[3..5, 6..8, 9..12]).map(drop),
+    ];
+    for delete in deletions {
+        let base = TempPath::new("base");
+        build(&base, false, 13);
+        let most = check_operation(&base, ("delete with compaction", delete));
+        assert!(most >= 8, "compaction did not run: {most} calls");
+        assert!(in_order_after(&base, delete));
+    }
+}
+
+#[test]
+fn compaction_where_no_chunk_fits_in_a_hole_is_as_safe_as_the_rest() {
+    let base = TempPath::new("base");
+    build(&base, false, 0);
+    {
+        let mut frame = Frame::open(&base, 0, &FrameOptions::default()).unwrap();
+        for i in 0..20 {
+            frame.append(&padded(if i % 2 == 0 { 65 } else { 64 }, i)).unwrap();
+        }
+        for i in 1..8 {
+            frame.delete(i).unwrap();
+        }
+    }
+    let delete = |f: &mut Frame| f.delete_all(&[8..9, 10..11]).map(drop);
+    let most = check_operation(&base, ("delete with compaction", delete));
+    assert!(most >= 8, "compaction did not run: {most} calls");
+    assert!(in_order_after(&base, delete));
 }
 
 /// The start of a chunk, changed.
