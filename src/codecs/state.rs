@@ -188,7 +188,7 @@ impl CodecStates {
             }
             (StreamCodec::Lz4, _) => made(&mut self.lz4, lz4::Encoder::new)?.compress(clevel, src, dest),
             (StreamCodec::Lz4Hc, _) => {
-                made(&mut self.lz4hc, lz4hc::Encoder::new)?.compress(clevel, src, dest)
+                made(&mut self.lz4hc, lz4hc::Encoder::new)?.compress(clevel, src, dest)?
             }
             (StreamCodec::Zlib, _) => {
                 self.deflate.get_or_insert_with(zlib::Encoder::new).compress(clevel, src, dest)?

@@ -3,9 +3,12 @@
 //! The 256 KiB state lives on between streams and is only reset the fast way: entries of earlier streams lie more
 //! than 64 KiB back and are never matched, so output depends on the arguments alone.
 
+mod novelty;
+
 use super::lz4::{State, int};
 use crate::error::Result;
-use crate::memory::copy_of;
+use crate::memory::{copy_of, grow};
+use novelty::Novelty;
 use std::ffi::{c_char, c_int, c_void};
 
 #[cfg(feature = "system-lz4")]
@@ -47,20 +50,56 @@ fn new_state() -> Result<State> {
     Ok(state)
 }
 
+/// Streams of up to this many bytes are compressed into memory that they certainly fit in.
+const SHORT: usize = 16 << 10;
+
+/// Bytes that the LZ4 stream of `n` bytes certainly fits in, and one less than LZ4 knows to be enough: where it need not look
+/// whether there is room, it is slower.
+const fn longest(n: usize) -> usize {
+    n + n / 255 + 15
+}
+
 /// The high-compression encoder.
-pub(crate) struct Encoder(State);
+pub(crate) struct Encoder {
+    state: State,
+    novelty: Novelty,
+    /// A short stream on its way.
+    whole: Vec<u8>,
+}
 
 impl Encoder {
     pub(crate) fn new() -> Result<Encoder> {
-        new_state().map(Encoder)
+        Ok(Encoder { state: new_state()?, novelty: Novelty::default(), whole: Vec::new() })
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
-    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        if self.novelty.is_too_great(src, dest.len()) {
+            return Ok(0);
+        }
+        let longest = longest(src.len());
+        if src.len() > SHORT || longest <= dest.len() {
+            return Ok(self.write(clevel, src, dest));
+        }
+        // After a stream that does not fit in, LZ4 clears all its state, which takes longer than a short stream does.
+        let mut whole = std::mem::take(&mut self.whole);
+        grow(&mut whole, longest)?;
+        let len = self.write(clevel, src, &mut whole[..longest]);
+        let fits = dest.get_mut(..len).map(|dest| dest.copy_from_slice(&whole[..len])).is_some();
+        self.whole = whole;
+        Ok(if fits { len } else { 0 })
+    }
+
+    /// As [`compress`](Self::compress), come what may.
+    fn write(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
         // SAFETY: the state was initialised; the sizes are those of the slices.
         let written = unsafe {
             LZ4_compress_HC_extStateHC_fastReset(
-                self.0.as_mut_ptr(),
+                self.state.as_mut_ptr(),
                 src.as_ptr().cast(),
                 dest.as_mut_ptr().cast(),
                 int(src.len()),
@@ -73,7 +112,7 @@ impl Encoder {
 
     /// As [`compress`](Self::compress), with the dictionary as history; `clevel` is that of the dictionary.
     pub(crate) fn compress_with(&mut self, dict: &Dict, src: &[u8], dest: &mut [u8]) -> usize {
-        let state = self.0.as_mut_ptr();
+        let state = self.state.as_mut_ptr();
         // SAFETY: the state was initialised.
         unsafe { LZ4_resetStreamHC_fast(state, dict.level) };
         // SAFETY: the dictionary's stream and bytes outlive this call.
