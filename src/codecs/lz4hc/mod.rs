@@ -50,6 +50,8 @@ fn new_state() -> Result<State> {
     Ok(state)
 }
 
+/// From this level on, LZ4 looks for a match at each byte. Below, it soon hurries through what has none.
+const THOROUGH: u8 = 3;
 /// Streams of up to this many bytes are compressed into memory that they certainly fit in.
 const SHORT: usize = 16 << 10;
 
@@ -78,7 +80,7 @@ impl Encoder {
     ///
     /// `MemoryAlloc`.
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
-        if self.novelty.is_too_great(src, dest.len()) {
+        if clevel >= THOROUGH && self.novelty.is_too_great(src, dest.len()) {
             return Ok(0);
         }
         let longest = longest(src.len());

@@ -16,7 +16,7 @@ const LEAST: usize = 256;
 /// Groups that are looked at before it is asked again whether there is hope to prove anything.
 const STEP: usize = 16;
 /// So many repeated groups more than would be even are no reason to give up.
-const SLACK: usize = 8;
+const SLACK: usize = 2;
 /// Groups at the start of a stream that are looked at first, to find out whether to begin.
 const SAMPLE: usize = 32;
 
