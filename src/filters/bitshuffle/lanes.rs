@@ -222,17 +222,11 @@ unsafe fn shuffle_padded<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8],
     dest.copy_from_slice(&items[..dest.len()]);
 }
 
-/// [`bitunshuffle`] for few groups of items of up to 16 bytes. Both buffers are zero and have room for a narrow tile of the
-/// items.
+/// [`bitunshuffle`] for few groups of items of up to 16 bytes.
 #[inline(always)]
-unsafe fn unshuffle_padded<V: Lanes>(
-    typesize: usize,
-    stride: usize,
-    src: &[u8],
-    dest: &mut [u8],
-    (rows, items): (&mut [u8], &mut [u8]),
-) {
-    assert!(rows.len() >= 128 * typesize && items.len() >= 128 * typesize && typesize <= 16);
+unsafe fn unshuffle_padded<V: Lanes>(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    assert!(typesize <= 16);
+    let (mut rows, mut items) = ([0; 128 * 16], [0; 128 * 16]);
     for (r, row) in rows.chunks_exact_mut(16).take(8 * typesize).enumerate() {
         let bytes = &src[r * stride..];
         match bytes.first_chunk::<16>() {
@@ -241,7 +235,7 @@ unsafe fn unshuffle_padded<V: Lanes>(
         }
     }
     // SAFETY: there are rows of 16 bytes, and room for as many groups.
-    unsafe { unshuffle_tile::<V::Narrow>(typesize, rows, 0, 16, items, 0) };
+    unsafe { unshuffle_tile::<V::Narrow>(typesize, &rows, 0, 16, &mut items, 0) };
     dest.copy_from_slice(&items[..dest.len()]);
 }
 
@@ -286,10 +280,12 @@ unsafe fn unshuffle_few<V: Lanes>(
     ngroups: usize,
 ) {
     if typesize <= SHORT {
-        // SAFETY: passed on to the caller.
-        return unsafe {
-            unshuffle_padded::<V>(typesize, ngroups, src, dest, (&mut [0; TILE], &mut [0; TILE]))
-        };
+        let (mut rows, mut items) = ([0; TILE], [0; TILE]);
+        rows[..dest.len()].copy_from_slice(&src[..dest.len()]);
+        // SAFETY: at most 15 bytes follow the last row in its vector, and there is room for 16 groups of short items.
+        unsafe { unshuffle_tile::<V::Narrow>(typesize, &rows, 0, ngroups, &mut items, 0) };
+        dest.copy_from_slice(&items[..dest.len()]);
+        return;
     }
     let group = 8 * typesize;
     let mut few: Few = [0; 128 * FEW + 128];
@@ -363,9 +359,7 @@ pub(super) unsafe fn bitunshuffle<V: Lanes>(
     }
     if ngroups <= FEW && ngroups > 2 && typesize <= 16 {
         // SAFETY: passed on to the caller.
-        return unsafe {
-            unshuffle_padded::<V>(typesize, stride, src, dest, (&mut [0; 128 * 16], &mut [0; 128 * 16]))
-        };
+        return unsafe { unshuffle_padded::<V>(typesize, stride, src, dest) };
     }
     if ngroups <= FEW {
         return generic::bitunshuffle(typesize, stride, src, dest, 0..ngroups);
