@@ -55,10 +55,9 @@ const THOROUGH: u8 = 3;
 /// Streams of up to this many bytes are compressed into memory that they certainly fit in.
 const SHORT: usize = 16 << 10;
 
-/// Bytes that the LZ4 stream of `n` bytes certainly fits in, and one less than LZ4 knows to be enough: where it need not look
-/// whether there is room, it is slower.
+/// Most bytes that the LZ4 stream of `n` bytes takes.
 const fn longest(n: usize) -> usize {
-    n + n / 255 + 15
+    n + n / 255 + 16
 }
 
 /// The high-compression encoder.
