@@ -177,6 +177,8 @@ pub(super) trait Rows: Copy {
     ///
     /// As for [`Lanes`]; there is a row `j`, and `16 * LANES` bytes of it from `at` on.
     unsafe fn load<V: Lanes>(self, j: usize, at: usize) -> V;
+    /// Where the first two rows are.
+    fn addresses(self) -> [usize; 2];
     /// As [`Kernel`](super::Kernel)'s `unshuffle`, for the items `items` of `dest`.
     fn unshuffle_few(self, width: usize, dest: &mut [u8], items: std::ops::Range<usize>);
 }
@@ -195,6 +197,11 @@ impl Rows for Strided<'_> {
         unsafe { V::load(self.src, at + j * self.stride) }
     }
 
+    fn addresses(self) -> [usize; 2] {
+        let first = self.src.as_ptr().addr();
+        [first, first + self.stride]
+    }
+
     fn unshuffle_few(self, width: usize, dest: &mut [u8], items: std::ops::Range<usize>) {
         generic::unshuffle(width, self.stride, self.src, dest, items);
     }
@@ -207,6 +214,10 @@ impl Rows for &[&[u8]] {
         debug_assert!(j < self.len());
         // SAFETY: the caller names a row that exists, and bytes that it has.
         unsafe { V::load(self.get_unchecked(j), at) }
+    }
+
+    fn addresses(self) -> [usize; 2] {
+        [self[0].as_ptr().addr(), self[1].as_ptr().addr()]
     }
 
     fn unshuffle_few(self, _: usize, dest: &mut [u8], items: std::ops::Range<usize>) {
@@ -254,6 +265,32 @@ pub(super) unsafe fn unshuffle_tile<V: Lanes, const C: usize, const W: usize>(
     debug_assert!(at + (W - 1) * stride + 16 * V::LANES <= src.len());
     // SAFETY: passed on to the caller.
     unsafe { unshuffle_planes_tile::<V, _, C, W>(width, Strided { src, stride }, at, dest, out) }
+}
+
+/// Unshuffles two tiles, one behind the other, as [`unshuffle_planes_tile`]: whole cache lines of each row.
+///
+/// # Safety
+///
+/// As for [`unshuffle_planes_tile`], for both tiles.
+#[inline(always)]
+unsafe fn unshuffle_two_tiles<V: Lanes, R: Rows, const C: usize, const W: usize>(
+    width: usize,
+    rows: R,
+    at: usize,
+    dest: &mut [u8],
+    out: usize,
+) {
+    let tile = 16 * V::LANES;
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let (mut first, mut second) = ([V::zero(); C], [V::zero(); C]);
+        for (j, (first, second)) in first.iter_mut().zip(&mut second).enumerate().take(W) {
+            *first = rows.load(j, at);
+            *second = rows.load(j, at + tile);
+        }
+        scatter::<V, C, W>(first, dest, out, width);
+        scatter::<V, C, W>(second, dest, out + tile * width, width);
+    }
 }
 
 /// Whether rows that are `stride` bytes apart compete for the same lines of the first-level cache, so that it pays to
@@ -339,6 +376,13 @@ unsafe fn unshuffle_planes_narrow<V: Lanes, R: Rows, const C: usize, const W: us
     // last tiles go to a buffer with room for that. What lanes overwrite past their tile belongs to later tiles.
     unsafe {
         let mut i = 0;
+        let [row0, row1] = rows.addresses();
+        if V::LANES == 2 && W >= 8 && rows_compete(row0.abs_diff(row1)) {
+            while i + 64 <= nitems && (i + 64 - 16 / C) * W + 16 <= dest.len() {
+                unshuffle_two_tiles::<V, R, C, W>(W, rows, i, dest, i * W);
+                i += if i == 0 { 64 - row0 % 64 } else { 64 };
+            }
+        }
         while i + 16 * V::LANES <= nitems && (i + 16 * V::LANES - 16 / C) * W + 16 <= dest.len() {
             unshuffle_planes_tile::<V, R, C, W>(W, rows, i, dest, i * W);
             i += 16 * V::LANES;
@@ -405,7 +449,14 @@ pub(super) unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: 
     let nitems = dest.len() / width;
     // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
     unsafe {
-        if nitems >= 16 * V::LANES {
+        if V::LANES == 2 && nitems >= 64 && rows_compete(stride) {
+            for i in overlapping(64, nitems) {
+                for j in overlapping(16, width) {
+                    let rows = Strided { src: &src[j * stride..], stride };
+                    unshuffle_two_tiles::<V, _, 16, 16>(width, rows, i, dest, i * width + j);
+                }
+            }
+        } else if nitems >= 16 * V::LANES {
             for i in overlapping(16 * V::LANES, nitems) {
                 for j in overlapping(16, width) {
                     unshuffle_tile::<V, 16, 16>(width, src, j * stride + i, stride, dest, i * width + j);

@@ -69,7 +69,7 @@ impl Kernel {
         assert!(width > 0 && src.len() == dest.len());
         let nitems = quotient(src.len(), width);
         let body = nitems * width;
-        if width == 1 || body == 0 {
+        if width == 1 || nitems <= 1 {
             dest.copy_from_slice(src);
             return;
         }
@@ -90,7 +90,7 @@ impl Kernel {
         assert!(width > 0 && src.len() == dest.len());
         let nitems = quotient(src.len(), width);
         let body = nitems * width;
-        if width == 1 || body == 0 {
+        if width == 1 || nitems <= 1 {
             dest.copy_from_slice(src);
             return;
         }
