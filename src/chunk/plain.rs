@@ -87,6 +87,14 @@ fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
         dest.fill(*byte);
         return;
     }
+    match value.len() {
+        _ if dest.len() > PATTERN => {}
+        2 => return tile_short::<2>(value, start, dest),
+        4 => return tile_short::<4>(value, start, dest),
+        8 => return tile_short::<8>(value, start, dest),
+        16 => return tile_short::<16>(value, start, dest),
+        _ => {}
+    }
     let phase = start % value.len();
     let mut filled = 0;
     let (tail, head) = value.split_at(phase);
@@ -107,19 +115,33 @@ fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
     }
 }
 
+/// [`tile`] for a value of `N` bytes, which registers hold.
+#[inline(always)]
+fn tile_short<const N: usize>(value: &[u8], start: usize, dest: &mut [u8]) {
+    let mut item: [u8; N] = value.try_into().expect("the caller looked at the length");
+    item.rotate_left(start % N);
+    let mut places = dest.chunks_exact_mut(N);
+    for place in &mut places {
+        place.copy_from_slice(&item);
+    }
+    let rest = places.into_remainder();
+    rest.copy_from_slice(&item[..rest.len()]);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn values_are_tiled_with_the_right_phase() {
-        let value = [1, 2, 3, 4, 5];
-        for start in 0..12 {
-            for len in (0..40).chain([PATTERN, PATTERN + 1, 3 * PATTERN, 5 * PATTERN + 3]) {
-                let mut dest = vec![0; len];
-                tile(&value, start, &mut dest);
-                let expected: Vec<u8> = (start..start + len).map(|i| value[i % 5]).collect();
-                assert_eq!(dest, expected);
+        for value in (1..=17).map(|len| (1..=len).collect::<Vec<u8>>()) {
+            for start in 0..20 {
+                for len in (0..70).chain([PATTERN, PATTERN + 1, 3 * PATTERN, 5 * PATTERN + 3]) {
+                    let mut dest = vec![0; len];
+                    tile(&value, start, &mut dest);
+                    let mut expected = value.iter().cycle().skip(start);
+                    assert!(dest.iter().all(|byte| Some(byte) == expected.next()));
+                }
             }
         }
     }

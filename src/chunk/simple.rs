@@ -1,4 +1,4 @@
-//! What most small buffers become: chunks that are stored, zeros, or one block behind at most one shuffle.
+//! What most small buffers become: chunks that are stored, special values, or one block behind at most one shuffle.
 //!
 //! They are written and read here in few instructions, from the source straight to the destination. With a buffer of a
 //! hundred bytes, to prepare jobs, readers and pipelines would take longer than the work itself. What is in any way unusual
@@ -12,7 +12,7 @@ use super::getitem::{Unit, byte_range, in_items};
 use super::params::Encoding;
 use super::plain::{self, Payload};
 use super::scratch::{BlockBuffers, Buffer, Worker, with_worker};
-use super::streams::{StreamDecoder, StreamWriter};
+use super::streams::{StreamDecoder, StreamWriter, raw_streams};
 use crate::bytes::{put_i32, quotient};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, StreamCodec};
@@ -43,11 +43,23 @@ impl Filter {
     /// The filter that these slots come to, if it is one of the above.
     #[inline(always)]
     fn of(ids: &[u8; MAX_FILTERS], metas: &[u8; MAX_FILTERS], typesize: usize) -> Option<Filter> {
-        let [first @ .., id] = ids;
-        if *first != [filter::NONE; MAX_FILTERS - 1] {
-            return None;
-        }
-        match *id {
+        let [first @ .., _] = ids;
+        if *first == [filter::NONE; MAX_FILTERS - 1] { Filter::last(ids, metas, typesize) } else { None }
+    }
+
+    /// The filter that undoes what these slots did, if it is one of the above. Nothing undoes lossy ones.
+    #[inline(always)]
+    fn undoing(ids: &[u8; MAX_FILTERS], metas: &[u8; MAX_FILTERS], typesize: usize) -> Option<Filter> {
+        let [first @ .., _] = ids;
+        let is_undone = |id: &u8| matches!(*id, filter::NONE | filter::TRUNC_PREC | filter::INT_TRUNC);
+        let is_usual = *first == [filter::NONE; MAX_FILTERS - 1] || first.iter().all(is_undone);
+        if is_usual { Filter::last(ids, metas, typesize) } else { None }
+    }
+
+    /// The filter in the last slot.
+    #[inline(always)]
+    fn last(ids: &[u8; MAX_FILTERS], metas: &[u8; MAX_FILTERS], typesize: usize) -> Option<Filter> {
+        match ids[5] {
             filter::NONE => Some(Filter::None),
             filter::SHUFFLE => {
                 let width = if metas[5] == 0 { typesize } else { usize::from(metas[5]) };
@@ -207,7 +219,7 @@ pub fn getitem_simple(
 
 /// What a chunk can be at first sight.
 enum Kind {
-    /// Raw bytes or zeros.
+    /// Raw bytes or a special value.
     Plain,
     /// A single block.
     Block,
@@ -229,17 +241,16 @@ impl Kind {
     }
 }
 
-/// What a complete chunk consists of that is stored or zeros; stores its header in `header`.
+/// What a complete chunk consists of that is stored or a special value; stores its header in `header`.
 #[inline(always)]
 fn read_plain(chunk: &[u8], header: &mut ChunkHeader) -> Option<Payload> {
-    if !header.read_ordinary(chunk) {
-        return None;
-    }
+    header.read_from(chunk).ok()?;
     let payload = Payload::of(header);
     let is_usual = match payload {
-        Payload::Stored => header.cbytes == header.nbytes + EXTENDED_HEADER_LENGTH && !header.is_lazy(),
+        Payload::Stored => header.cbytes == header.nbytes + header.overhead() && !header.is_lazy(),
         Payload::Zeros => !header.is_memcpyed(),
-        _ => false,
+        Payload::Nans | Payload::Value | Payload::Uninit => !(header.is_memcpyed() || header.is_lazy()),
+        Payload::Coded | Payload::Unknown => false,
     };
     (is_usual && header.cbytes <= chunk.len()).then_some(payload)
 }
@@ -256,7 +267,7 @@ fn decompress_block(chunk: &[u8], dest: &mut [u8], header: &mut ChunkHeader) -> 
 }
 
 /// [`getitem_simple`] for a chunk with blocks; stores the header in `header`. It only reads from a single block, which must
-/// be raw or small.
+/// be raw, small, or wanted whole.
 #[inline(never)]
 fn getitem_of_block(
     chunk: &[u8],
@@ -288,6 +299,19 @@ fn getitem_of_block(
             }
         }
         return Some(dest.len());
+    }
+    if let Some((width, stride, rows)) = block.raw_rows() {
+        let (first, phase) = (wanted.start / width, wanted.start % width);
+        if phase == 0 && dest.len() % width == 0 && !dest.is_empty() {
+            shuffle::unshuffle_rows(width, stride, &rows[first..], dest);
+            return Some(dest.len());
+        }
+    }
+    if wanted.len() == block.len() {
+        return with_worker(|worker| {
+            block.decode(&mut worker.codecs, &mut worker.buffers.decoded, dest)?;
+            Some(dest.len())
+        });
     }
     if block.len() > SMALL_BLOCK {
         return None;
@@ -324,7 +348,7 @@ impl<'a> Block<'a> {
         if !(built_in && no_flags && header.version != VERSION_BLOSC1 && offset < header.nbytes) {
             return None;
         }
-        let filter = Filter::of(&header.filters, &header.filters_meta, header.typesize)?;
+        let filter = Filter::undoing(&header.filters, &header.filters_meta, header.typesize)?;
         let len = header.block_len(nblock);
         let nstreams = if header.is_split() && len == header.blocksize { header.typesize } else { 1 };
         let stream_len = quotient(len, nstreams);
@@ -351,26 +375,34 @@ impl<'a> Block<'a> {
         if self.nstreams == 1 { raw_streams(self.bytes, 1, self.stream_len) } else { None }
     }
 
+    /// If the block is split in rows of bytes and all are raw: the number of rows, how far apart they begin, and their bytes
+    /// from the first one on.
+    #[inline(always)]
+    fn raw_rows(&self) -> Option<(usize, usize, &'a [u8])> {
+        if self.filter != Filter::Shuffle(self.nstreams) {
+            return None;
+        }
+        let rows = raw_streams(self.bytes, self.nstreams, self.stream_len)?;
+        Some((self.nstreams, 4 + self.stream_len, rows))
+    }
+
     /// Decodes the block into `dest`, which has its length. `None` if anything is wrong about it.
     #[inline(always)]
     fn decode(&self, codecs: &mut CodecStates, decoded: &mut Buffer, dest: &mut [u8]) -> Option<()> {
-        let Block { header, filter, bytes, nstreams, stream_len } = *self;
+        let Block { header, filter, bytes, nstreams, .. } = *self;
         let codec = StreamCodec::resolve(header.decoder_compcode());
         let cx = stream_context(0, header.typesize, header.blocksize);
         let decoder = StreamDecoder { codec: &codec, dict: None, cx };
         if filter == Filter::None {
             return decoder.decode_all(codecs, bytes, nstreams, dest).ok().map(|_| ());
         }
-        let raw = raw_streams(bytes, nstreams, stream_len);
-        if let (Some(raw), Filter::Shuffle(width)) = (raw, filter) {
-            if width == nstreams {
-                shuffle::unshuffle_rows(width, 4 + stream_len, raw, dest);
-                return Some(());
-            }
+        if let Some((width, stride, rows)) = self.raw_rows() {
+            shuffle::unshuffle_rows(width, stride, rows, dest);
+            return Some(());
         }
-        let filtered: &[u8] = match raw {
-            Some(raw) if nstreams == 1 => raw,
-            _ => {
+        let filtered: &[u8] = match self.raw_stream() {
+            Some(raw) => raw,
+            None => {
                 let decoded = decoded.get(dest.len()).ok()?;
                 decoder.decode_all(codecs, bytes, nstreams, decoded).ok()?;
                 decoded
@@ -382,21 +414,6 @@ impl<'a> Block<'a> {
         }
         Some(())
     }
-}
-
-/// The streams of a block if all are stored raw: from the first byte of the first one on, the next one begins `len + 4`
-/// bytes further.
-#[inline(always)]
-fn raw_streams(streams: &[u8], nstreams: usize, len: usize) -> Option<&[u8]> {
-    let size = u32::try_from(len).ok()?.to_le_bytes();
-    let mut rest = streams.get(..nstreams * (4 + len))?;
-    while let Some(stream) = rest.split_at_checked(4 + len) {
-        if !stream.0.starts_with(&size) {
-            return None;
-        }
-        rest = stream.1;
-    }
-    streams.get(4..nstreams * (4 + len))
 }
 
 #[cfg(test)]

@@ -303,6 +303,21 @@ impl StreamDecoder<'_> {
     }
 }
 
+/// The streams of a block if all are stored raw: from the first byte of the first one on, the next one begins `len + 4`
+/// bytes further.
+#[inline(always)]
+pub(super) fn raw_streams(streams: &[u8], nstreams: usize, len: usize) -> Option<&[u8]> {
+    let size = u32::try_from(len).ok()?.to_le_bytes();
+    let mut rest = streams.get(..nstreams * (4 + len))?;
+    while let Some(stream) = rest.split_at_checked(4 + len) {
+        if !stream.0.starts_with(&size) {
+            return None;
+        }
+        rest = stream.1;
+    }
+    streams.get(4..nstreams * (4 + len))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@ use crate::chunk::decompress::decompress_parsed;
 use crate::chunk::getitem::getitem_parsed;
 use crate::chunk::input::Source;
 use crate::chunk::params::{CParams, Decoding, Prefilter, PrefilterCall};
+use crate::chunk::special::{SpecialValue, special_chunk};
 use crate::format::consts::codec;
 use crate::testing::Random;
 
@@ -225,4 +226,45 @@ fn chunks_with_more_to_them_are_left_to_the_general_way() {
     assert!(!simple(&CParams { filters: [1, 0, 0, 0, 0, 0], ..plain.clone() }));
     assert!(!simple(&CParams { instrumented: true, ..plain.clone() }));
     assert!(!simple(&CParams { typesize: 3, ..plain }));
+}
+
+#[test]
+fn special_values_read_alike_the_short_and_the_general_way() {
+    for typesize in [1, 3, 4, 8, 16, 300] {
+        let params = CParams { typesize, ..CParams::default() };
+        let item: Vec<u8> = (1..=255).cycle().take(typesize).collect();
+        for nitems in [1, 7, 15] {
+            for value in
+                [SpecialValue::Zeros, SpecialValue::Nans, SpecialValue::Uninit, SpecialValue::Repeated(&item)]
+            {
+                let mut chunk = vec![0; 400];
+                let cbytes = special_chunk(&params, nitems * typesize, value, &mut chunk).unwrap();
+                let what = || format!("{nitems} items of {typesize} bytes, {value:?}");
+                let all = compare(&chunk[..cbytes], what);
+                assert!(all || (value == SpecialValue::Nans && !matches!(typesize, 4 | 8)), "{}", what());
+                for (at, bit) in (0..cbytes.min(40)).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+                    let mut bad = chunk[..cbytes].to_vec();
+                    bad[at] ^= 1 << bit;
+                    compare(&bad, || format!("{}, bit {bit} of byte {at}", what()));
+                }
+                assert_eq!(decompress_simple(&chunk[..cbytes - 1], &mut [0; 5000], |_| ()), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn lossy_filters_have_nothing_to_undo() {
+    let data = ramp(3000, 0x0101_0107);
+    for last in [0, filter::SHUFFLE, filter::BITSHUFFLE] {
+        for filters in
+            [[0, 0, 0, 0, filter::TRUNC_PREC, last], [filter::TRUNC_PREC, 0, filter::INT_TRUNC, 0, 0, last]]
+        {
+            let params =
+                CParams { typesize: 4, filters, filters_meta: [5, 0, 5, 0, 5, 0], ..CParams::default() };
+            let (_, chunk) = compressed(&params, &data, data.len() + 32);
+            assert!(compare(&chunk, || format!("{params:?}")));
+            assert!(decompress_simple(&chunk, &mut [0; 3000], |_| ()).is_some(), "{params:?}");
+        }
+    }
 }
