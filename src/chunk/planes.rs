@@ -6,7 +6,7 @@
 use super::partial_read;
 use super::reader::Reader;
 use super::scratch::{Buffer, Worker};
-use super::streams::{Stream, StreamDecoder, StreamReader};
+use super::streams::{Stream, StreamDecoder, StreamReader, raw_streams};
 use crate::bytes::quotient;
 use crate::codecs::state::CodecStates;
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -22,6 +22,9 @@ const LONG: usize = 8;
 const TILE: usize = 256;
 /// The same for whole blocks, whose planes are read from end to end.
 const LARGE_TILE: usize = 4096;
+/// Blocks of up to this many bytes are decoded to one place and unshuffled from there: that is quicker than to look at each
+/// plane.
+const SMALL: usize = 4096;
 /// How far ahead of their use bytes of a plane are brought into the cache. Raw planes are read from the chunk itself, all at
 /// the same time, and CPUs do not recognise that many streams by themselves.
 const AHEAD: usize = 1024;
@@ -246,13 +249,29 @@ impl<'b> Planes<'b> {
     }
 }
 
+/// Whether a block of `len` bytes is unshuffled quicker from one place than from its planes.
+pub(super) fn is_small(len: usize) -> bool {
+    len <= SMALL
+}
+
 /// Whether a block of `len` bytes, shuffled by `width` bytes and cut in `nstreams`, is one for [`decode_block`].
 ///
 /// Items of other widths are unshuffled much faster if their planes lie one behind the other, so it pays to decode or copy
 /// them all to one place first.
 #[inline]
 pub(super) fn suit_block(len: usize, nstreams: usize, width: usize) -> bool {
-    matches!(width, 2 | 4 | 8 | 16) && nstreams == width && len >= width && len % width == 0
+    matches!(width, 2 | 4 | 8 | 16) && nstreams == width && !is_small(len) && len % width == 0
+}
+
+/// The planes of a small block of `len` bytes, shuffled by `width` bytes and cut in `nstreams`, if each is a stream and all
+/// are raw: how far apart they begin, and the bytes from the first one on.
+#[inline]
+pub(super) fn raw_rows(bytes: &[u8], nstreams: usize, width: usize, len: usize) -> Option<(usize, &[u8])> {
+    if nstreams != width || !(1..=SMALL).contains(&len) || len % width != 0 {
+        return None;
+    }
+    let rows = quotient(len, width);
+    Some((4 + rows, raw_streams(bytes, nstreams, rows)?))
 }
 
 /// Decodes the streams stored in `bytes`, each of which is a plane of a block shuffled by `width` bytes, into `dest`, the

@@ -12,6 +12,7 @@ use crate::bytes::get_i32;
 use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, DecodeDict, StreamCodec};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::filters::shuffle;
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_DICTSIZE};
 use crate::format::geometry::Container;
@@ -144,7 +145,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The starts of all blocks as the table has them, unchecked; 0 for negative ones. Fewer if the table is cut off.
-    pub(super) fn bstarts(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn bstarts(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
         let table = self.data.get(self.header.overhead()..self.table_end).unwrap_or_default();
         let start = |raw: &[u8]| raw.try_into().map_or(0, i32::from_le_bytes);
         table.chunks_exact(4).map(move |raw| usize::try_from(start(raw)).unwrap_or(0))
@@ -306,6 +307,10 @@ impl<'a> Reader<'a> {
         let width = self.pipeline.as_shuffle().unwrap_or(0);
         if planes::suit_block(dest.len(), nstreams, width) {
             planes::decode_block(&decoder, codecs, bytes, width, decoded, dest)?;
+            return Ok(dest.len());
+        }
+        if let Some((stride, rows)) = planes::raw_rows(bytes, nstreams, width, dest.len()) {
+            shuffle::unshuffle_rows(width, stride, rows, dest);
             return Ok(dest.len());
         }
         let decoded = decoded.get(dest.len())?;
