@@ -193,8 +193,6 @@ impl Writer<'_> {
 /// A chunk of variable-length blocks, opened for reading; its table is valid.
 pub struct VlChunk<'a> {
     reader: Reader<'a>,
-    /// Start of each block in the chunk, and the end of the last one.
-    starts: Vec<usize>,
     /// The most bytes that a block takes in the chunk, if that is lazy.
     longest_span: usize,
     /// Length of the longest block. Not known of a lazy chunk, which has the lengths where its blocks are.
@@ -229,46 +227,63 @@ pub fn vl_nblocks(chunk: &[u8]) -> Result<usize> {
 impl<'a> VlChunk<'a> {
     /// Validates the tables of an opened chunk.
     pub(super) fn new(reader: Reader<'a>) -> Result<VlChunk<'a>> {
-        let header = reader.header;
-        let bad = ErrorKind::InvalidHeader;
-        let mut starts = memory::with_capacity(header.nblocks() + 1)?;
-        starts.extend(reader.bstarts());
-        ensure(starts.len() == header.nblocks(), bad, "start of a block")?;
-        ensure(starts.first().is_none_or(|&first| first >= reader.table_end), bad, "start of a block")?;
-        starts.push(header.cbytes);
-        let ascending = starts.windows(2).fold(true, |all, ends| all & (ends[0] < ends[1]));
-        ensure(ascending, bad, "block starts are not in order")?;
-        let spans = starts.windows(2).map(|ends| ends[1] - ends[0]);
-        let longest_span = if reader.lazy.is_some() { spans.max().unwrap_or(0) } else { 0 };
-        let mut chunk = VlChunk { reader, starts, longest_span, longest: None };
-        if chunk.reader.lazy.is_none() {
-            chunk.longest = Some(chunk.check_lengths()?);
-        }
+        let mut chunk = VlChunk { reader, longest_span: 0, longest: None };
+        chunk.check_tables()?;
         Ok(chunk)
     }
 
-    /// Checks that the stored lengths are positive and add up to the size of the chunk; returns the largest one.
-    fn check_lengths(&self) -> Result<usize> {
-        let bad = ErrorKind::InvalidHeader;
-        let (mut sum, mut longest) = (0usize, 0);
-        for nblock in 0..self.nblocks() {
-            let len = self.block_len(nblock)?;
-            sum += len;
-            longest = longest.max(len);
-            ensure(sum <= self.reader.header.nbytes, bad, "blocks longer than the chunk")?;
+    /// Checks that the blocks lie in order and, where the lengths are at hand, that these are positive and add up to the
+    /// size of the chunk. Takes down the longest span or length.
+    fn check_tables(&mut self) -> Result<()> {
+        let Reader { header, data, table_end, .. } = self.reader;
+        let is_lazy = self.reader.lazy.is_some();
+        let (mut in_order, mut all_valid) = (true, true);
+        let (mut end, mut sum, mut longest, mut longest_span) = (header.cbytes, 0u64, 0, 0);
+        let mut nstarts = 0;
+        // From the last block to the first: each ends where the one before in this order starts.
+        for start in self.reader.bstarts().rev() {
+            in_order &= start < end;
+            longest_span = longest_span.max(end.wrapping_sub(start));
+            end = start;
+            nstarts += 1;
+            if !is_lazy {
+                let stored = data.get(start..).and_then(<[u8]>::first_chunk);
+                let len = stored.map_or(0, |raw| i32::from_le_bytes(*raw));
+                all_valid &= len > 0;
+                sum += u64::from(len.unsigned_abs());
+                longest = longest.max(len);
+            }
         }
-        ensure(sum == self.reader.header.nbytes, bad, "blocks shorter than the chunk")?;
-        Ok(longest)
+        let bad = ErrorKind::InvalidHeader;
+        ensure(nstarts == header.nblocks() && end >= table_end, bad, "start of a block")?;
+        ensure(in_order, bad, "block starts are not in order")?;
+        ensure(all_valid, bad, "length of a block")?;
+        if is_lazy {
+            self.longest_span = longest_span;
+        } else {
+            ensure(sum == header.nbytes as u64, bad, "blocks do not fill the chunk")?; // widening
+            self.longest = usize::try_from(longest).ok();
+        }
+        Ok(())
+    }
+
+    /// Where block `nblock` starts in the chunk.
+    fn start(&self, nblock: usize) -> Result<usize> {
+        self.reader.bstart(nblock)
     }
 
     /// Number of blocks.
     #[must_use]
     pub fn nblocks(&self) -> usize {
-        self.starts.len() - 1
+        self.reader.nblocks
     }
 
-    fn span(&self, nblock: usize) -> usize {
-        self.starts[nblock + 1] - self.starts[nblock]
+    /// How many bytes block `nblock` takes in the chunk.
+    fn span(&self, nblock: usize) -> Result<usize> {
+        let next = nblock + 1;
+        let end = if next < self.nblocks() { self.start(next)? } else { self.reader.header.cbytes };
+        end.checked_sub(self.start(nblock)?)
+            .ok_or(Error::new(ErrorKind::InvalidHeader, "block starts are not in order"))
     }
 
     /// Uncompressed length of block `nblock` in bytes. For lazy chunks this reads from the source.
@@ -277,7 +292,7 @@ impl<'a> VlChunk<'a> {
     ///
     /// `InvalidHeader` if the length is not positive or exceeds the chunk; errors of the source.
     pub fn block_len(&self, nblock: usize) -> Result<usize> {
-        let start = self.starts[nblock];
+        let start = self.start(nblock)?;
         let stored = match self.reader.lazy {
             None => get_i32(self.reader.data, start),
             Some(source) => {
@@ -296,7 +311,7 @@ impl<'a> VlChunk<'a> {
     /// Checks the size of a block in the trailer of a lazy chunk.
     fn lazy_span(&self, nblock: usize) -> Result<()> {
         let size = self.reader.lazy_size(nblock, self.longest_span)?;
-        ensure(size > 4 && size == self.span(nblock), ErrorKind::InvalidHeader, "block size in a lazy chunk")
+        ensure(size > 4 && size == self.span(nblock)?, ErrorKind::InvalidHeader, "block size in a lazy chunk")
     }
 
     /// Decodes block `nblock` into `dest`, which has its length.
@@ -333,9 +348,9 @@ impl<'a> VlChunk<'a> {
     }
 
     fn decode(&self, worker: &mut Worker, nblock: usize, dest: &mut [u8]) -> Result<()> {
-        let span = self.span(nblock);
+        let span = self.span(nblock)?;
         ensure(span > 4, ErrorKind::Data, "block without content")?;
-        let (start, len) = (self.starts[nblock], dest.len());
+        let (start, len) = (self.start(nblock)?, dest.len());
         let Worker { codecs, buffers, stream, .. } = worker;
         let content = match self.reader.lazy {
             None => {
@@ -375,19 +390,32 @@ impl<'a> VlChunk<'a> {
         })
     }
 
-    /// Decodes all blocks, each into its own buffer of the right length.
+    /// Decodes all blocks, each into a buffer of its own that `room` makes for its length.
     ///
     /// # Errors
     ///
-    /// As [`decode_block`](Self::decode_block).
-    pub fn decode_each(&self, dests: &mut [&mut [u8]]) -> Result<()> {
-        assert_eq!(dests.len(), self.nblocks());
-        let slots = memory::collect(dests.iter_mut().map(|dest| parking_lot::Mutex::new(&mut **dest)))?;
-        for_each_block(self.reader.dec.threads, 0..self.nblocks(), |tid, worker, nblock| {
-            let mut dest = slots[nblock].lock();
-            self.finish_block(worker, tid, nblock, &mut dest)?;
+    /// As [`decode_block`](Self::decode_block), and those of `room`.
+    pub fn decode_each<B: AsMut<[u8]> + Send>(&self, room: impl Fn(usize) -> Result<B>) -> Result<Vec<B>> {
+        let nblocks = self.nblocks();
+        let mut buffers = memory::with_capacity(nblocks)?;
+        if self.reader.dec.threads.for_blocks(nblocks).is_none() {
+            let mut worker = scratch::worker();
+            for nblock in 0..nblocks {
+                let mut buffer = room(self.block_len(nblock)?)?;
+                self.finish_block(&mut worker, 0, nblock, buffer.as_mut())?;
+                buffers.push(buffer);
+            }
+            return Ok(buffers);
+        }
+        for nblock in 0..nblocks {
+            buffers.push(room(self.block_len(nblock)?)?);
+        }
+        let slots = memory::collect(buffers.iter_mut().map(parking_lot::Mutex::new))?;
+        for_each_block(self.reader.dec.threads, 0..nblocks, |tid, worker, nblock| {
+            self.finish_block(worker, tid, nblock, slots[nblock].lock().as_mut())?;
             Ok(0)
         })?;
-        Ok(())
+        drop(slots);
+        Ok(buffers)
     }
 }

@@ -8,7 +8,6 @@ use crate::chunk::{self, Decoding, Threads, Unit, VlChunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::io::memory::MallocBuf;
-use crate::memory;
 
 /// Runs a decompression with everything that it needs, taken out of the context.
 ///
@@ -193,11 +192,7 @@ pub(crate) unsafe fn decompress_vl(
 ) -> Result<Vec<MallocBuf>> {
     let operation = |vl: &VlChunk<'_>| {
         ensure(vl.nblocks() <= max, ErrorKind::InvalidParam, "more blocks than expected")?;
-        let buffers = (0..vl.nblocks()).map(|i| MallocBuf::zeroed(vl.block_len(i)?));
-        let mut buffers = memory::try_collect(buffers)?;
-        let mut dests: Vec<&mut [u8]> = memory::collect(buffers.iter_mut().map(MallocBuf::as_mut_slice))?;
-        vl.decode_each(&mut dests)?;
-        Ok(buffers)
+        vl.decode_each(MallocBuf::zeroed)
     };
     // SAFETY: the caller's promise.
     unsafe { with_vl(context, chunk, operation) }
