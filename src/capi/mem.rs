@@ -3,8 +3,11 @@
 //! What the library makes for them, or takes over from them, is a [`MallocBuf`].
 
 use std::ffi::{CStr, c_char};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::slice;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::io::memory::MallocBuf;
 
 /// A copy of `bytes` for a caller that releases it with `free()`.
@@ -42,6 +45,23 @@ pub(crate) fn c_array<T: Copy>(items: &[T]) -> Result<*mut T> {
     Ok(start)
 }
 
+/// As [`c_array`], with these numbers.
+pub(crate) fn c_numbers(numbers: Range<i64>) -> Result<*mut i64> {
+    let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for a result");
+    let count = numbers.end.saturating_sub(numbers.start).max(0);
+    let count = usize::try_from(count).map_err(|_| failed)?;
+    let size = count.max(1).checked_mul(size_of::<i64>()).ok_or(failed)?;
+    // SAFETY: `malloc` takes any size.
+    let start = unsafe { libc::malloc(size) }.cast::<MaybeUninit<i64>>();
+    ensure(!start.is_null(), failed.kind(), "no memory for a result")?;
+    // SAFETY: the new memory has room for `count` numbers, is aligned for them and is used by nobody else.
+    let places = unsafe { slice::from_raw_parts_mut(start, count) };
+    for (place, number) in places.iter_mut().zip(numbers) {
+        place.write(number);
+    }
+    Ok(start.cast())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,14 +70,17 @@ mod tests {
     fn strings_and_arrays_can_be_freed_by_c() {
         let text = c_string(c"zstd").unwrap();
         let array = c_array(&[1i64, -2]).unwrap();
+        let numbers = c_numbers(7..10).unwrap();
         let bytes = c_bytes(&[9]).unwrap();
         // SAFETY: all three came from C's allocator a moment ago and are live until freed.
         unsafe {
             assert_eq!(CStr::from_ptr(text), c"zstd");
             assert_eq!(array.add(1).read(), -2);
+            assert_eq!(*numbers.cast::<[i64; 3]>(), [7, 8, 9]);
             assert_eq!(bytes.read(), 9);
             libc::free(text.cast());
             libc::free(array.cast());
+            libc::free(numbers.cast());
             libc::free(bytes.cast());
         }
     }

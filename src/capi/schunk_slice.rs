@@ -1,11 +1,12 @@
 //! Exported functions: items of super-chunks.
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::ptr;
 
 use super::context::{self, EncodingParts};
 use super::guard::{guard, guard_status};
-use super::mem::c_array;
+use super::mem::{c_array, c_numbers};
 use super::ptr::{in_bytes, in_slice, out_bytes, store};
 use super::schunk_handle::SchunkHandle;
 use super::types::blosc2_schunk;
@@ -200,15 +201,17 @@ pub unsafe extern "C" fn blosc2_get_slice_nchunks(
             // SAFETY: the caller's promise.
             let (start, stop) = unsafe { (in_slice(start, meta.ndim())?, in_slice(stop, meta.ndim())?) };
             let numbers = box_chunks(&meta, start, stop)?;
-            (numbers.as_ref().map_or(0, |list| count_of(list.len() as u64)), numbers) // widening
+            let count = numbers.as_ref().map_or(0, |list| count_of(list.len() as u64)); // widening
+            (count, numbers.map(|list| c_array(&list)).transpose()?)
         } else {
             // SAFETY: not null; the caller's promise.
             let (start, stop) = unsafe { (*start, *stop) };
-            handle.look(|schunk| item_chunks(schunk, start, stop))?
+            let (count, numbers) = handle.look(|schunk| item_chunks(schunk, start, stop))?;
+            (count, numbers.map(c_numbers).transpose()?)
         };
         if let Some(numbers) = numbers {
             // SAFETY: not null; writable by the caller's promise.
-            unsafe { store(chunks_idx, c_array(&numbers)?) };
+            unsafe { store(chunks_idx, numbers) };
         }
         Ok(count)
     })
@@ -229,18 +232,17 @@ fn with_room(count: u64) -> Result<Vec<i64>> {
 
 /// How many chunks hold the items from `start` to `stop` (excluded), negative if the slice ends chunks before it starts, as
 /// in the C library, and their numbers.
-fn item_chunks(schunk: &Schunk, start: i64, stop: i64) -> Result<(i64, Option<Vec<i64>>)> {
+fn item_chunks(schunk: &Schunk, start: i64, stop: i64) -> Result<(i64, Option<Range<i64>>)> {
     let outside = |_| Error::new(ErrorKind::Failure, "items out of range");
     let (start, stop) = (u64::try_from(start).map_err(outside)?, u64::try_from(stop).map_err(outside)?);
     let range = schunk.slice_chunks(start, stop)?;
-    let count = count_of(range.end) - count_of(range.start);
+    let (first, end) = (count_of(range.start), count_of(range.end));
+    let count = end - first;
     ensure(count <= count_of(MAX_CHUNKS), ErrorKind::Failure, "too many chunks")?;
     if schunk.nchunks() == 0 || count < 0 {
         return Ok((count, None));
     }
-    let mut numbers = with_room(range.end - range.start)?;
-    numbers.extend(range.map(count_of));
-    Ok((count, Some(numbers)))
+    Ok((count, Some(first..end)))
 }
 
 /// The numbers of the chunks of an array that hold a box; `None` for arrays without items.
