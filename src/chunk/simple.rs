@@ -178,6 +178,12 @@ pub fn decompress_simple(chunk: &[u8], dest: &mut [u8], note: impl FnOnce(&Chunk
             note(&header);
             Some(header.nbytes)
         }
+        Kind::Special => {
+            let mut header = ChunkHeader::EMPTY;
+            decompress_special(chunk, dest, &mut header)?;
+            note(&header);
+            Some(header.nbytes)
+        }
         Kind::Block => {
             let mut header = ChunkHeader::EMPTY;
             decompress_block(chunk, dest, &mut header)?;
@@ -208,6 +214,12 @@ pub fn getitem_simple(
             note(&header);
             Some(range.len())
         }
+        Kind::Special => {
+            let mut header = ChunkHeader::EMPTY;
+            let len = getitem_of_special(chunk, unit, start, count, dest, &mut header)?;
+            note(&header);
+            Some(len)
+        }
         Kind::Block | Kind::Blocks => {
             let mut header = ChunkHeader::EMPTY;
             let len = getitem_of_block(chunk, unit, start, count, dest, &mut header)?;
@@ -219,8 +231,10 @@ pub fn getitem_simple(
 
 /// What a chunk can be at first sight.
 enum Kind {
-    /// Raw bytes or a special value.
+    /// Raw bytes or zeros.
     Plain,
+    /// Another special value.
+    Special,
     /// A single block.
     Block,
     /// Several blocks.
@@ -233,7 +247,9 @@ impl Kind {
     fn of(chunk: &[u8]) -> Option<Kind> {
         let raw: &[u8; EXTENDED_HEADER_LENGTH] = chunk.first_chunk()?;
         if raw[2] & flags::MEMCPYED != 0 || raw[31] & blosc2_flags::SPECIAL_MASK != 0 {
-            return Some(Kind::Plain);
+            let is_other =
+                (raw[31] & blosc2_flags::SPECIAL_MASK) >> blosc2_flags::SPECIAL_SHIFT > special::ZERO;
+            return Some(if is_other { Kind::Special } else { Kind::Plain });
         }
         let size = |at: usize| i32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]);
         let (nbytes, blocksize) = (size(4), size(8));
@@ -241,18 +257,52 @@ impl Kind {
     }
 }
 
-/// What a complete chunk consists of that is stored or a special value; stores its header in `header`.
+/// What a complete chunk consists of that is stored or zeros; stores its header in `header`.
 #[inline(always)]
 fn read_plain(chunk: &[u8], header: &mut ChunkHeader) -> Option<Payload> {
-    header.read_from(chunk).ok()?;
+    if !header.read_ordinary(chunk) {
+        return None;
+    }
     let payload = Payload::of(header);
     let is_usual = match payload {
-        Payload::Stored => header.cbytes == header.nbytes + header.overhead() && !header.is_lazy(),
+        Payload::Stored => header.cbytes == header.nbytes + EXTENDED_HEADER_LENGTH && !header.is_lazy(),
         Payload::Zeros => !header.is_memcpyed(),
-        Payload::Nans | Payload::Value | Payload::Uninit => !(header.is_memcpyed() || header.is_lazy()),
-        Payload::Coded | Payload::Unknown => false,
+        _ => false,
     };
     (is_usual && header.cbytes <= chunk.len()).then_some(payload)
+}
+
+/// What a complete chunk consists of that is another special value; stores its header in `header`.
+fn read_special(chunk: &[u8], header: &mut ChunkHeader) -> Option<Payload> {
+    header.read_from(chunk).ok()?;
+    let payload = Payload::of(header);
+    let is_usual = matches!(payload, Payload::Nans | Payload::Value | Payload::Uninit)
+        && !(header.is_memcpyed() || header.is_lazy());
+    (is_usual && header.cbytes <= chunk.len()).then_some(payload)
+}
+
+/// [`decompress_simple`] for a special value; stores the header in `header`.
+#[inline(never)]
+fn decompress_special(chunk: &[u8], dest: &mut [u8], header: &mut ChunkHeader) -> Option<()> {
+    let payload = read_special(chunk, header)?;
+    plain::copy(payload, header, chunk, 0, dest.get_mut(..header.nbytes)?).ok()
+}
+
+/// [`getitem_simple`] for a special value; stores the header in `header`.
+#[inline(never)]
+fn getitem_of_special(
+    chunk: &[u8],
+    unit: Unit,
+    start: i32,
+    count: i32,
+    dest: &mut [u8],
+    header: &mut ChunkHeader,
+) -> Option<usize> {
+    let payload = read_special(chunk, header)?;
+    let (start, count) = in_items(header, unit, start, count).ok()?;
+    let range = byte_range(header, start, count, dest.len()).ok()?;
+    plain::copy(payload, header, chunk, range.start, &mut dest[..range.len()]).ok()?;
+    Some(range.len())
 }
 
 /// [`decompress_simple`] for a single block; stores the header in `header`.
