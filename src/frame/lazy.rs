@@ -137,7 +137,7 @@ impl Frame {
 
 impl<'a> Chunks<'a> {
     /// Chunk `nchunk` in the form that needs the fewest bytes read, and where its blocks are if it is lazy. What is not
-    /// in memory anyway is put in `buffer`.
+    /// in memory or mapped anyway is put in `buffer`.
     ///
     /// # Errors
     ///
@@ -147,11 +147,8 @@ impl<'a> Chunks<'a> {
         nchunk: usize,
         buffer: &'b mut Vec<u8>,
     ) -> Result<(&'b [u8], Option<ChunkSource<'a>>)> {
-        if matches!(self.frame.store, Store::Memory(_)) {
-            return Ok(match self.get(nchunk, buffer)? {
-                Some(bytes) => (bytes, None),
-                None => (buffer, None),
-            });
+        if self.frame.is_mapped() {
+            return self.get_at_hand(nchunk, buffer);
         }
         let source = self.lazy_form(nchunk, buffer, Whole::IfSmall)?;
         Ok((buffer, source))
@@ -168,13 +165,22 @@ impl<'a> Chunks<'a> {
         buffer: &'b mut Vec<u8>,
     ) -> Result<(&'b [u8], Option<ChunkSource<'a>>)> {
         if self.frame.is_mapped() {
-            return Ok(match self.get(nchunk, buffer)? {
-                Some(bytes) => (bytes, None),
-                None => (buffer, None),
-            });
+            return self.get_at_hand(nchunk, buffer);
         }
         let source = self.lazy_form(nchunk, buffer, Whole::IfBlocksAreSmall)?;
         Ok((buffer, source))
+    }
+
+    /// Chunk `nchunk` where it is, or in `buffer` if it is a special one.
+    fn get_at_hand<'b>(
+        &'b self,
+        nchunk: usize,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<(&'b [u8], Option<ChunkSource<'a>>)> {
+        Ok(match self.get(nchunk, buffer)? {
+            Some(bytes) => (bytes, None),
+            None => (buffer, None),
+        })
     }
 
     /// Puts the lazy form of chunk `nchunk` of a frame on disk in `buffer`, or the whole chunk if it has no such form or

@@ -357,7 +357,7 @@ impl Frame {
         ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")
     }
 
-    /// Whether chunks may be in memory anyway.
+    /// Whether stored chunks are read where they are: in memory, or in a mapped file.
     pub(super) fn is_mapped(&self) -> bool {
         match &self.store {
             Store::Memory(_) => true,
