@@ -20,6 +20,19 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Whether the processor is one of AMD.
+pub(crate) fn is_amd() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[allow(unused_unsafe)] // newer compilers call it safe
+        // SAFETY: every x86-64 CPU has this instruction.
+        let vendor = unsafe { std::arch::x86_64::__cpuid(0) };
+        [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"AuthenticAMD"
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// SSSE3: byte permutations.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_ssse3() -> bool {

@@ -33,6 +33,7 @@
 //! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `pool`, `fork` and `cpu`.
 
 mod bytes;
+mod copy;
 mod cpu;
 pub mod error;
 mod fork;

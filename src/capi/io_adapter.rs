@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::consts::{BLOSC2_IO_FILESYSTEM, BLOSC2_IO_FILESYSTEM_MMAP};
 use super::io;
 use super::types::{blosc2_io, blosc2_io_cb, blosc2_stdio_params};
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{Durability, FrameOptions};
 use crate::io::file::FileIo;
@@ -154,7 +155,7 @@ impl IoFile for CFile {
                 bytes = self.lent(position, left)?;
             }
         }
-        buf[..bytes.len()].copy_from_slice(bytes);
+        copy::copy(bytes, &mut buf[..bytes.len()]);
         Ok(bytes.len())
     }
 

@@ -12,6 +12,7 @@ use super::streams::{INSTR_LEN, StreamWriter, Written};
 use crate::bytes::{put_i32, to_i32};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{EncodeDict, StreamCodec};
+use crate::copy;
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
@@ -311,13 +312,13 @@ impl<'a> Job<'a> {
             return Ok(cbytes);
         }
         if self.enc.prefilter.is_none() {
-            payload.copy_from_slice(self.src.bytes());
+            copy::copy(self.src.bytes(), payload);
             return Ok(cbytes);
         }
         let mut worker = scratch::worker();
         for (nblock, out) in payload.chunks_mut(self.layout.blocksize).enumerate() {
             let block = self.input(nblock, 0, &mut worker.callback)?;
-            out.copy_from_slice(block);
+            copy::copy(block, out);
         }
         Ok(cbytes)
     }
@@ -355,7 +356,7 @@ impl<'a> Job<'a> {
             let filtered =
                 self.pipeline.run_forward(self.filter_host(), DeltaReference::Own, input, ping, pong)?;
             let from = block.get(len)?;
-            from.copy_from_slice(filtered);
+            copy::copy(filtered, from);
             let mut decoded = scratch::zeroed(len)?;
             let mut inverse = Pipeline::empty();
             inverse.set_backward(&self.header());

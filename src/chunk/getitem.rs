@@ -11,6 +11,7 @@ use super::reader::Reader;
 use super::scratch::{self, Buffer, Worker, with_worker};
 use super::simple::getitem_simple;
 use super::streams::Stream;
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::{bitshuffle, shuffle};
 use crate::format::chunk_header::ChunkHeader;
@@ -204,7 +205,7 @@ fn decode_whole(
     }
     let outcome = reader.finish_block(worker, 0, nblock, reference, block).and_then(|covered| {
         check_covered(covered, wanted.end)?;
-        dest.copy_from_slice(&block[wanted]);
+        copy::copy(&block[wanted], dest);
         Ok(())
     });
     worker.block = buffer;
@@ -239,7 +240,7 @@ fn decode_unfiltered_part(
         rest = behind;
         match content {
             Stream::Run(value) => out.fill(value),
-            Stream::Raw(bytes) => out.copy_from_slice(&bytes[part]),
+            Stream::Raw(bytes) => copy::copy(&bytes[part], out),
             Stream::Coded(_) if part.len() == len => decoder.decode(codecs, content, out)?,
             Stream::Coded(bytes) => {
                 if reader.codec.decode_part(&decoder.cx, bytes, len, part.start, out)? {
@@ -247,7 +248,7 @@ fn decode_unfiltered_part(
                 }
                 let decoded = buffers.decoded.get(len)?;
                 decoder.decode_prefix(codecs, content, part.end, decoded)?;
-                out.copy_from_slice(&decoded[part]);
+                copy::copy(&decoded[part], out);
             }
         }
     }

@@ -10,6 +10,7 @@
 use super::scratch::{self, Buffer, Worker};
 use super::streams::Written;
 use crate::bytes::put_i32;
+use crate::copy;
 use crate::error::{Error, Result};
 use crate::fork;
 use crate::pool::Executor;
@@ -222,7 +223,7 @@ impl Shared<'_, '_> {
 impl Progress<'_> {
     /// Copies the streams of the next block to the chunk, which has room for them.
     fn append(&mut self, bstarts: usize, streams: &[u8], all_zeros: bool) {
-        self.dest[self.pos..self.pos + streams.len()].copy_from_slice(streams);
+        copy::copy(streams, &mut self.dest[self.pos..self.pos + streams.len()]);
         self.advance(bstarts, Written { len: streams.len(), all_zeros });
     }
 
@@ -262,7 +263,7 @@ mod tests {
 
     fn encode(nblock: usize, dest: &mut [u8]) -> Result<Option<Written>> {
         let content = content(nblock);
-        dest[..content.len()].copy_from_slice(&content);
+        copy::copy(&content, &mut dest[..content.len()]);
         Ok(Some(Written { len: content.len(), all_zeros: false }))
     }
 

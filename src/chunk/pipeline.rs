@@ -1,6 +1,7 @@
 //! The filter pipeline of a chunk: one block forward, one block back.
 
 use super::scratch::Buffer;
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::registry::{self, FilterEntry};
 use crate::filters::{FilterContext, bitshuffle, bytedelta, delta, int_trunc, shuffle, trunc_prec};
@@ -220,7 +221,7 @@ impl Pipeline {
         dest: &mut [u8],
     ) -> Result<()> {
         match self.steps() {
-            [] => dest.copy_from_slice(src),
+            [] => copy::copy(src, dest),
             [step] => self.apply_backward(step, host, reference, src, dest)?,
             [first, last] => {
                 if !self.backward_fused(first, last, host, src, dest)? {
@@ -305,7 +306,7 @@ impl Pipeline {
         dest: &mut [u8],
     ) -> Result<()> {
         match step {
-            Step::None => dest.copy_from_slice(src),
+            Step::None => copy::copy(src, dest),
             Step::Shuffle(width) => shuffle::shuffle(*width, src, dest),
             Step::Bitshuffle | Step::BitunshuffleBlosc1 => bitshuffle::bitshuffle(self.typesize, src, dest),
             Step::Delta => match reference {
@@ -337,7 +338,7 @@ impl Pipeline {
         dest: &mut [u8],
     ) -> Result<()> {
         match step {
-            Step::None => dest.copy_from_slice(src),
+            Step::None => copy::copy(src, dest),
             Step::Shuffle(width) => shuffle::unshuffle(*width, src, dest),
             Step::Bitshuffle => bitshuffle::bitunshuffle(self.typesize, src, dest),
             Step::BitunshuffleBlosc1 => bitshuffle::bitunshuffle_blosc1(self.typesize, src, dest),
@@ -348,7 +349,7 @@ impl Pipeline {
                     delta::xor(self.typesize, block, src, dest);
                 }
             },
-            Step::TruncPrec(_) | Step::IntTrunc(_) => dest.copy_from_slice(src),
+            Step::TruncPrec(_) | Step::IntTrunc(_) => copy::copy(src, dest),
             Step::ByteDelta(meta) => {
                 let channels = bytedelta::channels(*meta, host.container, ErrorKind::Failure)?;
                 bytedelta::decode(channels, src, dest);

@@ -2,6 +2,7 @@
 //!
 //! They need no table, no codec and no work memory, so reading them costs little more than the copy.
 
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
@@ -61,7 +62,7 @@ pub(super) fn copy(
         Payload::Stored => {
             let start = header.overhead() + start;
             let bytes = chunk.get(start..start + dest.len()).filter(|_| start + dest.len() <= header.cbytes);
-            dest.copy_from_slice(bytes.ok_or(Error::new(ErrorKind::ReadBuffer, "stored bytes are cut off"))?);
+            copy::copy(bytes.ok_or(Error::new(ErrorKind::ReadBuffer, "stored bytes are cut off"))?, dest);
         }
         Payload::Nans => match header.typesize {
             4 => tile(&f32::NAN.to_ne_bytes(), start, dest),

@@ -13,6 +13,7 @@ use super::streams::{RUN_TOKEN, Stream, StreamReader, StreamWriter};
 use crate::bytes::put_i32;
 use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, StreamCodec};
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filters::shuffle;
 use crate::format::geometry::Container;
@@ -179,7 +180,7 @@ fn change(
     let written = if let Stream::Raw(bytes) = old {
         // Most likely it is stored raw again: then it is in its place already.
         let Some(body) = dest.get_mut(4..4 + plane.len()) else { return Ok(None) };
-        body.copy_from_slice(bytes);
+        copy::copy(bytes, body);
         body[rows.clone()].copy_from_slice(changed);
         writer.write_from_place(codecs, plane, dest)?
     } else {
@@ -203,7 +204,7 @@ fn put(stream: Stream<'_>, dest: &mut [u8]) -> Option<usize> {
     let end = 4 + content.len();
     let dest = dest.get_mut(..end)?;
     put_i32(dest, 0, csize);
-    dest[4..].copy_from_slice(content);
+    copy::copy(content, &mut dest[4..]);
     Some(end)
 }
 

@@ -16,6 +16,7 @@ use super::streams::{StreamDecoder, StreamWriter, raw_streams};
 use crate::bytes::{put_i32, quotient};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, StreamCodec};
+use crate::copy;
 use crate::error::Result;
 use crate::filters::{bitshuffle, shuffle};
 use crate::format::chunk_header::ChunkHeader;
@@ -154,7 +155,7 @@ pub(super) fn compress(
             header.flags |= flags::MEMCPYED;
             header.cbytes = EXTENDED_HEADER_LENGTH + src.len();
             let Some(payload) = dest.get_mut(EXTENDED_HEADER_LENGTH..header.cbytes) else { return Ok(0) };
-            payload.copy_from_slice(src);
+            copy::copy(src, payload);
         }
     }
     header.write(dest.first_chunk_mut().expect("32 bytes of room were checked"));
@@ -342,7 +343,7 @@ fn getitem_of_block(
     }
     if let Some(raw) = block.raw_stream() {
         match block.filter {
-            Filter::None => dest.copy_from_slice(&raw[wanted]),
+            Filter::None => copy::copy(&raw[wanted], dest),
             Filter::Shuffle(width) => shuffle::unshuffle_bytes(width, raw, wanted.start, dest),
             Filter::Bitshuffle => {
                 bitshuffle::bitunshuffle_bytes(header.typesize, raw, wanted.start, dest);
@@ -369,7 +370,7 @@ fn getitem_of_block(
     with_worker(|worker| {
         let whole = worker.block.get(block.len()).ok()?;
         block.decode(&mut worker.codecs, &mut worker.buffers.decoded, whole)?;
-        dest.copy_from_slice(&whole[wanted]);
+        copy::copy(&whole[wanted], dest);
         Some(dest.len())
     })
 }

@@ -7,6 +7,7 @@
 use crate::bytes::{get_i32, put_i32, quotient, to_i32};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, DecodeDict, EncodeDict, StreamCodec};
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use std::time::Instant;
 
@@ -81,7 +82,7 @@ impl StreamWriter<'_> {
             let mut csize = states.encode(self.codec, self.dict, &self.cx, stream, &mut body[..capacity])?;
             if csize == 0 || csize == len {
                 let Some(raw) = body.get_mut(..len) else { return Ok(None) };
-                raw.copy_from_slice(stream);
+                copy::copy(stream, raw);
                 csize = len;
             }
             put_i32(head, 0, to_i32(csize, ErrorKind::Data)?);
@@ -102,14 +103,14 @@ impl StreamWriter<'_> {
         let (head, body) = dest.split_at_mut(4);
         let stream = &mut body[..len];
         if self.runs && run_value(stream).is_some() {
-            room.copy_from_slice(stream);
+            copy::copy(stream, room);
             return self.write(states, room, 1, dest);
         }
         let mut csize = states.encode(self.codec, self.dict, &self.cx, stream, room)?;
         if csize == 0 || csize == len {
             csize = len;
         } else {
-            stream[..csize].copy_from_slice(&room[..csize]);
+            copy::copy(&room[..csize], &mut stream[..csize]);
         }
         put_i32(head, 0, to_i32(csize, ErrorKind::Data)?);
         Ok(Some(Written { len: 4 + csize, all_zeros: false }))
@@ -223,7 +224,7 @@ fn copy(bytes: &[u8], dest: &mut [u8]) {
         dest[..PIECE].copy_from_slice(&bytes[..PIECE]);
         dest[len - PIECE..].copy_from_slice(&bytes[len - PIECE..]);
     } else {
-        dest.copy_from_slice(bytes);
+        copy::copy(bytes, dest);
     }
 }
 
@@ -268,7 +269,7 @@ impl StreamDecoder<'_> {
     ) -> Result<()> {
         match stream {
             Stream::Run(value) => dest[..wanted].fill(value),
-            Stream::Raw(bytes) => dest[..wanted].copy_from_slice(&bytes[..wanted]),
+            Stream::Raw(bytes) => copy::copy(&bytes[..wanted], &mut dest[..wanted]),
             Stream::Coded(bytes) => {
                 states.decode_prefix(self.codec, self.dict, &self.cx, bytes, wanted, dest)?;
             }

@@ -4,6 +4,7 @@
 //! time: a wrong guess costs as much as copying a hundred bytes.
 
 use super::place::{Source, Target};
+use crate::copy;
 
 /// Bytes that [`copy_long`] and [`copy_literals`] may write, and the latter read, past their end.
 pub(crate) const SLACK: usize = 64;
@@ -325,7 +326,7 @@ pub(crate) fn copy_few_literals(from: &[u8], to: &mut [u8]) {
         _ => None,
     };
     if copied.is_none() {
-        to.copy_from_slice(from);
+        copy::copy(from, to);
     }
 }
 

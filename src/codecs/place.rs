@@ -4,6 +4,7 @@
 //! is what decoders wait for. An index into a slice makes it longer by the addition of the slice's start. Debug
 //! builds, and so the tests, check every access.
 
+use crate::copy;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 
@@ -177,7 +178,7 @@ impl<'a> Target<'a> {
         self.back(distance).limits.check(self.back(distance).at, len);
         self.limits.check(self.at, len);
         // SAFETY: both are in the buffer and, as far apart as they are long, do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(self.back(distance).at, self.at, len) };
+        unsafe { copy::copy_raw(self.back(distance).at, self.at, len) };
     }
 
     /// Writes `len` times the same byte.
@@ -202,7 +203,7 @@ impl<'a> Target<'a> {
         source.limits.check(source.at, len);
         self.limits.check(self.at, len);
         // SAFETY: the caller guarantees that the bytes exist; a buffer that is written is borrowed by nobody else.
-        unsafe { std::ptr::copy_nonoverlapping(source.at, self.at, len) };
+        unsafe { copy::copy_raw(source.at, self.at, len) };
     }
 }
 

@@ -36,7 +36,7 @@ enum Whole {
     Never,
     /// Those that are read with one access anyway.
     IfSmall,
-    /// Those, and all but chunks of large blocks, which are all wanted.
+    /// Those, and all but chunks of large blocks, which are all wanted, and chunks that are stored raw.
     IfBlocksAreSmall,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Chunks<'a> {
         }
         // The lazy bit is in the extended header; older chunks come complete.
         let is_whole = whole != Whole::Never && place.have >= place.info.cbytes;
-        let in_pieces = whole != Whole::IfBlocksAreSmall || has_large_blocks(&header);
+        let in_pieces = whole != Whole::IfBlocksAreSmall || header.is_memcpyed() || has_large_blocks(&header);
         if is_whole || !in_pieces || !header.is_extended() {
             return self.complete(&place, buffer).map(|()| None);
         }

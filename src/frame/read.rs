@@ -4,6 +4,7 @@ use super::sizes::ChunkInfo;
 use super::state::{self, State};
 use super::store::{Disk, Store};
 use super::{Frame, View, special};
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::format::offsets::Entry;
@@ -388,7 +389,7 @@ impl Frame {
         let Store::Memory(buffer) = &self.store else { return Err(outside) };
         let at = usize::try_from(at).map_err(|_| outside)?;
         let end = at.checked_add(buf.len()).ok_or(outside)?;
-        buf.copy_from_slice(buffer.get(at..end).ok_or(outside)?);
+        copy::copy(buffer.get(at..end).ok_or(outside)?, buf);
         Ok(())
     }
 

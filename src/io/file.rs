@@ -1,19 +1,12 @@
 //! Plain files, read and written at absolute positions.
 
-use super::{Features, FileId, Io, IoFile, OpenMode};
+use super::{Features, FileId, Io, IoFile, OpenMode, transfer};
 use crate::error::{Error, ErrorKind, Result};
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::Write;
-#[cfg(target_os = "linux")]
 use std::mem::MaybeUninit;
-#[cfg(target_os = "linux")]
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Most bytes moved by one system call; some systems refuse 2 GiB and more.
-const MAX_TRANSFER: usize = 1 << 30;
 
 /// The file system of the host.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,7 +87,7 @@ impl Beside {
             PlainFile::open(target, OpenMode::Update)?;
             self.file.set_permissions(old.permissions()).map_err(failed)?;
         }
-        self.file.write_all(bytes).map_err(failed)?;
+        transfer::write(&self.file, 0, bytes).map_err(failed)?;
         std::fs::rename(&self.path, target).map_err(failed)?;
         self.renamed = true;
         Ok(())
@@ -145,66 +138,21 @@ impl From<File> for PlainFile {
 
 impl IoFile for PlainFile {
     fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
-        let mut done = 0;
-        while done < buf.len() {
-            let end = buf.len().min(done + MAX_TRANSFER);
-            let at = position.checked_add(done as u64); // widening
-            let at = at.ok_or(Error::new(ErrorKind::FileRead, "position out of range"))?;
-            match read_some(&self.0, at, &mut buf[done..end]) {
-                Ok(0) => break,
-                Ok(n) => done += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(Error::new(ErrorKind::FileRead, "reading a file failed")),
-            }
-        }
-        Ok(done)
+        transfer::read(&self.0, position, buf).map_err(unread)
     }
 
     fn read_some_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
-        let end = buf.len().min(MAX_TRANSFER);
-        loop {
-            match read_some(&self.0, position, &mut buf[..end]) {
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                done => return done.map_err(|_| Error::new(ErrorKind::FileRead, "reading a file failed")),
-            }
-        }
+        transfer::read_some(&self.0, position, buf).map_err(unread)
     }
 
-    #[cfg(target_os = "linux")]
     fn fill<'r>(&self, position: u64, room: &'r mut [MaybeUninit<u8>]) -> Result<&'r mut [u8]> {
-        let failed = Error::new(ErrorKind::FileRead, "reading a file failed");
-        let mut done = 0;
-        while done < room.len() {
-            let at = position.checked_add(done as u64).and_then(|at| i64::try_from(at).ok()).ok_or(failed)?;
-            let rest = &mut room[done..];
-            let len = rest.len().min(MAX_TRANSFER);
-            // SAFETY: `rest` has room for `len` bytes.
-            let n = unsafe { libc::pread64(self.0.as_raw_fd(), rest.as_mut_ptr().cast(), len, at) };
-            match usize::try_from(n) {
-                Ok(0) => return Err(Error::new(ErrorKind::FileRead, "file ends too early")),
-                Ok(n) => done += n,
-                Err(_) if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(failed),
-            }
-        }
-        // SAFETY: the calls above set as many bytes as they said, which are all.
-        Ok(unsafe { super::initialised(room) })
+        let short = Error::new(ErrorKind::FileRead, "file ends too early");
+        transfer::fill(&self.0, position, room).map_err(unread)?.ok_or(short)
     }
 
     fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
-        let failed = Error::new(ErrorKind::FileWrite, "writing a file failed");
-        let mut done = 0;
-        while done < bytes.len() {
-            let end = bytes.len().min(done + MAX_TRANSFER);
-            let at = position.checked_add(done as u64).ok_or(failed)?; // widening
-            match write_some(&self.0, at, &bytes[done..end]) {
-                Ok(0) => return Err(failed),
-                Ok(n) => done += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(failed),
-            }
-        }
-        Ok(())
+        let failed = |_| Error::new(ErrorKind::FileWrite, "writing a file failed");
+        transfer::write(&self.0, position, bytes).map_err(failed)
     }
 
     fn size(&self) -> Result<u64> {
@@ -230,6 +178,10 @@ impl IoFile for PlainFile {
         let meta = self.0.metadata().map_err(|_| failed)?;
         Ok((id_of(&meta), meta.len()))
     }
+}
+
+fn unread(_: std::io::Error) -> Error {
+    Error::new(ErrorKind::FileRead, "reading a file failed")
 }
 
 #[cfg(unix)]
@@ -263,29 +215,6 @@ fn id_of(meta: &std::fs::Metadata) -> Option<FileId> {
 #[cfg(not(unix))]
 fn id_of(_: &std::fs::Metadata) -> Option<FileId> {
     None
-}
-
-#[cfg(unix)]
-fn read_some(file: &File, position: u64, buf: &mut [u8]) -> std::io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buf, position)
-}
-
-#[cfg(unix)]
-fn write_some(file: &File, position: u64, bytes: &[u8]) -> std::io::Result<usize> {
-    std::os::unix::fs::FileExt::write_at(file, bytes, position)
-}
-
-#[cfg(windows)]
-fn read_some(file: &File, position: u64, buf: &mut [u8]) -> std::io::Result<usize> {
-    match std::os::windows::fs::FileExt::seek_read(file, buf, position) {
-        Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Ok(0),
-        other => other,
-    }
-}
-
-#[cfg(windows)]
-fn write_some(file: &File, position: u64, bytes: &[u8]) -> std::io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_write(file, bytes, position)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Bytes in memory of C's allocator, which C callers may hand over and take over: frames, chunks, results.
 
 use super::Fill;
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pages;
 use std::mem::MaybeUninit;
@@ -20,7 +21,7 @@ pub(crate) fn malloc_copy(bytes: &[u8]) -> Result<NonNull<u8>> {
     let data = NonNull::new(unsafe { libc::malloc(bytes.len().max(1)) }.cast::<u8>()).ok_or(failed)?;
     pages::prefer_huge(data.as_ptr(), bytes.len());
     // SAFETY: there is room for all of `bytes` in the fresh allocation, which overlaps nothing.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_ptr(), bytes.len()) };
+    unsafe { copy::copy_raw(bytes.as_ptr(), data.as_ptr(), bytes.len()) };
     Ok(data)
 }
 
@@ -211,7 +212,7 @@ impl MallocBuf {
             let fresh = NonNull::new(unsafe { libc::malloc(wanted) }.cast::<u8>()).ok_or(failed)?;
             // SAFETY: both hold at least `len` bytes (none are read if `data` dangles, as `len` is 0 then), and the
             // fresh allocation overlaps nothing.
-            unsafe { ptr::copy_nonoverlapping(self.data.as_ptr(), fresh.as_ptr(), self.len) };
+            unsafe { copy::copy_raw(self.data.as_ptr(), fresh.as_ptr(), self.len) };
             fresh
         } else {
             // SAFETY: `data` is an allocation of this buffer, since it is not borrowed and has a capacity.
@@ -240,7 +241,7 @@ impl MallocBuf {
         }
         // SAFETY: `end <= capacity` bytes are allocated; `bytes` is a shared slice, and this buffer is borrowed
         // mutably, so they do not overlap.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.data.as_ptr().add(at), bytes.len()) };
+        unsafe { copy::copy_raw(bytes.as_ptr(), self.data.as_ptr().add(at), bytes.len()) };
         self.len = self.len.max(end);
         Ok(())
     }

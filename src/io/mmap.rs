@@ -13,6 +13,7 @@
 use super::file::PlainFile;
 use super::mapping::{Kind, Region};
 use super::{Features, Io, IoFile, OpenMode};
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use parking_lot::{Mutex, RwLock};
 use std::path::{Path, PathBuf};
@@ -155,7 +156,7 @@ impl Mapped {
         if self.is_private() {
             // SAFETY: both regions hold `state.size` bytes (the old one did, the new one is longer), and a fresh
             // mapping does not overlap the old one.
-            unsafe { ptr::copy_nonoverlapping(state.region.start(), region.start(), state.size) };
+            unsafe { copy::copy_raw(state.region.start(), region.start(), state.size) };
         }
         let old = std::mem::replace(&mut state.region, region);
         state.retired.push(old);
@@ -172,7 +173,7 @@ impl IoFile for Mapped {
         let n = buf.len().min(state.size - at);
         // SAFETY: `at + n <= size <= region.len`, and the file reached to `size` when that was looked at, so the pages
         // exist unless somebody cut it off; the source is a mapping and `buf` is not part of it.
-        unsafe { ptr::copy_nonoverlapping(state.region.start().add(at), buf.as_mut_ptr(), n) };
+        unsafe { copy::copy_raw(state.region.start().add(at), buf.as_mut_ptr(), n) };
         Ok(n)
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod mapping;
 pub mod memory;
 pub mod mmap;
 pub(crate) mod spare;
+mod transfer;
 
 use crate::error::{Error, ErrorKind, Result};
 use std::mem::MaybeUninit;

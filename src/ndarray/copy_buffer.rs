@@ -2,6 +2,7 @@
 
 use super::shape::Extents;
 use crate::chunk::DisjointParts;
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
 use crate::pages;
@@ -257,7 +258,7 @@ impl BoxCopy {
             // SAFETY: the caller's promise.
             0 if self.past_cache => unsafe { pages::copy_past_cache(src, dst, self.run) },
             // SAFETY: the caller's promise.
-            0 => unsafe { std::ptr::copy_nonoverlapping(src, dst, self.run) },
+            0 => unsafe { copy::copy_raw(src, dst, self.run) },
             // SAFETY: as below.
             1 if self.past_cache => (0..self.loops[0].count).for_each(|i| unsafe {
                 let (src, dst) = (src.add(i * self.loops[0].src), dst.add(i * self.loops[0].dst));
@@ -277,7 +278,7 @@ impl BoxCopy {
                         run => {
                             for i in 0..step.count {
                                 let (src, dst) = (src.add(i * step.src), dst.add(i * step.dst));
-                                std::ptr::copy_nonoverlapping(src, dst, run);
+                                copy::copy_raw(src, dst, run);
                             }
                         }
                     }

@@ -8,6 +8,7 @@ use super::blocks::{Blocks, size};
 use super::shape::{Geometry, Region, strides};
 use super::slice::{Chunks, failure};
 use crate::chunk::{self, BlockReader, Decoding, GatherBlocks, Gathered, Source, Threads};
+use crate::copy;
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::consts::special;
@@ -326,7 +327,7 @@ impl Overlay<'_> {
             writing.visit(self.nchunk);
             let size = self.blocks.blocksize;
             let make = |nblock: usize, block: &mut [u8]| {
-                block.copy_from_slice(&data[nblock * size..][..size]);
+                copy::copy(&data[nblock * size..][..size], block);
                 if self.is_touched(nblock) { (self.apply_block)(nblock, block) } else { Ok(()) }
             };
             compress(self.blocks, writing, &make, dest)

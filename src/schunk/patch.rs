@@ -4,6 +4,7 @@ use super::scratch;
 use crate::bytes::{get_i32, put_i32, to_i32};
 use crate::chunk::source::BlockSource;
 use crate::chunk::{self, BlockReader, Decoding, Encoding, Threads};
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, filter, special};
@@ -41,7 +42,7 @@ pub(super) fn encode_range(
         covers: &|block| span(block).1.len() == header.block_len(block),
         apply: &|block, data| {
             let (at, bytes) = piece(block);
-            data[at..at + bytes.len()].copy_from_slice(bytes);
+            copy::copy(bytes, &mut data[at..at + bytes.len()]);
             Ok(())
         },
         piece: Some(&piece),
@@ -337,7 +338,7 @@ impl Derive for Patch {
         let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
         let len = self.cbytes;
         memory::resize(new, len)?;
-        new[..first].copy_from_slice(&old[..first]);
+        copy::copy(&old[..first], &mut new[..first]);
         new[EXTENDED_HEADER_LENGTH - 1] &= !blosc2_flags::LAZY;
         write_sizes_of(new, &starts, len)?;
         let mut rest = &mut new[first..];
@@ -345,11 +346,11 @@ impl Derive for Patch {
             let (part, behind) = rest.split_at_mut(piece.len());
             rest = behind;
             match (piece, source) {
-                (Piece::New(streams), _) => part.copy_from_slice(streams),
+                (Piece::New(streams), _) => copy::copy(streams, part),
                 (Piece::Kept(range), Some(source)) => source.read_at(range.start as u64, part)?, // widening
                 (Piece::Kept(range), None) => {
                     let cut_off = Error::new(ErrorKind::ReadBuffer, "chunk cut off");
-                    part.copy_from_slice(old.get(range).ok_or(cut_off)?);
+                    copy::copy(old.get(range).ok_or(cut_off)?, part);
                 }
             }
         }

@@ -4,6 +4,7 @@ use super::chunks::{self, Chunks};
 use super::edit::Update;
 use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
 use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
+use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::memory::{self, resize, zeroed};
@@ -199,7 +200,7 @@ impl Schunk {
             let n = self
                 .with_chunk(part.nchunk, |bytes| chunk::decompress_with(&reading.dec, bytes, None, data))?;
             ensure(n == part.nbytes, ErrorKind::Data, "chunk of another size")?;
-            data[part.range.clone()].copy_from_slice(src);
+            copy::copy(src, &mut data[part.range.clone()]);
             compress_into(Source::Bytes(data), writing, chunk).map(Rewritten::Whole)
         })
     }

@@ -19,6 +19,7 @@ pub(super) mod ssse3;
 mod tests;
 
 use crate::bytes::quotient;
+use crate::copy;
 use crate::fork::Lazy;
 
 /// One implementation of the transposition.
@@ -70,7 +71,7 @@ impl Kernel {
         let nitems = quotient(src.len(), width);
         let body = nitems * width;
         if width == 1 || nitems <= 1 {
-            dest.copy_from_slice(src);
+            copy::copy(src, dest);
             return;
         }
         if (2..width.min(MANY)).contains(&nitems) {
@@ -91,7 +92,7 @@ impl Kernel {
         let nitems = quotient(src.len(), width);
         let body = nitems * width;
         if width == 1 || nitems <= 1 {
-            dest.copy_from_slice(src);
+            copy::copy(src, dest);
             return;
         }
         if (2..width.min(MANY)).contains(&nitems) {
