@@ -23,7 +23,7 @@ const LINE: usize = 64;
 ///
 /// Those of the system.
 pub(super) fn read(file: &File, position: u64, buf: &mut [u8]) -> Result<usize> {
-    let shift = shift(buf.as_ptr().addr(), position, buf.len());
+    let shift = shift(low_bits(position), buf.as_ptr().addr(), buf.len());
     read_all(file, position, shift, as_room(buf))
 }
 
@@ -46,7 +46,7 @@ pub(super) fn fill<'r>(
     position: u64,
     room: &'r mut [MaybeUninit<u8>],
 ) -> Result<Option<&'r mut [u8]>> {
-    let shift = shift(room.as_ptr().addr(), position, room.len());
+    let shift = shift(low_bits(position), room.as_ptr().addr(), room.len());
     if read_all(file, position, shift, room)? < room.len() {
         return Ok(None);
     }
@@ -60,7 +60,7 @@ pub(super) fn fill<'r>(
 ///
 /// Those of the system. Part of the bytes may have been written.
 pub(super) fn write(file: &File, position: u64, bytes: &[u8]) -> Result<()> {
-    if shift(bytes.as_ptr().addr(), position, bytes.len()) == 0 {
+    if shift(bytes.as_ptr().addr(), low_bits(position), bytes.len()) == 0 {
         write_all(file, position, bytes)
     } else {
         write_copied(file, position, bytes)
@@ -77,7 +77,7 @@ fn write_copied(file: &File, position: u64, bytes: &[u8]) -> Result<()> {
     let start = low_bits(position).wrapping_sub(room.as_ptr().addr()) % LINE;
     for (n, piece) in bytes.chunks(PIECE).enumerate() {
         let copied = &mut room[start..start + piece.len()];
-        copied.copy_from_slice(piece);
+        copy::copy(piece, copied);
         write_all(file, further(position, n * PIECE)?, copied)?;
     }
     Ok(())
@@ -92,13 +92,13 @@ fn further(position: u64, by: usize) -> Result<u64> {
     position.checked_add(by as u64).ok_or(ErrorKind::InvalidInput.into()) // widening
 }
 
-/// How much further up in memory than at `address` bytes are copied quickly from or to `position` in a file; 0 if they are
-/// there, too.
-fn shift(address: usize, position: u64, len: usize) -> usize {
+/// How much further up than `to` bytes are copied quickly from `from`; 0 if they are there, too. One is an address, the other
+/// one a position in a file.
+fn shift(from: usize, to: usize, len: usize) -> usize {
     if len < LONG || !copy::are_distances_slow() {
         return 0;
     }
-    match slow_distance(low_bits(position), address) {
+    match slow_distance(from, to) {
         0 => 0,
         ahead => CLEAR - ahead,
     }
