@@ -1,6 +1,6 @@
 //! Bytes between memory and files, by as many system calls as it takes.
 //!
-//! Where the kernel would copy over a slow distance (see [`copy`](crate::copy)), reads go a few bytes further up in memory,
+//! Where the kernel would copy over a slow distance (see [`copy`]), reads go a few bytes further up in memory,
 //! and are moved to their place; what is written is copied elsewhere first.
 
 use crate::copy::{self, CLEAR, LONG, slow_distance};
