@@ -52,10 +52,10 @@ pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
             let variable = schunk.chunksize() == 0;
             ensure(!variable, ErrorKind::InvalidParam, "chunks of variable size have no slices")?;
             let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::Failure)?;
+            let end = schunk.slice_chunks(start, stop)?.end;
             // SAFETY: the caller's promise.
             schunk.get_slice(start, stop, unsafe { out_bytes(buffer, len) }?, reading)?;
-            let last = schunk.slice_chunks(start, stop)?.end - 1;
-            handle.set_current(i64::try_from(last).unwrap_or(i64::MAX));
+            handle.set_current(i64::try_from(end.saturating_sub(1)).unwrap_or(i64::MAX));
             Ok(())
         })
     })

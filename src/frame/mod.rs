@@ -247,6 +247,11 @@ impl Frame {
         self.state.read().header.chunksize
     }
 
+    /// All of the above, as of one moment.
+    pub(crate) fn sizes(&self) -> sizes::Sizes {
+        self.state.read().sizes()
+    }
+
     /// Whether the chunks consist of variable-length blocks.
     #[must_use]
     pub fn has_vl_blocks(&self) -> bool {

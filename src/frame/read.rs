@@ -1,6 +1,6 @@
 //! Chunks out of a frame.
 
-use super::sizes::ChunkInfo;
+use super::sizes::{ChunkInfo, Sizes};
 use super::state::{self, State};
 use super::store::{Disk, Store};
 use super::{Frame, View, special};
@@ -244,6 +244,11 @@ impl<'a> Chunks<'a> {
         let Ok(now) = frame.view() else { return true };
         Arc::ptr_eq(&now.state, known)
             || (!strict && nchunks.all(|nchunk| now.state.index.raw(nchunk) == known.index.raw(nchunk)))
+    }
+
+    /// How large they are.
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.view.state.sizes()
     }
 
     /// What the header of the chunk at `position` says.

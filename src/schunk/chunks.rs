@@ -5,6 +5,7 @@ use super::{Backing, Schunk, scratch};
 use crate::chunk::source::BlockSource;
 use crate::chunk::{Decoding, Threads};
 use crate::error::{Error, Result};
+use crate::frame::sizes::Sizes;
 use crate::frame::{self, ChunkBytes};
 use crate::io::Fill;
 use parking_lot::Mutex;
@@ -74,6 +75,14 @@ impl Chunks<'_> {
         match self {
             Chunks::List(_) => true,
             Chunks::Frame(frame) => frame.are_current(strict, nchunks),
+        }
+    }
+
+    /// How large they are.
+    pub(crate) fn sizes(&self) -> Sizes {
+        match self {
+            Chunks::List(list) => list.sizes,
+            Chunks::Frame(frame) => frame.sizes(),
         }
     }
 

@@ -27,6 +27,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayers;
+use crate::frame::sizes::Sizes;
 use crate::frame::{ChunkBytes, Frame, FrameOptions};
 use crate::io::Fill;
 use crate::io::memory::MallocBuf;
@@ -208,6 +209,14 @@ impl Schunk {
         match &self.backing {
             Backing::List(list) => list.sizes.chunksize,
             Backing::Frame(frame) => frame.chunksize(),
+        }
+    }
+
+    /// How large the chunks are, as of one moment.
+    fn sizes(&self) -> Sizes {
+        match &self.backing {
+            Backing::List(list) => list.sizes,
+            Backing::Frame(frame) => frame.sizes(),
         }
     }
 

@@ -18,7 +18,7 @@ use std::ops::{Deref, Range};
 ///
 /// # Errors
 ///
-/// As [`encode`].
+/// `Data` if the chunk is not as long; as [`encode`].
 pub(super) fn encode_range(
     old: &[u8],
     start: usize,
@@ -28,6 +28,7 @@ pub(super) fn encode_range(
 ) -> Result<Option<Patch>> {
     let header = ChunkHeader::read(old)?;
     let end = start + src.len();
+    ensure(end <= header.nbytes, ErrorKind::Data, "chunk of another size")?;
     let span = |block: usize| {
         let at = block * header.blocksize;
         (at, overlap(at..at + header.block_len(block), start..end))

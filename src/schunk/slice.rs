@@ -7,6 +7,7 @@ use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::frame::sizes::Sizes;
 use crate::memory::{self, resize, zeroed};
 use std::ops::Range;
 
@@ -107,9 +108,11 @@ impl Schunk {
         let bytes = self.byte_range(start, stop)?;
         let len = bytes.end - bytes.start;
         ensure(dest.len() as u64 >= len, ErrorKind::WriteBuffer, "destination too short")?; // widening
-        ensure(bytes.end <= self.nbytes(), ErrorKind::Failure, "items out of range")?;
         let chunks = self.chunks().map_err(failure)?;
-        let parts = self.parts(bytes)?;
+        // Others may change the frame at any time: what counts is how large these chunks are.
+        let sizes = chunks.sizes();
+        ensure(bytes.end <= sizes.nbytes, ErrorKind::Failure, "items out of range")?;
+        let parts = parts(&sizes, bytes)?;
         if reading.visit.is_some() || parts.size_hint().1 == Some(1) {
             for part in parts {
                 reading.visit(part.nchunk);
@@ -169,10 +172,11 @@ impl Schunk {
         available: usize,
     ) -> Result<impl Iterator<Item = Part> + use<>> {
         let bytes = self.byte_range(start, stop)?;
-        ensure(bytes.end <= self.nbytes(), ErrorKind::InvalidParam, "items out of range")?;
+        let sizes = self.sizes();
+        ensure(bytes.end <= sizes.nbytes, ErrorKind::InvalidParam, "items out of range")?;
         let len = bytes.end - bytes.start;
         ensure(available as u64 >= len, ErrorKind::ReadBuffer, "source too short")?; // widening
-        self.parts(bytes)
+        parts(&sizes, bytes)
     }
 
     /// Makes the chunk of `part` with the values of `src` there, in `chunk` if all of it is new. The super-chunk stays as it
@@ -220,30 +224,6 @@ impl Schunk {
         Ok(start * typesize..stop)
     }
 
-    /// Cuts a range of bytes of the data at the ends of chunks.
-    fn parts(&self, bytes: Range<u64>) -> Result<impl Iterator<Item = Part> + use<>> {
-        let size = u64::try_from(self.chunksize()).ok().filter(|&size| size > 0);
-        let variable = Error::new(ErrorKind::InvalidParam, "chunks of variable size have no slices");
-        let size = size.ok_or(variable)?;
-        let total = self.nbytes();
-        let first = bytes.start / size;
-        let last = (bytes.end - 1) / size;
-        // Chunk sizes and numbers are below 2^31.
-        let small = |value: u64| usize::try_from(value).expect("below 2^31");
-        Ok((first..=last).map(move |nchunk| {
-            let start = nchunk * size;
-            let end = (start + size).min(total);
-            let (from, to) = (bytes.start.max(start), bytes.end.min(end));
-            Part {
-                nchunk: small(nchunk),
-                nbytes: small(end - start),
-                range: small(from - start)..small(to - start),
-                // A slice fits in memory.
-                at: usize::try_from(from - bytes.start).expect("within a buffer"),
-            }
-        }))
-    }
-
     /// The numbers of the chunks that hold items `start..stop`; they are not compared with the number of chunks, and the
     /// range ends before it starts if `stop` is in a chunk before that of `start`.
     ///
@@ -251,14 +231,39 @@ impl Schunk {
     ///
     /// `InvalidParam` for chunks of variable size, `Failure` for items beyond any size.
     pub fn slice_chunks(&self, start: u64, stop: u64) -> Result<Range<u64>> {
-        if self.nchunks() == 0 {
+        let sizes = self.sizes();
+        if sizes.nchunks == 0 {
             return Ok(0..0);
         }
         let variable = Error::new(ErrorKind::InvalidParam, "chunks of variable size have no slices");
-        let size = u64::try_from(self.chunksize()).ok().filter(|&size| size > 0).ok_or(variable)?;
+        let size = u64::try_from(sizes.chunksize).ok().filter(|&size| size > 0).ok_or(variable)?;
         let typesize = self.typesize() as u64; // widening
         let first = start.checked_mul(typesize).ok_or_else(out_of_range)? / size;
         let last = stop.checked_mul(typesize).ok_or_else(out_of_range)?.div_ceil(size);
         Ok(first..last)
     }
+}
+
+/// Cuts a range of bytes of the data, which has these sizes and holds it, at the ends of chunks.
+fn parts(sizes: &Sizes, bytes: Range<u64>) -> Result<impl Iterator<Item = Part> + use<>> {
+    let size = u64::try_from(sizes.chunksize).ok().filter(|&size| size > 0);
+    let variable = Error::new(ErrorKind::InvalidParam, "chunks of variable size have no slices");
+    let size = size.ok_or(variable)?;
+    let total = sizes.nbytes;
+    let first = bytes.start / size;
+    let last = (bytes.end - 1) / size;
+    // Chunk sizes and numbers are below 2^31.
+    let small = |value: u64| usize::try_from(value).expect("below 2^31");
+    Ok((first..=last).map(move |nchunk| {
+        let start = nchunk * size;
+        let end = (start + size).min(total);
+        let (from, to) = (bytes.start.max(start), bytes.end.min(end));
+        Part {
+            nchunk: small(nchunk),
+            nbytes: small(end - start),
+            range: small(from - start)..small(to - start),
+            // A slice fits in memory.
+            at: usize::try_from(from - bytes.start).expect("within a buffer"),
+        }
+    }))
 }

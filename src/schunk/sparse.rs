@@ -40,12 +40,13 @@ impl Schunk {
     ) -> Result<()> {
         let invalid = |holds: bool, what| ensure(holds, ErrorKind::InvalidParam, what);
         let typesize = self.typesize();
-        let chunksize = usize::try_from(self.chunksize()).unwrap_or(0);
-        invalid(chunksize > 0 && !self.has_vl_blocks(), "chunks of variable size have no item numbers")?;
+        let sizes = chunks.sizes();
+        let chunksize = usize::try_from(sizes.chunksize).unwrap_or(0);
+        invalid(chunksize > 0 && !sizes.vl_blocks, "chunks of variable size have no item numbers")?;
         invalid(chunksize % typesize == 0, "chunks of broken items")?;
         let room = coords.len().checked_mul(typesize).is_some_and(|len| len <= dest.len());
         invalid(room, "destination too short")?;
-        let nitems = self.nbytes() / typesize as u64; // widening
+        let nitems = sizes.nbytes / typesize as u64; // widening
         let per_chunk = (chunksize / typesize) as u64; // widening
         let mut wanted: Vec<Wanted> = memory::with_capacity(coords.len())?;
         for (to, &coord) in coords.iter().enumerate() {

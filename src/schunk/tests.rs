@@ -408,6 +408,35 @@ fn eight_threads_read_one_super_chunk() {
 }
 
 #[test]
+fn items_that_another_handle_removed_are_not_reported_as_read_or_written() {
+    for kind in [Kind::File, Kind::Dir] {
+        let path = TempPath::new("removed");
+        let mut schunk = create(kind, &path.0, 4);
+        let cparams = cparams(4, 256, codec::LZ4);
+        let (writing, reading) = (Writing::new(Encoding::new(&cparams)), Reading::default());
+        for n in 0..3 {
+            schunk.append_buffer(Source::Bytes(&[n; 1000]), &writing).unwrap();
+        }
+        for (start, stop) in [(550, 750), (640, 750), (749, 750), (100, 750)] {
+            let open = || Schunk::over(Frame::open(&path.0, 0, &FrameOptions::default()).unwrap());
+            let (reader, mut writer) = (open(), open());
+            // The last chunk becomes shorter, and neither of the two knows.
+            schunk.delete_chunk(2).unwrap();
+            schunk.append_buffer(Source::Bytes(&[9; 500]), &writing).unwrap();
+            let mut items = vec![0; 3000];
+            let all_of_last = start <= 500;
+            let read = reader.get_slice(start, stop, &mut items, &reading);
+            assert!(read.is_err(), "{kind:?}: items {start} to {stop} were read");
+            let written = writer.set_slice(start, stop, &items, &reading, &writing);
+            assert!(written.is_err() || all_of_last, "{kind:?}: items {start} to {stop} were written");
+            schunk.refresh().unwrap();
+            schunk.delete_chunk(2).unwrap();
+            schunk.append_buffer(Source::Bytes(&[2; 1000]), &writing).unwrap();
+        }
+    }
+}
+
+#[test]
 fn metalayers_of_lists_follow_the_same_rules() {
     let mut schunk = Schunk::in_memory(params(4));
     let kinds = |r: Result<usize>| r.unwrap_err().kind();
