@@ -335,8 +335,9 @@ impl Frame {
             next.index.table_mut()?[new.nchunk] = Entry::Stored(at).encode();
             writes.push(Write::Bytes(header_len + at, &new.bytes));
         }
-        // Where places are used again the frame only grows, until holes are closed; see `write_tail`.
-        let least = if next.replaces { next.header.cbytes } else { 0 };
+        // Where places are used again the frame only grows, until holes are closed; see `write_tail`. A chunk that finds no
+        // place must not give it back a length that it had before others did.
+        let least = if next.replaces || next.dead > 0 { next.header.cbytes } else { 0 };
         next.header.cbytes = next.live_end.max(least);
         self.write_tail(session, next, &writes, of, None)
     }
