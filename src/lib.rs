@@ -30,7 +30,7 @@
 //! # The layers
 //!
 //! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. At the
-//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `pool`, `fork` and `cpu`.
+//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork` and `cpu`.
 
 mod bytes;
 mod copy;
