@@ -156,9 +156,13 @@ impl Decoder {
 
 /// Whether libdeflate is the faster one for `src`, from which `nbytes` come: with many short matches, one after another, as
 /// in text and in what was not shuffled; and with tiny streams, which end before our fast loop pays.
+///
+/// It takes some codes that zlib and our decoder refuse, such as those for 288 symbols, and nobody writes. In tiny streams
+/// it decodes only what needs no codes to be told.
 fn is_for_libdeflate(src: &[u8], nbytes: usize) -> bool {
     if nbytes < TINY {
-        return true;
+        // The only block is raw or has the fixed codes.
+        return src.get(2).is_some_and(|head| matches!(head & 7, 0b001 | 0b011));
     }
     // In what shrinks more, not all blocks are like the first one. What shrinks little has matches from near as well.
     let (may_be, is_hard) = (nbytes >= LOOKED_AT && src.len() >= nbytes / 6, src.len() >= nbytes / 2);

@@ -173,3 +173,25 @@ fn prefixes_are_read_without_the_rest() {
         assert!(decoder.decompress_prefix(&coded[..size / 2], 10_000, &mut vec![0; 10_000]).is_err());
     }
 }
+
+#[test]
+fn codes_that_zlib_refuses_are_refused_in_tiny_streams() {
+    // An A, and a match of three bytes: with the other half of the only code for distances, with lengths for 288 symbols,
+    // and with those for 32 distances.
+    let streams = [
+        "789c0de00108000000402054555555555555555555555555555555755555555555555555555555555555555555555555555555555555555555\
+         555555555555555555555555555555b107028e0105",
+        "789cfde001040000008020000000000000000008000000000000000000000000000000000000000000000078000000200b028e0105",
+        "789c0dff0108000000801054555555555555555555555555555555a5aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\
+         aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa5e555555555555556501028e0105",
+    ];
+    for stream in streams {
+        let stream: Vec<u8> = (0..stream.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&stream[at..at + 2], 16).unwrap())
+            .collect();
+        let mut dest = [0; 4];
+        assert!(stream::Decoder::new().decompress(&stream, &mut dest).is_err());
+        assert!(Decoder::new().decompress(&stream, &mut dest).is_err());
+    }
+}
