@@ -97,20 +97,21 @@ mod tests {
     #[test]
     fn bytes_are_copied_over_any_distance() {
         let src: Vec<u8> = (0..40_000u32).map(|i| (i % 251).to_le_bytes()[0]).collect();
-        let mut room = vec![0; 50_000];
+        let untouched = vec![0xEE; 50_000];
+        let (mut room, mut raw) = (untouched.clone(), untouched.clone());
         let start = src.as_ptr().addr().wrapping_sub(room.as_ptr().addr()) % PAGE;
         for ahead in [0, 1, 16, 31, 32, 100] {
             for len in [0, 1, LONG - 1, LONG, LONG + 1, 3 * PIECE, 10 * PIECE + 7] {
                 let at = start + ahead;
-                room.fill(0xEE);
+                room.copy_from_slice(&untouched);
                 copy(&src[..len], &mut room[at..at + len]);
-                let raw = &mut room.clone()[..];
-                raw.fill(0xEE);
+                raw.copy_from_slice(&untouched);
                 // SAFETY: `raw` is longer, and another buffer.
                 unsafe { copy_raw(src.as_ptr(), raw[at..].as_mut_ptr(), len) };
-                for copied in [&room[..], raw] {
+                for copied in [&room, &raw] {
                     assert_eq!(copied[at..at + len], src[..len]);
-                    assert!(copied[..at].iter().chain(&copied[at + len..]).all(|&byte| byte == 0xEE));
+                    assert_eq!(copied[..at], untouched[..at]);
+                    assert_eq!(copied[at + len..], untouched[at + len..]);
                 }
             }
         }

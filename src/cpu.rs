@@ -22,14 +22,14 @@ pub(crate) fn processors() -> usize {
 
 /// Whether the processor is one of AMD.
 pub(crate) fn is_amd() -> bool {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         #[allow(unused_unsafe)] // newer compilers call it safe
         // SAFETY: every x86-64 CPU has this instruction.
         let vendor = unsafe { std::arch::x86_64::__cpuid(0) };
         [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"AuthenticAMD"
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     false
 }
 

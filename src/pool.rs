@@ -165,7 +165,7 @@ fn stack_size() -> usize {
 }
 
 /// The stack that threads have if nobody says anything else, in bytes; 0 if that cannot be known.
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 fn usual_stack_size() -> usize {
     let mut attributes = MaybeUninit::uninit();
     // SAFETY: makes attributes where there is room for them.
@@ -181,7 +181,7 @@ fn usual_stack_size() -> usize {
 }
 
 /// The stack that threads have if nobody says anything else, in bytes; 0 if that cannot be known.
-#[cfg(not(unix))]
+#[cfg(not(all(unix, not(miri))))]
 fn usual_stack_size() -> usize {
     0
 }

@@ -272,7 +272,8 @@ mod tests {
         let mut buffer = Buffer::new();
         buffer.get(10).unwrap().fill(7);
         // Where addresses have 32 bits, half of them may be had.
-        let most = if cfg!(target_pointer_width = "32") { isize::MAX as usize + 1 } else { isize::MAX as usize };
+        let most =
+            if cfg!(target_pointer_width = "32") { isize::MAX as usize + 1 } else { isize::MAX as usize };
         for len in [most, usize::MAX] {
             assert_eq!(buffer.get(len).err().map(|err| err.kind()), Some(ErrorKind::ThreadCreate));
             assert_eq!(zeroed(len).err().map(|err| err.kind()), Some(ErrorKind::ThreadCreate));

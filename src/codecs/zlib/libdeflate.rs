@@ -1,4 +1,6 @@
 //! Whole streams at once, by libdeflate: no state goes from one stream to the next.
+//!
+//! Miri cannot call C; there, zlib-rs does the work.
 
 use crate::error::{ErrorKind, Result, ensure};
 use crate::memory::{made, no_memory};
@@ -13,8 +15,14 @@ pub(super) fn adler32(bytes: &[u8]) -> u32 {
 
 /// The checksum of what has the checksum `sum`, 1 if it is nothing, and `bytes` behind it.
 pub(super) fn adler32_more(sum: u32, bytes: &[u8]) -> u32 {
+    #[cfg(miri)]
     // SAFETY: the size is that of the slice.
-    unsafe { z::libdeflate_adler32(sum, bytes.as_ptr().cast(), bytes.len()) }
+    return unsafe { libz_rs_sys::adler32(sum.into(), bytes.as_ptr(), bytes.len() as u32) } as u32;
+    #[cfg(not(miri))]
+    // SAFETY: the size is that of the slice.
+    unsafe {
+        z::libdeflate_adler32(sum, bytes.as_ptr().cast(), bytes.len())
+    }
 }
 
 /// A compressor, made for one of libdeflate's levels at a time.
@@ -50,6 +58,8 @@ impl Encoder {
     ///
     /// `MemoryAlloc`.
     pub(super) fn compress(&mut self, level: c_int, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        #[cfg(miri)]
+        return super::stream::Encoder::new().compress(level.to_le_bytes()[0], src, dest);
         let compressor = self.compressor(level)?;
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         // SAFETY: the compressor is ours, and the buffers are the slices.
@@ -86,6 +96,8 @@ impl Decoder {
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
     pub(super) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
+        #[cfg(miri)]
+        return super::stream::Decoder::new().decompress(src, dest);
         let state = *made(&mut self.decompressor, || {
             // SAFETY: there is nothing to hold.
             NonNull::new(unsafe { z::libdeflate_alloc_decompressor() }).ok_or_else(no_memory)

@@ -88,7 +88,8 @@ fn ranges_are_parts_of_the_unshuffled_block() {
 fn blocks_are_shuffled_piece_by_piece() {
     for kernel in usable() {
         for width in widths() {
-            for piece in (1..40).chain([63, 64, 65, 125, 130]) {
+            let pieces = (1..40).chain([63, 64, 65, 125, 130]);
+            for piece in pieces.filter(|piece| !cfg!(miri) || [1, 33, 130].contains(piece)) {
                 let src = noise(260 * width);
                 let got = guarded(src.len(), piece % 7, |dest| {
                     for (n, items) in src.chunks(piece * width).enumerate() {
@@ -105,7 +106,8 @@ fn blocks_are_shuffled_piece_by_piece() {
 fn rows_may_lie_anywhere() {
     for kernel in usable() {
         for width in widths() {
-            for nitems in (0..70).chain([125, 128, 300]) {
+            let numbers = (0..70).chain([125, 128, 300]);
+            for nitems in numbers.filter(|nitems| !cfg!(miri) || [0, 1, 16, 33, 125].contains(nitems)) {
                 let src = noise(nitems * width);
                 let shuffled = naive(width, &src);
                 let rows: Vec<Vec<u8>> =

@@ -58,19 +58,23 @@ fn skewed(n: usize) -> Vec<u8> {
 #[test]
 fn streams_of_every_kind_are_read_by_all_decoders() {
     let mut random = Random::new(9);
-    let noise = random.bytes(200_000);
-    let nibbles: Vec<u8> = (0..200_000).map(|_| random.below(16) as u8).collect();
-    let ramp: Vec<u8> = (0..50_000_u32).flat_map(u32::to_le_bytes).collect();
-    let skewed = skewed(200_000);
-    let kinds = [noise, nibbles, ramp, skewed, vec![7; 200_000], b"once upon a time, ".repeat(9000)];
+    let most = if cfg!(miri) { 20_000 } else { 200_000 };
+    let noise = random.bytes(most);
+    let nibbles: Vec<u8> = (0..most).map(|_| random.below(16) as u8).collect();
+    let ramp: Vec<u8> = (0..most as u32 / 4).flat_map(u32::to_le_bytes).collect();
+    let skewed = skewed(most);
+    let kinds = [noise, nibbles, ramp, skewed, vec![7; most], b"once upon a time, ".repeat(9000)];
     for kind in &kinds {
         let ends = [SEGMENT, 3 * SEGMENT, dense::MAX_BLOCK, RAW_BLOCK, 2 * RAW_BLOCK]
             .into_iter()
             .flat_map(|n| n - 1..n + 2);
         let lengths = (1..100).chain([1000, 140_000]).chain(ends);
-        for len in lengths {
+        for len in lengths.filter(|len| !cfg!(miri) || [1, 90, 1000].contains(len)) {
             round_trip(&kind[..len]);
         }
+    }
+    if cfg!(miri) {
+        return;
     }
     // Across blocks: halves that share codes, or do not.
     for (a, b) in [(0, 1), (1, 4), (4, 0), (3, 5)] {
@@ -81,7 +85,7 @@ fn streams_of_every_kind_are_read_by_all_decoders() {
 #[test]
 fn matches_of_every_length_and_distance_are_written() {
     let noise = Random::new(3).bytes(33_000);
-    for len in (6..1100).chain([5000, 30_000]) {
+    for len in (6..1100).chain([5000, 30_000]).filter(|len| !cfg!(miri) || len % 110 < 11 && *len < 300) {
         let distance = [1, 2, 3, 4, 5, 9, 258, 1000, 24_576, 24_577, 32_768][len % 11].max(1);
         let mut src = noise[..distance.max(100)].to_vec();
         (0..len).for_each(|_| src.push(src[src.len() - distance]));
@@ -91,6 +95,7 @@ fn matches_of_every_length_and_distance_are_written() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn what_is_further_back_than_the_window_is_not_found() {
     let mut random = Random::new(7);
     let noise = random.bytes(200);
@@ -127,6 +132,7 @@ fn codes_of_limited_length_fit() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn output_does_not_depend_on_what_was_compressed_before() {
     for search in SEARCHES {
         let mut encoder = Encoder::new().unwrap();
@@ -148,6 +154,7 @@ fn output_does_not_depend_on_what_was_compressed_before() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn what_does_not_fit_is_given_up_and_what_just_fits_is_written() {
     let noise = Random::new(2).bytes(SEGMENT);
     let mixed = [&noise[..], &skewed(2 * SEGMENT), &noise[..900]].concat();
@@ -177,6 +184,7 @@ fn noise_costs_eleven_bytes() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn runs_are_coded_in_bulk_however_long_they_are() {
     for len in [MAX_BLOCK - 1, MAX_BLOCK + 1, 5_000_000] {
         let mut src = vec![9; len];
@@ -187,6 +195,7 @@ fn runs_are_coded_in_bulk_however_long_they_are() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn thorough_blocks_end_where_the_data_change() {
     let mut random = Random::new(4);
     let noise = random.bytes(5 * SEGMENT);
@@ -197,6 +206,7 @@ fn thorough_blocks_end_where_the_data_change() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn thorough_streams_are_no_longer_than_those_of_others() {
     let mut below = testing::below(6);
     // Square waves, as bit planes of a ramp are, and bytes of which some come from nearby.
@@ -222,10 +232,15 @@ fn thorough_streams_are_no_longer_than_those_of_others() {
     }
 }
 
+const MOST_REPEATED: usize = if cfg!(miri) { 1500 } else { 40_000 };
+
 proptest! {
     #[test]
     fn any_bytes_come_back(
-        parts in prop::collection::vec((any::<u8>(), 1usize..700, 1usize..300, 0..4), 1..40),
+        parts in prop::collection::vec(
+            (any::<u8>(), 1usize..700, 1usize..300, 0..4),
+            1..if cfg!(miri) { 4 } else { 40 },
+        ),
     ) {
         let mut src: Vec<u8> = Vec::new();
         for (byte, len, period, kind) in parts {
@@ -243,7 +258,11 @@ proptest! {
     }
 
     #[test]
-    fn periods_come_back(period in prop::collection::vec(any::<u8>(), 1..300), n in 1usize..40_000, odd in 0usize..40_000) {
+    fn periods_come_back(
+        period in prop::collection::vec(any::<u8>(), 1..300),
+        n in 1..MOST_REPEATED,
+        odd in 0..MOST_REPEATED,
+    ) {
         let mut src: Vec<u8> = period.iter().copied().cycle().take(n).collect();
         if let Some(byte) = src.get_mut(odd) {
             *byte ^= 1;
@@ -299,6 +318,7 @@ fn matches_are_few_in_noise_and_runs_and_many_in_text() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn bytes_without_order_are_coded_one_by_one() {
     let mut below = testing::below(3);
     for (n, bits) in [(4, 2.3), (7, 3.0), (16, 4.1), (100, 6.8)] {
@@ -339,6 +359,7 @@ fn matches_are_worth_what_they_save() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn text_is_dense_and_noise_and_runs_are_not() {
     let words = ["chunk ", "block ", "frame ", "of ", "the ", "and ", "shuffle ", "typesize ", "header, "];
     let mut below = testing::below(1);

@@ -47,7 +47,8 @@ const KINDS: usize = 6;
 fn streams(src: &[u8]) -> Vec<Vec<u8>> {
     let mut dest = vec![0; src.len() + src.len() / 8 + 100];
     let mut coded = Vec::new();
-    for clevel in [1, 4, 9] {
+    let clevels: &[u8] = if cfg!(miri) { &[1] } else { &[1, 4, 9] };
+    for &clevel in clevels {
         let size = stream::Encoder::new().compress(clevel, src, &mut dest).unwrap();
         coded.push(dest[..size].to_vec());
         let size = Encoder::new().compress(clevel, src, &mut dest).unwrap();
@@ -61,7 +62,8 @@ fn streams(src: &[u8]) -> Vec<Vec<u8>> {
 #[test]
 fn streams_are_decoded() {
     for kind in 0..KINDS {
-        for len in [1, 2, 30, 255, 376, 377, 2000, 5000, 70_000, 200_000] {
+        let lengths = [1, 2, 30, 255, 376, 377, 2000, 5000, 70_000, 200_000];
+        for len in lengths.into_iter().filter(|len| !cfg!(miri) || [2, 377].contains(len)) {
             let src = bytes(kind, len);
             for coded in streams(&src) {
                 assert!(decode(&coded, len).is_some_and(|back| back == src), "kind {kind}, {len} bytes");
@@ -76,6 +78,7 @@ fn streams_are_decoded() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn prefixes_are_decoded_without_the_rest() {
     let mut decoder = Decoder::new();
     for kind in 0..KINDS {
@@ -103,8 +106,10 @@ fn damage_is_refused_as_by_others() {
     for kind in 0..KINDS {
         let src = bytes(kind, 900);
         for coded in streams(&src) {
-            (0..coded.len()).for_each(|len| assert!(decode(&coded[..len], src.len()).is_none()));
-            for bit in (0..8 * coded.len()).filter(|bit| *bit < 1500 || bit % 7 == 0) {
+            let lengths = (0..coded.len()).step_by(if cfg!(miri) { 301 } else { 1 });
+            lengths.for_each(|len| assert!(decode(&coded[..len], src.len()).is_none()));
+            let step = if cfg!(miri) { 1201 } else { 7 };
+            for bit in (0..8 * coded.len()).filter(|bit| (!cfg!(miri) && *bit < 1500) || bit % step == 0) {
                 let mut damaged = coded.clone();
                 damaged[bit / 8] ^= 1 << (bit % 8);
                 decode(&damaged, src.len());
@@ -234,9 +239,10 @@ fn headers_of_streams_are_checked() {
         (coded[0], coded[1]) = (first, second);
         decode(&coded, 11).is_some()
     };
-    let accepted = (0..=255).map(|first| (0..=255).filter(|&second| with_header(first, second)).count());
+    let firsts = if cfg!(miri) { 0x78..=0x78 } else { 0..=255 };
+    let accepted = firsts.clone().map(|first| (0..=255).filter(|&second| with_header(first, second)).count());
     // Eight sizes of the window, and four levels.
-    assert_eq!(accepted.sum::<usize>(), 8 * 4);
+    assert_eq!(accepted.sum::<usize>(), 8.min(firsts.count()) * 4);
     assert!((0..2).all(|len| decode(&coded[..len], 11).is_none()));
 }
 
@@ -254,9 +260,10 @@ fn split(value: usize, first: usize, step: usize) -> (usize, usize, usize) {
 
 #[test]
 fn matches_are_copied_whatever_their_distance_from_the_end() {
-    for distance in 1..40 {
-        for len in (3..70).chain([130, 257]) {
-            for behind in [0, 1, 7, 15, 16, 40, 63, 64, 300] {
+    let chosen = |value: &usize| !cfg!(miri) || [0, 1, 3, 33, 257, 300].contains(value);
+    for distance in (1..40).filter(chosen) {
+        for len in (3..70).chain([130, 257]).filter(chosen) {
+            for behind in [0, 1, 7, 15, 16, 40, 63, 64, 300].into_iter().filter(chosen) {
                 let mut src: Vec<u8> = (0..distance as u8).collect(); // below 40
                 (0..len).for_each(|_| src.push(src[src.len() - distance]));
                 src.extend((0..behind).map(|i| (i % 100) as u8)); // below 144, so that codes have eight bits
@@ -331,11 +338,12 @@ proptest! {
     #[test]
     fn changed_streams_are_taken_as_by_others(
         kind in 0..KINDS,
-        len in 1usize..6000,
-        which in 0usize..9,
+        len in 1usize..if cfg!(miri) { 300 } else { 6000 },
+        which in any::<prop::sample::Index>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
-        let mut coded = streams(&bytes(kind, len)).swap_remove(which);
+        let mut streams = streams(&bytes(kind, len));
+        let mut coded = streams.swap_remove(which.index(streams.len()));
         for (at, byte) in changes {
             let at = at.index(coded.len());
             coded[at] = byte;
