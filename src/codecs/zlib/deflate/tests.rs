@@ -58,7 +58,7 @@ fn skewed(n: usize) -> Vec<u8> {
 #[test]
 fn streams_of_every_kind_are_read_by_all_decoders() {
     let mut random = Random::new(9);
-    let most = if cfg!(miri) { 20_000 } else { 200_000 };
+    let most = if cfg!(miri) { 9000 } else { 200_000 };
     let noise = random.bytes(most);
     let nibbles: Vec<u8> = (0..most).map(|_| random.below(16) as u8).collect();
     let ramp: Vec<u8> = (0..most as u32 / 4).flat_map(u32::to_le_bytes).collect();
@@ -69,7 +69,7 @@ fn streams_of_every_kind_are_read_by_all_decoders() {
             .into_iter()
             .flat_map(|n| n - 1..n + 2);
         let lengths = (1..100).chain([1000, 140_000]).chain(ends);
-        for len in lengths.filter(|len| !cfg!(miri) || [1, 90, 1000].contains(len)) {
+        for len in lengths.filter(|len| !cfg!(miri) || [1, 90, 500].contains(len)) {
             round_trip(&kind[..len]);
         }
     }
@@ -124,8 +124,9 @@ fn codes_of_limited_length_fit() {
             counts[n..].fill(0);
             let mut lengths = [0; 30];
             huffman::code_lengths(&counts, max, &mut lengths);
-            let taken: f64 = lengths[..n].iter().map(|&len| 0.5_f64.powi(i32::from(len))).sum();
-            assert!(lengths[..n].iter().all(|&len| (1..=max as u8).contains(&len)) && taken == 1.0);
+            assert!(lengths[..n].iter().all(|&len| (1..=max as u8).contains(&len)));
+            let taken: u32 = lengths[..n].iter().map(|&len| 1 << max >> len).sum();
+            assert_eq!(taken, 1 << max);
             assert!(lengths[n..].iter().all(|&len| len == 0));
         }
     }
@@ -272,6 +273,7 @@ proptest! {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn entropy_is_near_the_exact_one() {
     for src in [skewed(20_000), skewed(300), (0..=255).cycle().take(60_000).collect(), vec![1; 2000]] {
         let mut counts = Counts::new();
@@ -293,6 +295,7 @@ fn entropy_is_near_the_exact_one() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn matches_are_few_in_noise_and_runs_and_many_in_text() {
     let mut random = Random::new(8);
     let noise = random.bytes(100_000);
@@ -330,6 +333,7 @@ fn bytes_without_order_are_coded_one_by_one() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn parts_of_shuffled_data_are_told_apart() {
     let mut below = testing::below(3);
     let part = 16 << 10;
