@@ -11,6 +11,7 @@ use crate::{build, paths};
 /// C is used. It takes minutes for each line; interpreted code is some thousand times as slow.
 const MIRI: &[&str] = &[
     "capi::",
+    "copy::",
     "codecs::agree::",
     "codecs::matches::",
     "format::",
@@ -18,7 +19,11 @@ const MIRI: &[&str] = &[
     "pages::",
     "io::memory::",
     "io::spare::",
+    "io::transfer::",
+    "filters::shuffle::",
+    "frame::lazy::",
     "ndarray::copy_buffer::",
+    "chunk::ordered::",
     "chunk::partial_read::",
     "chunk::scratch::",
     "chunk::streams::",
