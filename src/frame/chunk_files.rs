@@ -6,9 +6,11 @@ use super::state::State;
 use super::store::Disk;
 use crate::error::Result;
 use crate::format::offsets::Entry;
-use crate::io::OpenMode;
+use crate::io::{IoFile, OpenMode};
 use crate::memory;
 use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Writes each chunk to a new file, and puts its number in the index of `next`; returns the numbers. The old content, whose
 /// index is `old`, refers to none of them: it is there until the new index is written.
@@ -18,6 +20,7 @@ use std::collections::HashSet;
 /// Those of opening and writing; no file is left then.
 pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChunk<'_>]) -> Result<Vec<u64>> {
     let mut free = FreeIds::new(old, added.len());
+    disk.spares.lock().begin();
     let mut made = memory::with_capacity(added.len())?;
     // From here on nothing but a file can fail.
     next.index.table_mut()?;
@@ -35,15 +38,53 @@ pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChun
 }
 
 fn write_one(disk: &Disk, id: u64, bytes: &[u8]) -> Result<()> {
-    let file = disk.io.open(&disk.chunk_path(id)?, OpenMode::Create)?;
+    let path = disk.chunk_path(id)?;
+    if let Some((file, len)) = reuse(disk, &path) {
+        file.write_at(0, bytes)?;
+        return if len > bytes.len() as u64 { file.truncate(bytes.len() as u64) } else { Ok(()) }; // widening
+    }
+    let file = disk.io.open(&path, OpenMode::Create)?;
     file.write_at(0, bytes)?;
     if disk.sync { file.sync() } else { Ok(()) }
+}
+
+/// Makes a file that was kept the one at `path`; `None` if none was, or it is gone. Tells its length, too.
+fn reuse(disk: &Disk, path: &Path) -> Option<(Arc<dyn IoFile>, u64)> {
+    let slot = disk.spares.lock().take()?;
+    disk.io.rename(&disk.spare_path(slot), path).ok()?;
+    let file = disk.io.open(path, OpenMode::Update).ok()?;
+    let len = file.size().ok()?;
+    Some((file, len))
 }
 
 /// Removes the files of chunks to which nothing refers. One that cannot be removed takes room, and does no harm.
 pub(super) fn remove(disk: &Disk, ids: impl IntoIterator<Item = u64>) {
     for path in ids.into_iter().filter_map(|id| disk.chunk_path(id).ok()) {
         let _ = disk.io.remove(&path);
+    }
+}
+
+/// As [`remove`], for the numbers and lengths of files that are no longer needed in a frame whose chunks take `live` bytes.
+/// Some may be kept for chunks to come if they were `replaced`: the room of deleted chunks is given back.
+pub(super) fn retire(disk: &Disk, gone: impl IntoIterator<Item = (u64, u64)>, live: u64, replaced: bool) {
+    let mut spares = disk.spares.lock();
+    for (id, len) in gone {
+        let Ok(path) = disk.chunk_path(id) else { continue };
+        if replaced && !disk.sync {
+            if let Some(slot) = spares.put(len, live) {
+                if disk.io.rename(&path, &disk.spare_path(slot)).is_ok() {
+                    continue;
+                }
+                spares.take_back();
+            }
+        }
+        let _ = disk.io.remove(&path);
+    }
+    if replaced {
+        spares.expect_more();
+    }
+    for slot in spares.trim(live) {
+        let _ = disk.io.remove(&disk.spare_path(slot));
     }
 }
 

@@ -192,7 +192,7 @@ impl Frame {
         convert_specials(&old, &mut next, sizes, &mut added, |i| i).map_err(failed)?;
         drop(old);
         self.write_chunks(&session, next, sizes, &added, IndexOf::Other).map_err(failed)?;
-        self.clean_up(&session, changes.iter().map(|(.., gone)| gone));
+        self.clean_up(&session, changes.iter().map(|(.., gone)| gone), true);
         Ok(self.nchunks())
     }
 
@@ -342,10 +342,17 @@ impl Frame {
         self.write_tail(session, next, &writes, of, None)
     }
 
-    /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait.
-    pub(super) fn clean_up<'g>(&mut self, session: &Session, gone: impl IntoIterator<Item = &'g Gone>) {
+    /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait. Chunks that
+    /// are gone were `replaced`, or deleted.
+    pub(super) fn clean_up<'g>(
+        &mut self,
+        session: &Session,
+        gone: impl IntoIterator<Item = &'g Gone>,
+        replaced: bool,
+    ) {
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
-            return chunk_files::remove(disk, gone.into_iter().filter_map(|gone| gone.position));
+            let files = gone.into_iter().filter_map(|gone| Some((gone.position?, gone.cbytes)));
+            return chunk_files::retire(disk, files, self.header().cbytes, replaced);
         }
         let _ = self.reclaim(session);
     }

@@ -37,6 +37,7 @@ mod refill;
 mod regrid;
 mod session;
 pub(crate) mod sizes;
+mod spares;
 pub(crate) mod special;
 mod state;
 mod store;

@@ -3,6 +3,7 @@
 use super::journal::{self, Record, Undo};
 use super::read;
 use super::readers::{self, Reader};
+use super::spares::{self, Spares};
 use super::state::{self, Source, State};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
@@ -11,6 +12,7 @@ use crate::format::frame_header::FrameHeader;
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, OpenMode, dirs};
 use crate::memory::{extend, zeroed};
+use parking_lot::Mutex;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -42,6 +44,8 @@ pub(crate) struct Disk {
     pub(crate) mapped: Option<Arc<dyn IoFile>>,
     /// Whether each step waits for the device.
     pub(crate) sync: bool,
+    /// Files of replaced chunks of a sparse frame.
+    pub(super) spares: Box<Mutex<Spares>>,
 }
 
 /// One step of a change; positions are relative to the frame.
@@ -77,7 +81,7 @@ pub(crate) struct Change<'a> {
 impl Disk {
     /// The contiguous frame at `base` of `file`, or the sparse one in `dir`.
     pub(crate) fn new(io: Arc<dyn Io>, file: PathBuf, dir: Option<PathBuf>, base: u64, sync: bool) -> Disk {
-        Disk { io, file, dir, base, reader: Reader::default(), mapped: None, sync }
+        Disk { io, file, dir, base, reader: Reader::default(), mapped: None, sync, spares: Box::default() }
     }
 
     /// Makes the file, with `bytes` in it.
@@ -166,6 +170,11 @@ impl Disk {
     pub(crate) fn chunk_path(&self, id: u64) -> Result<PathBuf> {
         let dir = self.dir.as_deref().unwrap_or(Path::new(""));
         Ok(dir.join(dirs::chunk_name(id)?))
+    }
+
+    /// Path of a file that is kept for a chunk to come.
+    pub(super) fn spare_path(&self, slot: u8) -> PathBuf {
+        self.dir.as_deref().unwrap_or(Path::new("")).join(spares::name(slot))
     }
 
     /// Opens the file, which is not open yet, and reads the whole state.
@@ -345,6 +354,14 @@ impl Disk {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        for slot in self.spares.get_mut().trim(0) {
+            let _ = self.io.remove(&self.spare_path(slot)); // whoever finds it there may remove it
+        }
     }
 }
 

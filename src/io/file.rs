@@ -1,7 +1,7 @@
 //! Plain files, read and written at absolute positions.
 
 use super::{Features, FileId, Io, IoFile, OpenMode, transfer};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use std::fs::{File, Metadata, OpenOptions};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,13 @@ impl Io for FileIo {
             // or a directory where nothing can be made.
             None => self.open(path, OpenMode::Create)?.write_at(0, bytes),
         }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let failed = Error::new(ErrorKind::FileOpen, "file cannot be renamed");
+        let meta = std::fs::symlink_metadata(from).map_err(|_| failed)?;
+        ensure(meta.is_file() && !has_more_names(&meta), failed.kind(), failed.what())?;
+        std::fs::rename(from, to).map_err(|_| failed)
     }
 
     fn features(&self) -> Features {

@@ -84,6 +84,16 @@ pub trait Io: Send + Sync {
         self.open(path, OpenMode::Create)?.write_at(0, bytes)
     }
 
+    /// Gives the file at `from` the name `to`, which is in the same directory, in place of what is there.
+    ///
+    /// # Errors
+    ///
+    /// `FileOpen` if there is no such file, or if it is a link or has other names, or the back-end cannot rename.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let _ = (from, to);
+        Err(Error::new(ErrorKind::FileOpen, "files cannot be renamed"))
+    }
+
     /// What the back-end can do.
     fn features(&self) -> Features;
 }

@@ -16,14 +16,23 @@ enum Fault {
 }
 
 struct Plan {
+    /// Whether calls are counted.
+    begun: AtomicBool,
     calls: AtomicUsize,
     at: usize,
     fault: Fault,
 }
 
 impl Plan {
+    fn new(at: usize, fault: Fault) -> Plan {
+        Plan { begun: AtomicBool::new(true), calls: AtomicUsize::new(0), at, fault }
+    }
+
     /// Counts a call; the part of it, in halves, that is to be done: 2 is all.
     fn next(&self) -> usize {
+        if !self.begun.load(Ordering::SeqCst) {
+            return 2;
+        }
         let n = self.calls.fetch_add(1, Ordering::SeqCst);
         match (n == self.at, n > self.at, self.fault) {
             (true, _, Fault::Once) => 0,
@@ -54,6 +63,10 @@ impl Io for FaultyIo {
 
     fn remove(&self, path: &Path) -> Result<()> {
         if self.0.next() < 2 { Err(INJECTED) } else { FileIo.remove(path) }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        if self.0.next() < 2 { Err(INJECTED) } else { FileIo.rename(from, to) }
     }
 
     fn features(&self) -> Features {
@@ -104,7 +117,7 @@ pub(super) fn see_at(path: &Path, offset: u64) -> Seen {
 
 /// A back-end whose call number `at` that writes fails half-way and all later ones do nothing; and the number of calls.
 pub(super) fn faulty(at: usize) -> (FrameOptions, impl Fn() -> usize) {
-    let plan = Arc::new(Plan { calls: AtomicUsize::new(0), at, fault: Fault::Kill });
+    let plan = Arc::new(Plan::new(at, Fault::Kill));
     let options = FrameOptions { io: Arc::new(FaultyIo(Arc::clone(&plan))), ..FrameOptions::default() };
     (options, move || plan.calls.load(Ordering::SeqCst))
 }
@@ -173,21 +186,32 @@ pub(super) fn copy_frame(from: &Path, to: &Path) {
     }
 }
 
-fn check_operation(base: &Path, (name, operation): Operation) -> usize {
-    let old = see(base);
+fn check_operation(base: &Path, operation: Operation) -> usize {
+    check_after(base, |_| Ok(()), operation)
+}
+
+/// As [`check_operation`], with a handle that did something else before, without a fault.
+fn check_after(base: &Path, before: fn(&mut Frame) -> Result<()>, (name, operation): Operation) -> usize {
     let done = TempPath::new("done");
     copy_frame(base, &done);
-    operation(&mut Frame::open(&done, 0, &FrameOptions::default()).unwrap()).unwrap();
+    let mut frame = Frame::open(&done, 0, &FrameOptions::default()).unwrap();
+    before(&mut frame).unwrap();
+    let old = see(&done);
+    operation(&mut frame).unwrap();
     let new = see(&done);
+    drop(frame);
     let mut most = 0;
     for fault in [Fault::Once, Fault::Half, Fault::Kill] {
         for at in 0.. {
             let path = TempPath::new("fault");
             copy_frame(base, &path);
-            let plan = Arc::new(Plan { calls: AtomicUsize::new(0), at, fault });
+            let plan = Arc::new(Plan::new(at, fault));
+            plan.begun.store(false, Ordering::SeqCst);
             let io = Arc::new(FaultyIo(Arc::clone(&plan)));
             let options = FrameOptions { io, ..FrameOptions::default() };
             let mut frame = Frame::open(&path, 0, &options).unwrap();
+            before(&mut frame).unwrap();
+            plan.begun.store(true, Ordering::SeqCst);
             let result = operation(&mut frame);
             let calls = plan.calls.load(Ordering::SeqCst);
             let what = format!("{name}, {fault:?} at call {at}");
@@ -355,10 +379,36 @@ fn holes_are_filled_as_safely_as_the_end_is_moved() {
 }
 
 #[test]
+fn files_that_are_used_again_are_as_safe_as_new_ones() {
+    let replace: fn(&mut Frame) -> Result<()> =
+        |f| (0..8).try_for_each(|i| f.update(1, &padded(64 + 60 * (i % 2), i)).map(drop));
+    let operations: &[Operation] = &[
+        ("update", |f| f.update(5, &chunk(64, 102)).map(drop)),
+        ("update larger", |f| f.update(1, &chunk(300, 102)).map(drop)),
+        ("update together", |f| f.update_all(&[(5, &chunk(64, 102)), (0, &chunk(64, 103))]).map(drop)),
+        ("append", |f| f.append(&chunk(64, 100)).map(drop)),
+        ("delete", |f| f.delete(3).map(drop)),
+    ];
+    let base = TempPath::new("base");
+    build(&base, true, 6);
+    for &operation in operations {
+        check_after(&base, replace, operation);
+    }
+    let mut frame = Frame::open(&base, 0, &FrameOptions::default()).unwrap();
+    replace(&mut frame).unwrap();
+    let spares = || (0..128).filter(|slot| base.join(spares::name(*slot)).exists()).count();
+    let before = spares();
+    frame.append(&chunk(64, 100)).unwrap();
+    assert_eq!(spares(), before - 1);
+    drop(frame);
+    assert_eq!(spares(), 0);
+}
+
+#[test]
 fn a_failed_creation_is_reported() {
     for at in 0..3 {
         let path = TempPath::new("create");
-        let plan = Arc::new(Plan { calls: AtomicUsize::new(0), at, fault: Fault::Half });
+        let plan = Arc::new(Plan::new(at, Fault::Half));
         let options = FrameOptions { io: Arc::new(FaultyIo(plan)), ..FrameOptions::default() };
         assert!(Frame::create_file(&path, params(), &options).is_err());
     }

@@ -52,6 +52,11 @@ impl Io for FailingIo {
         FileIo.remove(path)
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.0.step(ErrorKind::FileOpen)?;
+        FileIo.rename(from, to)
+    }
+
     fn features(&self) -> Features {
         FileIo.features()
     }

@@ -1,0 +1,158 @@
+//! Files of replaced chunks of a sparse frame, kept for chunks to come.
+//!
+//! To make a file takes some file systems a hundred times as long as to rename one, the more so if others were removed just
+//! before. So the file of a replaced chunk gets a name that no chunk has, and becomes the file of another chunk some changes
+//! later: who reads without a lock, and has opened it as the chunk that it was, has so much time to read it. Places in
+//! contiguous frames rest, too, before they are used again (see [`holes`](super::holes)).
+//!
+//! Whoever finds such a file may remove it. This handle does when it is closed; what a killed process leaves behind gives
+//! way to files that need the name.
+
+use std::collections::VecDeque;
+
+/// How many changes must pass before a file is used again.
+const REST: u64 = 3;
+
+/// A file that is kept.
+#[derive(Clone, Copy, Debug)]
+struct Spare {
+    slot: u8,
+    /// Bytes that it takes, at least one.
+    len: u64,
+    /// The change whose chunk left it.
+    since: u64,
+}
+
+/// The kept files of one handle, each of which has one of 128 names.
+#[derive(Debug, Default)]
+pub(super) struct Spares {
+    /// The oldest first.
+    kept: VecDeque<Spare>,
+    /// The slots of all of them, a bit each.
+    used: u128,
+    /// Bytes that all of them take.
+    total: u64,
+    /// Number of changes so far.
+    changes: u64,
+    /// Whether a chunk was replaced before. Nothing is kept of the first one: there may be no other.
+    expecting: bool,
+}
+
+/// Name of a kept file.
+pub(super) fn name(slot: u8) -> String {
+    format!("{slot:02X}.spare")
+}
+
+impl Spares {
+    /// A change begins.
+    pub(super) fn begin(&mut self) {
+        self.changes += 1;
+    }
+
+    /// Takes out a file for a new chunk.
+    pub(super) fn take(&mut self) -> Option<u8> {
+        self.kept.front().filter(|spare| self.changes - spare.since > REST)?;
+        self.drop_oldest()
+    }
+
+    /// Where to keep a file of `len` bytes; `None` if it is not to be kept: those kept do not take more than the `live`
+    /// bytes of all chunks.
+    pub(super) fn put(&mut self, len: u64, live: u64) -> Option<u8> {
+        let slot = u8::try_from(self.used.trailing_ones()).ok().filter(|&slot| slot < 128)?;
+        let len = len.max(1);
+        if !self.expecting || self.total + len > live {
+            return None;
+        }
+        self.used |= 1 << slot;
+        self.total += len;
+        self.kept.push_back(Spare { slot, len, since: self.changes });
+        Some(slot)
+    }
+
+    /// The file that was [put](Self::put) last could not be kept.
+    pub(super) fn take_back(&mut self) {
+        if let Some(spare) = self.kept.pop_back() {
+            self.forget(spare);
+        }
+    }
+
+    /// A chunk was replaced.
+    pub(super) fn expect_more(&mut self) {
+        self.expecting = true;
+    }
+
+    /// Gives up files until the others take no more than `live` bytes.
+    pub(super) fn trim(&mut self, live: u64) -> Vec<u8> {
+        let mut slots = Vec::new();
+        while self.total > live {
+            let Some(slot) = self.drop_oldest() else { break };
+            slots.push(slot);
+        }
+        slots
+    }
+
+    fn drop_oldest(&mut self) -> Option<u8> {
+        let spare = self.kept.pop_front()?;
+        self.forget(spare);
+        Some(spare.slot)
+    }
+
+    fn forget(&mut self, spare: Spare) {
+        self.used &= !(1 << spare.slot);
+        self.total -= spare.len;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expecting() -> Spares {
+        Spares { expecting: true, ..Spares::default() }
+    }
+
+    #[test]
+    fn a_file_rests_before_it_is_given_out() {
+        let mut spares = expecting();
+        assert_eq!((spares.put(10, 100), spares.put(10, 100)), (Some(0), Some(1)));
+        for _ in 0..REST {
+            spares.begin();
+            assert_eq!(spares.take(), None);
+        }
+        assert_eq!(spares.put(10, 100), Some(2));
+        spares.begin();
+        assert_eq!((spares.take(), spares.take(), spares.take()), (Some(0), Some(1), None));
+        // Names are used again.
+        assert_eq!(
+            (spares.put(10, 100), spares.put(10, 100), spares.put(10, 100)),
+            (Some(0), Some(1), Some(3))
+        );
+    }
+
+    #[test]
+    fn nothing_is_kept_before_there_is_reason_to_expect_more() {
+        let mut spares = Spares::default();
+        assert_eq!(spares.put(1, 100), None);
+        spares.expect_more();
+        assert_eq!(spares.put(1, 100), Some(0));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_lives() {
+        let mut spares = expecting();
+        assert_eq!((spares.put(60, 100), spares.put(41, 100), spares.put(40, 100)), (Some(0), None, Some(1)));
+        assert!(spares.trim(100).is_empty());
+        assert_eq!(spares.trim(60), [0]);
+        assert_eq!(spares.put(1, 60), Some(0));
+        spares.take_back();
+        assert_eq!(spares.trim(0), [1]);
+        assert_eq!(spares.used, 0);
+    }
+
+    #[test]
+    fn there_are_as_many_names_as_bits() {
+        let mut spares = expecting();
+        assert_eq!((0..200).filter_map(|_| spares.put(1, 1000)).last(), Some(127));
+        assert_eq!(name(127), "7F.spare");
+    }
+}
