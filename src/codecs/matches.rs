@@ -50,8 +50,13 @@ pub(crate) unsafe fn copy_short<const AVX2: bool>(to: Target<'_>, distance: usiz
         // SAFETY: the caller's promise.
         return unsafe { to.copy_from_back::<16>(distance) };
     }
-    // SAFETY: bytes before `to`, and less than 16 at it.
-    let bytes = unsafe { to.back(distance).load::<16>() };
+    let from = to.back(distance);
+    // SAFETY: bytes before `to`, and less than 16 at it. The CPU has AVX2 if `AVX2`.
+    #[cfg(target_arch = "x86_64")]
+    let bytes = unsafe { if AVX2 { from.load_halves() } else { from.load() } };
+    // SAFETY: the same.
+    #[cfg(not(target_arch = "x86_64"))]
+    let bytes = unsafe { from.load::<16>() };
     // SAFETY: 16 bytes follow. The CPU has AVX2 if `AVX2`.
     unsafe { to.store(repeat::<AVX2>(bytes, distance.min(16))) };
 }

@@ -154,6 +154,48 @@ impl<'a> Target<'a> {
         unsafe { self.at.cast::<[u8; N]>().write(bytes) };
     }
 
+    /// The sixteen bytes at this place, loaded in two halves.
+    ///
+    /// A load of what was stored just before waits until it is in the cache, unless one store wrote all of it. That is more
+    /// often true of halves, and records repeat what was written a few stores before.
+    ///
+    /// # Safety
+    ///
+    /// They are in the buffer. The CPU has AVX.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) unsafe fn load_halves(self) -> [u8; 16] {
+        #[cfg(not(miri))]
+        {
+            use std::arch::x86_64::{__m128i, _mm_cvtsi64_si128};
+            // SAFETY: the caller's promise.
+            let low = unsafe { self.load::<8>() };
+            let high = self.ahead(8);
+            high.limits.check(high.at, 8);
+            // SAFETY: every x86-64 has SSE2.
+            let low = unsafe { _mm_cvtsi64_si128(i64::from_le_bytes(low)) };
+            let whole: __m128i;
+            // SAFETY: the eight bytes at `high` are read, by the caller's promise. An intrinsic would not do: the compiler
+            // makes one load out of both.
+            unsafe {
+                std::arch::asm!(
+                    "vmovhps {whole}, {low}, qword ptr [{high}]",
+                    whole = lateout(xmm_reg) whole,
+                    low = in(xmm_reg) low,
+                    high = in(reg) high.at,
+                    options(pure, readonly, nostack, preserves_flags)
+                );
+            }
+            // SAFETY: both types are sixteen bytes without invalid values.
+            unsafe { std::mem::transmute::<__m128i, [u8; 16]>(whole) }
+        }
+        #[cfg(miri)]
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.load()
+        }
+    }
+
     /// Copies `N` bytes from `distance` bytes before to this place; all are read before the first is written.
     ///
     /// # Safety
