@@ -34,6 +34,15 @@ const UNASKED_OUT: usize = 32;
 const IN_ROOM: usize = MORE + INPUT_END;
 /// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few to have them in the shortest loop.
 const SHORT_MATCH: usize = 16;
+/// Matches and literals up to this length are copied by [`decode_medium`], the former in up to two steps.
+const MEDIUM: usize = 32;
+/// So many sequences with matches from SHORT_MATCH to MEDIUM, in MEDIUM_DENSE bytes of output, make them prevail.
+const MANY_MEDIUM: usize = 16;
+const MEDIUM_DENSE: usize = MANY_MEDIUM * 48;
+/// If [`decode_medium`] comes less far, in bytes of output, it does not pay to call it again soon.
+const MEDIUM_PAYS: usize = 1024;
+/// How many more such sequences there must be then.
+const MEDIUM_PAUSE: usize = 240;
 /// From this many bytes on, a sequence of two short lengths leaves MATCH_END bytes.
 const OUT_ROOM: usize = MORE - 1 + MORE - 1 + MIN_MATCH + MATCH_END;
 
@@ -101,11 +110,13 @@ fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Op
         in_room: in_start.ahead(in_len - IN_ROOM),
         out_start,
         out_room: out_start.ahead(stop.min(out_len - OUT_ROOM)),
+        medium_room: out_start.ahead(stop.min(out_len.saturating_sub(2 * SLACK))),
         in_slack: in_start.ahead(in_len.saturating_sub(SLACK)),
         out_slack: out_start.ahead(out_len.saturating_sub(SLACK)),
     };
     // SAFETY: the input is not empty.
     let mut at = Place { ip: in_start, op: out_start, token: unsafe { in_start.byte() } };
+    let mut medium = Medium { count: 0, from: out_start };
     while !at.is_near_end(&ends) {
         // SAFETY: no end is near. The CPU has AVX2 if `AVX2`.
         at = unsafe { decode_short::<AVX2>(at, &ends) }?;
@@ -113,9 +124,21 @@ fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Op
             break;
         }
         // SAFETY: the same.
-        match unsafe { decode_any::<AVX2>(at, &ends) }? {
+        match unsafe { decode_any::<AVX2>(at, &ends, &mut medium) }? {
             Some(next) => at = next,
             None => break,
+        }
+        if medium.count == MANY_MEDIUM {
+            let dense = at.op.since(medium.from) < MEDIUM_DENSE;
+            medium = Medium { count: 0, from: at.op };
+            if dense {
+                // SAFETY: the CPU has AVX2 if `AVX2`.
+                at = unsafe { decode_mostly_medium::<AVX2>(at, &ends) }?;
+                if at.op.since(medium.from) < MEDIUM_PAYS {
+                    medium.count = 0usize.wrapping_sub(MEDIUM_PAUSE);
+                }
+                medium.from = at.op;
+            }
         }
     }
     Some((at.ip.since(in_start), at.op.since(out_start)))
@@ -129,10 +152,19 @@ struct Ends<'a> {
     out_start: Target<'a>,
     /// Less than OUT_ROOM bytes of output are left here, or none is wanted any more.
     out_room: Target<'a>,
+    /// Twice SLACK bytes of output are left here, or none is wanted any more.
+    medium_room: Target<'a>,
     /// SLACK bytes of input are left here, unless it is the start.
     in_slack: Source<'a>,
     /// SLACK bytes of output are left here, unless it is the start.
     out_slack: Target<'a>,
+}
+
+/// The matches of more than SHORT_MATCH and up to MEDIUM bytes.
+struct Medium<'a> {
+    /// How many there were since `from`.
+    count: usize,
+    from: Target<'a>,
 }
 
 /// Where the fast loop is: before a sequence.
@@ -183,13 +215,110 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
     }
 }
 
-/// Decodes one sequence of any lengths; `Some(None)` if an end is near.
+/// Decodes sequences for as long as those that [`decode_medium`] knows prevail.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
+#[inline(always)]
+unsafe fn decode_mostly_medium<'a, const AVX2: bool>(
+    mut at: Place<'a>,
+    ends: &Ends<'a>,
+) -> Option<Place<'a>> {
+    loop {
+        let from = at.op;
+        // SAFETY: the caller's promise.
+        at = unsafe { decode_medium::<AVX2>(at, ends) }?;
+        if at.op.since(from) < MEDIUM_DENSE / 3 || at.is_near_end(ends) {
+            return Some(at);
+        }
+        let mut ignored = Medium { count: 0, from };
+        // SAFETY: no end is near. The CPU has AVX2 if `AVX2`.
+        match unsafe { decode_any::<AVX2>(at, ends, &mut ignored) }? {
+            Some(next) => at = next,
+            None => return Some(at),
+        }
+    }
+}
+
+/// Decodes sequences of up to MEDIUM literals and twice as long a match. Stops at the first other one, or when an end is
+/// near.
+///
+/// Text and padded records consist of them. Neither is it known then which matches are short, nor does it take long to copy
+/// a few bytes more; in data with shorter matches, it would.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
+#[inline(always)]
+unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>) -> Option<Place<'a>> {
+    while at.ip < ends.in_slack && at.op < ends.medium_room {
+        let Place { mut ip, op, token } = at;
+        let (mut literals, match_bits) = (token >> 4, token & 15);
+        ip = ip.ahead(1);
+        if literals == MORE {
+            // SAFETY: SLACK bytes follow the token.
+            let more = unsafe { ip.byte() };
+            if more > MEDIUM - MORE {
+                break;
+            }
+            literals += more;
+            ip = ip.ahead(1);
+            // SAFETY: the same, and more of output.
+            unsafe { op.store(ip.load::<MEDIUM>()) };
+        } else {
+            // SAFETY: the same.
+            unsafe { op.store(ip.load::<16>()) };
+        }
+        // What comes behind the distance: the next token, or more of the length.
+        // SAFETY: SLACK less MEDIUM bytes and two follow the literals: more than INPUT_END.
+        let next = settled(unsafe { ip.ahead(literals + 2).byte() });
+        // SAFETY: the same.
+        let distance = unsafe { ip.ahead(literals).two_bytes() };
+        let (ip, op) = (ip.ahead(literals + 2), op.ahead(literals));
+        if distance == 0 || op.back(distance) < ends.out_start {
+            return None;
+        }
+        let len = match_bits + MIN_MATCH;
+        if match_bits < MORE {
+            // SAFETY: the distance was checked, and SLACK bytes follow the match, as below. The CPU has AVX2 if `AVX2`.
+            unsafe { copy_short::<AVX2>(op, distance) };
+            // The last two of the 16 bytes once more, or the two behind them: no guess goes wrong. What repeats each byte
+            // repeats the last two.
+            let two_more = (len - 1) >> 3 & 2;
+            // SAFETY: the same.
+            unsafe { op.ahead(SHORT_MATCH - 2 + two_more).copy_from_back::<2>(distance.max(2)) };
+            at = Place { ip, op: op.ahead(len), token: next };
+            continue;
+        }
+        let len = len + next;
+        if len > 2 * MEDIUM || distance < MEDIUM {
+            break;
+        }
+        // SAFETY: as above, and what is copied lies before.
+        unsafe { op.copy_from_back::<MEDIUM>(distance) };
+        if len > MEDIUM {
+            // SAFETY: the same.
+            unsafe { op.ahead(MEDIUM).copy_from_back::<MEDIUM>(distance) };
+        }
+        // SAFETY: as with `next`.
+        let token = settled(unsafe { ip.ahead(1).byte() });
+        at = Place { ip: ip.ahead(1), op: op.ahead(len), token };
+    }
+    Some(at)
+}
+
+/// Decodes one sequence of any lengths; `Some(None)` if an end is near. Counts matches in `medium`.
 ///
 /// # Safety
 ///
 /// As for [`decode_short`].
 #[inline(always)]
-unsafe fn decode_any<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Option<Option<Place<'a>>> {
+unsafe fn decode_any<'a, const AVX2: bool>(
+    at: Place<'a>,
+    ends: &Ends<'a>,
+    medium: &mut Medium<'a>,
+) -> Option<Option<Place<'a>>> {
     let Place { mut ip, mut op, token } = at;
     let mut literals = token >> 4;
     ip = ip.ahead(1);
@@ -226,6 +355,7 @@ unsafe fn decode_any<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Op
         // AVX2 if `AVX2`.
         unsafe { copy_short::<AVX2>(op, distance) };
         if len > SHORT_MATCH {
+            medium.count = medium.count.wrapping_add(1);
             // Items with padding have such matches again and again, each of which reads what the one before wrote: with
             // stores of another size, that takes long.
             // SAFETY: the same; 16 bytes of the match are there.
@@ -251,6 +381,7 @@ unsafe fn decode_any<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Op
     if op >= ends.out_slack || len > ends.out_slack.since(op) {
         return Some(None);
     }
+    medium.count = medium.count.wrapping_add(usize::from(len <= MEDIUM));
     // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
     unsafe { copy_long::<AVX2>(op, distance, len) };
     Some(Some(Place { ip, op: op.ahead(len), token }))

@@ -1,6 +1,6 @@
 use super::*;
 use crate::codecs::lz4hc;
-use crate::testing::repetitive;
+use crate::testing::{Random, repetitive};
 use proptest::prelude::*;
 
 /// What the decoders make of `stream`; the portable one and the one for this CPU must agree.
@@ -81,23 +81,82 @@ fn what_the_encoders_write_decodes() {
     }
 }
 
-/// A stream of `literals`, a match, and `last` literals, and the size that it decodes to.
-fn one_match(literals: usize, distance: usize, len: usize, last: usize) -> (Vec<u8>, usize) {
-    fn more(stream: &mut Vec<u8>, len: usize) {
-        if len >= 15 {
-            stream.extend(std::iter::repeat_n(255, (len - 15) / 255));
-            stream.push(((len - 15) % 255) as u8);
-        }
+/// Appends what a length of `len` goes on with behind the token.
+fn push_more(stream: &mut Vec<u8>, len: usize) {
+    if len >= 15 {
+        stream.extend(std::iter::repeat_n(255, (len - 15) / 255));
+        stream.push(((len - 15) % 255) as u8);
     }
-    let mut stream = vec![(literals.min(15) << 4 | (len - 4).min(15)) as u8];
-    more(&mut stream, literals);
+}
+
+/// Appends a sequence of `literals` and a match.
+fn push_sequence(stream: &mut Vec<u8>, literals: usize, distance: usize, len: usize) {
+    stream.push((literals.min(15) << 4 | (len - 4).min(15)) as u8);
+    push_more(stream, literals);
     stream.extend((0..literals).map(|i| (i * 7 % 251) as u8));
     stream.extend((distance as u16).to_le_bytes());
-    more(&mut stream, len - 4);
+    push_more(stream, len - 4);
+}
+
+/// Appends the last literals.
+fn push_last(stream: &mut Vec<u8>, last: usize) {
     stream.push((last.min(15) << 4) as u8);
-    more(&mut stream, last);
+    push_more(stream, last);
     stream.extend((0..last).map(|i| !i as u8));
+}
+
+/// A stream of `literals`, a match, and `last` literals, and the size that it decodes to.
+fn one_match(literals: usize, distance: usize, len: usize, last: usize) -> (Vec<u8>, usize) {
+    let mut stream = Vec::new();
+    push_sequence(&mut stream, literals, distance, len);
+    push_last(&mut stream, last);
     (stream, literals + len + last)
+}
+
+/// A stream of 150 sequences most of which have matches of medium length, as text and records have, and the size that it
+/// decodes to.
+fn medium_matches(random: &mut Random) -> (Vec<u8>, usize) {
+    let mut stream = Vec::new();
+    push_sequence(&mut stream, 40, 33, 20);
+    let mut size = 60;
+    let others = random.below(8);
+    for _ in 0..150 {
+        let literals = [0, 1, 2, 14, 15, 16, 31, 32, 33][random.below(9)];
+        let len = match random.below(10) {
+            kind if kind >= others => 17 + random.below(16),
+            0 => [33, 63, 64, 65, 66, 300][random.below(6)],
+            _ => 4 + random.below(20),
+        };
+        size += literals;
+        let near = [1, 2, 7, 8, 15, 16, 17, 18, 31, 32, 33, 40][random.below(12)];
+        let distance = if random.below(4) == 0 { near } else { 1 + random.below(size) };
+        push_sequence(&mut stream, literals, distance, len);
+        size += len;
+    }
+    let last = 5 + random.below(150);
+    push_last(&mut stream, last);
+    (stream, size + last)
+}
+
+#[test]
+fn streams_of_medium_matches_decode_like_the_reference() {
+    let mut random = Random::new(17);
+    for _ in 0..if cfg!(miri) { 2 } else { 300 } {
+        let (stream, size) = medium_matches(&mut random);
+        agrees_with_the_reference(&stream, size);
+        let whole = decode_by_definition(&stream, size).expect("valid");
+        for _ in 0..20 {
+            let wanted = random.below(size);
+            let mut dest = vec![0; size];
+            decompress_prefix(&stream, wanted, &mut dest).unwrap();
+            assert!(dest[..wanted] == whole[..wanted]);
+            let mut mutated = stream.clone();
+            mutated[random.below(stream.len())] ^= 1 << random.below(8);
+            agrees_with_the_reference(&mutated, size);
+            agrees_with_the_reference(&stream[..random.below(stream.len())], size);
+            agrees_with_the_reference(&stream, random.below(size));
+        }
+    }
 }
 
 #[test]
