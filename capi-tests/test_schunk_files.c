@@ -55,6 +55,58 @@ static blosc2_schunk *make(bool contiguous, const char *urlpath, int16_t nthread
   return schunk;
 }
 
+#ifdef HAVE_PROCESSES
+
+/* ---- Writers that lock ---- */
+
+/* Opens PATH for changes, with locking. */
+static blosc2_schunk *open_locking(void) {
+  blosc2_stdio_params params = BLOSC2_STDIO_PARAMS_DEFAULTS;
+  blosc2_io io = BLOSC2_IO_DEFAULTS;
+  params.locking = true;
+  io.params = &params;
+  return blosc2_schunk_open_udio(PATH, &io);
+}
+
+/* Changes every second item of the first block, `first` and so on, one by one. */
+static int change_every_second(int first) {
+  blosc2_schunk *schunk = open_locking();
+  int32_t new_item;
+  int i, failures = schunk == NULL;
+  for (i = first; i < 1000 && failures == 0; i += 2) {
+    new_item = -i;
+    failures += blosc2_schunk_set_slice_buffer(schunk, i, i + 1, &new_item) != 0;
+  }
+  return failures + (blosc2_schunk_free(schunk) != 0);
+}
+
+static void writers_that_lock_lose_nothing(bool contiguous) {
+  static int32_t items[ITEMS];
+  blosc2_schunk *schunk = make(contiguous, PATH, 1);
+  int i, status = -1;
+  pid_t child;
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(change_every_second(1));
+  }
+  CHECK_INT(change_every_second(0), 0);
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK_INT(status, 0);
+  schunk = open_locking();
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, items, BYTES), BYTES);
+  for (i = 0; i < ITEMS; i++) {
+    if (!CHECK_INT(items[i], i < 1000 ? -i : item(0, i))) {
+      break;
+    }
+  }
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(PATH);
+}
+
+#endif
+
 /* ---- Filters that read the super-chunk they work for ---- */
 
 static struct {
@@ -254,6 +306,8 @@ int main(void) {
 #ifdef HAVE_PROCESSES
   alarm(300); /* what hangs fails */
   an_old_file_survives_a_full_disk();
+  writers_that_lock_lose_nothing(true);
+  writers_that_lock_lose_nothing(false);
 #endif
   callbacks_read_the_super_chunk(false, NULL, 1);
   callbacks_read_the_super_chunk(true, NULL, 1);

@@ -269,23 +269,10 @@ impl ArrayHandle {
         operation: impl FnOnce(&mut Shared<'_>, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<()>,
     ) -> Result<()> {
         let write = |handle: &SchunkHandle, reading: &Reading<'_>, writing: &Writing<'_>| {
-            let in_frame = handle.change(|schunk| match schunk.frame() {
-                Some(frame) => frame.lock().map(|()| true),
-                None => Ok(false),
-            })?;
-            if !in_frame {
-                return operation(&mut Shared(handle), &self.geometry(), reading, writing);
-            }
-            let written = handle
-                .look(|schunk| self.refresh_from(schunk))
-                .and_then(|_| operation(&mut Shared(handle), &self.geometry(), reading, writing));
-            handle.look(|schunk| {
-                if let Some(frame) = schunk.frame() {
-                    frame.unlock();
-                }
-                Ok(())
-            })?;
-            written
+            handle.alone(|| {
+                handle.look(|schunk| self.refresh_from(schunk))?;
+                operation(&mut Shared(handle), &self.geometry(), reading, writing)
+            })
         };
         // SAFETY: the caller's promise.
         unsafe { self.with_contexts(write) }

@@ -33,6 +33,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
+use crate::frame::Frame;
 use crate::schunk::{Reading, Schunk};
 pub(crate) use create::free;
 use shown::{FrameFields, ShownLayers};
@@ -251,12 +252,26 @@ impl SchunkHandle {
     pub(crate) fn look<T>(&self, operation: impl FnOnce(&Schunk) -> Result<T>) -> Result<T> {
         let inner = self.inner()?;
         let result = operation(&inner);
-        if inner.frame().is_some_and(crate::frame::Frame::is_on_disk) {
+        if inner.frame().is_some_and(Frame::is_on_disk) {
             // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
             let shown = unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).change_tick) };
             if i64::try_from(inner.change_tick()) != Ok(shown.load(Ordering::Relaxed)) {
                 self.catch_up(&inner);
             }
+        }
+        result
+    }
+
+    /// Runs `operation` under the exclusive lock of the frame, if it locks: other handles that lock change nothing between
+    /// what it reads and what it writes. Filters of the application may read the super-chunk meanwhile.
+    pub(crate) fn alone<T>(&self, operation: impl FnOnce() -> Result<T>) -> Result<T> {
+        if !self.inner()?.frame().is_some_and(Frame::locks) {
+            return operation();
+        }
+        self.change(|schunk| schunk.frame().map_or(Ok(()), Frame::lock))?;
+        let result = operation();
+        if let Some(frame) = self.inner()?.frame() {
+            frame.unlock();
         }
         result
     }

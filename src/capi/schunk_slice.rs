@@ -93,19 +93,21 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
             encoding.with(|enc| {
                 let reading = Reading { dec: *dec, visit: Some(&visit) };
                 let writing = Writing { enc: *enc, visit: Some(&visit) };
-                let (parts, len) = handle.look(|schunk| {
-                    let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::InvalidParam)?;
-                    Ok((schunk.slice_parts(start, stop, len)?, len))
-                })?;
-                // SAFETY: the caller's promise.
-                let mut src = unsafe { in_bytes(buffer, len) }?;
-                for part in parts {
-                    let (new, rest) = src.split_at(part.range.len());
-                    let made = write_part(handle, &part, new, &reading, &writing);
-                    blocksize = Some(made.map_err(slice::write_failure)?);
-                    src = rest;
-                }
-                Ok(())
+                handle.alone(|| {
+                    let (parts, len) = handle.look(|schunk| {
+                        let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::InvalidParam)?;
+                        Ok((schunk.slice_parts(start, stop, len)?, len))
+                    })?;
+                    // SAFETY: the caller's promise.
+                    let mut src = unsafe { in_bytes(buffer, len) }?;
+                    for part in parts {
+                        let (new, rest) = src.split_at(part.range.len());
+                        let made = write_part(handle, &part, new, &reading, &writing);
+                        blocksize = Some(made.map_err(slice::write_failure)?);
+                        src = rest;
+                    }
+                    Ok(())
+                })
             })
         });
         // SAFETY: the caller's promise; the parts that were taken out of the context are not used any more.

@@ -248,7 +248,7 @@ impl Frame {
         self.state.read().header.chunksize
     }
 
-    /// All of the above, as of one moment.
+    /// Number and bytes of the chunks, their size, and what kind of blocks they have, as of one moment.
     pub(crate) fn sizes(&self) -> sizes::Sizes {
         self.state.read().sizes()
     }
@@ -384,6 +384,11 @@ impl Frame {
     }
 
     // Sharing
+
+    /// Whether accesses lock the frame against other handles that lock.
+    pub fn locks(&self) -> bool {
+        self.lock.is_some()
+    }
 
     /// Takes the exclusive lock of the frame until [`unlock`](Self::unlock); locks nest. Without locking it does nothing.
     ///
