@@ -4,7 +4,7 @@ use super::edit::NewChunk;
 use super::offsets::Index;
 use super::state::State;
 use super::store::Disk;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::offsets::Entry;
 use crate::io::{IoFile, OpenMode};
 use crate::memory;
@@ -52,9 +52,17 @@ fn write_one(disk: &Disk, id: u64, bytes: &[u8]) -> Result<()> {
 fn reuse(disk: &Disk, path: &Path) -> Option<(Arc<dyn IoFile>, u64)> {
     let slot = disk.spares.lock().take()?;
     disk.io.rename(&disk.spare_path(slot), path).ok()?;
-    let file = disk.io.open(path, OpenMode::Update).ok()?;
-    let len = file.size().ok()?;
-    Some((file, len))
+    let open = || {
+        let file = disk.io.open(path, OpenMode::Update)?;
+        let len = file.size()?;
+        Ok((file, len))
+    };
+    open()
+        .inspect_err(|_: &Error| {
+            // It may be somebody else's, who lets others remove it, but not write to it: a new one can take its place.
+            let _ = disk.io.remove(path);
+        })
+        .ok()
 }
 
 /// Removes the files of chunks to which nothing refers. One that cannot be removed takes room, and does no harm.
