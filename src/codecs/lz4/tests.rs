@@ -141,11 +141,12 @@ fn medium_matches(random: &mut Random) -> (Vec<u8>, usize) {
 #[test]
 fn streams_of_medium_matches_decode_like_the_reference() {
     let mut random = Random::new(17);
-    for _ in 0..if cfg!(miri) { 2 } else { 300 } {
+    let (streams, changes) = if cfg!(miri) { (1, 1) } else { (300, 20) };
+    for _ in 0..streams {
         let (stream, size) = medium_matches(&mut random);
         agrees_with_the_reference(&stream, size);
         let whole = decode_by_definition(&stream, size).expect("valid");
-        for _ in 0..20 {
+        for _ in 0..changes {
             let wanted = random.below(size);
             let mut dest = vec![0; size];
             decompress_prefix(&stream, wanted, &mut dest).unwrap();
@@ -230,7 +231,8 @@ fn agrees_with_the_reference(stream: &[u8], size: usize) {
     if decoded.is_some() {
         assert_eq!(decoded, decode_by_definition(stream, size));
     }
-    if decoded != decode_by_reference(stream, size) {
+    // Miri runs no C code.
+    if !cfg!(miri) && decoded != decode_by_reference(stream, size) {
         assert!(decoded.is_none() && decode_by_definition(stream, size).is_none());
     }
 }
