@@ -2,6 +2,7 @@
 
 use super::edit::NewChunk;
 use super::offsets::Index;
+use super::spares;
 use super::state::State;
 use super::store::Disk;
 use crate::error::{Error, Result};
@@ -27,7 +28,12 @@ pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChun
     for new in added {
         let id = free.take(old, next.header.cbytes);
         made.push(id);
-        if let Err(e) = write_one(disk, id, &new.bytes) {
+        let mut written = write_one(disk, id, &new.bytes);
+        if written.is_err() && give_up_spares(disk) {
+            // They may have taken the room that was missing.
+            written = write_one(disk, id, &new.bytes);
+        }
+        if let Err(e) = written {
             remove(disk, made);
             return Err(e);
         }
@@ -51,7 +57,11 @@ fn write_one(disk: &Disk, id: u64, bytes: &[u8]) -> Result<()> {
 /// Makes a file that was kept the one at `path`; `None` if none was, or it is gone. Tells its length, too.
 fn reuse(disk: &Disk, path: &Path) -> Option<(Arc<dyn IoFile>, u64)> {
     let slot = disk.spares.lock().take()?;
-    disk.io.rename(&disk.spare_path(slot), path).ok()?;
+    let spare = disk.spare_path(slot);
+    if disk.io.rename(&spare, path).is_err() {
+        let _ = disk.io.remove(&spare);
+        return None;
+    }
     let open = || {
         let file = disk.io.open(path, OpenMode::Update)?;
         let len = file.size()?;
@@ -73,29 +83,45 @@ pub(super) fn remove(disk: &Disk, ids: impl IntoIterator<Item = u64>) {
 }
 
 /// As [`remove`], for the numbers and lengths of files that are no longer needed in a frame whose chunks take `live` bytes.
-/// Some may be kept for chunks to come if they were `replaced`: the room of deleted chunks is given back.
-pub(super) fn retire(disk: &Disk, gone: impl IntoIterator<Item = (u64, u64)>, live: u64, replaced: bool) {
+/// Some may be kept for chunks to come: no more than the `new` files that took their places, since the room of chunks that
+/// were deleted, or became special ones, is given back.
+pub(super) fn retire(disk: &Disk, gone: impl IntoIterator<Item = (u64, u64)>, live: u64, new: usize) {
     let mut spares = disk.spares.lock();
+    let mut to_keep = if disk.sync { 0 } else { new };
+    if to_keep > 0 && spares.begins() {
+        remove_spares(disk, spares::slots());
+    }
     for (id, len) in gone {
         let Ok(path) = disk.chunk_path(id) else { continue };
-        if replaced && !disk.sync {
-            if let Some(slot) = spares.put(len, live) {
-                if disk.io.rename(&path, &disk.spare_path(slot)).is_ok() {
-                    continue;
-                }
-                spares.take_back();
+        if let Some(slot) = (to_keep > 0).then(|| spares.put(len, live)).flatten() {
+            if disk.io.rename(&path, &disk.spare_path(slot)).is_ok() {
+                to_keep -= 1;
+                continue;
             }
+            spares.take_back();
         }
         let _ = disk.io.remove(&path);
     }
-    if replaced {
+    if new > 0 {
         spares.expect_more();
     }
-    for slot in spares.trim(live) {
+    remove_spares(disk, spares.trim(live));
+}
+
+/// Removes all files that are kept; tells whether there were any.
+pub(super) fn give_up_spares(disk: &Disk) -> bool {
+    let slots = disk.spares.lock().trim(0);
+    let any = !slots.is_empty();
+    remove_spares(disk, slots);
+    any
+}
+
+/// Removes kept files. Whoever finds one that cannot be removed now may do so later.
+fn remove_spares(disk: &Disk, slots: impl IntoIterator<Item = u8>) {
+    for slot in slots {
         let _ = disk.io.remove(&disk.spare_path(slot));
     }
 }
-
 /// The file numbers that an index does not use.
 struct FreeIds {
     /// One more than the largest number in use.

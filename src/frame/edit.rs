@@ -192,7 +192,7 @@ impl Frame {
         convert_specials(&old, &mut next, sizes, &mut added, |i| i).map_err(failed)?;
         drop(old);
         self.write_chunks(&session, next, sizes, &added, IndexOf::Other).map_err(failed)?;
-        self.clean_up(&session, changes.iter().map(|(.., gone)| gone), true);
+        self.clean_up(&session, changes.iter().map(|(.., gone)| gone), added.len());
         Ok(self.nchunks())
     }
 
@@ -316,6 +316,7 @@ impl Frame {
                 if disk.io.features().journal {
                     chunk_files::remove(disk, made);
                 }
+                chunk_files::give_up_spares(disk);
             }
             return written;
         }
@@ -342,17 +343,17 @@ impl Frame {
         self.write_tail(session, next, &writes, of, None)
     }
 
-    /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait. Chunks that
-    /// are gone were `replaced`, or deleted.
+    /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait. There are `new`
+    /// stored chunks in place of those that are gone.
     pub(super) fn clean_up<'g>(
         &mut self,
         session: &Session,
         gone: impl IntoIterator<Item = &'g Gone>,
-        replaced: bool,
+        new: usize,
     ) {
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             let files = gone.into_iter().filter_map(|gone| Some((gone.position?, gone.cbytes)));
-            return chunk_files::retire(disk, files, self.header().cbytes, replaced);
+            return chunk_files::retire(disk, files, self.header().cbytes, new);
         }
         let _ = self.reclaim(session);
     }

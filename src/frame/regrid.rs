@@ -141,7 +141,7 @@ impl Frame {
         let only_removed = change.added.is_empty() && !change.removed.is_empty();
         let of = if only_removed { IndexOf::Delete } else { IndexOf::Other };
         self.write_chunks(&session, next, sizes, &[], of).map_err(failed)?;
-        self.clean_up(&session, &all_gone, false);
+        self.clean_up(&session, &all_gone, 0);
         Ok(self.nchunks())
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! To make a file takes some file systems a hundred times as long as to rename one, the more so if others were removed just
 //! before. So the file of a replaced chunk gets a name that no chunk has, and becomes the file of another chunk some changes
-//! later: who reads without a lock, and has opened it as the chunk that it was, has so much time to read it. Places in
-//! contiguous frames rest, too, before they are used again (see [`holes`](super::holes)).
+//! later: who reads without a lock, and has opened it as the chunk that it was, has so much time to read it; whoever takes
+//! longer finds that the frame was changed, and reads again. Places in contiguous frames rest, too, before they are used
+//! again (see [`holes`](super::holes)).
 //!
-//! Whoever finds such a file may remove it. This handle does when it is closed; what a killed process leaves behind gives
-//! way to files that need the name.
+//! Whoever finds such a file may remove it. A handle removes its own when it is closed or short of room, and what others
+//! left behind, who ended without closing, when it first keeps one.
 
 use std::collections::VecDeque;
 
@@ -23,24 +24,34 @@ struct Spare {
     since: u64,
 }
 
-/// The kept files of one handle, each of which has one of 128 names.
+/// The kept files of one handle, each of which has a slot of its own.
 #[derive(Debug, Default)]
 pub(super) struct Spares {
     /// The oldest first.
     kept: VecDeque<Spare>,
     /// The slots of all of them, a bit each.
-    used: u128,
+    used: u32,
     /// Bytes that all of them take.
     total: u64,
     /// Number of changes so far.
     changes: u64,
     /// Whether a chunk was replaced before. Nothing is kept of the first one: there may be no other.
     expecting: bool,
+    /// Whether any file was ever kept.
+    begun: bool,
 }
+
+/// How many names there are.
+const SLOTS: u8 = 32;
 
 /// Name of a kept file.
 pub(super) fn name(slot: u8) -> String {
-    format!("{slot:02X}.spare")
+    format!("{slot:02X}.b2spare")
+}
+
+/// All of them.
+pub(super) fn slots() -> impl Iterator<Item = u8> {
+    0..SLOTS
 }
 
 impl Spares {
@@ -58,7 +69,7 @@ impl Spares {
     /// Where to keep a file of `len` bytes; `None` if it is not to be kept: those kept do not take more than the `live`
     /// bytes of all chunks.
     pub(super) fn put(&mut self, len: u64, live: u64) -> Option<u8> {
-        let slot = u8::try_from(self.used.trailing_ones()).ok().filter(|&slot| slot < 128)?;
+        let slot = u8::try_from(self.used.trailing_ones()).ok().filter(|&slot| slot < SLOTS)?;
         let len = len.max(1);
         if !self.expecting || self.total + len > live {
             return None;
@@ -79,6 +90,11 @@ impl Spares {
     /// A chunk was replaced.
     pub(super) fn expect_more(&mut self) {
         self.expecting = true;
+    }
+
+    /// Whether a file is about to be kept for the first time.
+    pub(super) fn begins(&mut self) -> bool {
+        self.expecting && !std::mem::replace(&mut self.begun, true)
     }
 
     /// Gives up files until the others take no more than `live` bytes.
@@ -132,9 +148,9 @@ mod tests {
     #[test]
     fn nothing_is_kept_before_there_is_reason_to_expect_more() {
         let mut spares = Spares::default();
-        assert_eq!(spares.put(1, 100), None);
+        assert_eq!((spares.begins(), spares.put(1, 100)), (false, None));
         spares.expect_more();
-        assert_eq!(spares.put(1, 100), Some(0));
+        assert_eq!((spares.begins(), spares.begins(), spares.put(1, 100)), (true, false, Some(0)));
     }
 
     #[test]
@@ -152,7 +168,7 @@ mod tests {
     #[test]
     fn there_are_as_many_names_as_bits() {
         let mut spares = expecting();
-        assert_eq!((0..200).filter_map(|_| spares.put(1, 1000)).last(), Some(127));
-        assert_eq!(name(127), "7F.spare");
+        assert_eq!((0..200).filter_map(|_| spares.put(1, 1000)).last(), Some(31));
+        assert_eq!(name(31), "1F.b2spare");
     }
 }

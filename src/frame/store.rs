@@ -1,5 +1,6 @@
 //! Where a frame is kept, and how a change of it is written.
 
+use super::chunk_files;
 use super::journal::{self, Record, Undo};
 use super::read;
 use super::readers::{self, Reader};
@@ -359,9 +360,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        for slot in self.spares.get_mut().trim(0) {
-            let _ = self.io.remove(&self.spare_path(slot)); // whoever finds it there may remove it
-        }
+        chunk_files::give_up_spares(self);
     }
 }
 

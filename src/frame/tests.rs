@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 mod faults;
 mod followed;
 mod holes;
+mod kept;
 mod read_faults;
 mod sharing;
 
@@ -226,7 +227,7 @@ fn random_edits_match_a_list_of_chunks() {
         if kind == Kind::Dir {
             let files = fs::read_dir(&*path).unwrap().map(|file| file.unwrap());
             let (spare, files): (Vec<_>, Vec<_>) =
-                files.partition(|file| file.path().extension().unwrap() == "spare");
+                files.partition(|file| file.path().extension().unwrap() == "b2spare");
             let stored = frame.offsets().iter().filter(|&&offset| offset >= 0).count();
             assert_eq!(files.len(), stored + 1);
             let spare: u64 = spare.iter().map(|file| file.metadata().unwrap().len()).sum();
@@ -387,7 +388,7 @@ fn chunks_are_read_into_memory_of_the_caller_once_their_length_is_known() {
         }
         for (i, expected) in chunks.iter().enumerate() {
             let mut asked = None;
-            let got = frame.chunk_into(i, |len, fill| {
+            let got = frame.chunks().unwrap().get_into(i, |len, fill| {
                 asked = Some(len);
                 let mut room = vec![MaybeUninit::uninit(); len];
                 fill(&mut room).map(|bytes| bytes.to_vec())
@@ -399,7 +400,7 @@ fn chunks_are_read_into_memory_of_the_caller_once_their_length_is_known() {
             }
             assert_eq!(asked, (!held).then_some(expected.len()), "{kind:?} {i}");
             let full = Error::new(ErrorKind::MemoryAlloc, "no room");
-            let refused = frame.chunk_into(i, |_, _| Err::<Vec<u8>, _>(full)).err();
+            let refused = frame.chunks().unwrap().get_into(i, |_, _| Err::<Vec<u8>, _>(full)).err();
             assert_eq!(refused, (!held).then_some(full), "{kind:?} {i}");
         }
     }

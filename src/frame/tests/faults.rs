@@ -396,12 +396,23 @@ fn files_that_are_used_again_are_as_safe_as_new_ones() {
     }
     let mut frame = Frame::open(&base, 0, &FrameOptions::default()).unwrap();
     replace(&mut frame).unwrap();
-    let spares = || (0..128).filter(|slot| base.join(spares::name(*slot)).exists()).count();
+    let spares = || spares::slots().filter(|&slot| base.join(spares::name(slot)).exists()).count();
     let before = spares();
     frame.append(&chunk(64, 100)).unwrap();
     assert_eq!(spares(), before - 1);
     drop(frame);
     assert_eq!(spares(), 0);
+    // If one cannot be used, or takes the room that is missing, the change succeeds all the same.
+    for at in 0..3 {
+        let plan = Arc::new(Plan::new(at, Fault::Half));
+        plan.begun.store(false, Ordering::SeqCst);
+        let options = FrameOptions { io: Arc::new(FaultyIo(Arc::clone(&plan))), ..FrameOptions::default() };
+        let mut frame = Frame::open(&base, 0, &options).unwrap();
+        replace(&mut frame).unwrap();
+        plan.begun.store(true, Ordering::SeqCst);
+        frame.update(1, &padded(64, 9)).unwrap();
+        assert_eq!(*frame.chunk(1).unwrap(), padded(64, 9));
+    }
 }
 
 #[test]
