@@ -80,6 +80,42 @@ static int change_every_second(int first) {
   return failures + (blosc2_schunk_free(schunk) != 0);
 }
 
+/* Gives the input, after it has read another chunk through a handle of its own that locks. */
+static int prefilter_with_handle(blosc2_prefilter_params *params) {
+  static int32_t items[ITEMS];
+  blosc2_schunk *schunk = open_locking();
+  int n = schunk == NULL ? -1 : blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES);
+  blosc2_schunk_free(schunk);
+  memcpy(params->output, params->input, (size_t)params->output_size);
+  return n != BYTES || items[77] != item(1, 77);
+}
+
+/* A slice is written while nobody is kept from reading. */
+static void filters_read_through_other_handles(bool contiguous) {
+  static int32_t items[2 * ITEMS];
+  blosc2_prefilter_params preparams;
+  blosc2_schunk *schunk = make(contiguous, PATH, 1);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  schunk = open_locking();
+  if (!CHECK(schunk != NULL)) {
+    return;
+  }
+  memset(&preparams, 0, sizeof preparams);
+  schunk->storage->cparams->prefilter = prefilter_with_handle;
+  schunk->storage->cparams->preparams = &preparams;
+  blosc2_free_ctx(schunk->cctx);
+  schunk->cctx = blosc2_create_cctx(*schunk->storage->cparams);
+  fill(items, 5);
+  fill(items + ITEMS, 6);
+  CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, 2 * ITEMS + 7, 4 * ITEMS, items), 0);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 2 * ITEMS, 4 * ITEMS, items), 0);
+  CHECK_INT(items[6], item(2, 6));
+  CHECK_INT(items[7], item(5, 0));
+  CHECK_INT(items[2 * ITEMS - 1], item(6, ITEMS - 8));
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(PATH);
+}
+
 static void writers_that_lock_lose_nothing(bool contiguous) {
   static int32_t items[ITEMS];
   blosc2_schunk *schunk = make(contiguous, PATH, 1);
@@ -308,6 +344,8 @@ int main(void) {
   an_old_file_survives_a_full_disk();
   writers_that_lock_lose_nothing(true);
   writers_that_lock_lose_nothing(false);
+  filters_read_through_other_handles(true);
+  filters_read_through_other_handles(false);
 #endif
   callbacks_read_the_super_chunk(false, NULL, 1);
   callbacks_read_the_super_chunk(true, NULL, 1);

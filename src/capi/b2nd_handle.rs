@@ -244,14 +244,13 @@ impl ArrayHandle {
     ) -> Result<()> {
         let change = |handle: &SchunkHandle, reading: &Reading<'_>, writing: &Writing<'_>| {
             handle.change(|schunk| {
-                locked(schunk, |schunk| {
-                    self.refresh_from(schunk)?;
-                    let changed = operation(schunk, &self.geometry(), reading, writing)?;
-                    if let Some(geometry) = changed {
-                        self.set_geometry(geometry, schunk.change_tick());
-                    }
-                    Ok(())
-                })
+                let _held = schunk.exclusive()?;
+                self.refresh_from(schunk)?;
+                let changed = operation(schunk, &self.geometry(), reading, writing)?;
+                if let Some(geometry) = changed {
+                    self.set_geometry(geometry, schunk.change_tick());
+                }
+                Ok(())
             })
         };
         // SAFETY: the caller's promise.
@@ -339,18 +338,6 @@ impl ArrayHandle {
             })
         }
     }
-}
-
-/// Runs `operation` under the exclusive lock of the frame.
-fn locked<T>(schunk: &mut Schunk, operation: impl FnOnce(&mut Schunk) -> Result<T>) -> Result<T> {
-    if let Some(frame) = schunk.frame() {
-        frame.lock()?;
-    }
-    let result = operation(schunk);
-    if let Some(frame) = schunk.frame() {
-        frame.unlock();
-    }
-    result
 }
 
 /// Shows the geometry in the struct.

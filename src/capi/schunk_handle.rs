@@ -268,12 +268,8 @@ impl SchunkHandle {
         if !self.inner()?.frame().is_some_and(Frame::locks) {
             return operation();
         }
-        self.change(|schunk| schunk.frame().map_or(Ok(()), Frame::lock))?;
-        let result = operation();
-        if let Some(frame) = self.inner()?.frame() {
-            frame.unlock();
-        }
-        result
+        let _held = self.change(|schunk| schunk.exclusive())?;
+        operation()
     }
 
     /// Changes the super-chunk.

@@ -12,6 +12,7 @@ use super::schunk_handle::SchunkHandle;
 use super::types::blosc2_schunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::nd_meta::{self, NdMeta};
+use crate::frame::Frame;
 use crate::memory;
 use crate::ndarray;
 use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
@@ -93,21 +94,22 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
             encoding.with(|enc| {
                 let reading = Reading { dec: *dec, visit: Some(&visit) };
                 let writing = Writing { enc: *enc, visit: Some(&visit) };
-                handle.alone(|| {
-                    let (parts, len) = handle.look(|schunk| {
-                        let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::InvalidParam)?;
-                        Ok((schunk.slice_parts(start, stop, len)?, len))
-                    })?;
-                    // SAFETY: the caller's promise.
-                    let mut src = unsafe { in_bytes(buffer, len) }?;
-                    for part in parts {
-                        let (new, rest) = src.split_at(part.range.len());
-                        let made = write_part(handle, &part, new, &reading, &writing);
-                        blocksize = Some(made.map_err(slice::write_failure)?);
-                        src = rest;
+                let (parts, len) = handle.look(|schunk| {
+                    if schunk.frame().is_some_and(Frame::locks) {
+                        schunk.refresh()?;
                     }
-                    Ok(())
-                })
+                    let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::InvalidParam)?;
+                    Ok((schunk.slice_parts(start, stop, len)?, len))
+                })?;
+                // SAFETY: the caller's promise.
+                let mut src = unsafe { in_bytes(buffer, len) }?;
+                for part in parts {
+                    let (new, rest) = src.split_at(part.range.len());
+                    let made = write_part(handle, &part, new, &reading, &writing);
+                    blocksize = Some(made.map_err(slice::write_failure)?);
+                    src = rest;
+                }
+                Ok(())
             })
         });
         // SAFETY: the caller's promise; the parts that were taken out of the context are not used any more.
@@ -116,8 +118,13 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
     })
 }
 
-/// Gives a part of a chunk the values in `src`; returns the size of the chunk's blocks in bytes. The super-chunk is not locked
-/// while the chunk is made, since filters of the application may read it then.
+/// How often a chunk is made without the exclusive lock, if other handles change the frame each time meanwhile.
+const ATTEMPTS: usize = 2;
+
+/// Gives a part of a chunk the values in `src`; returns the size of the chunk's blocks in bytes.
+///
+/// The super-chunk is not locked while the chunk is made: filters of the application may read it then, also through other
+/// handles. If others that lock changed the frame meanwhile, the chunk is made again.
 fn write_part(
     handle: &SchunkHandle,
     part: &slice::Part,
@@ -126,10 +133,21 @@ fn write_part(
     writing: &Writing<'_>,
 ) -> Result<usize> {
     scratch::with(|chunk| {
-        let new = handle.look(|schunk| schunk.rewritten(part, src, reading, writing, chunk))?;
-        let blocksize = new.blocksize(chunk)?;
-        handle.change(|schunk| schunk.store_rewritten(part.nchunk, new, chunk))?;
-        Ok(blocksize)
+        let mut attempt = || {
+            let (tick, new) = handle.look(|schunk| {
+                Ok((schunk.change_tick(), schunk.rewritten(part, src, reading, writing, chunk)?))
+            })?;
+            let blocksize = new.blocksize(chunk)?;
+            let stored = handle.change(|schunk| schunk.store_if_current(tick, part.nchunk, new, chunk))?;
+            Ok(stored.then_some(blocksize))
+        };
+        for _ in 0..ATTEMPTS {
+            if let Some(blocksize) = attempt()? {
+                return Ok(blocksize);
+            }
+        }
+        let blocksize = handle.alone(attempt)?;
+        blocksize.ok_or(Error::new(ErrorKind::Lock, "changed in spite of the lock"))
     })
 }
 

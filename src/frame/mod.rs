@@ -396,19 +396,32 @@ impl Frame {
     ///
     /// `Lock`.
     pub fn lock(&self) -> Result<()> {
-        if let Some(lock) = &self.lock {
-            if lock.lock()? {
-                if let Store::Disk(disk) = &self.store {
-                    // What cannot be read now is reported by the access that needs it.
-                    let _ = self.poll(disk, true);
-                }
-            }
-        }
+        let changed = self.lock.as_ref().map_or(Ok(false), |lock| lock.lock())?;
+        self.take_over(changed);
         Ok(())
     }
 
     /// Ends one [`lock`](Self::lock); without one it does nothing.
     pub fn unlock(&self) {
+    /// As [`lock`](Self::lock), until the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `Lock`.
+    pub(crate) fn exclusive(&self) -> Result<Held> {
+        let held = self.hold(true)?;
+        self.take_over(held.changed);
+        Ok(held)
+    }
+
+    /// Reads the state again if somebody `changed` it before this handle took the lock.
+    fn take_over(&self, changed: bool) {
+        if let (Store::Disk(disk), true) = (&self.store, changed) {
+            // What cannot be read now is reported by the access that needs it.
+            let _ = self.poll(disk, true);
+        }
+    }
+
         if let Some(lock) = &self.lock {
             lock.unlock();
         }

@@ -31,6 +31,7 @@ use crate::frame::sizes::Sizes;
 use crate::frame::{ChunkBytes, Frame, FrameOptions};
 use crate::io::Fill;
 use crate::io::memory::MallocBuf;
+use crate::io::lock::Held;
 use list::List;
 use std::borrow::Cow;
 use std::path::Path;
@@ -273,6 +274,12 @@ impl Schunk {
     }
 
     /// The compressed bytes of chunk `nchunk`, borrowed where they are in memory.
+    /// As [`Frame::exclusive`].
+    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
+    pub(crate) fn exclusive(&self) -> Result<Held> {
+        self.frame().map_or(Ok(Held::nothing()), Frame::exclusive)
+    }
+
     ///
     /// # Errors
     ///

@@ -7,6 +7,7 @@ use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
+use crate::frame::Frame;
 use crate::frame::sizes::Sizes;
 use crate::memory::{self, resize, zeroed};
 use std::ops::Range;
@@ -202,6 +203,8 @@ impl Schunk {
         }
         scratch::with_len(part.nbytes, |data| {
             let n = self
+        let nbytes = self.sizes().chunk_nbytes(part.nchunk);
+        ensure(nbytes == Some(part.nbytes as u64), ErrorKind::Data, "chunk of another size")?; // widening
                 .with_chunk(part.nchunk, |bytes| chunk::decompress_with(&reading.dec, bytes, None, data))?;
             ensure(n == part.nbytes, ErrorKind::Data, "chunk of another size")?;
             copy::copy(src, &mut data[part.range.clone()]);
@@ -210,7 +213,7 @@ impl Schunk {
     }
 
     /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got.
-    pub(crate) fn store_rewritten(&mut self, nchunk: usize, new: Rewritten, chunk: &[u8]) -> Result<()> {
+    fn store_rewritten(&mut self, nchunk: usize, new: Rewritten, chunk: &[u8]) -> Result<()> {
         match new {
             Rewritten::Whole(cbytes) => self.update_chunk(nchunk, &chunk[..cbytes]).map(drop),
             Rewritten::Blocks(patch) => self.update_chunks(vec![(nchunk, Update::Blocks(patch))]),
@@ -222,6 +225,28 @@ impl Schunk {
         let typesize = self.typesize() as u64; // widening
         let stop = stop.checked_mul(typesize).ok_or_else(out_of_range)?;
         Ok(start * typesize..stop)
+    /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got, unless another handle
+    /// that locks has changed the frame since [`change_tick`](Self::change_tick) was `tick`; tells whether it did not.
+    ///
+    /// # Errors
+    ///
+    /// Those of storing it, `Lock`.
+    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
+    pub(crate) fn store_if_current(
+        &mut self,
+        tick: u64,
+        nchunk: usize,
+        new: Rewritten,
+        chunk: &[u8],
+    ) -> Result<bool> {
+        let _held = self.exclusive()?;
+        let current = !self.frame().is_some_and(Frame::locks) || self.change_tick() == tick;
+        if current {
+            self.store_rewritten(nchunk, new, chunk)?;
+        }
+        Ok(current)
+    }
+
     }
 
     /// The numbers of the chunks that hold items `start..stop`; they are not compared with the number of chunks, and the
