@@ -113,6 +113,8 @@ struct View {
     state: Arc<State>,
     /// The handle that the state was compared with; `None` for frames in memory.
     file: Option<Arc<dyn IoFile>>,
+    /// Whether its path was known to lead to that file when this was made.
+    at_path: bool,
     held: Held,
 }
 
@@ -401,8 +403,6 @@ impl Frame {
         Ok(())
     }
 
-    /// Ends one [`lock`](Self::lock); without one it does nothing.
-    pub fn unlock(&self) {
     /// As [`lock`](Self::lock), until the result is dropped.
     ///
     /// # Errors
@@ -422,6 +422,8 @@ impl Frame {
         }
     }
 
+    /// Ends one [`lock`](Self::lock); without one it does nothing.
+    pub fn unlock(&self) {
         if let Some(lock) = &self.lock {
             lock.unlock();
         }
@@ -451,11 +453,11 @@ impl Frame {
     /// The current state, and what is needed to read chunks of it.
     fn view(&self) -> Result<View> {
         let Store::Disk(disk) = &self.store else {
-            return Ok(View { state: self.snapshot(), file: None, held: Held::nothing() });
+            return Ok(View { state: self.snapshot(), file: None, at_path: true, held: Held::nothing() });
         };
         let held = self.hold(false)?;
         let (state, file) = self.poll(disk, held.changed)?;
-        Ok(View { state, file: Some(file), held })
+        Ok(View { state, file: Some(file), at_path: true, held })
     }
 
     /// Compares the state with the file and reads it again if they differ, or in any case if `force` is set.

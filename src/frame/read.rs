@@ -238,6 +238,9 @@ impl<'a> Chunks<'a> {
             return true;
         };
         let known = &self.view.state;
+        if !self.view.at_path && !disk.reader.serves(file, &disk.file) {
+            return false;
+        }
         if state::read_fixed(&**file, disk.base).is_ok_and(|seen| seen == known.seen) {
             return true;
         }
@@ -312,17 +315,22 @@ impl Frame {
         Ok(Chunks { frame: self, view: self.view()? })
     }
 
-    /// The chunks as they were when this handle last looked, unless writers lock. To be followed by a call of
-    /// [`Chunks::are_current`].
+    /// The chunks as they were when this handle last looked, unless writers lock; `just_now` if it is known that no other
+    /// file has taken the path since. To be followed by a call of [`Chunks::are_current`].
     ///
     /// # Errors
     ///
     /// As [`chunks`](Self::chunks).
-    pub(crate) fn known_chunks(&self) -> Result<Chunks<'_>> {
+    pub(crate) fn known_chunks(&self, just_now: bool) -> Result<Chunks<'_>> {
         match &self.store {
             Store::Disk(disk) if self.lock.is_none() && disk.keeps_handles() => {
-                let (state, file) = (self.snapshot(), Some(disk.reader_at_hand()?));
-                Ok(Chunks { frame: self, view: View { state, file, held: Held::nothing() } })
+                let state = self.snapshot();
+                let (file, at_path) = match disk.reader.at_hand() {
+                    Some(file) => (file, just_now),
+                    None => (disk.reader()?, true),
+                };
+                let view = View { state, file: Some(file), at_path, held: Held::nothing() };
+                Ok(Chunks { frame: self, view })
             }
             _ => self.chunks(),
         }
@@ -343,28 +351,13 @@ impl Frame {
         Ok(Cow::Owned(buffer))
     }
 
-    /// As [`chunk`](Self::chunk), with the bytes that are not in memory where `make` wants them: it gets their number and
-    /// what fills as much memory with them.
-    ///
-    /// # Errors
-    ///
-    /// As [`chunk`](Self::chunk), and those of `make`.
-    pub fn chunk_into<B>(
-        &self,
-        nchunk: usize,
-        make: impl FnOnce(usize, &Fill<'_>) -> Result<B>,
-    ) -> Result<ChunkBytes<'_, B>> {
-        self.check_number(nchunk)?;
-        self.chunks()?.get_into(nchunk, make)
-    }
-
     /// Fails with `InvalidParam` if the handle knows of no chunk `nchunk`; nothing is looked up for that.
-    pub(super) fn check_number(&self, nchunk: usize) -> Result<()> {
+    pub(crate) fn check_number(&self, nchunk: usize) -> Result<()> {
         ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")
     }
 
     /// Whether stored chunks are read where they are: in memory, or in a mapped file.
-    pub(super) fn is_mapped(&self) -> bool {
+    pub(crate) fn is_mapped(&self) -> bool {
         match &self.store {
             Store::Memory(_) => true,
             Store::Disk(disk) => disk.mapped.is_some(),

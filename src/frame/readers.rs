@@ -47,6 +47,13 @@ impl Reader {
         self.kept.lock().as_ref().map(|kept| Arc::clone(&kept.file))
     }
 
+    /// Whether `file` is the handle that is kept, and no other file has taken the path.
+    pub(crate) fn serves(&self, file: &Arc<dyn IoFile>, path: &Path) -> bool {
+        let kept = self.kept.lock();
+        let known = kept.as_ref().filter(|known| Arc::ptr_eq(&known.file, file));
+        known.is_some_and(|known| file::id_at(path).is_none_or(|now| Some(now) == known.id))
+    }
+
     /// As [`get`](Self::get), for reading and writing.
     ///
     /// # Errors

@@ -81,7 +81,12 @@ impl Frame {
 
     /// The chunks of `state` during a change.
     pub(super) fn chunks_in(&self, session: &Session, state: &Arc<State>) -> Chunks<'_> {
-        let view = View { state: Arc::clone(state), file: session.file.clone(), held: Held::nothing() };
+        let view = View {
+            state: Arc::clone(state),
+            file: session.file.clone(),
+            at_path: true,
+            held: Held::nothing(),
+        };
         Chunks { frame: self, view }
     }
 }

@@ -9,11 +9,6 @@ use crate::schunk::{Chunks, Schunk};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How often something is read at the most, if somebody else changes the array while it is read.
-const ATTEMPTS: usize = 10;
-/// How often at the most if the changes are to other chunks, as far as can be told.
-const STRICT_ATTEMPTS: usize = 3;
-
 /// The metalayer of the array in `schunk`, and its geometry.
 ///
 /// # Errors
@@ -52,11 +47,8 @@ pub fn refreshed(schunk: &Schunk, known: &Geometry) -> Result<Option<Geometry>> 
     Ok(Some(fresh))
 }
 
-/// Calls `read` with the chunks of the array and its geometry. If a process that does not lock changed the array meanwhile,
-/// `read` is called again with those of later: what it read may be in part from before the change and in part from after
-/// it, or nonsense, and so may its error be.
-///
-/// `numbers` names the chunks that `read` looks at, for a geometry that `read` accepted.
+/// Calls `read` with the chunks of the array and its geometry, and again if somebody changed them meanwhile: see
+/// [`Schunk::read_undisturbed`].
 ///
 /// # Errors
 ///
@@ -67,27 +59,17 @@ pub(super) fn read_undisturbed(
     numbers: impl Fn(&Geometry) -> Result<Vec<usize>>,
     mut read: impl FnMut(&Chunks<'_>, &Geometry) -> Result<()>,
 ) -> Result<()> {
-    let mut geometry = Cow::Borrowed(geometry);
-    for attempt in 1..ATTEMPTS {
-        let stored = schunk.known_chunks().map_err(|e| failure(&e))?;
-        let outcome = read(&stored, &geometry);
-        let strict = attempt < STRICT_ATTEMPTS || outcome.is_err();
-        let mut unknown = None;
-        let known = || numbers(&geometry).map_err(|e| unknown = Some(e)).unwrap_or_default();
-        let current = stored.are_current(strict, std::iter::once_with(known).flatten());
-        if let Some(error) = unknown {
-            return Err(error);
+    let refresh = |geometry: &mut Cow<'_, Geometry>| {
+        if let Ok(Some(fresh)) = refreshed(schunk, geometry) {
+            *geometry = Cow::Owned(fresh);
         }
-        if current {
-            return outcome;
-        }
-        drop(stored);
-        if schunk.refresh().is_ok() {
-            if let Ok(Some(fresh)) = refreshed(schunk, &geometry) {
-                geometry = Cow::Owned(fresh);
-            }
-        }
-    }
-    let stored = schunk.chunks().map_err(|e| failure(&e))?;
-    read(&stored, &geometry)
+    };
+    let outcome = schunk.read_undisturbed(
+        true,
+        Cow::Borrowed(geometry),
+        refresh,
+        |geometry| numbers(geometry),
+        |stored, geometry| read(stored, geometry),
+    );
+    outcome.map_err(|e| failure(&e))?
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
 use crate::memory;
-use crate::schunk::{Chunks, Reading, Schunk, Writing, scratch};
+use crate::schunk::{Chunks, Reading, Schunk, Writing, chunk_numbers, scratch};
 use std::ops::Range;
 
 const OUTSIDE: &str = "index outside of the array";
@@ -456,14 +456,7 @@ pub fn read_sparse(
     }
     let numbers = |geometry: &Geometry| {
         let items = storage_items(geometry, coords).unwrap_or_default();
-        let mut numbers = memory::collect(
-            items
-                .iter()
-                .filter_map(|&item| usize::try_from(item.unsigned_abs() / geometry.extchunknitems()).ok()),
-        )?;
-        numbers.sort_unstable();
-        numbers.dedup();
-        Ok(numbers)
+        chunk_numbers(&items, geometry.extchunknitems())
     };
     read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
         schunk.get_sparse_from(stored, &storage_items(geometry, coords)?, dest, reading)

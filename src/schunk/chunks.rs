@@ -6,10 +6,15 @@ use crate::chunk::source::BlockSource;
 use crate::chunk::{Decoding, Threads};
 use crate::error::{Error, Result};
 use crate::frame::sizes::Sizes;
-use crate::frame::{self, ChunkBytes};
+use crate::frame::{self, ChunkBytes, Frame};
 use crate::io::Fill;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How often something is read at the most, if somebody else changes the chunks while it is read.
+const ATTEMPTS: usize = 10;
+/// How often at the most if the changes are to other chunks, as far as can be told.
+const STRICT_ATTEMPTS: usize = 3;
 
 /// See the module.
 pub(crate) enum Chunks<'a> {
@@ -30,16 +35,69 @@ impl Schunk {
         }
     }
 
-    /// The chunks as they were when somebody last looked: afterwards, ask whether they [still are](Chunks::are_current).
+    /// The chunks as they were when somebody last looked, which may be `just_now`: afterwards, ask whether they
+    /// [still are](Chunks::are_current).
     ///
     /// # Errors
     ///
     /// As [`chunks`](Self::chunks).
-    pub(crate) fn known_chunks(&self) -> Result<Chunks<'_>> {
+    fn known_chunks(&self, just_now: bool) -> Result<Chunks<'_>> {
         match &self.backing {
             Backing::List(list) => Ok(Chunks::List(list)),
-            Backing::Frame(frame) => frame.known_chunks().map(Chunks::Frame),
+            Backing::Frame(frame) => frame.known_chunks(just_now).map(Chunks::Frame),
         }
+    }
+
+    /// Calls `read` with the chunks and the `layout` of what they hold. If a process that does not lock changed them
+    /// meanwhile, `refresh` brings the layout up to date and `read` is called again with the chunks of later: what it read
+    /// may be in part from before the change and in part from after it, or nonsense, and so may its error be.
+    ///
+    /// `numbers` names the chunks that `read` looks at, for a layout that it accepted; `just_now` tells that the super-chunk
+    /// was [refreshed](Self::refresh) before.
+    ///
+    /// # Errors
+    ///
+    /// Those of looking up the chunks; as the inner result, those of `numbers` or of the last call of `read`.
+    #[inline]
+    pub(crate) fn read_undisturbed<'s, L, R>(
+        &'s self,
+        just_now: bool,
+        mut layout: L,
+        refresh: impl Fn(&mut L),
+        numbers: impl Fn(&L) -> Result<Vec<usize>>,
+        mut read: impl FnMut(&Chunks<'s>, &L) -> Result<R>,
+    ) -> Result<Result<R>> {
+        let shared = self.frame().is_some_and(Frame::is_on_disk);
+        for attempt in 1..if shared { ATTEMPTS } else { 1 } {
+            let chunks = self.known_chunks(just_now)?;
+            let outcome = read(&chunks, &layout);
+            let strict = attempt < STRICT_ATTEMPTS || outcome.is_err();
+            let mut unknown = None;
+            let known = || numbers(&layout).map_err(|e| unknown = Some(e)).unwrap_or_default();
+            let current = chunks.are_current(strict, std::iter::once_with(known).flatten());
+            if let Some(error) = unknown {
+                return Ok(Err(error));
+            }
+            if current {
+                return Ok(outcome);
+            }
+            drop(chunks);
+            if self.refresh().is_ok() {
+                refresh(&mut layout);
+            }
+        }
+        let chunks = self.chunks()?;
+        Ok(read(&chunks, &layout))
+    }
+
+    /// As [`read_undisturbed`](Self::read_undisturbed), for what looks only at chunk `nchunk`.
+    #[inline]
+    pub(crate) fn read_one<'s, R>(
+        &'s self,
+        nchunk: usize,
+        mut read: impl FnMut(&Chunks<'s>) -> Result<R>,
+    ) -> Result<R> {
+        self.read_undisturbed(false, (), |()| {}, |()| Ok(vec![nchunk]), |chunks, ()| read(chunks))?
     }
 
     /// Calls `read` with the complete bytes of chunk `nchunk`.
@@ -56,22 +114,12 @@ impl Schunk {
     ) -> Result<R> {
         self.chunks()?.with_lazy(nchunk, dec, read)
     }
-
-    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of it, and what decodes it.
-    pub(crate) fn with_all_blocks<R>(
-        &self,
-        nchunk: usize,
-        dec: &Decoding<'_>,
-        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
-    ) -> Result<R> {
-        self.chunks()?.with_all_blocks(nchunk, dec, read)
-    }
 }
 
-impl Chunks<'_> {
+impl<'a> Chunks<'a> {
     /// Whether nobody changed anything, or, unless `strict`, the chunks with these numbers are where they were: so that
     /// what was read of them is what they held.
-    pub(crate) fn are_current(&self, strict: bool, nchunks: impl Iterator<Item = usize>) -> bool {
+    fn are_current(&self, strict: bool, nchunks: impl Iterator<Item = usize>) -> bool {
         match self {
             Chunks::List(_) => true,
             Chunks::Frame(frame) => frame.are_current(strict, nchunks),
@@ -105,7 +153,7 @@ impl Chunks<'_> {
         &self,
         nchunk: usize,
         make: impl FnOnce(usize, &Fill<'_>) -> Result<B>,
-    ) -> Result<ChunkBytes<'_, B>> {
+    ) -> Result<ChunkBytes<'a, B>> {
         match self {
             Chunks::List(list) => list.chunk(nchunk).map(ChunkBytes::Held),
             Chunks::Frame(frame) => frame.get_into(nchunk, make),
@@ -122,7 +170,7 @@ impl Chunks<'_> {
         self.with_source(nchunk, dec, false, read)
     }
 
-    /// See [`Schunk::with_all_blocks`].
+    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of it, and what decodes it.
     pub(crate) fn with_all_blocks<R>(
         &self,
         nchunk: usize,

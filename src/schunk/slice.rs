@@ -94,6 +94,34 @@ fn read_part(chunks: &Chunks<'_>, part: &Part, dec: &Decoding<'_>, dest: &mut [u
     ensure(n == part.range.len(), ErrorKind::Data, "chunk of another size")
 }
 
+/// The code under which reading items fails.
+pub(super) fn failure(e: Error) -> Error {
+    Error::new(ErrorKind::Failure, e.what())
+}
+
+/// Copies a range of bytes of the data to `dest`.
+fn read_parts(chunks: &Chunks<'_>, bytes: Range<u64>, reading: &Reading<'_>, dest: &mut [u8]) -> Result<()> {
+    // Others may change the frame at any time: what counts is how large these chunks are.
+    let sizes = chunks.sizes();
+    ensure(bytes.end <= sizes.nbytes, ErrorKind::Failure, "items out of range")?;
+    let parts = parts(&sizes, bytes)?;
+    if reading.visit.is_some() || parts.size_hint().1 == Some(1) {
+        for part in parts {
+            reading.visit(part.nchunk);
+            read_part(chunks, &part, &reading.dec, &mut dest[part.place()]).map_err(failure)?;
+        }
+        return Ok(());
+    }
+    let parts: Vec<Part> = memory::collect(parts)?;
+    let dest = DisjointParts::new(dest);
+    let read = |part: &Part, dec: &Decoding<'_>| {
+        // SAFETY: each part is read once, and their places do not overlap.
+        let dest = unsafe { dest.part(part.at, part.range.len()) };
+        read_part(chunks, part, dec, dest)
+    };
+    chunks::for_each(&parts, &reading.dec, read).map_err(failure)
+}
+
 impl Schunk {
     /// Copies items `start..stop` to `dest`, which has room for exactly them.
     ///
@@ -105,30 +133,15 @@ impl Schunk {
         if start >= stop {
             return Ok(());
         }
-        let failure = |e: Error| Error::new(ErrorKind::Failure, e.what());
         let bytes = self.byte_range(start, stop)?;
         let len = bytes.end - bytes.start;
         ensure(dest.len() as u64 >= len, ErrorKind::WriteBuffer, "destination too short")?; // widening
-        let chunks = self.chunks().map_err(failure)?;
-        // Others may change the frame at any time: what counts is how large these chunks are.
-        let sizes = chunks.sizes();
-        ensure(bytes.end <= sizes.nbytes, ErrorKind::Failure, "items out of range")?;
-        let parts = parts(&sizes, bytes)?;
-        if reading.visit.is_some() || parts.size_hint().1 == Some(1) {
-            for part in parts {
-                reading.visit(part.nchunk);
-                read_part(&chunks, &part, &reading.dec, &mut dest[part.place()]).map_err(failure)?;
-            }
-            return Ok(());
-        }
-        let parts: Vec<Part> = memory::collect(parts)?;
-        let dest = DisjointParts::new(dest);
-        let read = |part: &Part, dec: &Decoding<'_>| {
-            // SAFETY: each part is read once, and their places do not overlap.
-            let dest = unsafe { dest.part(part.at, part.range.len()) };
-            read_part(&chunks, part, dec, dest)
+        let numbers = |(): &()| {
+            let parts = parts(&self.sizes(), bytes.clone())?;
+            memory::collect(parts.map(|part| part.nchunk))
         };
-        chunks::for_each(&parts, &reading.dec, read).map_err(failure)
+        let read = |chunks: &Chunks<'_>, (): &()| read_parts(chunks, bytes.clone(), reading, dest);
+        self.read_undisturbed(false, (), |()| {}, numbers, read).map_err(failure)?
     }
 
     /// Gives items `start..stop` the values in `src`. All others keep theirs. Of chunks that are covered in part only the
@@ -190,6 +203,8 @@ impl Schunk {
         writing: &Writing<'_>,
         chunk: &mut Vec<u8>,
     ) -> Result<Rewritten> {
+        let nbytes = self.sizes().chunk_nbytes(part.nchunk);
+        ensure(nbytes == Some(part.nbytes as u64), ErrorKind::Data, "chunk of another size")?; // widening
         if part.is_whole() {
             writing.visit(part.nchunk);
             return compress_into(Source::Bytes(src), writing, chunk).map(Rewritten::Whole);
@@ -203,8 +218,6 @@ impl Schunk {
         }
         scratch::with_len(part.nbytes, |data| {
             let n = self
-        let nbytes = self.sizes().chunk_nbytes(part.nchunk);
-        ensure(nbytes == Some(part.nbytes as u64), ErrorKind::Data, "chunk of another size")?; // widening
                 .with_chunk(part.nchunk, |bytes| chunk::decompress_with(&reading.dec, bytes, None, data))?;
             ensure(n == part.nbytes, ErrorKind::Data, "chunk of another size")?;
             copy::copy(src, &mut data[part.range.clone()]);
@@ -212,19 +225,6 @@ impl Schunk {
         })
     }
 
-    /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got.
-    fn store_rewritten(&mut self, nchunk: usize, new: Rewritten, chunk: &[u8]) -> Result<()> {
-        match new {
-            Rewritten::Whole(cbytes) => self.update_chunk(nchunk, &chunk[..cbytes]).map(drop),
-            Rewritten::Blocks(patch) => self.update_chunks(vec![(nchunk, Update::Blocks(patch))]),
-        }
-    }
-
-    /// The bytes of items `start..stop`.
-    fn byte_range(&self, start: u64, stop: u64) -> Result<Range<u64>> {
-        let typesize = self.typesize() as u64; // widening
-        let stop = stop.checked_mul(typesize).ok_or_else(out_of_range)?;
-        Ok(start * typesize..stop)
     /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got, unless another handle
     /// that locks has changed the frame since [`change_tick`](Self::change_tick) was `tick`; tells whether it did not.
     ///
@@ -247,6 +247,19 @@ impl Schunk {
         Ok(current)
     }
 
+    /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got.
+    fn store_rewritten(&mut self, nchunk: usize, new: Rewritten, chunk: &[u8]) -> Result<()> {
+        match new {
+            Rewritten::Whole(cbytes) => self.update_chunk(nchunk, &chunk[..cbytes]).map(drop),
+            Rewritten::Blocks(patch) => self.update_chunks(vec![(nchunk, Update::Blocks(patch))]),
+        }
+    }
+
+    /// The bytes of items `start..stop`.
+    fn byte_range(&self, start: u64, stop: u64) -> Result<Range<u64>> {
+        let typesize = self.typesize() as u64; // widening
+        let stop = stop.checked_mul(typesize).ok_or_else(out_of_range)?;
+        Ok(start * typesize..stop)
     }
 
     /// The numbers of the chunks that hold items `start..stop`; they are not compared with the number of chunks, and the

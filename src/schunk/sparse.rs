@@ -1,6 +1,7 @@
 //! Single items from all over the data.
 
 use super::chunks::{Chunks, for_each};
+use super::slice::failure;
 use super::{Reading, Schunk};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -11,8 +12,13 @@ use crate::memory;
 /// An item that is asked for: its number, and its place in the output, in items.
 type Wanted = (u64, usize);
 
-fn failure(e: Error) -> Error {
-    Error::new(ErrorKind::Failure, e.what())
+/// The numbers of the chunks that hold these items, `per_chunk` of which are in a chunk; of what is no item, any number.
+pub(crate) fn chunk_numbers(items: &[i64], per_chunk: u64) -> Result<Vec<usize>> {
+    let number = |&item: &i64| usize::try_from(item.unsigned_abs() / per_chunk.max(1)).ok();
+    let mut numbers = memory::collect(items.iter().filter_map(number))?;
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
 }
 
 impl Schunk {
@@ -27,7 +33,12 @@ impl Schunk {
         if coords.is_empty() {
             return Ok(());
         }
-        self.get_sparse_from(&self.chunks().map_err(failure)?, coords, dest, reading)
+        let numbers = |(): &()| {
+            let chunksize = u64::try_from(self.chunksize()).unwrap_or(0);
+            chunk_numbers(coords, chunksize / self.typesize() as u64) // widening
+        };
+        let read = |chunks: &Chunks<'_>, (): &()| self.get_sparse_from(chunks, coords, dest, reading);
+        self.read_undisturbed(false, (), |()| {}, numbers, read).map_err(failure)?
     }
 
     /// As [`get_sparse`](Self::get_sparse), out of chunks that were looked up before.

@@ -437,6 +437,80 @@ fn items_that_another_handle_removed_are_not_reported_as_read_or_written() {
 }
 
 #[test]
+fn a_frame_that_takes_the_path_is_read_from_then_on() {
+    for kind in [Kind::File, Kind::Dir] {
+        let (path, other) = (TempPath::new("taken"), TempPath::new("taking"));
+        let cparams = cparams(4, 0, codec::LZ4);
+        let (writing, reading) = (Writing::new(Encoding::new(&cparams)), Reading::default());
+        for (path, byte) in [(&path, 1), (&other, 2)] {
+            create(kind, &path.0, 4).append_buffer(Source::Bytes(&[byte; 1000]), &writing).unwrap();
+        }
+        let reads: [fn(&Schunk, &mut [u8], &Reading<'_>) -> Result<()>; 4] = [
+            |schunk, dest, reading| schunk.decompress_chunk(0, dest, reading).map(drop),
+            |schunk, dest, reading| schunk.get_slice(0, 250, dest, reading),
+            |schunk, dest, reading| schunk.get_sparse(&[0, 200], dest, reading),
+            |schunk, dest, reading| {
+                let chunk = schunk.chunk_into(0, MallocBuf::filled)?;
+                let bytes = match &chunk {
+                    ChunkBytes::Held(bytes) => *bytes,
+                    ChunkBytes::Made(bytes) => bytes,
+                };
+                chunk::decompress_with(&reading.dec, bytes, None, dest).map(drop)
+            },
+        ];
+        let handles = reads.map(|read| {
+            let schunk = Schunk::over(Frame::open(&path.0, 0, &FrameOptions::default()).unwrap());
+            let mut dest = [0; 1000];
+            read(&schunk, &mut dest, &reading).unwrap();
+            assert_eq!(dest[0], 1, "{kind:?}");
+            schunk
+        });
+        dirs::remove_frame(&path.0).unwrap();
+        std::fs::rename(&other.0, &path.0).unwrap();
+        for (n, (read, schunk)) in reads.iter().zip(&handles).enumerate() {
+            let mut dest = [0; 1000];
+            read(schunk, &mut dest, &reading).unwrap();
+            assert_eq!(dest[0], 2, "{kind:?}, {n}");
+        }
+    }
+}
+
+#[test]
+fn what_is_changed_while_it_is_read_is_read_again() {
+    for kind in [Kind::File, Kind::Dir] {
+        let path = TempPath::new("undisturbed");
+        let mut writer = create(kind, &path.0, 4);
+        let cparams = cparams(4, 0, codec::LZ4);
+        let (writing, reading) = (Writing::new(Encoding::new(&cparams)), Reading::default());
+        for n in 0..3 {
+            writer.append_buffer(Source::Bytes(&[n; 1000]), &writing).unwrap();
+        }
+        let reader = Schunk::over(Frame::open(&path.0, 0, &FrameOptions::default()).unwrap());
+        let mut read_while = |changes: &[(u64, u8)]| {
+            let (mut seen, mut changes) = (Vec::new(), changes.iter());
+            let outcome = reader.read_one(0, |chunks| {
+                let byte = chunks.with_all_blocks(0, &reading.dec, |dec, bytes| {
+                    let mut data = [0; 1000];
+                    chunk::decompress_with(dec, bytes, None, &mut data)?;
+                    Ok(data[999])
+                })?;
+                seen.push(byte);
+                if let Some(&(nchunk, new)) = changes.next() {
+                    writer.set_slice(nchunk * 250, nchunk * 250 + 250, &[new; 1000], &reading, &writing)?;
+                }
+                Ok(byte)
+            });
+            (outcome.unwrap(), seen)
+        };
+        assert_eq!(read_while(&[]), (0, vec![0]), "{kind:?}");
+        assert_eq!(read_while(&[(0, 7)]), (7, vec![0, 7]), "{kind:?}");
+        assert_eq!(read_while(&[(0, 8), (0, 9), (0, 10)]), (10, vec![7, 8, 9, 10]), "{kind:?}");
+        // Changes elsewhere are nothing to wait for.
+        assert_eq!(read_while(&[(1, 11); 9]), (10, vec![10; 3]), "{kind:?}");
+    }
+}
+
+#[test]
 fn metalayers_of_lists_follow_the_same_rules() {
     let mut schunk = Schunk::in_memory(params(4));
     let kinds = |r: Result<usize>| r.unwrap_err().kind();
