@@ -436,6 +436,9 @@ fn items_that_another_handle_removed_are_not_reported_as_read_or_written() {
     }
 }
 
+/// Reads something of a super-chunk.
+type Read = fn(&Schunk, &mut [u8], &Reading<'_>) -> Result<()>;
+
 #[test]
 fn a_frame_that_takes_the_path_is_read_from_then_on() {
     for kind in [Kind::File, Kind::Dir] {
@@ -445,7 +448,7 @@ fn a_frame_that_takes_the_path_is_read_from_then_on() {
         for (path, byte) in [(&path, 1), (&other, 2)] {
             create(kind, &path.0, 4).append_buffer(Source::Bytes(&[byte; 1000]), &writing).unwrap();
         }
-        let reads: [fn(&Schunk, &mut [u8], &Reading<'_>) -> Result<()>; 4] = [
+        let reads: [Read; 4] = [
             |schunk, dest, reading| schunk.decompress_chunk(0, dest, reading).map(drop),
             |schunk, dest, reading| schunk.get_slice(0, 250, dest, reading),
             |schunk, dest, reading| schunk.get_sparse(&[0, 200], dest, reading),
