@@ -209,13 +209,13 @@ impl<'a> Aligned<'a> {
         Some(Aligned { source, first })
     }
 
-    /// The number of the chunk of which `part` is what lies in the array; the part starts at item `at` of the box.
+    /// The number of the chunk that is `part`, which starts at item `at` of the box. `None` for a part of a chunk: what lies
+    /// behind the edge of an array that was larger once need not be zero.
     fn chunk(&self, part: &Region, at: &[u64]) -> Option<usize> {
         let mut place = [0; MAX_DIM];
         for (i, &extent) in self.source.chunkshape().iter().enumerate() {
             place[i] = self.first[i] + at[i] / extent;
-            let valid = self.source.shape()[i].checked_sub(place[i] * extent)?.min(extent);
-            if part.extent(i) != valid {
+            if part.extent(i) != extent || (place[i] + 1) * extent > self.source.shape()[i] {
                 return None;
             }
         }
