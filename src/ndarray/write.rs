@@ -11,7 +11,6 @@ use crate::chunk::{self, BlockReader, Decoding, GatherBlocks, Gathered, Source, 
 use crate::copy;
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::{BasicHeader, ChunkHeader};
-use crate::format::consts::special;
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
 use crate::memory;
@@ -295,7 +294,7 @@ impl Overlay<'_> {
         let fits = nbytes == self.blocks.chunksize && header.nbytes == nbytes;
         ensure(fits, ErrorKind::Failure, "chunk of another size than the array's")?;
         if header.blocksize != self.blocks.blocksize || reading.dec.postfilter.is_some() {
-            return self.merge_whole(old, &header, reading, writing, dest);
+            return self.merge_whole(old, reading, writing, dest);
         }
         let alone = Decoding { threads: Threads::default(), ..reading.dec };
         let reader = BlockReader::open(&alone, &header, old)?;
@@ -314,16 +313,12 @@ impl Overlay<'_> {
     fn merge_whole(
         &self,
         old: &[u8],
-        header: &ChunkHeader,
         reading: &Reading<'_>,
         writing: &Writing<'_>,
         dest: &mut [u8],
     ) -> Result<usize> {
         scratch::with_len(self.blocks.chunksize, |data| {
-            if header.special() == special::UNINIT {
-                data.fill(0);
-            }
-            chunk::decompress_with(&reading.dec, old, None, data)?;
+            scratch::decompress(&reading.dec, old, data)?;
             writing.visit(self.nchunk);
             let size = self.blocks.blocksize;
             let make = |nblock: usize, block: &mut [u8]| {

@@ -1,6 +1,9 @@
 //! Buffers for compressed chunks, kept from call to call: fresh memory costs a page fault every 4 kB.
 
+use crate::chunk::{self, Decoding};
 use crate::error::Result;
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::special;
 use crate::kept::{LARGEST, SMALL, Share};
 use crate::memory::{grow, zeroed};
 use std::cell::RefCell;
@@ -62,6 +65,19 @@ impl Drop for Buffer {
 #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
 pub(crate) fn free_large() {
     let _ = KEPT.try_with(|kept| kept.borrow_mut().retain(|(bytes, _)| bytes.capacity() <= SMALL));
+}
+
+/// Decompresses all of `chunk` to the front of `data`, whose content is arbitrary; returns the number of bytes. What the chunk
+/// leaves as it is becomes zero: it is what other calls decompressed.
+///
+/// # Errors
+///
+/// Those of [`chunk::decompress_with`].
+pub(crate) fn decompress(dec: &Decoding<'_>, chunk: &[u8], data: &mut [u8]) -> Result<usize> {
+    if ChunkHeader::read(chunk).is_ok_and(|header| header.special() == special::UNINIT) {
+        data.fill(0);
+    }
+    chunk::decompress_with(dec, chunk, None, data)
 }
 
 /// Calls `work` with a buffer whose content is arbitrary.

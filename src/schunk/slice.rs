@@ -217,8 +217,7 @@ impl Schunk {
             return Ok(Rewritten::Blocks(patch));
         }
         scratch::with_len(part.nbytes, |data| {
-            let n = self
-                .with_chunk(part.nchunk, |bytes| chunk::decompress_with(&reading.dec, bytes, None, data))?;
+            let n = self.with_chunk(part.nchunk, |bytes| scratch::decompress(&reading.dec, bytes, data))?;
             ensure(n == part.nbytes, ErrorKind::Data, "chunk of another size")?;
             copy::copy(src, &mut data[part.range.clone()]);
             compress_into(Source::Bytes(data), writing, chunk).map(Rewritten::Whole)
