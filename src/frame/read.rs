@@ -12,6 +12,7 @@ use crate::io::lock::Held;
 use crate::io::{Fill, IoFile, OpenMode, copied};
 use crate::memory::resize;
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// What the first chunk says, whose head `read` gives: up to 32 bytes at a position in the frame, or of a chunk file.
@@ -42,6 +43,16 @@ pub enum ChunkBytes<'a, B> {
     Held(&'a [u8]),
     /// In a buffer that was made for them.
     Made(B),
+}
+
+impl<B: Deref<Target = [u8]>> ChunkBytes<'_, B> {
+    /// The chunk.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            ChunkBytes::Held(bytes) => bytes,
+            ChunkBytes::Made(bytes) => bytes,
+        }
+    }
 }
 
 /// A stored chunk: which file has it, where, and what its header says.

@@ -3,7 +3,7 @@
 use super::chunks::Chunks;
 use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::bytes::get_i32;
-use crate::chunk::{self, Source};
+use crate::chunk::Source;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayers;
@@ -11,9 +11,9 @@ use crate::frame::sizes::ChunkInfo;
 use crate::frame::{ChunkBytes, Frame};
 use crate::io::Io;
 use crate::io::file::FileIo;
+use crate::io::memory::MallocBuf;
 use crate::io::spare;
 use crate::memory;
-use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,17 +35,20 @@ impl Schunk {
     /// reading and writing; `dest` is incomplete then.
     pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
         ensure(dest.nchunks() == 0, ErrorKind::InvalidParam, "destination of a copy is not empty")?;
+        // As long as they are held, other handles that lock change nothing.
         // Presets the size even if the only chunk is a shorter one, or if there is none: adding a metalayer writes it to
         // the header of a frame, as the C library does.
-        dest.preset_chunksize(self.chunksize())?;
+        let chunks = self.chunks()?;
+        let sizes = chunks.sizes();
+        dest.preset_chunksize(sizes.chunksize)?;
         for layer in self.metalayers().iter() {
             dest.meta_add(&layer.name, &layer.content)?;
         }
-        match recompress.filter(|_| !self.has_vl_blocks()) {
-            None => self.copy_chunks(dest)?,
-            Some((reading, writing)) => self.recompress_chunks(dest, reading, writing)?,
+        match recompress.filter(|_| !sizes.vl_blocks) {
+            None => copy_chunks(&chunks, dest)?,
+            Some((reading, writing)) => recompress_chunks(&chunks, dest, reading, writing)?,
         }
-        let whole = dest.nbytes() == self.nbytes();
+        let whole = dest.nbytes() == sizes.nbytes;
         ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
         for layer in self.vlmetalayers().iter() {
             if meta::is_zeros(&layer.content) {
@@ -53,49 +56,6 @@ impl Schunk {
             } else {
                 dest.vlmeta_add(&layer.name, &meta::decompress(&layer.content)?, None)?;
             }
-        }
-        Ok(())
-    }
-
-    /// Copies all chunks as they are, many at a time where `dest` is a frame.
-    fn copy_chunks(&self, dest: &mut Schunk) -> Result<()> {
-        let Backing::Frame(frame) = &mut dest.backing else {
-            let chunks = self.chunks()?;
-            return (0..self.nchunks()).try_for_each(|nchunk| append_copy(dest, &chunks, nchunk).map(drop));
-        };
-        let mut batch: Vec<Cow<'_, [u8]>> = Vec::new();
-        let mut bytes = 0;
-        for nchunk in 0..self.nchunks() {
-            let chunk = self.chunk(nchunk)?;
-            bytes += chunk.len();
-            batch.push(chunk);
-            if bytes >= BATCH {
-                append_batch(frame, &mut batch)?;
-                bytes = 0;
-            }
-        }
-        append_batch(frame, &mut batch)
-    }
-
-    fn recompress_chunks(
-        &self,
-        dest: &mut Schunk,
-        reading: &Reading<'_>,
-        writing: &Writing<'_>,
-    ) -> Result<()> {
-        let fixed = u64::try_from(self.chunksize()).ok().filter(|&size| size > 0).unwrap_or(u64::MAX);
-        for nchunk in 0..self.nchunks() {
-            reading.visit(nchunk);
-            self.with_chunk(nchunk, |chunk| {
-                let nbytes = u64::try_from(ChunkInfo::read(chunk)?.nbytes).unwrap_or(0);
-                let fits = nbytes <= fixed && nbytes <= self.nbytes();
-                ensure(fits, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
-                let nbytes = usize::try_from(nbytes).unwrap_or(usize::MAX);
-                scratch::with_len(nbytes, |data| {
-                    chunk::decompress_with(&reading.dec, chunk, None, data)?;
-                    dest.append_buffer(Source::Bytes(data), writing)
-                })
-            })?;
         }
         Ok(())
     }
@@ -119,11 +79,6 @@ impl Schunk {
     pub fn to_memory(&self) -> Result<Schunk> {
         let mut copy = Schunk::in_memory(self.params());
         self.copy_to_list(&mut copy)?;
-        ensure(
-            copy.nbytes() == self.nbytes(),
-            ErrorKind::InvalidHeader,
-            "sizes of the chunks do not add up",
-        )?;
         Ok(copy)
     }
 
@@ -143,12 +98,13 @@ impl Schunk {
     fn copy_to_list(&self, copy: &mut Schunk) -> Result<()> {
         // The block size that all chunks share: negative before the first chunk, 0 if they differ.
         let mut common = -1;
-        copy.preset_chunksize(self.chunksize())?;
-        if let Backing::List(list) = &mut copy.backing {
-            list.reserve(self.nchunks().min(RESERVED))?;
-        }
         let chunks = self.chunks()?;
-        for nchunk in 0..self.nchunks() {
+        let sizes = chunks.sizes();
+        copy.preset_chunksize(sizes.chunksize)?;
+        if let Backing::List(list) = &mut copy.backing {
+            list.reserve(sizes.nchunks.min(RESERVED))?;
+        }
+        for nchunk in 0..sizes.nchunks {
             let blocksize = append_copy(copy, &chunks, nchunk)?;
             common = if common < 0 || common == blocksize { blocksize } else { 0 };
         }
@@ -156,11 +112,12 @@ impl Schunk {
             copy.params.blocksize = common;
         }
         if let Backing::List(list) = &mut copy.backing {
-            list.sizes.chunksize = self.chunksize();
+            list.sizes.chunksize = sizes.chunksize;
             list.metalayers = self.metalayers();
             list.vlmetalayers = self.vlmetalayers();
         }
-        Ok(())
+        let whole = copy.nbytes() == sizes.nbytes;
+        ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")
     }
 
     /// Writes a contiguous frame with the same content to `path`; returns its length in bytes.
@@ -195,6 +152,50 @@ impl Schunk {
     }
 }
 
+/// Copies all chunks as they are, many at a time where `dest` is a frame.
+fn copy_chunks(chunks: &Chunks<'_>, dest: &mut Schunk) -> Result<()> {
+    let nchunks = chunks.sizes().nchunks;
+    let Backing::Frame(frame) = &mut dest.backing else {
+        return (0..nchunks).try_for_each(|nchunk| append_copy(dest, chunks, nchunk).map(drop));
+    };
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    for nchunk in 0..nchunks {
+        let chunk = chunks.get_into(nchunk, MallocBuf::filled)?;
+        bytes += chunk.bytes().len();
+        batch.push(chunk);
+        if bytes >= BATCH {
+            append_batch(frame, &mut batch)?;
+            bytes = 0;
+        }
+    }
+    append_batch(frame, &mut batch)
+}
+
+fn recompress_chunks(
+    chunks: &Chunks<'_>,
+    dest: &mut Schunk,
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<()> {
+    let sizes = chunks.sizes();
+    let fixed = u64::try_from(sizes.chunksize).ok().filter(|&size| size > 0).unwrap_or(u64::MAX);
+    for nchunk in 0..sizes.nchunks {
+        reading.visit(nchunk);
+        chunks.with(nchunk, |chunk| {
+            let nbytes = u64::try_from(ChunkInfo::read(chunk)?.nbytes).unwrap_or(0);
+            let fits = nbytes <= fixed && nbytes <= sizes.nbytes;
+            ensure(fits, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
+            let nbytes = usize::try_from(nbytes).unwrap_or(usize::MAX);
+            scratch::with_len(nbytes, |data| {
+                scratch::decompress(&reading.dec, chunk, data)?;
+                dest.append_buffer(Source::Bytes(data), writing)
+            })
+        })?;
+    }
+    Ok(())
+}
+
 /// Appends chunk `nchunk` of `chunks` to `dest`, which is no frame; returns the block size in its header. From a file, the
 /// chunk is read to where it stays.
 fn append_copy(dest: &mut Schunk, chunks: &Chunks<'_>, nchunk: usize) -> Result<i32> {
@@ -212,9 +213,9 @@ fn append_copy(dest: &mut Schunk, chunks: &Chunks<'_>, nchunk: usize) -> Result<
     }
 }
 
-fn append_batch(frame: &mut Frame, batch: &mut Vec<Cow<'_, [u8]>>) -> Result<()> {
+fn append_batch(frame: &mut Frame, batch: &mut Vec<ChunkBytes<'_, MallocBuf>>) -> Result<()> {
     if !batch.is_empty() {
-        let chunks: Vec<&[u8]> = memory::collect(batch.iter().map(|chunk| &**chunk))?;
+        let chunks: Vec<&[u8]> = memory::collect(batch.iter().map(ChunkBytes::bytes))?;
         frame.append_all(&chunks)?;
         batch.clear();
     }

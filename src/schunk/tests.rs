@@ -454,11 +454,7 @@ fn a_frame_that_takes_the_path_is_read_from_then_on() {
             |schunk, dest, reading| schunk.get_sparse(&[0, 200], dest, reading),
             |schunk, dest, reading| {
                 let chunk = schunk.chunk_into(0, MallocBuf::filled)?;
-                let bytes = match &chunk {
-                    ChunkBytes::Held(bytes) => *bytes,
-                    ChunkBytes::Made(bytes) => bytes,
-                };
-                chunk::decompress_with(&reading.dec, bytes, None, dest).map(drop)
+                chunk::decompress_with(&reading.dec, chunk.bytes(), None, dest).map(drop)
             },
         ];
         let handles = reads.map(|read| {
