@@ -480,6 +480,10 @@ impl Frame {
         let hopeless = *self.unreadable.lock() == Some(*seen);
         let attempts = if self.lock.is_some() || hopeless { 1 } else { ATTEMPTS };
         match retry(attempts, || disk.load(&*disk.reader()?)) {
+            // Another frame has taken the path, whose chunks make no sense to this handle.
+            Ok(fresh) if fresh.header.params.typesize != known.header.params.typesize => {
+                Err(Error::new(ErrorKind::Data, "items of another size"))
+            }
             Ok(fresh) => {
                 *self.unreadable.lock() = None;
                 Ok(self.adopt(fresh))

@@ -255,7 +255,7 @@ impl<'a> Chunks<'a> {
         if state::read_fixed(&**file, disk.base).is_ok_and(|seen| seen == known.seen) {
             return true;
         }
-        let Ok(now) = frame.view() else { return true };
+        let Ok(now) = frame.view() else { return false };
         Arc::ptr_eq(&now.state, known)
             || (!strict && nchunks.all(|nchunk| now.state.index.raw(nchunk) == known.index.raw(nchunk)))
     }
