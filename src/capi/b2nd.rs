@@ -680,10 +680,11 @@ fn extend(dest: &ArrayHandle, other: &ArrayHandle, axis: usize) -> Result<()> {
         // SAFETY: no other thread uses `dest`, as the exported function demands.
         unsafe { dest.change(change) }
     };
-    if dest.schunk()?.shares_with(other.schunk()?) {
-        // What is read must not be locked by what is written.
+    let locks = other.schunk()?.look(|schunk| Ok(schunk.frame().is_some_and(Frame::locks)))?;
+    if locks || dest.schunk()?.shares_with(other.schunk()?) {
+        // What is read must not be locked by what is written, here or, the other way round, in another process.
         let snapshot = other.schunk()?.look(Schunk::to_memory)?;
-        let geometry = other.geometry();
+        let geometry = if other.is_view() { other.geometry() } else { ndarray::open(&snapshot)?.1.into() };
         let parts = other.schunk()?.decoding();
         return parts.with(|dec| append(&snapshot, &geometry, &Reading { dec: *dec, visit: None }));
     }

@@ -1,0 +1,206 @@
+/* Arrays that several handles share, and what must not come along from an array into another one. */
+
+#include "test.h"
+
+#include <b2nd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define PATH "test_b2nd_shared.b2nd"
+#define OTHER "test_b2nd_shared_other.b2nd"
+#define SIDE 40
+#define COUNT (SIDE * SIDE)
+
+static b2nd_context_t *make_ctx(bool contiguous, const char *urlpath, int32_t typesize, uint8_t clevel) {
+  static const int64_t shape[2] = {SIDE, SIDE};
+  static const int32_t chunkshape[2] = {20, 20}, blockshape[2] = {10, 10};
+  static blosc2_cparams cparams;
+  static blosc2_dparams dparams;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  b2nd_context_t *ctx;
+  cparams = blosc2_get_blosc2_cparams_defaults();
+  dparams = blosc2_get_blosc2_dparams_defaults();
+  cparams.typesize = typesize;
+  cparams.clevel = clevel;
+  storage.cparams = &cparams;
+  storage.dparams = &dparams;
+  storage.contiguous = contiguous;
+  storage.urlpath = (char *)urlpath;
+  if (urlpath != NULL) {
+    blosc2_remove_urlpath(urlpath);
+  }
+  ctx = b2nd_create_ctx(&storage, 2, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
+  CHECK(ctx != NULL);
+  return ctx;
+}
+
+/* An array of items that count from `first`. */
+static b2nd_array_t *counting(bool contiguous, const char *urlpath, int32_t typesize, int32_t first) {
+  static int64_t items[COUNT];
+  b2nd_context_t *ctx = make_ctx(contiguous, urlpath, typesize, 5);
+  b2nd_array_t *array = NULL;
+  int i;
+  for (i = 0; i < COUNT; i++) {
+    if (typesize == 8) {
+      items[i] = first + i;
+    } else {
+      ((int32_t *)items)[i] = first + i;
+    }
+  }
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, (int64_t)COUNT * typesize), 0);
+  b2nd_free_ctx(ctx);
+  return array;
+}
+
+/* Items that an array lost when it became smaller are not in slices of it, not even behind their edge. */
+static void test_slices_after_shrinking(bool contiguous, const char *urlpath) {
+  static const int64_t small[2] = {30, 30}, start[2] = {0, 0}, large[2] = {SIDE, SIDE};
+  static int32_t items[COUNT];
+  b2nd_context_t *ctx = make_ctx(contiguous, urlpath, 4, 5);
+  b2nd_array_t *array = counting(false, NULL, 4, 1000), *slice = NULL;
+  int i, strays = 0;
+  CHECK_INT(b2nd_resize(array, small, NULL), 0);
+  CHECK_INT(b2nd_get_slice(ctx, &slice, array, start, small), 0);
+  CHECK_INT(b2nd_resize(slice, large, NULL), 0);
+  CHECK_INT(b2nd_to_cbuffer(slice, items, sizeof items), 0);
+  for (i = 0; i < COUNT; i++) {
+    int kept = i / SIDE < 30 && i % SIDE < 30;
+    strays += items[i] != (kept ? 1000 + i : 0);
+  }
+  CHECK_INT(strays, 0);
+  b2nd_free(slice);
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+}
+
+/* Items that were never set are zero where they are compressed for the first time, not what the library had in memory. */
+static void test_copies_of_uninitialised(void) {
+  static int64_t items[COUNT];
+  b2nd_context_t *ctx = make_ctx(false, NULL, 8, 5), *other = make_ctx(true, NULL, 8, 1);
+  b2nd_array_t *secret = counting(false, NULL, 8, 123456), *copy = NULL, *array = NULL;
+  int i, strays = 0;
+  int64_t one = 1;
+  /* Leaves the items in buffers of the library. */
+  CHECK_INT(b2nd_copy(other, secret, &copy), 0);
+  b2nd_free(copy);
+  b2nd_free(secret);
+  CHECK_INT(b2nd_uninit(ctx, &array), 0);
+  CHECK_INT(b2nd_copy(other, array, &copy), 0);
+  CHECK_INT(b2nd_to_cbuffer(copy, items, sizeof items), 0);
+  for (i = 0; i < COUNT; i++) {
+    strays += items[i] != 0;
+  }
+  CHECK_INT(strays, 0);
+  b2nd_free(copy);
+  CHECK_INT(blosc2_schunk_set_slice_buffer(array->sc, 7, 8, &one), 0);
+  CHECK_INT(blosc2_schunk_decompress_chunk(array->sc, 0, items, sizeof items), 400 * 8);
+  for (i = 0; i < 400; i++) {
+    strays += items[i] != (i == 7);
+  }
+  CHECK_INT(strays, 0);
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+  b2nd_free_ctx(other);
+}
+
+/* What another handle added is in copies that this one makes, also in the first. */
+static void test_copies_after_changes(bool contiguous) {
+  static const int64_t larger[2] = {2 * SIDE, SIDE};
+  b2nd_array_t *array = counting(contiguous, PATH, 4, 0), *handles[4], *read = NULL;
+  uint8_t *frame = NULL;
+  int64_t len = 0;
+  bool needs_free = false;
+  blosc2_schunk *copy;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  int i;
+  for (i = 0; i < 4; i++) {
+    CHECK_INT(b2nd_open(PATH, &handles[i]), 0);
+  }
+  CHECK_INT(b2nd_resize(array, larger, NULL), 0);
+  CHECK_INT(b2nd_to_cframe(handles[0], &frame, &len, &needs_free), 0);
+  CHECK_INT(b2nd_from_cframe(frame, len, true, &read), 0);
+  CHECK(read != NULL && read->shape[0] == 2 * SIDE && read->sc->nchunks == 8);
+  b2nd_free(read);
+  if (needs_free) {
+    free(frame);
+  }
+  CHECK(blosc2_schunk_to_buffer(handles[1]->sc, &frame, &needs_free) > 0);
+  if (needs_free) {
+    free(frame);
+  }
+  blosc2_remove_urlpath(OTHER);
+  CHECK(blosc2_schunk_to_file(handles[2]->sc, OTHER) > 0);
+  CHECK_INT(b2nd_open(OTHER, &read), 0);
+  CHECK(read != NULL && read->shape[0] == 2 * SIDE && read->sc->nchunks == 8);
+  b2nd_free(read);
+  blosc2_remove_urlpath(OTHER);
+  storage.contiguous = true;
+  copy = blosc2_schunk_copy(handles[3]->sc, &storage);
+  CHECK(copy != NULL && copy->nchunks == 8);
+  blosc2_schunk_free(copy);
+  for (i = 0; i < 4; i++) {
+    b2nd_free(handles[i]);
+  }
+  b2nd_free(array);
+  blosc2_remove_urlpath(PATH);
+}
+
+/* An array is joined with itself through a second handle, with locks: neither waits for the other. */
+static void test_joining_with_locks(bool contiguous) {
+  static int32_t items[2 * COUNT];
+  b2nd_array_t *array, *other = NULL, *joined = NULL;
+  int i, wrong = 0;
+  setenv("BLOSC_LOCKING", "1", 1);
+  array = counting(contiguous, PATH, 4, 0);
+  CHECK_INT(b2nd_open(PATH, &other), 0);
+  CHECK_INT(b2nd_concatenate(NULL, array, other, 0, false, &joined), 0);
+  CHECK_INT(array->shape[0], 2 * SIDE);
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  for (i = 0; i < 2 * COUNT; i++) {
+    wrong += items[i] != i % COUNT;
+  }
+  CHECK_INT(wrong, 0);
+  b2nd_free(other);
+  b2nd_free(array);
+  unsetenv("BLOSC_LOCKING");
+  blosc2_remove_urlpath(PATH);
+}
+
+/* An array with items of another size takes the path: it is not changed as if its items were those of before. */
+static void test_other_items_at_the_path(void) {
+  static const int64_t larger[2] = {2 * SIDE, SIDE};
+  static int64_t items[COUNT];
+  b2nd_array_t *array = counting(true, PATH, 8, 0);
+  uint8_t byte = 1;
+  b2nd_free(counting(true, OTHER, 4, 5));
+  CHECK_INT(rename(OTHER, PATH), 0);
+  CHECK(blosc2_vlmeta_add(array->sc, "layer", &byte, 1, NULL) < 0);
+  CHECK(b2nd_resize(array, larger, NULL) < 0);
+  CHECK(b2nd_to_cbuffer(array, items, sizeof items) < 0);
+  CHECK(blosc2_schunk_append_buffer(array->sc, items, 3200) < 0);
+  CHECK(blosc2_schunk_decompress_chunk(array->sc, 0, items, sizeof items) < 0);
+  b2nd_free(array);
+  CHECK_INT(b2nd_open(PATH, &array), 0);
+  CHECK_INT(b2nd_to_cbuffer(array, items, COUNT * 4), 0);
+  CHECK_INT(((int32_t *)items)[COUNT - 1], 5 + COUNT - 1);
+  CHECK(blosc2_vlmeta_exists(array->sc, "layer") < 0);
+  b2nd_free(array);
+  blosc2_remove_urlpath(PATH);
+}
+
+int main(void) {
+  int contiguous;
+  blosc2_init();
+  alarm(120); /* what hangs fails */
+  test_slices_after_shrinking(false, NULL);
+  test_slices_after_shrinking(true, PATH);
+  test_copies_of_uninitialised();
+  for (contiguous = 0; contiguous < 2; contiguous++) {
+    test_copies_after_changes(contiguous != 0);
+    test_joining_with_locks(contiguous != 0);
+  }
+  test_other_items_at_the_path();
+  blosc2_remove_urlpath(PATH);
+  blosc2_destroy();
+  return test_end();
+}
