@@ -209,6 +209,23 @@ static void test_names(void) {
   CHECK_INT(blosc1_set_compressor("shared"), BLOSC2_ERROR_CODEC_SUPPORT);
 }
 
+/* Codecs need no name; those that have one are found all the same. */
+static void test_codec_without_name(void) {
+  const char *name = "some";
+  blosc2_cparams cparams = with_codec(178);
+  cparams.filters[1] = BLOSC_SHUFFLE;
+  CHECK_INT(register_codec(178, NULL, copy_encoder), 0);
+  CHECK(compress(cparams) > 0);
+  CHECK_INT(decompress(), SIZE);
+  CHECK_BYTES(back, data, SIZE);
+  CHECK_INT(blosc2_compcode_to_compname(178, &name), 178);
+  CHECK(name == NULL);
+  CHECK_INT(blosc2_compname_to_compcode("nobody"), -1);
+  CHECK_INT(blosc2_compname_to_compcode("shared"), 175);
+  CHECK_INT(register_codec(178, NULL, other_encoder), 0);
+  CHECK_INT(register_codec(178, "named", copy_encoder), BLOSC2_ERROR_CODEC_PARAM);
+}
+
 /* The number of the format that registered codecs share is looked up among their libraries. */
 static void test_library_of_chunks(void) {
   blosc2_codec codec;
@@ -449,6 +466,7 @@ int main(void) {
   test_duplicates();
   test_names();
   test_library_of_chunks();
+  test_codec_without_name();
   test_what_codecs_are_told();
   test_what_filters_are_told();
   test_private_parameters();

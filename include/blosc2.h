@@ -738,7 +738,8 @@ BLOSC_EXPORT void blosc1_set_splitmode(int splitmode);
 /* ---- Facts about the library ---- */
 
 /**
- * Stores the name of a codec in `*compname` and returns its code; an unknown one gives -1 and NULL.
+ * Stores the name of a codec in `*compname` and returns its code; an unknown one gives -1 and NULL, and one without a
+ * name NULL.
  *
  * The caller's part:
  *
@@ -2489,7 +2490,8 @@ typedef struct blosc2_codec {
  *
  * The caller's part:
  *
- * `codec` is NULL or valid, its name a string that outlives the library's use, its callbacks fulfil their contracts.
+ * `codec` is NULL or valid, its name NULL or a string that outlives the library's use, its callbacks fulfil their
+ * contracts.
  */
 BLOSC_EXPORT
 int blosc2_register_codec(struct blosc2_codec *codec);

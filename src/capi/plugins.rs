@@ -146,7 +146,7 @@ pub(crate) fn define_codecs() {
                 encoder: None,
                 decoder: None,
             };
-            CodecEntry { id, name, complib: id, version: 1, codec: Box::new(CCodec(functions)) }
+            CodecEntry { id, name: Some(name), complib: id, version: 1, codec: Box::new(CCodec(functions)) }
         };
         CODECS.into_iter().map(entry).collect()
     });
@@ -337,7 +337,7 @@ mod tests {
     fn plugin_codecs_are_known_by_name() {
         define_codecs();
         for (id, name) in CODECS {
-            assert_eq!(registry::find(id).expect("registered").name, name);
+            assert_eq!(registry::find(id).expect("registered").name, Some(name));
             assert_eq!(registry::find_by_name(name).expect("registered").id, id);
         }
     }

@@ -41,7 +41,8 @@ pub extern "C" fn blosc2_list_compressors() -> *const c_char {
     c"blosclz,lz4,lz4hc,zlib,zstd".as_ptr()
 }
 
-/// Stores the name of a codec in `*compname` and returns its code; an unknown one gives -1 and NULL.
+/// Stores the name of a codec in `*compname` and returns its code; an unknown one gives -1 and NULL, and one without a
+/// name NULL.
 ///
 /// # Safety
 ///
@@ -49,12 +50,13 @@ pub extern "C" fn blosc2_list_compressors() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_compcode_to_compname(compcode: c_int, compname: *mut *const c_char) -> c_int {
     guard(|| {
-        let name = u8::try_from(compcode).ok().and_then(|code| {
-            NAMES.name_of(code).or_else(|| codec_registry::find(code).map(|entry| entry.name))
+        // Some codecs have no name.
+        let known = u8::try_from(compcode).ok().and_then(|code| {
+            NAMES.name_of(code).map(Some).or_else(|| codec_registry::find(code).map(|entry| entry.name))
         });
         // SAFETY: the caller's promise.
-        unsafe { store(compname, name.map_or(std::ptr::null(), CStr::as_ptr)) };
-        Ok(if name.is_some() { compcode } else { -1 })
+        unsafe { store(compname, known.flatten().map_or(std::ptr::null(), CStr::as_ptr)) };
+        Ok(if known.is_some() { compcode } else { -1 })
     })
 }
 
@@ -119,24 +121,24 @@ pub unsafe extern "C" fn blosc2_get_complib_info(
 }
 
 /// What is known of the library behind a codec.
-struct ComplibInfo {
+struct ComplibInfo<'a> {
     code: u8,
-    name: &'static CStr,
+    name: &'a CStr,
     version: CString,
 }
 
-fn complib_info(name: &CStr) -> Result<ComplibInfo> {
+fn complib_info(name: &CStr) -> Result<ComplibInfo<'_>> {
     let (code, own_name) = match NAMES.code_of(name) {
         Some(compcode) => (StreamCodec::resolve(Some(compcode)).format(), c""),
         None => {
             let entry = codec_registry::find_by_name(name);
             let entry = entry.ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
-            (entry.complib, entry.name)
+            (entry.complib, name)
         }
     };
     let Some(name) = complib_name(code) else {
         // Registered codecs may share a library; it has the name of the first one then.
-        let name = codec_registry::find_by_complib(code).map_or(own_name, |entry| entry.name);
+        let name = codec_registry::find_by_complib(code).and_then(|entry| entry.name).unwrap_or(own_name);
         return Ok(ComplibInfo { code, name, version: c"unknown".into() });
     };
     let has_format = |&compcode: &u8| StreamCodec::resolve(Some(compcode)).format() == code;
@@ -300,7 +302,7 @@ pub unsafe extern "C" fn blosc2_cbuffer_complib(cbuffer: *const c_void) -> *cons
         // SAFETY: the caller's promise.
         let header = unsafe { basic_header(cbuffer) }?;
         let format = header.codec_format();
-        let registered = || codec_registry::find_by_complib(format).map(|entry| entry.name);
+        let registered = || codec_registry::find_by_complib(format).and_then(|entry| entry.name);
         Ok(complib_name(format).or_else(registered).map_or(std::ptr::null(), CStr::as_ptr))
     })
 }
@@ -312,7 +314,8 @@ pub unsafe extern "C" fn blosc2_cbuffer_complib(cbuffer: *const c_void) -> *cons
 ///
 /// # Safety
 ///
-/// `codec` is NULL or valid, its name a string that outlives the library's use, its callbacks fulfil their contracts.
+/// `codec` is NULL or valid, its name NULL or a string that outlives the library's use, its callbacks fulfil their
+/// contracts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_int {
     guard_status(|| {
@@ -321,8 +324,9 @@ pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_in
         let codec = unsafe { *handle_ref(codec)? };
         let taken = codec.compcode < codec::FIRST_USER;
         ensure(!taken, ErrorKind::CodecParam, "codec ids below 160 are reserved")?;
+        let named = !codec.compname.is_null();
         // SAFETY: the caller's promise.
-        let name: &'static CStr = unsafe { c_str(codec.compname) }?;
+        let name: Option<&'static CStr> = named.then(|| unsafe { c_str(codec.compname) }).transpose()?;
         codec_registry::register(CodecEntry {
             id: codec.compcode,
             name,

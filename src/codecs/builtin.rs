@@ -12,7 +12,7 @@ use std::ffi::CStr;
 pub(super) static BUILTIN: Lazy<[CodecEntry; 4]> = Lazy::new(|| {
     let entry = |id, name: &'static CStr, codec: Box<dyn Codec>| CodecEntry {
         id,
-        name,
+        name: Some(name),
         complib: id,
         version: 1,
         codec,

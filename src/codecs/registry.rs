@@ -10,8 +10,8 @@ use std::ffi::CStr;
 pub struct CodecEntry {
     /// The codec's id, 32 to 255.
     pub id: u8,
-    /// The codec's name. Lives as long as the process.
-    pub name: &'static CStr,
+    /// The codec's name, if it has one. Lives as long as the process.
+    pub name: Option<&'static CStr>,
     /// The library code that `blosc2_get_complib_info` reports.
     pub complib: u8,
     /// Version of the stream format; byte 1 of the chunks.
@@ -61,7 +61,8 @@ pub fn find(id: u8) -> Option<&'static CodecEntry> {
 /// The first codec with this name.
 #[must_use]
 pub fn find_by_name(name: &CStr) -> Option<&'static CodecEntry> {
-    defined().find(|entry| entry.name == name).or_else(|| registered(|entry| entry.name == name))
+    let has_name = |entry: &CodecEntry| entry.name == Some(name);
+    defined().find(|entry| has_name(entry)).or_else(|| registered(has_name))
 }
 
 /// The first codec of this library.
