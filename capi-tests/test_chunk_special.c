@@ -56,6 +56,13 @@ static void test_constructors(void) {
   cparams.use_dict = 1;
   cparams.compcode = BLOSC_ZLIB;
   CHECK_INT(blosc2_chunk_zeros(cparams, size, chunk, 32), 32);
+  /* the destination is looked at first */
+  cparams.filters[0] = 10;
+  CHECK_INT(blosc2_chunk_zeros(cparams, size, chunk, 32), BLOSC2_ERROR_NULL_POINTER);
+  CHECK_INT(blosc2_chunk_zeros(cparams, size, chunk, 31), BLOSC2_ERROR_DATA);
+  CHECK_INT(blosc2_chunk_nans(cparams, -8, chunk, 31), BLOSC2_ERROR_DATA);
+  CHECK_INT(blosc2_chunk_uninit(cparams, size, chunk, 31), BLOSC2_ERROR_DATA);
+  CHECK_INT(blosc2_chunk_repeatval(cparams, size, chunk, 39, &value), BLOSC2_ERROR_DATA);
   blosc2_free_ctx(dctx);
   free(back);
 }

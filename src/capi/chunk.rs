@@ -426,6 +426,8 @@ unsafe fn special(
     let dest_len = usize::try_from(destsize).unwrap_or(0);
     // SAFETY: the caller's promise.
     let dest = unsafe { out_bytes(dest, dest_len) }?;
+    // First of all, as the C library does.
+    ensure(dest.len() >= value.chunk_len(), ErrorKind::Data, "destination shorter than the chunk")?;
     let invalid = |_| Error::new(ErrorKind::InvalidParam, "negative size");
     let (nbytes, typesize) =
         (usize::try_from(nbytes).map_err(invalid)?, usize::try_from(cparams.typesize).map_err(invalid)?);

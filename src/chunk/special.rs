@@ -20,6 +20,17 @@ pub enum SpecialValue<'a> {
     Repeated(&'a [u8]),
 }
 
+impl SpecialValue<'_> {
+    /// The size of a chunk of this value in bytes.
+    #[must_use]
+    pub fn chunk_len(self) -> usize {
+        match self {
+            SpecialValue::Repeated(item) => EXTENDED_HEADER_LENGTH + item.len(),
+            SpecialValue::Zeros | SpecialValue::Nans | SpecialValue::Uninit => EXTENDED_HEADER_LENGTH,
+        }
+    }
+}
+
 /// Writes a chunk of `nbytes` bytes that all come from `value` to the front of `dest`; returns its size, 32 bytes and
 /// the repeated value.
 ///
@@ -40,7 +51,7 @@ pub fn special_chunk(
         SpecialValue::Uninit => (special::UNINIT, &[], params.typesize),
         SpecialValue::Repeated(item) => (special::VALUE, item, item.len()),
     };
-    let cbytes = EXTENDED_HEADER_LENGTH + tail.len();
+    let cbytes = value.chunk_len();
     ensure(dest.len() >= cbytes, ErrorKind::Data, "destination shorter than the chunk")?;
     ensure(unit > 0 && nbytes % unit == 0, ErrorKind::Data, "not a number of items")?;
     check_sizes(nbytes, dest.len())?;
