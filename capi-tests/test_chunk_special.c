@@ -130,8 +130,13 @@ static void test_vlblocks(void) {
     CHECK_INT(chunk[BLOSC2_CHUNK_BLOCKSIZE], 3);
     CHECK_INT(blosc2_vlchunk_get_nblocks(chunk, cbytes, &nblocks), 0);
     CHECK_INT(nblocks, 3);
+    CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, all, total - 1), BLOSC2_ERROR_WRITE_BUFFER);
+    blosc2_ctx_get_cparams(dctx, &cparams);
+    CHECK_INT(cparams.blocksize, 0);
     CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, all, sizeof all), total);
     CHECK_BYTES(all, "redgreen and blue", 17);
+    blosc2_ctx_get_cparams(dctx, &cparams);
+    CHECK_INT(cparams.blocksize, sizes[2]); /* the longest one */
     CHECK_INT(blosc2_vldecompress_ctx(dctx, chunk, cbytes, dests, got_sizes, 3), 3);
     for (i = 0; i < 3; i++) {
       CHECK_INT(got_sizes[i], sizes[i]);

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::context::Context;
+use super::context::{self, Context};
 use super::io;
 use super::plugins;
 use super::schunk_handle::SchunkHandle;
@@ -57,6 +57,15 @@ pub(crate) struct Host(pub(crate) *mut blosc2_context);
 unsafe impl Send for Host {}
 // SAFETY: as above.
 unsafe impl Sync for Host {}
+
+impl Host {
+    /// Shows the size of the blocks that are about to be decoded.
+    pub(crate) fn show_blocksize(&self, blocksize: usize) {
+        // SAFETY: the context outlives the operation that the host was made for, and no task looks at it yet.
+        let shown = unsafe { context::note_blocksize(self.0, blocksize) };
+        debug_assert!(shown.is_ok(), "the operation has the context already");
+    }
+}
 
 /// The context that was handed through, if there is one.
 fn context_of(host: Option<&(dyn Any + Send + Sync)>) -> Option<&Context> {

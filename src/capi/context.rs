@@ -410,7 +410,10 @@ impl Context {
             return;
         }
         self.typesize.show(&mut self.fields.typesize, header.typesize);
-        self.blocksize.show(&mut self.fields.blocksize, header.blocksize);
+        // Those of variable length are not known yet.
+        if !header.is_vl() {
+            self.blocksize.show(&mut self.fields.blocksize, header.blocksize);
+        }
         let fields = &mut self.fields;
         if fields.filters != header.filters {
             fields.filters = header.filters;

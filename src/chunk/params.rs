@@ -190,6 +190,9 @@ pub struct Decoding<'a> {
     pub container: Option<&'a ContainerFn<'a>>,
     /// Handed through to codecs and filters of the layer above.
     pub host: Option<&'a (dyn Any + Send + Sync)>,
+    /// Told the length of the longest block of a chunk of variable-length blocks, before any is decoded; not that of a lazy
+    /// chunk, which is not known.
+    pub longest_block: Option<&'a (dyn Fn(usize) + Sync)>,
 }
 
 /// One call of a prefilter.

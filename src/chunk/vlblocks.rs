@@ -229,6 +229,9 @@ impl<'a> VlChunk<'a> {
     pub(super) fn new(reader: Reader<'a>) -> Result<VlChunk<'a>> {
         let mut chunk = VlChunk { reader, longest_span: 0, longest: None };
         chunk.check_tables()?;
+        if let (Some(tell), Some(longest)) = (chunk.reader.dec.longest_block, chunk.longest) {
+            tell(longest);
+        }
         Ok(chunk)
     }
 

@@ -34,7 +34,13 @@ unsafe fn with_decoding<T>(
         let schunk = SchunkPtr(this.fields.schunk);
         let container = move || schunk.container();
         let host = Host(context);
-        let dec = Decoding { container: Some(&container), host: Some(&host), ..Decoding::default() };
+        let longest_block = |blocksize| host.show_blocksize(blocksize);
+        let dec = Decoding {
+            container: Some(&container),
+            host: Some(&host),
+            longest_block: Some(&longest_block),
+            ..Decoding::default()
+        };
         operation(&dec, &header)
     } else {
         // SAFETY: the caller's promise; `this` is not used after this line.
@@ -67,6 +73,7 @@ unsafe fn with_full_decoding<T>(
     let schunk = SchunkPtr(this.fields.schunk);
     let container = move || schunk.container();
     let host = Host(context);
+    let longest_block = |blocksize| host.show_blocksize(blocksize);
     // SAFETY: the client vouches for the super-chunk of its parameters.
     let may_wait = postfilter.is_some() || unsafe { callbacks::is_on_user_io(this.fields.schunk) };
     let dec = Decoding {
@@ -75,6 +82,7 @@ unsafe fn with_full_decoding<T>(
         source: source.as_ref().map(|source| source as &dyn chunk::source::BlockSource),
         container: Some(&container),
         host: Some(&host),
+        longest_block: Some(&longest_block),
     };
     operation(&dec, header)
 }

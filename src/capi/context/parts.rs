@@ -132,6 +132,7 @@ impl DecodingParts {
             source: None,
             container: Some(&container),
             host: self.host.as_ref().map(|host| host as &(dyn Any + Send + Sync)),
+            longest_block: None,
         })
     }
 }
