@@ -166,6 +166,44 @@ static void test_looking_callbacks(void) {
   free(chunk);
 }
 
+enum { DISPOSABLE_BLOCKS = 40 };
+
+static int calls[DISPOSABLE_BLOCKS];
+
+static int counting_prefilter(blosc2_prefilter_params *params) {
+  __sync_fetch_and_add(&calls[params->nblock], 1);
+  return 0;
+}
+
+/* A prefilter whose output nobody wants is called once for each block, whatever the filters. */
+static void test_disposable_output(void) {
+  enum { BLOCK = 10000, TOTAL = DISPOSABLE_BLOCKS * BLOCK, ROOM = 4096 };
+  uint8_t *data = test_make_data(TEST_RAMP, TOTAL), *chunk = test_alloc(ROOM);
+  int round, i;
+  for (round = 0; round < 2; round++) {
+    blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+    blosc2_prefilter_params pre;
+    blosc2_context *cctx;
+    memset(&pre, 0, sizeof pre);
+    memset(calls, 0, sizeof calls);
+    pre.output_is_disposable = true;
+    cparams.typesize = 4;
+    cparams.blocksize = BLOCK;
+    cparams.splitmode = BLOSC_NEVER_SPLIT;
+    cparams.prefilter = counting_prefilter;
+    cparams.preparams = &pre;
+    cparams.filters[4] = (round & 1) != 0 ? BLOSC_DELTA : BLOSC_NOFILTER;
+    cctx = blosc2_create_cctx(cparams);
+    CHECK_INT(blosc2_compress_ctx(cctx, data, TOTAL, chunk, ROOM), BLOSC_EXTENDED_HEADER_LENGTH);
+    for (i = 0; i < DISPOSABLE_BLOCKS; i++) {
+      CHECK_INT(calls[i], 1);
+    }
+    blosc2_free_ctx(cctx);
+  }
+  free(data);
+  free(chunk);
+}
+
 static void test_failing_callbacks(void) {
   uint8_t *data = test_make_data(TEST_RAMP, SIZE), *chunk = test_alloc(SIZE + BLOSC2_MAX_OVERHEAD);
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
@@ -563,6 +601,7 @@ int main(void) {
   test_prefilters();
   test_looking_callbacks();
   test_failing_callbacks();
+  test_disposable_output();
   test_registered();
   test_pipelines();
   test_threads_callback();

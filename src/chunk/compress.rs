@@ -342,6 +342,11 @@ impl<'a> Job<'a> {
         run_prefilter(self.enc, &self.layout, &place, buffer)
     }
 
+    /// Whether the prefilter is called for what it does, and zeros are stored.
+    fn is_disposable(&self) -> bool {
+        self.enc.prefilter.is_some_and(|prefilter| prefilter.is_disposable()) && !self.enc.blosc1_header
+    }
+
     /// Does what must be done with the first block before others are encoded.
     fn prepare_block0(&self) -> Result<Block0> {
         if !self.pipeline.has_delta() || self.nblocks() < 2 {
@@ -500,8 +505,10 @@ impl Context<'_> {
         let nstreams = job.nstreams(nblock);
         let Worker { codecs, buffers: BlockBuffers { ping, pong, .. }, stream, callback, .. } = worker;
         let start = self.instrumented.then(Instant::now);
-        if job.enc.prefilter.is_some_and(|prefilter| prefilter.is_disposable()) && !job.enc.blosc1_header {
-            job.input(nblock, tid, callback)?;
+        if job.is_disposable() {
+            if nblock > 0 || self.block0.input.is_none() {
+                job.input(nblock, tid, callback)?;
+            }
             return Ok(StreamWriter::write_zeros(nstreams, dest));
         }
         if job.makes_zeros(nblock) && !self.instrumented {
