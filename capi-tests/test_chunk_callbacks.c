@@ -175,12 +175,12 @@ static int counting_prefilter(blosc2_prefilter_params *params) {
   return 0;
 }
 
-/* A prefilter whose output nobody wants is called once for each block, whatever the filters. */
+/* A prefilter whose output nobody wants is called once for each block, whatever the filters and the threads. */
 static void test_disposable_output(void) {
   enum { BLOCK = 10000, TOTAL = DISPOSABLE_BLOCKS * BLOCK, ROOM = 4096 };
   uint8_t *data = test_make_data(TEST_RAMP, TOTAL), *chunk = test_alloc(ROOM);
   int round, i;
-  for (round = 0; round < 2; round++) {
+  for (round = 0; round < 4; round++) {
     blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
     blosc2_prefilter_params pre;
     blosc2_context *cctx;
@@ -193,6 +193,7 @@ static void test_disposable_output(void) {
     cparams.prefilter = counting_prefilter;
     cparams.preparams = &pre;
     cparams.filters[4] = (round & 1) != 0 ? BLOSC_DELTA : BLOSC_NOFILTER;
+    cparams.nthreads = (round & 2) != 0 ? 4 : 1;
     cctx = blosc2_create_cctx(cparams);
     CHECK_INT(blosc2_compress_ctx(cctx, data, TOTAL, chunk, ROOM), BLOSC_EXTENDED_HEADER_LENGTH);
     for (i = 0; i < DISPOSABLE_BLOCKS; i++) {

@@ -474,11 +474,10 @@ impl Context<'_> {
         let (nblocks, bstarts) = (job.nblocks(), job.overhead());
         if let Some((executor, ntasks)) = job.enc.threads.for_blocks(job.src.nbytes() / job.layout.blocksize)
         {
-            let stream_overhead = if self.instrumented { 4 + INSTR_LEN } else { 4 };
             let blocks = OrderedBlocks {
                 nblocks,
                 bstarts,
-                worst_case: job.layout.blocksize + stream_overhead * self.nstreams,
+                worst_case: self.worst_case(),
                 encode: &|tid, worker, nblock, dest| self.encode_block(tid, worker, nblock, dest),
             };
             encode_blocks(&blocks, progress, executor, ntasks)?;
@@ -492,6 +491,15 @@ impl Context<'_> {
             progress.advance(bstarts, written);
         }
         Ok(true)
+    }
+
+    /// Bytes that the streams of a block take at the most.
+    fn worst_case(&self) -> usize {
+        if self.job.is_disposable() {
+            return 4 * self.nstreams;
+        }
+        let stream_overhead = if self.instrumented { 4 + INSTR_LEN } else { 4 };
+        self.job.layout.blocksize + stream_overhead * self.nstreams
     }
 
     fn encode_block(
