@@ -5,7 +5,8 @@
 //! block of the order in the ring copies it to the chunk, and those that follow it.
 //!
 //! The parallel part ends when the chunk might be too small for the worst case of the next block: from there on the room
-//! that is left influences what a codec writes, so the caller encodes the rest itself, one block after the other.
+//! that is left influences what a codec writes, so the caller encodes the rest itself, one block after the other. It does
+//! so, too, if there is no memory for the buffers, which it does not need.
 
 use super::scratch::{self, Buffer, Worker};
 use super::streams::Written;
@@ -142,11 +143,14 @@ impl Shared<'_, '_> {
         true
     }
 
-    /// Encodes a block into a buffer, and puts that into the ring.
+    /// Encodes a block into a buffer, and puts that into the ring. Without memory for a buffer, the parallel part ends.
     fn encode_aside(&self, tid: usize, worker: &mut Worker, nblock: usize) {
         let mut buffer = self.free.lock().pop().unwrap_or(Buffer::new());
-        let room = buffer.get(self.blocks.worst_case);
-        let encoded = room.and_then(|dest| (self.blocks.encode)(tid, worker, nblock, dest));
+        let Ok(dest) = buffer.get(self.blocks.worst_case) else {
+            self.stop.store(true, Ordering::Relaxed);
+            return;
+        };
+        let encoded = (self.blocks.encode)(tid, worker, nblock, dest);
         if let Some(written) = self.written(encoded) {
             *self.slot(nblock).lock() = Some((buffer, written));
         }
@@ -272,6 +276,17 @@ mod tests {
         assert_eq!(run(500, 8 * 500, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 500));
         // Eight blocks take 36 bytes: there is room for 21 of these, and four bytes are left.
         assert_eq!(run(500, 36 * 21 + 4, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 168));
+    }
+
+    #[test]
+    fn without_memory_for_buffers_the_rest_is_left_to_the_caller() {
+        let mut dest = vec![0; 4000];
+        let mut progress = Progress { dest: &mut dest, pos: 400, next: 0, all_zeros: true };
+        let worst_case = isize::MAX.unsigned_abs();
+        let encode = |_: usize, _: &mut Worker, nblock: usize, dest: &mut [u8]| encode(nblock, dest);
+        let blocks = OrderedBlocks { nblocks: 100, bstarts: 0, worst_case, encode: &encode };
+        assert_eq!(encode_blocks(&blocks, &mut progress, &*pool::attach(4), 4), Ok(()));
+        assert_eq!((progress.next, progress.pos), (0, 400));
     }
 
     #[test]
