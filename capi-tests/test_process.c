@@ -12,6 +12,7 @@
 #ifdef __linux__
 #include "child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #ifdef __GLIBC__
@@ -337,6 +338,56 @@ static int another_directory(void) {
 }
 #endif
 
+#ifdef __linux__
+/* How many threads the process has; 0 if that is not known. A thread that has ended may be seen for a little longer. */
+static int count_threads(int expected) {
+  int nthreads = 0, tries;
+  for (tries = 0; tries < 1000; tries++) {
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *entry;
+    nthreads = 0;
+    while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
+      nthreads += entry->d_name[0] != '.';
+    }
+    if (tasks != NULL) {
+      closedir(tasks);
+    }
+    if (nthreads == expected || nthreads == 0) {
+      break;
+    }
+    usleep(1000);
+  }
+  return nthreads;
+}
+
+/* Contexts with threads initialise the library, so that blosc2_destroy() has something to end. */
+static int contexts_without_init(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  uint8_t *data = test_make_data(TEST_RAMP, SIZE), *chunk = test_alloc(SIZE + BLOSC2_MAX_OVERHEAD);
+  int round;
+  blosc2_destroy();
+  if (count_threads(1) != 1) {
+    return TEST_IMPOSSIBLE;
+  }
+  for (round = 0; round < 2; round++) {
+    blosc2_context *cctx;
+    cparams.nthreads = (int16_t)(round == 0 ? 1 : NTHREADS);
+    cparams.blocksize = 1000;
+    cctx = blosc2_create_cctx(cparams);
+    CHECK_INT(blosc2_free_resources(), BLOSC2_ERROR_FAILURE);
+    CHECK(blosc2_compress_ctx(cctx, data, SIZE, chunk, SIZE + BLOSC2_MAX_OVERHEAD) > 0);
+    CHECK_INT(blosc2_free_resources(), round == 0 ? BLOSC2_ERROR_FAILURE : 0);
+    blosc2_destroy();
+    CHECK_INT(count_threads(1), 1);
+    blosc2_free_ctx(cctx);
+  }
+  free(data);
+  free(chunk);
+  fflush(stdout);
+  return test_failures > 0 ? 1 : 0;
+}
+#endif
+
 int main(void) {
   blosc2_init();
 #ifdef __linux__
@@ -347,6 +398,7 @@ int main(void) {
     IN_CHILD(memory_of_many_threads);
   }
   IN_CHILD(no_standard_streams);
+  IN_CHILD(contexts_without_init);
   IN_CHILD(another_directory);
 #endif
   CHECK(1);

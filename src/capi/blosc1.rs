@@ -132,13 +132,18 @@ fn attach(nthreads: i16, kept: Option<Arc<Pool>>) -> Backend {
     backend
 }
 
+/// What [`blosc2_init`] does.
+pub(crate) fn initialise() {
+    drop(global());
+}
+
 /// Initialises the library. Calling it is optional, and calling it more than once does nothing.
 ///
 /// After `blosc2_destroy` it forgets the codecs, filters and tuners that were registered before.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc2_init() {
     guard(|| {
-        drop(global());
+        initialise();
         Ok(())
     });
 }

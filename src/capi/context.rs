@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicI16, AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::blosc1;
 use super::callbacks::{self, CPostfilter, CPrefilter, UserThreads};
 use super::context_fields::ContextFields;
 use super::environment::{CodecChoice, Environment};
@@ -112,7 +113,11 @@ impl Backend {
             return Backend::Callback(threads);
         }
         let usable = current.filter(|pool| pool.nthreads() == nthreads && !pool.is_stale());
-        Backend::Pool(usable.unwrap_or_else(|| pool::attach(nthreads)))
+        Backend::Pool(usable.unwrap_or_else(|| {
+            // As in the C library, so that `blosc2_destroy` ends the threads.
+            blosc1::initialise();
+            pool::attach(nthreads)
+        }))
     }
 
     /// The threads of this backend for an operation: of our own, no more than there are processors, unless it calls
