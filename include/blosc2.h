@@ -745,7 +745,9 @@ BLOSC_EXPORT void blosc1_set_splitmode(int splitmode);
  *
  * `compname` is NULL or writable.
  */
-BLOSC_EXPORT int blosc2_compcode_to_compname(int compcode, const char **compname);
+BLOSC_EXPORT
+int blosc2_compcode_to_compname(int compcode,
+                                const char **compname);
 
 /**
  * The code of the codec `compname`, or -1.
