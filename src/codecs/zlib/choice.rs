@@ -2,7 +2,7 @@
 //! and up to the default level for streams in which matches are rare or long, as in most of what was shuffled;
 //! libdeflate, which takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs at
 //! level 1; and a decoder of our own for all but text, which can stop early. The choice depends on the stream and the level
-//! alone, so that equal streams give equal bytes.
+//! alone, so that equal streams give equal bytes, unless a tiny one does not fit in any other way.
 
 #[cfg(test)]
 mod tests;
@@ -39,13 +39,26 @@ const LEVELS: [Level; 9] = [
     Level::Deep(7),
 ];
 
-/// Streams below this number of bytes take libdeflate's first level, at any level. They shrink as much, and the larger
-/// tables of the others take longer to clear than such a stream to compress.
-const SHORT: usize = 512;
+/// What short streams take: libdeflate, at a level of their own. Its tables take longer to clear than such a stream to
+/// compress, so that levels of equal tables differ little in time.
+struct Short {
+    /// Streams below this number of bytes are short.
+    below: usize,
+    /// libdeflate's level.
+    level: i32,
+}
+
+/// For levels 1 to 3, 4 to 6 and 7 to 9. The first has the smallest tables; with the others, streams shrink about as much as
+/// those of zlib-ng.
+const SHORT: [Short; 3] =
+    [Short { below: 512, level: 1 }, Short { below: 513, level: 5 }, Short { below: 513, level: 7 }];
 
 /// Streams below this number of bytes take our own encoder, which has nothing to clear at all and needs a tenth of the
-/// time.
+/// time, but knows only the fixed codes there. From CODED bytes on, codes of their own may pay; from level 4 on, they are
+/// tried where it leaves more than SMALL eighths of a stream, and else where it has nothing that fits.
 const TINY: usize = deflate::TINY;
+const CODED: usize = 64;
+const SMALL: usize = 3;
 
 /// Streams of this many bytes and more may be looked at before they are decoded. With shorter ones, that takes longer than
 /// it saves.
@@ -77,11 +90,12 @@ impl Encoder {
     ///
     /// `MemoryAlloc`.
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let short = &SHORT[usize::from(clevel.clamp(1, 9) - 1) / 3];
         if src.len() < TINY {
-            return Ok(self.deflate()?.compress_quickly(src, dest));
+            return self.compress_tiny(short.level, src, dest);
         }
-        if src.len() < SHORT {
-            return self.short.compress(1, src, dest);
+        if src.len() < short.below {
+            return self.short.compress(short.level, src, dest);
         }
         match LEVELS[usize::from(clevel.clamp(1, 9)) - 1] {
             Level::Quick { runs_for_zlib } => {
@@ -101,6 +115,28 @@ impl Encoder {
             }
             Level::Deep(level) => self.libdeflate.compress(level, src, dest),
         }
+    }
+
+    /// [`compress`](Self::compress) for a tiny stream, which takes this level of libdeflate if our own encoder is not enough.
+    fn compress_tiny(&mut self, level: i32, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let quick = self.deflate()?.compress_quickly(src, dest);
+        // What does not shrink is stored as it is if there is room for that.
+        let is_enough = if level > 1 {
+            (1..=src.len() / 8 * SMALL).contains(&quick)
+        } else {
+            quick > 0 || dest.len() >= src.len()
+        };
+        let limit = if quick > 0 { quick - 1 } else { dest.len() }.min(src.len());
+        if is_enough || src.len() < CODED || deflate::coded_bits(src) > 8 * limit {
+            return Ok(quick);
+        }
+        let mut room = [0; TINY];
+        let smaller = self.short.compress(level, src, &mut room[..limit])?;
+        if smaller == 0 {
+            return Ok(quick);
+        }
+        dest[..smaller].copy_from_slice(&room[..smaller]);
+        Ok(smaller)
     }
 
     /// Our own encoder.
@@ -161,7 +197,7 @@ impl Decoder {
 /// it decodes only what needs no codes to be told.
 fn is_for_libdeflate(src: &[u8], nbytes: usize) -> bool {
     if nbytes < TINY {
-        // The only block is raw or has the fixed codes.
+        // The only block is raw or has the fixed codes, unless our own encoder was not good enough.
         return src.get(2).is_some_and(|head| matches!(head & 7, 0b001 | 0b011));
     }
     // In what shrinks more, not all blocks are like the first one. What shrinks little has matches from near as well.

@@ -176,6 +176,17 @@ pub(super) fn literal_bits(counts: &[u32]) -> usize {
     16 * sum / n as usize
 }
 
+/// About how many bits a short stream of these bytes takes without matches: itself, its header and that of its block, and
+/// what the latter tells of each value that there is.
+pub(in super::super) fn coded_bits(bytes: &[u8]) -> usize {
+    const FRAME: usize = 48 + 70;
+    const VALUE: usize = 7;
+    let mut counts = [0; END];
+    bytes.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+    let nvalues = counts.iter().filter(|&&count| count > 0).count();
+    FRAME + VALUE * nvalues + (entropy(&counts) >> LOG_FRACTION) as usize
+}
+
 /// The logarithms have this many bits behind the point.
 const LOG_FRACTION: u32 = 8;
 

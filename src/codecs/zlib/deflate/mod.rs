@@ -24,6 +24,7 @@ use super::libdeflate::adler32;
 use crate::error::Result;
 use crate::memory::{with_capacity, zeroed_box};
 use bits::{BitWriter, Code};
+pub(super) use huffman::coded_bits;
 use huffman::{Codes, Counts};
 pub(super) use probe::Probe;
 use sequence::Sequence;
