@@ -7,6 +7,7 @@
 use super::holes::Extent;
 use super::index_codec::IndexOf;
 use super::offsets::Index;
+use super::regrid::Regrid;
 use super::session::Session;
 use super::sizes::{ChunkInfo, Sizes};
 use super::state::State;
@@ -160,40 +161,7 @@ impl Frame {
         &mut self,
         chunks: impl IntoIterator<Item = (usize, New<'a>)>,
     ) -> Result<usize> {
-        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkUpdate))?;
-        self.count_holes(&session);
-        let failed = |e| surface(e, ErrorKind::ChunkUpdate);
-        let old = self.snapshot();
-        let mut sizes = old.sizes();
-        let mut next = State::clone(&old);
-        let mut changes = Vec::new();
-        let mut places = Places::default();
-        for (nchunk, chunk) in chunks {
-            ensure(nchunk < old.index.len(), ErrorKind::InvalidParam, "chunk number out of range")?;
-            let chunk = match chunk {
-                New::Bytes(bytes) => bytes,
-                New::Derived(make, new) => {
-                    let (chunks, mut front) = (self.chunks_in(&session, &old), Vec::new());
-                    let (bytes, source) = chunks.get_lazy(nchunk, &mut front)?;
-                    make.derive(bytes, source.as_ref().map(|source| source as &dyn BlockSource), new)?;
-                    new
-                }
-            };
-            let (chunk, info) = whole_chunk(chunk)?;
-            let (replaced, gone) = self.old_chunk(&session, &old, &mut places, nchunk)?;
-            sizes = sizes.with_updated(nchunk, replaced, &info)?.recordable_with(&info);
-            self.forget(&mut next, nchunk, &gone)?;
-            changes.push((nchunk, chunk, info, gone));
-        }
-        let mut added = memory::with_capacity(changes.len())?;
-        for (nchunk, chunk, info, _) in &changes {
-            added.extend(place_chunk(&mut next, sizes, *nchunk, chunk, info).map_err(failed)?);
-        }
-        convert_specials(&old, &mut next, sizes, &mut added, |i| i).map_err(failed)?;
-        drop(old);
-        self.write_chunks(&session, next, sizes, &added, IndexOf::Other).map_err(failed)?;
-        self.clean_up(&session, changes.iter().map(|(.., gone)| gone), added.len());
-        Ok(self.nchunks())
+        self.regrid(&Regrid::default(), chunks)
     }
 
     /// Reorders the chunks: chunk `i` becomes what chunk `order[i]` was.
@@ -309,7 +277,7 @@ impl Frame {
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             let old = &self.state.get_mut().index;
             let made = chunk_files::write(disk, old, &mut next, added)?;
-            next.replaces = !added.is_empty() && next.index.len() == old.len();
+            next.replaces |= !added.is_empty() && next.index.len() == old.len();
             let written = self.write_tail(session, next, &[], of, None);
             if let (Err(_), Store::Disk(disk)) = (&written, &self.store) {
                 // Without a journal the index may refer to them by now.
@@ -360,7 +328,7 @@ impl Frame {
 }
 
 /// Puts `chunk` at entry `nchunk` of the index of `next`: as a special value, or as a payload to write.
-fn place_chunk<'a>(
+pub(super) fn place_chunk<'a>(
     next: &mut State,
     sizes: Sizes,
     nchunk: usize,
@@ -386,7 +354,7 @@ const MAX_CONVERTED: usize = 1 << 20;
 /// When the chunk size becomes variable, special chunks need a payload, which tells their size: the index does not.
 ///
 /// `moved` gives the new number of a chunk of `old`.
-fn convert_specials(
+pub(super) fn convert_specials(
     old: &State,
     next: &mut State,
     sizes: Sizes,

@@ -1,24 +1,28 @@
-//! Chunks removed and added in one change, together with the metalayer that says so: arrays that get another shape.
+//! Chunks removed, added and replaced in one change, together with the metalayer that says so: arrays that get another
+//! shape.
 
 use super::Frame;
-use super::edit::{PLACEHOLDER, Places, surface, whole_chunk};
+use super::edit::{Gone, New, PLACEHOLDER, Places, convert_specials, place_chunk, surface, whole_chunk};
 use super::index_codec::IndexOf;
 use super::offsets::Index;
-use super::sizes::Sizes;
+use super::session::Session;
+use super::sizes::{ChunkInfo, Sizes};
 use super::state::State;
+use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::memory;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A change of which chunks there are, and of the metalayer that says so.
+/// A change of which chunks there are, and of the metalayer that says so; by default there is none.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Regrid<'a> {
     /// Old numbers of the chunks that are removed, ascending.
     pub(crate) removed: &'a [Range<usize>],
     /// New numbers of the chunks that are added, ascending.
     pub(crate) added: &'a [Range<usize>],
-    /// Each added chunk: it holds one special value.
+    /// Each added chunk, which holds one special value. Others may take its place in the same change.
     pub(crate) chunk: &'a [u8],
     /// A metalayer, and what replaces the start of its content.
     pub(crate) layer: Option<(&'a [u8], &'a [u8])>,
@@ -53,24 +57,29 @@ impl Regrid<'_> {
         self.added.iter().map(ExactSizeIterator::len).sum()
     }
 
-    /// Appends the old number of each chunk of the new grid to `order`, `None` for added ones. The answer is `None` if the
-    /// numbers do not fit together.
-    pub(crate) fn order(
-        &self,
-        old: usize,
-        new: usize,
-        mut order: Vec<Option<usize>>,
-    ) -> Option<Vec<Option<usize>>> {
+    /// Whether there are chunks that get another number.
+    pub(crate) fn moves_chunks(&self) -> bool {
+        !self.removed.is_empty() || !self.added.is_empty()
+    }
+
+    /// The old number of each of the `new` chunks, where there were `old` ones; `None` for added ones.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if the numbers do not fit together, `MemoryAlloc`.
+    pub(crate) fn order(&self, old: usize, new: usize) -> Result<Vec<Option<usize>>> {
+        let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
+        let mut order = memory::with_capacity(new)?;
         let mut kept = (0..old).filter(|nchunk| !self.removes(*nchunk)).map(Some);
         for range in self.added {
-            order.extend(kept.by_ref().take(range.start.checked_sub(order.len())?));
-            if order.len() != range.start || range.end > new {
-                return None;
-            }
+            let before = range.start.checked_sub(order.len()).ok_or(out_of_range)?;
+            order.extend(kept.by_ref().take(before));
+            ensure(order.len() == range.start && range.end <= new, out_of_range.kind(), out_of_range.what())?;
             order.resize(range.end, None);
         }
         order.extend(kept);
-        (order.len() == new).then_some(order)
+        ensure(order.len() == new, out_of_range.kind(), out_of_range.what())?;
+        Ok(order)
     }
 }
 
@@ -92,56 +101,134 @@ impl Frame {
     ///
     /// As [`delete`](Self::delete); none of the chunks is deleted then.
     pub fn delete_all(&mut self, ranges: &[Range<usize>]) -> Result<usize> {
-        self.regrid(&Regrid { removed: ranges, added: &[], chunk: &[], layer: None, more_ticks: 0 })
+        self.regrid(&Regrid { removed: ranges, ..Regrid::default() }, [])
     }
 
-    /// Removes and adds chunks and updates a metalayer, as one change; returns the number of chunks.
+    /// Removes, adds and replaces chunks and updates a metalayer, as one change; returns the number of chunks.
+    ///
+    /// `chunks` gives new numbers, each of them once, and what the chunks with these numbers become: old ones that stay, or
+    /// added ones, which have no old version to be derived from.
     ///
     /// # Errors
     ///
     /// `InvalidParam` for numbers out of range, `NotFound` for the metalayer, `Failure` if a chunk cannot be read, those of
-    /// a damaged chunk, `ChunkUpdate` if new chunks are not all of the size of the others and of special values, or if the
-    /// frame cannot be written. Nothing is changed then.
-    pub(crate) fn regrid(&mut self, change: &Regrid<'_>) -> Result<usize> {
+    /// a damaged chunk and of deriving one, `ChunkUpdate` if the added chunks are not all of the size of the others and of
+    /// special values, if a chunk does not fit in, or if the frame cannot be written. Nothing is changed then.
+    pub(crate) fn regrid<'a>(
+        &mut self,
+        change: &Regrid<'_>,
+        chunks: impl IntoIterator<Item = (usize, New<'a>)>,
+    ) -> Result<usize> {
         let failed = |e| surface(e, ErrorKind::ChunkUpdate);
         let session = self.begin().map_err(failed)?;
-        if !change.removed.is_empty() {
+        let mut chunks = chunks.into_iter().peekable();
+        if !change.removed.is_empty() || chunks.peek().is_some() {
             self.count_holes(&session);
         }
-        let old = self.snapshot();
-        let mut sizes = old.sizes();
-        let mut next = State::clone(&old);
-        let mut all_gone = Vec::new();
-        let mut places = Places::default();
-        let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
+        let mut draft = Draft::of(self.snapshot());
         for range in change.removed {
-            if range.end > old.index.len() {
-                return Err(out_of_range);
-            }
+            let in_range = range.end <= draft.old.index.len();
+            ensure(in_range, ErrorKind::InvalidParam, "chunk number out of range")?;
             for nchunk in range.clone() {
-                let (replaced, gone) = self.old_chunk(&session, &old, &mut places, nchunk)?;
-                sizes = sizes.with_deleted(replaced);
-                self.forget(&mut next, nchunk, &gone)?;
-                all_gone.push(gone);
+                let nbytes = self.give_up(&session, &mut draft, nchunk)?;
+                draft.sizes = draft.sizes.with_deleted(nbytes);
             }
         }
-        if !change.removed.is_empty() || !change.added.is_empty() {
-            let fill = change.fill(&mut sizes)?;
-            let order = memory::with_capacity(sizes.nchunks)?;
-            let order = change.order(old.index.len(), sizes.nchunks, order).ok_or(out_of_range)?;
-            let entry = |from: Option<usize>| from.and_then(|from| next.index.raw(from)).unwrap_or(fill);
-            let table = memory::collect(order.into_iter().map(entry))?;
+        let fill = change.fill(&mut draft.sizes)?;
+        let order = match change.moves_chunks() {
+            true => Some(change.order(draft.old.index.len(), draft.sizes.nchunks)?),
+            false => None,
+        };
+        let mut replaced = Vec::new();
+        for (nchunk, new) in chunks {
+            let chunk = self.replace(&session, &mut draft, (nchunk, order.as_deref()), new)?;
+            memory::push(&mut replaced, chunk)?;
+        }
+        let Draft { old, mut next, sizes, gone, .. } = draft;
+        if let Some(order) = &order {
+            let fixed = sizes.chunksize == old.sizes().chunksize;
+            ensure(fixed, ErrorKind::ChunkUpdate, "chunks of several sizes that move")?;
+            let entry = |from: &Option<usize>| from.and_then(|from| next.index.raw(from)).unwrap_or(fill);
+            let table = memory::collect(order.iter().map(entry))?;
             next.index = Index::Table(Arc::new(table));
         }
         if let Some((name, content)) = change.layer {
             next.update_layer(name, content)?;
             next.tick += change.more_ticks;
         }
+        let mut added = memory::with_capacity(replaced.len())?;
+        for (nchunk, chunk, info) in &replaced {
+            added.extend(place_chunk(&mut next, sizes, *nchunk, chunk, info).map_err(failed)?);
+        }
+        convert_specials(&old, &mut next, sizes, &mut added, |i| i).map_err(failed)?;
         drop(old);
-        let only_removed = change.added.is_empty() && !change.removed.is_empty();
+        let only_removed = !change.removed.is_empty() && change.added.is_empty() && replaced.is_empty();
         let of = if only_removed { IndexOf::Delete } else { IndexOf::Other };
-        self.write_chunks(&session, next, sizes, &[], of).map_err(failed)?;
-        self.clean_up(&session, &all_gone, 0);
+        self.write_chunks(&session, next, sizes, &added, of).map_err(failed)?;
+        self.clean_up(&session, &gone, added.len());
         Ok(self.nchunks())
+    }
+
+    /// Notes that chunk `nchunk` of the old state goes; returns its uncompressed size.
+    fn give_up(&self, session: &Session, draft: &mut Draft, nchunk: usize) -> Result<u64> {
+        let (nbytes, gone) = self.old_chunk(session, &draft.old, &mut draft.places, nchunk)?;
+        self.forget(&mut draft.next, nchunk, &gone)?;
+        memory::push(&mut draft.gone, gone)?;
+        Ok(nbytes)
+    }
+
+    /// Notes that `new` takes the place of chunk `nchunk`, which has the number in `order` in the old state; returns its
+    /// number and bytes, and what its header says.
+    fn replace<'a>(
+        &self,
+        session: &Session,
+        draft: &mut Draft,
+        (nchunk, order): (usize, Option<&[Option<usize>]>),
+        new: New<'a>,
+    ) -> Result<(usize, &'a [u8], ChunkInfo)> {
+        let in_range = nchunk < draft.sizes.nchunks;
+        ensure(in_range, ErrorKind::InvalidParam, "chunk number out of range")?;
+        let before = order.map_or(Some(nchunk), |order| order[nchunk]);
+        let chunk = match (new, before) {
+            (New::Bytes(bytes), _) => bytes,
+            (New::Derived(make, new), Some(before)) => {
+                let (chunks, mut front) = (self.chunks_in(session, &draft.old), Vec::new());
+                let (bytes, source) = chunks.get_lazy(before, &mut front)?;
+                make.derive(bytes, source.as_ref().map(|source| source as &dyn BlockSource), new)?;
+                new
+            }
+            (New::Derived(..), None) => {
+                return Err(Error::new(ErrorKind::InvalidParam, "no chunk to derive one from"));
+            }
+        };
+        let (chunk, info) = whole_chunk(chunk)?;
+        let old_nbytes = match before {
+            Some(before) => self.give_up(session, draft, before)?,
+            None => u64::try_from(draft.sizes.chunksize).unwrap_or(0),
+        };
+        if order.is_some() && before.is_some() && draft.next.header.sparse {
+            draft.next.replaces = true;
+        }
+        draft.sizes = draft.sizes.with_updated(nchunk, old_nbytes, &info)?.recordable_with(&info);
+        Ok((nchunk, chunk, info))
+    }
+}
+
+/// A change in the making.
+struct Draft {
+    old: Arc<State>,
+    /// The state to be, as yet with the old numbers of chunks.
+    next: State,
+    /// Sizes to be.
+    sizes: Sizes,
+    /// What is no longer needed.
+    gone: Vec<Gone>,
+    places: Places,
+}
+
+impl Draft {
+    fn of(old: Arc<State>) -> Draft {
+        let (next, sizes) = (State::clone(&old), old.sizes());
+        Draft { old, next, sizes, gone: Vec::new(), places: Places::default() }
     }
 }

@@ -1,6 +1,6 @@
 //! One array behind another.
 
-use super::resize;
+use super::resize::{self, Plan};
 use super::shape::{Geometry, Region, signed};
 use super::slice::{self, Chunks};
 use super::write::{self, NewChunk, Pending};
@@ -39,85 +39,95 @@ pub fn extend(
     check(geometry, other_geometry, axis)?;
     let same = schunk.typesize() == other.typesize();
     ensure(same, ErrorKind::InvalidParam, "items of another size")?;
-    let before = signed(geometry.shape());
-    let mut shape = before.clone();
+    let mut shape = signed(geometry.shape());
     let added = signed(other_geometry.shape())[axis];
     let too_large = Error::new(ErrorKind::InvalidParam, "array too large");
     shape[axis] = shape[axis].checked_add(added).ok_or(too_large)?;
-    let joined = resize::resize(schunk, geometry, &shape, None, writing.enc.params)?;
-    if other_geometry.nitems() == 0 {
-        return Ok(joined);
-    }
+    let plan = Plan::new(schunk, geometry, &shape, None, writing.enc.params)?;
+    let joined = plan.target();
     let start = geometry.shape()[axis];
-    let aligned = joined.chunkshape() == other_geometry.chunkshape()
-        && joined.blockshape() == other_geometry.blockshape()
-        && start % joined.chunkshape()[axis] == 0;
-    let copied = if aligned {
-        copy_chunks(schunk, &joined, (other, other_geometry), axis, start, writing)
-    } else {
-        copy_items(schunk, &joined, (other, other_geometry), axis, start, reading, (own_reading, writing))
-    };
-    if let Err(error) = copied {
-        let _ = resize::resize(schunk, &joined, &before, None, writing.enc.params);
-        return Err(error);
-    }
-    Ok(joined)
-}
-
-fn copy_chunks(
-    schunk: &mut Schunk,
-    geometry: &Geometry,
-    (other, other_geometry): (&Schunk, &Geometry),
-    axis: usize,
-    start: u64,
-    writing: &Writing<'_>,
-) -> Result<()> {
-    let mut pending = Pending::default();
-    let strides = &geometry.chunk_grid().strides;
-    let all = Region::all(other_geometry);
-    let chunks = Chunks::of(other_geometry, &all);
-    let shift = start / geometry.chunkshape()[axis];
-    for n in 0..chunks.len() {
-        let mut at = chunks.chunk(n);
-        let from = chunks.number(&at)?;
-        at[axis] += shift;
-        let to = super::shape::dot(&at[..geometry.ndim()], strides);
-        let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
-        let copied =
-            other.with_chunk(from, |chunk| pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing));
-        copied.map_err(|e| slice::failure(&e))?;
-    }
-    pending.flush(schunk)
-}
-
-fn copy_items(
-    schunk: &mut Schunk,
-    geometry: &Geometry,
-    (other, other_geometry): (&Schunk, &Geometry),
-    axis: usize,
-    start: u64,
-    reading: &Reading<'_>,
-    (own_reading, writing): (&Reading<'_>, &Writing<'_>),
-) -> Result<()> {
-    let ndim = geometry.ndim();
-    let mut behind = Region::all(geometry);
-    behind.start[axis] = start;
-    let chunks = Chunks::of(geometry, &behind);
-    let mut buffer = Vec::new();
-    for n in 0..chunks.len() {
-        let at = chunks.chunk(n);
-        let (part, _) = chunks.part(&at, &[0; MAX_DIM]);
-        let mut to = part;
-        for (i, &place) in at.iter().enumerate().take(ndim) {
-            let origin = place * geometry.chunkshape()[i];
-            (to.start[i], to.stop[i]) = (part.start[i] + origin, part.stop[i] + origin);
+    resize::grow(schunk, geometry, &plan, None, writing, |schunk, pending| {
+        let joint = Joint { joined, axis, start };
+        if other_geometry.nitems() == 0 {
+            Ok(())
+        } else if joint.is_aligned(other_geometry) {
+            joint.copy_chunks(schunk, pending, (other, other_geometry), writing)
+        } else {
+            joint.copy_items(schunk, pending, (other, other_geometry), reading, (own_reading, writing))
         }
-        let mut from = to;
-        (from.start[axis], from.stop[axis]) = (to.start[axis] - start, to.stop[axis] - start);
-        let extents = to.extents();
-        memory::resize(&mut buffer, to.len().saturating_mul(schunk.typesize()))?;
-        slice::read(other, other_geometry, &from, &mut buffer, &extents[..ndim], reading)?;
-        write::write(schunk, geometry, &to, &buffer, &extents[..ndim], own_reading, writing)?;
+    })?;
+    Ok(plan.into_target())
+}
+
+/// Where the items of the second array go.
+struct Joint<'a> {
+    joined: &'a Geometry,
+    axis: usize,
+    /// The extent of the first array along the axis.
+    start: u64,
+}
+
+impl Joint<'_> {
+    /// Whether the chunks of the second array become chunks of the first one.
+    fn is_aligned(&self, other: &Geometry) -> bool {
+        self.joined.chunkshape() == other.chunkshape()
+            && self.joined.blockshape() == other.blockshape()
+            && self.start % self.joined.chunkshape()[self.axis] == 0
     }
-    Ok(())
+
+    fn copy_chunks(
+        &self,
+        schunk: &mut Schunk,
+        pending: &mut Pending<'_>,
+        (other, other_geometry): (&Schunk, &Geometry),
+        writing: &Writing<'_>,
+    ) -> Result<()> {
+        let strides = &self.joined.chunk_grid().strides;
+        let all = Region::all(other_geometry);
+        let chunks = Chunks::of(other_geometry, &all);
+        let shift = self.start / self.joined.chunkshape()[self.axis];
+        for n in 0..chunks.len() {
+            let mut at = chunks.chunk(n);
+            let from = chunks.number(&at)?;
+            at[self.axis] += shift;
+            let to = super::shape::dot(&at[..self.joined.ndim()], strides);
+            let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
+            let copied = other
+                .with_chunk(from, |chunk| pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing));
+            copied.map_err(|e| slice::failure(&e))?;
+        }
+        Ok(())
+    }
+
+    fn copy_items(
+        &self,
+        schunk: &mut Schunk,
+        pending: &mut Pending<'_>,
+        (other, other_geometry): (&Schunk, &Geometry),
+        reading: &Reading<'_>,
+        (own_reading, writing): (&Reading<'_>, &Writing<'_>),
+    ) -> Result<()> {
+        let (joined, axis) = (self.joined, self.axis);
+        let ndim = joined.ndim();
+        let mut behind = Region::all(joined);
+        behind.start[axis] = self.start;
+        let chunks = Chunks::of(joined, &behind);
+        let mut buffer = Vec::new();
+        for n in 0..chunks.len() {
+            let at = chunks.chunk(n);
+            let (part, _) = chunks.part(&at, &[0; MAX_DIM]);
+            let mut to = part;
+            for (i, &place) in at.iter().enumerate().take(ndim) {
+                let origin = place * joined.chunkshape()[i];
+                (to.start[i], to.stop[i]) = (part.start[i] + origin, part.stop[i] + origin);
+            }
+            let mut from = to;
+            (from.start[axis], from.stop[axis]) = (to.start[axis] - self.start, to.stop[axis] - self.start);
+            let extents = &to.extents()[..ndim];
+            memory::resize(&mut buffer, to.len().saturating_mul(schunk.typesize()))?;
+            slice::read(other, other_geometry, &from, &mut buffer, extents, reading)?;
+            write::write_to(schunk, pending, joined, &to, (&buffer, extents), own_reading, writing)?;
+        }
+        Ok(())
+    }
 }

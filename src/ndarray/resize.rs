@@ -1,15 +1,16 @@
-//! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew. Chunks and shape change
-//! together.
+//! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew but for new items. Chunks and
+//! shape change together.
 
 use super::shape::{Geometry, Region, signed};
-use super::{slice, write};
+use super::slice;
+use super::write::{self, Pending};
 use crate::chunk::{self, CParams, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta;
 use crate::frame::Regrid;
-use crate::schunk::{Reading, Schunk, Writing};
+use crate::schunk::{Reading, Schunk, Update, Writing};
 use std::ops::Range;
 
 /// Fails with `InvalidParam` unless `holds`.
@@ -93,13 +94,107 @@ fn changed_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> Runs {
     runs
 }
 
+/// A change of the shape of an array that was found possible.
+pub(super) struct Plan {
+    target: Geometry,
+    /// Old numbers of the chunks that go.
+    gone: Runs,
+    /// New numbers of the chunks that come.
+    added: Runs,
+    /// Each chunk that comes.
+    zeros: [u8; EXTENDED_HEADER_LENGTH],
+    /// The metalayer of the array, and its content to be.
+    layer: (Vec<u8>, Vec<u8>),
+    /// How often clients see the metalayer change: as in the C library, once to shrink and once to grow.
+    ticks: u64,
+}
+
+impl Plan {
+    /// See [`resize`].
+    pub(super) fn new(
+        schunk: &Schunk,
+        geometry: &Geometry,
+        new_shape: &[i64],
+        start: Option<&[i64]>,
+        params: &CParams,
+    ) -> Result<Plan> {
+        let ndim = geometry.ndim();
+        let fits = new_shape.len() == ndim && start.is_none_or(|start| start.len() == ndim);
+        require(fits, "number of dimensions")?;
+        let target = geometry.with_shape(new_shape)?;
+        let steps: Vec<Step> = (0..ndim)
+            .map(|i| {
+                let start = start.map(|start| start[i]);
+                Step::new(geometry.shape()[i], target.shape()[i], start, geometry.chunkshape()[i])
+            })
+            .collect::<Result<_>>()?;
+        for geometry in [geometry, &target] {
+            require(i32::try_from(geometry.nchunks()).is_ok(), "too many chunks")?;
+        }
+        let layer = shape_layer(schunk, &target)?;
+        let shrinks = steps.iter().any(|step| step.new < step.old);
+        let grows = steps.iter().any(|step| step.new > step.old);
+        let ticks = u64::from(shrinks) + u64::from(grows);
+        let mut plan = Plan { target, gone: Runs::new(), added: Runs::new(), zeros: [0; _], layer, ticks };
+        if changes_chunks(geometry, &steps, false) || changes_chunks(&plan.target, &steps, true) {
+            let whole = u64::try_from(schunk.nchunks()).ok() == Some(geometry.nchunks());
+            ensure(whole, ErrorKind::Failure, "the array lacks chunks, or has too many")?;
+            plan.gone = changed_chunks(geometry, &steps, false);
+            plan.added = changed_chunks(&plan.target, &steps, true);
+        }
+        if !plan.added.is_empty() {
+            plan.zeros = chunk_of_zeros(schunk.typesize(), &plan.target, params)?;
+        }
+        Ok(plan)
+    }
+
+    /// The geometry of the array with its new shape.
+    pub(super) fn target(&self) -> &Geometry {
+        &self.target
+    }
+
+    /// As [`target`](Self::target).
+    pub(super) fn into_target(self) -> Geometry {
+        self.target
+    }
+
+    /// The number that chunk `nchunk` of an array that grows has before; `None` for one that comes.
+    pub(super) fn number_before(&self, nchunk: usize) -> Option<usize> {
+        let behind = self.added.partition_point(|run| run.end <= nchunk);
+        let comes = self.added.get(behind).is_some_and(|run| run.contains(&nchunk));
+        (!comes).then(|| nchunk - self.added[..behind].iter().map(ExactSizeIterator::len).sum::<usize>())
+    }
+
+    /// Carries out the change, and replaces chunks, given by their new numbers, with it.
+    ///
+    /// # Errors
+    ///
+    /// `Failure` if chunks or metalayer cannot be written: the array is as before then.
+    pub(super) fn apply(&self, schunk: &mut Schunk, updates: Vec<(usize, Update)>) -> Result<()> {
+        let (name, content) = &self.layer;
+        let changed = if self.gone.is_empty() && self.added.is_empty() && updates.is_empty() {
+            (0..self.ticks).try_for_each(|_| schunk.meta_update(name, content).map(drop))
+        } else {
+            let change = Regrid {
+                removed: &self.gone,
+                added: &self.added,
+                chunk: &self.zeros,
+                layer: Some((name, content)),
+                more_ticks: self.ticks.saturating_sub(1),
+            };
+            schunk.regrid(&change, updates)
+        };
+        changed.map_err(|e| slice::failure(&e))
+    }
+}
+
 /// Gives the array the shape `new_shape`; returns its new geometry. Items are inserted and removed at `start`, by default
 /// at the end. `params` makes the chunks of zeros.
 ///
 /// # Errors
 ///
 /// `InvalidParam` for shapes and positions that make no sense, and for changes in the middle that do not consist of whole
-/// chunks: nothing is changed then. `Failure` if chunks or metalayer cannot be written.
+/// chunks, `Failure` if chunks or metalayer cannot be written: nothing is changed then.
 pub fn resize(
     schunk: &mut Schunk,
     geometry: &Geometry,
@@ -107,51 +202,40 @@ pub fn resize(
     start: Option<&[i64]>,
     params: &CParams,
 ) -> Result<Geometry> {
-    let ndim = geometry.ndim();
-    if ndim == 0 {
+    if geometry.ndim() == 0 {
         return Ok(geometry.clone());
     }
-    let fits = new_shape.len() == ndim && start.is_none_or(|start| start.len() == ndim);
-    require(fits, "number of dimensions")?;
-    let target = geometry.with_shape(new_shape)?;
-    let steps: Vec<Step> = (0..ndim)
-        .map(|i| {
-            let start = start.map(|start| start[i]);
-            Step::new(geometry.shape()[i], target.shape()[i], start, geometry.chunkshape()[i])
-        })
-        .collect::<Result<_>>()?;
-    for geometry in [geometry, &target] {
-        require(i32::try_from(geometry.nchunks()).is_ok(), "too many chunks")?;
+    let plan = Plan::new(schunk, geometry, new_shape, start, params)?;
+    plan.apply(schunk, Vec::new())?;
+    Ok(plan.target)
+}
+
+/// Gives a growing array the shape of `plan`, and its new items with it. `write` makes the chunks of these, or changes
+/// those that stay.
+///
+/// # Errors
+///
+/// Those of `write` and of [`resize`]. The array is as before then: only if part of it was written already, which takes
+/// more than about 64 MiB of new chunks on disk, and cannot be taken back, it keeps its new shape.
+pub(super) fn grow(
+    schunk: &mut Schunk,
+    geometry: &Geometry,
+    plan: &Plan,
+    start: Option<&[i64]>,
+    writing: &Writing<'_>,
+    write: impl FnOnce(&mut Schunk, &mut Pending<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut pending = Pending::growing(plan);
+    if writing.enc.prefilter.is_some() {
+        // It may look at the array.
+        pending.flush(schunk)?;
     }
-    let (layer, content) = shape_layer(schunk, &target)?;
-    // Clients see how often the metalayer changes: as in the C library, once to shrink and once to grow.
-    let shrinks = steps.iter().any(|step| step.new < step.old);
-    let grows = steps.iter().any(|step| step.new > step.old);
-    let changes = u64::from(shrinks) + u64::from(grows);
-    if !changes_chunks(geometry, &steps, false) && !changes_chunks(&target, &steps, true) {
-        for _ in 0..changes {
-            schunk.meta_update(&layer, &content).map_err(|e| slice::failure(&e))?;
-        }
-        return Ok(target);
+    let grown = write(schunk, &mut pending).and_then(|()| pending.flush(schunk));
+    if grown.is_err() && !pending.is_growing() {
+        // If that fails too, there is nothing better to report.
+        let _ = resize(schunk, &plan.target, &signed(geometry.shape()), start, writing.enc.params);
     }
-    let whole = u64::try_from(schunk.nchunks()).ok() == Some(geometry.nchunks());
-    ensure(whole, ErrorKind::Failure, "the array lacks chunks, or has too many")?;
-    let gone = changed_chunks(geometry, &steps, false);
-    let added = changed_chunks(&target, &steps, true);
-    let zeros = if added.is_empty() {
-        [0; EXTENDED_HEADER_LENGTH]
-    } else {
-        chunk_of_zeros(schunk.typesize(), &target, params)?
-    };
-    let change = Regrid {
-        removed: &gone,
-        added: &added,
-        chunk: &zeros,
-        layer: Some((&layer, &content)),
-        more_ticks: changes.saturating_sub(1),
-    };
-    schunk.regrid(&change).map_err(|e| slice::failure(&e))?;
-    Ok(target)
+    grown
 }
 
 fn chunk_of_zeros(
@@ -220,24 +304,21 @@ pub fn insert(
     if count == 0 {
         return Ok(geometry.clone());
     }
-    let before = signed(geometry.shape());
-    let mut shape = before.clone();
+    let mut shape = signed(geometry.shape());
     let grown = old.checked_add(count).and_then(|n| i64::try_from(n).ok());
     shape[axis] = grown.ok_or(Error::new(ErrorKind::InvalidParam, "array too large"))?;
     let mut start = vec![0; shape.len()];
     start[axis] = at;
     let start = (position != old).then_some(&start[..]);
-    let grown = resize(schunk, geometry, &shape, start, writing.enc.params)?;
-    let mut region = Region::all(&grown);
+    let plan = Plan::new(schunk, geometry, &shape, start, writing.enc.params)?;
+    let mut region = Region::all(plan.target());
     (region.start[axis], region.stop[axis]) = (position, position + count);
     let extents = region.extents();
-    let written = write::write(schunk, &grown, &region, src, &extents[..geometry.ndim()], reading, writing);
-    if let Err(error) = written {
-        // The array as it was; if that fails too, there is nothing better to report.
-        let _ = resize(schunk, &grown, &before, start, writing.enc.params);
-        return Err(error);
-    }
-    Ok(grown)
+    let src = (src, &extents[..geometry.ndim()]);
+    grow(schunk, geometry, &plan, start, writing, |schunk, pending| {
+        write::write_to(schunk, pending, plan.target(), &region, src, reading, writing)
+    })?;
+    Ok(plan.target)
 }
 
 /// Removes `count` items at `at` of dimension `axis`; returns the new geometry.

@@ -5,6 +5,7 @@
 //! the place of the old ones together.
 
 use super::blocks::{Blocks, size};
+use super::resize::Plan;
 use super::shape::{Geometry, Region, strides};
 use super::slice::{Chunks, failure};
 use crate::chunk::{self, BlockReader, Decoding, GatherBlocks, Gathered, Source, Threads};
@@ -59,6 +60,21 @@ pub(crate) fn write(
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
+    let mut pending = Pending::default();
+    write_to(schunk, &mut pending, geometry, region, (src, src_shape), reading, writing)?;
+    pending.flush(schunk)
+}
+
+/// As [`write()`], but what is left in `pending` remains to be written. The array is to have this geometry by then.
+pub(super) fn write_to(
+    schunk: &mut impl Access,
+    pending: &mut Pending<'_>,
+    geometry: &Geometry,
+    region: &Region,
+    (src, src_shape): (&[u8], &[u64]),
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<()> {
     let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
     let blocks = Blocks::new(geometry, typesize)?;
     if region.is_empty() {
@@ -70,7 +86,6 @@ pub(crate) fn write(
     let enough = size(last)?.checked_add(typesize).is_some_and(|needed| needed <= src.len());
     ensure(enough, ErrorKind::InvalidParam, "box outside of its buffer")?;
     let chunks = Chunks::of(geometry, region);
-    let mut pending = Pending::default();
     for n in 0..chunks.len() {
         let at = chunks.chunk(n);
         let nchunk = chunks.number(&at)?;
@@ -83,19 +98,36 @@ pub(crate) fn write(
             covers_block: &|nblock| blocks.covers(&part, nblock),
             apply_block: &|nblock, block| blocks.gather(&part, nblock, src, (&other, origin), block),
         };
-        overlay.store(schunk, &mut pending, reading, writing)?;
+        overlay.store(schunk, pending, reading, writing)?;
     }
-    pending.flush(schunk)
+    Ok(())
 }
 
 /// New chunks on their way into the super-chunk.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(super) struct Pending<'a> {
     updates: Vec<(usize, Update)>,
     bytes: usize,
+    /// How the array gets the shape that the chunks are for; `None` if it has it.
+    growth: Option<&'a Plan>,
 }
 
-impl Pending {
+impl<'a> Pending<'a> {
+    /// For an array that grows as `plan` says when the first chunks are stored.
+    pub(super) fn growing(plan: &'a Plan) -> Pending<'a> {
+        Pending { growth: Some(plan), ..Pending::default() }
+    }
+
+    /// Whether the array has not got its new shape yet.
+    pub(super) fn is_growing(&self) -> bool {
+        self.growth.is_some()
+    }
+
+    /// The number that chunk `nchunk` has in the super-chunk as it is now; `None` if it is not there yet.
+    fn number_now(&self, nchunk: usize) -> Option<usize> {
+        self.growth.map_or(Some(nchunk), |plan| plan.number_before(nchunk))
+    }
+
     fn push(
         &mut self,
         schunk: &mut impl Access,
@@ -126,7 +158,7 @@ impl Pending {
         self.push(schunk, nchunk, Update::Whole(chunk), writing)
     }
 
-    /// Has the super-chunk take over what is left.
+    /// Has the super-chunk take over what is left, and the array its new shape.
     ///
     /// # Errors
     ///
@@ -134,10 +166,15 @@ impl Pending {
     pub(super) fn flush(&mut self, schunk: &mut impl Access) -> Result<()> {
         self.bytes = 0;
         let updates = std::mem::take(&mut self.updates);
-        if updates.is_empty() {
-            return Ok(());
+        let stored = match self.growth {
+            Some(plan) => schunk.change(|schunk| plan.apply(schunk, updates)),
+            None if updates.is_empty() => Ok(()),
+            None => schunk.change(|schunk| schunk.update_chunks(updates).map_err(|e| failure(&e))),
+        };
+        if stored.is_ok() {
+            self.growth = None;
         }
-        schunk.change(|schunk| schunk.update_chunks(updates).map_err(|e| failure(&e)))
+        stored
     }
 }
 
@@ -226,38 +263,37 @@ impl Overlay<'_> {
     pub(super) fn store<A: Access>(
         &self,
         schunk: &mut A,
-        pending: &mut Pending,
+        pending: &mut Pending<'_>,
         reading: &Reading<'_>,
         writing: &Writing<'_>,
     ) -> Result<()> {
-        let nchunk = self.nchunk;
         let nchunks = schunk.look(|schunk| Ok(schunk.nchunks()))?;
-        ensure(nchunk < nchunks, ErrorKind::Failure, "the array lacks a chunk")?;
-        if !self.covers_chunk {
-            reading.visit(nchunk);
-        }
-        let patch = match self.covers_chunk {
-            true => None,
-            false => schunk.look(|schunk| self.patch(schunk, reading, writing))?,
-        };
-        if let Some(patch) = patch {
-            return pending.push(schunk, nchunk, Update::Blocks(patch), writing);
+        let now = pending.number_now(self.nchunk);
+        ensure(now.is_none_or(|now| now < nchunks), ErrorKind::Failure, "the array lacks a chunk")?;
+        let old = now.filter(|_| !self.covers_chunk);
+        if let Some(old) = old {
+            reading.visit(self.nchunk);
+            if let Some(patch) = schunk.look(|schunk| self.patch(schunk, old, reading, writing))? {
+                return pending.push(schunk, self.nchunk, Update::Blocks(patch), writing);
+            }
         }
         let compress = |schunk: &Schunk, dest: &mut [u8]| {
-            if !self.covers_chunk {
-                return schunk.with_chunk(nchunk, |old| self.merge(old, reading, writing, dest));
+            if let Some(old) = old {
+                return schunk.with_chunk(old, |old| self.merge(old, reading, writing, dest));
             }
-            writing.visit(nchunk);
+            writing.visit(self.nchunk);
             compress(self.blocks, writing, &Fresh(self), dest)
         };
-        let store = |schunk: &mut A, chunk: NewChunk<'_>| pending.replace(schunk, nchunk, chunk, writing);
+        let store =
+            |schunk: &mut A, chunk: NewChunk<'_>| pending.replace(schunk, self.nchunk, chunk, writing);
         with_chunk(schunk, self.blocks, compress, store).map_err(|e| failure(&e))
     }
 
-    /// New streams for the blocks that change, if the others can keep theirs.
+    /// New streams for the blocks of chunk `old` that change, if the others can keep theirs.
     fn patch(
         &self,
         schunk: &Schunk,
+        old: usize,
         reading: &Reading<'_>,
         writing: &Writing<'_>,
     ) -> Result<Option<patch::Patch>> {
@@ -274,7 +310,7 @@ impl Overlay<'_> {
             }
             patch::encode(chunk, &changes, dec, &writing.enc)
         };
-        schunk.with_lazy(self.nchunk, &reading.dec, encode).map_err(|e| failure(&e))
+        schunk.with_lazy(old, &reading.dec, encode).map_err(|e| failure(&e))
     }
 
     fn is_touched(&self, nblock: usize) -> bool {

@@ -48,7 +48,7 @@ impl Update {
 
 /// The bytes of exactly one chunk, and what its header says.
 #[inline]
-fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
+pub(super) fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
     let info = ChunkInfo::read(chunk)?;
     let bytes = chunk.get(..info.cbytes).ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
     Ok((bytes, info))
@@ -244,51 +244,23 @@ impl Schunk {
     ///
     /// As [`update_chunk`](Self::update_chunk).
     pub(crate) fn update_chunks(&mut self, updates: Vec<(usize, Update)>) -> Result<()> {
-        match &mut self.backing {
-            Backing::Frame(frame) => scratch::with_many(updates.len(), |buffers| {
-                let updates = updates.iter().zip(buffers);
-                frame.update_each(updates.map(|((n, update), buffer)| (*n, update.as_new(buffer))))
-            })
-            .map(drop),
-            Backing::List(list) => {
-                let mut ready = memory::with_capacity(updates.len())?;
-                for (nchunk, mut update) in updates {
-                    let old = ChunkInfo::read(list.chunk(nchunk)?);
-                    let old = old.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-                    match &mut update {
-                        Update::Whole(chunk) => {
-                            let (_, info) = whole_chunk(chunk)?;
-                            let same = info.nbytes == old.nbytes && info.vl_blocks == old.vl_blocks;
-                            ensure(same, ErrorKind::ChunkUpdate, "chunk of another size")?;
-                            *chunk = shrunk(std::mem::take(chunk), info.cbytes);
-                        }
-                        Update::Blocks(patch) => {
-                            list.change(nchunk, |chunk| chunk.reserve_exact(patch.cbytes()))?;
-                        }
-                    }
-                    ready.push((nchunk, update));
-                }
-                // Sizes stay as they are; what can fail from here on is the memory for a few bytes per block.
-                ready.into_iter().try_for_each(|(nchunk, update)| match update {
-                    Update::Whole(chunk) => {
-                        list.replace(nchunk, chunk, list.sizes);
-                        Ok(())
-                    }
-                    Update::Blocks(patch) => list.change(nchunk, |chunk| patch.apply(chunk)),
-                })
-            }
-        }
+        self.regrid(&Regrid::default(), updates)
     }
 
-    /// Removes and adds chunks and updates a metalayer; all of it or nothing.
+    /// Removes and adds chunks, replaces those with the new numbers in `updates`, each of them once, and updates a metalayer;
+    /// all of it or nothing.
     ///
     /// # Errors
     ///
     /// As [`Frame::regrid`](crate::frame::Frame::regrid), and `MemoryAlloc`.
-    pub(crate) fn regrid(&mut self, change: &Regrid<'_>) -> Result<()> {
+    pub(crate) fn regrid(&mut self, change: &Regrid<'_>, updates: Vec<(usize, Update)>) -> Result<()> {
         match &mut self.backing {
-            Backing::Frame(frame) => frame.regrid(change).map(drop),
-            Backing::List(list) => list.regrid(change),
+            Backing::Frame(frame) => scratch::with_many(updates.len(), |buffers| {
+                let updates = updates.iter().zip(buffers);
+                frame.regrid(change, updates.map(|((n, update), buffer)| (*n, update.as_new(buffer))))
+            })
+            .map(drop),
+            Backing::List(list) => list.regrid(change, updates),
         }
     }
 
@@ -419,7 +391,7 @@ impl Schunk {
 }
 
 /// `chunk` without what follows its `cbytes` bytes.
-fn shrunk(mut chunk: MallocBuf, cbytes: usize) -> MallocBuf {
+pub(super) fn shrunk(mut chunk: MallocBuf, cbytes: usize) -> MallocBuf {
     chunk.truncate(cbytes);
     chunk.shrink();
     chunk

@@ -4,15 +4,17 @@
 //! every chunk that is inserted or deleted. So the size in the header of a chunk in the list is always that of its memory,
 //! and clients, who see the chunks, do not write there.
 
+use super::edit::{Update, shrunk, whole_chunk};
 use super::meta::LayerChange;
 use crate::bytes::{get_i32, put_i32};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::Metalayers;
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes};
 use crate::io::memory::{MallocBuf, malloc_copy};
 use crate::io::spare;
 use crate::memory::{self, no_memory};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -145,13 +147,49 @@ impl List {
         work(&mut lent.chunk)
     }
 
-    /// Removes and adds chunks and updates a metalayer; all of it or nothing.
+    /// Removes and adds chunks, replaces those with the new numbers in `updates`, and updates a metalayer; all of it or
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// `NotFound` for the metalayer, `InvalidParam` for numbers out of range, those of damaged chunks, `MemoryAlloc`.
-    pub(super) fn regrid(&mut self, change: &Regrid<'_>) -> Result<()> {
-        let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
+    /// `NotFound` for the metalayer, `InvalidParam` for numbers out of range, those of damaged chunks, `ChunkUpdate` for
+    /// chunks of another size, `Failure` if an old chunk cannot be read, `MemoryAlloc`.
+    pub(super) fn regrid(&mut self, change: &Regrid<'_>, mut updates: Vec<(usize, Update)>) -> Result<()> {
+        let moved = match change.moves_chunks() {
+            true => Some(self.moved(change)?),
+            false => None,
+        };
+        for (nchunk, update) in &mut updates {
+            let before =
+                moved.as_ref().map_or(Some(Some(*nchunk)), |moved| moved.order.get(*nchunk).copied());
+            let before = before.ok_or(Error::new(ErrorKind::InvalidParam, "chunk number out of range"))?;
+            self.prepare(before, change.chunk, update)?;
+        }
+        let layers = match change.layer {
+            Some((name, content)) => self.updated_layers(name, content)?,
+            None => None,
+        };
+
+        // What can fail from here on is the memory for a few bytes per block.
+        if let Some(moved) = moved {
+            self.move_chunks(change.removed, moved);
+        }
+        if let Some((number, layers)) = layers {
+            self.metalayers = layers;
+            self.note(LayerChange::Fixed(number));
+            self.tick += change.more_ticks;
+        }
+        updates.into_iter().try_for_each(|(nchunk, update)| match update {
+            Update::Whole(chunk) => {
+                self.replace(nchunk, chunk, self.sizes);
+                Ok(())
+            }
+            Update::Blocks(patch) => self.change(nchunk, |chunk| patch.apply(chunk)),
+        })
+    }
+
+    /// What comes of the chunks by `change`, with memory for all of it.
+    fn moved(&self, change: &Regrid<'_>) -> Result<Moved> {
         let mut sizes = self.sizes;
         for nchunk in change.removed.iter().cloned().flatten() {
             sizes = sizes.with_deleted(self.chunk_nbytes(nchunk)?);
@@ -165,20 +203,44 @@ impl List {
             let bytes = bytes.ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
             fresh.push(spare::copy_of(bytes)?);
         }
-        let layers = match change.layer {
-            Some((name, content)) => self.updated_layers(name, content)?,
-            None => None,
-        };
-        let starts = memory::with_capacity(sizes.nchunks)?;
-        let order = change.order(self.sizes.nchunks, sizes.nchunks, starts).ok_or(out_of_range)?;
+        let order = change.order(self.sizes.nchunks, sizes.nchunks)?;
         // As in the C library, the array of chunks stays when the last chunk goes.
-        let mut pointers = memory::with_capacity(order.len().max(1))?;
+        let pointers = memory::with_capacity(order.len().max(1))?;
+        Ok(Moved { sizes, order, fresh, pointers })
+    }
 
-        // Nothing fails from here on.
-        for nchunk in change.removed.iter().cloned().flatten() {
+    /// Makes an `update` of the chunk that has the number `before` now, or else is a copy of `added`, ready to be carried
+    /// out.
+    fn prepare(&mut self, before: Option<usize>, added: &[u8], update: &mut Update) -> Result<()> {
+        let old = match before {
+            Some(before) => self.chunk(before)?,
+            None => added,
+        };
+        let old = ChunkInfo::read(old).map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
+        match (update, before) {
+            (Update::Whole(chunk), _) => {
+                let (_, info) = whole_chunk(chunk)?;
+                let same = info.nbytes == old.nbytes && info.vl_blocks == old.vl_blocks;
+                ensure(same, ErrorKind::ChunkUpdate, "chunk of another size")?;
+                *chunk = shrunk(std::mem::take(chunk), info.cbytes);
+                Ok(())
+            }
+            (Update::Blocks(patch), Some(before)) => {
+                self.change(before, |chunk| chunk.reserve_exact(patch.cbytes()))
+            }
+            (Update::Blocks(_), None) => {
+                Err(Error::new(ErrorKind::InvalidParam, "no chunk with blocks to keep"))
+            }
+        }
+    }
+
+    /// Removes chunks, and brings the others and new ones to their places.
+    fn move_chunks(&mut self, removed: &[Range<usize>], moved: Moved) {
+        for nchunk in removed.iter().cloned().flatten() {
             let gone = std::mem::take(&mut self.pointers[nchunk]);
             self.free(gone);
         }
+        let Moved { sizes, order, fresh, mut pointers } = moved;
         let mut fresh = fresh.into_iter();
         for from in order {
             let pointer = match from {
@@ -192,12 +254,6 @@ impl List {
             pointers.push(AtomicPtr::new(pointer));
         }
         (self.pointers, self.sizes) = (pointers, sizes);
-        if let Some((number, layers)) = layers {
-            self.metalayers = layers;
-            self.note(LayerChange::Fixed(number));
-            self.tick += change.more_ticks;
-        }
-        Ok(())
     }
 
     /// The number of layer `name`, and the metalayers with `content` at the start of that one; `None` if it is shorter.
@@ -230,6 +286,17 @@ impl Drop for List {
     fn drop(&mut self) {
         self.pointers.drain(..).for_each(|pointer| spare::give_back(own(pointer)));
     }
+}
+
+/// The chunks after some were removed and added.
+struct Moved {
+    sizes: Sizes,
+    /// What number each chunk has now; `None` for new ones.
+    order: Vec<Option<usize>>,
+    /// The new ones.
+    fresh: Vec<MallocBuf>,
+    /// Room for all.
+    pointers: Vec<AtomicPtr<u8>>,
 }
 
 /// A chunk that is being changed; it goes back to its place however that ends.

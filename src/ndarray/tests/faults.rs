@@ -10,30 +10,40 @@ use crate::io::file::FileIo;
 use crate::io::{Features, FileId, Io, IoFile, OpenMode};
 use crate::ndarray::select::{self, Selection};
 use crate::ndarray::shape::{Region, narrow, signed};
-use crate::ndarray::{Geometry, create, open, resize, slice, write};
+use crate::ndarray::{Geometry, concat, create, open, resize, slice, write};
 use crate::schunk::{Reading, Schunk, Writing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How many calls from now on one fails; below 0 none does.
-#[derive(Clone, Default)]
-struct Countdown(Arc<AtomicI64>);
+/// How many calls from now on one fails; [`OFF`](Countdown::OFF) if none does.
+#[derive(Clone)]
+struct Countdown {
+    left: Arc<AtomicI64>,
+    /// Whether all later calls fail, too, as on a disk that is full or gone.
+    lasting: bool,
+}
 
 impl Countdown {
-    fn set(&self, calls: i64) {
-        self.0.store(calls, Ordering::SeqCst);
+    const OFF: i64 = i64::MIN / 2;
+
+    fn off(lasting: bool) -> Countdown {
+        Countdown { left: Arc::new(AtomicI64::new(Self::OFF)), lasting }
     }
 
+    fn set(&self, calls: i64) {
+        self.left.store(calls, Ordering::SeqCst);
+    }
+
+    /// After [`set`](Self::set) to a number of calls: whether there were more.
     fn has_failed(&self) -> bool {
-        self.0.load(Ordering::SeqCst) < 0
+        self.left.load(Ordering::SeqCst) < 0
     }
 
     fn step(&self, kind: ErrorKind) -> Result<()> {
-        match self.0.fetch_sub(1, Ordering::SeqCst) {
-            0 => Err(Error::new(kind, "a call that fails for the test")),
-            _ => Ok(()),
-        }
+        let left = self.left.fetch_sub(1, Ordering::SeqCst);
+        let fails = left == 0 || (self.lasting && (Self::OFF / 2..0).contains(&left));
+        if fails { Err(Error::new(kind, "a call that fails for the test")) } else { Ok(()) }
     }
 }
 
@@ -150,7 +160,7 @@ fn content(schunk: &Schunk) -> (Vec<i64>, Vec<u8>) {
 type Change = fn(&mut Schunk, &Geometry) -> Result<()>;
 
 /// A name and a change of the array.
-const CHANGES: [(&str, Change); 7] = [
+const CHANGES: [(&str, Change); 10] = [
     ("a box over all chunks", |schunk, geometry| {
         let (reading, params) = (Reading::default(), params());
         let region = Region::new(&[1, 1], &[10, 9]);
@@ -182,7 +192,25 @@ const CHANGES: [(&str, Change); 7] = [
         let insertion = resize::Insertion { axis: 1, at: 5 };
         resize::insert(schunk, geometry, &vec![3; 55 * TYPESIZE], insertion, &reading, &writing).map(drop)
     }),
+    ("appending to chunks that are there", |schunk, geometry| append(schunk, geometry, 1)),
+    ("appending to chunks that are there and new ones", |schunk, geometry| append(schunk, geometry, 7)),
+    ("joining", |schunk, geometry| {
+        let (reading, params) = (Reading::default(), params());
+        let writing = Writing::new(Encoding::new(&params));
+        let (other, other_geometry) = (schunk.to_memory()?, geometry.clone());
+        let other = (&other, &other_geometry);
+        concat::extend(schunk, geometry, other, 1, &reading, (&reading, &writing)).map(drop)
+    }),
 ];
+
+/// Appends `rows` rows.
+fn append(schunk: &mut Schunk, geometry: &Geometry, rows: usize) -> Result<()> {
+    let (reading, params) = (Reading::default(), params());
+    let writing = Writing::new(Encoding::new(&params));
+    let insertion = resize::Insertion { axis: 0, at: SHAPE[0] };
+    let items = vec![5; rows * 10 * TYPESIZE];
+    resize::insert(schunk, geometry, &items, insertion, &reading, &writing).map(drop)
+}
 
 pub(super) struct TempPath(pub(super) PathBuf);
 
@@ -193,37 +221,53 @@ impl Drop for TempPath {
     }
 }
 
+/// Carries out a change of an array of its own, at which a call fails, for each call; `check` looks at what was there
+/// before, what the change makes of it when nothing fails, its outcome, and what handle and disk have afterwards.
+fn fail_each_call(lasting: bool, check: impl Fn(&str, [&(Vec<i64>, Vec<u8>); 4], &Result<()>)) {
+    for (dir, number) in [false, true].into_iter().flat_map(|dir| (0..CHANGES.len()).map(move |n| (dir, n))) {
+        let (name, change) = CHANGES[number];
+        let name = format!("{name}, {}", if dir { "directory" } else { "file" });
+        let (mut failures, mut new) = (0, None);
+        for calls in std::iter::once(i64::MAX).chain(0..) {
+            let file = format!("blosc2-faults-{}-{lasting}-{dir}-{number}", std::process::id());
+            let path = TempPath(std::env::temp_dir().join(file));
+            let countdown = Countdown::off(lasting);
+            let io = Arc::new(FailingIo(countdown.clone()));
+            let options = FrameOptions { io, ..FrameOptions::default() };
+            let (mut schunk, geometry) = make(&path.0, dir, &options);
+            let old = content(&schunk);
+            countdown.set(calls);
+            let outcome = change(&mut schunk, &geometry);
+            let failed = countdown.has_failed();
+            countdown.set(Countdown::OFF);
+            let now = content(&schunk);
+            let reopened = Schunk::open(&path.0, 0, &FrameOptions::default()).unwrap();
+            let new = new.get_or_insert_with(|| now.clone());
+            check(&format!("{name}, call {calls}"), [&old, new, &now, &content(&reopened)], &outcome);
+            if !failed && calls < i64::MAX {
+                break;
+            }
+            failures += usize::from(outcome.is_err());
+        }
+        assert!(failures > 0, "{name}: no call made it fail");
+    }
+}
+
 #[test]
 fn a_change_with_a_failing_call_happens_or_does_not() {
-    for dir in [false, true] {
-        for (number, (name, change)) in CHANGES.iter().enumerate() {
-            let name = format!("{name}, {}", if dir { "directory" } else { "file" });
-            let mut failures = 0;
-            for calls in 0.. {
-                let file = format!("blosc2-faults-{}-{dir}-{number}", std::process::id());
-                let path = TempPath(std::env::temp_dir().join(file));
-                let countdown = Countdown::default();
-                countdown.set(-1);
-                let io = Arc::new(FailingIo(countdown.clone()));
-                let options = FrameOptions { io, ..FrameOptions::default() };
-                let (mut schunk, geometry) = make(&path.0, dir, &options);
-                let old = content(&schunk);
-                countdown.set(calls);
-                let outcome = change(&mut schunk, &geometry);
-                let failed = countdown.has_failed();
-                countdown.set(-1);
-                let now = content(&schunk);
-                assert_eq!(now == old, outcome.is_err(), "{name}, call {calls}: {outcome:?}");
-                let reopened = Schunk::open(&path.0, 0, &FrameOptions::default()).unwrap();
-                assert!(content(&reopened) == now, "{name}, call {calls}: on disk it is another array");
-                if !failed {
-                    break;
-                }
-                failures += usize::from(outcome.is_err());
-            }
-            assert!(failures > 0, "{name}: no call made it fail");
-        }
-    }
+    fail_each_call(false, |name, [old, new, now, on_disk], outcome| {
+        let expected = if outcome.is_ok() { new } else { old };
+        assert!(now == expected, "{name}: {outcome:?}");
+        assert!(on_disk == now, "{name}: on disk it is another array");
+    });
+}
+
+#[test]
+fn a_change_from_which_on_all_calls_fail_happens_or_does_not() {
+    fail_each_call(true, |name, [old, new, now, on_disk], outcome| {
+        assert!(outcome.is_err() || on_disk == new, "{name}: not on disk");
+        assert!([old, new].contains(&now) && [old, new].contains(&on_disk), "{name}: {outcome:?}");
+    });
 }
 
 #[test]
