@@ -5,7 +5,7 @@ use super::compress::check_sizes;
 use super::params::CParams;
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{EXTENDED_HEADER_LENGTH, VERSION_STABLE, blosc2_flags, flags, special};
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, special};
 
 /// What a special chunk consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,19 +60,12 @@ pub fn special_chunk(
     // As the C library does: unlike in other chunks, whatever was asked for.
     let blocksize = if nbytes < params.typesize { 1 } else { layout.blocksize };
     let header = ChunkHeader {
-        version: VERSION_STABLE,
-        versionlz: 1,
-        flags: flags::EXTENDED,
         typesize: layout.typesize,
         nbytes,
         blocksize,
         cbytes,
-        filters: [0; 6],
-        filters_meta: [0; 6],
-        compcode: 0,
-        compcode_meta: 0,
-        flags2: 0,
         blosc2_flags: id << blosc2_flags::SPECIAL_SHIFT,
+        ..ChunkHeader::BARE
     };
     header.write(dest.first_chunk_mut().expect("the room was checked"));
     dest[EXTENDED_HEADER_LENGTH..cbytes].copy_from_slice(tail);

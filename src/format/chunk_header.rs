@@ -17,8 +17,8 @@
 //! | 31 | 1 | see [`blosc2_flags`] |
 
 use super::consts::{
-    EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_FILTERS, MIN_HEADER_LENGTH, VERSION_ALPHA, VERSION_VLBLOCKS,
-    blosc2_flags, codec_format, filter, flags, flags2, special,
+    EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_FILTERS, MIN_HEADER_LENGTH, VERSION_ALPHA, VERSION_STABLE,
+    VERSION_VLBLOCKS, blosc2_flags, codec, codec_format, filter, flags, flags2, special,
 };
 use crate::bytes::get_i32;
 use crate::error::{ErrorKind, Result, ensure};
@@ -138,6 +138,10 @@ impl ChunkHeader {
         flags2: 0,
         blosc2_flags: 0,
     };
+
+    /// The header of a chunk without filters and codec, with sizes to be filled in.
+    pub(crate) const BARE: ChunkHeader =
+        ChunkHeader { version: VERSION_STABLE, versionlz: 1, flags: flags::EXTENDED, ..ChunkHeader::EMPTY };
 
     /// Reads and validates the header at the start of `bytes`, which may be longer or shorter than the chunk.
     ///
@@ -390,7 +394,6 @@ impl ChunkHeader {
     #[must_use]
     #[inline]
     pub fn decoder_compcode(&self) -> Option<u8> {
-        use super::consts::codec;
         match self.codec_format() {
             codec_format::BLOSCLZ => Some(codec::BLOSCLZ),
             codec_format::LZ4 => Some(codec::LZ4),

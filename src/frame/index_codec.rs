@@ -3,7 +3,7 @@
 use crate::chunk::{self, CParams};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{self, EXTENDED_HEADER_LENGTH, special, split};
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, special, split};
 use crate::memory::zeroed;
 
 /// Which operation wrote the index; it decides whether an index that compresses badly is kept compressed.
@@ -15,7 +15,9 @@ pub(crate) enum IndexOf {
     Other,
 }
 
+/// Bytes of an entry.
 const ENTRY: usize = 8;
+/// Bytes of a block of the index chunk.
 const BLOCKSIZE: usize = 16384;
 
 /// Compresses `entries` as the chunk that ends the payload area.
@@ -41,19 +43,12 @@ pub(crate) fn compress(entries: &[i64], of: IndexOf) -> Result<Vec<u8>> {
 /// The index of a frame filled with one special value: a repeated-value chunk.
 pub(crate) fn repeated(entry: i64, nchunks: usize) -> Vec<u8> {
     let header = ChunkHeader {
-        version: consts::VERSION_STABLE,
-        versionlz: 1,
-        flags: consts::flags::EXTENDED,
         typesize: ENTRY,
         nbytes: nchunks * ENTRY,
         blocksize: (nchunks * ENTRY).min(BLOCKSIZE),
         cbytes: EXTENDED_HEADER_LENGTH + ENTRY,
-        filters: [0; 6],
-        filters_meta: [0; 6],
-        compcode: 0,
-        compcode_meta: 0,
-        flags2: 0,
-        blosc2_flags: special::VALUE << consts::blosc2_flags::SPECIAL_SHIFT,
+        blosc2_flags: special::VALUE << blosc2_flags::SPECIAL_SHIFT,
+        ..ChunkHeader::BARE
     };
     let mut bytes = [0; EXTENDED_HEADER_LENGTH];
     header.write(&mut bytes);

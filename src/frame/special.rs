@@ -4,7 +4,7 @@ use crate::chunk::{CParams, SpecialValue, special_chunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
-    self, EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_TYPESIZE, blosc2_flags, flags, special,
+    EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_TYPESIZE, blosc2_flags, flags, special,
 };
 
 /// About how large the blocks of a repeated value are, in bytes.
@@ -13,19 +13,12 @@ const BLOCKSIZE: usize = 1 << 16;
 /// Header of a chunk of `nbytes` bytes of the special value `kind`.
 fn header(kind: u8, nbytes: usize, typesize: usize, blocksize: usize, cbytes: usize) -> ChunkHeader {
     ChunkHeader {
-        version: consts::VERSION_STABLE,
-        versionlz: 1,
-        flags: flags::EXTENDED,
         typesize: if typesize > MAX_TYPESIZE { 1 } else { typesize.max(1) },
         nbytes,
         blocksize: blocksize.min(nbytes).clamp(1, MAX_BLOCKSIZE),
         cbytes,
-        filters: [0; 6],
-        filters_meta: [0; 6],
-        compcode: 0,
-        compcode_meta: 0,
-        flags2: 0,
         blosc2_flags: kind << blosc2_flags::SPECIAL_SHIFT,
+        ..ChunkHeader::BARE
     }
 }
 
