@@ -54,7 +54,7 @@ use crate::format::frame_header::{FIXED_LEN, FrameHeader, FrameParams, Layout, M
 use crate::format::frame_trailer;
 use crate::format::metalayers::Metalayers;
 use crate::io::file::FileIo;
-use crate::io::lock::{self, FrameLock, Held};
+use crate::io::lock::{self, FrameLock, Held, Mode};
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, dirs};
 use holes::Holes;
@@ -186,7 +186,7 @@ impl Frame {
         let lock = options.lock_at(|| dir.as_deref().map_or_else(|| lock::beside(path), lock::inside));
         let file = dir.as_ref().map_or_else(|| path.to_path_buf(), |dir| dir.join(dirs::INDEX_NAME));
         let mut disk = Disk::new(Arc::clone(&options.io), file, dir, offset, options.sync());
-        let held = lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(false))?;
+        let held = lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(Mode::Shared))?;
         let state = retry(attempts, || disk.open_and_load())?;
         disk.keep_mapping()?;
         drop(held);
@@ -409,7 +409,7 @@ impl Frame {
     ///
     /// `Lock`.
     pub(crate) fn exclusive(&self) -> Result<Held> {
-        let held = self.hold(true)?;
+        let held = self.hold(Mode::Exclusive)?;
         self.take_over(held.changed);
         Ok(held)
     }
@@ -437,7 +437,7 @@ impl Frame {
     pub fn refresh(&self) -> Result<bool> {
         let Store::Disk(disk) = &self.store else { return Ok(false) };
         let before = self.change_tick();
-        let held = self.hold(false)?;
+        let held = self.hold(Mode::Shared)?;
         match self.poll(disk, held.changed) {
             // A file that is gone, or in the middle of being written, is no news.
             Err(e) if matches!(e.kind(), ErrorKind::FileOpen | ErrorKind::FileRead) => {}
@@ -446,8 +446,8 @@ impl Frame {
         Ok(self.change_tick() != before)
     }
 
-    fn hold(&self, exclusive: bool) -> Result<Held> {
-        self.lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(exclusive))
+    fn hold(&self, mode: Mode) -> Result<Held> {
+        self.lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(mode))
     }
 
     /// The current state, and what is needed to read chunks of it.
@@ -455,7 +455,7 @@ impl Frame {
         let Store::Disk(disk) = &self.store else {
             return Ok(View { state: self.snapshot(), file: None, at_path: true, held: Held::nothing() });
         };
-        let held = self.hold(false)?;
+        let held = self.hold(Mode::Shared)?;
         let (state, file) = self.poll(disk, held.changed)?;
         Ok(View { state, file: Some(file), at_path: true, held })
     }

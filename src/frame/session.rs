@@ -7,7 +7,7 @@ use super::{Frame, View};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::{FIXED_LEN, Layout};
 use crate::io::IoFile;
-use crate::io::lock::Held;
+use crate::io::lock::{Held, Mode};
 use crate::memory;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) struct Session {
 impl Frame {
     /// Locks, takes over what others changed, and undoes what was broken off.
     pub(super) fn begin(&mut self) -> Result<Session> {
-        let held = self.hold(true)?;
+        let held = self.hold(Mode::Exclusive)?;
         let mut session =
             Session { file: None, followed: None, frame_len: 0, head: RefCell::default(), held };
         if let Store::Disk(disk) = &self.store {

@@ -7,7 +7,7 @@
 use super::file::PlainFile;
 use super::{IoFile, OpenMode, dirs};
 use crate::error::{Error, ErrorKind, Result};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +31,15 @@ pub(crate) fn inside(dir: &Path) -> PathBuf {
     dir.join(SUFFIX)
 }
 
+/// What a lock is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Reading, as others may at the same time.
+    Shared,
+    /// Changes, which nobody else sees half-done.
+    Exclusive,
+}
+
 /// The lock of one handle. It counts how often it is taken; only the first and the last touch the file.
 #[derive(Debug)]
 pub(crate) struct FrameLock {
@@ -41,12 +50,17 @@ pub(crate) struct FrameLock {
 
 #[derive(Debug)]
 struct State {
+    /// The lock file, once it was opened.
     file: Option<PlainFile>,
+    /// How often the lock is taken now.
     depth: usize,
-    exclusive: bool,
+    /// How the file is locked, if `depth` is not 0.
+    mode: Mode,
     /// How many of `depth` are explicit brackets of the application.
     brackets: usize,
+    /// The counter in the file when it was last locked.
     counter: u64,
+    /// When the file was last locked.
     since: Instant,
 }
 
@@ -75,20 +89,20 @@ impl Drop for Held {
 
 impl FrameLock {
     pub(crate) fn new(path: PathBuf) -> Arc<FrameLock> {
-        let state =
-            State { file: None, depth: 0, exclusive: false, brackets: 0, counter: 0, since: Instant::now() };
+        let (mode, since) = (Mode::Shared, Instant::now());
+        let state = State { file: None, depth: 0, mode, brackets: 0, counter: 0, since };
         Arc::new(FrameLock { path, state: Mutex::new(state), released: Condvar::new() })
     }
 
-    /// Takes the lock, shared or exclusive, and waits for it.
+    /// Takes the lock and waits for it, until the result is dropped.
     ///
     /// Inside a shared lock of this handle an exclusive one is not upgraded.
     ///
     /// # Errors
     ///
     /// `Lock` if the lock file cannot be made, read or locked.
-    pub(crate) fn hold(self: &Arc<FrameLock>, exclusive: bool) -> Result<Held> {
-        let changed = self.acquire(exclusive, false)?;
+    pub(crate) fn hold(self: &Arc<FrameLock>, mode: Mode) -> Result<Held> {
+        let (_, changed) = self.acquire(mode)?;
         Ok(Held { lock: Some(Arc::clone(self)), changed })
     }
 
@@ -98,7 +112,9 @@ impl FrameLock {
     ///
     /// `Lock`.
     pub(crate) fn lock(&self) -> Result<bool> {
-        self.acquire(true, true)
+        let (mut state, changed) = self.acquire(Mode::Exclusive)?;
+        state.brackets += 1;
+        Ok(changed)
     }
 
     /// Ends one [`lock`](Self::lock); without one it does nothing.
@@ -111,25 +127,27 @@ impl FrameLock {
         }
     }
 
-    fn acquire(&self, exclusive: bool, bracket: bool) -> Result<bool> {
+    /// Takes the lock once more; tells whether the frame may have changed since this handle last had it.
+    fn acquire(&self, mode: Mode) -> Result<(MutexGuard<'_, State>, bool)> {
         let mut state = self.state.lock();
         // A stream of readers of this handle must not keep writers in other processes out for ever. The wait has an end,
         // since the reader that holds the lock may be the one that asks (a codec that looks up a metalayer).
-        if state.depth > 0 && !state.exclusive && !exclusive && state.since.elapsed() > SHARED_TURN {
+        let only_readers = state.mode == Mode::Shared && mode == Mode::Shared;
+        if state.depth > 0 && only_readers && state.since.elapsed() > SHARED_TURN {
             self.released.wait_for(&mut state, SHARED_TURN);
         }
         let mut changed = false;
         if state.depth == 0 {
-            changed = self.lock_file(&mut state, exclusive)?;
-            state.exclusive = exclusive;
+            changed = self.lock_file(&mut state, mode)?;
+            state.mode = mode;
             state.since = Instant::now();
         }
         state.depth += 1;
-        state.brackets += usize::from(bracket);
-        Ok(changed)
+        Ok((state, changed))
     }
 
-    fn lock_file(&self, state: &mut State, exclusive: bool) -> Result<bool> {
+    /// Locks the file; tells whether its counter differs from the last one seen.
+    fn lock_file(&self, state: &mut State, mode: Mode) -> Result<bool> {
         let failed = Error::new(ErrorKind::Lock, "lock file cannot be locked");
         if state.file.is_none() {
             let file = PlainFile::open(&self.path, OpenMode::Append);
@@ -137,12 +155,13 @@ impl FrameLock {
             state.file = Some(file);
         }
         let file = state.file.as_ref().expect("opened above");
-        sys::lock(file.as_file(), exclusive).map_err(|_| failed)?;
+        sys::lock(file.as_file(), mode).map_err(|_| failed)?;
         let counted = read_counter(file).and_then(|seen| {
-            let next = if exclusive { seen.wrapping_add(1) } else { seen };
-            if exclusive {
-                file.write_at(COUNTER_AT, &next.to_ne_bytes()).map_err(|_| failed)?;
+            if mode == Mode::Shared {
+                return Ok((seen, seen));
             }
+            let next = seen.wrapping_add(1);
+            file.write_at(COUNTER_AT, &next.to_ne_bytes()).map_err(|_| failed)?;
             Ok((seen, next))
         });
         match counted {
@@ -158,6 +177,7 @@ impl FrameLock {
         }
     }
 
+    /// Ends one [`acquire`](Self::acquire).
     fn release(&self) {
         let mut state = self.state.lock();
         state.depth -= 1;
@@ -171,6 +191,7 @@ impl FrameLock {
     }
 }
 
+/// The counter in the lock file; 0 in one that was made just now.
 fn read_counter(file: &PlainFile) -> Result<u64> {
     let mut raw = [0; 8];
     let n = file.read_at(COUNTER_AT, &mut raw).map_err(|e| Error::new(ErrorKind::Lock, e.what()))?;
@@ -179,12 +200,16 @@ fn read_counter(file: &PlainFile) -> Result<u64> {
 
 #[cfg(unix)]
 mod sys {
+    use super::Mode;
     use std::fs::File;
     use std::io;
     use std::os::fd::AsRawFd;
 
-    pub(super) fn lock(file: &File, exclusive: bool) -> io::Result<()> {
-        let operation = if exclusive { libc::LOCK_EX } else { libc::LOCK_SH };
+    pub(super) fn lock(file: &File, mode: Mode) -> io::Result<()> {
+        let operation = match mode {
+            Mode::Shared => libc::LOCK_SH,
+            Mode::Exclusive => libc::LOCK_EX,
+        };
         loop {
             // SAFETY: the descriptor is that of an open file, and flock touches no memory.
             if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
@@ -205,6 +230,7 @@ mod sys {
 
 #[cfg(windows)]
 mod sys {
+    use super::Mode;
     use std::ffi::c_void;
     use std::fs::File;
     use std::io;
@@ -244,8 +270,11 @@ mod sys {
         Overlapped { internal: 0, internal_high: 0, offset: 0, offset_high: 0, event: std::ptr::null_mut() }
     }
 
-    pub(super) fn lock(file: &File, exclusive: bool) -> io::Result<()> {
-        let flags = if exclusive { EXCLUSIVE } else { 0 };
+    pub(super) fn lock(file: &File, mode: Mode) -> io::Result<()> {
+        let flags = match mode {
+            Mode::Shared => 0,
+            Mode::Exclusive => EXCLUSIVE,
+        };
         let mut at = first_byte();
         // SAFETY: the handle is open and `at` lives for the whole, synchronous call.
         if unsafe { LockFileEx(file.as_raw_handle().cast(), flags, 0, 1, 0, &mut at) } != 0 {
@@ -274,14 +303,14 @@ mod tests {
         let frame = path("lock");
         let (a, b) = (FrameLock::new(beside(&frame)), FrameLock::new(beside(&frame)));
         for _ in 0..3 {
-            let outer = a.hold(true).unwrap();
-            let _inner = a.hold(true).unwrap();
+            let outer = a.hold(Mode::Exclusive).unwrap();
+            let _inner = a.hold(Mode::Exclusive).unwrap();
             assert!(!outer.changed);
         }
-        assert!(b.hold(false).unwrap().changed);
-        assert!(!b.hold(false).unwrap().changed);
-        drop(b.hold(true).unwrap());
-        assert!(a.hold(false).unwrap().changed);
+        assert!(b.hold(Mode::Shared).unwrap().changed);
+        assert!(!b.hold(Mode::Shared).unwrap().changed);
+        drop(b.hold(Mode::Exclusive).unwrap());
+        assert!(a.hold(Mode::Shared).unwrap().changed);
         let bytes = std::fs::read(beside(&frame)).unwrap();
         assert_eq!(bytes, [[0; 8], 4u64.to_ne_bytes()].concat());
         std::fs::remove_file(beside(&frame)).unwrap();
@@ -293,7 +322,7 @@ mod tests {
         let a = FrameLock::new(beside(&frame));
         a.lock().unwrap();
         let b = FrameLock::new(beside(&frame));
-        let waiter = std::thread::spawn(move || b.hold(false).unwrap().changed);
+        let waiter = std::thread::spawn(move || b.hold(Mode::Shared).unwrap().changed);
         std::thread::sleep(Duration::from_millis(30));
         assert!(!waiter.is_finished());
         a.unlock();
@@ -306,9 +335,9 @@ mod tests {
     fn a_reader_may_ask_again_after_a_long_time() {
         let frame = path("lock3");
         let a = FrameLock::new(beside(&frame));
-        let outer = a.hold(false).unwrap();
+        let outer = a.hold(Mode::Shared).unwrap();
         std::thread::sleep(SHARED_TURN * 2);
-        drop(a.hold(false).unwrap());
+        drop(a.hold(Mode::Shared).unwrap());
         drop(outer);
         std::fs::remove_file(beside(&frame)).unwrap();
     }
@@ -316,6 +345,6 @@ mod tests {
     #[test]
     fn a_lock_file_that_cannot_be_made_is_a_lock_error() {
         let lock = FrameLock::new(path("absent").join("x.b2lock"));
-        assert_eq!(lock.hold(false).unwrap_err().kind(), ErrorKind::Lock);
+        assert_eq!(lock.hold(Mode::Shared).unwrap_err().kind(), ErrorKind::Lock);
     }
 }
