@@ -72,12 +72,12 @@ pub(crate) fn write(layers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The length of the trailer, from `tail`, the last [`TAIL_LEN`] bytes of a frame of `frame_len` bytes.
+/// The length of the trailer, from `tail`, the last [`TAIL_LEN`] bytes of a frame with `room` bytes behind its header.
 ///
 /// `None` if this is not the end of a frame or the length is impossible.
-pub(crate) fn read_len(tail: &[u8; TAIL_LEN], frame_len: u64, min_header: u64) -> Option<usize> {
+pub(crate) fn read_len(tail: &[u8; TAIL_LEN], room: u64) -> Option<usize> {
     let len = msgpack::be_u32(tail, 1).ok()?;
-    let fits = i32::try_from(len).is_ok() && u64::from(len) <= frame_len.checked_sub(min_header)?;
+    let fits = i32::try_from(len).is_ok() && u64::from(len) <= room;
     let len = usize::try_from(len).ok()?;
     (tail[0] == UINT32 && len >= MIN_LEN && fits).then_some(len)
 }
@@ -118,8 +118,8 @@ mod tests {
         assert_eq!(bytes.len(), 35);
         assert_eq!(read(&bytes), Ok(Metalayers::default()));
         let tail: [u8; TAIL_LEN] = bytes[12..].try_into().unwrap();
-        assert_eq!(read_len(&tail, 132, 87), Some(35));
-        assert_eq!(read_len(&tail, 121, 87), None);
+        assert_eq!(read_len(&tail, 35), Some(35));
+        assert_eq!(read_len(&tail, 34), None);
     }
 
     #[test]

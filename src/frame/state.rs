@@ -22,10 +22,15 @@ const TAIL_AT_ONCE: u64 = 1 << 18;
 /// One consistent view of a frame.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
+    /// The fixed fields of the header.
     pub(crate) header: FrameHeader,
+    /// Length of the trailer in bytes.
     pub(crate) trailer_len: usize,
+    /// Where the chunks are.
     pub(crate) index: Index,
+    /// The fixed metalayers.
     pub(crate) metalayers: Arc<Metalayers>,
+    /// The variable-length metalayers, with their content compressed.
     pub(crate) vlmetalayers: Arc<Metalayers>,
     /// The fixed header as it is in the file, also while the file holds a change that was broken off.
     pub(crate) seen: [u8; FIXED_LEN],
@@ -35,13 +40,18 @@ pub(crate) struct State {
     pub(crate) dead: u64,
     /// Whether `dead` was noted in the frame or counted.
     pub(crate) dead_is_known: bool,
-    /// Where in there new chunks may go.
+    /// Where among the chunks there is room for new ones.
     pub(crate) holes: Holes,
     /// Whether the change under way puts a chunk in the place of another.
     pub(crate) replaces: bool,
     /// How often this handle took over changes from elsewhere or changed metalayers.
     pub(crate) tick: u64,
 }
+
+/// Length of [`Source::front`] in bytes.
+const FRONT: usize = 4096;
+/// Step in which metadata are read whose length cannot be compared with that of a file, in bytes.
+const STEP: usize = 1 << 20;
 
 /// Where the bytes of a frame come from while it is read.
 pub(crate) struct Source<'a> {
@@ -53,15 +63,11 @@ pub(crate) struct Source<'a> {
     size: Option<u64>,
     /// Bytes that a broken-off change overwrote.
     pub(crate) undo: Option<Undo>,
+    /// Whether it is the index file of a sparse frame.
     sparse: bool,
     /// The first bytes of the frame, as stored: read once, they hold most headers and whole small frames.
     front: Cow<'a, [u8]>,
 }
-
-/// Length of [`Source::front`] in bytes.
-const FRONT: usize = 4096;
-/// Step in which metadata are read whose length cannot be compared with that of a file.
-const STEP: usize = 1 << 20;
 
 impl<'a> Source<'a> {
     /// The frame at `base` of `file`, which has `size` bytes if that is known.
@@ -119,6 +125,7 @@ impl<'a> Source<'a> {
         Ok(bytes)
     }
 
+    /// Exactly `len` bytes at `position` of the file.
     fn read_far(&self, file: &dyn IoFile, position: u64, len: usize) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         // Without a known size a wrong length must not cost much memory before reading fails.
@@ -234,6 +241,7 @@ impl State {
     }
 }
 
+/// Position of the index in a frame with this header.
 fn index_at(header: &FrameHeader) -> u64 {
     header.header_len as u64 + if header.sparse { 0 } else { header.cbytes } // widening
 }
@@ -250,7 +258,6 @@ impl<'a> Tail<'a> {
     fn read(source: &'a Source<'_>, header: &FrameHeader) -> Result<Tail<'a>> {
         let layout = header.layout;
         let invalid = ErrorKind::InvalidHeader;
-        let min_header = header.header_len as u64; // widening
         if layout == Layout::Beta1 {
             let at = index_at(header);
             let len = header.frame_len.checked_sub(at);
@@ -261,13 +268,13 @@ impl<'a> Tail<'a> {
         let at = index_at(header);
         if header.nbytes > 0 && at < end && end - at <= TAIL_AT_ONCE {
             let bytes = source.read(at, end - at)?;
-            let len = trailer_len(&bytes, end, min_header)?;
+            let len = trailer_len(&bytes, header)?;
             ensure(len < bytes.len(), invalid, "no room for an index")?;
             let [index, trailer] = split_off(bytes, len)?;
             return Ok(Tail { index, trailer, layout });
         }
         let last = source.read(end - TAIL_LEN as u64, TAIL_LEN as u64)?; // widening
-        let len = trailer_len(&last, end, min_header)?;
+        let len = trailer_len(&last, header)?;
         let trailer_at = end - len as u64; // widening
         let trailer = source.read(trailer_at, len as u64)?; // widening
         let index =
@@ -301,9 +308,11 @@ fn split_off(bytes: Cow<'_, [u8]>, len: usize) -> Result<[Cow<'_, [u8]>; 2]> {
     })
 }
 
-fn trailer_len(bytes: &[u8], frame_len: u64, min_header: u64) -> Result<usize> {
+/// The length of the trailer, from `bytes`, which end with the frame.
+fn trailer_len(bytes: &[u8], header: &FrameHeader) -> Result<usize> {
     let tail: Option<&[u8; TAIL_LEN]> = bytes.last_chunk();
-    let len = tail.and_then(|tail| frame_trailer::read_len(tail, frame_len, min_header));
+    let room = header.frame_len.saturating_sub(header.header_len as u64); // widening
+    let len = tail.and_then(|tail| frame_trailer::read_len(tail, room));
     len.ok_or(Error::new(ErrorKind::InvalidHeader, "no trailer"))
 }
 
