@@ -71,14 +71,14 @@ impl Record {
         Ok(&mut bytes[start..])
     }
 
-    /// The record as it is written, for the frame at `base` in its file, which reaches `length` bytes from there before the
+    /// The record as it is written, for the frame at `base` in its file, which reaches `old_len` bytes from there before the
     /// change.
-    pub(crate) fn finish(self, base: u64, length: u64) -> Vec<u8> {
+    pub(crate) fn finish(self, base: u64, old_len: u64) -> Vec<u8> {
         let mut bytes = self.0;
         let len = bytes.len() + FOOTER;
         put(&mut bytes, len as u64); // widening
         put(&mut bytes, base);
-        put(&mut bytes, length);
+        put(&mut bytes, old_len);
         let sum = checksum(&bytes);
         put(&mut bytes, sum);
         bytes.extend_from_slice(END);
@@ -87,9 +87,30 @@ impl Record {
 }
 
 impl Undo {
-    /// What the record `bytes` says, which was made for `length` bytes; `None` if it is damaged.
-    pub(crate) fn read(bytes: &[u8], length: u64) -> Option<Undo> {
-        parse(bytes, length)
+    /// What the record `bytes` says, which has room for head and footer and was made for `old_len` bytes; `None` if it is
+    /// damaged.
+    pub(crate) fn read(bytes: &[u8], old_len: u64) -> Option<Undo> {
+        let body = bytes.len() - FOOTER;
+        let summed = bytes.len() - END.len() - 8;
+        if bytes[..COUNT_AT] != *START || checksum(&bytes[..summed]) != get(bytes, summed) {
+            return None;
+        }
+        let mut ranges = Vec::new();
+        let mut at = HEAD;
+        for _ in 0..get(bytes, COUNT_AT) {
+            if body - at < 16 {
+                return None;
+            }
+            let (start, len) = (get(bytes, at), usize::try_from(get(bytes, at + 8)).ok()?);
+            at += 16;
+            let inside = start.checked_add(len as u64)? <= old_len; // widening
+            if len > body - at || !inside {
+                return None;
+            }
+            ranges.push((start, bytes[at..at + len].to_vec()));
+            at += len;
+        }
+        (at == body).then_some(Undo { len: old_len, ranges })
     }
 
     /// The record at the end of `file`, which has `size` bytes, if it is one for the frame at `base`.
@@ -113,7 +134,7 @@ impl Undo {
         let Some(len) = usize::try_from(len).ok().filter(|_| mark == *START) else { return Ok(None) };
         let mut bytes = zeroed(len)?;
         file.read_exact_at(size - len as u64, &mut bytes)?; // widening
-        Ok(parse(&bytes, old_len))
+        Ok(Undo::read(&bytes, old_len))
     }
 
     /// Puts the old bytes over `bytes`, which were read at `at` of the frame.
@@ -193,30 +214,6 @@ fn holds_frame(file: &dyn IoFile, mut at: u64, end: u64) -> Result<bool> {
         at += (n - (MAGIC.len() - 1).min(n - 1)) as u64; // widening
     }
     Ok(false)
-}
-
-fn parse(bytes: &[u8], old_len: u64) -> Option<Undo> {
-    let body = bytes.len() - FOOTER;
-    let summed = bytes.len() - END.len() - 8;
-    if bytes[..16] != *START || checksum(&bytes[..summed]) != get(bytes, summed) {
-        return None;
-    }
-    let mut ranges = Vec::new();
-    let mut at = HEAD;
-    for _ in 0..get(bytes, 16) {
-        if body - at < 16 {
-            return None;
-        }
-        let (start, len) = (get(bytes, at), usize::try_from(get(bytes, at + 8)).ok()?);
-        at += 16;
-        let inside = start.checked_add(len as u64)? <= old_len; // widening
-        if len > body - at || !inside {
-            return None;
-        }
-        ranges.push((start, bytes[at..at + len].to_vec()));
-        at += len;
-    }
-    (at == body).then_some(Undo { len: old_len, ranges })
 }
 
 fn put(bytes: &mut Vec<u8>, value: u64) {

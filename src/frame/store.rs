@@ -8,8 +8,7 @@ use super::spares::{self, Spares};
 use super::state::{self, Source, State};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
-use crate::format::frame_header::FIXED_LEN;
-use crate::format::frame_header::FrameHeader;
+use crate::format::frame_header::{FIXED_LEN, FrameHeader};
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, OpenMode, dirs};
 use crate::memory::{extend, zeroed};
@@ -33,6 +32,7 @@ pub(crate) enum Store {
 
 /// A file or directory.
 pub(crate) struct Disk {
+    /// The back-end.
     pub(crate) io: Arc<dyn Io>,
     /// The file of a contiguous frame, the index file of a sparse one.
     pub(crate) file: PathBuf,
@@ -40,6 +40,7 @@ pub(crate) struct Disk {
     pub(crate) dir: Option<PathBuf>,
     /// Position of the frame in the file.
     pub(crate) base: u64,
+    /// The handle that is kept open.
     pub(crate) reader: Reader,
     /// The file, if the back-end maps it into memory.
     pub(crate) mapped: Option<Arc<dyn IoFile>>,
@@ -73,7 +74,9 @@ pub(crate) struct Change<'a> {
     pub(crate) writes: &'a [Write<'a>],
     /// What the old content needs; where the steps overwrite it, it is saved first.
     pub(crate) needed: &'a [Range<u64>],
+    /// The length of the frame before.
     pub(crate) old_len: u64,
+    /// The length of the frame afterwards.
     pub(crate) new_len: u64,
     /// The length of the file, if other data follow the frame in it: the frame must keep its length then.
     pub(crate) followed: Option<u64>,
@@ -108,9 +111,9 @@ impl Disk {
         Ok(self)
     }
 
-    /// Removes what was made in vain, as far as that is possible.
-    fn remove(&self, file: bool) {
-        if file {
+    /// Removes what was made in vain, as far as that is possible: the directory and, if it `was_made`, the file.
+    fn remove(&self, was_made: bool) {
+        if was_made {
             // A link stays one.
             let _ = fs::canonicalize(&self.file).and_then(fs::remove_file);
         }
@@ -283,8 +286,8 @@ impl Disk {
             return file.truncate(new_size);
         }
         let old_size = followed.unwrap_or(self.base + change.old_len);
-        let length = old_size - self.base;
-        let record = self.save(file, head, change)?.finish(self.base, length);
+        let old_len = old_size - self.base;
+        let record = self.save(file, head, change)?.finish(self.base, old_len);
         let written = file
             .write_at(old_size.max(new_size), &record)
             .and_then(|()| self.sync(file))
@@ -293,7 +296,7 @@ impl Disk {
             .and_then(|()| file.truncate(new_size));
         if let Err(e) = written {
             // If this fails as well, the record stays, and readers go by it.
-            if let Some(undo) = Undo::read(&record, length) {
+            if let Some(undo) = Undo::read(&record, old_len) {
                 let _ = undo.roll_back(file, self.base, self.sync);
             }
             return Err(e);
@@ -303,6 +306,7 @@ impl Disk {
         Ok(())
     }
 
+    /// Waits for the device, if that is asked for.
     fn sync(&self, file: &dyn IoFile) -> Result<()> {
         if self.sync { file.sync() } else { Ok(()) }
     }
@@ -330,6 +334,7 @@ impl Disk {
         Ok(record)
     }
 
+    /// Carries out the steps of a change.
     fn apply(&self, file: &dyn IoFile, change: &Change<'_>) -> Result<()> {
         let mut rest = change.writes;
         let mut joined = Vec::new();
@@ -340,8 +345,9 @@ impl Disk {
                 Write::Bytes(at, bytes) => {
                     joined.clear();
                     while let Some((&Write::Bytes(next, more), behind)) = rest.split_first() {
-                        let end = at + joined.len().max(bytes.len()) as u64; // widening
-                        if next != end || bytes.len() + joined.len() + more.len() > JOINED {
+                        let len = joined.len().max(bytes.len());
+                        let follows = next == at + len as u64; // widening
+                        if !follows || len + more.len() > JOINED {
                             break;
                         }
                         if joined.is_empty() {
@@ -364,6 +370,7 @@ impl Drop for Disk {
     }
 }
 
+/// Copies `len` bytes inside the file from one position to another.
 fn copy(file: &dyn IoFile, from: u64, to: u64, len: u64) -> Result<()> {
     let mut buffer: Vec<u8> = zeroed(usize::try_from(len).map_or(COPY_BUFFER, |len| len.min(COPY_BUFFER)))?;
     let mut done = 0;
