@@ -7,7 +7,7 @@
 //! then does the index refer to them.
 
 use super::Frame;
-use super::holes::{Extent, Holes};
+use super::holes::{Extent, Holes, overlap};
 use super::index_codec::IndexOf;
 use super::refill::{Move, Refill};
 use super::session::Session;
@@ -36,6 +36,14 @@ fn longest_tail(state: &State) -> u64 {
 /// Whether that many dead bytes are too many beside the live ones.
 fn is_hollow(dead: u64, live: u64) -> bool {
     dead / 3 > live / 4
+}
+
+/// The positions of the stored chunks, each once, ascending.
+fn positions(state: &State) -> Result<Vec<u64>> {
+    let mut positions = memory::collect(state.index.stored())?;
+    positions.sort_unstable();
+    positions.dedup();
+    Ok(positions)
 }
 
 impl Frame {
@@ -106,9 +114,7 @@ impl Frame {
     /// Finds out how many bytes of an opened frame are dead; of a large one, only whether it may be many.
     fn learn_holes(&mut self, session: &Session) -> Result<()> {
         let state = self.snapshot();
-        let mut positions = memory::collect(state.index.stored())?;
-        positions.sort_unstable();
-        positions.dedup();
+        let positions = positions(&state)?;
         let few = positions.len() <= FEW_CHUNKS;
         let mut counted = None;
         if few || self.looks_hollow(session, &state, &positions)? {
@@ -155,9 +161,7 @@ impl Frame {
 
     /// All stored chunks by position.
     fn extents(&self, session: &Session, state: &Arc<State>) -> Result<Vec<Extent>> {
-        let mut positions = memory::collect(state.index.stored())?;
-        positions.sort_unstable();
-        positions.dedup();
+        let positions = positions(state)?;
         memory::try_collect(positions.into_iter().map(|position| self.extent(session, state, position)))
     }
 
@@ -185,7 +189,7 @@ impl Frame {
 
     /// Moves all chunks behind the first hole together.
     fn compact(&mut self, session: &Session, extents: &[Extent]) -> Result<()> {
-        if extents.windows(2).any(|pair| pair[0].end() > pair[1].position) {
+        if overlap(extents) {
             // Chunks of a damaged frame overlap: there is no telling what is dead.
             let state = Arc::make_mut(self.state.get_mut());
             (state.dead, state.dead_is_known) = (0, true);

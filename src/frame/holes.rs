@@ -21,6 +21,11 @@ impl Extent {
     }
 }
 
+/// Whether any of `places`, which ascend, reaches into the next one.
+pub(crate) fn overlap(places: &[Extent]) -> bool {
+    places.windows(2).any(|pair| pair[0].end() > pair[1].position)
+}
+
 /// The free places of a contiguous frame, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holes {
@@ -47,7 +52,7 @@ impl Holes {
 
     /// Those between `chunks`, which ascend, up to `end`; nothing if chunks overlap.
     pub(crate) fn between(chunks: &[Extent], end: u64) -> Holes {
-        if chunks.windows(2).any(|pair| pair[0].end() > pair[1].position) {
+        if overlap(chunks) {
             return Holes::of_overlapping_chunks();
         }
         let mut holes = Holes::of_disjoint_chunks();

@@ -1,6 +1,6 @@
 //! Which chunks go into which holes when the end of a frame moves forward.
 
-use super::holes::{Extent, Holes};
+use super::holes::{Extent, Holes, overlap};
 use crate::error::Result;
 use crate::memory;
 
@@ -43,7 +43,7 @@ impl Refill {
         taken.extend_from_slice(chunks);
         taken.extend_from_slice(resting);
         taken.sort_unstable();
-        if taken.windows(2).any(|pair| pair[0].end() > pair[1].position) {
+        if overlap(&taken) {
             return Ok(None);
         }
         let live: u64 = chunks.iter().map(|chunk| chunk.len).sum();
@@ -178,7 +178,7 @@ mod tests {
             let moved: Vec<_> = plan.moves.iter().map(|moved| moved.to_extent()).collect();
             let mut all = [&chunks, &moved, holes.resting().unwrap()].concat();
             all.sort_unstable();
-            prop_assert!(all.windows(2).all(|pair| pair[0].end() <= pair[1].position));
+            prop_assert!(!overlap(&all));
             let (stay, go) = chunks.split_at(chunks.len() - moved.len());
             let mut from: Vec<_> = plan.moves.iter().map(|moved| moved.from).collect();
             from.sort_unstable();
