@@ -9,13 +9,12 @@ use super::index_codec::IndexOf;
 use super::offsets::Index;
 use super::regrid::Regrid;
 use super::session::Session;
-use super::sizes::{ChunkInfo, Sizes};
+use super::sizes::{ChunkInfo, Sizes, whole_chunk};
 use super::state::State;
 use super::store::{Disk, Store, Write};
 use super::{Frame, chunk_files, special};
 use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::memory;
@@ -170,16 +169,12 @@ impl Frame {
     ///
     /// `Data` unless `order` is a permutation of all chunk numbers of a frame that has chunks, else those of writing.
     pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
-        let wrong = "not a permutation of the chunks";
-        let mut seen = memory::filled(false, order.len())?;
-        for &from in order {
-            let fresh = seen.get_mut(from).is_some_and(|seen| !std::mem::replace(seen, true));
-            ensure(fresh, ErrorKind::Data, wrong)?;
-        }
-        ensure(order.len() == self.nchunks() && !order.is_empty(), ErrorKind::Data, wrong)?;
+        ensure(!order.is_empty(), ErrorKind::Data, "no chunks to reorder")?;
+        check_permutation(order, self.nchunks())?;
         let session = self.begin()?;
         let old = self.snapshot();
-        ensure(order.len() == old.index.len(), ErrorKind::Data, wrong)?;
+        // Others may have changed the frame until the lock was taken.
+        ensure(order.len() == old.index.len(), ErrorKind::Data, "not a permutation of the chunks")?;
         let sizes = old.sizes().with_reordered(order);
         let mut next = State::clone(&old);
         let table = order.iter().map(|&from| old.index.raw(from).expect("checked to be a permutation"));
@@ -327,6 +322,19 @@ impl Frame {
     }
 }
 
+/// Fails unless `order` names each of `nchunks` chunks once.
+///
+/// # Errors
+///
+/// `Data`, `MemoryAlloc`.
+pub(crate) fn check_permutation(order: &[usize], nchunks: usize) -> Result<()> {
+    let wrong = "not a permutation of the chunks";
+    ensure(order.len() == nchunks, ErrorKind::Data, wrong)?;
+    let mut seen = memory::filled(false, nchunks)?;
+    let once = |&from: &usize| seen.get_mut(from).is_some_and(|seen| !std::mem::replace(seen, true));
+    ensure(order.iter().all(once), ErrorKind::Data, wrong)
+}
+
 /// Puts `chunk` at entry `nchunk` of the index of `next`: as a special value, or as a payload to write.
 pub(super) fn place_chunk<'a>(
     next: &mut State,
@@ -387,6 +395,7 @@ pub(super) fn convert_specials(
 pub(super) struct Gone {
     /// Its position or file number, unless it is special or still used.
     position: Option<u64>,
+    /// Its stored size in bytes.
     cbytes: u64,
 }
 
@@ -416,14 +425,6 @@ impl Places {
         });
         shared.contains(&position)
     }
-}
-
-/// The bytes of exactly one chunk, and what its header says.
-pub(super) fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
-    BasicHeader::read(chunk)?;
-    let info = ChunkInfo::read(chunk)?;
-    let bytes = chunk.get(..info.cbytes).ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
-    Ok((bytes, info))
 }
 
 /// The code under which the failure of a change is reported: that of the operation, except for what the caller did.

@@ -31,12 +31,12 @@ const LARGE_BLOCK: usize = 32 << 10;
 
 /// Which chunks are read completely instead of in their lazy form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whole {
+pub(crate) enum Whole {
     /// None that has a lazy form.
     Never,
     /// Those that are read with one access anyway.
     IfSmall,
-    /// Those, and all but chunks of large blocks, which are all wanted, and chunks that are stored raw.
+    /// Those, and all but chunks of large blocks and chunks that are stored raw: for somebody who wants all blocks.
     IfBlocksAreSmall,
 }
 
@@ -136,8 +136,8 @@ impl Frame {
 }
 
 impl<'a> Chunks<'a> {
-    /// Chunk `nchunk` in the form that needs the fewest bytes read, and where its blocks are if it is lazy. What is not
-    /// in memory or mapped anyway is put in `buffer`.
+    /// Chunk `nchunk` in its lazy form, unless `whole` asks for all of it, and where its blocks are if it is lazy. What is
+    /// not in memory or mapped anyway is put in `buffer`.
     ///
     /// # Errors
     ///
@@ -145,42 +145,17 @@ impl<'a> Chunks<'a> {
     pub(crate) fn get_lazy<'b>(
         &'b self,
         nchunk: usize,
+        whole: Whole,
         buffer: &'b mut Vec<u8>,
     ) -> Result<(&'b [u8], Option<ChunkSource<'a>>)> {
-        if self.frame.is_mapped() {
-            return self.get_at_hand(nchunk, buffer);
+        if self.frame.is_at_hand() {
+            return Ok(match self.get(nchunk, buffer)? {
+                Some(bytes) => (bytes, None),
+                None => (buffer, None),
+            });
         }
-        let source = self.lazy_form(nchunk, buffer, Whole::IfSmall)?;
+        let source = self.lazy_form(nchunk, buffer, whole)?;
         Ok((buffer, source))
-    }
-
-    /// As [`get_lazy`](Self::get_lazy), for somebody who wants all blocks: in the lazy form only if they are large.
-    ///
-    /// # Errors
-    ///
-    /// As [`Frame::lazy_chunk`].
-    pub(crate) fn get_for_all_blocks<'b>(
-        &'b self,
-        nchunk: usize,
-        buffer: &'b mut Vec<u8>,
-    ) -> Result<(&'b [u8], Option<ChunkSource<'a>>)> {
-        if self.frame.is_mapped() {
-            return self.get_at_hand(nchunk, buffer);
-        }
-        let source = self.lazy_form(nchunk, buffer, Whole::IfBlocksAreSmall)?;
-        Ok((buffer, source))
-    }
-
-    /// Chunk `nchunk` where it is, or in `buffer` if it is a special one.
-    fn get_at_hand<'b>(
-        &'b self,
-        nchunk: usize,
-        buffer: &'b mut Vec<u8>,
-    ) -> Result<(&'b [u8], Option<ChunkSource<'a>>)> {
-        Ok(match self.get(nchunk, buffer)? {
-            Some(bytes) => (bytes, None),
-            None => (buffer, None),
-        })
     }
 
     /// Puts the lazy form of chunk `nchunk` of a frame on disk in `buffer`, or the whole chunk if it has no such form or

@@ -43,7 +43,8 @@ mod state;
 mod store;
 mod tail;
 
-pub(crate) use edit::{Derive, New};
+pub(crate) use edit::{Derive, New, check_permutation};
+pub(crate) use lazy::Whole;
 pub use lazy::{ChunkSource, LazyChunk};
 pub use read::ChunkBytes;
 pub(crate) use read::Chunks;

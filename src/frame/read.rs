@@ -15,6 +15,11 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// For chunks of at most this size, in bytes, memory is reserved before it is known whether the file is as long.
+const TRUSTED: usize = 16 << 20;
+/// Stored chunks that are expected to be no longer than this are read at once, in bytes.
+pub(super) const AT_ONCE: usize = 16 << 10;
+
 /// What the first chunk says, whose head `read` gives: up to 32 bytes at a position in the frame, or of a chunk file.
 /// `None` if there is no such chunk or it is special.
 ///
@@ -31,11 +36,6 @@ pub(super) fn first_chunk_head<B: AsRef<[u8]>>(
     ensure(head.len() >= MIN_HEADER_LENGTH, ErrorKind::FileRead, "first chunk cut off")?;
     ChunkInfo::read(head).map(Some)
 }
-
-/// For chunks of at most this size, in bytes, memory is reserved before it is known whether the file is as long.
-const TRUSTED: usize = 16 << 20;
-/// Stored chunks that are expected to be no longer than this are read at once, in bytes.
-pub(super) const AT_ONCE: usize = 16 << 10;
 
 /// The compressed bytes of a chunk.
 pub enum ChunkBytes<'a, B> {
@@ -139,7 +139,7 @@ impl<'a> Chunks<'a> {
 
     /// The bytes of the chunk at `position` in a mapped frame; `None` in others.
     fn mapped(&self, position: u64) -> Result<Option<&'a [u8]>> {
-        if !self.frame.is_mapped() {
+        if !self.frame.is_at_hand() {
             return Ok(None);
         }
         let place = self.locate(position, &mut [0; EXTENDED_HEADER_LENGTH])?;
@@ -368,7 +368,7 @@ impl Frame {
     }
 
     /// Whether stored chunks are read where they are: in memory, or in a mapped file.
-    pub(crate) fn is_mapped(&self) -> bool {
+    pub(crate) fn is_at_hand(&self) -> bool {
         match &self.store {
             Store::Memory(_) => true,
             Store::Disk(disk) => disk.mapped.is_some(),

@@ -1,13 +1,13 @@
 //! Chunks removed, added and replaced in one change, together with the metalayer that says so: arrays that get another
 //! shape.
 
-use super::Frame;
-use super::edit::{Gone, New, PLACEHOLDER, Places, convert_specials, place_chunk, surface, whole_chunk};
+use super::edit::{Gone, New, PLACEHOLDER, Places, convert_specials, place_chunk, surface};
 use super::index_codec::IndexOf;
 use super::offsets::Index;
 use super::session::Session;
-use super::sizes::{ChunkInfo, Sizes};
+use super::sizes::{ChunkInfo, Sizes, whole_chunk};
 use super::state::State;
+use super::{Frame, Whole};
 use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::offsets::{Entry, MAX_CHUNKS};
@@ -193,7 +193,7 @@ impl Frame {
             (New::Bytes(bytes), _) => bytes,
             (New::Derived(make, new), Some(before)) => {
                 let (chunks, mut front) = (self.chunks_in(session, &draft.old), Vec::new());
-                let (bytes, source) = chunks.get_lazy(before, &mut front)?;
+                let (bytes, source) = chunks.get_lazy(before, Whole::IfSmall, &mut front)?;
                 make.derive(bytes, source.as_ref().map(|source| source as &dyn BlockSource), new)?;
                 new
             }

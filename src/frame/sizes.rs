@@ -3,9 +3,10 @@
 //! The chunk size is -1 as long as nothing was stored, then fixed (all chunks have it, only the last may be smaller),
 //! and 0 once the sizes vary, which is for good.
 
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
-use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags2, special};
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags2};
+use crate::format::offsets::Entry;
 
 /// The sizes of a super-chunk that the rules are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(crate) struct ChunkInfo {
     pub(crate) cbytes: usize,
     /// Whether it consists of variable-length blocks.
     pub(crate) vl_blocks: bool,
-    /// Its special value, see [`special`].
+    /// Its special value, see [`special`](crate::format::consts::special).
     pub(crate) special: u8,
 }
 
@@ -57,8 +58,20 @@ impl ChunkInfo {
 
     /// Whether frames keep this chunk as an index entry only.
     pub(crate) fn is_index_only(&self) -> bool {
-        matches!(self.special, special::ZERO | special::NAN | special::UNINIT)
+        Entry::is_index_only(self.special)
     }
+}
+
+/// The bytes of exactly one chunk out of `chunk`, which may go on behind it, and what its header says.
+///
+/// # Errors
+///
+/// Those of [`ChunkInfo::read`]; `ReadBuffer` if the chunk is cut off.
+#[inline]
+pub(crate) fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
+    let info = ChunkInfo::read(chunk)?;
+    let bytes = chunk.get(..info.cbytes).ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
+    Ok((bytes, info))
 }
 
 impl Sizes {

@@ -4,19 +4,17 @@ use super::list::List;
 use super::{Backing, Schunk, scratch};
 use crate::chunk::source::BlockSource;
 use crate::chunk::{Decoding, Threads};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frame::sizes::Sizes;
-use crate::frame::{self, ChunkBytes, Frame};
+use crate::frame::{self, ChunkBytes, Frame, Whole};
 use crate::io::Fill;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How often something is read at the most, if somebody else changes the chunks while it is read.
 const ATTEMPTS: usize = 10;
 /// How often at the most if the changes are to other chunks, as far as can be told.
 const STRICT_ATTEMPTS: usize = 3;
 
-/// See the module.
+/// The chunks of a super-chunk at one moment.
 pub(crate) enum Chunks<'a> {
     List(&'a List),
     Frame(frame::Chunks<'a>),
@@ -90,14 +88,28 @@ impl Schunk {
         Ok(read(&chunks, &layout))
     }
 
+    /// As [`read_undisturbed`](Self::read_undisturbed), where what the chunks hold has no layout to be brought up to date.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline]
+    pub(crate) fn read_without_layout<'s, R>(
+        &'s self,
+        numbers: impl Fn() -> Result<Vec<usize>>,
+        mut read: impl FnMut(&Chunks<'s>) -> Result<R>,
+    ) -> Result<Result<R>> {
+        self.read_undisturbed(false, (), |()| {}, |()| numbers(), |chunks, ()| read(chunks))
+    }
+
     /// As [`read_undisturbed`](Self::read_undisturbed), for what looks only at chunk `nchunk`.
     #[inline]
     pub(crate) fn read_one<'s, R>(
         &'s self,
         nchunk: usize,
-        mut read: impl FnMut(&Chunks<'s>) -> Result<R>,
+        read: impl FnMut(&Chunks<'s>) -> Result<R>,
     ) -> Result<R> {
-        self.read_undisturbed(false, (), |()| {}, |()| Ok(vec![nchunk]), |chunks, ()| read(chunks))?
+        self.read_without_layout(|| Ok(vec![nchunk]), read)?
     }
 
     /// Calls `read` with the complete bytes of chunk `nchunk`.
@@ -167,7 +179,7 @@ impl<'a> Chunks<'a> {
         dec: &Decoding<'_>,
         read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
     ) -> Result<R> {
-        self.with_source(nchunk, dec, false, read)
+        self.with_source(nchunk, Whole::IfSmall, dec, read)
     }
 
     /// Calls `read` with chunk `nchunk` in the form that is best to decode all of it, and what decodes it.
@@ -177,16 +189,16 @@ impl<'a> Chunks<'a> {
         dec: &Decoding<'_>,
         read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
     ) -> Result<R> {
-        self.with_source(nchunk, dec, true, read)
+        self.with_source(nchunk, Whole::IfBlocksAreSmall, dec, read)
     }
 
-    /// Calls `read` with a chunk or its beginning and, for a beginning, with the source of its blocks. `all` tells whether
-    /// all of them will be asked for.
+    /// Calls `read` with a chunk or its lazy form, and for that with the source of its blocks. `whole` tells which chunks are
+    /// wanted in one piece.
     fn with_source<R>(
         &self,
         nchunk: usize,
+        whole: Whole,
         dec: &Decoding<'_>,
-        all: bool,
         read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
     ) -> Result<R> {
         match self {
@@ -196,10 +208,7 @@ impl<'a> Chunks<'a> {
                     return read(dec, bytes);
                 }
                 scratch::with(|buffer| {
-                    let (bytes, source) = match all {
-                        true => frame.get_for_all_blocks(nchunk, buffer)?,
-                        false => frame.get_lazy(nchunk, buffer)?,
-                    };
+                    let (bytes, source) = frame.get_lazy(nchunk, whole, buffer)?;
                     let source = source.as_ref().map(|source| source as &dyn BlockSource);
                     read(&Decoding { source, ..*dec }, bytes)
                 })
@@ -220,19 +229,9 @@ pub(super) fn for_each<P: Sync>(
     read: impl Fn(&P, &Decoding<'_>) -> Result<()> + Sync,
 ) -> Result<()> {
     let threads = dec.threads;
-    let executor = threads.executor.filter(|_| threads.nthreads > 1 && parts.len() >= threads.nthreads);
-    let Some(executor) = executor else {
+    if parts.len() < threads.nthreads.max(2) {
         return parts.iter().try_for_each(|part| read(part, dec));
-    };
-    let (next, error) = (AtomicUsize::new(0), Mutex::new(None::<Error>));
-    executor.run(threads.nthreads, &|_| {
-        let alone = Decoding { threads: Threads::default(), ..*dec };
-        while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(found) = read(part, &alone) {
-                error.lock().get_or_insert(found);
-                next.store(parts.len(), Ordering::Relaxed);
-            }
-        }
-    });
-    error.into_inner().map_or(Ok(()), Err)
+    }
+    let alone = Decoding { threads: Threads::default(), ..*dec };
+    threads.for_each(parts.len(), &|n| read(&parts[n], &alone))
 }

@@ -6,10 +6,9 @@ use crate::chunk::{self, Source, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::special;
-use crate::frame::sizes::ChunkInfo;
-use crate::frame::{New, Regrid};
+use crate::frame::sizes::whole_chunk;
+use crate::frame::{New, Regrid, check_permutation};
 use crate::io::memory::MallocBuf;
-use crate::memory;
 
 /// A chunk whose memory was offered and not taken, with the reason.
 #[derive(Debug)]
@@ -44,14 +43,6 @@ impl Update {
             Update::Blocks(patch) => New::Derived(patch, buffer),
         }
     }
-}
-
-/// The bytes of exactly one chunk, and what its header says.
-#[inline]
-pub(super) fn whole_chunk(chunk: &[u8]) -> Result<(&[u8], ChunkInfo)> {
-    let info = ChunkInfo::read(chunk)?;
-    let bytes = chunk.get(..info.cbytes).ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
-    Ok((bytes, info))
 }
 
 impl Schunk {
@@ -289,12 +280,7 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.reorder(order),
             Backing::List(list) => {
-                let mut seen = memory::filled(false, list.sizes.nchunks)?;
-                let complete = order.len() == seen.len();
-                let once =
-                    |&from: &usize| seen.get_mut(from).is_some_and(|seen| !std::mem::replace(seen, true));
-                let permutation = complete && order.iter().all(once);
-                ensure(permutation, ErrorKind::Data, "not a permutation of the chunks")?;
+                check_permutation(order, list.sizes.nchunks)?;
                 list.reorder(order)
             }
         }

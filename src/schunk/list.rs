@@ -4,13 +4,13 @@
 //! every chunk that is inserted or deleted. So the size in the header of a chunk in the list is always that of its memory,
 //! and clients, who see the chunks, do not write there.
 
-use super::edit::{Update, shrunk, whole_chunk};
+use super::edit::{Update, shrunk};
 use super::meta::LayerChange;
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::Metalayers;
 use crate::frame::Regrid;
-use crate::frame::sizes::{ChunkInfo, Sizes};
+use crate::frame::sizes::{ChunkInfo, Sizes, whole_chunk};
 use crate::io::memory::{MallocBuf, malloc_copy};
 use crate::io::spare;
 use crate::memory::{self, no_memory};

@@ -25,7 +25,7 @@ pub(crate) use sparse::chunk_numbers;
 
 use crate::chunk::{self, Decoding, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::chunk_header::ChunkHeader;
+use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayers;
 use crate::frame::sizes::Sizes;
@@ -110,6 +110,15 @@ impl Schunk {
     /// As [`Frame::open`].
     pub fn open(path: &Path, offset: u64, options: &FrameOptions) -> Result<Schunk> {
         Frame::open(path, offset, options).map(Schunk::over)
+    }
+
+    /// A super-chunk over the frame in `buffer`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::from_buffer`].
+    pub fn from_buffer(buffer: MallocBuf) -> Result<Schunk> {
+        Frame::from_buffer(buffer).map(Schunk::over)
     }
 
     /// The frame; `None` for super-chunks without one.
@@ -318,7 +327,7 @@ impl Schunk {
         make: impl Fn(usize, &Fill<'_>) -> Result<B>,
     ) -> Result<ChunkBytes<'a, B>> {
         frame.check_number(nchunk)?;
-        if frame.is_mapped() {
+        if frame.is_at_hand() {
             // The bytes stay where they are: whoever changes them does so before or after this.
             return frame.chunks()?.get_into(nchunk, make);
         }
@@ -348,7 +357,7 @@ impl Schunk {
         ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
         reading.visit(nchunk);
         let mut decompress = |dec: &Decoding<'_>, bytes: &[u8]| {
-            let nbytes = crate::format::chunk_header::BasicHeader::read(bytes)?.nbytes;
+            let nbytes = BasicHeader::read(bytes)?.nbytes;
             let fits = usize::try_from(nbytes).is_ok_and(|nbytes| nbytes <= dest.len());
             ensure(fits, short, "destination shorter than the chunk")?;
             chunk::decompress_with(dec, bytes, None, dest)
@@ -356,8 +365,8 @@ impl Schunk {
         self.read_one(nchunk, |chunks| chunks.with_all_blocks(nchunk, &reading.dec, &mut decompress))
     }
 
-    /// Number of bytes in block `nblock` of chunk `nchunk`, which consists of variable-length blocks, and the block
-    /// itself through `make`, which gets that number and returns the destination.
+    /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make` returns for
+    /// its length in bytes.
     ///
     /// # Errors
     ///
@@ -399,15 +408,6 @@ impl Schunk {
             Backing::List(list) => Arc::clone(&list.vlmetalayers),
             Backing::Frame(frame) => frame.vlmetalayers(),
         }
-    }
-
-    /// A super-chunk over the frame in `buffer`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Frame::from_buffer`].
-    pub fn from_buffer(buffer: MallocBuf) -> Result<Schunk> {
-        Frame::from_buffer(buffer).map(Schunk::over)
     }
 }
 

@@ -123,12 +123,12 @@ fn read_parts(chunks: &Chunks<'_>, bytes: Range<u64>, reading: &Reading<'_>, des
 }
 
 impl Schunk {
-    /// Copies items `start..stop` to `dest`, which has room for exactly them.
+    /// Copies items `start..stop` to the front of `dest`.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for chunks of variable size; `Failure` if items are outside of the data or a chunk cannot be read:
-    /// part of `dest` may be filled then.
+    /// `InvalidParam` for chunks of variable size, `WriteBuffer` if `dest` is too short; `Failure` if items are outside of
+    /// the data or a chunk cannot be read: part of `dest` may be filled then.
     pub fn get_slice(&self, start: u64, stop: u64, dest: &mut [u8], reading: &Reading<'_>) -> Result<()> {
         if start >= stop {
             return Ok(());
@@ -136,21 +136,21 @@ impl Schunk {
         let bytes = self.byte_range(start, stop)?;
         let len = bytes.end - bytes.start;
         ensure(dest.len() as u64 >= len, ErrorKind::WriteBuffer, "destination too short")?; // widening
-        let numbers = |(): &()| {
+        let numbers = || {
             let parts = parts(&self.sizes(), bytes.clone())?;
             memory::collect(parts.map(|part| part.nchunk))
         };
-        let read = |chunks: &Chunks<'_>, (): &()| read_parts(chunks, bytes.clone(), reading, dest);
-        self.read_undisturbed(false, (), |()| {}, numbers, read).map_err(failure)?
+        let read = |chunks: &Chunks<'_>| read_parts(chunks, bytes.clone(), reading, dest);
+        self.read_without_layout(numbers, read).map_err(failure)?
     }
 
-    /// Gives items `start..stop` the values in `src`. All others keep theirs. Of chunks that are covered in part only the
-    /// blocks that change are compressed again.
+    /// Gives items `start..stop` the values at the front of `src`. All others keep theirs. Of chunks that are covered in part
+    /// only the blocks that change are compressed again.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for chunks of variable size and if items are outside of the data; nothing is changed then.
-    /// `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it cannot be replaced: chunks before have
+    /// `InvalidParam` for chunks of variable size and if items are outside of the data, `ReadBuffer` if `src` is too short;
+    /// nothing is changed then. `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it cannot be replaced: chunks before have
     /// their new values then.
     pub fn set_slice(
         &mut self,
@@ -266,14 +266,13 @@ impl Schunk {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for chunks of variable size, `Failure` for items beyond any size.
+    /// `InvalidParam` for chunks of variable size and for items beyond any size.
     pub fn slice_chunks(&self, start: u64, stop: u64) -> Result<Range<u64>> {
         let sizes = self.sizes();
         if sizes.nchunks == 0 {
             return Ok(0..0);
         }
-        let variable = Error::new(ErrorKind::InvalidParam, "chunks of variable size have no slices");
-        let size = u64::try_from(sizes.chunksize).ok().filter(|&size| size > 0).ok_or(variable)?;
+        let size = fixed_chunksize(&sizes)?;
         let typesize = self.typesize() as u64; // widening
         let first = start.checked_mul(typesize).ok_or_else(out_of_range)? / size;
         let last = stop.checked_mul(typesize).ok_or_else(out_of_range)?.div_ceil(size);
@@ -281,11 +280,15 @@ impl Schunk {
     }
 }
 
+/// The size of the chunks in bytes; `InvalidParam` if they are not all of one.
+fn fixed_chunksize(sizes: &Sizes) -> Result<u64> {
+    let variable = Error::new(ErrorKind::InvalidParam, "chunks of variable size have no slices");
+    u64::try_from(sizes.chunksize).ok().filter(|&size| size > 0).ok_or(variable)
+}
+
 /// Cuts a range of bytes of the data, which has these sizes and holds it, at the ends of chunks.
 fn parts(sizes: &Sizes, bytes: Range<u64>) -> Result<impl Iterator<Item = Part> + use<>> {
-    let size = u64::try_from(sizes.chunksize).ok().filter(|&size| size > 0);
-    let variable = Error::new(ErrorKind::InvalidParam, "chunks of variable size have no slices");
-    let size = size.ok_or(variable)?;
+    let size = fixed_chunksize(sizes)?;
     let total = sizes.nbytes;
     let first = bytes.start / size;
     let last = (bytes.end - 1) / size;

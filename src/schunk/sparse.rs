@@ -33,12 +33,12 @@ impl Schunk {
         if coords.is_empty() {
             return Ok(());
         }
-        let numbers = |(): &()| {
+        let numbers = || {
             let chunksize = u64::try_from(self.chunksize()).unwrap_or(0);
             chunk_numbers(coords, chunksize / self.typesize() as u64) // widening
         };
-        let read = |chunks: &Chunks<'_>, (): &()| self.get_sparse_from(chunks, coords, dest, reading);
-        self.read_undisturbed(false, (), |()| {}, numbers, read).map_err(failure)?
+        let read = |chunks: &Chunks<'_>| self.get_sparse_from(chunks, coords, dest, reading);
+        self.read_without_layout(numbers, read).map_err(failure)?
     }
 
     /// As [`get_sparse`](Self::get_sparse), out of chunks that were looked up before.
@@ -49,14 +49,14 @@ impl Schunk {
         dest: &mut [u8],
         reading: &Reading<'_>,
     ) -> Result<()> {
-        let invalid = |holds: bool, what| ensure(holds, ErrorKind::InvalidParam, what);
+        let require = |holds: bool, what| ensure(holds, ErrorKind::InvalidParam, what);
         let typesize = self.typesize();
         let sizes = chunks.sizes();
         let chunksize = usize::try_from(sizes.chunksize).unwrap_or(0);
-        invalid(chunksize > 0 && !sizes.vl_blocks, "chunks of variable size have no item numbers")?;
-        invalid(chunksize % typesize == 0, "chunks of broken items")?;
+        require(chunksize > 0 && !sizes.vl_blocks, "chunks of variable size have no item numbers")?;
+        require(chunksize % typesize == 0, "chunks of broken items")?;
         let room = coords.len().checked_mul(typesize).is_some_and(|len| len <= dest.len());
-        invalid(room, "destination too short")?;
+        require(room, "destination too short")?;
         let nitems = sizes.nbytes / typesize as u64; // widening
         let per_chunk = (chunksize / typesize) as u64; // widening
         let mut wanted: Vec<Wanted> = memory::with_capacity(coords.len())?;
