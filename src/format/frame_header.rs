@@ -34,9 +34,13 @@ pub const FRAME_LEN_AT: usize = 0x10;
 pub(crate) const MIN_FRAME_LEN: u64 = FIXED_LEN as u64 + 25; // widening
 /// Highest format version that is read.
 const MAX_VERSION: u8 = 3;
+/// Format version of frames whose chunks are all of one size and have no variable-length blocks.
 const VERSION_PLAIN: u8 = 2;
+/// Flag: the entries of the index have 8 bytes.
 const OFFSETS_64_BIT: u8 = 0x10;
+/// Flag: the chunks vary in size.
 const VARIABLE_CHUNKS: u8 = 0x40;
+/// Flag: the chunks consist of variable-length blocks.
 const VL_BLOCKS: u8 = 0x80;
 /// Code in the codec byte for codecs that have a byte of their own.
 const OTHER_CODEC: u8 = 6;
@@ -159,8 +163,8 @@ impl FrameHeader {
             params.filters.copy_from_slice(&bytes[0x42..0x42 + MAX_FILTERS]);
             params.filters_meta.copy_from_slice(&bytes[0x4a..0x4a + MAX_FILTERS]);
         }
-        // A codec byte that named the codec format, as the format document has it, or the codec: zlib and zstd are
-        // told apart by the chunks themselves, so this only concerns chunks that are added, and there are none.
+        // Whether the codec byte is the code of the codec or, as the format document has it, that of its format does not
+        // matter: chunks tell it themselves, and none are added to frames of betas.
         ensure(header.nbytes == 0 || header.chunksize >= 0, ErrorKind::InvalidHeader, "no chunk size")?;
         Ok(header)
     }
@@ -263,8 +267,11 @@ impl FrameHeader {
     }
 }
 
+/// Least length of a header of the layout `Beta2`, in bytes.
 const BETA2_LEN: usize = 92;
+/// Where the map of metalayers starts in it.
 const BETA2_MAP: usize = 0x56;
+/// Length of a header of the layout `Beta1` without metalayers, in bytes.
 const BETA1_LEN: usize = 64;
 
 /// Tells the layouts apart. Only what no header of the stable layout can be is taken for an old one.

@@ -97,7 +97,7 @@ impl NdMeta {
             take::<1>(&mut rest)?;
             shape.push(i64::from_be_bytes(take(&mut rest)?));
         }
-        let mut read_i32 = || {
+        let mut read_extents = || {
             take::<1>(&mut rest)?;
             (0..ndim)
                 .map(|_| {
@@ -106,8 +106,8 @@ impl NdMeta {
                 })
                 .collect::<Result<Vec<i32>>>()
         };
-        let chunkshape = read_i32()?;
-        let blockshape = read_i32()?;
+        let chunkshape = read_extents()?;
+        let blockshape = read_extents()?;
         let meta = NdMeta { shape, chunkshape, blockshape, dtype: None, dtype_format: 0 };
         Ok((meta, bytes.len() - rest.len()))
     }

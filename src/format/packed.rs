@@ -186,8 +186,10 @@ fn append(bytes: &mut Vec<u8>, chunk: &[u8], nbytes: &mut u64) -> Result<u64> {
     Ok(at)
 }
 
+/// Finds the chunks of a packed super-chunk.
 struct Reader<'a> {
     bytes: &'a [u8],
+    /// Where the table of chunk positions starts.
     table: usize,
     /// Where chunks were found.
     taken: Vec<Range<usize>>,
@@ -196,6 +198,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// The chunk at `position`, between header and table.
     fn chunk(&mut self, position: usize, header_len: usize) -> Result<&'a [u8]> {
         let invalid = ErrorKind::InvalidHeader;
         ensure(
@@ -213,7 +216,7 @@ impl<'a> Reader<'a> {
         Ok(&rest[..cbytes])
     }
 
-    /// Chunks fill the body exactly, and their sizes are those that the header gives.
+    /// Fails unless the chunks fill the body exactly, and their sizes are those that the header gives.
     fn check_sums(&mut self, header_len: usize, nchunks: usize) -> Result<()> {
         let invalid = ErrorKind::InvalidHeader;
         self.taken.sort_unstable_by_key(|range| range.start);

@@ -122,6 +122,7 @@ fn remove_spares(disk: &Disk, slots: impl IntoIterator<Item = u8>) {
         let _ = disk.io.remove(&disk.spare_path(slot));
     }
 }
+
 /// The file numbers that an index does not use.
 struct FreeIds {
     /// One more than the largest number in use.

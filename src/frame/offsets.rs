@@ -153,7 +153,7 @@ impl Index {
         if width < 8 {
             let mut raw: Vec<u8> = zeroed(header.nbytes)?;
             index_codec::decompress(chunk, &mut raw)?;
-            return Ok(Index::Table(Arc::new(collect(raw.chunks_exact(width).map(decode_narrow))?)));
+            return Ok(Index::Table(Arc::new(collect(raw.chunks_exact(width).map(read_entry))?)));
         }
         let mut table = zeroed(count)?;
         index_codec::decompress(chunk, bytes_of_mut(&mut table))?;
@@ -168,14 +168,14 @@ fn run_entry(chunk: &[u8], header: &ChunkHeader, width: usize) -> Option<i64> {
         special::ZERO => Some(0),
         special::VALUE => {
             let value = chunk.get(EXTENDED_HEADER_LENGTH..header.cbytes)?;
-            (value.len() == width).then(|| decode_narrow(value))
+            (value.len() == width).then(|| read_entry(value))
         }
         _ => None,
     }
 }
 
-/// An entry of up to 8 bytes.
-fn decode_narrow(bytes: &[u8]) -> i64 {
+/// An entry of up to 8 bytes, little-endian.
+fn read_entry(bytes: &[u8]) -> i64 {
     let mut wide = [0; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
     i64::from_le_bytes(wide)

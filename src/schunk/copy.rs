@@ -36,10 +36,10 @@ impl Schunk {
     pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
         ensure(dest.nchunks() == 0, ErrorKind::InvalidParam, "destination of a copy is not empty")?;
         // As long as they are held, other handles that lock change nothing.
-        // Presets the size even if the only chunk is a shorter one, or if there is none: adding a metalayer writes it to
-        // the header of a frame, as the C library does.
         let chunks = self.chunks()?;
         let sizes = chunks.sizes();
+        // Even if the only chunk is a shorter one, or if there is none: adding a metalayer writes it to the header of a
+        // frame, as the C library does.
         dest.preset_chunksize(sizes.chunksize)?;
         for layer in self.metalayers().iter() {
             dest.meta_add(&layer.name, &layer.content)?;

@@ -1,4 +1,4 @@
-//! Buffers for compressed chunks, kept from call to call: fresh memory costs a page fault every 4 kB.
+//! Buffers for chunks and their data, kept from call to call: fresh memory costs a page fault every 4 kB.
 
 use crate::chunk::{self, Decoding};
 use crate::error::Result;
