@@ -17,12 +17,7 @@ const OUT_ROOM: usize = MAX_RUN;
 /// `Data` if `src` is not a valid stream of exactly `dest.len()` bytes or has bytes left over; `dest` may hold
 /// anything then.
 pub fn decompress(src: &[u8], dest: &mut [u8]) -> Result<()> {
-    #[cfg(target_arch = "x86_64")]
-    if crate::cpu::has_avx2() {
-        // SAFETY: the CPU was just asked for AVX2 and BMI2.
-        return check(unsafe { decode_avx2(src, dest, dest.len()) });
-    }
-    check(decode::<false>(src, dest, dest.len()))
+    decompress_prefix(src, dest.len(), dest)
 }
 
 /// Decompresses the first `wanted` bytes of the stream `src`, which holds `dest.len()` bytes in all, to the front of

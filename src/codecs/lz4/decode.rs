@@ -43,7 +43,8 @@ const MANY_MEDIUM: usize = 16;
 const MEDIUM_DENSE: usize = MANY_MEDIUM * 48;
 /// If [`decode_medium`] comes less far, in bytes of output, it does not pay to call it again soon.
 const MEDIUM_PAYS: usize = 1024;
-/// So many such sequences, and MANY_MEDIUM more, are let pass then before they are counted anew.
+/// So many such sequences pass then uncounted. The next MANY_MEDIUM are never dense, since `from` is before the pause; after
+/// them the count starts anew.
 const MEDIUM_PAUSE: usize = 240;
 /// From this many bytes on, a sequence of two short lengths leaves MATCH_END bytes.
 const OUT_ROOM: usize = MORE - 1 + MORE - 1 + MIN_MATCH + MATCH_END;
@@ -146,7 +147,7 @@ fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Op
     Some((at.ip.since(in_start), at.op.since(out_start)))
 }
 
-/// How far the fast loop goes.
+/// How far the fast loops go.
 struct Ends<'a> {
     /// Less than IN_ROOM bytes of input are left here.
     in_room: Source<'a>,
@@ -164,12 +165,13 @@ struct Ends<'a> {
 
 /// The matches of more than SHORT_MATCH and up to MEDIUM bytes.
 struct Medium<'a> {
-    /// How many there were since `from`.
+    /// How many there were since `from`; during a pause, how many are to pass, subtracted from 0.
     count: usize,
+    /// Where counting began.
     from: Target<'a>,
 }
 
-/// Where the fast loop is: before a sequence.
+/// Where a fast loop is: before a sequence.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     ip: Source<'a>,
@@ -234,6 +236,7 @@ unsafe fn decode_mostly_medium<'a, const AVX2: bool>(
         if at.op.since(from) < MEDIUM_DENSE / 3 || at.is_near_end(ends) {
             return Some(at);
         }
+        // It counts for the caller of both, who asks only how far this function came.
         let mut ignored = Medium { count: 0, from };
         // SAFETY: no end is near. The CPU has AVX2 if `AVX2`.
         match unsafe { decode_any::<AVX2>(at, ends, &mut ignored) }? {

@@ -61,7 +61,7 @@ impl Parser {
     pub(super) fn parse(&mut self, src: &[u8], start: usize, end: usize) {
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
-            // SAFETY: the CPU was just asked for AVX2 and BMI2.
+            // SAFETY: the CPU was just asked for AVX2, BMI1, BMI2 and LZCNT.
             return unsafe { self.parse_avx2(src, start, end) };
         }
         self.parse_with(src, start, end);
@@ -71,7 +71,7 @@ impl Parser {
     ///
     /// # Safety
     ///
-    /// The CPU has AVX2 and BMI2.
+    /// The CPU has AVX2, BMI1, BMI2 and LZCNT.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     unsafe fn parse_avx2(&mut self, src: &[u8], start: usize, end: usize) {

@@ -73,7 +73,7 @@ impl Parser {
     fn find_matches(&mut self, src: &[u8], start: usize, end: usize, counts: &mut Counts) -> usize {
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
-            // SAFETY: the CPU was just asked for AVX2 and BMI2.
+            // SAFETY: the CPU was just asked for AVX2, BMI1, BMI2 and LZCNT.
             return unsafe { self.find_matches_avx2(src, start, end, counts) };
         }
         self.find_matches_with(src, start, end, counts)
@@ -83,7 +83,7 @@ impl Parser {
     ///
     /// # Safety
     ///
-    /// The CPU has AVX2 and BMI2.
+    /// The CPU has AVX2, BMI1, BMI2 and LZCNT.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     unsafe fn find_matches_avx2(

@@ -31,7 +31,7 @@ pub(super) fn decode(
 ) -> Option<bool> {
     #[cfg(target_arch = "x86_64")]
     if crate::cpu::has_avx2() {
-        // SAFETY: the CPU was just asked for AVX2 and BMI2.
+        // SAFETY: the CPU was just asked for AVX2, BMI1, BMI2 and LZCNT.
         return unsafe { decode_avx2(tables, bits, dest, op, stop) };
     }
     decode_with::<false>(tables, bits, dest, op, stop)
@@ -53,7 +53,7 @@ pub(super) fn decode_portably(
 ///
 /// # Safety
 ///
-/// The CPU has AVX2 and BMI2.
+/// The CPU has AVX2, BMI1, BMI2 and LZCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 unsafe fn decode_avx2(

@@ -3,8 +3,7 @@
 //! What limits others, besides copying, is that they look up one literal at a time: each look-up waits for the one
 //! before, which tells how many bits it took. Here, a look-up gives as many literals as its bits tell (`table.rs`). Half
 //! of the time of short streams goes into their tables, which are no larger than their codes need, and literals are
-//! combined only where many follow.
-//! Streams of which only the beginning is wanted are left there.
+//! combined only where many follow. Streams of which only the beginning is wanted are decoded no further.
 
 mod bits;
 mod decode;
