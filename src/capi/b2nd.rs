@@ -8,7 +8,7 @@ use super::b2nd_ctx::NdContext;
 use super::b2nd_handle::{ArrayHandle, deliver, deliver_opened, not_null};
 use super::context::EncodingParts;
 use super::guard::{guard, guard_status};
-use super::ptr::in_bytes;
+use super::ptr::{in_bytes, in_slice};
 use super::schunk::{
     blosc2_schunk_append_file, blosc2_schunk_copy, blosc2_schunk_from_buffer, blosc2_schunk_open_offset,
     blosc2_schunk_to_buffer,
@@ -505,8 +505,8 @@ pub unsafe extern "C" fn b2nd_get_slice(
         let ndim = source.geometry().ndim();
         // SAFETY: the caller's promise.
         unsafe {
-            let start = super::ptr::in_slice(start, ndim)?;
-            let stop = super::ptr::in_slice(stop, ndim)?;
+            let start = in_slice(start, ndim)?;
+            let stop = in_slice(stop, ndim)?;
             deliver(array, NdContext::from_ptr(ctx).and_then(|ctx| slice(ctx, None, source, start, stop)))
         }
     })

@@ -7,7 +7,7 @@ use super::b2nd_handle::c_dtype;
 use super::consts::{B2ND_DEFAULT_DTYPE, B2ND_MAX_DIM, BLOSC2_MAX_METALAYERS};
 use super::guard::{guard, guard_status};
 use super::mem::{c_array, c_bytes, c_string};
-use super::ptr::{c_str, in_slice};
+use super::ptr::{c_str, handle_mut, in_slice, store};
 use super::types::{b2nd_context_t, blosc2_cparams, blosc2_metalayer, blosc2_storage};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::{Metalayer, Metalayers};
@@ -50,7 +50,7 @@ impl NdContext {
     /// `ctx` is null or comes from [`b2nd_create_ctx`], and no other thread uses it.
     pub(crate) unsafe fn from_ptr<'a>(ctx: *mut b2nd_context_t) -> Result<&'a mut NdContext> {
         // SAFETY: the caller's promise.
-        unsafe { super::ptr::handle_mut(ctx.cast::<NdContext>()) }
+        unsafe { handle_mut(ctx.cast::<NdContext>()) }
     }
 
     /// Gives the array to make another shape.
@@ -311,8 +311,8 @@ pub unsafe extern "C" fn b2nd_deserialize_meta(
         ensure(given, ErrorKind::NullPointer, "a pointer is null")?;
         // SAFETY: null, or writable by the caller's promise.
         unsafe {
-            super::ptr::store(dtype, ptr::null_mut());
-            super::ptr::store(dtype_format, 0);
+            store(dtype, ptr::null_mut());
+            store(dtype_format, 0);
         }
         ensure(smeta_len > 0, ErrorKind::Failure, "empty metalayer")?;
         // SAFETY: the caller's promise.

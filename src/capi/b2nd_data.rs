@@ -16,7 +16,8 @@ use crate::ndarray::write::Access;
 use crate::ndarray::{Geometry, slice, write};
 use crate::schunk::{Reading, Writing};
 
-fn invalid(holds: bool, what: &'static str) -> Result<()> {
+/// Fails with `InvalidParam` unless `holds`.
+fn require(holds: bool, what: &'static str) -> Result<()> {
     ensure(holds, ErrorKind::InvalidParam, what)
 }
 
@@ -62,7 +63,7 @@ impl Request {
         let size = u64::try_from(buffersize);
         let size = size.map_err(|_| Error::new(ErrorKind::InvalidParam, "negative buffer size"))?;
         if geometry.ndim() == 0 {
-            invalid(unit <= size, "buffer shorter than the item")?;
+            require(unit <= size, "buffer shorter than the item")?;
             (self.is_empty, self.fills) = (false, size == unit);
             return Ok(());
         }
@@ -73,10 +74,10 @@ impl Request {
         let extent = |i: usize| u64::try_from(stop[i].saturating_sub(start[i])).unwrap_or(0);
         let axes = 0..geometry.ndim();
         let fits = axes.clone().all(|i| stop[i].saturating_sub(start[i]) <= buffershape[i]);
-        invalid(fits, "box larger than the shape of the buffer")?;
+        require(fits, "box larger than the shape of the buffer")?;
         geometry.chunk_nbytes(typesize)?;
         let needed = axes.clone().try_fold(unit, |n, i| n.checked_mul(extent(i)));
-        invalid(needed.is_some_and(|needed| needed <= size), "buffer shorter than the box")?;
+        require(needed.is_some_and(|needed| needed <= size), "buffer shorter than the box")?;
         if needed == Some(0) {
             return Ok(());
         }
@@ -85,7 +86,7 @@ impl Request {
         put_unsigned(stop, &mut self.region.stop)?;
         let steps = strides(&self.buffershape[..geometry.ndim()], unit);
         let end = axes.clone().try_fold(unit, |n, i| n.checked_add((extent(i) - 1).checked_mul(steps[i])?));
-        invalid(end.is_some_and(|end| end <= size), "box reaches past the end of the buffer")?;
+        require(end.is_some_and(|end| end <= size), "box reaches past the end of the buffer")?;
         let whole = axes.clone().all(|i| extent(i) == self.buffershape[i]);
         let inside = axes.zip(geometry.shape()).all(|(i, &extent)| self.region.stop[i] <= extent);
         self.fills = inside && whole && needed == Some(size);
@@ -233,7 +234,7 @@ unsafe fn selected(
     buffersize: i64,
 ) -> Result<Option<Selected>> {
     let ndim = geometry.ndim();
-    invalid(ndim > 0, "no dimensions")?;
+    require(ndim > 0, "no dimensions")?;
     // SAFETY: the caller's promise.
     let (lists, sizes) = unsafe { (in_slice(lists, ndim)?, in_slice(sizes, ndim)?) };
     let mut indices: Vec<&[i64]> = Vec::with_capacity(ndim);
@@ -245,16 +246,16 @@ unsafe fn selected(
     let selection = Selection::new(geometry, &indices)?;
     let count = indices.iter().try_fold(typesize, |n, list| n.checked_mul(list.len()));
     if count == Some(0) {
-        invalid(buffersize <= 0, "buffer of another size than the selection")?;
+        require(buffersize <= 0, "buffer of another size than the selection")?;
         return Ok(None);
     }
     let exact = count.is_some() && count == usize::try_from(buffersize).ok();
-    invalid(exact, "buffer of another size than the selection")?;
+    require(exact, "buffer of another size than the selection")?;
     // SAFETY: the caller's promise.
     let shape = unsafe { in_slice(buffershape, ndim) }?;
     let unsigned: Vec<u64> = shape.iter().map(|&extent| u64::try_from(extent).unwrap_or(0)).collect();
     let lens = || indices.iter().map(|list| list.len() as u64); // widening
-    invalid(unsigned.iter().zip(lens()).all(|(&room, len)| room >= len), "selection larger than the buffer")?;
+    require(unsigned.iter().zip(lens()).all(|(&room, len)| room >= len), "selection larger than the buffer")?;
     geometry.chunk_nbytes(typesize)?;
     let unit = typesize as u64; // widening
     let steps = strides(&unsigned, unit);
@@ -364,7 +365,7 @@ pub unsafe extern "C" fn b2nd_get_sparse_cbuffer(
         array.read(|schunk, geometry, reading| {
             let needed = count.checked_mul(schunk.typesize()).and_then(|n| i64::try_from(n).ok());
             let fits = needed.is_some_and(|needed| needed <= buffersize);
-            invalid(fits, "buffer shorter than the items")?;
+            require(fits, "buffer shorter than the items")?;
             // SAFETY: the caller's promise.
             let (coords, dest) = unsafe { (in_slice(coords, count)?, out_bytes(buffer, buffersize)?) };
             select::read_sparse(schunk, geometry, coords, dest, reading)

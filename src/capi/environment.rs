@@ -82,7 +82,7 @@ impl Environment<'_> {
         for (name, value) in Variables::new() {
             let text = value.to_bytes();
             match name {
-                b"CLEVEL" => found.clevel = Some(leading_number(value.to_bytes())),
+                b"CLEVEL" => found.clevel = Some(leading_number(text)),
                 b"SHUFFLE" => {
                     found.shuffle = match text {
                         b"NOSHUFFLE" => Some(filter::NONE),
@@ -98,10 +98,10 @@ impl Environment<'_> {
                         _ => None,
                     }
                 }
-                b"TYPESIZE" => found.typesize = Some(leading_number(value.to_bytes())),
+                b"TYPESIZE" => found.typesize = Some(leading_number(text)),
                 b"COMPRESSOR" => found.compressor = Some(value),
-                b"BLOCKSIZE" => found.blocksize = Some(leading_number(value.to_bytes())),
-                b"NTHREADS" => found.nthreads = Some(leading_number(value.to_bytes())),
+                b"BLOCKSIZE" => found.blocksize = Some(leading_number(text)),
+                b"NTHREADS" => found.nthreads = Some(leading_number(text)),
                 b"SPLITMODE" => {
                     found.splitmode = match text {
                         b"ALWAYS" => Some(split::ALWAYS),
@@ -144,14 +144,17 @@ impl Environment<'_> {
         self.delta
     }
 
+    /// Bytes per item.
     pub(crate) fn typesize(&self) -> Option<i32> {
         self.typesize.and_then(as_size)
     }
 
+    /// The block size in bytes.
     pub(crate) fn blocksize(&self) -> Option<i32> {
         self.blocksize.and_then(as_size)
     }
 
+    /// The split mode, see [`split`].
     pub(crate) fn splitmode(&self) -> Option<i32> {
         self.splitmode
     }

@@ -16,9 +16,9 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::MAX_TYPESIZE;
 use crate::format::frame_header::{FrameParams, MAGIC};
 use crate::format::packed::Packed;
-use crate::io::dirs;
 use crate::io::memory::MallocBuf;
-use crate::schunk::{Reading, Schunk, Writing};
+use crate::io::{Io, dirs};
+use crate::schunk::{Schunk, Writing};
 
 /// Makes an empty super-chunk; returns NULL on failure. Release it with `blosc2_schunk_free`.
 ///
@@ -151,7 +151,7 @@ fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Resul
         source.read(|schunk, reading| {
             encoding.with(|enc| {
                 let writing = Writing { enc: *enc, visit: Some(&visit) };
-                dest.change(|copy| copy_to(own.as_ref().unwrap_or(schunk), copy, reading, &writing))
+                dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, Some((reading, &writing))))
             })
         })?;
     }
@@ -159,10 +159,6 @@ fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Resul
     let nchunks = dest.look(|copy| Ok(i64::try_from(copy.nchunks()).unwrap_or(i64::MAX)))?;
     dest.set_current((nchunks - 1).max(0));
     Ok(())
-}
-
-fn copy_to(source: &Schunk, dest: &mut Schunk, reading: &Reading<'_>, writing: &Writing<'_>) -> Result<()> {
-    source.copy_to(dest, Some((reading, writing)))
 }
 
 /// Makes a super-chunk of the frame in `cframe`; returns NULL if it is damaged.
@@ -429,7 +425,7 @@ pub unsafe extern "C" fn blosc2_schunk_append_file(
 unsafe fn write_frame(
     schunk: *mut blosc2_schunk,
     urlpath: *const c_char,
-    write: impl FnOnce(&Schunk, &std::path::Path, FrameParams, &dyn crate::io::Io) -> Result<u64>,
+    write: impl FnOnce(&Schunk, &Path, FrameParams, &dyn Io) -> Result<u64>,
 ) -> i64 {
     guard(|| {
         ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;

@@ -19,7 +19,7 @@ use crate::io::memory::MallocBuf;
 use crate::memory;
 use crate::schunk::{Rejected, Schunk, scratch};
 
-/// The chunk number `nchunk`; `InvalidParam` if it is above `last`.
+/// The chunk number `nchunk`; `InvalidParam` unless it is one of `count` chunks.
 fn number(nchunk: i64, count: usize) -> Result<usize> {
     let invalid = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
     usize::try_from(nchunk).ok().filter(|&nchunk| nchunk < count).ok_or(invalid)

@@ -4,7 +4,7 @@ use std::ptr;
 use std::time::Instant;
 
 use super::parts::SchunkPtr;
-use super::{Backend, Context, EncodingParts};
+use super::{Context, EncodingParts};
 use crate::capi::callbacks::Host;
 use crate::capi::tuner;
 use crate::capi::types::blosc2_context;
@@ -43,7 +43,7 @@ unsafe fn with_encoding<T>(
     // The usual case does without moving all these parts around, which shows with small buffers.
     let params = this.params()?;
     params.print_info(nbytes);
-    let backend = if this.wants_threads() { this.attach() } else { Backend::Serial };
+    let backend = this.attach();
     let threads = backend.threads(this.nthreads(), false);
     let schunk = SchunkPtr(this.fields.schunk);
     let container = move || schunk.container();

@@ -13,15 +13,13 @@ use super::{SchunkHandle, spare};
 use crate::capi::blosc1::blosc2_get_nthreads;
 use crate::capi::chunk::{blosc2_create_cctx, blosc2_create_dctx, blosc2_free_ctx};
 use crate::capi::mem::c_string;
+use crate::capi::plugins::BTUNE;
 use crate::capi::types::{blosc2_cparams, blosc2_dparams, blosc2_schunk, blosc2_storage};
 use crate::capi::{io, io_adapter, storage};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::FrameParams;
 use crate::frame::Frame;
 use crate::schunk::Schunk;
-
-/// The tuner that `BTUNE_TRADEOFF` asks for.
-const BTUNE: c_int = 32;
 
 impl SchunkHandle {
     /// A new super-chunk.
@@ -178,7 +176,7 @@ impl SchunkHandle {
             let cparams = &mut *(*(*abi).storage).cparams;
             let dparams = &mut *(*(*abi).storage).dparams;
             if std::env::var_os("BTUNE_TRADEOFF").is_some() {
-                cparams.tuner_id = BTUNE;
+                cparams.tuner_id = BTUNE.id;
             }
             (*abi).compcode = cparams.compcode;
             (*abi).compcode_meta = cparams.compcode_meta;
@@ -191,7 +189,7 @@ impl SchunkHandle {
             (*abi).filters_meta = cparams.filters_meta;
             (*abi).tuner_params = cparams.tuner_params;
             (*abi).tuner_id = cparams.tuner_id;
-            if cparams.tuner_id == BTUNE {
+            if cparams.tuner_id == BTUNE.id {
                 cparams.use_dict = 0;
             }
             cparams.schunk = abi.cast();
