@@ -333,6 +333,10 @@ struct UserJob<'a> {
 }
 
 /// Runs one job; a panic is kept for later, since it must not unwind through the application's code.
+///
+/// # Safety
+///
+/// `job` points to a [`UserJob`] that no other thread uses.
 unsafe extern "C" fn run_user_job(job: *mut c_void) {
     // SAFETY: `job` points to one element of the array in `run`, and each element is run by one thread.
     let job = unsafe { &mut *job.cast::<UserJob<'_>>() };

@@ -214,6 +214,10 @@ unsafe fn copy_growing(to: Target<'_>, distance: usize, len: usize, mut done: us
 #[inline(always)]
 unsafe fn copy_piece(to: Target<'_>, back: usize, len: usize) {
     /// In two pieces of `N` bytes, which may overlap.
+    ///
+    /// # Safety
+    ///
+    /// As for [`copy_piece`]; `N <= len`.
     #[inline(always)]
     unsafe fn in_two<const N: usize>(to: Target<'_>, back: usize, len: usize) {
         // SAFETY: the caller's promise, as `N <= len`.

@@ -54,11 +54,15 @@ const MAX_DIMS: usize = 8;
 /// A block divided in cells. All extents are in items, slowest dimension first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellGrid {
+    /// Number of dimensions; entries behind them do not count.
     ndim: usize,
+    /// Bytes per item.
     typesize: usize,
+    /// Extents of the block.
     shape: [usize; MAX_DIMS],
     /// Distance between neighbours along each dimension.
     stride: [usize; MAX_DIMS],
+    /// Extents of a cell that no edge cuts.
     side: [usize; MAX_DIMS],
 }
 
@@ -145,7 +149,7 @@ impl CellGrid {
         }
     }
 
-    /// Calls `visit` with the range of bytes in the block of each row of `cell`, in C order.
+    /// Calls `visit` with the start in the block and the length, in bytes, of each row of `cell`, in C order.
     #[inline(always)]
     pub(super) fn for_each_row(&self, cell: &Cell, mut visit: impl FnMut(usize, usize)) {
         let len = cell.extent[self.ndim - 1] * self.typesize;

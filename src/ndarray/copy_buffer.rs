@@ -135,7 +135,8 @@ impl BoxCopy {
     /// Nobody else touches the bytes of the box meanwhile.
     pub(crate) unsafe fn copy_shared(&self, src: &[u8], dst: &DisjointParts<'_>, at: usize) -> Result<()> {
         self.check(src.len(), dst.len().saturating_sub(at))?;
-        // SAFETY: the box lies in both buffers, and the destination is borrowed exclusively by its owner.
+        // SAFETY: the box lies in both buffers. The destination is borrowed exclusively by its owner, so `src` is no part of
+        // it, and nobody else touches these bytes, by the caller's promise.
         unsafe { self.copy_raw(self.nloops, src.as_ptr(), dst.address().add(at)) };
         if self.past_cache {
             pages::end_past_cache();
@@ -162,10 +163,16 @@ impl BoxCopy {
         if self.run == 0 {
             return Ok(());
         }
-        // SAFETY: as above.
+        // SAFETY: the box lies in the destination; the rest is the caller's promise.
         unsafe { self.runs(self.nloops, dst, (0, at), put) }
     }
 
+    /// Calls `put` for the runs of the loops below `level`, whose first one begins at `from` bytes of the source and at `at`
+    /// of the destination.
+    ///
+    /// # Safety
+    ///
+    /// The box lies in the destination, and nobody else touches its bytes there meanwhile.
     unsafe fn runs(
         &self,
         level: usize,
@@ -253,7 +260,7 @@ impl BoxCopy {
     /// # Safety
     ///
     /// The box lies in both buffers, which do not overlap.
-    pub(crate) unsafe fn copy_raw(&self, level: usize, src: *const u8, dst: *mut u8) {
+    unsafe fn copy_raw(&self, level: usize, src: *const u8, dst: *mut u8) {
         match level {
             // SAFETY: the caller's promise.
             0 if self.past_cache => unsafe { pages::copy_past_cache(src, dst, self.run) },

@@ -215,6 +215,11 @@ fn kernel_for<R: Real, const N: usize, const G: usize>() -> Kernel {
 mod x86 {
     use super::{Field, Kernel, Limits, Real, Result};
 
+    /// [`Field::encode`].
+    ///
+    /// # Safety
+    ///
+    /// The CPU has AVX2, BMI1, BMI2 and LZCNT.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     unsafe fn encode<R: Real, const N: usize, const G: usize>(
         field: &Field,
@@ -225,6 +230,11 @@ mod x86 {
         field.encode::<R, N, G>(limits, src, dest)
     }
 
+    /// [`Field::decode`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`encode`].
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     unsafe fn decode<R: Real, const N: usize, const G: usize>(
         field: &Field,

@@ -3,6 +3,9 @@
 //! A tile is 64 groups of 8 items by up to 16 columns of bytes. The byte shuffle's tiles bring each column together, in a
 //! buffer on the stack; then the 512 bytes of each column become 8 rows of 64 bytes in registers. Incomplete tiles are
 //! loaded and stored with masks.
+//!
+//! The unsafe functions want a CPU with these instructions, and that the items and rows exist for which they are called;
+//! of the tiles that they read, the parts that are used have been written.
 
 // Which intrinsics are safe to call depends on the version of the compiler.
 #![allow(unused_unsafe)]

@@ -7,6 +7,9 @@
 //! A tile is 16 groups of 8 items per lane. Where there are less than 16 groups in all, those of short items are padded to
 //! a tile. Of others, the bits are transposed 16 bytes of 8 items at a time; that leaves a byte transposition of a few long
 //! rows, which the byte shuffle does well.
+//!
+//! The unsafe functions want a CPU with the instruction set of `V`, and that the items and rows exist for which they are
+//! called; of the tiles that they read, the parts that are used have been written.
 
 use super::generic;
 use crate::filters::shuffle::Kernel as Bytes;

@@ -19,6 +19,8 @@ use crate::fork::Lazy;
 use crate::format::geometry::Container;
 
 /// One implementation for a stream, or a part of one.
+///
+/// Its unsafe functions want a CPU for which `is_available` is true, and arguments as they are said to be.
 struct Kernel {
     /// For test messages.
     #[cfg_attr(not(test), allow(dead_code))]

@@ -4,6 +4,9 @@
 //! items; `log2 C` rounds of two-register permutations collect each column in a register. Full cache lines are
 //! written, which matters for blocks of a power-of-two size, where all rows compete for the same lines of the cache.
 //! What is left over is loaded and stored with masks.
+//!
+//! The unsafe functions want a CPU with these instructions, and that the items, rows and bytes exist for which they are
+//! called.
 
 // Which intrinsics are safe to call depends on the version of the compiler.
 #![allow(unused_unsafe)]

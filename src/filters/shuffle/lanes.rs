@@ -7,6 +7,9 @@
 //!
 //! What is left over at the end is covered by one more tile that overlaps the one before; less than 16 items in all go to
 //! [`super::generic`].
+//!
+//! The unsafe functions want a CPU with the instruction set of `V`, and that the items and rows exist for which they are
+//! called.
 
 use super::generic;
 

@@ -23,6 +23,8 @@ use crate::copy;
 use crate::fork::Lazy;
 
 /// One implementation of the transposition.
+///
+/// Its unsafe functions want a CPU for which `is_available` is true, and arguments as they are said to be.
 pub(crate) struct Kernel {
     /// For test messages.
     #[cfg_attr(not(test), allow(dead_code))]
