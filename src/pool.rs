@@ -254,6 +254,12 @@ impl Pool {
         self.forks == fork::count()
     }
 
+    /// Whether operations should attach anew: the pool was shut down or belongs to a parent process.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        !self.is_alive() || self.shared.is_closed()
+    }
+
     /// Ends the workers and waits for them; jobs submitted later run in their caller's thread.
     pub fn shut_down(&self) {
         if !self.is_alive() {
@@ -277,7 +283,7 @@ impl Pool {
 
 impl Executor for Pool {
     fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        self.start(ntasks - 1);
+        self.start(ntasks.saturating_sub(1));
         // SAFETY: only the lifetime is changed; `run` returns after the last use, see `Job::task`.
         let task = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(task)
@@ -297,7 +303,7 @@ impl Executor for Pool {
         let sleeping = queue.sleeping;
         drop(queue);
         self.shared.submitted.fetch_add(1, Ordering::Release);
-        for _ in 0..sleeping.min(ntasks - 1) {
+        for _ in 0..sleeping.min(ntasks.saturating_sub(1)) {
             self.shared.wake.notify_one();
         }
         job.work();
@@ -366,14 +372,6 @@ pub fn shut_down_all() {
     let pools = std::mem::take(&mut *POOLS.lock());
     for pool in pools.iter().filter_map(Weak::upgrade) {
         pool.shut_down();
-    }
-}
-
-impl Pool {
-    /// Whether operations should attach anew: the pool was shut down or belongs to a parent process.
-    #[must_use]
-    pub fn is_stale(&self) -> bool {
-        !self.is_alive() || self.shared.is_closed()
     }
 }
 

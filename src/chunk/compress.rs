@@ -9,7 +9,6 @@ use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::scratch::{self, BlockBuffers, Buffer, Worker};
 use super::simple;
 use super::streams::{INSTR_LEN, StreamWriter, Written};
-use crate::bytes::{put_i32, to_i32};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{EncodeDict, StreamCodec};
 use crate::copy;
@@ -545,16 +544,5 @@ impl Context<'_> {
         header.nbytes = INSTR_LEN * streams;
         header.blocksize = INSTR_LEN * self.nstreams;
         header.blosc2_flags |= blosc2_flags::INSTRUMENTED;
-    }
-}
-
-impl Progress<'_> {
-    /// Writes the dictionary section, for which there is room.
-    pub(super) fn append_dict(&mut self, dict: &[u8]) {
-        let len = to_i32(dict.len(), ErrorKind::CodecDict).expect("dictionaries are at most 32 KiB long");
-        put_i32(self.dest, self.pos, len);
-        let start = self.pos + 4;
-        self.dest[start..start + dict.len()].copy_from_slice(dict);
-        self.pos = start + dict.len();
     }
 }

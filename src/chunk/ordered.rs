@@ -231,6 +231,15 @@ impl Progress<'_> {
         self.advance(bstarts, Written { len: streams.len(), all_zeros });
     }
 
+    /// Writes the dictionary section, for which there is room.
+    pub(crate) fn append_dict(&mut self, dict: &[u8]) {
+        let len = i32::try_from(dict.len()).expect("dictionaries are at most 32 KiB long");
+        put_i32(self.dest, self.pos, len);
+        let start = self.pos + 4;
+        self.dest[start..start + dict.len()].copy_from_slice(dict);
+        self.pos = start + dict.len();
+    }
+
     /// Records that the next block was written at `pos`.
     pub(crate) fn advance(&mut self, bstarts: usize, written: Written) {
         let start = i32::try_from(self.pos).expect("chunks are below 2 GiB");

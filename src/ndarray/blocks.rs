@@ -118,7 +118,7 @@ impl<'a> Blocks<'a> {
         Ok(Piece { nblock: self.nblock(at), from: size(from)?, to: size(to)?, at: size(there)?, extents })
     }
 
-    /// Fails unless `header` is that of a chunk with these blocks.
+    /// Fails unless `header` is that of a chunk with these blocks. In a `plain` one it does not show how large they are.
     pub(super) fn check(&self, header: &ChunkHeader, plain: bool) -> Result<()> {
         ensure(
             header.nbytes == self.chunksize,

@@ -103,8 +103,8 @@ impl Geometry {
         let negative = |_| invalid("negative extent");
         for i in 0..ndim {
             let s = u64::try_from(shape[i]).map_err(negative)?;
-            let c = u64::try_from(chunkshape[i]).map_err(|_| invalid("negative extent"))?;
-            let b = u64::try_from(blockshape[i]).map_err(|_| invalid("negative extent"))?;
+            let c = u64::try_from(chunkshape[i]).map_err(negative)?;
+            let b = u64::try_from(blockshape[i]).map_err(negative)?;
             ensure(s == 0 || (c > 0 && b > 0), ErrorKind::InvalidParam, "items without a chunk or block")?;
             ensure(b > 0 || c == 0, ErrorKind::InvalidParam, "chunk without a block")?;
             // Where padding would overflow, no other extent, not even 0, makes up for it.

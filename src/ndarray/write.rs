@@ -11,7 +11,7 @@ use super::slice::{Chunks, failure};
 use crate::chunk::{self, BlockReader, Decoding, GatherBlocks, Gathered, Source, Threads};
 use crate::copy;
 use crate::error::{ErrorKind, Result, ensure};
-use crate::format::chunk_header::{BasicHeader, ChunkHeader};
+use crate::format::chunk_header::ChunkHeader;
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
 use crate::memory;
@@ -326,9 +326,8 @@ impl Overlay<'_> {
         dest: &mut [u8],
     ) -> Result<usize> {
         let header = ChunkHeader::read(old)?;
-        let nbytes = usize::try_from(BasicHeader::read(old)?.nbytes).unwrap_or(0);
-        let fits = nbytes == self.blocks.chunksize && header.nbytes == nbytes;
-        ensure(fits, ErrorKind::Failure, "chunk of another size than the array's")?;
+        // Blocks of another size are no obstacle.
+        self.blocks.check(&header, true)?;
         if header.blocksize != self.blocks.blocksize || reading.dec.postfilter.is_some() {
             return self.merge_whole(old, reading, writing, dest);
         }

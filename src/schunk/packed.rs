@@ -1,7 +1,7 @@
 //! Packed super-chunks of 2015 to 2017, turned into super-chunks and back.
 
 use super::{Reading, Schunk};
-use crate::chunk::{self, CParams};
+use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{codec, filter, flags, split};
@@ -70,32 +70,17 @@ impl Schunk {
     pub fn to_packed(&self) -> Result<Vec<u8>> {
         let params = self.params();
         let old = packed_params(&params)?;
-        let cparams = CParams {
-            compcode: i32::from(params.compcode),
-            clevel: params.clevel.min(9),
-            typesize: self.typesize(),
-            filters: params.filters,
-            splitmode: split::ALWAYS,
-            ..CParams::default()
-        };
-        let mut enc = chunk::Encoding::new(&cparams);
-        enc.blosc1_header = true;
-        let compress = |data: &[u8]| {
-            let mut dest = zeroed(data.len() + 32)?;
-            let cbytes = chunk::compress_with(&enc, chunk::Source::Bytes(data), &mut dest)?.cbytes;
-            ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
-            dest.truncate(cbytes);
-            Ok(dest)
-        };
+        let cparams = CParams { splitmode: split::ALWAYS, ..cparams(&params) };
+        let enc = Encoding { blosc1_header: true, ..Encoding::new(&cparams) };
         let mut chunks = memory::with_capacity(self.nchunks())?;
         for nchunk in 0..self.nchunks() {
             let nbytes = self.with_chunk(nchunk, |chunk| Ok(BasicHeader::read(chunk)?.nbytes))?;
             let mut data = zeroed(usize::try_from(nbytes).unwrap_or(0))?;
             self.decompress_chunk(nchunk, &mut data, &Reading::default())?;
-            chunks.push(compress(&data)?);
+            chunks.push(compress(&enc, &data)?);
         }
         let layer =
-            |name: &[u8]| self.vlmeta_get(name).ok().map(|(_, content)| compress(&content)).transpose();
+            |name: &[u8]| self.vlmeta_get(name).ok().map(|(_, content)| compress(&enc, &content)).transpose();
         let (metadata, userdata) = (layer(METADATA)?, layer(USERDATA)?);
         let special = PackedSpecial {
             metadata: metadata.as_deref(),
@@ -107,6 +92,7 @@ impl Schunk {
     }
 }
 
+/// The data of `chunk`.
 fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
     let nbytes = usize::try_from(BasicHeader::read(chunk)?.nbytes).unwrap_or(0);
     let mut data = zeroed(nbytes)?;
@@ -125,21 +111,30 @@ fn without_delta(chunk: &[u8], reference: &[u8], params: &FrameParams) -> Result
     for (byte, &reference) in data.iter_mut().zip(reference) {
         *byte = byte.wrapping_add(reference);
     }
-    let typesize = usize::try_from(params.typesize).unwrap_or(1);
-    let cparams = CParams {
+    compress(&Encoding::new(&cparams(params)), &data)
+}
+
+/// What chunks of data with these parameters are compressed with.
+fn cparams(params: &FrameParams) -> CParams {
+    CParams {
         compcode: i32::from(params.compcode),
         clevel: params.clevel.min(9),
-        typesize,
+        typesize: usize::try_from(params.typesize).unwrap_or(0).max(1),
         filters: params.filters,
         ..CParams::default()
-    };
+    }
+}
+
+/// The chunk of `data`.
+fn compress(enc: &Encoding<'_>, data: &[u8]) -> Result<Vec<u8>> {
     let mut dest = zeroed(data.len() + 32)?;
-    let cbytes = chunk::compress(&cparams, &data, &mut dest)?;
+    let cbytes = chunk::compress_with(enc, chunk::Source::Bytes(data), &mut dest)?.cbytes;
     ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
     dest.truncate(cbytes);
     Ok(dest)
 }
 
+/// The parameters of a super-chunk with the chunks of a packed one.
 fn frame_params(packed: &Packed<'_>) -> FrameParams {
     let old = packed.params.unwrap_or_default();
     let mut filters = [0; 6];
@@ -161,12 +156,13 @@ fn frame_params(packed: &Packed<'_>) -> FrameParams {
             _ => codec::BLOSCLZ,
         },
         clevel: old.clevel.min(9).to_le_bytes()[0],
-        splitmode: 4,
+        splitmode: split::FORWARD_COMPAT.to_le_bytes()[0],
         filters,
         ..FrameParams::default()
     }
 }
 
+/// The parameters in the header of the packed form; `InvalidParam` if they cannot be told there.
 fn packed_params(params: &FrameParams) -> Result<PackedParams> {
     let compcode = match params.compcode {
         code @ (codec::BLOSCLZ | codec::LZ4 | codec::LZ4HC | codec::ZLIB | codec::ZSTD) => u16::from(code),
