@@ -61,26 +61,18 @@ unsafe fn build(
     let schunk = unsafe { SchunkHandle::create(&given) }.map_err(|e| failure(e.what()))?;
     // SAFETY: just made.
     let made = unsafe { SchunkHandle::from_ptr(schunk) }.and_then(|handle| {
-        // SAFETY: the new handle's context; nobody else knows it.
-        let encoding = unsafe { EncodingParts::of((*schunk).cctx, 0) }?;
-        let visit = |nchunk: usize| {
-            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
-            handle.set_current(nchunk);
-            encoding.set_nchunk(nchunk);
-        };
         // Codecs and filters look for the metalayer when they compress, so it is shown before.
         handle.change(|schunk| create::prepare(schunk, &geometry, &meta, &layers))?;
-        encoding.with(|enc| {
-            let writing = Writing { enc: *enc, visit: Some(&visit) };
-            handle.change(|schunk| fill(schunk, &geometry, &writing))
-        })?;
+        let fill = |writing: &Writing<'_>| handle.change(|schunk| fill(schunk, &geometry, writing));
+        // SAFETY: nobody else knows the new handle.
+        unsafe { handle.with_encoding(fill) }?;
         let accessed = content == Content::Items && geometry.nitems() > 0;
         let tick = if accessed {
             handle.look(|schunk| Ok(schunk.frame().map_or(0, Frame::change_tick)))?
         } else {
             0
         };
-        ArrayHandle::create(schunk, &meta, geometry, tick, false)
+        ArrayHandle::create(schunk, &meta, geometry, tick)
     });
     if made.is_err() {
         // SAFETY: made above; nobody else knows it.
@@ -285,7 +277,7 @@ unsafe fn adopt(schunk: *mut blosc2_schunk) -> Result<*mut b2nd_array_t> {
     let empty = nd_meta::find(&layers).is_some_and(<[u8]>::is_empty);
     ensure(!empty, ErrorKind::NullPointer, "empty metalayer of an array")?;
     let (meta, geometry) = ndarray::described(&layers)?;
-    ArrayHandle::create(schunk, &meta, geometry, tick, false)
+    ArrayHandle::create(schunk, &meta, geometry, tick)
 }
 
 /// Makes an array of a super-chunk that was opened for it, which is released if it holds none.

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use parking_lot::RwLock;
 
 use super::consts::B2ND_MAX_DIM;
-use super::context::EncodingParts;
 use super::mem::c_bytes;
 use super::schunk_handle::{self, SchunkHandle};
 use super::types::{b2nd_array_t, blosc2_schunk, chunk_cache_s};
@@ -24,6 +23,7 @@ use crate::schunk::{Reading, Schunk, Writing};
 #[repr(C)]
 pub(crate) struct ArrayHandle {
     abi: UnsafeCell<b2nd_array_t>,
+    /// The shapes that `abi` shows.
     geometry: RwLock<Arc<Geometry>>,
     /// Whether the chunks are shared with another array; the shape stays as it is then.
     view: UnsafeCell<bool>,
@@ -31,6 +31,7 @@ pub(crate) struct ArrayHandle {
 
 const _: () = assert!(std::mem::offset_of!(ArrayHandle, abi) == 0);
 
+/// A number as C's structs hold it.
 fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -56,8 +57,27 @@ impl ArrayHandle {
         unsafe { super::ptr::handle_ref(array.cast::<ArrayHandle>()) }
     }
 
-    /// Makes an array of `schunk`, which belongs to it from now on, unless the call fails.
+    /// Makes an array of `schunk`, which belongs to it from now on, unless the call fails. It shows the metalayers as of
+    /// `last_tick`.
     pub(crate) fn create(
+        schunk: *mut blosc2_schunk,
+        meta: &NdMeta,
+        geometry: Geometry,
+        last_tick: u64,
+    ) -> Result<*mut b2nd_array_t> {
+        ArrayHandle::assemble(schunk, meta, geometry, last_tick, false)
+    }
+
+    /// As [`create`](Self::create), for a view: `schunk` shares its chunks with another array.
+    pub(crate) fn create_view(
+        schunk: *mut blosc2_schunk,
+        meta: &NdMeta,
+        geometry: Geometry,
+    ) -> Result<*mut b2nd_array_t> {
+        ArrayHandle::assemble(schunk, meta, geometry, 0, true)
+    }
+
+    fn assemble(
         schunk: *mut blosc2_schunk,
         meta: &NdMeta,
         geometry: Geometry,
@@ -242,8 +262,8 @@ impl ArrayHandle {
         &self,
         operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Option<Geometry>>,
     ) -> Result<()> {
-        let change = |handle: &SchunkHandle, reading: &Reading<'_>, writing: &Writing<'_>| {
-            handle.change(|schunk| {
+        let change = |reading: &Reading<'_>, writing: &Writing<'_>| {
+            self.schunk()?.change(|schunk| {
                 let _held = schunk.exclusive()?;
                 self.refresh_from(schunk)?;
                 let changed = operation(schunk, &self.geometry(), reading, writing)?;
@@ -254,73 +274,9 @@ impl ArrayHandle {
             })
         };
         // SAFETY: the caller's promise.
-        unsafe { self.with_contexts(change) }
+        unsafe { self.schunk()?.with_contexts(change) }
     }
 
-    /// Changes items of the array under the exclusive lock of its frame, if it locks, starting from its present geometry.
-    /// Filters of the application may read the array meanwhile.
-    ///
-    /// # Safety
-    ///
-    /// No other thread changes the array.
-    pub(crate) unsafe fn write(
-        &self,
-        operation: impl FnOnce(&mut Shared<'_>, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let write = |handle: &SchunkHandle, reading: &Reading<'_>, writing: &Writing<'_>| {
-            handle.alone(|| {
-                handle.look(|schunk| self.refresh_from(schunk))?;
-                operation(&mut Shared(handle), &self.geometry(), reading, writing)
-            })
-        };
-        // SAFETY: the caller's promise.
-        unsafe { self.with_contexts(write) }
-    }
-
-    /// Runs `operation` with the contexts of the super-chunk.
-    ///
-    /// # Safety
-    ///
-    /// No other thread changes the array.
-    unsafe fn with_contexts(
-        &self,
-        operation: impl FnOnce(&SchunkHandle, &Reading<'_>, &Writing<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let handle = self.schunk()?;
-        let decoding = handle.decoding();
-        // SAFETY: the caller's promise.
-        let encoding = unsafe { EncodingParts::of((*handle.abi()).cctx, 0) }?;
-        let visit = |nchunk: usize| {
-            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
-            handle.set_current(nchunk);
-            decoding.set_nchunk(nchunk);
-            encoding.set_nchunk(nchunk);
-        };
-        decoding.with(|dec| {
-            encoding.with(|enc| {
-                let reading = Reading { dec: *dec, visit: Some(&visit) };
-                let writing = Writing { enc: *enc, visit: Some(&visit) };
-                operation(handle, &reading, &writing)
-            })
-        })
-    }
-}
-
-/// The super-chunk of an array that is locked only while it is looked at or changed, so that filters of the application
-/// may read the array that they work for.
-pub(crate) struct Shared<'a>(&'a SchunkHandle);
-
-impl Access for Shared<'_> {
-    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R> {
-        self.0.look(operation)
-    }
-
-    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R> {
-        self.0.change(operation)
-    }
-}
-
-impl ArrayHandle {
     /// As [`change`](Self::change), for operations that give the array another shape.
     ///
     /// # Safety
@@ -337,6 +293,41 @@ impl ArrayHandle {
                 operation(schunk, geometry, reading, writing).map(Some)
             })
         }
+    }
+
+    /// Changes items of the array under the exclusive lock of its frame, if it locks, starting from its present geometry.
+    /// Filters of the application may read the array meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// No other thread changes the array.
+    pub(crate) unsafe fn write(
+        &self,
+        operation: impl FnOnce(&mut Shared<'_>, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let write = |reading: &Reading<'_>, writing: &Writing<'_>| {
+            let handle = self.schunk()?;
+            handle.alone(|| {
+                handle.look(|schunk| self.refresh_from(schunk))?;
+                operation(&mut Shared(handle), &self.geometry(), reading, writing)
+            })
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.schunk()?.with_contexts(write) }
+    }
+}
+
+/// The super-chunk of an array that is locked only while it is looked at or changed, so that filters of the application
+/// may read the array that they work for.
+pub(crate) struct Shared<'a>(&'a SchunkHandle);
+
+impl Access for Shared<'_> {
+    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R> {
+        self.0.look(operation)
+    }
+
+    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R> {
+        self.0.change(operation)
     }
 }
 

@@ -26,7 +26,7 @@ fn make(base: &ArrayHandle, meta: &NdMeta) -> Result<*mut b2nd_array_t> {
     }
     let layer = Metalayer::with_content(nd_meta::NAME, meta.write()?)?;
     let shown = schunk.view(Metalayers::from_iter([layer]))?;
-    ArrayHandle::create(shown, meta, geometry, 0, true).inspect_err(|_| {
+    ArrayHandle::create_view(shown, meta, geometry).inspect_err(|_| {
         // SAFETY: made above; nobody else knows it.
         unsafe { schunk_handle::free(shown) };
     })

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 
 use super::consts::BLOSC2_IO_FILESYSTEM;
-use super::context::{Context, EncodingParts};
+use super::context::Context;
 use super::guard::{guard, guard_or};
 use super::mem::c_array;
 use super::ptr::{handle_ref, store};
@@ -136,24 +136,19 @@ unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut 
     made.map(|()| raw)
 }
 
+/// Copies metalayers and chunks to a new handle; the chunks as they are if the parameters are the `same`.
 fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Result<()> {
     let own = source.as_own()?;
     if same {
         source.look(|schunk| dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, None)))?;
     } else {
-        // SAFETY: the new handle's context; nobody else knows it.
-        let encoding = unsafe { EncodingParts::of((*dest.abi()).cctx, 0) }?;
-        let visit = |nchunk: usize| {
-            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
-            dest.set_current(nchunk);
-            encoding.set_nchunk(nchunk);
-        };
-        source.read(|schunk, reading| {
-            encoding.with(|enc| {
-                let writing = Writing { enc: *enc, visit: Some(&visit) };
-                dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, Some((reading, &writing))))
+        let recompress = |writing: &Writing<'_>| {
+            source.read(|schunk, reading| {
+                dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, Some((reading, writing))))
             })
-        })?;
+        };
+        // SAFETY: nobody else knows the new handle.
+        unsafe { dest.with_encoding(recompress) }?;
     }
     // Also of chunks that were not compressed again, the last was the last to be worked on.
     let nchunks = dest.look(|copy| Ok(i64::try_from(copy.nchunks()).unwrap_or(i64::MAX)))?;

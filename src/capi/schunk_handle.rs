@@ -27,14 +27,14 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::callbacks;
-use super::context::{Context, DecodingParts};
+use super::context::{Context, DecodingParts, EncodingParts};
 use super::types::blosc2_schunk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
 use crate::frame::Frame;
-use crate::schunk::{Reading, Schunk};
+use crate::schunk::{Reading, Schunk, Writing};
 pub(crate) use create::free;
 use shown::{FrameFields, ShownLayers};
 
@@ -219,19 +219,74 @@ impl SchunkHandle {
         unsafe { DecodingParts::of((*self.abi()).dctx) }
     }
 
-    /// Notes which chunk is read, where clients and callbacks look for it.
-    fn visitor<'v>(&'v self, parts: &'v DecodingParts) -> impl Fn(usize) + 'v {
+    /// What compression with the handle's context needs.
+    ///
+    /// # Safety
+    ///
+    /// No other thread compresses with the context.
+    unsafe fn encoding(&self) -> Result<EncodingParts> {
+        // SAFETY: the caller's promise; the context is replaced only while no other thread uses the handle.
+        unsafe { EncodingParts::of((*self.abi()).cctx, 0) }
+    }
+
+    /// Notes which chunk is worked on, where clients and callbacks look for it.
+    fn visitor<'v>(
+        &'v self,
+        decoding: Option<&'v DecodingParts>,
+        encoding: Option<&'v EncodingParts>,
+    ) -> impl Fn(usize) + 'v {
         move |nchunk| {
             let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
             self.set_current(nchunk);
-            parts.set_nchunk(nchunk);
+            if let Some(decoding) = decoding {
+                decoding.set_nchunk(nchunk);
+            }
+            if let Some(encoding) = encoding {
+                encoding.set_nchunk(nchunk);
+            }
         }
+    }
+
+    /// Runs `operation`, which compresses, with the handle's context for that.
+    ///
+    /// # Safety
+    ///
+    /// No other thread compresses with the context.
+    pub(crate) unsafe fn with_encoding<T>(
+        &self,
+        operation: impl FnOnce(&Writing<'_>) -> Result<T>,
+    ) -> Result<T> {
+        // SAFETY: the caller's promise.
+        let encoding = unsafe { self.encoding() }?;
+        let visit = self.visitor(None, Some(&encoding));
+        encoding.with(|enc| operation(&Writing { enc: *enc, visit: Some(&visit) }))
+    }
+
+    /// Runs `operation`, which decompresses and compresses, with the handle's contexts.
+    ///
+    /// # Safety
+    ///
+    /// No other thread compresses with the context for that.
+    pub(crate) unsafe fn with_contexts<T>(
+        &self,
+        operation: impl FnOnce(&Reading<'_>, &Writing<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let decoding = self.decoding();
+        // SAFETY: the caller's promise.
+        let encoding = unsafe { self.encoding() }?;
+        let visit = self.visitor(Some(&decoding), Some(&encoding));
+        decoding.with(|dec| {
+            encoding.with(|enc| {
+                let reading = Reading { dec: *dec, visit: Some(&visit) };
+                operation(&reading, &Writing { enc: *enc, visit: Some(&visit) })
+            })
+        })
     }
 
     /// Reads with the handle's context.
     pub(crate) fn read<T>(&self, operation: impl FnOnce(&Schunk, &Reading<'_>) -> Result<T>) -> Result<T> {
         let parts = self.decoding();
-        let visit = self.visitor(&parts);
+        let visit = self.visitor(Some(&parts), None);
         self.look(|schunk| parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit: Some(&visit) })))
     }
 
@@ -242,7 +297,7 @@ impl SchunkHandle {
         operation: impl FnOnce(&Schunk, &Reading<'_>) -> Result<T>,
     ) -> Result<T> {
         let parts = self.decoding();
-        let visit = self.visitor(&parts);
+        let visit = self.visitor(Some(&parts), None);
         let visit = parts.has_postfilter().then_some(&visit as &dyn Fn(usize));
         self.look(|schunk| parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit })))
     }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::ptr;
 
-use super::context::{self, EncodingParts};
+use super::context;
 use super::guard::{guard, guard_status};
 use super::mem::{c_array, c_numbers};
 use super::ptr::{in_bytes, in_slice, out_bytes, store};
@@ -80,39 +80,28 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
         if start >= stop {
             return Ok(());
         }
-        let decoding = handle.decoding();
-        // SAFETY: the caller's promise.
-        let encoding = unsafe { EncodingParts::of((*schunk).cctx, 0) }?;
-        let visit = |nchunk: usize| {
-            let nchunk = i64::try_from(nchunk).unwrap_or(i64::MAX);
-            handle.set_current(nchunk);
-            decoding.set_nchunk(nchunk);
-            encoding.set_nchunk(nchunk);
-        };
         let mut blocksize = None;
-        let written = decoding.with(|dec| {
-            encoding.with(|enc| {
-                let reading = Reading { dec: *dec, visit: Some(&visit) };
-                let writing = Writing { enc: *enc, visit: Some(&visit) };
-                let (parts, len) = handle.look(|schunk| {
-                    if schunk.frame().is_some_and(Frame::locks) {
-                        schunk.refresh()?;
-                    }
-                    let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::InvalidParam)?;
-                    Ok((schunk.slice_parts(start, stop, len)?, len))
-                })?;
-                // SAFETY: the caller's promise.
-                let mut src = unsafe { in_bytes(buffer, len) }?;
-                for part in parts {
-                    let (new, rest) = src.split_at(part.range.len());
-                    let made = write_part(handle, &part, new, &reading, &writing);
-                    blocksize = Some(made.map_err(slice::write_failure)?);
-                    src = rest;
+        let write = |reading: &Reading<'_>, writing: &Writing<'_>| {
+            let (parts, len) = handle.look(|schunk| {
+                if schunk.frame().is_some_and(Frame::locks) {
+                    schunk.refresh()?;
                 }
-                Ok(())
-            })
-        });
-        // SAFETY: the caller's promise; the parts that were taken out of the context are not used any more.
+                let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::InvalidParam)?;
+                Ok((schunk.slice_parts(start, stop, len)?, len))
+            })?;
+            // SAFETY: the caller's promise.
+            let mut src = unsafe { in_bytes(buffer, len) }?;
+            for part in parts {
+                let (new, rest) = src.split_at(part.range.len());
+                let made = write_part(handle, &part, new, reading, writing);
+                blocksize = Some(made.map_err(slice::write_failure)?);
+                src = rest;
+            }
+            Ok(())
+        };
+        // SAFETY: the caller's promise.
+        let written = unsafe { handle.with_contexts(write) };
+        // SAFETY: the caller's promise; what was taken out of the context is not used any more.
         blocksize.map_or(Ok(()), |size| unsafe { context::note_blocksize((*schunk).cctx, size) })?;
         written
     })
