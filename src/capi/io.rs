@@ -3,9 +3,9 @@
 use std::ffi::c_int;
 
 use super::guard::{guard, guard_status};
-use super::ptr::handle_ref;
+use super::ptr::{handle_ref, same_name};
 use super::types::{CBool, blosc2_io, blosc2_io_cb, blosc2_stdio_mmap};
-use super::{mmap, stdio, tuner};
+use super::{mmap, stdio};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork::Global;
 
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn blosc2_register_io_cb(io: *const blosc2_io_cb) -> c_int
                 return Ok(());
             };
             // SAFETY: entries stay for good; the names by the caller's promise.
-            let same = unsafe { tuner::same_name((*known.0).name, io.name) };
+            let same = unsafe { same_name((*known.0).name, io.name) };
             ensure(same, ErrorKind::PluginIo, "I/O id is taken")
         })
     })

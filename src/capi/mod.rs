@@ -46,11 +46,8 @@ mod tuner;
 pub mod types;
 pub mod util;
 
-#[allow(dead_code)] // Shared by the exported functions; not all of them use each helper.
 pub(crate) mod guard;
-#[allow(dead_code)]
 pub(crate) mod mem;
-#[allow(dead_code)]
 pub(crate) mod ptr;
 
 #[cfg(test)]

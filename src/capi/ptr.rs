@@ -149,6 +149,20 @@ pub(crate) unsafe fn c_str<'a>(pointer: *const c_char) -> Result<&'a CStr> {
     Ok(unsafe { CStr::from_ptr(pointer) })
 }
 
+/// Whether two names are equal; null equals null.
+///
+/// # Safety
+///
+/// Both are null or strings.
+pub(crate) unsafe fn same_name(a: *const c_char, b: *const c_char) -> bool {
+    if a.is_null() || b.is_null() {
+        return a == b;
+    }
+    // SAFETY: the caller's promise.
+    let (a, b) = unsafe { (CStr::from_ptr(a), CStr::from_ptr(b)) };
+    a == b
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::guard::{guard, guard_or};
 use super::mem::c_array;
 use super::ptr::{handle_ref, store};
-use super::schunk_handle::{self, SchunkHandle};
+use super::schunk_handle::{self, SchunkHandle, frame_cparams};
 use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_io, blosc2_schunk, blosc2_storage};
 use super::{io, io_adapter, storage};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -61,21 +61,7 @@ fn context_cparams(source: &SchunkHandle) -> blosc2_cparams {
     // SAFETY: clients replace contexts only while no other thread uses the handle.
     let context = unsafe { Context::shared((*abi).cctx) };
     let params = source.params();
-    let own = context.map_or(
-        blosc2_cparams {
-            compcode: params.compcode,
-            compcode_meta: params.compcode_meta,
-            clevel: params.clevel,
-            use_dict: c_int::from(params.use_dict),
-            typesize: params.typesize,
-            blocksize: params.blocksize,
-            splitmode: i32::from(params.splitmode),
-            filters: params.filters,
-            filters_meta: params.filters_meta,
-            ..blosc2_cparams::DEFAULTS
-        },
-        |context| context.cparams(),
-    );
+    let own = context.map_or(frame_cparams(&params), Context::cparams);
     // Contexts show items that are too large for them as bytes.
     let is_large = usize::try_from(params.typesize).is_ok_and(|typesize| typesize > MAX_TYPESIZE);
     blosc2_cparams {
@@ -465,23 +451,14 @@ pub unsafe extern "C" fn blosc2_schunk_get_cparams(
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         ensure(!cparams.is_null(), ErrorKind::InvalidParam, "nowhere to store the parameters")?;
-        let params = handle.params();
         // SAFETY: clients replace contexts only while no other thread uses the handle.
         let context = unsafe { Context::shared((*schunk).cctx) };
         let copy = blosc2_cparams {
-            compcode: params.compcode,
-            compcode_meta: params.compcode_meta,
-            clevel: params.clevel,
             // SAFETY: the field is assigned only while no other thread uses the handle.
             use_dict: c_int::from(unsafe { (*schunk).use_dict }),
-            typesize: params.typesize,
             nthreads: context.map_or_else(|_| super::blosc1::blosc2_get_nthreads(), Context::nthreads),
-            blocksize: params.blocksize,
-            splitmode: i32::from(params.splitmode),
             schunk: schunk.cast(),
-            filters: params.filters,
-            filters_meta: params.filters_meta,
-            ..blosc2_cparams::DEFAULTS
+            ..frame_cparams(&handle.params())
         };
         // SAFETY: not null; writable by the caller's promise.
         unsafe { cparams.write(c_array(&[copy])?) };

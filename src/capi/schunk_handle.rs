@@ -19,6 +19,7 @@ mod spare;
 mod view;
 
 use std::cell::UnsafeCell;
+use std::ffi::c_int;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -28,7 +29,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::callbacks;
 use super::context::{Context, DecodingParts, EncodingParts};
-use super::types::blosc2_schunk;
+use super::types::{blosc2_cparams, blosc2_schunk};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
@@ -37,6 +38,22 @@ use crate::frame::Frame;
 use crate::schunk::{Reading, Schunk, Writing};
 pub(crate) use create::free;
 use shown::{FrameFields, ShownLayers};
+
+/// The compression parameters that the header of a frame records; the others have their defaults.
+pub(crate) fn frame_cparams(params: &FrameParams) -> blosc2_cparams {
+    blosc2_cparams {
+        compcode: params.compcode,
+        compcode_meta: params.compcode_meta,
+        clevel: params.clevel,
+        use_dict: c_int::from(params.use_dict),
+        typesize: params.typesize,
+        blocksize: params.blocksize,
+        splitmode: i32::from(params.splitmode),
+        filters: params.filters,
+        filters_meta: params.filters_meta,
+        ..blosc2_cparams::DEFAULTS
+    }
+}
 
 /// How long a callback waits for a super-chunk: one that is not in use is there at once, and one that the operation
 /// changes which called back will not be there before it returns.

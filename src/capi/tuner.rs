@@ -1,10 +1,11 @@
 //! Tuners: callbacks that choose parameters before each compression and learn from it.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 use std::ptr;
 
 use super::context::Context;
 use super::plugins;
+use super::ptr::same_name;
 use super::types::{blosc2_context, blosc2_tuner};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork::Global;
@@ -72,20 +73,6 @@ pub(crate) unsafe fn register(tuner: &blosc2_tuner) -> Result<()> {
     // SAFETY: the caller's promise, and that of whoever registered the known one.
     let same = unsafe { same_name(known.0.name, tuner.name) };
     ensure(same, ErrorKind::Failure, "tuner id is taken")
-}
-
-/// Whether two names are equal; null equals null.
-///
-/// # Safety
-///
-/// Both are null or strings.
-pub(crate) unsafe fn same_name(a: *const std::ffi::c_char, b: *const std::ffi::c_char) -> bool {
-    if a.is_null() || b.is_null() {
-        return ptr::eq(a, b);
-    }
-    // SAFETY: the caller's promise.
-    let (a, b) = unsafe { (CStr::from_ptr(a), CStr::from_ptr(b)) };
-    a == b
 }
 
 /// Forgets the tuners of the application.

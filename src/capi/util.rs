@@ -8,7 +8,7 @@ use super::clock;
 use super::consts::BLOSC2_VERSION_STRING;
 use super::guard::{guard, guard_count, guard_or, guard_status};
 use super::mem::c_string;
-use super::ptr::{c_str, handle_ref, in_bytes, in_slice, out_bytes, out_slice, store};
+use super::ptr::{c_str, handle_ref, in_bytes, in_slice, out_bytes, out_slice, same_name, store};
 use super::tuner;
 use super::types::{
     blosc_timestamp_t, blosc2_codec, blosc2_cparams, blosc2_dparams, blosc2_filter, blosc2_io,
@@ -356,7 +356,7 @@ pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c
         let entry = FilterEntry { id: filter.id, tag: name as usize, filter: Box::new(CFilter(filter)) };
         filter_registry::register(entry, |known| {
             // SAFETY: the caller's promise, now and when the known one was registered.
-            unsafe { tuner::same_name(known.tag as *const c_char, name) }
+            unsafe { same_name(known.tag as *const c_char, name) }
         })
     })
 }

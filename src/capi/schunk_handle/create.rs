@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::layers::free_layers;
-use super::{SchunkHandle, spare};
+use super::{SchunkHandle, frame_cparams, spare};
 use crate::capi::blosc1::blosc2_get_nthreads;
 use crate::capi::chunk::{blosc2_create_cctx, blosc2_create_dctx, blosc2_free_ctx};
 use crate::capi::mem::c_string;
@@ -77,19 +77,7 @@ impl SchunkHandle {
     ) -> Result<*mut blosc2_schunk> {
         let blocksize = schunk.params_ref().blocksize;
         let nthreads = blosc2_get_nthreads();
-        let mut cparams = blosc2_cparams {
-            compcode: params.compcode,
-            compcode_meta: params.compcode_meta,
-            clevel: params.clevel,
-            use_dict: c_int::from(params.use_dict),
-            typesize: params.typesize,
-            nthreads,
-            blocksize: params.blocksize,
-            splitmode: i32::from(params.splitmode),
-            filters: params.filters,
-            filters_meta: params.filters_meta,
-            ..blosc2_cparams::DEFAULTS
-        };
+        let mut cparams = blosc2_cparams { nthreads, ..frame_cparams(&params) };
         let mut dparams = blosc2_dparams { nthreads, typesize: 0, ..blosc2_dparams::DEFAULTS };
         let given = blosc2_storage { cparams: &raw mut cparams, dparams: &raw mut dparams, ..*given };
         let urlpath = given.urlpath;
