@@ -90,14 +90,15 @@ impl Encoder {
     ///
     /// `MemoryAlloc`.
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
-        let short = &SHORT[usize::from(clevel.clamp(1, 9) - 1) / 3];
+        let nlevel = usize::from(clevel.clamp(1, 9) - 1);
+        let short = &SHORT[nlevel / 3];
         if src.len() < TINY {
             return self.compress_tiny(short.level, src, dest);
         }
         if src.len() < short.below {
             return self.short.compress(short.level, src, dest);
         }
-        match LEVELS[usize::from(clevel.clamp(1, 9)) - 1] {
+        match LEVELS[nlevel] {
             Level::Quick { runs_for_zlib } => {
                 if share_of_runs(src) >= runs_for_zlib {
                     self.stream.compress(clevel, src, dest)
