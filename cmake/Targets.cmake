@@ -3,8 +3,9 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-# What Rust's standard library needs on Linux, as `rustc --print native-static-libs` tells, and the codecs.
-set(_blosc2_libraries Threads::Threads gcc_s util rt m dl)
+# What Rust's standard library needs on Linux, as `rustc --print native-static-libs` tells, but for libgcc_s, which the C
+# compiler adds under the name that fits the program; and the codecs.
+set(_blosc2_libraries Threads::Threads util rt m dl)
 foreach(_blosc2_codec LZ4:lz4 ZLIB:z ZSTD:zstd)
   string(REPLACE ":" ";" _blosc2_codec "${_blosc2_codec}")
   list(GET _blosc2_codec 0 _blosc2_name)

@@ -147,12 +147,13 @@ fn rename_sources(cargo: &mut Command) {
     };
 }
 
-/// The flags, each once, without those that the C compiler adds by itself and those of the system's codecs.
+/// The flags, each once, without those of the system's codecs and those that the C compiler adds by itself: libgcc_s has
+/// another name in programs without shared libraries.
 fn runtime_only(flags: &str, system: &[SystemCodec]) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for flag in flags.split_whitespace() {
         let of = |codec: &SystemCodec| flag == codec.flag() || flag == format!("-l:lib{}.so", codec.library);
-        let elsewhere = flag == "-lc" || system.iter().any(of);
+        let elsewhere = ["-lc", "-lgcc_s"].contains(&flag) || system.iter().any(of);
         if !elsewhere && !kept.contains(&flag) {
             kept.push(flag);
         }

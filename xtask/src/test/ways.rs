@@ -182,8 +182,24 @@ fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
             let _ = std::fs::remove_file(moved.join("lib").join(shared_library_name()));
         }
         demo_with_flags("pkgconfig", Link::Shared, &flags, &moved.join("lib"))?;
+        if only_static && has_static_libc() {
+            demo_with_flags(
+                "pkgconfig-alone",
+                Link::Static,
+                &format!("-static {flags}"),
+                &moved.join("lib"),
+            )?;
+        }
     }
     Ok(())
+}
+
+/// Whether programs can be made that need no shared libraries at all.
+fn has_static_libc() -> bool {
+    let program = paths::target().join("capi-tests/static-libc");
+    let source = program.with_extension("c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").is_ok()
+        && process::quiet(cc().args(["-static", "-o"]).arg(&program).arg(&source)).is_ok()
 }
 
 fn pkg_config_tool() -> Command {
