@@ -256,6 +256,7 @@ mod around {
         depth: usize,
     }
 
+    /// [`Taken`] as a static.
     struct Cell(UnsafeCell<Taken>);
 
     // SAFETY: only the thread that `FORKER` names, and that thus has `LOCKS`, looks inside.

@@ -76,12 +76,14 @@ impl Job {
     }
 }
 
+/// What there is to do, and who waits for it.
 struct Queue {
     jobs: VecDeque<Arc<Job>>,
     /// Workers asleep on the condition variable.
     sleeping: usize,
 }
 
+/// What the workers and the pool share.
 struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,

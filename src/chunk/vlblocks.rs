@@ -50,6 +50,7 @@ pub fn compress_vl(enc: &Encoding<'_>, blocks: &[&[u8]], dest: &mut [u8]) -> Res
     Ok(Compressed { cbytes, blocksize: longest, nblocks: blocks.len(), typesize })
 }
 
+/// What the blocks of one chunk are compressed with.
 struct Writer<'a> {
     enc: &'a Encoding<'a>,
     blocks: &'a [&'a [u8]],

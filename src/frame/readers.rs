@@ -18,9 +18,12 @@ pub(crate) struct Reader {
     kept: Mutex<Option<Kept>>,
 }
 
+/// An open file; [`KEPT`] counts them.
 struct Kept {
     file: Arc<dyn IoFile>,
+    /// Which file it is, where the back-end can tell.
     id: Option<FileId>,
+    /// Whether it was opened for changes.
     writable: bool,
 }
 

@@ -48,6 +48,7 @@ pub(crate) struct FrameLock {
     released: Condvar,
 }
 
+/// What the threads of this handle hold of the lock together.
 #[derive(Debug)]
 struct State {
     /// The lock file, once it was opened.

@@ -97,7 +97,9 @@ impl Io for MmapIo {
     }
 }
 
+/// What grows with the file.
 struct State {
+    /// Where the file is mapped now.
     region: Region,
     /// Regions that were outgrown. Slices of them may still be in use, and shared ones show the same pages.
     retired: Vec<Region>,
@@ -105,6 +107,7 @@ struct State {
     size: usize,
 }
 
+/// A file and its mapping.
 struct Mapped {
     file: PlainFile,
     mode: MmapMode,

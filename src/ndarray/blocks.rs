@@ -118,15 +118,18 @@ impl<'a> Blocks<'a> {
         Ok(Piece { nblock: self.nblock(at), from: size(from)?, to: size(to)?, at: size(there)?, extents })
     }
 
-    /// Fails unless `header` is that of a chunk with these blocks. In a `plain` one it does not show how large they are.
-    pub(super) fn check(&self, header: &ChunkHeader, plain: bool) -> Result<()> {
-        ensure(
-            header.nbytes == self.chunksize,
-            ErrorKind::Failure,
-            "chunk of another size than the array's",
-        )?;
-        let agree = plain || header.blocksize == self.blocksize;
+    /// Fails unless `header` is that of a chunk with these blocks.
+    pub(super) fn check(&self, header: &ChunkHeader) -> Result<()> {
+        self.check_size(header)?;
+        let agree = header.blocksize == self.blocksize;
         ensure(agree, ErrorKind::Failure, "blocks of another size than the array's")
+    }
+
+    /// Fails unless `header` is that of a chunk of the array's size, whose blocks may be others. That of a plain chunk does
+    /// not show how large they are.
+    pub(super) fn check_size(&self, header: &ChunkHeader) -> Result<()> {
+        let agree = header.nbytes == self.chunksize;
+        ensure(agree, ErrorKind::Failure, "chunk of another size than the array's")
     }
 
     /// Whether the runs of `copy` are so short, and so close to each other within `span` bytes of a block, that all of
@@ -164,7 +167,7 @@ impl<'a> Blocks<'a> {
     ) -> Result<()> {
         let ndim = self.geometry.ndim();
         let plain = chunk.plain();
-        self.check(chunk.header(), plain.is_some())?;
+        if plain.is_some() { self.check_size(chunk.header()) } else { self.check(chunk.header()) }?;
         if plain == Some(Plain::Constant) {
             let mut copy = BoxCopy::of_item(self.typesize);
             (0..ndim).rev().try_for_each(|i| copy.repeat(region.extent(i), other[i], other[i]))?;

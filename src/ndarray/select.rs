@@ -238,7 +238,7 @@ impl<'a> ChunkPart<'a> {
         let header = ChunkHeader::read(bytes)?;
         let chunk = BlockReader::open(dec, &header, bytes)?;
         let plain = chunk.plain();
-        self.blocks.check(&header, plain.is_some())?;
+        if plain.is_some() { self.blocks.check_size(&header) } else { self.blocks.check(&header) }?;
         dec.threads.for_each(self.grid.len(), &|n| {
             let (nblock, ranges) = self.block(n);
             // From bytes of the block, the first of which is the one at `start`.

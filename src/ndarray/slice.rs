@@ -127,7 +127,7 @@ fn read_once(
             let mut header = ChunkHeader::EMPTY;
             header.read_from(bytes)?;
             if header.special() == special::NONE && blocks.lie_in_order(&part, &other) {
-                blocks.check(&header, header.is_memcpyed())?;
+                if header.is_memcpyed() { blocks.check_size(&header) } else { blocks.check(&header) }?;
                 // SAFETY: each chunk, and so each call, has a part of the box of its own.
                 let dest = unsafe { dest.part(size(origin)?, blocks.chunksize) };
                 let n = chunk::decompress_with(dec, bytes, None, dest)?;

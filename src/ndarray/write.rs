@@ -306,7 +306,7 @@ impl Overlay<'_> {
         };
         let encode = |dec: &Decoding<'_>, chunk: &[u8]| {
             let header = ChunkHeader::read(chunk)?;
-            if self.blocks.check(&header, false).is_err() {
+            if self.blocks.check(&header).is_err() {
                 return Ok(None);
             }
             patch::encode(chunk, &changes, dec, &writing.enc)
@@ -327,8 +327,7 @@ impl Overlay<'_> {
         dest: &mut [u8],
     ) -> Result<usize> {
         let header = ChunkHeader::read(old)?;
-        // Blocks of another size are no obstacle.
-        self.blocks.check(&header, true)?;
+        self.blocks.check_size(&header)?;
         if header.blocksize != self.blocks.blocksize || reading.dec.postfilter.is_some() {
             return self.merge_whole(old, reading, writing, dest);
         }

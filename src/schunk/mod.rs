@@ -45,6 +45,7 @@ pub struct Schunk {
     params: FrameParams,
 }
 
+/// Where the chunks are.
 enum Backing {
     List(List),
     Frame(Box<Frame>),

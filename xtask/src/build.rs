@@ -173,8 +173,8 @@ pub enum Visibility {
 
 /// Writes an object whose only global symbols are those of the API.
 ///
-/// rustc's archive holds the API, the codecs in C (LZ4, Zstandard) and Rust's runtime, all with global symbols that
-/// collide with those of a program that brings its own. One partial link resolves the references among them; after
+/// rustc's archive holds the API, the codecs in C (LZ4, Zstandard, libdeflate) and Rust's runtime, all with global symbols
+/// that collide with those of a program that brings its own. One partial link resolves the references among them; after
 /// it, every symbol that is not in the list becomes local.
 pub fn localised_object(
     archive: &Path,

@@ -61,8 +61,10 @@ fn encode<'a, const C: usize>(
     Some(encoder.pos)
 }
 
+/// The stream so far, and where in the block cells and rows were that later ones may repeat.
 struct Encoder<'a> {
     out: &'a mut [u8],
+    /// Length of the stream so far.
     pos: usize,
     cells: Table,
     triples: Table,

@@ -56,6 +56,7 @@ struct Span {
 /// The spans within the up to 4^3 parts of a cell that share the coordinates along the axes not looked at yet.
 type Spans = [Span; 64];
 
+/// Decodes the cells of a stream that hold wanted items.
 struct RangeDecoder<'a, R: Real, const N: usize, const G: usize> {
     field: Field,
     coder: CellCoder<R, N, G>,
