@@ -13,7 +13,7 @@ use super::refill::{Move, Refill};
 use super::session::Session;
 use super::state::State;
 use super::store::{Store, Write};
-use super::tail::NUDGE;
+use super::tail::{MAX_WANDER, NUDGE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::Entry;
@@ -28,7 +28,7 @@ const FEW_CHUNKS: usize = 256;
 const SAMPLES: usize = 32;
 
 /// More bytes than index and trailer take, however badly the index compresses once chunks have moved.
-fn longest_tail(state: &State) -> u64 {
+pub(super) fn longest_tail(state: &State) -> u64 {
     let index = 8 * state.index.len() + 2 * EXTENDED_HEADER_LENGTH;
     (index + state.trailer_len) as u64 + NUDGE // widening
 }
@@ -57,7 +57,11 @@ impl Frame {
         let state = self.snapshot();
         let live = state.live_end - state.dead;
         let behind = state.header.cbytes.saturating_sub(state.live_end);
-        if !is_hollow(state.dead + behind, live) && (live > 0 || behind == 0) {
+        let is_compact = match live {
+            0 => behind == 0,
+            _ => !is_hollow(state.dead + behind.saturating_sub(MAX_WANDER), live),
+        };
+        if is_compact {
             return Ok(());
         }
         if !is_hollow(state.dead, live) {
@@ -265,11 +269,8 @@ impl Frame {
 /// Makes the index of `next` refer to the new places of chunks; returns the copies to be made. Neighbours that stay
 /// neighbours are copied as one.
 fn redirect(next: &mut State, moves: &[Move]) -> Result<Vec<Write<'static>>> {
-    let mut places = HashMap::new();
-    places.try_reserve(moves.len()).map_err(|_| memory::no_memory())?;
     let mut runs: Vec<Move> = Vec::new();
     for moved in moves {
-        places.insert(moved.from.position, moved.to);
         match runs.last_mut() {
             Some(run) if run.from.end() == moved.from.position && run.to_extent().end() == moved.to => {
                 run.from.len += moved.from.len;
@@ -277,6 +278,9 @@ fn redirect(next: &mut State, moves: &[Move]) -> Result<Vec<Write<'static>>> {
             _ => memory::push(&mut runs, *moved)?,
         }
     }
+    let mut places = HashMap::new();
+    places.try_reserve(moves.len()).map_err(|_| memory::no_memory())?;
+    places.extend(moves.iter().map(|moved| (moved.from.position, moved.to)));
     for entry in next.index.table_mut()? {
         if let Some(&place) = u64::try_from(*entry).ok().and_then(|position| places.get(&position)) {
             *entry = Entry::Stored(place).encode();

@@ -4,6 +4,7 @@
 //! used again (see [`holes`](super::holes)), and which [`compact`](super::compact) closes when holes take too much room;
 //! the C library moves everything behind a replaced chunk instead.
 
+use super::ahead::Ahead;
 use super::holes::Extent;
 use super::index_codec::IndexOf;
 use super::offsets::Index;
@@ -29,6 +30,13 @@ pub(super) const PLACEHOLDER: i64 = i64::MIN;
 pub(super) struct NewChunk<'a> {
     pub(super) nchunk: usize,
     pub(super) bytes: Cow<'a, [u8]>,
+}
+
+impl NewChunk<'_> {
+    /// Bytes that it takes in a contiguous frame: readers of the C library want 32 wherever a chunk is.
+    pub(super) fn room(&self) -> u64 {
+        self.bytes.len().max(EXTENDED_HEADER_LENGTH) as u64 // widening
+    }
 }
 
 /// Makes a new version of a chunk out of the old one.
@@ -186,7 +194,7 @@ impl Frame {
         let mut added = Vec::new();
         convert_specials(&old, &mut next, sizes, &mut added, |i| now_at[i])?;
         drop(old);
-        self.write_chunks(&session, next, sizes, &added, IndexOf::Other)
+        self.write_chunks(&session, next, sizes, &added, IndexOf::Other).map(drop)
     }
 
     /// Fills an empty frame with `nchunks` chunks of the special value `kind` and `nbytes` bytes in all, `chunksize`
@@ -216,7 +224,7 @@ impl Frame {
         if written.is_err() {
             self.params = params;
         }
-        written.map(|()| nchunks)
+        written.map(|_| nchunks)
     }
 
     /// Uncompressed size of chunk `nchunk`, and what of it is stored.
@@ -259,15 +267,16 @@ impl Frame {
         Ok(())
     }
 
-    /// Writes the chunks `added`, and the index of `next` with their positions, as one change.
-    pub(super) fn write_chunks(
+    /// Writes the chunks `added`, and the index of `next` with their positions, as one change; returns those that lie behind
+    /// the place that is theirs in the end.
+    pub(super) fn write_chunks<'a>(
         &mut self,
         session: &Session,
         mut next: State,
         sizes: Sizes,
-        added: &[NewChunk<'_>],
+        added: &'a [NewChunk<'_>],
         of: IndexOf,
-    ) -> Result<()> {
+    ) -> Result<Ahead<'a>> {
         next.set_sizes(sizes);
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             let old = &self.state.get_mut().index;
@@ -281,44 +290,49 @@ impl Frame {
                 }
                 chunk_files::give_up_spares(disk);
             }
-            return written;
+            return written.map(|()| Ahead::default());
         }
         let header_len = next.header.header_len as u64; // widening
         let mut writes = memory::with_capacity(added.len())?;
+        let mut behind = Vec::new();
         for new in added {
-            // Readers of the C library want 32 bytes wherever a chunk is.
-            let room = new.bytes.len().max(EXTENDED_HEADER_LENGTH) as u64; // widening
-            let at = if let Some(at) = next.holes.take(room) {
-                next.dead = next.dead.saturating_sub(room);
-                next.replaces = true;
-                at
-            } else {
-                next.live_end += room;
-                next.live_end - room
-            };
-            next.index.table_mut()?[new.nchunk] = Entry::Stored(at).encode();
-            writes.push(Write::Bytes(header_len + at, &new.bytes));
+            match next.holes.take(new.room()) {
+                Some(at) => {
+                    next.dead = next.dead.saturating_sub(new.room());
+                    next.replaces = true;
+                    next.index.table_mut()?[new.nchunk] = Entry::Stored(at).encode();
+                    writes.push(Write::Bytes(header_len + at, &new.bytes));
+                }
+                None => memory::push(&mut behind, new)?,
+            }
+        }
+        let ahead = self.put_behind(session, &mut next, &behind)?;
+        for (new, position) in &ahead.chunks {
+            next.index.table_mut()?[new.nchunk] = Entry::Stored(*position).encode();
+            writes.push(Write::Bytes(header_len + position, &new.bytes));
         }
         // Where places are used again the frame only grows, until holes are closed; see `write_tail`. A chunk that finds no
         // place must not give it back a length that it had before others did.
         let least = if next.replaces || next.dead > 0 { next.header.cbytes } else { 0 };
         next.header.cbytes = next.live_end.max(least);
-        self.write_tail(session, next, &writes, of, None)
+        self.write_tail(session, next, &writes, of, None)?;
+        Ok(ahead)
     }
 
     /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait. There are `new`
-    /// stored chunks in place of those that are gone.
+    /// stored chunks in place of those that are gone, and some of them may be `ahead`.
     pub(super) fn clean_up<'g>(
         &mut self,
         session: &Session,
         gone: impl IntoIterator<Item = &'g Gone>,
         new: usize,
+        ahead: &Ahead<'_>,
     ) {
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             let files = gone.into_iter().filter_map(|gone| Some((gone.position?, gone.cbytes)));
             return chunk_files::retire(disk, files, self.header().cbytes, new);
         }
-        let _ = self.reclaim(session);
+        let _ = self.bring_back(session, ahead).and_then(|()| self.reclaim(session));
     }
 }
 

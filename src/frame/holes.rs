@@ -105,6 +105,24 @@ impl Holes {
         Some(position)
     }
 
+    /// Where the places begin that are free up to `end`, also those that were given up just now.
+    pub(crate) fn start_of_last(&self, end: u64) -> u64 {
+        let places = [&self.free, &self.resting, &self.fresh];
+        let before =
+            |end: u64| places.iter().find_map(|places| places.iter().find(|place| place.end() == end));
+        let mut start = end;
+        while let Some(place) = before(start).filter(|place| place.len > 0) {
+            start = place.position;
+        }
+        start
+    }
+
+    /// The end of the only place from `start` on that the change under way gives up; `None` if there are none, or several.
+    pub(crate) fn given_up_end(&self, start: u64) -> Option<u64> {
+        let mut places = self.fresh.iter().filter(|place| place.position >= start);
+        places.next().filter(|_| places.next().is_none()).map(|place| place.end())
+    }
+
     /// The change under way is complete.
     pub(crate) fn settle(&mut self) {
         for place in std::mem::replace(&mut self.resting, std::mem::take(&mut self.fresh)) {
@@ -166,6 +184,17 @@ mod tests {
             (holes.take(20), holes.take(20), holes.take(20), holes.take(10)),
             (Some(100), Some(120), None, Some(140))
         );
+    }
+
+    #[test]
+    fn the_last_places_are_free_whenever_they_were_given_up() {
+        let mut holes = Holes::between(&[extent(0, 40), extent(60, 40)], 60);
+        assert_eq!((holes.start_of_last(60), holes.start_of_last(100)), (40, 100));
+        holes.give_up(extent(80, 20));
+        holes.settle();
+        assert_eq!(holes.start_of_last(100), 80);
+        holes.give_up(extent(60, 20));
+        assert_eq!((holes.start_of_last(100), holes.start_of_last(99)), (40, 99));
     }
 
     #[test]

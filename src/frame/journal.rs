@@ -16,7 +16,7 @@
 //! | LE64 | checksum of all the above |
 //! | 16 | end mark |
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result, ensure};
 use crate::format::frame_header::MAGIC;
 use crate::format::frame_trailer::Usage;
 use crate::io::IoFile;
@@ -41,6 +41,30 @@ pub(crate) struct Undo {
     pub(crate) len: u64,
     /// Positions, relative to the frame, and the bytes that belong there.
     pub(crate) ranges: Vec<(u64, Vec<u8>)>,
+}
+
+/// What tells the record at the end of a file from others: its last bytes, with lengths and checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Length of the file.
+    len: u64,
+    footer: [u8; FOOTER],
+}
+
+impl Mark {
+    /// That of the record at the end of `file`.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading; `FileRead` for shorter files.
+    pub(crate) fn read(file: &dyn IoFile) -> Result<Mark> {
+        let len = file.size()?;
+        let mut footer = [0; FOOTER];
+        let at = len.checked_sub(FOOTER as u64); // widening
+        let n = at.map_or(Ok(0), |at| file.read_at(at, &mut footer))?;
+        ensure(n == FOOTER, ErrorKind::FileRead, "file ends too early")?;
+        Ok(Mark { len, footer })
+    }
 }
 
 /// A record that is being made.

@@ -89,7 +89,7 @@ impl Frame {
         let header = next.header.write(&next.metalayers)?;
         let len = next.header.frame_len;
         self.write_change(&session, &[Write::Bytes(0, &header)], len, None)?;
-        next.seen = *header.first_chunk().expect("a header is longer");
+        next.note_header(&header);
         self.set_state(next);
         Ok(number)
     }
@@ -175,7 +175,7 @@ impl Frame {
         let header = next.header.write(&next.metalayers)?;
         let len = next.header.frame_len;
         self.write_change(session, &[Write::Bytes(at, &trailer), Write::Bytes(0, &header)], len, None)?;
-        next.seen = *header.first_chunk().expect("a header is longer");
+        next.note_header(&header);
         self.set_state(next);
         Ok(())
     }

@@ -21,6 +21,7 @@
 //! all. Without locking, one writer and any number of readers work as long as readers retry what fails while the writer
 //! is at it.
 
+mod ahead;
 mod chunk_files;
 mod compact;
 mod edit;
@@ -465,17 +466,22 @@ impl Frame {
     fn poll(&self, disk: &Disk, force: bool) -> Result<(Arc<State>, Arc<dyn IoFile>)> {
         let file = disk.reader()?;
         let known = self.snapshot();
-        let state = self.compare(disk, &state::read_fixed(&*file, disk.base)?, force)?;
+        let state = self.compare(disk, (&*file, &state::read_fixed(&*file, disk.base)?), force)?;
         // What was read anew may be another file.
         let file = if Arc::ptr_eq(&state, &known) { file } else { disk.reader()? };
         Ok((state, file))
     }
 
-    /// Compares the state with `seen`, the header as it is stored now, and reads it again if they differ, or in any case if
-    /// `force` is set.
-    fn compare(&self, disk: &Disk, seen: &[u8; FIXED_LEN], force: bool) -> Result<Arc<State>> {
+    /// Compares the state with a file and `seen`, its header as it is stored now, and reads it again if they differ, or in
+    /// any case if `force` is set.
+    fn compare(
+        &self,
+        disk: &Disk,
+        (file, seen): (&dyn IoFile, &[u8; FIXED_LEN]),
+        force: bool,
+    ) -> Result<Arc<State>> {
         let known = self.snapshot();
-        if !force && *seen == known.seen {
+        if !force && known.is_of(seen, file) {
             return Ok(known);
         }
         let hopeless = *self.unreadable.lock() == Some(*seen);
@@ -560,9 +566,11 @@ fn empty(params: &FrameParams, sparse: bool) -> Result<(State, Vec<u8>)> {
         metalayers: Arc::default(),
         vlmetalayers: Arc::default(),
         seen: *bytes.first_chunk().expect("a header is longer"),
+        undone_by: None,
         live_end: 0,
         holes: Holes::of_disjoint_chunks(),
         replaces: false,
+        brings_back: false,
         dead: 0,
         dead_is_known: true,
         tick: 0,

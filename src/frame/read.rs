@@ -252,12 +252,20 @@ impl<'a> Chunks<'a> {
         if !self.view.at_path && !disk.reader.serves(file, &disk.file) {
             return false;
         }
-        if state::read_fixed(&**file, disk.base).is_ok_and(|seen| seen == known.seen) {
+        if state::read_fixed(&**file, disk.base).is_ok_and(|seen| known.is_of(&seen, &**file)) {
             return true;
         }
         let Ok(now) = frame.view() else { return false };
-        Arc::ptr_eq(&now.state, known)
-            || (!strict && nchunks.all(|nchunk| now.state.index.raw(nchunk) == known.index.raw(nchunk)))
+        if strict || Arc::ptr_eq(&now.state, known) {
+            // If it is the same, it cannot be read anew, or is again as it was: there was a change in any case.
+            return false;
+        }
+        // In the place of the last chunk there may be its new version; see [`ahead`](super::ahead).
+        let lasts = [&now.state, known].map(|state| state.index.stored().max());
+        nchunks.all(|nchunk| match now.state.index.raw(nchunk) {
+            place if place != known.index.raw(nchunk) => false,
+            place => !lasts.contains(&place.and_then(|place| u64::try_from(place).ok())),
+        })
     }
 
     /// How large they are.

@@ -164,8 +164,8 @@ impl Frame {
         drop(old);
         let only_removed = !change.removed.is_empty() && change.added.is_empty() && replaced.is_empty();
         let of = if only_removed { IndexOf::Delete } else { IndexOf::Other };
-        self.write_chunks(&session, next, sizes, &added, of).map_err(failed)?;
-        self.clean_up(&session, &gone, added.len());
+        let ahead = self.write_chunks(&session, next, sizes, &added, of).map_err(failed)?;
+        self.clean_up(&session, &gone, added.len(), &ahead);
         Ok(self.nchunks())
     }
 

@@ -67,7 +67,7 @@ impl Frame {
         head.truncate(n);
         let too_short = Error::new(ErrorKind::FileRead, "file ends too early");
         let fixed: &[u8; FIXED_LEN] = head.first_chunk().ok_or(too_short)?;
-        let state = self.compare(disk, fixed, session.held.changed)?;
+        let state = self.compare(disk, (&*file, fixed), session.held.changed)?;
         let end = disk.base + state.header.frame_len;
         if Arc::ptr_eq(&state, &known) && *fixed == state.seen && file.size()? == end {
             // Nothing was broken off, nothing follows.

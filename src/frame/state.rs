@@ -1,7 +1,7 @@
 //! What a handle knows of its frame: header, index and metalayers, read in a constant number of accesses.
 
 use super::holes::Holes;
-use super::journal::Undo;
+use super::journal::{Mark, Undo};
 use super::offsets::Index;
 use super::read;
 use super::sizes::{ChunkInfo, Sizes};
@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) vlmetalayers: Arc<Metalayers>,
     /// The fixed header as it is in the file, also while the file holds a change that was broken off.
     pub(crate) seen: [u8; FIXED_LEN],
+    /// The record in the file by which a change that was broken off, or is not finished, was undone to get this.
+    pub(super) undone_by: Option<Mark>,
     /// End of the last chunk in the payload area; what follows up to the index is dead. Contiguous frames only.
     pub(crate) live_end: u64,
     /// Dead bytes before `live_end`, as far as they are known.
@@ -44,6 +46,8 @@ pub(crate) struct State {
     pub(crate) holes: Holes,
     /// Whether the change under way puts a chunk in the place of another.
     pub(crate) replaces: bool,
+    /// Whether the change under way brings chunks to the places of those that they replaced.
+    pub(crate) brings_back: bool,
     /// How often this handle took over changes from elsewhere or changed metalayers.
     pub(crate) tick: u64,
 }
@@ -62,7 +66,7 @@ pub(crate) struct Source<'a> {
     /// Length of the file, if it is known.
     size: Option<u64>,
     /// Bytes that a broken-off change overwrote.
-    pub(crate) undo: Option<Undo>,
+    pub(crate) undo: Option<(Mark, Undo)>,
     /// Whether it is the index file of a sparse frame.
     sparse: bool,
     /// The first bytes of the frame, as stored: read once, they hold most headers and whole small frames.
@@ -119,7 +123,7 @@ impl<'a> Source<'a> {
                 self.read_far(file, position, usize::try_from(len).map_err(|_| cut_off)?)?.into()
             }
         };
-        if let Some(undo) = &self.undo {
+        if let Some((_, undo)) = &self.undo {
             undo.overlay(at, bytes.to_mut());
         }
         Ok(bytes)
@@ -162,7 +166,7 @@ impl State {
     pub(crate) fn load(source: &Source<'_>) -> Result<State> {
         let seen = source.fixed();
         let mut fixed = seen;
-        if let Some(undo) = &source.undo {
+        if let Some((_, undo)) = &source.undo {
             undo.overlay(0, &mut fixed);
         }
         let header = FrameHeader::read(&fixed)?;
@@ -187,10 +191,12 @@ impl State {
             index,
             metalayers: Arc::new(metalayers),
             seen,
+            undone_by: source.undo.as_ref().map(|(mark, _)| *mark),
             live_end: if empty { 0 } else { area },
             dead: usage.map_or(0, |usage| usage.area - usage.live),
             dead_is_known: empty || usage.is_some(),
             replaces: false,
+            brings_back: false,
             holes: if empty { Holes::of_disjoint_chunks() } else { Holes::default() },
             tick: 0,
             header,
@@ -220,6 +226,18 @@ impl State {
         self.header.chunksize = sizes.chunksize;
         self.header.nbytes = sizes.nbytes;
         self.header.vl_blocks = sizes.vl_blocks;
+    }
+
+    /// Whether `file`, whose fixed header is `fixed` now, holds what this was read from. The last step of a change does not
+    /// touch the header: it cuts the file off behind it.
+    pub(crate) fn is_of(&self, fixed: &[u8; FIXED_LEN], file: &dyn IoFile) -> bool {
+        *fixed == self.seen && self.undone_by.is_none_or(|mark| Mark::read(file) == Ok(mark))
+    }
+
+    /// Notes that a file with this header holds this state.
+    pub(crate) fn note_header(&mut self, header: &[u8]) {
+        self.seen = *header.first_chunk().expect("a header is longer");
+        self.undone_by = None;
     }
 
     /// What the trailer notes of the payload area: nothing if there are no holes.

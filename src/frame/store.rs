@@ -1,7 +1,7 @@
 //! Where a frame is kept, and how a change of it is written.
 
 use super::chunk_files;
-use super::journal::{self, Record, Undo};
+use super::journal::{self, Mark, Record, Undo};
 use super::read;
 use super::readers::{self, Reader};
 use super::spares::{self, Spares};
@@ -229,14 +229,27 @@ impl Disk {
             })?;
             state.header.vl_blocks = first.is_some_and(|info| info.vl_blocks);
         }
+        // Somebody who does not lock may have changed it meanwhile.
+        let changed = size.is_some() && !state.is_of(&state::read_fixed(file, self.base)?, file);
+        ensure(!changed, ErrorKind::FileRead, "the frame changes while it is read")?;
         Ok(state)
     }
 
     /// The record of a change that was broken off, if the file ends in one; `fixed` is the header as stored.
-    fn find_undo(&self, file: &dyn IoFile, fixed: &[u8; FIXED_LEN], size: u64) -> Result<Option<Undo>> {
+    fn find_undo(
+        &self,
+        file: &dyn IoFile,
+        fixed: &[u8; FIXED_LEN],
+        size: u64,
+    ) -> Result<Option<(Mark, Undo)>> {
         let header = FrameHeader::read(fixed);
         let complete = header.is_ok_and(|header| header.frame_len.checked_add(self.base) == Some(size));
-        if complete { Ok(None) } else { Undo::find(file, self.base, size) }
+        if complete {
+            return Ok(None);
+        }
+        // First, so that another record that comes meanwhile is not taken for this one.
+        let mark = Mark::read(file);
+        Ok(Undo::find(file, self.base, size)?.and_then(|undo| Some((mark.ok()?, undo))))
     }
 
     /// Undoes a change that was broken off; tells whether there was one.
@@ -249,7 +262,7 @@ impl Disk {
             return Ok(false);
         }
         let undo = self.find_undo(file, &state::read_fixed(file, self.base)?, file.size()?)?;
-        undo.map_or(Ok(false), |undo| undo.roll_back(file, self.base, self.sync).map(|()| true))
+        undo.map_or(Ok(false), |(_, undo)| undo.roll_back(file, self.base, self.sync).map(|()| true))
     }
 
     /// The length of the file, if data that are not this frame's follow the frame of `frame_len` bytes in it.

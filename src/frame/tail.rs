@@ -16,7 +16,7 @@ pub(super) const NUDGE: u64 = 8;
 /// The longest gap between index and trailer that keeps a sparse frame from having the same length twice.
 const MAX_GAP: u64 = 4096;
 /// At most this many bytes are added to a frame so that its length differs from what it was before a change.
-const MAX_WANDER: u64 = 512;
+pub(super) const MAX_WANDER: u64 = 512;
 
 impl Frame {
     /// Writes `payload`, then index, trailer and header of `next`, as one change; `next` is the state from then on.
@@ -59,8 +59,8 @@ impl Frame {
         writes.push(Write::Bytes(0, &header));
         self.write_change(session, &writes, next.header.frame_len, live)?;
         next.holes.settle();
-        next.replaces = false;
-        next.seen = *header.first_chunk().expect("a header is longer");
+        (next.replaces, next.brings_back) = (false, false);
+        next.note_header(&header);
         *self.state.get_mut() = Arc::new(next);
         Ok(())
     }
@@ -102,6 +102,7 @@ fn lengthened(session: &Session, old: &State, next: &State, adds_chunks: bool, e
         _ if session.followed.is_some() => shorter.unwrap_or(0),
         Some(by) if next.replaces && (by < MAX_GAP || !next.header.sparse) => by / NUDGE * NUDGE + NUDGE,
         Some(0) if next.dead > old.dead || adds_chunks => NUDGE,
+        _ if next.brings_back => u64::from(end == session.frame_len) * NUDGE,
         // Holes are closed.
         Some(_) if old.header.frame_len != session.frame_len => wander(session, next, end),
         _ => 0,

@@ -65,6 +65,15 @@ pub(super) fn chunk(nbytes: usize, seed: u8) -> Vec<u8> {
     chunk
 }
 
+/// A chunk that takes `more` bytes than it needs.
+fn longer(nbytes: usize, seed: u8, more: usize) -> Vec<u8> {
+    let mut chunk = chunk(nbytes, seed);
+    chunk.resize(chunk.len() + more, seed);
+    let cbytes = i32::try_from(chunk.len()).unwrap();
+    chunk[12..16].copy_from_slice(&cbytes.to_le_bytes());
+    chunk
+}
+
 pub(super) fn zeros(nbytes: usize) -> Vec<u8> {
     special::chunk(special_kind(), nbytes, 4, 0).unwrap().to_vec()
 }

@@ -315,6 +315,32 @@ fn compaction_is_as_safe_as_the_rest() {
 }
 
 #[test]
+fn last_chunks_go_to_their_places_as_safely_as_the_rest() {
+    let base = TempPath::new("base");
+    let mut frame = Frame::create_file(&base, params(), &FrameOptions::default()).unwrap();
+    for i in 0..3 {
+        frame.append(&padded(4000, i)).unwrap();
+    }
+    frame.append(&zeros(4000)).unwrap();
+    drop(frame);
+    let operations: &[Operation] = &[
+        ("update", |f| f.update(2, &padded(4000, 9)).map(drop)),
+        ("update larger", |f| f.update(2, &longer(4000, 9, 500)).map(drop)),
+        ("update smaller", |f| f.update(2, &padded(3000, 9)).map(drop)),
+        ("update and add", |f| f.update_all(&[(2, &padded(4000, 9)), (3, &padded(4000, 8))]).map(drop)),
+    ];
+    for &operation in operations {
+        // Each time, the index is a bit further away from the last chunk.
+        let often = |f: &mut Frame| (0..50).try_for_each(|i| f.update(2, &padded(4000, i)).map(drop));
+        for before in [|_: &mut Frame| Ok(()), |f: &mut Frame| f.update(2, &padded(4000, 7)).map(drop), often]
+        {
+            let most = check_after(&base, before, operation);
+            assert!(most >= 8, "{}: the chunk stayed where it was, {most} calls", operation.0);
+        }
+    }
+}
+
+#[test]
 fn compaction_where_no_chunk_fits_in_a_hole_is_as_safe_as_the_rest() {
     let base = TempPath::new("base");
     build(&base, false, 0);

@@ -73,3 +73,42 @@ fn a_note_for_another_payload_area_is_ignored() {
         assert!(contents(&frame) == model[1..] && contents(&reopen(&frame)) == model[1..]);
     }
 }
+
+#[test]
+fn last_chunks_that_are_replaced_over_and_over_leave_no_room_behind() {
+    for kind in [Kind::Memory, Kind::File, Kind::Mapped] {
+        let path = TempPath::new("last");
+        let mut frame = create(kind, &path);
+        let once = TempPath::new("once");
+        let mut model = Vec::new();
+        for n in 0..3_u8 {
+            model.push(longer(9000, n, 0));
+            frame.append(&model[usize::from(n)]).unwrap();
+            for step in 1..40_u8 {
+                let at = usize::from(n);
+                // As an array that grows: sometimes the last chunk is replaced together with the one before it.
+                let mut changed = vec![at];
+                if step == 1 && n > 0 {
+                    changed.insert(0, at - 1);
+                }
+                for &at in &changed {
+                    model[at] = longer(9000, step, usize::from(step) * 100);
+                }
+                let new: Vec<(usize, &[u8])> = changed.iter().map(|&at| (at, &model[at][..])).collect();
+                frame.update_all(&new).unwrap();
+                assert!(
+                    contents(&frame) == model && contents(&reopen(&frame)) == model,
+                    "{kind:?} {n} {step}"
+                );
+                let stored: usize = model.iter().map(Vec::len).sum();
+                let len = frame.frame_len();
+                assert!(len < stored as u64 + 4096, "{kind:?} {n} {step}: {len} for {stored}");
+            }
+        }
+        let mut together = create(kind, &once);
+        for chunk in &model {
+            together.append(chunk).unwrap();
+        }
+        assert!(frame.frame_len() <= together.frame_len() + 1024, "{kind:?}: {}", frame.frame_len());
+    }
+}

@@ -7,15 +7,6 @@ fn locking() -> FrameOptions {
     FrameOptions { locking: true, ..FrameOptions::default() }
 }
 
-/// A chunk that takes `more` bytes than it needs.
-fn longer(nbytes: usize, seed: u8, more: usize) -> Vec<u8> {
-    let mut chunk = chunk(nbytes, seed);
-    chunk.resize(chunk.len() + more, seed);
-    let cbytes = i32::try_from(chunk.len()).unwrap();
-    chunk[12..16].copy_from_slice(&cbytes.to_le_bytes());
-    chunk
-}
-
 #[test]
 fn eight_threads_read_through_one_handle() {
     for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {

@@ -1,0 +1,106 @@
+//! New versions of the last chunks of a contiguous frame, which take the places of the old ones.
+//!
+//! An array or a table that grows bit by bit has its last chunk replaced over and over, by a larger one each time, so the
+//! place that the old one leaves never is a hole that the next one fits in. Nothing may be written there before the index
+//! says that it is free. So in a file the new chunk goes behind it first, far enough away, and moves as soon as that is
+//! written: the frame is as long as if its chunks had been written once. Readers without locks know that what is in the
+//! place of the last chunk may be another one now; if several chunks change at once, they stay behind, as elsewhere.
+
+use super::Frame;
+use super::compact::longest_tail;
+use super::edit::NewChunk;
+use super::index_codec::IndexOf;
+use super::session::Session;
+use super::state::State;
+use super::store::{Store, Write};
+use super::tail::{MAX_WANDER, NUDGE};
+use crate::error::Result;
+use crate::format::offsets::Entry;
+use crate::memory;
+
+/// So many dead bytes at the end are not worth another change.
+const FEW: u64 = 2048;
+
+/// Chunks that were written behind the others, one after the other.
+#[derive(Default)]
+pub(super) struct Ahead<'a> {
+    /// Each with its position in the payload area.
+    pub(super) chunks: Vec<(&'a NewChunk<'a>, u64)>,
+    /// How far in front of its position each chunk belongs, in bytes; 0 if it is where it belongs.
+    by: u64,
+    /// Length of the payload area in the end.
+    area: u64,
+}
+
+impl Frame {
+    /// Finds room for `chunks` behind the others of `next`.
+    pub(super) fn put_behind<'a>(
+        &self,
+        session: &Session,
+        next: &mut State,
+        chunks: &[&'a NewChunk<'_>],
+    ) -> Result<Ahead<'a>> {
+        if chunks.is_empty() {
+            return Ok(Ahead::default());
+        }
+        let total = chunks.iter().map(|chunk| chunk.room()).sum::<u64>();
+        let end = next.live_end;
+        let free = next.holes.start_of_last(end);
+        let mut ahead = Ahead::default();
+        let mut at = end;
+        if matches!(self.store, Store::Memory(_)) {
+            at = free;
+        } else if let Some(replaced) = next.holes.given_up_end(free)
+            && end - free > FEW
+            && session.followed.is_none()
+        {
+            let padding = next_padding(next.header.cbytes.saturating_sub(replaced));
+            let least = if next.replaces || next.dead > end - free { next.header.cbytes } else { 0 };
+            ahead.area = least.max(free + total + padding);
+            // The index, too, is not to reach into what the old one refers to when the chunks have moved.
+            at = end.max(ahead.area + longest_tail(next));
+            ahead.by = at - free;
+        }
+        if at < end || ahead.by > 0 {
+            next.holes.cut_off(free);
+        }
+        next.dead = (next.dead + at).saturating_sub(end);
+        ahead.chunks = memory::with_capacity(chunks.len())?;
+        for &chunk in chunks {
+            ahead.chunks.push((chunk, at));
+            at += chunk.room();
+        }
+        next.live_end = at;
+        Ok(ahead)
+    }
+
+    /// Moves chunks to where they belong, now that nothing else is there.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing; they stay where they are then.
+    pub(super) fn bring_back(&mut self, session: &Session, ahead: &Ahead<'_>) -> Result<()> {
+        if ahead.by == 0 {
+            return Ok(());
+        }
+        let mut next = State::clone(&self.snapshot());
+        let header_len = next.header.header_len as u64; // widening
+        let mut writes = memory::with_capacity(ahead.chunks.len())?;
+        for (chunk, position) in &ahead.chunks {
+            let to = position - ahead.by;
+            next.index.table_mut()?[chunk.nchunk] = Entry::Stored(to).encode();
+            writes.push(Write::Bytes(header_len + to, &chunk.bytes));
+        }
+        next.live_end -= ahead.by;
+        next.dead = next.dead.saturating_sub(ahead.by);
+        next.header.cbytes = ahead.area;
+        next.brings_back = true;
+        self.write_tail(session, next, &writes, IndexOf::Other, None)
+    }
+}
+
+/// Bytes between the last chunk and the index, where there were `before`: others, so that the frame gets a length that it
+/// did not have for many changes. By their length readers without locks tell frames apart.
+fn next_padding(before: u64) -> u64 {
+    (before / NUDGE + 1) * NUDGE % MAX_WANDER
+}
