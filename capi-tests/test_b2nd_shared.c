@@ -188,6 +188,89 @@ static void test_other_items_at_the_path(void) {
   blosc2_remove_urlpath(PATH);
 }
 
+/* Length of a file. */
+static int64_t file_length(const char *path) {
+  FILE *file = fopen(path, "rb");
+  long length;
+  CHECK(file != NULL);
+  CHECK_INT(fseek(file, 0, SEEK_END), 0);
+  length = ftell(file);
+  fclose(file);
+  return length;
+}
+
+/* An array that grows in steps takes as much room as one that was written at once, while it is open and afterwards. */
+static void test_growing_leaves_no_room(void) {
+  enum { ITEMS = 100000, STEP = 1000 };
+  int64_t *items = (int64_t *)test_alloc(ITEMS * sizeof(int64_t));
+  int64_t *back = (int64_t *)test_alloc(ITEMS * sizeof(int64_t));
+  int64_t lengths[3], i;
+  int way;
+  for (i = 0; i < ITEMS; i++) {
+    items[i] = (i * i * 2654435761LL) >> 7;
+  }
+  for (way = 0; way < 3; way++) { /* at once, by slices, by appending */
+    int64_t shape = way == 0 ? ITEMS : 0, start = 0, stop, size;
+    int32_t chunkshape = 16384, blockshape = 256;
+    blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+    blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+    b2nd_context_t *ctx;
+    b2nd_array_t *array = NULL;
+    cparams.typesize = 8;
+    storage.cparams = &cparams;
+    storage.contiguous = true;
+    storage.urlpath = (char *)PATH;
+    blosc2_remove_urlpath(PATH);
+    ctx = b2nd_create_ctx(&storage, 1, &shape, &chunkshape, &blockshape, NULL, 0, NULL, 0);
+    CHECK_INT(b2nd_zeros(ctx, &array), 0);
+    for (; start < ITEMS; start = stop) {
+      size = way == 0 ? ITEMS : STEP;
+      stop = start + size;
+      if (way == 2) {
+        CHECK_INT(b2nd_append(array, items + start, size * 8, 0), 0);
+        continue;
+      }
+      if (way == 1) {
+        CHECK_INT(b2nd_resize(array, &stop, NULL), 0);
+      }
+      CHECK_INT(b2nd_set_slice_cbuffer(items + start, &size, size * 8, &start, &stop, array), 0);
+    }
+    CHECK_INT(b2nd_to_cbuffer(array, back, ITEMS * 8), 0);
+    CHECK(memcmp(items, back, ITEMS * 8) == 0);
+    lengths[way] = file_length(PATH);
+    CHECK(lengths[way] <= lengths[0] + 4096);
+    b2nd_free(array);
+    CHECK_INT(file_length(PATH), lengths[way]);
+    b2nd_free_ctx(ctx);
+  }
+  free(back);
+  free(items);
+}
+
+/* What is copied from a mapped file goes to other files by way of plain calls. */
+static void test_mapped_file_is_appended(void) {
+  blosc2_stdio_mmap map = BLOSC2_STDIO_MMAP_DEFAULTS;
+  blosc2_io io = BLOSC2_IO_DEFAULTS;
+  blosc2_schunk *mapped, *copy;
+  int64_t offset;
+  b2nd_array_t *array = counting(true, PATH, 4, 0);
+  b2nd_free(array);
+  map.mode = "r";
+  io.id = BLOSC2_IO_FILESYSTEM_MMAP;
+  io.params = &map;
+  mapped = blosc2_schunk_open_udio(PATH, &io);
+  CHECK(mapped != NULL);
+  remove(PATH ".copy");
+  CHECK_INT(blosc2_schunk_append_file(mapped, PATH ".copy"), 0);
+  offset = blosc2_schunk_append_file(mapped, PATH ".copy");
+  CHECK(offset > 0);
+  copy = blosc2_schunk_open_offset(PATH ".copy", offset);
+  CHECK(copy != NULL && copy->nchunks == mapped->nchunks && copy->nbytes == mapped->nbytes);
+  blosc2_schunk_free(copy);
+  blosc2_schunk_free(mapped);
+  remove(PATH ".copy");
+}
+
 int main(void) {
   int contiguous;
   blosc2_init();
@@ -200,6 +283,8 @@ int main(void) {
     test_joining_with_locks(contiguous != 0);
   }
   test_other_items_at_the_path();
+  test_growing_leaves_no_room();
+  test_mapped_file_is_appended();
   blosc2_remove_urlpath(PATH);
   blosc2_destroy();
   return test_end();

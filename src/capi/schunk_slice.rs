@@ -242,16 +242,16 @@ fn with_room(count: u64) -> Result<Vec<i64>> {
 /// How many chunks hold the items from `start` to `stop` (excluded), negative if the slice ends chunks before it starts, as
 /// in the C library, and their numbers.
 fn item_chunks(schunk: &Schunk, start: i64, stop: i64) -> Result<(i64, Option<Range<i64>>)> {
+    if schunk.nchunks() == 0 {
+        return Ok((0, None));
+    }
     let outside = |_| Error::new(ErrorKind::Failure, "items out of range");
     let (start, stop) = (u64::try_from(start).map_err(outside)?, u64::try_from(stop).map_err(outside)?);
     let range = schunk.slice_chunks(start, stop)?;
     let (first, end) = (count_of(range.start), count_of(range.end));
     let count = end - first;
     ensure(count <= count_of(MAX_CHUNKS), ErrorKind::Failure, "too many chunks")?;
-    if schunk.nchunks() == 0 || count < 0 {
-        return Ok((count, None));
-    }
-    Ok((count, Some(first..end)))
+    Ok((count, (count >= 0).then_some(first..end)))
 }
 
 /// The numbers of the chunks of an array that hold a box; `None` for arrays without items.

@@ -48,6 +48,8 @@ pub(crate) struct Disk {
     pub(crate) sync: bool,
     /// Files of replaced chunks of a sparse frame.
     pub(super) spares: Box<Mutex<Spares>>,
+    /// What a change without a journal failed to write back, to be tried again.
+    torn: Mutex<Option<Box<Undo>>>,
 }
 
 /// One step of a change; positions are relative to the frame.
@@ -85,7 +87,8 @@ pub(crate) struct Change<'a> {
 impl Disk {
     /// The contiguous frame at `base` of `file`, or the sparse one in `dir`.
     pub(crate) fn new(io: Arc<dyn Io>, file: PathBuf, dir: Option<PathBuf>, base: u64, sync: bool) -> Disk {
-        Disk { io, file, dir, base, reader: Reader::default(), mapped: None, sync, spares: Box::default() }
+        let (reader, spares, torn) = Default::default();
+        Disk { io, file, dir, base, reader, mapped: None, sync, spares, torn }
     }
 
     /// Makes the file, with `bytes` in it.
@@ -259,7 +262,11 @@ impl Disk {
     /// `FileWrite` and others if the old bytes cannot be written back.
     pub(crate) fn repair(&self, file: &dyn IoFile) -> Result<bool> {
         if !self.io.features().journal {
-            return Ok(false);
+            let mut torn = self.torn.lock();
+            let Some(undo) = &*torn else { return Ok(false) };
+            undo.roll_back(file, self.base, self.sync)?;
+            *torn = None;
+            return Ok(true);
         }
         let undo = self.find_undo(file, &state::read_fixed(file, self.base)?, file.size()?)?;
         undo.map_or(Ok(false), |(_, undo)| undo.roll_back(file, self.base, self.sync).map(|()| true))
@@ -294,12 +301,11 @@ impl Disk {
         ensure(room, ErrorKind::FileWrite, "other data follow the frame in its file")?;
         // The file ends with the frame, or keeps its length.
         let new_size = followed.unwrap_or(self.base + change.new_len);
-        if !self.io.features().journal {
-            self.apply(file, change)?;
-            return file.truncate(new_size);
-        }
         let old_size = followed.unwrap_or(self.base + change.old_len);
         let old_len = old_size - self.base;
+        if !self.io.features().journal {
+            return self.write_without_journal(file, head, change, (old_len, new_size));
+        }
         let record = self.save(file, head, change)?.finish(self.base, old_len);
         let written = file
             .write_at(old_size.max(new_size), &record)
@@ -317,6 +323,26 @@ impl Disk {
         // The change is complete; what a power loss would take away now is the change as a whole.
         let _ = self.sync(file);
         Ok(())
+    }
+
+    /// As [`write`](Self::write), in a file in which nothing but the frame may be: what the old content needs is kept in
+    /// memory. A kill loses it; after a call that fails it is written back, now or before the next change.
+    fn write_without_journal(
+        &self,
+        file: &dyn IoFile,
+        head: &[u8],
+        change: &Change<'_>,
+        (old_len, new_size): (u64, u64),
+    ) -> Result<()> {
+        let record = self.save(file, head, change)?.finish(self.base, old_len);
+        let written = self.apply(file, change).and_then(|()| file.truncate(new_size));
+        if written.is_err()
+            && let Some(undo) = Undo::read(&record, old_len)
+            && undo.roll_back(file, self.base, self.sync).is_err()
+        {
+            *self.torn.lock() = Some(Box::new(undo));
+        }
+        written
     }
 
     /// Waits for the device, if that is asked for.

@@ -148,7 +148,7 @@ impl Schunk {
             return frame.append_to_file(path, io);
         }
         let copy = self.to_frame(params).map_err(|e| Error::new(ErrorKind::SchunkCopy, e.what()))?;
-        copy.append_to_file(path, io)
+        copy.append_to_file(path, &FileIo)
     }
 }
 

@@ -11,7 +11,7 @@ enum Fault {
     Once,
     /// That call writes half, or nothing if it is no write, and fails; later ones work.
     Half,
-    /// As `Half`, and no later call does anything: the process is gone.
+    /// As `Half`, and no later call does anything: the process is gone, or the device for a while.
     Kill,
 }
 
@@ -21,11 +21,13 @@ struct Plan {
     calls: AtomicUsize,
     at: usize,
     fault: Fault,
+    /// See [`Features`].
+    journal: bool,
 }
 
 impl Plan {
     fn new(at: usize, fault: Fault) -> Plan {
-        Plan { begun: AtomicBool::new(true), calls: AtomicUsize::new(0), at, fault }
+        Plan { begun: AtomicBool::new(true), calls: AtomicUsize::new(0), at, fault, journal: true }
     }
 
     /// Counts a call; the part of it, in halves, that is to be done: 2 is all.
@@ -70,7 +72,7 @@ impl Io for FaultyIo {
     }
 
     fn features(&self) -> Features {
-        FileIo.features()
+        Features { journal: self.0.journal, ..FileIo.features() }
     }
 }
 
@@ -438,6 +440,40 @@ fn files_that_are_used_again_are_as_safe_as_new_ones() {
         plan.begun.store(true, Ordering::SeqCst);
         frame.update(1, &padded(64, 9)).unwrap();
         assert_eq!(*frame.chunk(1).unwrap(), padded(64, 9));
+    }
+}
+
+#[test]
+fn without_a_journal_a_change_that_fails_is_taken_back_now_or_before_the_next_one() {
+    let base = TempPath::new("base");
+    build(&base, false, 6);
+    for &(name, operation) in OPERATIONS {
+        let old = see(&base);
+        for fault in [Fault::Once, Fault::Half, Fault::Kill] {
+            for at in 0.. {
+                let path = TempPath::new("fault");
+                copy_frame(&base, &path);
+                let plan = Arc::new(Plan { journal: false, ..Plan::new(at, fault) });
+                let options =
+                    FrameOptions { io: Arc::new(FaultyIo(Arc::clone(&plan))), ..FrameOptions::default() };
+                let mut frame = Frame::open(&path, 0, &options).unwrap();
+                let result = operation(&mut frame);
+                let calls = plan.calls.load(Ordering::SeqCst);
+                let what = format!("{name}, {fault:?} at call {at}");
+                // The device is there again.
+                plan.begun.store(false, Ordering::SeqCst);
+                if result.is_err() {
+                    let n = frame.append(&chunk(64, 150)).unwrap_or_else(|e| panic!("{what}: append: {e}"));
+                    assert_eq!(n, old.chunks.len() + 1, "{what}");
+                    let now = see(&path);
+                    assert!(now.chunks[..n - 1] == old.chunks && now.meta == old.meta, "{what}");
+                }
+                if calls <= at {
+                    assert!(result.is_ok(), "{what}");
+                    break;
+                }
+            }
+        }
     }
 }
 

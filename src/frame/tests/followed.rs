@@ -24,7 +24,8 @@ fn what_follows_a_frame_is_never_touched() {
     let text = b"text and more text, longer than any trailer".repeat(5);
     let mixed = [&text[..], &frame].concat();
     let far = [&vec![3; 200_000][..], &frame].concat();
-    for behind in [&frame, &text, &mixed, &far] {
+    let after_zeros = [&vec![0; 200_000][..], &frame].concat();
+    for behind in [&frame, &text, &mixed, &far, &after_zeros] {
         for &(name, operation) in OPERATIONS {
             let path = TempPath::new("followed");
             let base = embed(&path, b"before it", behind);
