@@ -48,12 +48,11 @@ impl Frame {
         let free = next.holes.start_of_last(end);
         let mut ahead = Ahead::default();
         let mut at = end;
+        let worth_it = end - free > FEW && session.followed.is_none();
+        let replaced = next.holes.given_up_end(free).filter(|_| worth_it);
         if matches!(self.store, Store::Memory(_)) {
             at = free;
-        } else if let Some(replaced) = next.holes.given_up_end(free)
-            && end - free > FEW
-            && session.followed.is_none()
-        {
+        } else if let Some(replaced) = replaced {
             let padding = next_padding(next.header.cbytes.saturating_sub(replaced));
             let least = if next.replaces || next.dead > end - free { next.header.cbytes } else { 0 };
             ahead.area = least.max(free + total + padding);

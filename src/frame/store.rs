@@ -336,12 +336,9 @@ impl Disk {
     ) -> Result<()> {
         let record = self.save(file, head, change)?.finish(self.base, old_len);
         let written = self.apply(file, change).and_then(|()| file.truncate(new_size));
-        if written.is_err()
-            && let Some(undo) = Undo::read(&record, old_len)
-            && undo.roll_back(file, self.base, self.sync).is_err()
-        {
-            *self.torn.lock() = Some(Box::new(undo));
-        }
+        let undo = if written.is_err() { Undo::read(&record, old_len) } else { None };
+        *self.torn.lock() =
+            undo.filter(|undo| undo.roll_back(file, self.base, self.sync).is_err()).map(Box::new);
         written
     }
 

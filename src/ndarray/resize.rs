@@ -135,7 +135,14 @@ impl Plan {
         let shrinks = steps.iter().any(|step| step.new < step.old);
         let grows = steps.iter().any(|step| step.new > step.old);
         let ticks = u64::from(shrinks) + u64::from(grows);
-        let mut plan = Plan { target, gone: Runs::new(), added: Runs::new(), zeros: [0; _], layer, ticks };
+        let mut plan = Plan {
+            target,
+            gone: Runs::new(),
+            added: Runs::new(),
+            zeros: [0; EXTENDED_HEADER_LENGTH],
+            layer,
+            ticks,
+        };
         if changes_chunks(geometry, &steps, false) || changes_chunks(&plan.target, &steps, true) {
             let whole = u64::try_from(schunk.nchunks()).ok() == Some(geometry.nchunks());
             ensure(whole, ErrorKind::Failure, "the array lacks chunks, or has too many")?;
