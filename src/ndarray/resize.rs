@@ -101,6 +101,8 @@ pub(super) struct Plan {
     gone: Runs,
     /// New numbers of the chunks that come.
     added: Runs,
+    /// How many chunks come before each run of `added`, and in all.
+    added_before: Vec<usize>,
     /// Each chunk that comes.
     zeros: [u8; EXTENDED_HEADER_LENGTH],
     /// The metalayer of the array, and its content to be.
@@ -139,6 +141,7 @@ impl Plan {
             target,
             gone: Runs::new(),
             added: Runs::new(),
+            added_before: vec![0],
             zeros: [0; EXTENDED_HEADER_LENGTH],
             layer,
             ticks,
@@ -148,6 +151,10 @@ impl Plan {
             ensure(whole, ErrorKind::Failure, "the array lacks chunks, or has too many")?;
             plan.gone = changed_chunks(geometry, &steps, false);
             plan.added = changed_chunks(&plan.target, &steps, true);
+            plan.added_before.extend(plan.added.iter().scan(0, |before, run| {
+                *before += run.len();
+                Some(*before)
+            }));
         }
         if !plan.added.is_empty() {
             plan.zeros = chunk_of_zeros(schunk.typesize(), &plan.target, params)?;
@@ -169,7 +176,7 @@ impl Plan {
     pub(super) fn number_before(&self, nchunk: usize) -> Option<usize> {
         let behind = self.added.partition_point(|run| run.end <= nchunk);
         let comes = self.added.get(behind).is_some_and(|run| run.contains(&nchunk));
-        (!comes).then(|| nchunk - self.added[..behind].iter().map(ExactSizeIterator::len).sum::<usize>())
+        (!comes).then(|| nchunk - self.added_before[behind])
     }
 
     /// Carries out the change, and replaces chunks, given by their new numbers, with it.
@@ -388,6 +395,40 @@ mod tests {
             assert!(runs.windows(2).all(|runs| runs[0].end < runs[1].start), "{new:?}");
             assert_eq!(changes_chunks(&old, &steps, false), !expected.is_empty());
             assert_eq!(runs.into_iter().flatten().collect::<Vec<_>>(), expected, "{new:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_knows_the_numbers_that_chunks_had() {
+        let meta = NdMeta {
+            shape: vec![5, 7],
+            chunkshape: vec![2, 3],
+            blockshape: vec![1, 2],
+            dtype: None,
+            dtype_format: 0,
+        };
+        let params = CParams { typesize: 1, ..CParams::default() };
+        let mut schunk = Schunk::in_memory(FrameParams { typesize: 1, ..FrameParams::default() });
+        let geometry = Geometry::from_meta(&meta).unwrap();
+        create::prepare(&mut schunk, &geometry, &meta, &[]).unwrap();
+        resize(&mut schunk, &Geometry::new(&[0, 7], &[2, 3], &[1, 2]).unwrap(), &[5, 7], None, &params)
+            .unwrap();
+        let (rows, columns) = (3, 3);
+        for (shape, start, inserted_at) in
+            [([5, 16], None, 3), ([5, 13], Some([5, 3]), 1), ([9, 7], None, 3), ([5, 8], None, 3)]
+        {
+            let start: Option<&[i64]> = start.as_ref().map(|start| &start[..]);
+            let plan = Plan::new(&schunk, &geometry, &shape, start, &params).unwrap();
+            let width = usize::try_from(shape[1]).unwrap().div_ceil(3);
+            for nchunk in 0..usize::try_from(plan.target().nchunks()).unwrap() {
+                let (row, column) = (nchunk / width, nchunk % width);
+                let column_before = match column {
+                    _ if column < inserted_at => Some(column),
+                    _ => column.checked_sub(width - columns).filter(|before| *before >= inserted_at),
+                };
+                let before = column_before.filter(|_| row < rows).map(|column| row * columns + column);
+                assert_eq!(plan.number_before(nchunk), before, "chunk {nchunk} of {shape:?}");
+            }
         }
     }
 
