@@ -21,6 +21,8 @@ usage: cargo xtask <command>
   miri [TEST...]      Rust tests in Miri, which finds undefined behaviour
   races [TEXT]        C tests under ThreadSanitizer, which finds data races
   bench [OPTIONS]     speed, also against another build of the library; see bench --help
+  memory [--against FILE] [--ours FILE]
+                      memory that the library takes, and that another build takes
   clients [OPTIONS] [NAME...]
                       programs of others on this library; see clients --help
   headers [--check]   write the C headers, or compare them with what would be written
@@ -41,6 +43,7 @@ fn main() {
         }
         "clients" => clients::run(&args),
         "demo" => demo::run(&args),
+        "memory" => bench::memory::run(&args),
         "miri" => soundness::miri(&args),
         "races" => soundness::races(&args),
         "test" => test::run(&args),

@@ -13,10 +13,12 @@
 mod clib;
 mod data;
 mod measure;
+pub mod memory;
 mod nd;
 mod ops;
 mod options;
 mod report;
+mod schunk;
 mod svg;
 
 use std::collections::HashMap;
@@ -138,22 +140,9 @@ fn load(options: &Options) -> Result<Libs, String> {
         Some(path) => path.clone(),
         None => build_ours()?,
     };
-    let fetched = root().join("target/reference/libblosc2.so");
-    let reference = options
-        .against
-        .clone()
-        .or_else(|| std::env::var_os("BLOSC2_REFERENCE").map(PathBuf::from))
-        .or_else(|| fetched.exists().then_some(fetched));
-    let theirs = match &reference {
-        Some(path) => Some(Clib::open(path)?),
-        None => {
-            eprintln!(
-                "No C library to compare with: measuring ours alone. To get one, run tests/common/get_reference.sh,\n\
-                 or unpack the wheel that `pip download --no-deps blosc2==4.14.1` fetches and name its\n\
-                 blosc2/lib/libblosc2.so with --against or in BLOSC2_REFERENCE."
-            );
-            None
-        }
+    let theirs = match reference(options.against.clone()) {
+        Some(path) => Some(Clib::open(&path)?),
+        None => None,
     };
     let ours = Clib::open(&ours)?;
     if theirs
@@ -163,6 +152,23 @@ fn load(options: &Options) -> Result<Libs, String> {
         return Err("both paths lead to the same file; copy it to compare a build with itself".into());
     }
     Ok(Libs { ours, theirs })
+}
+
+/// The C library: the one that was `named`, else where the environment says, else where the script puts it. Says so if it is
+/// in none of these places.
+fn reference(named: Option<PathBuf>) -> Option<PathBuf> {
+    let fetched = root().join("target/reference/libblosc2.so");
+    let found = named
+        .or_else(|| std::env::var_os("BLOSC2_REFERENCE").map(PathBuf::from))
+        .or_else(|| fetched.exists().then_some(fetched));
+    if found.is_none() {
+        eprintln!(
+            "No C library to compare with: measuring ours alone. To get one, run tests/common/get_reference.sh,\n\
+             or unpack the wheel that `pip download --no-deps blosc2==4.14.1` fetches and name its\n\
+             blosc2/lib/libblosc2.so with --against or in BLOSC2_REFERENCE."
+        );
+    }
+    found
 }
 
 /// The root of the workspace.

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use super::api::{Api, Content, Place, Schunk};
 use crate::bench::clib::Clib;
 use crate::bench::measure::{Subject, Timing};
 use crate::bench::ops::{both, cparams, time};
 use crate::bench::options::Key;
 use crate::bench::report::{Record, Versus};
+use crate::bench::schunk::{Api, Content, Place, Schunk};
 use crate::bench::{Bench, Libs};
 
 /// Super-chunks are changed at least this often before the best time is taken.

@@ -5,15 +5,14 @@
 //!
 //! Operations that change a super-chunk are timed on a fresh copy each time; making the copy does not count.
 
-mod api;
 mod cell;
 mod ops;
 
 use super::Family;
 use crate::bench::data::Kind;
 use crate::bench::options::{CODECS, FILTERS, Key, Options};
+use crate::bench::schunk::Place;
 use crate::bench::{Bench, Libs};
-use api::Place;
 use cell::Cell;
 
 /// Number of places.

@@ -5,10 +5,10 @@ use std::ffi::CString;
 use std::hint::black_box;
 
 use super::Cell;
-use super::api::{Api, Content, Place, Schunk};
 use crate::bench::Bench;
 use crate::bench::data::Rng;
 use crate::bench::ops::{check_reads, cparams, make_chunk};
+use crate::bench::schunk::{Api, Content, Place, Schunk};
 
 type Outcome = Result<(), String>;
 
