@@ -274,7 +274,7 @@ unsafe fn adopt(schunk: *mut blosc2_schunk) -> Result<*mut b2nd_array_t> {
     let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
     let tick = handle.look(|schunk| Ok(schunk.change_tick()))?;
     let layers = handle.metalayers()?;
-    let empty = nd_meta::find(&layers).is_some_and(<[u8]>::is_empty);
+    let empty = nd_meta::find(&layers).is_some_and(|layer| layer.content.is_empty());
     ensure(!empty, ErrorKind::NullPointer, "empty metalayer of an array")?;
     let (meta, geometry) = ndarray::described(&layers)?;
     ArrayHandle::create(schunk, &meta, geometry, tick)

@@ -28,6 +28,8 @@ pub const DEFAULT_DTYPE: &[u8] = b"|u1";
 
 const STR32: u8 = 0xdb;
 
+const CUT_OFF: Error = failure("metalayer of an array cut off");
+
 /// The content of the metalayer. Extents are as stored: a hostile file may hold any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NdMeta {
@@ -134,9 +136,22 @@ impl NdMeta {
     }
 }
 
+/// Changes the shape in `bytes`, the content of the metalayer of an array with as many dimensions; all else stays.
+///
+/// # Errors
+///
+/// `Failure` if the bytes end too early; nothing is changed then.
+pub fn set_shape(bytes: &mut [u8], shape: &[i64]) -> Result<()> {
+    let fields = bytes.get_mut(4..4 + 9 * shape.len()).ok_or(CUT_OFF)?;
+    for (field, extent) in fields.chunks_exact_mut(9).zip(shape) {
+        field[1..].copy_from_slice(&extent.to_be_bytes());
+    }
+    Ok(())
+}
+
 /// The next `N` bytes of `rest`.
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N]> {
-    let (head, tail) = rest.split_first_chunk::<N>().ok_or(failure("metalayer of an array cut off"))?;
+    let (head, tail) = rest.split_first_chunk::<N>().ok_or(CUT_OFF)?;
     *rest = tail;
     Ok(*head)
 }
@@ -145,17 +160,17 @@ const fn failure(what: &'static str) -> Error {
     Error::new(ErrorKind::Failure, what)
 }
 
-/// The content of the metalayer of an array among `layers`; the older one counts only if there is no other.
+/// The metalayer of an array among `layers`; the older one counts only if there is no other.
 #[must_use]
-pub fn find(layers: &[Arc<Metalayer>]) -> Option<&[u8]> {
+pub fn find(layers: &[Arc<Metalayer>]) -> Option<&Metalayer> {
     let named = |name: &[u8]| layers.iter().find(|layer| layer.name == name);
-    named(NAME).or_else(|| named(OLD_NAME)).map(|layer| &layer.content[..])
+    named(NAME).or_else(|| named(OLD_NAME)).map(|layer| &**layer)
 }
 
 /// The shape of a block, if `layers` describe an array.
 #[must_use]
 pub fn block_geometry(layers: &[Arc<Metalayer>]) -> Option<BlockGeometry> {
-    let (meta, _) = NdMeta::read_shapes(find(layers)?).ok()?;
+    let (meta, _) = NdMeta::read_shapes(&find(layers)?.content).ok()?;
     BlockGeometry::new(&meta.blockshape)
 }
 
@@ -237,6 +252,19 @@ mod tests {
         assert_eq!(with(49, 2).unwrap().dtype.as_deref(), Some(&b"<f"[..]));
         for ignored in [0, 1, 3, 4, 13, 22, 23, 33] {
             assert_eq!(with(ignored, 0).unwrap().ndim(), 2, "{ignored}");
+        }
+    }
+
+    #[test]
+    fn a_new_shape_leaves_the_rest_as_it_is() {
+        let mut bytes = sample().write().unwrap();
+        set_shape(&mut bytes, &[-1, 1 << 40]).unwrap();
+        let changed = NdMeta { shape: vec![-1, 1 << 40], ..sample() };
+        assert_eq!(bytes, changed.write().unwrap());
+        for len in 0..22 {
+            let mut short = bytes[..len].to_vec();
+            assert_eq!(set_shape(&mut short, &[3, 4]).unwrap_err().kind(), ErrorKind::Failure, "{len}");
+            assert_eq!(short, bytes[..len]);
         }
     }
 

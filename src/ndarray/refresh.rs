@@ -26,7 +26,7 @@ pub fn open(schunk: &Schunk) -> Result<(NdMeta, Geometry)> {
 /// sense.
 pub fn described(layers: &[Arc<Metalayer>]) -> Result<(NdMeta, Geometry)> {
     let none = Error::new(ErrorKind::MetalayerNotFound, "no metalayer of an array");
-    let (meta, _) = NdMeta::read(nd_meta::find(layers).ok_or(none)?)?;
+    let (meta, _) = NdMeta::read(&nd_meta::find(layers).ok_or(none)?.content)?;
     let geometry = Geometry::from_meta(&meta)?;
     Ok((meta, geometry))
 }
@@ -39,8 +39,8 @@ pub fn described(layers: &[Arc<Metalayer>]) -> Result<(NdMeta, Geometry)> {
 /// `Data` if chunks or blocks have another shape than they had, else as [`open`].
 pub fn refreshed(schunk: &Schunk, known: &Geometry) -> Result<Option<Geometry>> {
     let layers = schunk.metalayers();
-    let Some(content) = nd_meta::find(&layers) else { return Ok(None) };
-    let (meta, _) = NdMeta::read(content)?;
+    let Some(layer) = nd_meta::find(&layers) else { return Ok(None) };
+    let (meta, _) = NdMeta::read(&layer.content)?;
     let fresh = Geometry::from_meta(&meta)?;
     let same = fresh.chunkshape() == known.chunkshape() && fresh.blockshape() == known.blockshape();
     ensure(same, ErrorKind::Data, "chunks or blocks changed their shape")?;

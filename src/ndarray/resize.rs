@@ -265,18 +265,13 @@ fn chunk_of_zeros(
     Ok(zeros)
 }
 
-/// The name of the metalayer of the array, and its content with another shape: the length and everything else stay.
+/// The name of the metalayer of the array, and its content with another shape.
 fn shape_layer(schunk: &Schunk, geometry: &Geometry) -> Result<(Vec<u8>, Vec<u8>)> {
-    let failed = |what| Error::new(ErrorKind::Failure, what);
     let layers = schunk.metalayers();
-    let named = |name: &[u8]| layers.iter().find(|layer| layer.name == name);
-    let layer = named(nd_meta::NAME).or_else(|| named(nd_meta::OLD_NAME));
-    let layer = layer.ok_or(failed("no metalayer of an array"))?;
+    let layer = nd_meta::find(&layers);
+    let layer = layer.ok_or(Error::new(ErrorKind::Failure, "no metalayer of an array"))?;
     let mut content = layer.content.clone();
-    for (i, extent) in signed(geometry.shape()).into_iter().enumerate() {
-        let field = content.get_mut(5 + 9 * i..13 + 9 * i).ok_or(failed("metalayer of an array cut off"))?;
-        field.copy_from_slice(&extent.to_be_bytes());
-    }
+    nd_meta::set_shape(&mut content, &signed(geometry.shape()))?;
     Ok((layer.name.clone(), content))
 }
 
