@@ -65,7 +65,8 @@ impl ArrayHandle {
         geometry: Geometry,
         last_tick: u64,
     ) -> Result<*mut b2nd_array_t> {
-        ArrayHandle::assemble(schunk, meta, geometry, last_tick, false)
+        let handle = ArrayHandle::new(schunk, meta, geometry, last_tick)?;
+        Ok(Box::into_raw(handle).cast())
     }
 
     /// As [`create`](Self::create), for a view: `schunk` shares its chunks with another array.
@@ -74,16 +75,17 @@ impl ArrayHandle {
         meta: &NdMeta,
         geometry: Geometry,
     ) -> Result<*mut b2nd_array_t> {
-        ArrayHandle::assemble(schunk, meta, geometry, 0, true)
+        let mut handle = ArrayHandle::new(schunk, meta, geometry, 0)?;
+        *handle.view.get_mut() = true;
+        Ok(Box::into_raw(handle).cast())
     }
 
-    fn assemble(
+    fn new(
         schunk: *mut blosc2_schunk,
         meta: &NdMeta,
         geometry: Geometry,
         last_tick: u64,
-        view: bool,
-    ) -> Result<*mut b2nd_array_t> {
+    ) -> Result<Box<ArrayHandle>> {
         let dtype = c_dtype(meta)?;
         // SAFETY: integers and raw pointers only.
         let mut abi: b2nd_array_t = unsafe { std::mem::zeroed() };
@@ -93,12 +95,11 @@ impl ArrayHandle {
         abi.dtype_format = meta.dtype_format;
         abi.last_tick = number(last_tick);
         show(&mut abi, &geometry);
-        let handle = ArrayHandle {
+        Ok(Box::new(ArrayHandle {
             abi: UnsafeCell::new(abi),
             geometry: RwLock::new(Arc::new(geometry)),
-            view: UnsafeCell::new(view),
-        };
-        Ok(Box::into_raw(Box::new(handle)).cast())
+            view: UnsafeCell::new(false),
+        }))
     }
 
     /// Releases an array, and its super-chunk unless the client took it out.

@@ -251,7 +251,7 @@ fn compress(
     let missing = matches!(source, Source::Generated(1..));
     ensure(!missing, ErrorKind::NullPointer, "no source")?;
     let enc = Encoding {
-        threads: request.backend.threads(request.nthreads, false),
+        threads: request.backend.threads(request.nthreads),
         blosc1_header: request.blosc1_header,
         ..Encoding::new(&request.params)
     };
@@ -333,7 +333,7 @@ fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
     let (nthreads, pool) = (global.nthreads, global.pool.clone());
     drop(global);
     let backend = attach(nthreads, pool);
-    let dec = Decoding { threads: backend.threads(nthreads, false), ..Decoding::default() };
+    let dec = Decoding { threads: backend.threads(nthreads), ..Decoding::default() };
     chunk::decompress_with(&dec, chunk, None, dest)
 }
 

@@ -120,9 +120,14 @@ impl Backend {
         }))
     }
 
-    /// The threads of this backend for an operation: of our own, no more than there are processors, unless it calls
-    /// functions of the application, which may wait for something.
-    pub(crate) fn threads(&self, nthreads: i16, may_wait: bool) -> Threads<'_> {
+    /// The threads of this backend for an operation: of our own, no more than there are processors.
+    pub(crate) fn threads(&self, nthreads: i16) -> Threads<'_> {
+        self.threads_for(nthreads, false)
+    }
+
+    /// As [`threads`](Self::threads), without that limit if the operation calls functions of the application, which
+    /// `may_wait` for something.
+    pub(crate) fn threads_for(&self, nthreads: i16, may_wait: bool) -> Threads<'_> {
         let nthreads = usize::try_from(nthreads).unwrap_or(1);
         match self {
             Backend::Serial => Threads { executor: None, nthreads },

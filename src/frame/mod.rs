@@ -48,7 +48,7 @@ pub(crate) use edit::{Derive, New, check_permutation};
 pub(crate) use lazy::Whole;
 pub use lazy::{ChunkSource, LazyChunk};
 pub use read::ChunkBytes;
-pub(crate) use read::Chunks;
+pub(crate) use read::{Chunks, Looked};
 pub(crate) use regrid::Regrid;
 
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -129,7 +129,7 @@ impl Frame {
     ///
     /// `MemoryAlloc`.
     pub fn create_in_memory(params: FrameParams) -> Result<Frame> {
-        let (state, bytes) = empty(&params, false)?;
+        let (state, bytes) = empty(&params, Arrangement::Contiguous)?;
         Ok(Frame::assemble(Store::Memory(MallocBuf::copy_of(&bytes)?), state, params, None))
     }
 
@@ -160,7 +160,8 @@ impl Frame {
     }
 
     fn create_on(disk: Disk, params: FrameParams, lock: Option<Arc<FrameLock>>) -> Result<Frame> {
-        let (state, bytes) = empty(&params, disk.dir.is_some())?;
+        let arrangement = if disk.dir.is_some() { Arrangement::Sparse } else { Arrangement::Contiguous };
+        let (state, bytes) = empty(&params, arrangement)?;
         let disk = disk.create(&bytes)?;
         Ok(Frame::assemble(Store::Disk(disk), state, params, lock))
     }
@@ -420,7 +421,7 @@ impl Frame {
     fn take_over(&self, changed: bool) {
         if let (Store::Disk(disk), true) = (&self.store, changed) {
             // What cannot be read now is reported by the access that needs it.
-            let _ = self.poll(disk, true);
+            let _ = self.poll(disk, changed);
         }
     }
 
@@ -462,26 +463,26 @@ impl Frame {
         Ok(View { state, file: Some(file), at_path: true, held })
     }
 
-    /// Compares the state with the file and reads it again if they differ, or in any case if `force` is set.
-    fn poll(&self, disk: &Disk, force: bool) -> Result<(Arc<State>, Arc<dyn IoFile>)> {
+    /// Compares the state with the file and reads it again if they differ, or if the lock told that somebody `changed` it.
+    fn poll(&self, disk: &Disk, changed: bool) -> Result<(Arc<State>, Arc<dyn IoFile>)> {
         let file = disk.reader()?;
         let known = self.snapshot();
-        let state = self.compare(disk, (&*file, &state::read_fixed(&*file, disk.base)?), force)?;
+        let state = self.compare(disk, (&*file, &state::read_fixed(&*file, disk.base)?), changed)?;
         // What was read anew may be another file.
         let file = if Arc::ptr_eq(&state, &known) { file } else { disk.reader()? };
         Ok((state, file))
     }
 
-    /// Compares the state with a file and `seen`, its header as it is stored now, and reads it again if they differ, or in
-    /// any case if `force` is set.
+    /// Compares the state with a file and `seen`, its header as it is stored now, and reads it again if they differ, or if
+    /// the lock told that somebody `changed` it.
     fn compare(
         &self,
         disk: &Disk,
         (file, seen): (&dyn IoFile, &[u8; FIXED_LEN]),
-        force: bool,
+        changed: bool,
     ) -> Result<Arc<State>> {
         let known = self.snapshot();
-        if !force && known.is_of(seen, file) {
+        if !changed && known.is_of(seen, file) {
             return Ok(known);
         }
         let hopeless = *self.unreadable.lock() == Some(*seen);
@@ -539,13 +540,22 @@ impl FrameOptions {
     }
 }
 
+/// Where a frame has its chunks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arrangement {
+    /// Between its header and its index.
+    Contiguous,
+    /// In files of their own.
+    Sparse,
+}
+
 /// State and bytes of a frame without chunks.
-fn empty(params: &FrameParams, sparse: bool) -> Result<(State, Vec<u8>)> {
+fn empty(params: &FrameParams, arrangement: Arrangement) -> Result<(State, Vec<u8>)> {
     let mut header = FrameHeader {
         layout: Layout::Stable,
         header_len: 0,
         frame_len: 0,
-        sparse,
+        sparse: arrangement == Arrangement::Sparse,
         nbytes: 0,
         cbytes: 0,
         chunksize: -1,

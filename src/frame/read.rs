@@ -67,6 +67,15 @@ pub(super) struct Place {
     pub(super) have: usize,
 }
 
+/// When a handle was last compared with its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Looked {
+    /// Just now: no other file has taken the path since.
+    JustNow,
+    /// At the last access, whenever that was.
+    AnyTime,
+}
+
 /// The chunks of a frame as they are at one moment. Writers that lock are kept away as long as this lives.
 pub(crate) struct Chunks<'a> {
     pub(super) frame: &'a Frame,
@@ -238,12 +247,12 @@ impl<'a> Chunks<'a> {
         Ok(Place { file: None, at, info, have })
     }
 
-    /// Whether the frame is as it was when this was made. If not `strict`, it is enough that the chunks with these numbers
-    /// are still where they were; they may have been elsewhere in between.
+    /// Whether the frame is as it was when this was made; or, with `nchunks`, whether the chunks with these numbers are
+    /// where they were: they may have been elsewhere in between.
     ///
-    /// A change overwrites only places that are not in use before the header tells of it. So if the answer to the strict
-    /// question is yes, nothing that was read before was overwritten meanwhile. Of frames that are locked it is yes.
-    pub(crate) fn are_current(&self, strict: bool, mut nchunks: impl Iterator<Item = usize>) -> bool {
+    /// A change overwrites only places that are not in use before the header tells of it. So if the frame is as it was,
+    /// nothing that was read before was overwritten meanwhile. Frames that are locked are.
+    pub(crate) fn are_current(&self, nchunks: Option<impl Iterator<Item = usize>>) -> bool {
         let frame = self.frame;
         let (Store::Disk(disk), Some(file), None) = (&frame.store, &self.view.file, &frame.lock) else {
             return true;
@@ -256,8 +265,9 @@ impl<'a> Chunks<'a> {
             return true;
         }
         let Ok(now) = frame.view() else { return false };
-        if strict || Arc::ptr_eq(&now.state, known) {
-            // If it is the same, it cannot be read anew, or is again as it was: there was a change in any case.
+        let Some(mut nchunks) = nchunks else { return false };
+        if Arc::ptr_eq(&now.state, known) {
+            // It cannot be read anew, or is again as it was: there was a change in any case.
             return false;
         }
         // In the place of the last chunk there may be its new version; see [`ahead`](super::ahead).
@@ -334,18 +344,18 @@ impl Frame {
         Ok(Chunks { frame: self, view: self.view()? })
     }
 
-    /// The chunks as they were when this handle last looked, unless writers lock; `just_now` if it is known that no other
-    /// file has taken the path since. To be followed by a call of [`Chunks::are_current`].
+    /// The chunks as they were when this handle last looked, unless writers lock. To be followed by a call of
+    /// [`Chunks::are_current`].
     ///
     /// # Errors
     ///
     /// As [`chunks`](Self::chunks).
-    pub(crate) fn known_chunks(&self, just_now: bool) -> Result<Chunks<'_>> {
+    pub(crate) fn known_chunks(&self, looked: Looked) -> Result<Chunks<'_>> {
         match &self.store {
             Store::Disk(disk) if self.lock.is_none() && disk.keeps_handles() => {
                 let state = self.snapshot();
                 let (file, at_path) = match disk.reader.at_hand() {
-                    Some(file) => (file, just_now),
+                    Some(file) => (file, looked == Looked::JustNow),
                     None => (disk.reader()?, true),
                 };
                 let view = View { state, file: Some(file), at_path, held: Held::nothing() };

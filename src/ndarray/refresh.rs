@@ -5,6 +5,7 @@ use super::slice::failure;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
+use crate::frame::Looked;
 use crate::schunk::{Chunks, Schunk};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ pub(super) fn read_undisturbed(
         }
     };
     let outcome = schunk.read_undisturbed(
-        true,
+        Looked::JustNow,
         Cow::Borrowed(geometry),
         refresh,
         |geometry| numbers(geometry),

@@ -18,6 +18,13 @@ fn require(holds: bool, what: &'static str) -> Result<()> {
     ensure(holds, ErrorKind::InvalidParam, what)
 }
 
+/// What happens to items in a resize.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Inserted,
+    Removed,
+}
+
 /// What a resize does in one dimension.
 #[derive(Clone, Copy)]
 struct Step {
@@ -42,9 +49,12 @@ impl Step {
         Ok(Step { old, new, at })
     }
 
-    /// The cells of a grid with these chunks whose first item is inserted (`grow`) or removed.
-    fn cells(&self, grow: bool, chunk: u64) -> (u64, u64) {
-        let changes = if grow { self.new > self.old } else { self.old > self.new };
+    /// The cells of a grid with these chunks whose first item is inserted or removed, as `change` says.
+    fn cells(&self, change: Change, chunk: u64) -> (u64, u64) {
+        let changes = match change {
+            Change::Inserted => self.new > self.old,
+            Change::Removed => self.old > self.new,
+        };
         if !changes || chunk == 0 {
             return (0, 0);
         }
@@ -56,20 +66,20 @@ impl Step {
 /// Runs of consecutive chunks, ascending.
 type Runs = Vec<Range<usize>>;
 
-/// The range of cells, in each dimension of the grid of `geometry`, that are inserted (`grow`) or removed.
-fn changed_cells(geometry: &Geometry, steps: &[Step], grow: bool) -> Vec<(u64, u64)> {
-    steps.iter().zip(geometry.chunkshape()).map(|(step, &chunk)| step.cells(grow, chunk)).collect()
+/// The range of cells, in each dimension of the grid of `geometry`, that are inserted or removed.
+fn changed_cells(geometry: &Geometry, steps: &[Step], change: Change) -> Vec<(u64, u64)> {
+    steps.iter().zip(geometry.chunkshape()).map(|(step, &chunk)| step.cells(change, chunk)).collect()
 }
 
 /// Whether there are chunks in the changed part of any dimension.
-fn changes_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> bool {
-    let cells = changed_cells(geometry, steps, grow);
+fn changes_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> bool {
+    let cells = changed_cells(geometry, steps, change);
     geometry.nitems() > 0 && cells.iter().any(|(from, to)| from < to)
 }
 
 /// The chunks of the grid of `geometry`, below 2^31, that lie in the changed part of at least one dimension.
-fn changed_chunks(geometry: &Geometry, steps: &[Step], grow: bool) -> Runs {
-    let cells = changed_cells(geometry, steps, grow);
+fn changed_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> Runs {
+    let cells = changed_cells(geometry, steps, change);
     let innermost = cells.iter().rposition(|(from, to)| from < to).filter(|_| geometry.nitems() > 0);
     let Some(innermost) = innermost else { return Vec::new() };
     let grid = &geometry.chunk_grid().extents[..geometry.ndim()];
@@ -146,11 +156,13 @@ impl Plan {
             layer,
             ticks,
         };
-        if changes_chunks(geometry, &steps, false) || changes_chunks(&plan.target, &steps, true) {
+        if changes_chunks(geometry, &steps, Change::Removed)
+            || changes_chunks(&plan.target, &steps, Change::Inserted)
+        {
             let whole = u64::try_from(schunk.nchunks()).ok() == Some(geometry.nchunks());
             ensure(whole, ErrorKind::Failure, "the array lacks chunks, or has too many")?;
-            plan.gone = changed_chunks(geometry, &steps, false);
-            plan.added = changed_chunks(&plan.target, &steps, true);
+            plan.gone = changed_chunks(geometry, &steps, Change::Removed);
+            plan.added = changed_chunks(&plan.target, &steps, Change::Inserted);
             plan.added_before.extend(plan.added.iter().scan(0, |before, run| {
                 *before += run.len();
                 Some(*before)
@@ -386,9 +398,9 @@ mod tests {
                 (0..3).any(|i| at[i] >= new[i].div_ceil(old.chunkshape()[i]))
             };
             let expected: Vec<usize> = (0..all.len()).filter(is_gone).collect();
-            let runs = changed_chunks(&old, &steps, false);
+            let runs = changed_chunks(&old, &steps, Change::Removed);
             assert!(runs.windows(2).all(|runs| runs[0].end < runs[1].start), "{new:?}");
-            assert_eq!(changes_chunks(&old, &steps, false), !expected.is_empty());
+            assert_eq!(changes_chunks(&old, &steps, Change::Removed), !expected.is_empty());
             assert_eq!(runs.into_iter().flatten().collect::<Vec<_>>(), expected, "{new:?}");
         }
     }

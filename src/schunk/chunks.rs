@@ -6,7 +6,7 @@ use crate::chunk::source::BlockSource;
 use crate::chunk::{Decoding, Threads};
 use crate::error::Result;
 use crate::frame::sizes::Sizes;
-use crate::frame::{self, ChunkBytes, Frame, Whole};
+use crate::frame::{self, ChunkBytes, Frame, Looked, Whole};
 use crate::io::Fill;
 
 /// How often something is read at the most, if somebody else changes the chunks while it is read.
@@ -33,16 +33,15 @@ impl Schunk {
         }
     }
 
-    /// The chunks as they were when somebody last looked, which may be `just_now`: afterwards, ask whether they
-    /// [still are](Chunks::are_current).
+    /// The chunks as they were when somebody last looked: afterwards, ask whether they [still are](Chunks::are_current).
     ///
     /// # Errors
     ///
     /// As [`chunks`](Self::chunks).
-    fn known_chunks(&self, just_now: bool) -> Result<Chunks<'_>> {
+    fn known_chunks(&self, looked: Looked) -> Result<Chunks<'_>> {
         match &self.backing {
             Backing::List(list) => Ok(Chunks::List(list)),
-            Backing::Frame(frame) => frame.known_chunks(just_now).map(Chunks::Frame),
+            Backing::Frame(frame) => frame.known_chunks(looked).map(Chunks::Frame),
         }
     }
 
@@ -50,8 +49,8 @@ impl Schunk {
     /// meanwhile, `refresh` brings the layout up to date and `read` is called again with the chunks of later: what it read
     /// may be in part from before the change and in part from after it, or nonsense, and so may its error be.
     ///
-    /// `numbers` names the chunks that `read` looks at, for a layout that it accepted; `just_now` tells that the super-chunk
-    /// was [refreshed](Self::refresh) before.
+    /// `numbers` names the chunks that `read` looks at, for a layout that it accepted; `looked` tells whether the super-chunk
+    /// was just [refreshed](Self::refresh).
     ///
     /// # Errors
     ///
@@ -59,7 +58,7 @@ impl Schunk {
     #[inline]
     pub(crate) fn read_undisturbed<'s, L, R>(
         &'s self,
-        just_now: bool,
+        looked: Looked,
         mut layout: L,
         refresh: impl Fn(&mut L),
         numbers: impl Fn(&L) -> Result<Vec<usize>>,
@@ -67,12 +66,12 @@ impl Schunk {
     ) -> Result<Result<R>> {
         let shared = self.frame().is_some_and(Frame::is_on_disk);
         for attempt in 1..if shared { ATTEMPTS } else { 1 } {
-            let chunks = self.known_chunks(just_now)?;
+            let chunks = self.known_chunks(looked)?;
             let outcome = read(&chunks, &layout);
             let strict = attempt < STRICT_ATTEMPTS || outcome.is_err();
             let mut unknown = None;
             let known = || numbers(&layout).map_err(|e| unknown = Some(e)).unwrap_or_default();
-            let current = chunks.are_current(strict, std::iter::once_with(known).flatten());
+            let current = chunks.are_current((!strict).then(|| std::iter::once_with(known).flatten()));
             if let Some(error) = unknown {
                 return Ok(Err(error));
             }
@@ -99,7 +98,7 @@ impl Schunk {
         numbers: impl Fn() -> Result<Vec<usize>>,
         mut read: impl FnMut(&Chunks<'s>) -> Result<R>,
     ) -> Result<Result<R>> {
-        self.read_undisturbed(false, (), |()| {}, |()| numbers(), |chunks, ()| read(chunks))
+        self.read_undisturbed(Looked::AnyTime, (), |()| {}, |()| numbers(), |chunks, ()| read(chunks))
     }
 
     /// As [`read_undisturbed`](Self::read_undisturbed), for what looks only at chunk `nchunk`.
@@ -129,12 +128,12 @@ impl Schunk {
 }
 
 impl<'a> Chunks<'a> {
-    /// Whether nobody changed anything, or, unless `strict`, the chunks with these numbers are where they were: so that
-    /// what was read of them is what they held.
-    fn are_current(&self, strict: bool, nchunks: impl Iterator<Item = usize>) -> bool {
+    /// Whether nobody changed anything; or, with `nchunks`, whether the chunks with these numbers are where they were: so
+    /// that what was read of them is what they held.
+    fn are_current(&self, nchunks: Option<impl Iterator<Item = usize>>) -> bool {
         match self {
             Chunks::List(_) => true,
-            Chunks::Frame(frame) => frame.are_current(strict, nchunks),
+            Chunks::Frame(frame) => frame.are_current(nchunks),
         }
     }
 

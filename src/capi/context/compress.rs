@@ -44,7 +44,7 @@ unsafe fn with_encoding<T>(
     let params = this.params()?;
     params.print_info(nbytes);
     let backend = this.attach();
-    let threads = backend.threads(this.nthreads(), false);
+    let threads = backend.threads(this.nthreads());
     let schunk = SchunkPtr(this.fields.schunk);
     let container = move || schunk.container();
     let host = Host(context);

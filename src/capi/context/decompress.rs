@@ -9,9 +9,16 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::io::memory::MallocBuf;
 
+/// Whether several threads decompress.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parallel {
+    /// If the context is set to.
+    IfWanted,
+    /// The calling thread alone does.
+    No,
+}
+
 /// Runs a decompression with everything that it needs, taken out of the context.
-///
-/// `threads` tells whether other threads may take part.
 ///
 /// # Safety
 ///
@@ -20,7 +27,7 @@ use crate::io::memory::MallocBuf;
 unsafe fn with_decoding<T>(
     context: *mut blosc2_context,
     chunk: &[u8],
-    threads: bool,
+    parallel: Parallel,
     operation: impl FnOnce(&Decoding<'_>, &ChunkHeader) -> Result<T>,
 ) -> Result<T> {
     // SAFETY: the caller's promise.
@@ -28,9 +35,8 @@ unsafe fn with_decoding<T>(
     let mut header = ChunkHeader::EMPTY;
     header.read_from(chunk)?;
     this.note_header(&header);
-    let is_simple =
-        !header.is_lazy() && this.fields.postfilter.is_none() && !(threads && this.wants_threads());
-    if is_simple {
+    let alone = parallel == Parallel::No || !this.wants_threads();
+    if alone && !header.is_lazy() && this.fields.postfilter.is_none() {
         let schunk = SchunkPtr(this.fields.schunk);
         let container = move || schunk.container();
         let host = Host(context);
@@ -44,7 +50,7 @@ unsafe fn with_decoding<T>(
         operation(&dec, &header)
     } else {
         // SAFETY: the caller's promise; `this` is not used after this line.
-        unsafe { with_full_decoding(context, &header, chunk, threads, operation) }
+        unsafe { with_full_decoding(context, &header, chunk, parallel, operation) }
     }
 }
 
@@ -58,12 +64,15 @@ unsafe fn with_full_decoding<T>(
     context: *mut blosc2_context,
     header: &ChunkHeader,
     chunk: &[u8],
-    threads: bool,
+    parallel: Parallel,
     operation: impl FnOnce(&Decoding<'_>, &ChunkHeader) -> Result<T>,
 ) -> Result<T> {
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
-    let backend = if threads { this.attach() } else { Backend::Serial };
+    let backend = match parallel {
+        Parallel::IfWanted => this.attach(),
+        Parallel::No => Backend::Serial,
+    };
     // Without a super-chunk, only requests that read no block can be met.
     let has_source = header.is_lazy() && !this.fields.schunk.is_null();
     // SAFETY: the client vouches for the super-chunk of its parameters.
@@ -77,7 +86,7 @@ unsafe fn with_full_decoding<T>(
     // SAFETY: the client vouches for the super-chunk of its parameters.
     let may_wait = postfilter.is_some() || unsafe { callbacks::is_on_user_io(this.fields.schunk) };
     let dec = Decoding {
-        threads: backend.threads(this.nthreads(), may_wait),
+        threads: backend.threads_for(this.nthreads(), may_wait),
         postfilter: postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
         source: source.as_ref().map(|source| source as &dyn chunk::source::BlockSource),
         container: Some(&container),
@@ -115,7 +124,7 @@ pub(crate) unsafe fn decompress(
     let mask = this.maskout.take();
     // SAFETY: as above.
     unsafe {
-        with_decoding(context, chunk, true, |dec, header| {
+        with_decoding(context, chunk, Parallel::IfWanted, |dec, header| {
             chunk::decompress_parsed(dec, header, chunk, mask.as_deref(), dest)
         })
     }
@@ -163,7 +172,7 @@ unsafe fn getitem_coded(
 ) -> Result<usize> {
     // SAFETY: the caller's promise.
     unsafe {
-        with_decoding(context, chunk, false, |dec, header| {
+        with_decoding(context, chunk, Parallel::No, |dec, header| {
             chunk::getitem_parsed(dec, header, chunk, unit, start, count, dest)
         })
     }
@@ -184,7 +193,9 @@ unsafe fn with_vl<T>(
     ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
     // SAFETY: as above.
     unsafe {
-        with_decoding(context, chunk, true, |dec, header| operation(&chunk::open_vl(dec, header, chunk)?))
+        with_decoding(context, chunk, Parallel::IfWanted, |dec, header| {
+            operation(&chunk::open_vl(dec, header, chunk)?)
+        })
     }
 }
 

@@ -66,7 +66,7 @@ impl EncodingParts {
         let container = move || self.schunk.container();
         operation(&Encoding {
             params: &self.params,
-            threads: self.backend.threads(self.nthreads, self.prefilter.is_some()),
+            threads: self.backend.threads_for(self.nthreads, self.prefilter.is_some()),
             prefilter: self.prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
             container: Some(&container),
             host: Some(&self.host),
@@ -127,7 +127,7 @@ impl DecodingParts {
         // SAFETY: as for the container.
         let may_wait = self.postfilter.is_some() || unsafe { callbacks::is_on_user_io(self.schunk.0) };
         operation(&Decoding {
-            threads: self.backend.threads(self.nthreads, may_wait),
+            threads: self.backend.threads_for(self.nthreads, may_wait),
             postfilter: self.postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
             source: None,
             container: Some(&container),
