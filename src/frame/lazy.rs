@@ -9,7 +9,7 @@
 //! | T + 12 | 4 × nblocks | stored size of each block, LE |
 
 use super::Frame;
-use super::read::{AT_ONCE, Chunks, Place};
+use super::read::{AT_ONCE, FrameChunks, Place};
 use super::store::Store;
 use crate::bytes::get_i32;
 use crate::chunk::source::BlockSource;
@@ -135,7 +135,7 @@ impl Frame {
     }
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> FrameChunks<'a> {
     /// Chunk `nchunk` in its lazy form, unless `whole` asks for all of it, and where its blocks are if it is lazy. What is
     /// not in memory or mapped anyway is put in `buffer`.
     ///

@@ -48,7 +48,7 @@ pub(crate) use edit::{Derive, New, check_permutation};
 pub(crate) use lazy::Whole;
 pub use lazy::{ChunkSource, LazyChunk};
 pub use read::ChunkBytes;
-pub(crate) use read::{Chunks, Looked};
+pub(crate) use read::{FrameChunks, Looked};
 pub(crate) use regrid::Regrid;
 
 use crate::error::{Error, ErrorKind, Result, ensure};

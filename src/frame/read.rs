@@ -77,12 +77,12 @@ pub(crate) enum Looked {
 }
 
 /// The chunks of a frame as they are at one moment. Writers that lock are kept away as long as this lives.
-pub(crate) struct Chunks<'a> {
+pub(crate) struct FrameChunks<'a> {
     pub(super) frame: &'a Frame,
     pub(super) view: View,
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> FrameChunks<'a> {
     /// The compressed bytes of chunk `nchunk`: those of frames in memory and mapped ones, else (`None`) they are put in
     /// `buffer`, whose content is replaced and whose memory is used again.
     ///
@@ -340,17 +340,17 @@ impl Frame {
     /// # Errors
     ///
     /// `FileOpen`, `FileRead`, `Lock`.
-    pub(crate) fn chunks(&self) -> Result<Chunks<'_>> {
-        Ok(Chunks { frame: self, view: self.view()? })
+    pub(crate) fn chunks(&self) -> Result<FrameChunks<'_>> {
+        Ok(FrameChunks { frame: self, view: self.view()? })
     }
 
     /// The chunks as they were when this handle last looked, unless writers lock. To be followed by a call of
-    /// [`Chunks::are_current`].
+    /// [`FrameChunks::are_current`].
     ///
     /// # Errors
     ///
     /// As [`chunks`](Self::chunks).
-    pub(crate) fn known_chunks(&self, looked: Looked) -> Result<Chunks<'_>> {
+    pub(crate) fn known_chunks(&self, looked: Looked) -> Result<FrameChunks<'_>> {
         match &self.store {
             Store::Disk(disk) if self.lock.is_none() && disk.keeps_handles() => {
                 let state = self.snapshot();
@@ -359,7 +359,7 @@ impl Frame {
                     None => (disk.reader()?, true),
                 };
                 let view = View { state, file: Some(file), at_path, held: Held::nothing() };
-                Ok(Chunks { frame: self, view })
+                Ok(FrameChunks { frame: self, view })
             }
             _ => self.chunks(),
         }

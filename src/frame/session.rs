@@ -1,6 +1,6 @@
 //! A frame while it is changed.
 
-use super::read::Chunks;
+use super::read::FrameChunks;
 use super::state::State;
 use super::store::{Disk, Store};
 use super::{Frame, View};
@@ -80,13 +80,13 @@ impl Frame {
     }
 
     /// The chunks of `state` during a change.
-    pub(super) fn chunks_in(&self, session: &Session, state: &Arc<State>) -> Chunks<'_> {
+    pub(super) fn chunks_in(&self, session: &Session, state: &Arc<State>) -> FrameChunks<'_> {
         let view = View {
             state: Arc::clone(state),
             file: session.file.clone(),
             at_path: true,
             held: Held::nothing(),
         };
-        Chunks { frame: self, view }
+        FrameChunks { frame: self, view }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::resize::{self, Plan};
 use super::shape::{Geometry, Region, signed};
-use super::slice::{self, Chunks};
+use super::slice::{self, BoxChunks};
 use super::write::{self, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::MAX_DIM;
@@ -84,7 +84,7 @@ impl Joint<'_> {
     ) -> Result<()> {
         let strides = &self.joined.chunk_grid().strides;
         let all = Region::all(other_geometry);
-        let chunks = Chunks::of(other_geometry, &all);
+        let chunks = BoxChunks::of(other_geometry, &all);
         let shift = self.start / self.joined.chunkshape()[self.axis];
         for n in 0..chunks.len() {
             let mut at = chunks.chunk(n);
@@ -111,7 +111,7 @@ impl Joint<'_> {
         let ndim = joined.ndim();
         let mut behind = Region::all(joined);
         behind.start[axis] = self.start;
-        let chunks = Chunks::of(joined, &behind);
+        let chunks = BoxChunks::of(joined, &behind);
         let mut buffer = Vec::new();
         for n in 0..chunks.len() {
             let at = chunks.chunk(n);

@@ -2,7 +2,7 @@
 
 use super::blocks::Blocks;
 use super::shape::{Extents, Geometry, Region, dot, strides};
-use super::slice::{self, Chunks};
+use super::slice::{self, BoxChunks};
 use super::write::{self, NewChunk};
 use crate::chunk::{self, CParams, GatherBlocks, ShuffledBlock, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -249,7 +249,7 @@ fn for_each_chunk(
     mut work: impl FnMut(usize, &Region, &[u64]) -> Result<()>,
 ) -> Result<()> {
     let all = Region::all(geometry);
-    let chunks = Chunks::of(geometry, &all);
+    let chunks = BoxChunks::of(geometry, &all);
     let no_strides = [0; MAX_DIM];
     for n in 0..chunks.len() {
         let at = chunks.chunk(n);

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
 use crate::frame::Looked;
-use crate::schunk::{Chunks, Schunk};
+use crate::schunk::{Schunk, StoredChunks};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub(super) fn read_undisturbed(
     schunk: &Schunk,
     geometry: &Geometry,
     numbers: impl Fn(&Geometry) -> Result<Vec<usize>>,
-    mut read: impl FnMut(&Chunks<'_>, &Geometry) -> Result<()>,
+    mut read: impl FnMut(&StoredChunks<'_>, &Geometry) -> Result<()>,
 ) -> Result<()> {
     let refresh = |geometry: &mut Cow<'_, Geometry>| {
         if let Ok(Some(fresh)) = refreshed(schunk, geometry) {

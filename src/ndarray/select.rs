@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
 use crate::memory;
-use crate::schunk::{Chunks, Reading, Schunk, Writing, chunk_numbers, scratch};
+use crate::schunk::{Reading, Schunk, StoredChunks, Writing, chunk_numbers, scratch};
 use std::ops::Range;
 
 const OUTSIDE: &str = "index outside of the array";
@@ -351,7 +351,7 @@ pub fn read(
 }
 
 fn read_once(
-    stored: &Chunks<'_>,
+    stored: &StoredChunks<'_>,
     typesize: usize,
     geometry: &Geometry,
     selection: &Selection,

@@ -11,19 +11,19 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
 use crate::memory;
-use crate::schunk::{self, Reading, Schunk};
+use crate::schunk::{Reading, Schunk, StoredChunks};
 
 /// The chunks that a box meets.
-pub(super) struct Chunks<'a> {
+pub(super) struct BoxChunks<'a> {
     geometry: &'a Geometry,
     region: &'a Region,
     cells: Region,
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> BoxChunks<'a> {
     /// The chunks that meet `region`, which lies inside of the array.
-    pub(super) fn of(geometry: &'a Geometry, region: &'a Region) -> Chunks<'a> {
-        Chunks { geometry, region, cells: region.cells(geometry.chunkshape()) }
+    pub(super) fn of(geometry: &'a Geometry, region: &'a Region) -> BoxChunks<'a> {
+        BoxChunks { geometry, region, cells: region.cells(geometry.chunkshape()) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -88,7 +88,7 @@ pub(crate) fn read(
     let mut again = false;
     let numbers = |geometry: &Geometry| {
         let region = region.clipped(geometry.shape());
-        let chunks = Chunks::of(geometry, &region);
+        let chunks = BoxChunks::of(geometry, &region);
         memory::collect((0..chunks.len()).filter_map(|n| chunks.number(&chunks.chunk(n)).ok()))
     };
     read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
@@ -102,7 +102,7 @@ pub(crate) fn read(
 
 fn read_once(
     schunk: &Schunk,
-    stored: &schunk::Chunks<'_>,
+    stored: &StoredChunks<'_>,
     geometry: &Geometry,
     region: &Region,
     dest: &mut [u8],
@@ -116,7 +116,7 @@ fn read_once(
     }
     let other = strides(dest_shape, typesize as u64); // widening
     let dest = DisjointParts::new(dest);
-    let chunks = Chunks::of(geometry, region);
+    let chunks = BoxChunks::of(geometry, region);
     let past_cache = region.len().saturating_mul(typesize) >= PAST_CACHE;
     for_each_chunk(reading, chunks.len(), &|n| chunks.number(&chunks.chunk(n)), &|n, dec| {
         let at = chunks.chunk(n);
@@ -171,7 +171,7 @@ pub(super) fn for_each_chunk(
 
 /// Opens chunk `nchunk` in the way that is the cheapest if `touched` of its blocks are needed.
 pub(super) fn with_part<R>(
-    stored: &schunk::Chunks<'_>,
+    stored: &StoredChunks<'_>,
     blocks: &Blocks<'_>,
     nchunk: usize,
     touched: usize,

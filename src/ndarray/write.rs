@@ -7,7 +7,7 @@
 use super::blocks::{Blocks, size};
 use super::resize::Plan;
 use super::shape::{Geometry, Region, strides};
-use super::slice::{Chunks, failure};
+use super::slice::{BoxChunks, failure};
 use crate::chunk::{self, BlockReader, Decoding, GatherBlocks, Gathered, Source, Threads};
 use crate::copy;
 use crate::error::{ErrorKind, Result, ensure};
@@ -86,7 +86,7 @@ pub(super) fn write_to(
     let last: u64 = (0..ndim).map(|i| (region.extent(i) - 1).saturating_mul(other[i])).sum();
     let enough = size(last)?.checked_add(typesize).is_some_and(|needed| needed <= src.len());
     ensure(enough, ErrorKind::InvalidParam, "box outside of its buffer")?;
-    let chunks = Chunks::of(geometry, region);
+    let chunks = BoxChunks::of(geometry, region);
     for n in 0..chunks.len() {
         let at = chunks.chunk(n);
         let nchunk = chunks.number(&at)?;

@@ -6,7 +6,7 @@ use crate::chunk::source::BlockSource;
 use crate::chunk::{Decoding, Threads};
 use crate::error::Result;
 use crate::frame::sizes::Sizes;
-use crate::frame::{self, ChunkBytes, Frame, Looked, Whole};
+use crate::frame::{ChunkBytes, Frame, FrameChunks, Looked, Whole};
 use crate::io::Fill;
 
 /// How often something is read at the most, if somebody else changes the chunks while it is read.
@@ -15,9 +15,9 @@ const ATTEMPTS: usize = 10;
 const STRICT_ATTEMPTS: usize = 3;
 
 /// The chunks of a super-chunk at one moment.
-pub(crate) enum Chunks<'a> {
+pub(crate) enum StoredChunks<'a> {
     List(&'a List),
-    Frame(frame::Chunks<'a>),
+    Frame(FrameChunks<'a>),
 }
 
 impl Schunk {
@@ -26,22 +26,23 @@ impl Schunk {
     /// # Errors
     ///
     /// `FileOpen`, `FileRead`, `Lock`.
-    pub(crate) fn chunks(&self) -> Result<Chunks<'_>> {
+    pub(crate) fn chunks(&self) -> Result<StoredChunks<'_>> {
         match &self.backing {
-            Backing::List(list) => Ok(Chunks::List(list)),
-            Backing::Frame(frame) => frame.chunks().map(Chunks::Frame),
+            Backing::List(list) => Ok(StoredChunks::List(list)),
+            Backing::Frame(frame) => frame.chunks().map(StoredChunks::Frame),
         }
     }
 
-    /// The chunks as they were when somebody last looked: afterwards, ask whether they [still are](Chunks::are_current).
+    /// The chunks as they were when somebody last looked: afterwards, ask whether they
+    /// [still are](StoredChunks::are_current).
     ///
     /// # Errors
     ///
     /// As [`chunks`](Self::chunks).
-    fn known_chunks(&self, looked: Looked) -> Result<Chunks<'_>> {
+    fn known_chunks(&self, looked: Looked) -> Result<StoredChunks<'_>> {
         match &self.backing {
-            Backing::List(list) => Ok(Chunks::List(list)),
-            Backing::Frame(frame) => frame.known_chunks(looked).map(Chunks::Frame),
+            Backing::List(list) => Ok(StoredChunks::List(list)),
+            Backing::Frame(frame) => frame.known_chunks(looked).map(StoredChunks::Frame),
         }
     }
 
@@ -62,7 +63,7 @@ impl Schunk {
         mut layout: L,
         refresh: impl Fn(&mut L),
         numbers: impl Fn(&L) -> Result<Vec<usize>>,
-        mut read: impl FnMut(&Chunks<'s>, &L) -> Result<R>,
+        mut read: impl FnMut(&StoredChunks<'s>, &L) -> Result<R>,
     ) -> Result<Result<R>> {
         let shared = self.frame().is_some_and(Frame::is_on_disk);
         for attempt in 1..if shared { ATTEMPTS } else { 1 } {
@@ -96,7 +97,7 @@ impl Schunk {
     pub(crate) fn read_without_layout<'s, R>(
         &'s self,
         numbers: impl Fn() -> Result<Vec<usize>>,
-        mut read: impl FnMut(&Chunks<'s>) -> Result<R>,
+        mut read: impl FnMut(&StoredChunks<'s>) -> Result<R>,
     ) -> Result<Result<R>> {
         self.read_undisturbed(Looked::AnyTime, (), |()| {}, |()| numbers(), |chunks, ()| read(chunks))
     }
@@ -106,7 +107,7 @@ impl Schunk {
     pub(crate) fn read_one<'s, R>(
         &'s self,
         nchunk: usize,
-        read: impl FnMut(&Chunks<'s>) -> Result<R>,
+        read: impl FnMut(&StoredChunks<'s>) -> Result<R>,
     ) -> Result<R> {
         self.read_without_layout(|| Ok(vec![nchunk]), read)?
     }
@@ -127,29 +128,29 @@ impl Schunk {
     }
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> StoredChunks<'a> {
     /// Whether nobody changed anything; or, with `nchunks`, whether the chunks with these numbers are where they were: so
     /// that what was read of them is what they held.
     fn are_current(&self, nchunks: Option<impl Iterator<Item = usize>>) -> bool {
         match self {
-            Chunks::List(_) => true,
-            Chunks::Frame(frame) => frame.are_current(nchunks),
+            StoredChunks::List(_) => true,
+            StoredChunks::Frame(frame) => frame.are_current(nchunks),
         }
     }
 
     /// How large they are.
     pub(crate) fn sizes(&self) -> Sizes {
         match self {
-            Chunks::List(list) => list.sizes,
-            Chunks::Frame(frame) => frame.sizes(),
+            StoredChunks::List(list) => list.sizes,
+            StoredChunks::Frame(frame) => frame.sizes(),
         }
     }
 
     /// See [`Schunk::with_chunk`].
     pub(crate) fn with<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
         match self {
-            Chunks::List(list) => read(list.chunk(nchunk)?),
-            Chunks::Frame(frame) => match frame.in_memory(nchunk)? {
+            StoredChunks::List(list) => read(list.chunk(nchunk)?),
+            StoredChunks::Frame(frame) => match frame.in_memory(nchunk)? {
                 Some(bytes) => read(bytes),
                 None => scratch::with(|buffer| match frame.get(nchunk, buffer)? {
                     Some(bytes) => read(bytes),
@@ -166,8 +167,8 @@ impl<'a> Chunks<'a> {
         make: impl FnOnce(usize, &Fill<'_>) -> Result<B>,
     ) -> Result<ChunkBytes<'a, B>> {
         match self {
-            Chunks::List(list) => list.chunk(nchunk).map(ChunkBytes::Held),
-            Chunks::Frame(frame) => frame.get_into(nchunk, make),
+            StoredChunks::List(list) => list.chunk(nchunk).map(ChunkBytes::Held),
+            StoredChunks::Frame(frame) => frame.get_into(nchunk, make),
         }
     }
 
@@ -201,8 +202,8 @@ impl<'a> Chunks<'a> {
         read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
     ) -> Result<R> {
         match self {
-            Chunks::List(list) => read(dec, list.chunk(nchunk)?),
-            Chunks::Frame(frame) => {
+            StoredChunks::List(list) => read(dec, list.chunk(nchunk)?),
+            StoredChunks::Frame(frame) => {
                 if let Some(bytes) = frame.in_memory(nchunk)? {
                     return read(dec, bytes);
                 }

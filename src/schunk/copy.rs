@@ -1,6 +1,6 @@
 //! Copies: into other containers, with the same or other parameters.
 
-use super::chunks::Chunks;
+use super::chunks::StoredChunks;
 use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::bytes::get_i32;
 use crate::chunk::Source;
@@ -153,7 +153,7 @@ impl Schunk {
 }
 
 /// Copies all chunks as they are, many at a time where `dest` is a frame.
-fn copy_chunks(chunks: &Chunks<'_>, dest: &mut Schunk) -> Result<()> {
+fn copy_chunks(chunks: &StoredChunks<'_>, dest: &mut Schunk) -> Result<()> {
     let nchunks = chunks.sizes().nchunks;
     let Backing::Frame(frame) = &mut dest.backing else {
         return (0..nchunks).try_for_each(|nchunk| append_copy(dest, chunks, nchunk).map(drop));
@@ -173,7 +173,7 @@ fn copy_chunks(chunks: &Chunks<'_>, dest: &mut Schunk) -> Result<()> {
 }
 
 fn recompress_chunks(
-    chunks: &Chunks<'_>,
+    chunks: &StoredChunks<'_>,
     dest: &mut Schunk,
     reading: &Reading<'_>,
     writing: &Writing<'_>,
@@ -198,7 +198,7 @@ fn recompress_chunks(
 
 /// Appends chunk `nchunk` of `chunks` to `dest`, which is no frame; returns the block size in its header. From a file, the
 /// chunk is read to where it stays.
-fn append_copy(dest: &mut Schunk, chunks: &Chunks<'_>, nchunk: usize) -> Result<i32> {
+fn append_copy(dest: &mut Schunk, chunks: &StoredChunks<'_>, nchunk: usize) -> Result<i32> {
     let blocksize = |chunk: &[u8]| get_i32(chunk, 8).unwrap_or(0);
     match chunks.get_into(nchunk, spare::filled)? {
         ChunkBytes::Held(chunk) => {

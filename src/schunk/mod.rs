@@ -16,7 +16,7 @@ pub(crate) mod scratch;
 pub(crate) mod slice;
 mod sparse;
 
-pub(crate) use chunks::Chunks;
+pub(crate) use chunks::StoredChunks;
 pub use edit::Rejected;
 pub(crate) use edit::Update;
 #[cfg(feature = "capi")]

@@ -1,6 +1,6 @@
 //! Ranges of items, read and written.
 
-use super::chunks::{self, Chunks};
+use super::chunks::{self, StoredChunks};
 use super::edit::Update;
 use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
 use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
@@ -80,7 +80,7 @@ impl Part {
 }
 
 /// Decompresses `part` into `dest`, which has its length.
-fn read_part(chunks: &Chunks<'_>, part: &Part, dec: &Decoding<'_>, dest: &mut [u8]) -> Result<()> {
+fn read_part(chunks: &StoredChunks<'_>, part: &Part, dec: &Decoding<'_>, dest: &mut [u8]) -> Result<()> {
     let n = if part.is_whole() {
         let decompressed = |dec: &Decoding<'_>, bytes: &[u8]| chunk::decompress_with(dec, bytes, None, dest);
         chunks.with_all_blocks(part.nchunk, dec, decompressed)?
@@ -100,7 +100,12 @@ pub(super) fn failure(e: Error) -> Error {
 }
 
 /// Copies a range of bytes of the data to `dest`.
-fn read_parts(chunks: &Chunks<'_>, bytes: Range<u64>, reading: &Reading<'_>, dest: &mut [u8]) -> Result<()> {
+fn read_parts(
+    chunks: &StoredChunks<'_>,
+    bytes: Range<u64>,
+    reading: &Reading<'_>,
+    dest: &mut [u8],
+) -> Result<()> {
     // Others may change the frame at any time: what counts is how large these chunks are.
     let sizes = chunks.sizes();
     ensure(bytes.end <= sizes.nbytes, ErrorKind::Failure, "items out of range")?;
@@ -140,7 +145,7 @@ impl Schunk {
             let parts = parts(&self.sizes(), bytes.clone())?;
             memory::collect(parts.map(|part| part.nchunk))
         };
-        let read = |chunks: &Chunks<'_>| read_parts(chunks, bytes.clone(), reading, dest);
+        let read = |chunks: &StoredChunks<'_>| read_parts(chunks, bytes.clone(), reading, dest);
         self.read_without_layout(numbers, read).map_err(failure)?
     }
 

@@ -1,6 +1,6 @@
 //! Single items from all over the data.
 
-use super::chunks::{Chunks, for_each};
+use super::chunks::{StoredChunks, for_each};
 use super::slice::failure;
 use super::{Reading, Schunk};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs, Threads};
@@ -37,14 +37,14 @@ impl Schunk {
             let chunksize = u64::try_from(self.chunksize()).unwrap_or(0);
             chunk_numbers(coords, chunksize / self.typesize() as u64) // widening
         };
-        let read = |chunks: &Chunks<'_>| self.get_sparse_from(chunks, coords, dest, reading);
+        let read = |chunks: &StoredChunks<'_>| self.get_sparse_from(chunks, coords, dest, reading);
         self.read_without_layout(numbers, read).map_err(failure)?
     }
 
     /// As [`get_sparse`](Self::get_sparse), out of chunks that were looked up before.
     pub(crate) fn get_sparse_from(
         &self,
-        chunks: &Chunks<'_>,
+        chunks: &StoredChunks<'_>,
         coords: &[i64],
         dest: &mut [u8],
         reading: &Reading<'_>,
