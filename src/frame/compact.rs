@@ -1,10 +1,11 @@
 //! Giving back the room of deleted and replaced chunks.
 //!
 //! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the size
-//! of its chunks. The last chunks go into the holes (see [`refill`](super::refill)), which costs at most one copied byte for
-//! each dead one; where they do not fit in, all chunks behind the first hole move together, which costs up to three.
-//! Every step is a change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only
-//! then does the index refer to them.
+//! of its chunks, apart from up to 512 bytes in front of the index where last chunks change (see [`ahead`](super::ahead)).
+//! The last chunks go into the holes (see [`refill`](super::refill)), which costs at most one copied byte for each dead
+//! one; where they do not fit in, all chunks behind the first hole move together, which costs up to three. Every step is a
+//! change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only then does the
+//! index refer to them.
 
 use super::Frame;
 use super::holes::{Extent, Holes, overlap};

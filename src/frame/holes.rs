@@ -1,7 +1,9 @@
 //! Places in the payload area that nothing refers to, to be used again.
 //!
 //! A place becomes free when the change that gave it up is complete, and one change later it is given out: whoever reads
-//! without locking, and found the place just before it was given up, is done with it then.
+//! without locking, and found the place just before it was given up, is done with it then. The place of the last chunk alone
+//! does not rest: its new version takes it at once, as the module [`ahead`](super::ahead) tells, and readers look out for
+//! that.
 
 use std::ops::Range;
 
