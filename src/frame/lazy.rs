@@ -18,7 +18,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, special};
 use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
-use crate::memory::resize;
+use crate::memory::{self, resize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -286,8 +286,7 @@ fn block_sizes(starts: &[u8], cbytes: usize, sizes: &mut [u8]) -> Result<()> {
 }
 
 fn sizes_in_any_order(start: impl Fn(usize) -> Result<usize>, cbytes: usize, sizes: &mut [u8]) -> Result<()> {
-    let mut order =
-        (0..sizes.len() / 4).map(|block| Ok((start(block)?, block))).collect::<Result<Vec<_>>>()?;
+    let mut order = memory::try_collect((0..sizes.len() / 4).map(|block| Ok((start(block)?, block))))?;
     order.sort_unstable();
     for (i, &(own, block)) in order.iter().enumerate() {
         let next = order.get(i + 1).map_or(cbytes, |next| next.0);

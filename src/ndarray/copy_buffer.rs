@@ -135,6 +135,10 @@ impl BoxCopy {
     /// Nobody else touches the bytes of the box meanwhile.
     pub(crate) unsafe fn copy_shared(&self, src: &[u8], dst: &DisjointParts<'_>, at: usize) -> Result<()> {
         self.check(src.len(), dst.len().saturating_sub(at))?;
+        if self.run == 0 {
+            // `at` may be anywhere.
+            return Ok(());
+        }
         // SAFETY: the box lies in both buffers. The destination is borrowed exclusively by its owner, so `src` is no part of
         // it, and nobody else touches these bytes, by the caller's promise.
         unsafe { self.copy_raw(self.nloops, src.as_ptr(), dst.address().add(at)) };
@@ -390,5 +394,16 @@ mod tests {
         assert!(copy.copy(&[0; 10], &mut [0; 8]).is_ok());
         assert!(copy.copy(&[0; 9], &mut [0; 8]).is_err());
         assert!(copy.copy(&[0; 10], &mut [0; 7]).is_err());
+    }
+
+    #[test]
+    fn an_empty_box_may_be_anywhere() {
+        let (copy, _, _) = between(2, &[2, 0], (&[2, 3], &[0; 2]), (&[2, 2], &[0; 2])).unwrap();
+        let mut dst = [0; 8];
+        let dst = DisjointParts::new(&mut dst);
+        for at in [0, 8, 9, usize::MAX] {
+            // SAFETY: nobody else has the buffer.
+            assert!(unsafe { copy.copy_shared(&[], &dst, at) }.is_ok());
+        }
     }
 }

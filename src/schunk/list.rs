@@ -196,11 +196,9 @@ impl List {
         }
         let mut fresh = memory::with_capacity(change.count())?;
         for nchunk in change.added.iter().cloned().flatten() {
-            let info = ChunkInfo::read(change.chunk)?;
+            let (bytes, info) = whole_chunk(change.chunk)?;
             // As in a frame: in whatever order they come, all chunks are of one size.
             sizes = sizes.with_inserted(nchunk.min(sizes.nchunks), &info, ErrorKind::ChunkInsert)?;
-            let bytes = change.chunk.get(..info.cbytes);
-            let bytes = bytes.ok_or(Error::new(ErrorKind::ReadBuffer, "chunk cut off"))?;
             fresh.push(spare::copy_of(bytes)?);
         }
         let order = change.order(self.sizes.nchunks, sizes.nchunks)?;
