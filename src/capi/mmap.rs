@@ -116,6 +116,15 @@ impl blosc2_stdio_mmap {
         unsafe { stdio::plain_of(self.file) }
     }
 
+    /// Maps the file; returns its size, too.
+    fn map(&self) -> Result<(Region, usize)> {
+        let file = self.plain().map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))?;
+        let size = usize::try_from(file.size()?).map_err(|_| FAILED)?;
+        let wanted = if self.is_writable() { self.initial_mapping_size.max(size) } else { size };
+        let region = Region::map(file.as_file(), self.kind(), wanted.max(1), size).ok_or(FAILED)?;
+        Ok((region, size))
+    }
+
     /// Makes the mapping `len` bytes long, which is more than it was.
     fn grow(&mut self, retired: &mut Vec<Retired>, len: usize) -> Result<()> {
         let region = Region::map(self.plain()?.as_file(), self.kind(), len, 0).ok_or(FAILED)?;
@@ -183,29 +192,28 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_open(
     })
 }
 
-fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
+/// How `fopen` opens the file of a mapping with this mode, and the access and flags of the mapping.
+fn parsed_mode(mode: &CStr) -> Result<(&'static CStr, i64, i64)> {
     let read_write = system::READ | system::WRITE;
-    let (how, access, flags) = match mode.to_bytes() {
-        b"r" => (READING, system::READ, system::SHARED),
-        b"r+" => (UPDATING, read_write, system::SHARED),
-        b"w+" => (CREATING, read_write, system::SHARED),
-        b"c" => (READING, read_write, system::PRIVATE),
-        _ => return Err(Error::new(ErrorKind::InvalidParam, "unknown mode of a mapping")),
-    };
+    match mode.to_bytes() {
+        b"r" => Ok((READING, system::READ, system::SHARED)),
+        b"r+" => Ok((UPDATING, read_write, system::SHARED)),
+        b"w+" => Ok((CREATING, read_write, system::SHARED)),
+        b"c" => Ok((READING, read_write, system::PRIVATE)),
+        _ => Err(Error::new(ErrorKind::InvalidParam, "unknown mode of a mapping")),
+    }
+}
+
+/// Opens and maps the file `path`.
+fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
+    let (how, access, flags) = parsed_mode(mode)?;
     let own_path = c_string(path)?;
     // SAFETY: both are strings.
     let file = unsafe { libc::fopen(path.as_ptr(), how.as_ptr()) };
     this.file = file;
     (this.access_flags, this.map_flags) = (access, flags);
     this.is_memory_only = CBool::new(flags == system::PRIVATE);
-    let map = |this: &blosc2_stdio_mmap| {
-        let file = this.plain().map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))?;
-        let size = usize::try_from(file.size()?).map_err(|_| FAILED)?;
-        let wanted = if this.is_writable() { this.initial_mapping_size.max(size) } else { size };
-        let region = Region::map(file.as_file(), this.kind(), wanted.max(1), size).ok_or(FAILED)?;
-        Ok((region, size))
-    };
-    match map(this) {
+    match this.map() {
         Ok((region, size)) => {
             environment::info(|| {
                 let (path, mode, len) = (path.to_string_lossy(), mode.to_string_lossy(), region.len());

@@ -341,22 +341,8 @@ fn getitem_of_block(
     if wanted.end > block.len() {
         return None;
     }
-    if let Some(raw) = block.raw_stream() {
-        match block.filter {
-            Filter::None => copy::copy(&raw[wanted], dest),
-            Filter::Shuffle(width) => shuffle::unshuffle_bytes(width, raw, wanted.start, dest),
-            Filter::Bitshuffle => {
-                bitshuffle::bitunshuffle_bytes(header.typesize, raw, wanted.start, dest);
-            }
-        }
+    if block.get_raw(wanted.start, dest) {
         return Some(dest.len());
-    }
-    if let Some((width, stride, rows)) = block.raw_rows() {
-        let (first, phase) = (wanted.start / width, wanted.start % width);
-        if phase == 0 && dest.len() % width == 0 && !dest.is_empty() {
-            shuffle::unshuffle_rows(width, stride, &rows[first..], dest);
-            return Some(dest.len());
-        }
     }
     if wanted.len() == block.len() {
         return with_worker(|worker| {
@@ -435,6 +421,25 @@ impl<'a> Block<'a> {
         }
         let rows = raw_streams(self.bytes, self.nstreams, self.stream_len)?;
         Some((self.nstreams, 4 + self.stream_len, rows))
+    }
+
+    /// Reads the bytes from `start` on that `dest` has room for, if that takes no decoding; tells whether it was done.
+    #[inline(always)]
+    fn get_raw(&self, start: usize, dest: &mut [u8]) -> bool {
+        if let Some(raw) = self.raw_stream() {
+            match self.filter {
+                Filter::None => copy::copy(&raw[start..][..dest.len()], dest),
+                Filter::Shuffle(width) => shuffle::unshuffle_bytes(width, raw, start, dest),
+                Filter::Bitshuffle => bitshuffle::bitunshuffle_bytes(self.header.typesize, raw, start, dest),
+            }
+            return true;
+        }
+        let Some((width, stride, rows)) = self.raw_rows() else { return false };
+        let whole_items = start % width == 0 && dest.len() % width == 0 && !dest.is_empty();
+        if whole_items {
+            shuffle::unshuffle_rows(width, stride, &rows[start / width..], dest);
+        }
+        whole_items
     }
 
     /// Decodes the block into `dest`, which has its length. `None` if anything is wrong about it.

@@ -306,28 +306,15 @@ impl Schunk {
         let typesize = self.typesize();
         let size = usize::try_from(chunksize).ok().filter(|&size| size > 0);
         let size = size.ok_or(Error::new(ErrorKind::InvalidParam, "chunk size out of range"))?;
-        ensure(
-            self.nbytes() == 0 && self.nchunks() == 0,
-            ErrorKind::FrameSpecial,
-            "super-chunk is not empty",
-        )?;
+        let is_empty = self.nbytes() == 0 && self.nchunks() == 0;
+        ensure(is_empty, ErrorKind::FrameSpecial, "super-chunk is not empty")?;
         let items = (size / typesize) as u64; // widening
         ensure(items > 0, ErrorKind::InvalidParam, "chunk smaller than an item")?;
         let too_many = Error::new(ErrorKind::SchunkSpecial, "too many chunks");
         let nbytes = nitems.checked_mul(typesize as u64).filter(|&n| i64::try_from(n).is_ok()); // widening
-        let nbytes = nbytes.ok_or(too_many)?;
-        ensure(
-            nitems / items <= u64::from(i32::MAX.unsigned_abs()),
-            ErrorKind::SchunkSpecial,
-            "too many chunks",
-        )?;
+        let nbytes = nbytes.filter(|_| i32::try_from(nitems / items).is_ok()).ok_or(too_many)?;
         let code = if self.frame().is_some() { ErrorKind::FrameSpecial } else { ErrorKind::SchunkSpecial };
-        let value = match kind {
-            special::ZERO => SpecialValue::Zeros,
-            special::NAN => SpecialValue::Nans,
-            special::UNINIT => SpecialValue::Uninit,
-            _ => return Err(Error::new(code, "no special value to fill with")),
-        };
+        let value = filling_value(kind).ok_or(Error::new(code, "no special value to fill with"))?;
         ensure(typesize > 0 && size % typesize == 0, code, "not a number of items")?;
         let params = chunk::CParams { use_dict: false, typesize, ..params.clone() };
         let mut full = [0; 32];
@@ -344,6 +331,7 @@ impl Schunk {
         }
     }
 
+    /// As [`fill_special`](Self::fill_special) without a frame, in chunks of `items` items, of which `full` is one.
     fn fill_list(
         &mut self,
         nitems: u64,
@@ -373,6 +361,16 @@ impl Schunk {
             self.preset_chunksize(before)?;
         }
         filled.map_err(|e: Error| Error::new(ErrorKind::SchunkSpecial, e.what()))
+    }
+}
+
+/// The special value that fills super-chunks and has this number.
+fn filling_value(kind: u8) -> Option<SpecialValue<'static>> {
+    match kind {
+        special::ZERO => Some(SpecialValue::Zeros),
+        special::NAN => Some(SpecialValue::Nans),
+        special::UNINIT => Some(SpecialValue::Uninit),
+        _ => None,
     }
 }
 

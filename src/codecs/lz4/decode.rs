@@ -324,33 +324,15 @@ unsafe fn decode_any<'a, const AVX2: bool>(
     ends: &Ends<'a>,
     medium: &mut Medium<'a>,
 ) -> Option<Option<Place<'a>>> {
-    let Place { mut ip, mut op, token } = at;
-    let mut literals = token >> 4;
-    ip = ip.ahead(1);
-    if literals < MORE {
-        // SAFETY: IN_ROOM bytes follow the token, and OUT_ROOM bytes are left of output.
-        unsafe { op.store(ip.load::<16>()) };
-    } else {
-        // SAFETY: the token was before `in_room`.
-        let Some(more) = (unsafe { more_of_length(&mut ip, ends) }) else { return Some(None) };
-        literals += more;
-        if ip >= ends.in_slack
-            || op >= ends.out_slack
-            || literals > ends.in_slack.since(ip)
-            || literals > ends.out_slack.since(op)
-        {
-            return Some(None);
-        }
-        // SAFETY: SLACK bytes follow the literals on both sides.
-        unsafe { copy_literals(ip, op, literals) };
-    }
+    // SAFETY: the caller's promise.
+    let Some((ip, literals)) = (unsafe { put_literals(at, ends) }) else { return Some(None) };
     // What comes behind the distance: the next token, or more of the length.
     // SAFETY: INPUT_END bytes follow the literals, or SLACK: the distance, and this one.
     let next = settled(unsafe { ip.ahead(literals + 2).byte() });
-    (ip, op) = (ip.ahead(literals), op.ahead(literals));
+    let (ip, op, token) = (ip.ahead(literals), at.op.ahead(literals), at.token);
     // SAFETY: the same.
     let distance = unsafe { ip.two_bytes() };
-    ip = ip.ahead(2);
+    let mut ip = ip.ahead(2);
     if distance == 0 || op.back(distance) < ends.out_start {
         return None;
     }
@@ -368,21 +350,18 @@ unsafe fn decode_any<'a, const AVX2: bool>(
         }
         return Some(Some(Place { ip, op: op.ahead(len), token: next }));
     }
-    let mut token = next;
-    if len == MORE + MIN_MATCH {
-        len += next;
-        ip = ip.ahead(1);
-        if next == 255 {
-            if ip >= ends.in_room {
-                return Some(None);
-            }
-            // SAFETY: just checked.
-            let Some(more) = (unsafe { more_of_length(&mut ip, ends) }) else { return Some(None) };
-            len += more;
+    len += next;
+    ip = ip.ahead(1);
+    if next == 255 {
+        if ip >= ends.in_room {
+            return Some(None);
         }
-        // SAFETY: INPUT_END bytes followed the literals, of which three were read, or `ip` was before `in_room`.
-        token = settled(unsafe { ip.byte() });
+        // SAFETY: just checked.
+        let Some(more) = (unsafe { more_of_length(&mut ip, ends) }) else { return Some(None) };
+        len += more;
     }
+    // SAFETY: INPUT_END bytes followed the literals, of which three were read, or `ip` was before `in_room`.
+    let token = settled(unsafe { ip.byte() });
     if op >= ends.out_slack || len > ends.out_slack.since(op) {
         return Some(None);
     }
@@ -390,6 +369,34 @@ unsafe fn decode_any<'a, const AVX2: bool>(
     // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
     unsafe { copy_long::<AVX2>(op, distance, len) };
     Some(Some(Place { ip, op: op.ahead(len), token }))
+}
+
+/// Copies the literals of the sequence at `at`; returns where they are, and how many. `None` if an end is near.
+///
+/// # Safety
+///
+/// No end is near yet.
+#[inline(always)]
+unsafe fn put_literals<'a>(at: Place<'a>, ends: &Ends<'a>) -> Option<(Source<'a>, usize)> {
+    let mut ip = at.ip.ahead(1);
+    let mut literals = at.token >> 4;
+    if literals < MORE {
+        // SAFETY: IN_ROOM bytes follow the token, and OUT_ROOM bytes are left of output.
+        unsafe { at.op.store(ip.load::<16>()) };
+        return Some((ip, literals));
+    }
+    // SAFETY: the token was before `in_room`.
+    literals += unsafe { more_of_length(&mut ip, ends) }?;
+    if ip >= ends.in_slack
+        || at.op >= ends.out_slack
+        || literals > ends.in_slack.since(ip)
+        || literals > ends.out_slack.since(at.op)
+    {
+        return None;
+    }
+    // SAFETY: SLACK bytes follow the literals on both sides.
+    unsafe { copy_literals(ip, at.op, literals) };
+    Some((ip, literals))
 }
 
 /// What the bytes at `ip` add to a length; `None` if they reach `in_room` or make more than any output.

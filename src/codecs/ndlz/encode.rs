@@ -168,20 +168,7 @@ impl Encoder<'_> {
             return self.put_reference(token::CELL, offset);
         }
 
-        let find_pair = |a: usize, b: usize| {
-            let pair = pair_of(&rows, a, b);
-            self.pairs
-                .find(pair_hash_4(pair), written, MAX_ROW_OFFSET, |stored: &[u8; 8]| equal(stored, [pair]))
-        };
-        // In the order of `PAIRS_4`.
-        let pairs = [
-            find_pair(0, 1),
-            find_pair(0, 2),
-            find_pair(0, 3),
-            find_pair(1, 2),
-            find_pair(1, 3),
-            find_pair(2, 3),
-        ];
+        let pairs = self.find_pairs_4(&rows);
         for (i, form) in DOUBLE_PAIRS_4.iter().enumerate() {
             // The complement of pair i is its mirror image.
             if let (Some(first), Some(second)) = (pairs[i], pairs[5 - i]) {
@@ -190,20 +177,9 @@ impl Encoder<'_> {
             }
         }
 
-        let find_triple = |a: usize, b: usize, c: usize| {
-            let (pair, third) = (pair_of(&rows, a, b), rows[c]);
-            self.triples.find(triple_hash_4(pair, third), written, MAX_ROW_OFFSET, |stored: &[u8; 12]| {
-                equal(&stored[..8], [pair]) && stored[8..] == third.to_le_bytes()
-            })
-        };
-        // In the order of `TRIPLES_4`; with each the row that is left.
-        let triples = [
-            (find_triple(0, 1, 2), 3),
-            (find_triple(0, 1, 3), 2),
-            (find_triple(0, 2, 3), 1),
-            (find_triple(1, 2, 3), 0),
-        ];
-        for (form, (offset, other)) in TRIPLES_4.iter().zip(triples) {
+        // The row that each leaves.
+        const LEFT: [usize; 4] = [3, 2, 1, 0];
+        for ((form, offset), other) in TRIPLES_4.iter().zip(self.find_triples_4(&rows)).zip(LEFT) {
             if let Some(offset) = offset {
                 self.put_reference(form.token, offset)?;
                 return self.put(*cell[other]);
@@ -220,6 +196,31 @@ impl Encoder<'_> {
             }
         }
         self.literal_cell_4(&rows, cell_hash)
+    }
+
+    /// Where two of these rows were, in the order of `PAIRS_4`.
+    #[inline(always)]
+    fn find_pairs_4(&self, rows: &[u32; 4]) -> [Option<u16>; 6] {
+        let written = &self.out[..self.pos];
+        let find = |a: usize, b: usize| {
+            let pair = pair_of(rows, a, b);
+            self.pairs
+                .find(pair_hash_4(pair), written, MAX_ROW_OFFSET, |stored: &[u8; 8]| equal(stored, [pair]))
+        };
+        [find(0, 1), find(0, 2), find(0, 3), find(1, 2), find(1, 3), find(2, 3)]
+    }
+
+    /// Where three of these rows were, in the order of `TRIPLES_4`.
+    #[inline(always)]
+    fn find_triples_4(&self, rows: &[u32; 4]) -> [Option<u16>; 4] {
+        let written = &self.out[..self.pos];
+        let find = |a: usize, b: usize, c: usize| {
+            let (pair, third) = (pair_of(rows, a, b), rows[c]);
+            self.triples.find(triple_hash_4(pair, third), written, MAX_ROW_OFFSET, |stored: &[u8; 12]| {
+                equal(&stored[..8], [pair]) && stored[8..] == third.to_le_bytes()
+            })
+        };
+        [find(0, 1, 2), find(0, 1, 3), find(0, 2, 3), find(1, 2, 3)]
     }
 
     /// Writes a literal cell of side 4 and remembers it.

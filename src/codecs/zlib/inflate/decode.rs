@@ -114,10 +114,8 @@ fn decode_fast<const AVX2: bool>(
     }
     assert!(op_end + LITERAL_ROOM <= dest.len());
     let in_end = in_end.min(bits.src.len() - IN_ROOM);
-    let (nbytes, long_end) = (dest.len(), dest.len().saturating_sub(MATCH_ROOM));
-    let out_start = Target::new(dest);
-    let (mut to, to_end, long_end) =
-        (out_start.ahead(*op), out_start.ahead(op_end), out_start.ahead(long_end));
+    let output = Output::of(dest);
+    let (mut to, to_end) = (output.start.ahead(*op), output.start.ahead(op_end));
     let mut input = *bits;
     // SAFETY: IN_ROOM bytes follow, here and wherever the end is not near.
     unsafe { input.refill_inside() };
@@ -170,29 +168,10 @@ fn decode_fast<const AVX2: bool>(
             let len = symbol.length(input.buffer);
             input.skip(symbol.bits());
             // Of 56 bits, a length takes at most 20 and a distance 28.
-            let mut entry = tables.distance(input.buffer);
-            if entry.is_none() {
-                input.skip(entry.bits());
-                if entry == Distance::NOTHING {
-                    break None;
-                }
-                entry = tables.distance_in(entry, input.buffer);
-            }
-            let distance = entry.distance(input.buffer);
-            input.skip(entry.bits());
-            if distance > to.since(out_start) {
+            let Some(distance) = skip_distance(tables, &mut input) else { break None };
+            // SAFETY: `to` is in the output. The CPU has AVX2 if `AVX2`.
+            if !unsafe { output.put_match::<AVX2>(to, distance, len) } {
                 break None;
-            }
-            if to < long_end {
-                // SAFETY: as many bytes precede, as just compared, and MATCH_ROOM bytes follow `long_end`.
-                unsafe { copy_match::<AVX2>(to, distance, len) };
-            } else {
-                let room = nbytes - to.since(out_start);
-                if len > room {
-                    break None;
-                }
-                // SAFETY: as many bytes precede and follow, as just compared.
-                unsafe { copy_near_end::<AVX2>(to, distance, len, room) };
             }
             to = to.ahead(len);
         } else {
@@ -210,9 +189,65 @@ fn decode_fast<const AVX2: bool>(
             symbol = main.symbol(input.buffer);
         }
     };
-    *op = to.since(out_start);
+    *op = to.since(output.start);
     *bits = input;
     ended
+}
+
+/// Takes the distance of a match from `input`; `None` if the code is none of a distance.
+#[inline(always)]
+fn skip_distance(tables: &Tables, input: &mut Bits<'_>) -> Option<usize> {
+    let mut entry = tables.distance(input.buffer);
+    if entry.is_none() {
+        input.skip(entry.bits());
+        if entry == Distance::NOTHING {
+            return None;
+        }
+        entry = tables.distance_in(entry, input.buffer);
+    }
+    let distance = entry.distance(input.buffer);
+    input.skip(entry.bits());
+    Some(distance)
+}
+
+/// All of the output.
+struct Output<'a> {
+    start: Target<'a>,
+    nbytes: usize,
+    /// MATCH_ROOM bytes follow this place, unless it is the start.
+    long_end: Target<'a>,
+}
+
+impl<'a> Output<'a> {
+    #[inline(always)]
+    fn of(dest: &'a mut [u8]) -> Output<'a> {
+        let nbytes = dest.len();
+        let start = Target::new(dest);
+        Output { start, nbytes, long_end: start.ahead(nbytes.saturating_sub(MATCH_ROOM)) }
+    }
+
+    /// Copies a match to `to`; tells whether it lies in the output, else nothing is done.
+    ///
+    /// # Safety
+    ///
+    /// `to` is in the output, and `distance >= 1`. If `AVX2`, the CPU has it.
+    #[inline(always)]
+    unsafe fn put_match<const AVX2: bool>(&self, to: Target<'a>, distance: usize, len: usize) -> bool {
+        if distance > to.since(self.start) {
+            return false;
+        }
+        if to < self.long_end {
+            // SAFETY: as many bytes precede, as just compared, and MATCH_ROOM bytes follow `long_end`.
+            unsafe { copy_match::<AVX2>(to, distance, len) };
+            return true;
+        }
+        let room = self.nbytes - to.since(self.start);
+        if len <= room {
+            // SAFETY: as many bytes precede and follow, as just compared.
+            unsafe { copy_near_end::<AVX2>(to, distance, len, room) };
+        }
+        len <= room
+    }
 }
 
 /// Copies `len` bytes from `distance` bytes back, as if one by one.
