@@ -182,41 +182,56 @@ impl<'a> Blocks<'a> {
             if past_cache {
                 copy.write_past_cache();
             }
-            if let Some(Plain::Bytes(bytes)) = plain {
-                let block = &bytes[piece.nblock * self.blocksize..][piece.from..];
-                // SAFETY: the caller's promise; each block has a part of the region of its own.
-                return unsafe { copy.copy_shared(block, dest, piece.at) };
-            }
-            let each = |run: &mut dyn FnMut(Range<usize>)| copy.for_each_source(piece.from, run);
-            let (start, end) = (piece.from, piece.to);
-            let runs = Runs { start, end, granule: self.typesize, each: &each };
-            if copy.single_run() == Some(piece.to - piece.from) && !chunk.has_planes(piece.nblock, &runs) {
-                let len = piece.to - piece.from;
-                // SAFETY: as above.
-                return chunk.read(piece.nblock, piece.from..piece.to, unsafe { dest.part(piece.at, len) });
-            }
-            chunk.read_runs(piece.nblock, &runs, |decoded| match decoded {
-                // SAFETY: as above.
-                Decoded::Window(bytes) => unsafe { copy.copy_shared(bytes, dest, piece.at) },
-                // Writing past the cache while other memory is read into it is slower than the one after the other.
-                Decoded::Planes(planes)
-                    if copy.is_past_cache() || self.are_dense(&copy, piece.to - piece.from) =>
-                {
-                    scratch::with_len(piece.to - piece.from, |window| {
-                        planes.put(piece.from, window);
-                        // SAFETY: as above.
-                        unsafe { copy.copy_shared(window, dest, piece.at) }
-                    })
-                }
-                Decoded::Planes(planes) => {
-                    let mut put = |(start, step): (usize, usize), dest: &mut [u8]| {
-                        planes.put_runs(piece.from + start, step, copy.run(), dest);
-                        Ok(())
-                    };
+            // SAFETY: the caller's promise; each block has a part of the region of its own.
+            unsafe { self.read_piece((chunk, plain), &piece, &copy, dest) }
+        })
+    }
+
+    /// Copies the items of `piece` of an opened chunk to `dest`, as `copy` says; `plain` is the [plain](BlockReader::plain)
+    /// form of the chunk.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)] // for one caller; a call shows with single items
+    unsafe fn read_piece(
+        &self,
+        (chunk, plain): (&BlockReader<'_>, Option<Plain<'_>>),
+        piece: &Piece,
+        copy: &BoxCopy,
+        dest: &DisjointParts<'_>,
+    ) -> Result<()> {
+        if let Some(Plain::Bytes(bytes)) = plain {
+            let block = &bytes[piece.nblock * self.blocksize..][piece.from..];
+            // SAFETY: the caller's promise.
+            return unsafe { copy.copy_shared(block, dest, piece.at) };
+        }
+        let each = |run: &mut dyn FnMut(Range<usize>)| copy.for_each_source(piece.from, run);
+        let (start, end) = (piece.from, piece.to);
+        let runs = Runs { start, end, granule: self.typesize, each: &each };
+        if copy.single_run() == Some(end - start) && !chunk.has_planes(piece.nblock, &runs) {
+            // SAFETY: as above.
+            return chunk.read(piece.nblock, start..end, unsafe { dest.part(piece.at, end - start) });
+        }
+        chunk.read_runs(piece.nblock, &runs, |decoded| match decoded {
+            // SAFETY: as above.
+            Decoded::Window(bytes) => unsafe { copy.copy_shared(bytes, dest, piece.at) },
+            // Writing past the cache while other memory is read into it is slower than the one after the other.
+            Decoded::Planes(planes) if copy.is_past_cache() || self.are_dense(copy, end - start) => {
+                scratch::with_len(end - start, |window| {
+                    planes.put(start, window);
                     // SAFETY: as above.
-                    unsafe { copy.for_each_run(dest, piece.at, &mut put) }
-                }
-            })
+                    unsafe { copy.copy_shared(window, dest, piece.at) }
+                })
+            }
+            Decoded::Planes(planes) => {
+                let mut put = |(from, step): (usize, usize), dest: &mut [u8]| {
+                    planes.put_runs(start + from, step, copy.run(), dest);
+                    Ok(())
+                };
+                // SAFETY: as above.
+                unsafe { copy.for_each_run(dest, piece.at, &mut put) }
+            }
         })
     }
 
