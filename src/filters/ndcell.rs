@@ -224,20 +224,8 @@ fn copy(dest: &mut [u8], src: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::geometry::BlockGeometry;
+    use crate::filters::testing::nd_context as context;
     use proptest::prelude::*;
-
-    fn context(meta: u8, typesize: i32, blockshape: &[i32]) -> FilterContext<'static> {
-        let container = Container::Schunk { typesize, geometry: BlockGeometry::new(blockshape) };
-        FilterContext {
-            id: 32,
-            meta,
-            typesize: typesize.max(0) as usize,
-            blocksize: 0,
-            container,
-            host: None,
-        }
-    }
 
     fn run(cx: &FilterContext<'_>, src: &[u8]) -> Vec<u8> {
         let mut dest = vec![0; src.len()];

@@ -82,20 +82,9 @@ fn average<const SIZE: usize, T: Copy + Default>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::geometry::{BlockGeometry, Container};
+    use crate::filters::testing::nd_context as context;
+    use crate::format::geometry::Container;
     use proptest::prelude::*;
-
-    fn context(meta: u8, typesize: i32, blockshape: &[i32]) -> FilterContext<'static> {
-        let container = Container::Schunk { typesize, geometry: BlockGeometry::new(blockshape) };
-        FilterContext {
-            id: 33,
-            meta,
-            typesize: typesize.max(0) as usize,
-            blocksize: 0,
-            container,
-            host: None,
-        }
-    }
 
     fn floats(bytes: &[u8]) -> Vec<f32> {
         bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()

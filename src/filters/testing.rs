@@ -1,11 +1,25 @@
-//! What the tests of the vector variants share.
+//! What the tests of several filters share.
 
+use super::FilterContext;
+use crate::format::geometry::{BlockGeometry, Container};
 use crate::testing::Random;
 use std::ops::RangeInclusive;
 
 /// Bytes without a pattern, the same ones each time.
 pub(super) fn noise(len: usize) -> Vec<u8> {
     Random::new(0).bytes(len)
+}
+
+/// What a filter of n-dimensional blocks is told; such filters do not look at their id.
+pub(super) fn nd_context(meta: u8, typesize: i32, blockshape: &[i32]) -> FilterContext<'static> {
+    FilterContext {
+        id: 0,
+        meta,
+        typesize: typesize.max(0) as usize,
+        blocksize: 0,
+        container: Container::Schunk { typesize, geometry: BlockGeometry::new(blockshape) },
+        host: None,
+    }
 }
 
 const GUARD: usize = 64;
