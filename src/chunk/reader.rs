@@ -5,7 +5,7 @@ use super::partial_read;
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::plain::{self, Payload};
 use super::planes;
-use super::scratch::{BlockBuffers, Buffer, Worker};
+use super::scratch::{self, BlockBuffers, Buffer, Worker};
 use super::source::BlockSource;
 use super::streams::{Stream, StreamDecoder, StreamReader};
 use crate::bytes::get_i32;
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
             source.read_at(start as u64, &mut raw)?;
             let size = check(i32::from_le_bytes(raw))?;
             ensure(self.header.cbytes - start - 4 >= size, short, "no room for the dictionary")?;
-            let mut bytes = vec![0; size];
+            let mut bytes = scratch::zeroed(size)?;
             source.read_at(start as u64 + 4, &mut bytes)?;
             return Ok(bytes.into());
         }
