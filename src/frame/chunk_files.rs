@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Those of opening and writing; no file is left then.
 pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChunk<'_>]) -> Result<Vec<u64>> {
     let mut free = FreeIds::new(old, added.len());
-    disk.spares.lock().begin();
+    disk.spares.lock().count_change();
     let mut made = memory::with_capacity(added.len())?;
     // From here on nothing but a file can fail.
     next.index.table_mut()?;
@@ -88,7 +88,7 @@ pub(super) fn remove(disk: &Disk, ids: impl IntoIterator<Item = u64>) {
 pub(super) fn retire(disk: &Disk, gone: impl IntoIterator<Item = (u64, u64)>, live: u64, new: usize) {
     let mut spares = disk.spares.lock();
     let mut to_keep = if disk.sync { 0 } else { new };
-    if to_keep > 0 && spares.begins() {
+    if to_keep > 0 && spares.is_first() {
         remove_spares(disk, spares::slots());
     }
     for (id, len) in gone {

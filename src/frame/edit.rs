@@ -1,4 +1,4 @@
-//! Changes of the chunks of a frame.
+//! Changes of the chunks of a frame. Deleting and replacing are cases of [`Frame::regrid`], in a module of its own.
 //!
 //! A new chunk goes behind the last one, or where an earlier change has left room. What it replaces becomes a hole, which is
 //! used again (see [`holes`](super::holes)), and which [`compact`](super::compact) closes when holes take too much room;

@@ -38,7 +38,7 @@ pub(super) struct Spares {
     /// Whether a chunk was replaced before. Nothing is kept of the first one: there may be no other.
     expecting: bool,
     /// Whether any file was ever kept.
-    begun: bool,
+    any_kept: bool,
 }
 
 /// How many names there are.
@@ -49,14 +49,14 @@ pub(super) fn name(slot: u8) -> String {
     format!("{slot:02X}.b2spare")
 }
 
-/// All of them.
+/// All slots.
 pub(super) fn slots() -> impl Iterator<Item = u8> {
     0..SLOTS
 }
 
 impl Spares {
     /// A change begins.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn count_change(&mut self) {
         self.changes += 1;
     }
 
@@ -93,8 +93,8 @@ impl Spares {
     }
 
     /// Whether a file is about to be kept for the first time.
-    pub(super) fn begins(&mut self) -> bool {
-        self.expecting && !std::mem::replace(&mut self.begun, true)
+    pub(super) fn is_first(&mut self) -> bool {
+        self.expecting && !std::mem::replace(&mut self.any_kept, true)
     }
 
     /// Gives up files until the others take no more than `live` bytes.
@@ -132,11 +132,11 @@ mod tests {
         let mut spares = expecting();
         assert_eq!((spares.put(10, 100), spares.put(10, 100)), (Some(0), Some(1)));
         for _ in 0..REST {
-            spares.begin();
+            spares.count_change();
             assert_eq!(spares.take(), None);
         }
         assert_eq!(spares.put(10, 100), Some(2));
-        spares.begin();
+        spares.count_change();
         assert_eq!((spares.take(), spares.take(), spares.take()), (Some(0), Some(1), None));
         // Names are used again.
         assert_eq!(
@@ -148,9 +148,9 @@ mod tests {
     #[test]
     fn nothing_is_kept_before_there_is_reason_to_expect_more() {
         let mut spares = Spares::default();
-        assert_eq!((spares.begins(), spares.put(1, 100)), (false, None));
+        assert_eq!((spares.is_first(), spares.put(1, 100)), (false, None));
         spares.expect_more();
-        assert_eq!((spares.begins(), spares.begins(), spares.put(1, 100)), (true, false, Some(0)));
+        assert_eq!((spares.is_first(), spares.is_first(), spares.put(1, 100)), (true, false, Some(0)));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Rejected {
     pub chunk: MallocBuf,
 }
 
-/// A new version of a chunk.
+/// A new version of a chunk, ready to be stored.
 pub(crate) enum Update {
     /// All of it.
     Whole(MallocBuf),

@@ -24,7 +24,7 @@ pub(crate) struct Part {
     at: usize,
 }
 
-/// A new version of a chunk.
+/// A new version of a chunk, with a buffer of the caller's; [`Update`] is one with memory of its own.
 pub(crate) enum Rewritten {
     /// That many bytes at the front of the buffer.
     Whole(usize),
@@ -155,8 +155,8 @@ impl Schunk {
     /// # Errors
     ///
     /// `InvalidParam` for chunks of variable size and if items are outside of the data, `ReadBuffer` if `src` is too short;
-    /// nothing is changed then. `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it cannot be replaced: chunks before have
-    /// their new values then.
+    /// nothing is changed then. `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it cannot be replaced:
+    /// chunks before have their new values then.
     pub fn set_slice(
         &mut self,
         start: u64,
