@@ -10,7 +10,7 @@ use super::guard::{guard, guard_count};
 use super::ptr::{in_bytes, in_slice, out_bytes, store};
 use super::schunk_handle::SchunkHandle;
 use super::types::{CBool, blosc2_schunk};
-use crate::chunk::CParams;
+use crate::chunk::{self, CParams};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH};
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn blosc2_schunk_append_buffer(
         let len = len.ok_or(Error::new(ErrorKind::MaxBufsizeExceeded, "buffer size out of range"))?;
         // SAFETY: the caller's promise.
         let source = unsafe { chunk_source(src, nbytes) }?;
-        scratch::with_len(len + 32, |dest| {
+        scratch::with_len(chunk::room_for(len), |dest| {
             // Compressed before the super-chunk is locked: callbacks may read it.
             // SAFETY: the caller's promise.
             let cbytes = unsafe { context::compress((*schunk).cctx, source, dest) }?;

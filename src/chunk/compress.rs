@@ -35,6 +35,11 @@ pub struct Compressed {
     pub typesize: usize,
 }
 
+/// The most bytes that the chunk of a buffer of `nbytes` bytes takes; larger buffers than chunks hold count as the largest.
+pub(crate) fn room_for(nbytes: usize) -> usize {
+    nbytes.min(MAX_BUFFERSIZE) + EXTENDED_HEADER_LENGTH
+}
+
 /// Compresses `src` into `dest` in the calling thread and returns the size of the chunk; 0 if it does not fit.
 ///
 /// A `dest` of `src.len() + 32` bytes is always enough.

@@ -23,8 +23,8 @@ mod streams;
 mod vlblocks;
 
 pub use block_reader::{BlockReader, Plain};
-pub(crate) use compress::compress_block;
 pub use compress::{Compressed, compress, compress_with};
+pub(crate) use compress::{compress_block, room_for};
 pub(crate) use decompress::DisjointParts;
 pub use decompress::{decompress, decompress_parsed, decompress_with};
 pub use getitem::{Unit, getitem, getitem_parsed};

@@ -178,8 +178,7 @@ impl<'a> Reader<'a> {
 
     /// Number of streams of block `nblock`.
     pub(super) fn nstreams(&self, nblock: usize) -> usize {
-        let whole = self.header.block_len(nblock) == self.header.blocksize;
-        if self.header.is_split() && whole { self.header.typesize } else { 1 }
+        self.header.nstreams(self.header.block_len(nblock))
     }
 
     /// The streams of block `nblock` and the length of each of them when decoded.

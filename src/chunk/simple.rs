@@ -387,7 +387,7 @@ impl<'a> Block<'a> {
         }
         let filter = Filter::undoing(&header.filters, &header.filters_meta, header.typesize)?;
         let len = header.block_len(nblock);
-        let nstreams = if header.is_split() && len == header.blocksize { header.typesize } else { 1 };
+        let nstreams = header.nstreams(len);
         let stream_len = quotient(len, nstreams);
         if stream_len * nstreams != len {
             return None;

@@ -426,6 +426,13 @@ impl ChunkHeader {
     pub fn block_len(&self, nblock: usize) -> usize {
         self.blocksize.min(self.nbytes - nblock * self.blocksize)
     }
+
+    /// Number of streams of a block of `len` bytes: one for each byte of an item if blocks are split, and this one is whole.
+    #[must_use]
+    #[inline]
+    pub fn nstreams(&self, len: usize) -> usize {
+        if self.is_split() && len == self.blocksize { self.typesize } else { 1 }
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Chunks without a payload, rebuilt from the index or written out where the index cannot hold them.
 
+use crate::chunk::blocks::capped_typesize;
 use crate::chunk::{CParams, SpecialValue, special_chunk};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
-    EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_TYPESIZE, blosc2_flags, flags, special,
+    EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_BUFFERSIZE, blosc2_flags, flags, special,
 };
 
 /// About how large the blocks of a repeated value are, in bytes.
@@ -13,7 +14,7 @@ const BLOCKSIZE: usize = 1 << 16;
 /// Header of a chunk of `nbytes` bytes of the special value `kind`.
 fn header(kind: u8, nbytes: usize, typesize: usize, blocksize: usize, cbytes: usize) -> ChunkHeader {
     ChunkHeader {
-        typesize: if typesize > MAX_TYPESIZE { 1 } else { typesize.max(1) },
+        typesize: capped_typesize(typesize).max(1),
         nbytes,
         blocksize: blocksize.min(nbytes).clamp(1, MAX_BLOCKSIZE),
         cbytes,

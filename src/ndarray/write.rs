@@ -215,7 +215,7 @@ pub(super) fn with_chunk<A: Access, R>(
     compress: impl FnOnce(&Schunk, &mut [u8]) -> Result<usize>,
     store: impl FnOnce(&mut A, NewChunk<'_>) -> Result<R>,
 ) -> Result<R> {
-    let room = blocks.chunksize.saturating_add(32).min(i32::MAX as usize); // fits
+    let room = chunk::room_for(blocks.chunksize);
     if blocks.chunksize < LARGE || is_in_frame(schunk)? {
         return scratch::with_len(room, |dest| {
             let cbytes = schunk.look(|schunk| compress(schunk, dest))?;

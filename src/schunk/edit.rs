@@ -63,7 +63,7 @@ impl Schunk {
         writing: &Writing<'_>,
         store: impl FnOnce(&mut Schunk, &[u8]) -> Result<R>,
     ) -> Result<R> {
-        scratch::with_len(src.nbytes().saturating_add(32).min(i32::MAX as usize), |dest| {
+        scratch::with_len(chunk::room_for(src.nbytes()), |dest| {
             let cbytes = chunk::compress_with(&writing.enc, src, dest)?.cbytes;
             ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
             store(self, &dest[..cbytes])

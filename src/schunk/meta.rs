@@ -16,7 +16,7 @@ fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let fits = i32::try_from(content.len().saturating_add(32)).is_ok();
     ensure(fits, ErrorKind::InvalidParam, "metalayer too large")?;
     let default = CParams::default();
-    let mut chunk: Vec<u8> = zeroed(content.len() + 32)?;
+    let mut chunk: Vec<u8> = zeroed(chunk::room_for(content.len()))?;
     let enc = Encoding::new(params.unwrap_or(&default));
     let cbytes = chunk::compress_with(&enc, chunk::Source::Bytes(content), &mut chunk)?.cbytes;
     ensure(cbytes > 0, ErrorKind::Failure, "metalayer cannot be compressed")?;

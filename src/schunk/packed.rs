@@ -127,7 +127,7 @@ fn cparams(params: &FrameParams) -> CParams {
 
 /// The chunk of `data`.
 fn compress(enc: &Encoding<'_>, data: &[u8]) -> Result<Vec<u8>> {
-    let mut dest = zeroed(data.len() + 32)?;
+    let mut dest = zeroed(chunk::room_for(data.len()))?;
     let cbytes = chunk::compress_with(enc, chunk::Source::Bytes(data), &mut dest)?.cbytes;
     ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
     dest.truncate(cbytes);

@@ -2,6 +2,7 @@
 
 use super::scratch;
 use crate::bytes::{get_i32, put_i32, to_i32};
+use crate::chunk::blocks::capped_typesize;
 use crate::chunk::source::BlockSource;
 use crate::chunk::{self, BlockReader, Decoding, Encoding, Threads};
 use crate::copy;
@@ -131,7 +132,7 @@ pub(crate) fn encode(
 /// Whether a chunk of `cbytes` bytes, made of old and new blocks, is about what compressing it as a whole gives: neither
 /// longer than the data as they are, nor nothing but zeros, which need no blocks at all.
 fn is_settled(header: &ChunkHeader, cbytes: usize) -> bool {
-    let streams: usize = (0..header.nblocks()).map(|block| nstreams(header, header.block_len(block))).sum();
+    let streams: usize = (0..header.nblocks()).map(|block| header.nstreams(header.block_len(block))).sum();
     let only_zeros = EXTENDED_HEADER_LENGTH + 4 * (header.nblocks() + streams);
     (only_zeros + 1..=EXTENDED_HEADER_LENGTH + header.nbytes).contains(&cbytes)
 }
@@ -161,7 +162,7 @@ pub(crate) fn same_kind(header: &ChunkHeader, enc: &Encoding<'_>) -> bool {
     let params = enc.params;
     header.filters == params.filters
         && header.filters_meta == params.filters_meta
-        && header.typesize == if params.typesize > 255 { 1 } else { params.typesize }
+        && header.typesize == capped_typesize(params.typesize)
         && !params.use_dict
         && !params.instrumented
         && params.clevel > 0
@@ -183,7 +184,7 @@ fn encode_block(
             return Ok(Some(Streams { buffer, len }));
         }
     }
-    let streams = nstreams(header, len);
+    let streams = header.nstreams(len);
     scratch::with_len(len, |data| {
         if !(changes.covers)(nblock) {
             old.read(nblock, 0..len, data)?;
@@ -194,11 +195,6 @@ fn encode_block(
         let len = chunk::compress_block(enc, header, data, &mut buffer)?;
         Ok(len.map(|len| Streams { buffer, len }))
     })
-}
-
-/// Number of streams of a block of `len` bytes.
-fn nstreams(header: &ChunkHeader, len: usize) -> usize {
-    if header.is_split() && len == header.blocksize { header.typesize } else { 1 }
 }
 
 fn overlap(a: Range<usize>, b: Range<usize>) -> Range<usize> {

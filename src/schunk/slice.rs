@@ -57,7 +57,7 @@ pub(crate) fn write_failure(e: Error) -> Error {
 
 /// Compresses `src` into the front of `chunk`; returns the size in bytes.
 fn compress_into(src: Source<'_>, writing: &Writing<'_>, chunk: &mut Vec<u8>) -> Result<usize> {
-    let room = src.nbytes().saturating_add(32).min(i32::MAX as usize);
+    let room = chunk::room_for(src.nbytes());
     if chunk.capacity() < room {
         *chunk = zeroed(room)?;
     } else if chunk.len() < room {
