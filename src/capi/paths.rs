@@ -1,11 +1,11 @@
-//! Exported functions: removing and renaming frames. They understand paths as the functions that make and open frames do: a
-//! leading `file:///` is left out.
+//! Exported functions: removing and renaming frames. They take paths as they are: a leading `file:///`, which the functions
+//! that make and open frames leave out, names a directory here.
 
 use std::ffi::{c_char, c_int};
 
 use super::guard::guard_status;
 use super::ptr::c_str;
-use super::storage::path_of;
+use super::storage::plain_path_of;
 use crate::error::{ErrorKind, ensure};
 use crate::io::dirs;
 
@@ -19,7 +19,7 @@ pub unsafe extern "C" fn blosc2_remove_dir(path: *const c_char) -> c_int {
     guard_status(|| {
         ensure(!path.is_null(), ErrorKind::InvalidParam, "no path")?;
         // SAFETY: the caller's promise.
-        dirs::remove_dir(&path_of(unsafe { c_str(path) }?))
+        dirs::remove_dir(&plain_path_of(unsafe { c_str(path) }?))
     })
 }
 
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn blosc2_remove_urlpath(path: *const c_char) -> c_int {
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        dirs::remove_frame(&path_of(unsafe { c_str(path) }?))
+        dirs::remove_frame(&plain_path_of(unsafe { c_str(path) }?))
     })
 }
 
@@ -54,6 +54,6 @@ pub unsafe extern "C" fn blosc2_rename_urlpath(old_urlpath: *mut c_char, new_pat
         }
         // SAFETY: the caller's promise.
         let (from, to) = unsafe { (c_str(old_urlpath)?, c_str(new_path)?) };
-        dirs::rename(&path_of(from), &path_of(to))
+        dirs::rename(&plain_path_of(from), &plain_path_of(to))
     })
 }

@@ -382,7 +382,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_to_file(schunk: *mut blosc2_schunk, urlpath: *const c_char) -> i64 {
     // SAFETY: the caller's promise.
-    unsafe { write_frame(schunk, urlpath, |schunk, path, params, io| schunk.to_file(path, params, io)) }
+    unsafe { write_frame(schunk, urlpath, true, |schunk, path, params, io| schunk.to_file(path, params, io)) }
 }
 
 /// Writes a contiguous frame with the content of the super-chunk behind what the file `urlpath` holds; returns the byte at
@@ -397,28 +397,41 @@ pub unsafe extern "C" fn blosc2_schunk_append_file(
     urlpath: *const c_char,
 ) -> i64 {
     // SAFETY: the caller's promise.
-    unsafe { write_frame(schunk, urlpath, |schunk, path, params, io| schunk.append_file(path, params, io)) }
+    unsafe {
+        write_frame(schunk, urlpath, false, |schunk, path, params, io| schunk.append_file(path, params, io))
+    }
 }
 
+/// Writes to `urlpath`. As in the C library, a leading `file:///` is left out only if a new frame is `made` there, chunk by
+/// chunk, and not if bytes that are a frame already are written.
+///
 /// # Safety
 ///
 /// As for [`blosc2_schunk_to_file`].
 unsafe fn write_frame(
     schunk: *mut blosc2_schunk,
     urlpath: *const c_char,
+    made: bool,
     write: impl FnOnce(&Schunk, &Path, FrameParams, &dyn Io) -> Result<u64>,
 ) -> i64 {
     guard(|| {
         ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
         // SAFETY: the caller's promise.
-        let (handle, path) =
-            unsafe { (SchunkHandle::from_ptr(schunk)?, storage::path_of(CStr::from_ptr(urlpath))) };
+        let (handle, urlpath) = unsafe { (SchunkHandle::from_ptr(schunk)?, CStr::from_ptr(urlpath)) };
         // SAFETY: clients change the storage only while no other thread uses the handle.
         let io = unsafe { (*handle.abi()).storage.as_ref().and_then(|storage| storage.io.as_ref()) };
         let options = io_adapter::options(io.unwrap_or(&blosc2_io::DEFAULTS))?;
         let params = copy_params(handle);
         let own = handle.as_own()?;
-        let len = handle.look(|schunk| write(own.as_ref().unwrap_or(schunk), &path, params, &*options.io))?;
+        let len = handle.look(|schunk| {
+            let schunk = own.as_ref().unwrap_or(schunk);
+            let path_of = if made && !is_memory_frame(handle, schunk) {
+                storage::path_of
+            } else {
+                storage::plain_path_of
+            };
+            write(schunk, &path_of(urlpath), params, &*options.io)
+        })?;
         i64::try_from(len).map_err(|_| Error::new(ErrorKind::FileWrite, "frame too large"))
     })
 }

@@ -73,7 +73,12 @@ pub(crate) fn without_scheme(urlpath: &CStr) -> &CStr {
 
 /// The path that `urlpath` names.
 pub(crate) fn path_of(urlpath: &CStr) -> PathBuf {
-    PathBuf::from(os_string(without_scheme(urlpath).to_bytes()))
+    plain_path_of(without_scheme(urlpath))
+}
+
+/// The path `path`, for functions that do not know the scheme.
+pub(crate) fn plain_path_of(path: &CStr) -> PathBuf {
+    PathBuf::from(os_string(path.to_bytes()))
 }
 
 #[cfg(unix)]
@@ -128,5 +133,6 @@ mod tests {
     fn only_the_exact_scheme_is_removed() {
         assert_eq!(path_of(c"file:////tmp/x"), Path::new("/tmp/x"));
         assert_eq!(path_of(c"file://x"), Path::new("file://x"));
+        assert_eq!(plain_path_of(c"file:///x"), Path::new("file:///x"));
     }
 }

@@ -1,0 +1,98 @@
+/* Corners of super-chunks in which programs and files of the C library meet those of this one. */
+
+#include "test.h"
+
+#include <b2nd.h>
+#include <unistd.h>
+
+#define ITEMS 100
+#define BYTES (ITEMS * 4)
+#define FILE_PATH "test_schunk_alike.b2frame"
+#define DIR_PATH "test_schunk_alike_dir.b2frame"
+#define OTHER_PATH "test_schunk_alike_other.b2frame"
+
+static const struct {
+  bool contiguous;
+  const char *urlpath;
+} places[] = {{false, NULL}, {true, NULL}, {true, FILE_PATH}, {false, DIR_PATH}};
+#define NPLACES ((int)(sizeof places / sizeof places[0]))
+
+static blosc2_schunk *make(int place, int nchunks) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  int32_t items[ITEMS];
+  int i, j;
+  cparams.typesize = 4;
+  storage.cparams = &cparams;
+  storage.contiguous = places[place].contiguous;
+  storage.urlpath = (char *)places[place].urlpath;
+  blosc2_remove_urlpath(storage.urlpath);
+  schunk = blosc2_schunk_new(&storage);
+  if (!CHECK(schunk != NULL)) {
+    exit(EXIT_FAILURE);
+  }
+  for (i = 0; i < nchunks; i++) {
+    for (j = 0; j < ITEMS; j++) {
+      items[j] = i * 1000 + j * j;
+    }
+    CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), i + 1);
+  }
+  return schunk;
+}
+
+static void release(int place, blosc2_schunk *schunk) {
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  blosc2_remove_urlpath(places[place].urlpath);
+}
+
+static void put(const char *path, const char *bytes) {
+  FILE *file = fopen(path, "wb");
+  if (CHECK(file != NULL)) {
+    fputs(bytes, file);
+    fclose(file);
+  }
+}
+
+static long size_of(const char *path) {
+  FILE *file = fopen(path, "rb");
+  long size = -1;
+  if (file != NULL) {
+    fseek(file, 0, SEEK_END);
+    size = ftell(file);
+    fclose(file);
+  }
+  return size;
+}
+
+/* Frames are made and opened at file:///path, but neither removed, renamed nor, once made, written there. */
+static void urls_are_for_making_and_opening(int place) {
+  const char *url = "file:///" OTHER_PATH;
+  blosc2_schunk *schunk = make(place, 2);
+  put(OTHER_PATH, "x");
+  CHECK_INT(blosc2_remove_urlpath(url), 0);
+  CHECK_INT(blosc2_remove_dir(url), BLOSC2_ERROR_NOT_FOUND);
+  CHECK_INT(blosc2_rename_urlpath((char *)url, (char *)"test_schunk_alike_gone"), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(size_of(OTHER_PATH), 1);
+  remove(OTHER_PATH);
+  CHECK_INT(blosc2_schunk_append_file(schunk, url), BLOSC2_ERROR_FILE_OPEN);
+  if (place == 1) {
+    CHECK_INT(blosc2_schunk_to_file(schunk, url), BLOSC2_ERROR_FILE_OPEN);
+    CHECK_INT(size_of(OTHER_PATH), -1);
+  } else {
+    CHECK(blosc2_schunk_to_file(schunk, url) > 0);
+    CHECK(size_of(OTHER_PATH) > 0);
+  }
+  remove(OTHER_PATH);
+  release(place, schunk);
+}
+
+int main(void) {
+  int place;
+  blosc2_init();
+  for (place = 0; place < NPLACES; place++) {
+    urls_are_for_making_and_opening(place);
+  }
+  blosc2_destroy();
+  return test_end();
+}
