@@ -87,12 +87,36 @@ static void urls_are_for_making_and_opening(int place) {
   release(place, schunk);
 }
 
+static void indexes_of_special_values_are_small(int place) {
+  blosc2_schunk *schunk = make(place, 0);
+  CHECK_INT(blosc2_schunk_fill_special(schunk, 1000000, BLOSC2_SPECIAL_ZERO, 4), 1000000);
+  if (place != 0) {
+    CHECK_INT(blosc2_schunk_frame_len(schunk), 172);
+  }
+  if (place == 3) {
+    CHECK_INT(size_of(DIR_PATH "/chunks.b2frame"), 172);
+  }
+  release(place, schunk);
+}
+
+static void null_follows_the_last_chunk(void) {
+  blosc2_schunk *schunk = make(0, 4);
+  uint8_t *last = schunk->data[3];
+  CHECK_INT(blosc2_schunk_delete_chunk(schunk, 1), 3);
+  CHECK(schunk->data[2] == last && schunk->data[3] == NULL);
+  CHECK_INT(blosc2_schunk_delete_chunk(schunk, 2), 2);
+  CHECK(schunk->data[2] == NULL);
+  release(0, schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
   for (place = 0; place < NPLACES; place++) {
     urls_are_for_making_and_opening(place);
+    indexes_of_special_values_are_small(place);
   }
+  null_follows_the_last_chunk();
   blosc2_destroy();
   return test_end();
 }

@@ -20,6 +20,9 @@ use std::sync::Arc;
 ///
 /// Those of opening and writing; no file is left then.
 pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChunk<'_>]) -> Result<Vec<u64>> {
+    if added.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut free = FreeIds::new(old, added.len());
     disk.spares.lock().count_change();
     let mut made = memory::with_capacity(added.len())?;

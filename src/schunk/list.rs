@@ -126,6 +126,14 @@ impl List {
         let old = self.pointers.remove(nchunk);
         self.free(old);
         self.sizes = sizes;
+        self.end();
+    }
+
+    /// Makes the pointer behind the last chunk null, as in the C library: clients see the room for it as well.
+    fn end(&mut self) {
+        if let Some(behind) = self.pointers.spare_capacity_mut().first_mut() {
+            behind.write(AtomicPtr::default());
+        }
     }
 
     /// Frees a chunk that has left the list.
@@ -202,8 +210,8 @@ impl List {
             fresh.push(spare::copy_of(bytes)?);
         }
         let order = change.order(self.sizes.nchunks, sizes.nchunks)?;
-        // As in the C library, the array of chunks stays when the last chunk goes.
-        let pointers = memory::with_capacity(order.len().max(1))?;
+        // As in the C library, the array of chunks stays when the last chunk goes, and has room for a null pointer.
+        let pointers = memory::with_capacity(order.len() + 1)?;
         Ok(Moved { sizes, order, fresh, pointers })
     }
 
@@ -252,6 +260,7 @@ impl List {
             pointers.push(AtomicPtr::new(pointer));
         }
         (self.pointers, self.sizes) = (pointers, sizes);
+        self.end();
     }
 
     /// The number of layer `name`, and the metalayers with `content` at the start of that one; `None` if it is shorter.
