@@ -109,12 +109,48 @@ static void null_follows_the_last_chunk(void) {
   release(0, schunk);
 }
 
+/* Also if the client gives no parameters. */
+static void the_environment_compresses_metalayers(int place) {
+  uint8_t content[400] = {1, 2, 3};
+  blosc2_schunk *schunk = make(place, 0);
+  uint8_t *stored;
+  setenv("BLOSC_COMPRESSOR", "zstd", 1);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "added", content, sizeof content, NULL), 0);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "updated", content, 4, NULL), 1);
+  CHECK_INT(blosc2_vlmeta_update(schunk, "updated", content, sizeof content, NULL), 1);
+  setenv("BLOSC_COMPRESSOR", "no codec", 1);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "not added", content, sizeof content, NULL), BLOSC2_ERROR_CODEC_SUPPORT);
+  unsetenv("BLOSC_COMPRESSOR");
+  for (int i = 0; i < 2; i++) {
+    stored = schunk->vlmetalayers[i]->content;
+    CHECK_INT(stored[2] >> 5, BLOSC_ZSTD_FORMAT);
+  }
+  release(place, schunk);
+}
+
+static void headers_of_copies_tell_the_threads_of_the_environment(int place) {
+  blosc2_schunk *schunk = make(place, 1);
+  uint8_t *cframe;
+  bool needs_free;
+  setenv("BLOSC_NTHREADS", "3", 1);
+  CHECK(blosc2_schunk_to_buffer(schunk, &cframe, &needs_free) > 0);
+  unsetenv("BLOSC_NTHREADS");
+  if (needs_free) {
+    CHECK_INT(cframe[0x40], 3);
+    CHECK_INT(cframe[0x43], 3);
+    free(cframe);
+  }
+  release(place, schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
   for (place = 0; place < NPLACES; place++) {
     urls_are_for_making_and_opening(place);
     indexes_of_special_values_are_small(place);
+    the_environment_compresses_metalayers(place);
+    headers_of_copies_tell_the_threads_of_the_environment(place);
   }
   null_follows_the_last_chunk();
   blosc2_destroy();

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use super::context::Context;
 use super::guard::{guard, guard_count};
-use super::ptr::{c_str, in_bytes};
+use super::ptr::{c_str, in_bytes, invalid};
 use super::schunk_handle::SchunkHandle;
 use super::types::{blosc2_cparams, blosc2_schunk};
 use crate::chunk::CParams;
@@ -28,21 +28,20 @@ unsafe fn name_bytes<'a>(name: *const c_char) -> Result<&'a [u8]> {
 ///
 /// `content` is null or readable for `len` bytes.
 unsafe fn content_bytes<'a>(content: *const u8, len: i32) -> Result<&'a [u8]> {
-    let invalid = |e: Error| Error::new(ErrorKind::InvalidParam, e.what());
     // SAFETY: the caller's promise.
     unsafe { in_bytes(content.cast(), len) }.map_err(invalid)
 }
 
-/// The parameters that a variable-length metalayer is compressed with.
+/// The parameters that a variable-length metalayer is compressed with. The environment may override them, and the defaults.
 ///
 /// # Safety
 ///
 /// `cparams` is null or valid.
-unsafe fn layer_params(cparams: *const blosc2_cparams) -> Result<Option<CParams>> {
+unsafe fn layer_params(cparams: *const blosc2_cparams) -> Result<CParams> {
     // SAFETY: the caller's promise.
-    let Some(cparams) = (unsafe { cparams.as_ref() }) else { return Ok(None) };
+    let cparams = unsafe { cparams.as_ref() }.unwrap_or(&blosc2_cparams::DEFAULTS);
     let no_context = |e: Error| Error::new(ErrorKind::NullPointer, e.what());
-    Context::for_compression(cparams).map_err(no_context)?.into_params().map(Some)
+    Context::for_compression(cparams).map_err(no_context)?.into_params()
 }
 
 /// Adds a metalayer of fixed length; returns its number, or a negative code. Frames must not have chunks yet.
@@ -132,7 +131,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_add(
                 layer_params(cparams)?,
             )
         };
-        handle.change(|schunk| schunk.vlmeta_add(name, content, params.as_ref()))
+        handle.change(|schunk| schunk.vlmeta_add(name, content, Some(&params)))
     })
 }
 
@@ -159,7 +158,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
             handle.look(|schunk| schunk.vlmeta_find(name))?;
             return given.0.and(given.1).map(|_| 0);
         };
-        handle.change(|schunk| schunk.vlmeta_update(name, content, params.as_ref()))
+        handle.change(|schunk| schunk.vlmeta_update(name, content, Some(&params)))
     })
 }
 

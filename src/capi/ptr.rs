@@ -86,6 +86,11 @@ pub(crate) unsafe fn out_slice<'a, T: Copy>(
     Ok(unsafe { slice::from_raw_parts_mut(pointer, length) })
 }
 
+/// The error for a bad pointer in functions that do not tell it from other bad parameters.
+pub(crate) fn invalid(error: Error) -> Error {
+    Error::new(ErrorKind::InvalidParam, error.what())
+}
+
 /// `length` as a number of items of `T` whose bytes fit in the address space.
 fn checked_items<T>(length: impl TryInto<usize>) -> Result<usize> {
     let length = length.try_into().map_err(|_| Error::new(ErrorKind::InvalidParam, "negative length"))?;

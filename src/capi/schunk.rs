@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 
 use super::consts::BLOSC2_IO_FILESYSTEM;
 use super::context::Context;
+use super::environment::Environment;
 use super::guard::{guard, guard_or};
 use super::mem::c_array;
 use super::ptr::{handle_ref, store};
@@ -304,9 +305,10 @@ fn is_memory_frame(handle: &SchunkHandle, schunk: &Schunk) -> bool {
         && schunk.frame().is_some_and(|frame| !frame.is_on_disk())
 }
 
-/// The parameters in the header of a copy in a contiguous frame.
+/// The parameters in the header of a copy in a contiguous frame: those of contexts made for it, as to threads.
 fn copy_params(handle: &SchunkHandle) -> FrameParams {
     let own = context_cparams(handle);
+    let environment = Environment::read();
     FrameParams {
         typesize: own.typesize,
         blocksize: own.blocksize,
@@ -317,8 +319,8 @@ fn copy_params(handle: &SchunkHandle) -> FrameParams {
         use_dict: own.use_dict != 0,
         filters: own.filters,
         filters_meta: own.filters_meta,
-        nthreads_c: 0,
-        nthreads_d: 1,
+        nthreads_c: environment.nthreads().unwrap_or(0),
+        nthreads_d: environment.nthreads_to_decompress().unwrap_or(1),
     }
 }
 
