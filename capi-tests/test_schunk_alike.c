@@ -143,6 +143,18 @@ static void headers_of_copies_tell_the_threads_of_the_environment(int place) {
   release(place, schunk);
 }
 
+static void negative_sizes_make_no_frame(void) {
+  blosc2_schunk *copy, *schunk = make(1, 1);
+  uint8_t *cframe;
+  bool needs_free;
+  int64_t len = blosc2_schunk_to_buffer(schunk, &cframe, &needs_free);
+  cframe[0x1e] = 0x80;
+  copy = blosc2_schunk_from_buffer(cframe, len, true);
+  CHECK(copy == NULL);
+  blosc2_schunk_free(copy);
+  release(1, schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -153,6 +165,7 @@ int main(void) {
     headers_of_copies_tell_the_threads_of_the_environment(place);
   }
   null_follows_the_last_chunk();
+  negative_sizes_make_no_frame();
   blosc2_destroy();
   return test_end();
 }

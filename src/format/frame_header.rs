@@ -179,7 +179,8 @@ impl FrameHeader {
         ensure(header_len as u64 <= frame_len, invalid, "header longer than the frame")?; // widening
         let typesize = msgpack::be_i32(bytes, 0x30)?;
         ensure(typesize > 0, invalid, "typesize out of range")?;
-        let nbytes = u64::try_from(msgpack::be_i64(bytes, 0x1e)?).unwrap_or(0);
+        let nbytes = u64::try_from(msgpack::be_i64(bytes, 0x1e)?);
+        let nbytes = nbytes.map_err(|_| Error::new(invalid, "nbytes is negative"))?;
         let cbytes = u64::try_from(msgpack::be_i64(bytes, 0x27)?);
         ensure(nbytes == 0 || cbytes.is_ok(), invalid, "cbytes is negative")?;
         let params = FrameParams {
@@ -380,6 +381,13 @@ mod tests {
         assert_eq!(with(0x27, &[0xff; 8]), -11);
         assert_eq!(with(0x10, &[0xff; 8]), -11);
         assert_eq!(with(0x00, &[0]), 0);
+    }
+
+    #[test]
+    fn negative_sizes_are_refused() {
+        let mut bytes = sample().write(&[]).unwrap();
+        bytes[0x1e] = 0x80;
+        assert_eq!(FrameHeader::read(fixed(&bytes)).unwrap_err().kind(), ErrorKind::InvalidHeader);
     }
 
     #[test]

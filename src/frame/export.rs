@@ -3,6 +3,7 @@
 use super::Frame;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Io, OpenMode};
+use std::fs;
 use std::path::Path;
 
 impl Frame {
@@ -26,20 +27,30 @@ impl Frame {
     /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileRead`, `FileWrite`.
     pub fn append_to_file(&self, path: &Path, io: &dyn Io) -> Result<u64> {
         let bytes = self.in_memory()?;
-        let file = io.open(path, OpenMode::Update).or_else(|_| {
-            drop(io.open(path, OpenMode::Append)?);
-            io.open(path, OpenMode::Update)
-        })?;
-        let at = file.size()?;
-        if let Err(e) = file.write_at(at, bytes) {
-            let _ = file.truncate(at); // what was there before stays as it was
-            return Err(e);
-        }
-        Ok(at)
+        let absent = fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
+        append(path, bytes, io).inspect_err(|_| {
+            if absent && fs::metadata(path).is_ok_and(|made| made.len() == 0) {
+                let _ = io.remove(path); // what was not there before is not there
+            }
+        })
     }
 
     fn in_memory(&self) -> Result<&[u8]> {
         let on_disk = Error::new(ErrorKind::InvalidParam, "frame is not in memory");
         self.buffer().map(|buffer| &buffer[..]).ok_or(on_disk)
     }
+}
+
+/// Writes `bytes` behind what the file `path` holds; returns where they start.
+fn append(path: &Path, bytes: &[u8], io: &dyn Io) -> Result<u64> {
+    let file = io.open(path, OpenMode::Update).or_else(|_| {
+        drop(io.open(path, OpenMode::Append)?);
+        io.open(path, OpenMode::Update)
+    })?;
+    let at = file.size()?;
+    if let Err(e) = file.write_at(at, bytes) {
+        let _ = file.truncate(at); // what was there before stays as it was
+        return Err(e);
+    }
+    Ok(at)
 }

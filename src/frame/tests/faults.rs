@@ -100,6 +100,30 @@ impl IoFile for FaultyFile {
     }
 }
 
+#[test]
+fn a_frame_that_cannot_be_appended_to_a_file_leaves_nothing() {
+    let path = TempPath::new("append_faults");
+    let mut frame = create(Kind::Memory, Path::new(""));
+    frame.append(&chunk(400, 1)).unwrap();
+    for before in [None, Some(&b"something"[..])] {
+        for (at, fault) in (0..4).flat_map(|at| [(at, Fault::Once), (at, Fault::Half)]) {
+            let _ = fs::remove_file(&*path);
+            if let Some(bytes) = before {
+                fs::write(&*path, bytes).unwrap();
+            }
+            let appended = frame.append_to_file(&path, &FaultyIo(Arc::new(Plan::new(at, fault))));
+            if appended.is_err() {
+                assert_eq!(fs::read(&*path).ok().as_deref(), before, "call {at}, {fault:?}");
+            } else {
+                assert_eq!(
+                    fs::read(&*path).unwrap()[before.map_or(0, <[u8]>::len)..],
+                    **frame.buffer().unwrap()
+                );
+            }
+        }
+    }
+}
+
 /// All that a reader can see of a frame.
 #[derive(Debug, PartialEq)]
 pub(super) struct Seen {
