@@ -143,6 +143,20 @@ static void headers_of_copies_tell_the_threads_of_the_environment(int place) {
   release(place, schunk);
 }
 
+static void empty_boxes_are_in_no_chunks(void) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  int64_t shape[] = {10, 10}, start[] = {4, 5}, stop[] = {4, 6}, *numbers = shape;
+  int32_t chunkshape[] = {4, 4}, blockshape[] = {2, 2};
+  b2nd_context_t *context = b2nd_create_ctx(&storage, 2, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
+  b2nd_array_t *array;
+  CHECK_INT(b2nd_zeros(context, &array), 0);
+  CHECK_INT(array->sc->current_nchunk, 8);
+  CHECK_INT(blosc2_get_slice_nchunks(array->sc, start, stop, &numbers), 0);
+  CHECK(numbers == NULL);
+  b2nd_free(array);
+  b2nd_free_ctx(context);
+}
+
 static void negative_sizes_make_no_frame(void) {
   blosc2_schunk *copy, *schunk = make(1, 1);
   uint8_t *cframe;
@@ -155,6 +169,29 @@ static void negative_sizes_make_no_frame(void) {
   release(1, schunk);
 }
 
+static void null_buffers_are_invalid(int place) {
+  blosc2_schunk *schunk = make(place, 2);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, NULL, BYTES), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, NULL, BYTES), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 0, 10, NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, 0, 10, NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_reorder_offsets(schunk, NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(schunk->nchunks, 2);
+  release(place, schunk);
+}
+
+/* Chunks that are refused were not worked on. */
+static void refused_chunks_are_not_current(int place) {
+  uint8_t garbage[64] = "this is no chunk at all, so it cannot be stored anywhere";
+  blosc2_schunk *schunk = make(place, 3);
+  CHECK_INT(schunk->current_nchunk, 2);
+  CHECK(blosc2_schunk_update_chunk(schunk, 1, garbage, true) < 0);
+  CHECK_INT(schunk->current_nchunk, 2);
+  CHECK(blosc2_schunk_insert_chunk(schunk, 0, garbage, true) < 0);
+  CHECK_INT(schunk->current_nchunk, 2);
+  release(place, schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -163,8 +200,11 @@ int main(void) {
     indexes_of_special_values_are_small(place);
     the_environment_compresses_metalayers(place);
     headers_of_copies_tell_the_threads_of_the_environment(place);
+    null_buffers_are_invalid(place);
+    refused_chunks_are_not_current(place);
   }
   null_follows_the_last_chunk();
+  empty_boxes_are_in_no_chunks();
   negative_sizes_make_no_frame();
   blosc2_destroy();
   return test_end();

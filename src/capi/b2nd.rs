@@ -128,6 +128,23 @@ unsafe fn construct(
     })
 }
 
+/// Fills an array with a special value. As in the C library, the last chunk is the one that was worked on if each was made,
+/// and none if there is but an index to write.
+fn fill_special(schunk: &mut Schunk, geometry: &Geometry, kind: u8, writing: &Writing<'_>) -> Result<()> {
+    create::fill_special(schunk, geometry, kind, writing.enc.params)?;
+    if schunk.frame().is_none() {
+        visit_last(schunk, writing);
+    }
+    Ok(())
+}
+
+/// Notes that the last chunk was worked on.
+fn visit_last(schunk: &Schunk, writing: &Writing<'_>) {
+    if let Some(last) = schunk.nchunks().checked_sub(1) {
+        writing.visit(last);
+    }
+}
+
 /// Creates an array with unspecified values; returns 0, or a negative code. Release it with `b2nd_free`.
 ///
 /// # Safety
@@ -138,7 +155,7 @@ pub unsafe extern "C" fn b2nd_uninit(ctx: *mut b2nd_context_t, array: *mut *mut 
     // SAFETY: the caller's promise.
     unsafe {
         construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
-            create::fill_special(schunk, geometry, special::UNINIT, writing.enc.params)
+            fill_special(schunk, geometry, special::UNINIT, writing)
         })
     }
 }
@@ -153,7 +170,7 @@ pub unsafe extern "C" fn b2nd_empty(ctx: *mut b2nd_context_t, array: *mut *mut b
     // SAFETY: the caller's promise.
     unsafe {
         construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
-            create::fill_special(schunk, geometry, special::ZERO, writing.enc.params)
+            fill_special(schunk, geometry, special::ZERO, writing)
         })
     }
 }
@@ -181,7 +198,7 @@ pub unsafe extern "C" fn b2nd_nans(ctx: *mut b2nd_context_t, array: *mut *mut b2
         construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
             let float = matches!(schunk.typesize(), 4 | 8);
             ensure(float, ErrorKind::Data, "NaNs of this size do not exist")?;
-            create::fill_special(schunk, geometry, special::NAN, writing.enc.params)
+            fill_special(schunk, geometry, special::NAN, writing)
         })
     }
 }
@@ -204,7 +221,9 @@ pub unsafe extern "C" fn b2nd_full(
     unsafe {
         construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
             let value = in_bytes(fill_value, schunk.typesize())?;
-            create::fill_value(schunk, geometry, value, writing.enc.params)
+            create::fill_value(schunk, geometry, value, writing.enc.params)?;
+            visit_last(schunk, writing);
+            Ok(())
         })
     }
 }

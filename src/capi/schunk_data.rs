@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use super::chunk::chunk_source;
 use super::context;
 use super::guard::{guard, guard_count};
-use super::ptr::{in_bytes, in_slice, out_bytes, store};
+use super::ptr::{in_bytes, in_slice, invalid, out_bytes, store};
 use super::schunk_handle::SchunkHandle;
 use super::types::{CBool, blosc2_schunk};
 use crate::chunk::{self, CParams};
@@ -117,12 +117,13 @@ pub unsafe extern "C" fn blosc2_schunk_insert_chunk(
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         handle.change(|schunk| {
             let at = number(nchunk, schunk.nchunks() + 1)?;
-            handle.set_current(nchunk);
             let store_copy = |schunk: &mut Schunk, bytes: &[u8]| schunk.insert_chunk(at, bytes);
             let store_owned =
                 |schunk: &mut Schunk, chunk| schunk.insert_owned(at, chunk, ErrorKind::ChunkInsert);
             // SAFETY: the caller's promise.
-            unsafe { give(schunk, chunk, copy, store_copy, store_owned) }
+            let count = unsafe { give(schunk, chunk, copy, store_copy, store_owned) }?;
+            handle.set_current(nchunk);
+            Ok(count)
         })
     })
 }
@@ -146,11 +147,12 @@ pub unsafe extern "C" fn blosc2_schunk_update_chunk(
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         handle.change(|schunk| {
             let at = number(nchunk, schunk.nchunks())?;
-            handle.set_current(nchunk);
             let store_copy = |schunk: &mut Schunk, bytes: &[u8]| schunk.update_chunk(at, bytes);
             let store_owned = |schunk: &mut Schunk, chunk| schunk.update_owned(at, chunk);
             // SAFETY: the caller's promise.
-            unsafe { give(schunk, chunk, copy, store_copy, store_owned) }
+            let count = unsafe { give(schunk, chunk, copy, store_copy, store_owned) }?;
+            handle.set_current(nchunk);
+            Ok(count)
         })
     })
 }
@@ -196,10 +198,11 @@ pub unsafe extern "C" fn blosc2_schunk_append_buffer(
         let len = len.ok_or(Error::new(ErrorKind::MaxBufsizeExceeded, "buffer size out of range"))?;
         // SAFETY: the caller's promise.
         let source = unsafe { chunk_source(src, nbytes) }?;
+        let missing = |e: Error| if src.is_null() { invalid(e) } else { e };
         scratch::with_len(chunk::room_for(len), |dest| {
             // Compressed before the super-chunk is locked: callbacks may read it.
             // SAFETY: the caller's promise.
-            let cbytes = unsafe { context::compress((*schunk).cctx, source, dest) }?;
+            let cbytes = unsafe { context::compress((*schunk).cctx, source, dest) }.map_err(missing)?;
             ensure(cbytes > 0, ErrorKind::Failure, "buffer cannot be compressed")?;
             handle.change(|schunk| schunk.append_chunk(&dest[..cbytes]))
         })
@@ -225,7 +228,7 @@ pub unsafe extern "C" fn blosc2_schunk_decompress_chunk(
             let at = number(nchunk, schunk.nchunks())?;
             // A negative size is one that is too small.
             // SAFETY: the caller's promise.
-            let dest = unsafe { out_bytes(dest, nbytes.max(0)) }?;
+            let dest = unsafe { out_bytes(dest, nbytes.max(0)) }.map_err(invalid)?;
             schunk.decompress_chunk(at, dest, reading)
         })
     })
@@ -376,7 +379,7 @@ pub unsafe extern "C" fn blosc2_schunk_reorder_offsets(
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         handle.change(|schunk| {
             // SAFETY: the caller's promise.
-            let order = unsafe { in_slice(offsets_order, schunk.nchunks()) }?;
+            let order = unsafe { in_slice(offsets_order, schunk.nchunks()) }.map_err(invalid)?;
             let number = |&at: &i64| usize::try_from(at).unwrap_or(usize::MAX);
             let order = memory::collect(order.iter().map(number))?;
             schunk.reorder(&order)

@@ -7,7 +7,7 @@ use std::ptr;
 use super::context;
 use super::guard::{guard, guard_status};
 use super::mem::{c_array, c_numbers};
-use super::ptr::{in_bytes, in_slice, out_bytes, store};
+use super::ptr::{in_bytes, in_slice, invalid, out_bytes, store};
 use super::schunk_handle::SchunkHandle;
 use super::types::blosc2_schunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
             let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::Failure)?;
             let end = schunk.slice_chunks(start, stop)?.end;
             // SAFETY: the caller's promise.
-            schunk.get_slice(start, stop, unsafe { out_bytes(buffer, len) }?, reading)?;
+            schunk.get_slice(start, stop, unsafe { out_bytes(buffer, len) }.map_err(invalid)?, reading)?;
             handle.set_current(i64::try_from(end.saturating_sub(1)).unwrap_or(i64::MAX));
             Ok(())
         })
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
                 Ok((schunk.slice_parts(start, stop, len)?, len))
             })?;
             // SAFETY: the caller's promise.
-            let mut src = unsafe { in_bytes(buffer, len) }?;
+            let mut src = unsafe { in_bytes(buffer, len) }.map_err(invalid)?;
             for part in parts {
                 let (new, rest) = src.split_at(part.range.len());
                 let made = write_part(handle, &part, new, reading, writing);
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn blosc2_get_slice_nchunks(
             let (meta, _) = ndarray::described(&layers)?;
             // SAFETY: the caller's promise.
             let (start, stop) = unsafe { (in_slice(start, meta.ndim())?, in_slice(stop, meta.ndim())?) };
-            let numbers = box_chunks(&meta, start, stop)?;
+            let numbers = box_chunks(&meta, start, stop)?.filter(|list| !list.is_empty());
             let count = numbers.as_ref().map_or(0, |list| count_of(list.len() as u64)); // widening
             (count, numbers.map(|list| c_array(&list)).transpose()?)
         } else {
