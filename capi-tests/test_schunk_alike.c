@@ -192,6 +192,49 @@ static void refused_chunks_are_not_current(int place) {
   release(place, schunk);
 }
 
+static int64_t lock_counter(void) {
+  FILE *file = fopen(FILE_PATH ".b2lock", "rb");
+  int64_t counters[2] = {0, 0};
+  if (file != NULL) {
+    if (fread(counters, 1, sizeof counters, file) != sizeof counters) {
+      counters[1] = 0;
+    }
+    fclose(file);
+  }
+  return counters[1];
+}
+
+/* Changes of chunks are counted even if they fail, those of metalayers only if they are possible. */
+static void locks_count_what_the_c_library_counts(void) {
+  uint8_t garbage[64] = "this is no chunk at all, so it cannot be stored anywhere", *chunk;
+  bool needs_free;
+  blosc2_schunk *schunk;
+  int64_t count;
+  setenv("BLOSC_LOCKING", "1", 1);
+  schunk = make(2, 0);
+  CHECK_INT(blosc2_meta_add(schunk, "fixed", garbage, 5), 0);
+  CHECK(blosc2_meta_add(schunk, "fixed", garbage, 5) < 0);
+  CHECK_INT(lock_counter(), 1);
+  CHECK_INT(blosc2_schunk_fill_special(schunk, ITEMS, BLOSC2_SPECIAL_ZERO, BYTES), 1);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "layer", garbage, 5, NULL), 0);
+  count = lock_counter();
+  CHECK(blosc2_vlmeta_add(schunk, "layer", garbage, 5, NULL) < 0);
+  CHECK(blosc2_vlmeta_update(schunk, "another", garbage, 5, NULL) < 0);
+  CHECK(blosc2_vlmeta_delete(schunk, "another") < 0);
+  CHECK_INT(lock_counter() - count, 0);
+  CHECK(blosc2_schunk_get_chunk(schunk, 0, &chunk, &needs_free) > 0);
+  CHECK_INT(blosc2_schunk_update_chunk(schunk, 7, chunk, true), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_insert_chunk(schunk, 7, chunk, true), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_delete_chunk(schunk, 7), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK(blosc2_schunk_append_chunk(schunk, garbage, true) < 0);
+  CHECK_INT(lock_counter() - count, 4);
+  if (needs_free) {
+    free(chunk);
+  }
+  unsetenv("BLOSC_LOCKING");
+  release(2, schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -206,6 +249,7 @@ int main(void) {
   null_follows_the_last_chunk();
   empty_boxes_are_in_no_chunks();
   negative_sizes_make_no_frame();
+  locks_count_what_the_c_library_counts();
   blosc2_destroy();
   return test_end();
 }

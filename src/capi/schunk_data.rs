@@ -25,6 +25,13 @@ fn number(nchunk: i64, count: usize) -> Result<usize> {
     usize::try_from(nchunk).ok().filter(|&nchunk| nchunk < count).ok_or(invalid)
 }
 
+/// Fails with `error`, which is found before the frame is locked for the change. In the C library the lock comes first, and
+/// its counter counts failures as well.
+fn refused<T>(schunk: &Schunk, error: Error) -> Result<T> {
+    drop(schunk.exclusive()?);
+    Err(error)
+}
+
 /// A chunk of the caller: its bytes, and how many there are uncompressed.
 ///
 /// # Safety
@@ -52,7 +59,7 @@ unsafe fn give(
     store_owned: impl FnOnce(&mut Schunk, MallocBuf) -> std::result::Result<usize, Rejected>,
 ) -> Result<usize> {
     // SAFETY: the caller's promise.
-    let (bytes, nbytes) = unsafe { whole_chunk(chunk) }?;
+    let (bytes, nbytes) = unsafe { whole_chunk(chunk) }.or_else(|e| refused(schunk, e))?;
     if copy.get() {
         let frame = schunk.frame().and_then(Frame::buffer);
         if frame.is_some_and(|frame| frame.as_ptr_range().contains(&bytes.as_ptr())) {
@@ -116,7 +123,7 @@ pub unsafe extern "C" fn blosc2_schunk_insert_chunk(
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         handle.change(|schunk| {
-            let at = number(nchunk, schunk.nchunks() + 1)?;
+            let at = number(nchunk, schunk.nchunks() + 1).or_else(|e| refused(schunk, e))?;
             let store_copy = |schunk: &mut Schunk, bytes: &[u8]| schunk.insert_chunk(at, bytes);
             let store_owned =
                 |schunk: &mut Schunk, chunk| schunk.insert_owned(at, chunk, ErrorKind::ChunkInsert);
@@ -146,7 +153,7 @@ pub unsafe extern "C" fn blosc2_schunk_update_chunk(
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         handle.change(|schunk| {
-            let at = number(nchunk, schunk.nchunks())?;
+            let at = number(nchunk, schunk.nchunks()).or_else(|e| refused(schunk, e))?;
             let store_copy = |schunk: &mut Schunk, bytes: &[u8]| schunk.update_chunk(at, bytes);
             let store_owned = |schunk: &mut Schunk, chunk| schunk.update_owned(at, chunk);
             // SAFETY: the caller's promise.
@@ -168,7 +175,7 @@ pub unsafe extern "C" fn blosc2_schunk_delete_chunk(schunk: *mut blosc2_schunk, 
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         handle.change(|schunk| {
-            let at = number(nchunk, schunk.nchunks())?;
+            let at = number(nchunk, schunk.nchunks()).or_else(|e| refused(schunk, e))?;
             handle.set_current(nchunk);
             schunk.delete_chunk(at)
         })

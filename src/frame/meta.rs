@@ -41,8 +41,12 @@ fn check_vl_addition(state: &State, name: &[u8]) -> Result<()> {
 
 impl Frame {
     /// Begins a change of metalayers that is not possible unless `check` passes. Its answer comes first if the frame cannot be
-    /// changed at all.
+    /// changed at all, and, as in the C library, before the exclusive lock, which counts the changes.
     fn begin_if<T>(&mut self, check: impl Fn(&State) -> Result<T>) -> Result<(Session, T)> {
+        if self.locks() {
+            let seen = self.view().map(|view| Arc::clone(&view.state));
+            check(&seen.unwrap_or_else(|_| self.snapshot()))?;
+        }
         let session = match self.begin() {
             Err(e) if e.kind() != ErrorKind::Lock => return check(&self.snapshot()).and(Err(e)),
             begun => begun?,
