@@ -235,6 +235,49 @@ static void locks_count_what_the_c_library_counts(void) {
   release(2, schunk);
 }
 
+/* The C library cannot open frames that begin with an empty chunk. */
+static void frames_do_not_begin_with_empty_chunks(int place) {
+  blosc2_schunk *schunk = make(place, 0);
+  int32_t items[ITEMS] = {1, 2, 3};
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, 0), place == 0 ? 1 : BLOSC2_ERROR_CHUNK_APPEND);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), place == 0 ? 2 : 1);
+  release(place, schunk);
+}
+
+/* Frames hold chunks of Blosc1 in a form that the C library does not misread. */
+static void short_headers_keep_their_data(int place) {
+  uint8_t chunk[16 + BYTES] = {2, 1, 0x12, 4}, back[BYTES], *stored;
+  int32_t sizes[2] = {12, BYTES};
+  bool needs_free;
+  for (int i = 0; i < 2; i++) {
+    blosc2_schunk *schunk = make(place, 0);
+    int32_t nbytes = sizes[i];
+    for (int j = 16; j < 16 + nbytes; j++) {
+      chunk[j] = (uint8_t)(j * j);
+    }
+    chunk[31] = 0x10;
+    for (int j = 0; j < 2; j++) {
+      chunk[4 + 4 * j] = (uint8_t)nbytes;
+      chunk[5 + 4 * j] = (uint8_t)(nbytes >> 8);
+    }
+    chunk[12] = (uint8_t)(nbytes + 16);
+    chunk[13] = (uint8_t)((nbytes + 16) >> 8);
+    CHECK_INT(blosc2_schunk_append_chunk(schunk, chunk, true), 1);
+    CHECK_INT(blosc2_schunk_insert_chunk(schunk, 0, chunk, true), 2);
+    CHECK_INT(blosc2_schunk_update_chunk(schunk, 1, chunk, true), 2);
+    for (int nchunk = 0; nchunk < 2; nchunk++) {
+      int cbytes = blosc2_schunk_get_chunk(schunk, nchunk, &stored, &needs_free);
+      CHECK(place == 0 ? cbytes == nbytes + 16 : cbytes >= 32 && (stored[2] & 5) == 5);
+      if (needs_free) {
+        free(stored);
+      }
+      CHECK_INT(blosc2_schunk_decompress_chunk(schunk, nchunk, back, sizeof back), nbytes);
+      CHECK_BYTES(back, chunk + 16, (size_t)nbytes);
+    }
+    release(place, schunk);
+  }
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -245,6 +288,8 @@ int main(void) {
     headers_of_copies_tell_the_threads_of_the_environment(place);
     null_buffers_are_invalid(place);
     refused_chunks_are_not_current(place);
+    frames_do_not_begin_with_empty_chunks(place);
+    short_headers_keep_their_data(place);
   }
   null_follows_the_last_chunk();
   empty_boxes_are_in_no_chunks();

@@ -4,13 +4,14 @@
 //! used again (see [`holes`](super::holes)), and which [`compact`](super::compact) closes when holes take too much room;
 //! the C library moves everything behind a replaced chunk instead.
 
+use super::admit::admit;
 use super::ahead::Ahead;
 use super::holes::Extent;
 use super::index_codec::IndexOf;
 use super::offsets::Index;
 use super::regrid::Regrid;
 use super::session::Session;
-use super::sizes::{ChunkInfo, Sizes, whole_chunk};
+use super::sizes::{ChunkInfo, Sizes};
 use super::state::State;
 use super::store::{Disk, Store, Write};
 use super::{Frame, chunk_files, special};
@@ -117,7 +118,7 @@ impl Frame {
         let mut sizes = old.sizes();
         let mut infos = memory::with_capacity(chunks.len())?;
         for (i, chunk) in chunks.iter().enumerate() {
-            let (chunk, info) = whole_chunk(chunk)?;
+            let (chunk, info) = admit(chunk, nchunk + i, kind)?;
             sizes = sizes.with_inserted(nchunk + i, &info, kind)?.recordable_with(&info);
             infos.push((chunk, info));
         }

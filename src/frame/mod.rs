@@ -21,6 +21,7 @@
 //! all. Without locking, one writer and any number of readers work as long as readers retry what fails while the writer
 //! is at it.
 
+mod admit;
 mod ahead;
 mod chunk_files;
 mod compact;

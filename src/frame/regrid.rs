@@ -1,6 +1,7 @@
 //! Chunks removed, added and replaced in one change, together with the metalayer that says so: arrays that get another
 //! shape.
 
+use super::admit::admit;
 use super::edit::{Gone, New, PLACEHOLDER, Places, convert_specials, place_chunk, surface};
 use super::index_codec::IndexOf;
 use super::offsets::Index;
@@ -12,6 +13,7 @@ use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::memory;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -185,7 +187,7 @@ impl Frame {
         draft: &mut Draft,
         (nchunk, order): (usize, Option<&[Option<usize>]>),
         new: New<'a>,
-    ) -> Result<(usize, &'a [u8], ChunkInfo)> {
+    ) -> Result<(usize, Cow<'a, [u8]>, ChunkInfo)> {
         let in_range = nchunk < draft.sizes.nchunks;
         ensure(in_range, ErrorKind::InvalidParam, "chunk number out of range")?;
         let before = order.map_or(Some(nchunk), |order| order[nchunk]);
@@ -201,7 +203,7 @@ impl Frame {
                 return Err(Error::new(ErrorKind::InvalidParam, "no chunk to derive one from"));
             }
         };
-        let (chunk, info) = whole_chunk(chunk)?;
+        let (chunk, info) = admit(chunk, nchunk, ErrorKind::ChunkUpdate)?;
         let old_nbytes = match before {
             Some(before) => self.give_up(session, draft, before)?,
             None => u64::try_from(draft.sizes.chunksize).unwrap_or(0),
