@@ -13,7 +13,6 @@ use super::index_codec::IndexOf;
 use super::session::Session;
 use super::state::State;
 use super::store::{Store, Write};
-use super::tail::{MAX_WANDER, NUDGE};
 use crate::error::Result;
 use crate::format::offsets::Entry;
 use crate::memory;
@@ -49,13 +48,12 @@ impl Frame {
         let mut ahead = Ahead::default();
         let mut at = end;
         let worth_it = end - free > FEW && session.followed.is_none();
-        let replaced = next.holes.given_up_end(free).filter(|_| worth_it);
+        let replaces_last = worth_it && next.holes.gives_up_one(free);
         if matches!(self.store, Store::Memory(_)) {
             at = free;
-        } else if let Some(replaced) = replaced {
-            let padding = next_padding(next.header.cbytes.saturating_sub(replaced));
+        } else if replaces_last {
             let least = if next.replaces || next.dead > end - free { next.header.cbytes } else { 0 };
-            ahead.area = least.max(free + total + padding);
+            ahead.area = least.max(free + total);
             // The index, too, is not to reach into what the old one refers to when the chunks have moved.
             at = end.max(ahead.area + longest_tail(next));
             ahead.by = at - free;
@@ -93,13 +91,6 @@ impl Frame {
         next.live_end -= ahead.by;
         next.dead = next.dead.saturating_sub(ahead.by);
         next.header.cbytes = ahead.area;
-        next.brings_back = true;
         self.write_tail(session, next, &writes, IndexOf::Other, None)
     }
-}
-
-/// Bytes between the last chunk and the index, where there were `before`: others, so that the frame gets a length that it
-/// did not have for many changes. By their length readers without locks tell frames apart.
-fn next_padding(before: u64) -> u64 {
-    (before / NUDGE + 1) * NUDGE % MAX_WANDER
 }

@@ -1,7 +1,7 @@
 //! Giving back the room of deleted and replaced chunks.
 //!
 //! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the size
-//! of its chunks, apart from up to 512 bytes in front of the index where last chunks change (see [`ahead`](super::ahead)).
+//! of its chunks, apart from the gap before the trailer (see [`tail`](super::tail)).
 //! The last chunks go into the holes (see [`refill`](super::refill)), which costs at most one copied byte for each dead
 //! one; where they do not fit in, all chunks behind the first hole move together, which costs up to three. Every step is a
 //! change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only then does the
@@ -14,7 +14,7 @@ use super::refill::{Move, Refill};
 use super::session::Session;
 use super::state::State;
 use super::store::{Store, Write};
-use super::tail::{MAX_WANDER, NUDGE};
+use super::tail::WIDEST_GAP;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::Entry;
@@ -31,7 +31,7 @@ const SAMPLES: usize = 32;
 /// More bytes than index and trailer take, however badly the index compresses once chunks have moved.
 pub(super) fn longest_tail(state: &State) -> u64 {
     let index = 8 * state.index.len() + 2 * EXTENDED_HEADER_LENGTH;
-    (index + state.trailer_len) as u64 + NUDGE // widening
+    (index + state.trailer_len) as u64 + WIDEST_GAP // widening
 }
 
 /// Whether that many dead bytes are too many beside the live ones.
@@ -60,7 +60,7 @@ impl Frame {
         let behind = state.header.cbytes.saturating_sub(state.live_end);
         let is_compact = match live {
             0 => behind == 0,
-            _ => !is_hollow(state.dead + behind.saturating_sub(MAX_WANDER), live),
+            _ => !is_hollow(state.dead + behind, live),
         };
         if is_compact {
             return Ok(());

@@ -195,6 +195,8 @@ impl Frame {
         let mut added = Vec::new();
         convert_specials(&old, &mut next, sizes, &mut added, |i| now_at[i])?;
         drop(old);
+        // Nothing else in the header tells other handles of it.
+        next.replaces = true;
         self.write_chunks(&session, next, sizes, &added, IndexOf::Other).map(drop)
     }
 

@@ -119,10 +119,9 @@ impl Holes {
         start
     }
 
-    /// The end of the only place from `start` on that the change under way gives up; `None` if there are none, or several.
-    pub(crate) fn given_up_end(&self, start: u64) -> Option<u64> {
-        let mut places = self.fresh.iter().filter(|place| place.position >= start);
-        places.next().filter(|_| places.next().is_none()).map(|place| place.end())
+    /// Whether the change under way gives up one place from `start` on, and no more.
+    pub(crate) fn gives_up_one(&self, start: u64) -> bool {
+        self.fresh.iter().filter(|place| place.position >= start).take(2).count() == 1
     }
 
     /// The change under way is complete.

@@ -162,8 +162,9 @@ impl Frame {
 
     fn create_on(disk: Disk, params: FrameParams, lock: Option<Arc<FrameLock>>) -> Result<Frame> {
         let arrangement = if disk.dir.is_some() { Arrangement::Sparse } else { Arrangement::Contiguous };
-        let (state, bytes) = empty(&params, arrangement)?;
-        let disk = disk.create(&bytes)?;
+        let (mut state, bytes) = empty(&params, arrangement)?;
+        let (disk, file) = disk.create(&bytes)?;
+        state.file = file;
         Ok(Frame::assemble(Store::Disk(disk), state, params, lock))
     }
 
@@ -497,7 +498,7 @@ impl Frame {
                 *self.unreadable.lock() = None;
                 Ok(self.adopt(fresh))
             }
-            Err(e) if self.lock.is_some() => Err(e),
+            Err(e) if self.lock.is_some() || !known.is_in(file) => Err(e),
             Err(_) => {
                 // A writer that does not lock is at it, or was killed: go on with what is known.
                 *self.unreadable.lock() = Some(*seen);
@@ -572,16 +573,17 @@ fn empty(params: &FrameParams, arrangement: Arrangement) -> Result<(State, Vec<u
     bytes.extend_from_slice(&trailer);
     let state = State {
         header,
+        counted: None,
         trailer_len: trailer.len(),
         index: Index::default(),
         metalayers: Arc::default(),
         vlmetalayers: Arc::default(),
         seen: *bytes.first_chunk().expect("a header is longer"),
+        file: None,
         undone_by: None,
         live_end: 0,
         holes: Holes::of_disjoint_chunks(),
         replaces: false,
-        brings_back: false,
         dead: 0,
         dead_is_known: true,
         tick: 0,

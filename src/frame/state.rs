@@ -11,7 +11,7 @@ use crate::format::frame_header::{FIXED_LEN, FrameHeader, Layout, MIN_FRAME_LEN}
 use crate::format::frame_trailer::{self, TAIL_LEN, Usage};
 use crate::format::metalayers::Metalayers;
 use crate::format::offsets::Entry;
-use crate::io::IoFile;
+use crate::io::{FileId, IoFile};
 use crate::memory::{copy_of, no_memory, zeroed};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ const TAIL_AT_ONCE: u64 = 1 << 18;
 pub(crate) struct State {
     /// The fixed fields of the header.
     pub(crate) header: FrameHeader,
+    /// The length by which the last change was counted; `None` if the frame has only grown. See [`tail`](super::tail).
+    pub(super) counted: Option<u64>,
     /// Length of the trailer in bytes.
     pub(crate) trailer_len: usize,
     /// Where the chunks are.
@@ -34,6 +36,8 @@ pub(crate) struct State {
     pub(crate) vlmetalayers: Arc<Metalayers>,
     /// The fixed header as it is in the file, also while the file holds a change that was broken off.
     pub(crate) seen: [u8; FIXED_LEN],
+    /// The file that it is in, where the back-end can tell.
+    pub(super) file: Option<FileId>,
     /// The record in the file by which a change that was broken off, or is not finished, was undone to get this.
     pub(super) undone_by: Option<Mark>,
     /// End of the last chunk in the payload area; what follows up to the index is dead. Contiguous frames only.
@@ -46,8 +50,6 @@ pub(crate) struct State {
     pub(crate) holes: Holes,
     /// Whether the change under way puts a chunk in the place of another.
     pub(crate) replaces: bool,
-    /// Whether the change under way brings chunks to the places of those that they replaced.
-    pub(crate) brings_back: bool,
     /// How often this handle took over changes from elsewhere or changed metalayers.
     pub(crate) tick: u64,
 }
@@ -186,17 +188,18 @@ impl State {
         let empty = index.len() == 0;
         let usage = Usage::read(&tail.trailer).filter(|usage| usage.area == area && !empty);
         let mut state = State {
+            counted: (usage.is_some() || tail.gap(&header) > 0).then_some(header.frame_len),
             trailer_len: tail.trailer.len(),
             vlmetalayers: Arc::new(tail.vlmetalayers()?),
             index,
             metalayers: Arc::new(metalayers),
             seen,
+            file: source.file.and_then(IoFile::id),
             undone_by: source.undo.as_ref().map(|(mark, _)| *mark),
             live_end: if empty { 0 } else { area },
             dead: usage.map_or(0, |usage| usage.area - usage.live),
             dead_is_known: empty || usage.is_some(),
             replaces: false,
-            brings_back: false,
             holes: if empty { Holes::of_disjoint_chunks() } else { Holes::default() },
             tick: 0,
             header,
@@ -231,7 +234,14 @@ impl State {
     /// Whether `file`, whose fixed header is `fixed` now, holds what this was read from. The last step of a change does not
     /// touch the header: it cuts the file off behind it.
     pub(crate) fn is_of(&self, fixed: &[u8; FIXED_LEN], file: &dyn IoFile) -> bool {
-        *fixed == self.seen && self.undone_by.is_none_or(|mark| Mark::read(file) == Ok(mark))
+        *fixed == self.seen
+            && self.is_in(file)
+            && self.undone_by.is_none_or(|mark| Mark::read(file) == Ok(mark))
+    }
+
+    /// Whether this was read from `file`, and not from one that had its path before; true if there is no telling.
+    pub(crate) fn is_in(&self, file: &dyn IoFile) -> bool {
+        self.file.zip(file.id()).is_none_or(|(known, now)| known == now)
     }
 
     /// Notes that a file with this header holds this state.
@@ -298,6 +308,16 @@ impl<'a> Tail<'a> {
         let index =
             if header.nbytes > 0 { read_large_index(source, at, trailer_at)? } else { Cow::default() };
         Ok(Tail { index, trailer, layout })
+    }
+
+    /// How many bytes of the frame with this header lie between index and trailer.
+    fn gap(&self, header: &FrameHeader) -> u64 {
+        let index_len = match header.nbytes {
+            0 => 0,
+            _ => ChunkInfo::read(&self.index).map_or(0, |info| info.cbytes),
+        };
+        let end = index_at(header).saturating_add((index_len + self.trailer.len()) as u64); // widening
+        header.frame_len.saturating_sub(end)
     }
 
     fn vlmetalayers(&self) -> Result<Metalayers> {

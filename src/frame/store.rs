@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::{FIXED_LEN, FrameHeader};
 use crate::io::memory::MallocBuf;
-use crate::io::{Io, IoFile, OpenMode, dirs};
+use crate::io::{FileId, Io, IoFile, OpenMode, dirs};
 use crate::memory::{extend, zeroed};
 use parking_lot::Mutex;
 use std::fs;
@@ -91,27 +91,30 @@ impl Disk {
         Disk { io, file, dir, base, reader, mapped: None, sync, spares, torn }
     }
 
-    /// Makes the file, with `bytes` in it.
+    /// Makes the file, with `bytes` in it; tells which one it is.
     ///
     /// # Errors
     ///
     /// Those of opening and writing. In the file system, nothing of the frame is left then.
-    pub(crate) fn create(mut self, bytes: &[u8]) -> Result<Disk> {
+    pub(crate) fn create(mut self, bytes: &[u8]) -> Result<(Disk, Option<FileId>)> {
         let file = self.io.open(&self.file, OpenMode::Create);
         let written = file.as_ref().map_err(|&e| e).and_then(|file| {
             file.write_at(0, bytes)?;
             file.truncate(bytes.len() as u64)?; // widening
-            self.sync(&**file)
+            self.sync(&**file)?;
+            Ok(file.id())
         });
         let was_made = file.is_ok();
         drop(file);
-        if let Err(e) = written.and_then(|()| self.keep_mapping()) {
-            if self.io.features().local {
-                self.remove(was_made);
+        match written.and_then(|id| self.keep_mapping().map(|()| id)) {
+            Ok(id) => Ok((self, id)),
+            Err(e) => {
+                if self.io.features().local {
+                    self.remove(was_made);
+                }
+                Err(e)
             }
-            return Err(e);
         }
-        Ok(self)
     }
 
     /// Removes what was made in vain, as far as that is possible: the directory and, if it `was_made`, the file.

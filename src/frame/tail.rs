@@ -11,12 +11,8 @@ use crate::memory::{extend, no_memory, reserve, with_capacity};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Dead bytes in front of the index, or in sparse frames behind it, that change the length of a frame.
-pub(super) const NUDGE: u64 = 8;
-/// The longest gap between index and trailer that keeps a sparse frame from having the same length twice.
-const MAX_GAP: u64 = 4096;
-/// At most this many bytes are added to a frame so that its length differs from what it was before a change.
-pub(super) const MAX_WANDER: u64 = 512;
+/// The widest gap between index and trailer, in bytes.
+pub(super) const WIDEST_GAP: u64 = 509;
 
 impl Frame {
     /// Writes `payload`, then index, trailer and header of `next`, as one change; `next` is the state from then on.
@@ -38,15 +34,11 @@ impl Frame {
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
         next.header.header_len = next.header.write(&next.metalayers)?.len();
         let end = next.index_at() + tail.len() as u64; // widening
-        let longer = lengthened(session, self.state.get_mut(), &next, !payload.is_empty(), end);
-        if session.followed.is_some() || next.header.sparse {
-            let gap = usize::try_from(longer).map_err(|_| no_memory())?;
-            let split = tail.len() - trailer.len();
-            reserve(&mut tail, gap)?;
-            tail.splice(split..split, std::iter::repeat_n(0, gap));
-        } else {
-            next.header.cbytes += longer;
-        }
+        let gap = self.gap(session, &mut next, end);
+        let gap = usize::try_from(gap).map_err(|_| no_memory())?;
+        let split = tail.len() - trailer.len();
+        reserve(&mut tail, gap)?;
+        tail.splice(split..split, std::iter::repeat_n(0, gap));
         if let Some(usage) = next.usage() {
             usage.put(&mut tail);
         }
@@ -59,7 +51,7 @@ impl Frame {
         writes.push(Write::Bytes(0, &header));
         self.write_change(session, &writes, next.header.frame_len, live)?;
         next.holes.settle();
-        (next.replaces, next.brings_back) = (false, false);
+        next.replaces = false;
         next.note_header(&header);
         *self.state.get_mut() = Arc::new(next);
         Ok(())
@@ -88,37 +80,42 @@ impl Frame {
             (Store::Disk(_), None) => unreachable!("sessions of frames on disk have a file"),
         }
     }
-}
 
-/// How many bytes to add to a frame that could end at `end`: between index and trailer if other data follow or it is
-/// sparse, else in front of the index.
-///
-/// Handles that do not lock notice changes by the length of the frame, so it must not stay the same. Where a chunk takes the
-/// place of another it must not come back to a length that somebody may remember either.
-fn lengthened(session: &Session, old: &State, next: &State, adds_chunks: bool, end: u64) -> u64 {
-    let shorter = old.header.frame_len.checked_sub(end);
-    match shorter {
-        // The frame ends where it did.
-        _ if session.followed.is_some() => shorter.unwrap_or(0),
-        Some(by) if next.replaces && (by < MAX_GAP || !next.header.sparse) => by / NUDGE * NUDGE + NUDGE,
-        Some(0) if next.dead > old.dead || adds_chunks => NUDGE,
-        _ if next.brings_back => u64::from(end == session.frame_len) * NUDGE,
-        // Holes are closed.
-        Some(_) if old.header.frame_len != session.frame_len => wander(session, next, end),
-        _ => 0,
-    }
-}
-
-/// How many bytes to add to a frame that gets shorter and could end at `end`.
-///
-/// A session that replaces all chunks and closes the holes then would give the frame the length it had before. With this
-/// it gets a little longer each time, and takes up to an eighth more than its chunks until it starts anew.
-fn wander(session: &Session, next: &State, end: u64) -> u64 {
-    let far = MAX_WANDER.min((next.live_end - next.dead) / 8);
-    match session.frame_len.checked_sub(end) {
-        Some(ahead) if ahead < far && !next.header.sparse && session.file.is_some() => {
-            ahead / NUDGE * NUDGE + NUDGE
+    /// How many bytes to leave between index and trailer of a frame that would end at `end` without them.
+    ///
+    /// Handles that do not lock notice changes by the header; those of the C library by the length of the frame in it. So a
+    /// change must not bring back a header that somebody may remember. Chunks that are added to a frame from which nothing was
+    /// ever removed make it longer, or at least more. All other changes are counted by the length, modulo the widest gap.
+    fn gap(&mut self, session: &Session, next: &mut State, end: u64) -> u64 {
+        let old = self.state.get_mut();
+        if session.followed.is_some() {
+            // The frame ends where it did.
+            return old.header.frame_len.saturating_sub(end);
         }
-        _ => 0,
+        let only_grows = old.counted.is_none()
+            && !next.replaces
+            && next.header.nbytes >= old.header.nbytes
+            && next.header.cbytes >= old.header.cbytes
+            && next.usage().is_none();
+        // Nobody else reads a frame in memory.
+        if only_grows || session.file.is_none() {
+            return 0;
+        }
+        let count = old.counted.unwrap_or(old.header.frame_len) + 1;
+        if next.header.nbytes == 0 {
+            // Readers find the trailer of an empty frame right behind the header.
+            next.counted = Some(count);
+            return 0;
+        }
+        let live = if next.header.sparse { next.header.cbytes } else { next.live_end - next.dead };
+        // Prime numbers, which nothing else in a frame is a multiple of.
+        let widest = match live {
+            ..0x1000 => 61,
+            0x1000..0x10000 => 251,
+            _ => WIDEST_GAP,
+        };
+        let gap = 1 + (count % widest + widest - (end + 1) % widest) % widest;
+        next.counted = Some(end + gap);
+        gap
     }
 }

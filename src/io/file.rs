@@ -5,8 +5,8 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use std::fs::{File, Metadata, OpenOptions};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The file system of the host.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,7 +111,11 @@ impl Drop for Beside {
 
 /// A file of the host.
 #[derive(Debug)]
-pub struct PlainFile(File);
+pub struct PlainFile {
+    file: File,
+    /// Which file it is; looked up once.
+    id: OnceLock<Option<FileId>>,
+}
 
 impl PlainFile {
     /// Opens the file at `path`. It is closed on exec. A pipe is opened without waiting for who writes to it; reading it
@@ -128,62 +132,62 @@ impl PlainFile {
             OpenMode::Create => options.read(true).write(true).create(true).truncate(true).open(path),
             OpenMode::Append => options.read(true).write(true).create(true).open(path),
         };
-        file.map(PlainFile).map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))
+        file.map(PlainFile::from).map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))
     }
 
     /// The file as the standard library has it.
     pub(crate) fn as_file(&self) -> &File {
-        &self.0
+        &self.file
     }
 }
 
 impl From<File> for PlainFile {
     fn from(file: File) -> PlainFile {
-        PlainFile(file)
+        PlainFile { file, id: OnceLock::new() }
     }
 }
 
 impl IoFile for PlainFile {
     fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
-        transfer::read(&self.0, position, buf).map_err(unread)
+        transfer::read(&self.file, position, buf).map_err(unread)
     }
 
     fn read_some_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
-        transfer::read_some(&self.0, position, buf).map_err(unread)
+        transfer::read_some(&self.file, position, buf).map_err(unread)
     }
 
     fn fill<'r>(&self, position: u64, room: &'r mut [MaybeUninit<u8>]) -> Result<&'r mut [u8]> {
         let short = Error::new(ErrorKind::FileRead, "file ends too early");
-        transfer::fill(&self.0, position, room).map_err(unread)?.ok_or(short)
+        transfer::fill(&self.file, position, room).map_err(unread)?.ok_or(short)
     }
 
     fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
         let failed = |_| Error::new(ErrorKind::FileWrite, "writing a file failed");
-        transfer::write(&self.0, position, bytes).map_err(failed)
+        transfer::write(&self.file, position, bytes).map_err(failed)
     }
 
     fn size(&self) -> Result<u64> {
         let failed = Error::new(ErrorKind::FileRead, "size of a file cannot be read");
-        self.0.metadata().map(|meta| meta.len()).map_err(|_| failed)
+        self.file.metadata().map(|meta| meta.len()).map_err(|_| failed)
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
         let failed = Error::new(ErrorKind::FileTruncate, "truncating a file failed");
-        self.0.set_len(len).map_err(|_| failed)
+        self.file.set_len(len).map_err(|_| failed)
     }
 
     fn sync(&self) -> Result<()> {
-        self.0.sync_data().map_err(|_| Error::new(ErrorKind::FileWrite, "syncing a file failed"))
+        self.file.sync_data().map_err(|_| Error::new(ErrorKind::FileWrite, "syncing a file failed"))
     }
 
     fn id(&self) -> Option<FileId> {
-        self.0.metadata().ok().as_ref().and_then(id_of)
+        *self.id.get_or_init(|| self.file.metadata().ok().as_ref().and_then(id_of))
     }
 
     fn id_and_size(&self) -> Result<(Option<FileId>, u64)> {
         let failed = Error::new(ErrorKind::FileRead, "size of a file cannot be read");
-        let meta = self.0.metadata().map_err(|_| failed)?;
-        Ok((id_of(&meta), meta.len()))
+        let meta = self.file.metadata().map_err(|_| failed)?;
+        Ok((*self.id.get_or_init(|| id_of(&meta)), meta.len()))
     }
 }
 

@@ -159,7 +159,7 @@ pub trait IoFile: Send + Sync {
         Ok(())
     }
 
-    /// Identity of the open file, if it has one.
+    /// Identity of the open file, if it has one. Asking again costs nothing.
     fn id(&self) -> Option<FileId> {
         None
     }

@@ -81,6 +81,57 @@ fn without_locking_changes_to_chunks_of_other_lengths_are_seen_too() {
 }
 
 #[test]
+fn without_locking_a_frame_that_comes_back_to_its_size_is_seen_to_have_changed() {
+    for kind in [Kind::File, Kind::Dir] {
+        let path = TempPath::new("window");
+        let mut random = Random::new(9);
+        for window in 1..7_usize {
+            let _ = fs::remove_file(&*path).or_else(|_| fs::remove_dir_all(&*path));
+            let mut a = create(kind, &path);
+            let mut model: Vec<Vec<u8>> = (0..window).map(|i| padded(400, i)).collect();
+            for chunk in &model {
+                a.append(chunk).unwrap();
+            }
+            let others: Vec<Frame> = (0..9).map(|_| reopen(&a)).collect();
+            for step in 1..200_usize {
+                let new = if step % 11 == 0 { zeros(400) } else { padded(400, step) };
+                // As a queue, mostly.
+                match random.below(12) {
+                    0 => {
+                        model.reverse();
+                        a.reorder(&(0..model.len()).rev().collect::<Vec<_>>()).unwrap();
+                    }
+                    1..6 if model.len() <= window => {
+                        a.append(&new).unwrap();
+                        model.push(new);
+                    }
+                    6 => {
+                        a.update(0, &new).unwrap();
+                        model[0] = new;
+                    }
+                    _ => {
+                        a.delete(0).unwrap();
+                        a.append(&new).unwrap();
+                        model.remove(0);
+                        model.push(new);
+                        if model.len() > window {
+                            a.delete(0).unwrap();
+                            model.remove(0);
+                        }
+                    }
+                }
+                for (missed, other) in
+                    others.iter().enumerate().filter(|(missed, _)| step % (missed + 1) == 0)
+                {
+                    other.refresh().unwrap();
+                    assert!(contents(other) == model, "{kind:?} {window} step {step}, {missed} missed");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_second_handle_sees_what_the_first_one_changes() {
     for kind in [Kind::File, Kind::Dir] {
         let path = TempPath::new("second");
@@ -122,6 +173,34 @@ fn a_frame_that_takes_the_path_is_followed() {
     assert_eq!(*handle.chunk(0).unwrap(), chunk(400, 1));
     fs::rename(&*other, &*path).unwrap();
     assert_eq!(*handle.chunk(0).unwrap(), chunk(400, 2));
+}
+
+#[test]
+fn a_frame_with_the_same_header_that_takes_the_path_is_followed() {
+    for kept in [true, false] {
+        let (path, other) = (TempPath::new("old"), TempPath::new("new"));
+        let fill = |path: &TempPath, chunks: [&[u8]; 2]| {
+            let mut frame = create(Kind::File, path);
+            chunks.into_iter().for_each(|chunk| assert!(frame.append(chunk).is_ok()));
+            frame.vlmeta_add(b"v", chunks[0][..32].to_vec()).unwrap();
+            frame
+        };
+        let mut old = fill(&path, [&chunk(400, 1), &zeros(400)]);
+        let handle = reopen(&old);
+        drop(fill(&other, [&zeros(400), &chunk(400, 1)]));
+        assert_eq!(fs::read(&*path).unwrap()[..87], fs::read(&*other).unwrap()[..87]);
+        fs::rename(&*other, &*path).unwrap();
+        if !kept {
+            handle.close_reader();
+        }
+        assert_eq!(handle.refresh(), Ok(true));
+        assert_eq!((handle.chunk(0).unwrap().len(), &*handle.chunk(1).unwrap()), (32, &chunk(400, 1)[..]));
+        assert_eq!(handle.vlmetalayers().iter().next().unwrap().content, zeros(400)[..32]);
+        // The handle that made the old one knows it as well.
+        old.append(&chunk(400, 2)).unwrap();
+        assert_eq!(*handle.chunk(1).unwrap(), chunk(400, 1));
+        assert_eq!((*handle.chunk(2).unwrap()).to_vec(), chunk(400, 2));
+    }
 }
 
 #[test]
