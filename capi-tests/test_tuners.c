@@ -38,7 +38,7 @@ static char failing;
 static void *seen_config;
 static blosc2_context *seen_dctx;
 static const uint8_t *seen_address;
-static int32_t seen_source, seen_typesize, seen_blocks, seen_compressed;
+static int32_t seen_id, seen_source, seen_typesize, seen_blocks, seen_compressed;
 static double seen_seconds;
 static int with_state;
 static int32_t wanted_blocksize;
@@ -64,6 +64,7 @@ static int tuner_init(void *config, blosc2_context *cctx, blosc2_context *dctx) 
   void *address = state;
   seen_config = config;
   seen_dctx = dctx;
+  seen_id = get(cctx, TUNER_ID);
   if (with_state) {
     memcpy((char *)cctx + TUNER_PARAMS, &address, sizeof address);
   }
@@ -147,6 +148,7 @@ static void test_without_state(void) {
   CHECK_STR(calls, "i");
   CHECK(seen_config == &config);
   CHECK(seen_dctx == NULL);
+  CHECK_INT(seen_id, 0);
   CHECK_INT(get(ctx, TUNER_ID), 200);
   CHECK(compress(ctx) > 0);
   CHECK_INT(chunk_blocksize(chunk), 4096);
@@ -205,7 +207,9 @@ static void test_failing_callbacks(void) {
   size_t i;
   restart();
   failing = 'i';
+  with_state = 1;
   CHECK(context(200, NULL) == NULL);
+  CHECK_STR(calls, "i"); /* the state is the tuner's own affair then */
   restart();
   ctx = context(200, NULL);
   failing = 'b';
@@ -283,6 +287,52 @@ static void test_unknown(void) {
   CHECK_STR(calls, "");
 }
 
+/* A tuner that cannot be had keeps nobody from data: the environment asks for it where something is made. */
+static void test_tuner_of_the_environment(void) {
+  static char path[] = "test_tuners.b2frame";
+  static const bool kinds[] = {true, false};
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  size_t i;
+  setenv("PATH", "", 1); /* Python is not asked for the plugin */
+  for (i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    blosc2_schunk *schunk;
+    uint8_t *cframe;
+    bool needs_free;
+    int64_t len;
+    blosc2_remove_urlpath(path);
+    storage.contiguous = kinds[i];
+    storage.urlpath = path;
+    schunk = blosc2_schunk_new(&storage);
+    CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 1000), 1);
+    len = blosc2_schunk_to_buffer(schunk, &cframe, &needs_free);
+    CHECK(len > 0);
+    blosc2_schunk_free(schunk);
+
+    setenv("BTUNE_TRADEOFF", "0.5", 1);
+    schunk = blosc2_schunk_open(path);
+    if (CHECK(schunk != NULL)) {
+      CHECK_INT(schunk->tuner_id, 0);
+      CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 1000), 2);
+      blosc2_schunk_free(schunk);
+    }
+    schunk = blosc2_schunk_from_buffer(cframe, len, false);
+    CHECK(schunk != NULL);
+    blosc2_schunk_free(schunk);
+    schunk = blosc2_schunk_from_buffer(cframe, len, true);
+    CHECK(schunk != NULL);
+    storage.urlpath = NULL;
+    CHECK(blosc2_schunk_copy(schunk, &storage) == NULL);
+    blosc2_schunk_free(schunk);
+    storage.urlpath = NULL;
+    CHECK(blosc2_schunk_new(&storage) == NULL);
+    unsetenv("BTUNE_TRADEOFF");
+    if (needs_free) {
+      free(cframe);
+    }
+    blosc2_remove_urlpath(path);
+  }
+}
+
 int main(void) {
   static char name[] = "a tuner";
   blosc2_tuner tuner = a_tuner(200, name);
@@ -301,6 +351,7 @@ int main(void) {
   test_special_chunks();
   test_variable_length_blocks();
   test_unknown();
+  test_tuner_of_the_environment();
   free(data);
   free(chunk);
   blosc2_destroy();

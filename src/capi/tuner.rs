@@ -85,7 +85,8 @@ fn check(code: c_int) -> Result<()> {
     ensure(code >= 0, ErrorKind::Tuner, "the tuner reported a failure")
 }
 
-/// Lets the tuner of a new context initialise itself.
+/// Lets the tuner of a new context initialise itself. The context is not the tuner's before it has done so: until then its
+/// id is 0, and a failure leaves it at that, so that [`free`] is not for it.
 ///
 /// # Safety
 ///
@@ -95,15 +96,19 @@ fn check(code: c_int) -> Result<()> {
 ///
 /// `InvalidParam` for an unknown tuner, `Failure` for a plugin that cannot be loaded, `Tuner` if it fails.
 pub(crate) unsafe fn init(context: *mut blosc2_context) -> Result<()> {
-    // SAFETY: the caller's promise; the reference ends with the statement.
-    let (id, config) =
-        unsafe { Context::from_raw(context) }.map(|this| (this.fields.tuner_id, this.tuner_config()))?;
+    // SAFETY: the caller's promise; the reference ends before the callback is called.
+    let this = unsafe { Context::from_raw(context) }?;
+    let (id, config) = (this.fields.tuner_id, this.tuner_config());
     if id <= 0 {
         return Ok(());
     }
+    this.fields.tuner_id = 0;
     let init = callback(id, |tuner| tuner.init)?;
     // SAFETY: the client vouches for its callback.
-    check(unsafe { init(config, context, ptr::null_mut()) })
+    check(unsafe { init(config, context, ptr::null_mut()) })?;
+    // SAFETY: the caller's promise; the reference ends with the statement.
+    unsafe { Context::from_raw(context) }?.fields.tuner_id = id;
+    Ok(())
 }
 
 /// Lets the tuner choose parameters for the next compression.

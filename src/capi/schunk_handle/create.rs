@@ -51,7 +51,13 @@ impl SchunkHandle {
             frame.map(Schunk::over)
         };
         // SAFETY: the caller's promise.
-        unsafe { Self::assemble(given, make) }
+        let mut cparams = unsafe { given.cparams.as_ref() }.copied().unwrap_or(blosc2_cparams::DEFAULTS);
+        if std::env::var_os("BTUNE_TRADEOFF").is_some() {
+            cparams.tuner_id = BTUNE.id;
+        }
+        let given = blosc2_storage { cparams: &raw mut cparams, ..*given };
+        // SAFETY: the caller's promise; the parameters live until the end of the call.
+        unsafe { Self::assemble(&given, make) }
     }
 
     /// A handle for `schunk`, which was opened; its parameters are those that are recorded. `given` tells the place.
@@ -163,9 +169,6 @@ impl SchunkHandle {
         unsafe {
             let cparams = &mut *(*(*abi).storage).cparams;
             let dparams = &mut *(*(*abi).storage).dparams;
-            if std::env::var_os("BTUNE_TRADEOFF").is_some() {
-                cparams.tuner_id = BTUNE.id;
-            }
             (*abi).compcode = cparams.compcode;
             (*abi).compcode_meta = cparams.compcode_meta;
             (*abi).clevel = cparams.clevel;
