@@ -6,12 +6,16 @@ use super::spares;
 use super::state::State;
 use super::store::Disk;
 use crate::error::{Error, Result};
+use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::Entry;
 use crate::io::{IoFile, OpenMode};
 use crate::memory;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The C library takes numbers of files for positions when it opens a frame, and wants as many bytes behind each of them.
+pub(super) const LEAST_AHEAD: u64 = EXTENDED_HEADER_LENGTH as u64; // widening
 
 /// Writes each chunk to a new file, and puts its number in the index of `next`; returns the numbers. The old content, whose
 /// index is `old`, refers to none of them: it is there until the new index is written.
@@ -23,20 +27,15 @@ pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChun
     if added.is_empty() {
         return Ok(Vec::new());
     }
-    let mut free = FreeIds::new(old, added.len());
+    let mut free = FreeIds::new(old);
     disk.spares.lock().count_change();
     let mut made = memory::with_capacity(added.len())?;
     // From here on nothing but a file can fail.
     next.index.table_mut()?;
     for new in added {
-        let id = free.take(old, next.header.cbytes);
+        let id = free.take((old, &made), next.header.cbytes);
         made.push(id);
-        let mut written = write_one(disk, id, &new.bytes);
-        if written.is_err() && give_up_spares(disk) {
-            // They may have taken the room that was missing.
-            written = write_one(disk, id, &new.bytes);
-        }
-        if let Err(e) = written {
+        if let Err(e) = write_or_make_room(disk, id, &new.bytes) {
             remove(disk, made);
             return Err(e);
         }
@@ -46,13 +45,27 @@ pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChun
     Ok(made)
 }
 
+/// Makes `bytes` the file of chunk `id`, to which nothing refers.
+///
+/// # Errors
+///
+/// Those of opening and writing; there may be a part of the file then.
+pub(super) fn write_or_make_room(disk: &Disk, id: u64, bytes: &[u8]) -> Result<()> {
+    let written = write_one(disk, id, bytes);
+    if written.is_err() && give_up_spares(disk) {
+        // They may have taken the room that was missing.
+        return write_one(disk, id, bytes);
+    }
+    written
+}
+
 fn write_one(disk: &Disk, id: u64, bytes: &[u8]) -> Result<()> {
     let path = disk.chunk_path(id)?;
     if let Some((file, len)) = reuse(disk, &path) {
         file.write_at(0, bytes)?;
         return if len > bytes.len() as u64 { file.truncate(bytes.len() as u64) } else { Ok(()) }; // widening
     }
-    let file = disk.io.open(&path, OpenMode::Create)?;
+    let file = disk.io.create_anew(&path)?;
     file.write_at(0, bytes)?;
     if disk.sync { file.sync() } else { Ok(()) }
 }
@@ -137,20 +150,21 @@ struct FreeIds {
 }
 
 impl FreeIds {
-    /// Those free in `index`, for `count` new files.
-    fn new(index: &Index, count: usize) -> FreeIds {
+    /// Those free in `index`.
+    fn new(index: &Index) -> FreeIds {
         let next = index.stored().max().map_or(0, |id| id + 1);
-        FreeIds { next, used: (count > 1).then(|| index.stored().collect()), low: 0 }
+        FreeIds { next, used: None, low: 0 }
     }
 
     /// Takes a number: one more than the largest, as the C library does; but it does not open frames with numbers larger
-    /// than `cbytes - 32`, so rather than that the smallest free one. `index` is that of [`new`](Self::new).
-    fn take(&mut self, index: &Index, cbytes: u64) -> u64 {
+    /// than `cbytes - 32`, so rather than that the smallest free one. In use are those of the index that [`new`](Self::new)
+    /// got, and those that were taken `since`.
+    fn take(&mut self, (index, since): (&Index, &[u64]), cbytes: u64) -> u64 {
         let next = self.next;
-        let id = if next + 32 <= cbytes || next < 2 {
+        let id = if next + LEAST_AHEAD <= cbytes || next < 2 {
             next
         } else {
-            let used = self.used.get_or_insert_with(|| index.stored().collect());
+            let used = self.used.get_or_insert_with(|| index.stored().chain(since.iter().copied()).collect());
             self.low = (self.low..next).find(|id| !used.contains(id)).unwrap_or(next);
             self.low
         };

@@ -39,8 +39,8 @@ fn is_hollow(dead: u64, live: u64) -> bool {
     dead / 3 > live / 4
 }
 
-/// The positions of the stored chunks, each once, ascending.
-fn positions(state: &State) -> Result<Vec<u64>> {
+/// The positions, or file numbers, of the stored chunks, each once, ascending.
+pub(super) fn positions(state: &State) -> Result<Vec<u64>> {
     let mut positions = memory::collect(state.index.stored())?;
     positions.sort_unstable();
     positions.dedup();

@@ -322,7 +322,7 @@ impl Frame {
         Ok(ahead)
     }
 
-    /// After a change: removes chunk files that nothing refers to, or closes holes. What fails here can wait. There are `new`
+    /// After a change: removes chunk files that nothing refers to, and gives others smaller numbers, or closes holes. What fails here can wait. There are `new`
     /// stored chunks in place of those that are gone, and some of them may be `ahead`.
     pub(super) fn clean_up<'g>(
         &mut self,
@@ -333,7 +333,9 @@ impl Frame {
     ) {
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             let files = gone.into_iter().filter_map(|gone| Some((gone.position?, gone.cbytes)));
-            return chunk_files::retire(disk, files, self.header().cbytes, new);
+            chunk_files::retire(disk, files, self.header().cbytes, new);
+            let _ = self.renumber(session);
+            return;
         }
         let _ = self.bring_back(session, ahead).and_then(|()| self.reclaim(session));
     }

@@ -37,6 +37,7 @@ mod read;
 mod readers;
 mod refill;
 mod regrid;
+mod renumber;
 mod session;
 pub(crate) mod sizes;
 mod spares;

@@ -97,11 +97,19 @@ impl<'a> FrameChunks<'a> {
         if let Some(bytes) = self.mapped(position)? {
             return Ok(Some(bytes));
         }
-        let expected = self.expected_len(nchunk, position);
+        self.get_stored(position, self.expected_len(nchunk, position), buffer)?;
+        Ok(None)
+    }
+
+    /// Puts the bytes of the chunk at `position`, about `expected`, in `buffer`.
+    ///
+    /// # Errors
+    ///
+    /// As [`locate`](Self::locate), `MemoryAlloc`.
+    pub(super) fn get_stored(&self, position: u64, expected: usize, buffer: &mut Vec<u8>) -> Result<()> {
         let first = if expected <= AT_ONCE { expected } else { EXTENDED_HEADER_LENGTH };
         let place = self.locate_into(position, first, buffer)?;
-        self.complete(&place, buffer)?;
-        Ok(None)
+        self.complete(&place, buffer)
     }
 
     /// As [`get`](Self::get), with the bytes that are not in memory where `make` wants them: it gets their number and what

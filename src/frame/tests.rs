@@ -14,6 +14,7 @@ mod faults;
 mod followed;
 mod holes;
 mod kept;
+mod numbers;
 mod read_faults;
 mod sharing;
 

@@ -17,6 +17,18 @@ impl Io for FileIo {
         Ok(Arc::new(PlainFile::open(path, mode)?))
     }
 
+    fn create_anew(&self, path: &Path) -> Result<Arc<dyn IoFile>> {
+        let create = || OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let file = match create() {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                self.remove(path).map_err(|_| unopened())?;
+                create()
+            }
+            made => made,
+        };
+        Ok(Arc::new(PlainFile::from(file.map_err(|_| unopened())?)))
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         std::fs::remove_file(path).map_err(|_| Error::new(ErrorKind::FileRemove, "file cannot be removed"))
     }
@@ -132,7 +144,7 @@ impl PlainFile {
             OpenMode::Create => options.read(true).write(true).create(true).truncate(true).open(path),
             OpenMode::Append => options.read(true).write(true).create(true).open(path),
         };
-        file.map(PlainFile::from).map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))
+        file.map(PlainFile::from).map_err(|_| unopened())
     }
 
     /// The file as the standard library has it.
@@ -189,6 +201,10 @@ impl IoFile for PlainFile {
         let meta = self.file.metadata().map_err(|_| failed)?;
         Ok((*self.id.get_or_init(|| id_of(&meta)), meta.len()))
     }
+}
+
+fn unopened() -> Error {
+    Error::new(ErrorKind::FileOpen, "file cannot be opened")
 }
 
 fn unread(_: std::io::Error) -> Error {

@@ -64,6 +64,16 @@ pub trait Io: Send + Sync {
     /// `FileOpen`, or `PluginIo` if the back-end is gone.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn IoFile>>;
 
+    /// Opens a new file at `path`, as [`OpenMode::Create`] does. What was there before is not written to, where the back-end
+    /// can tell: other names of the file, and what a link leads to, stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn create_anew(&self, path: &Path) -> Result<Arc<dyn IoFile>> {
+        self.open(path, OpenMode::Create)
+    }
+
     /// Removes the file at `path`, or empties it if the back-end cannot remove files.
     ///
     /// # Errors
