@@ -280,6 +280,76 @@ static void fork_inside_operation(void) {
   free(chunk);
 }
 
+/* A super-chunk on disk whose handle locks. */
+static blosc2_schunk *make_locked(char *path, bool contiguous) {
+  static blosc2_stdio_params locking = {.locking = true};
+  static char name[] = "stdio";
+  blosc2_io io = {BLOSC2_IO_FILESYSTEM, name, &locking};
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_remove_urlpath(path);
+  storage.contiguous = contiguous;
+  storage.urlpath = path;
+  storage.io = &io;
+  return blosc2_schunk_new(&storage);
+}
+
+/* Processes that have a handle from their parent exclude each other. */
+static void inherited_locks(bool contiguous) {
+  static char path[] = "test_fork_lock.b2frame";
+  enum { CHILDREN = 3, APPENDS = 40 };
+  blosc2_schunk *schunk = make_locked(path, contiguous);
+  pid_t children[CHILDREN];
+  int i, status;
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 4000), 1); /* the lock file is open now */
+  fflush(stdout);
+  for (i = 0; i < CHILDREN; i++) {
+    children[i] = fork();
+    if (children[i] == 0) {
+      int done = 0;
+      alarm(PATIENCE);
+      while (done < APPENDS && blosc2_schunk_append_buffer(schunk, data, 4000) > 0) {
+        done++;
+      }
+      _exit(done);
+    }
+  }
+  for (i = 0; i < CHILDREN; i++) {
+    CHECK(waitpid(children[i], &status, 0) == children[i]);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == APPENDS);
+  }
+  CHECK_INT(blosc2_schunk_refresh(schunk), 1);
+  CHECK_INT(schunk->nchunks, 1 + CHILDREN * APPENDS);
+  blosc2_schunk_free(schunk);
+  blosc2_remove_urlpath(path);
+}
+
+/* What was locked before is the parent's: the child waits, and cannot unlock it. */
+static void lock_at_the_fork(bool contiguous) {
+  static char path[] = "test_fork_lock.b2frame";
+  blosc2_schunk *schunk = make_locked(path, contiguous);
+  pid_t child;
+  int status = -1;
+  CHECK_INT(blosc2_schunk_lock(schunk), 0);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 4000), 1);
+  fflush(stdout);
+  child = fork();
+  if (child == 0) {
+    alarm(PATIENCE);
+    blosc2_schunk_unlock(schunk);
+    _exit(blosc2_schunk_append_buffer(schunk, data, 4000) == 3 ? 0 : 1);
+  }
+  usleep(100000);
+  CHECK_INT(waitpid(child, &status, WNOHANG), 0);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 4000), 2);
+  CHECK_INT(blosc2_schunk_unlock(schunk), 0);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  CHECK_INT(blosc2_schunk_refresh(schunk), 1);
+  CHECK_INT(schunk->nchunks, 3);
+  blosc2_schunk_free(schunk);
+  blosc2_remove_urlpath(path);
+}
+
 int main(void) {
   pthread_t threads[THREADS];
   int nforks = test_is_watched() ? 10 : 200; /* valgrind runs one thread at a time, and forks slowly */
@@ -311,6 +381,10 @@ int main(void) {
     CHECK_INT(pthread_join(threads[i], NULL), 0);
   }
   fork_inside_operation();
+  inherited_locks(true);
+  inherited_locks(false);
+  lock_at_the_fork(true);
+  lock_at_the_fork(false);
   free(data);
   free(large_data);
   return test_end();

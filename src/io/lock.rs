@@ -3,10 +3,14 @@
 //! The file is made at the first locked operation and stays. It holds 8 unused bytes and a 64-bit counter in native
 //! byte order; whoever takes the exclusive lock adds 1 before it changes anything. A counter that differs from the
 //! last one seen says that the frame may have changed.
+//!
+//! The child of a `fork` shares open files with its parent, and so the locks on them. It opens the lock file anew; what the
+//! parent had locked at the `fork` is the parent's alone.
 
 use super::file::PlainFile;
 use super::{IoFile, OpenMode, dirs};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -63,12 +67,15 @@ struct State {
     counter: u64,
     /// When the file was last locked.
     since: Instant,
+    /// The process that this is about, as [`fork::count`] names it.
+    process: u64,
 }
 
 /// Holds the lock until dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
-    lock: Option<Arc<FrameLock>>,
+    /// The lock, and the process that took it.
+    lock: Option<(Arc<FrameLock>, u64)>,
     /// Whether somebody else changed the frame since this handle last held the lock.
     pub(crate) changed: bool,
 }
@@ -82,8 +89,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(lock) = &self.lock {
-            lock.release();
+        if let Some((lock, process)) = &self.lock {
+            lock.release(*process);
         }
     }
 }
@@ -91,8 +98,20 @@ impl Drop for Held {
 impl FrameLock {
     pub(crate) fn new(path: PathBuf) -> Arc<FrameLock> {
         let (mode, since) = (Mode::Shared, Instant::now());
-        let state = State { file: None, depth: 0, mode, brackets: 0, counter: 0, since };
+        let process = fork::count();
+        let state = State { file: None, depth: 0, mode, brackets: 0, counter: 0, since, process };
         Arc::new(FrameLock { path, state: Mutex::new(state), released: Condvar::new() })
+    }
+
+    /// What this process holds: nothing at first, if it is the child of the one that made the lock.
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        let process = fork::count();
+        if state.process != process {
+            // Closing the file here leaves the parent's lock as it is.
+            *state = State { file: None, depth: 0, brackets: 0, process, ..*state };
+        }
+        state
     }
 
     /// Takes the lock and waits for it, until the result is dropped.
@@ -103,8 +122,8 @@ impl FrameLock {
     ///
     /// `Lock` if the lock file cannot be made, read or locked.
     pub(crate) fn hold(self: &Arc<FrameLock>, mode: Mode) -> Result<Held> {
-        let (_, changed) = self.acquire(mode)?;
-        Ok(Held { lock: Some(Arc::clone(self)), changed })
+        let (state, changed) = self.acquire(mode)?;
+        Ok(Held { lock: Some((Arc::clone(self), state.process)), changed })
     }
 
     /// Takes the exclusive lock until [`unlock`](Self::unlock); tells whether the frame may have changed.
@@ -120,17 +139,18 @@ impl FrameLock {
 
     /// Ends one [`lock`](Self::lock); without one it does nothing.
     pub(crate) fn unlock(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         if state.brackets > 0 {
             state.brackets -= 1;
+            let process = state.process;
             drop(state);
-            self.release();
+            self.release(process);
         }
     }
 
     /// Takes the lock once more; tells whether the frame may have changed since this handle last had it.
     fn acquire(&self, mode: Mode) -> Result<(MutexGuard<'_, State>, bool)> {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         // A stream of readers of this handle must not keep writers in other processes out for ever. The wait has an end,
         // since the reader that holds the lock may be the one that asks (a codec that looks up a metalayer).
         let only_readers = state.mode == Mode::Shared && mode == Mode::Shared;
@@ -178,9 +198,12 @@ impl FrameLock {
         }
     }
 
-    /// Ends one [`acquire`](Self::acquire).
-    fn release(&self) {
-        let mut state = self.state.lock();
+    /// Ends one [`acquire`](Self::acquire) of that process.
+    fn release(&self, process: u64) {
+        let mut state = self.state();
+        if state.process != process {
+            return;
+        }
         state.depth -= 1;
         if state.depth == 0 {
             if let Some(file) = &state.file {
