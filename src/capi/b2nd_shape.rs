@@ -47,7 +47,8 @@ pub unsafe extern "C" fn b2nd_resize(
 /// Inserts the items in `buffer`, in C order, before item `insert_start` of the dimension `axis`; returns 0, or a negative
 /// code. In the middle, position and number of the new items must be whole chunks.
 ///
-/// First the array grows, then the items are written: a process killed in between leaves zeros in their place.
+/// Shape and items are one change, up to about 64 MiB of new compressed chunks, and without a prefilter. With more, or with
+/// a prefilter, the array grows first, and a process killed before the end leaves zeros where items are missing.
 ///
 /// # Safety
 ///
@@ -64,8 +65,8 @@ pub unsafe extern "C" fn b2nd_insert(
     guard_status(|| unsafe { insert(array, buffer, buffersize, axis, Some(insert_start)) })
 }
 
-/// Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code. The steps
-/// are those of `b2nd_insert`.
+/// Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code. What
+/// is one change is said at `b2nd_insert`.
 ///
 /// # Safety
 ///

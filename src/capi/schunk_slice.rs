@@ -64,6 +64,9 @@ pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
 
 /// Gives items `start` to `stop` (excluded) the values in `buffer`; returns 0, or a negative code.
 ///
+/// Each chunk is a change of its own: after a failure, or if the process is killed, the first ones may be new and the others
+/// old.
+///
 /// # Safety
 ///
 /// `schunk` is NULL or valid and no other thread uses it; `buffer` is readable for these items.
