@@ -89,7 +89,7 @@ fn files_that_cannot_be_read_keep_their_numbers() {
     fs::remove_file(path.join("000000C6.chunk")).unwrap();
     frame.delete_all(&[0..197]).unwrap();
     let found: Vec<bool> = (0..3).map(|i| frame.chunk(i).is_ok()).collect();
-    assert_eq!((found, numbers(&path)), (vec![true, false, true], vec![0, 1]));
+    assert_eq!((found, numbers(&path)), (vec![true, false, true], vec![0, 2]));
 }
 
 #[cfg(unix)]
