@@ -1,21 +1,17 @@
 //! The chunks of a sparse frame, each in a file of its own.
 
 use super::edit::NewChunk;
+use super::numbers::FreeIds;
 use super::offsets::Index;
 use super::spares;
 use super::state::State;
 use super::store::Disk;
 use crate::error::{Error, Result};
-use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::Entry;
 use crate::io::{IoFile, OpenMode};
 use crate::memory;
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The C library takes numbers of files for positions when it opens a frame, and wants as many bytes behind each of them.
-pub(super) const LEAST_AHEAD: u64 = EXTENDED_HEADER_LENGTH as u64; // widening
 
 /// Writes each chunk to a new file, and puts its number in the index of `next`; returns the numbers. The old content, whose
 /// index is `old`, refers to none of them: it is there until the new index is written.
@@ -27,22 +23,34 @@ pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChun
     if added.is_empty() {
         return Ok(Vec::new());
     }
-    let mut free = FreeIds::new(old);
     disk.spares.lock().count_change();
     let mut made = memory::with_capacity(added.len())?;
-    // From here on nothing but a file can fail.
-    next.index.table_mut()?;
-    for new in added {
-        let id = free.take((old, &made), next.header.cbytes);
-        made.push(id);
-        if let Err(e) = write_or_make_room(disk, id, &new.bytes) {
-            remove(disk, made);
-            return Err(e);
-        }
-        next.index.table_mut()?[new.nchunk] = Entry::Stored(id).encode();
-        next.header.cbytes += new.bytes.len() as u64; // widening
+    let written = write_each(disk, old, next, added, &mut made);
+    if written.is_err() {
+        remove(disk, made.drain(..));
     }
-    Ok(made)
+    written.map(|()| made)
+}
+
+/// As [`write`], with room for all numbers in `made`; after a failure they are those of files that may be there.
+fn write_each(
+    disk: &Disk,
+    old: &Index,
+    next: &mut State,
+    added: &[NewChunk<'_>],
+    made: &mut Vec<u64>,
+) -> Result<()> {
+    let mut free = FreeIds::new(added.len());
+    for new in added {
+        let cbytes = next.header.cbytes + new.bytes.len() as u64; // widening
+        let entry = &mut next.index.table_mut()?[new.nchunk];
+        let id = free.take(u64::try_from(*entry).ok(), (old, made), cbytes)?;
+        made.push(id);
+        write_or_make_room(disk, id, &new.bytes)?;
+        *entry = Entry::Stored(id).encode();
+        next.header.cbytes = cbytes;
+    }
+    Ok(())
 }
 
 /// Makes `bytes` the file of chunk `id`, to which nothing refers.
@@ -136,42 +144,5 @@ pub(super) fn give_up_spares(disk: &Disk) -> bool {
 fn remove_spares(disk: &Disk, slots: impl IntoIterator<Item = u8>) {
     for slot in slots {
         let _ = disk.io.remove(&disk.spare_path(slot));
-    }
-}
-
-/// The file numbers that an index does not use.
-struct FreeIds {
-    /// One more than the largest number in use.
-    next: u64,
-    /// All numbers in use; `None` until they are needed.
-    used: Option<HashSet<u64>>,
-    /// No smaller one is free.
-    low: u64,
-}
-
-impl FreeIds {
-    /// Those free in `index`.
-    fn new(index: &Index) -> FreeIds {
-        let next = index.stored().max().map_or(0, |id| id + 1);
-        FreeIds { next, used: None, low: 0 }
-    }
-
-    /// Takes a number: one more than the largest, as the C library does; but it does not open frames with numbers larger
-    /// than `cbytes - 32`, so rather than that the smallest free one. In use are those of the index that [`new`](Self::new)
-    /// got, and those that were taken `since`.
-    fn take(&mut self, (index, since): (&Index, &[u64]), cbytes: u64) -> u64 {
-        let next = self.next;
-        let id = if next + LEAST_AHEAD <= cbytes || next < 2 {
-            next
-        } else {
-            let used = self.used.get_or_insert_with(|| index.stored().chain(since.iter().copied()).collect());
-            self.low = (self.low..next).find(|id| !used.contains(id)).unwrap_or(next);
-            self.low
-        };
-        if let Some(used) = &mut self.used {
-            used.insert(id);
-        }
-        self.next = next.max(id + 1);
-        id
     }
 }

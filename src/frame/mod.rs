@@ -32,6 +32,7 @@ mod index_codec;
 mod journal;
 mod lazy;
 mod meta;
+mod numbers;
 mod offsets;
 mod read;
 mod readers;

@@ -75,6 +75,13 @@ fn longer(nbytes: usize, seed: u8, more: usize) -> Vec<u8> {
     chunk
 }
 
+/// A chunk of `nbytes` bytes that takes 4 and a header.
+fn short(nbytes: i32, seed: u8) -> Vec<u8> {
+    let mut chunk = chunk(4, seed);
+    chunk[4..8].copy_from_slice(&nbytes.to_le_bytes());
+    chunk
+}
+
 pub(super) fn zeros(nbytes: usize) -> Vec<u8> {
     special::chunk(special_kind(), nbytes, 4, 0).unwrap().to_vec()
 }
