@@ -377,7 +377,8 @@ int b2nd_copy(b2nd_context_t *ctx,
 /**
  * Joins two arrays along the dimension `axis`; returns 0, or a negative code.
  *
- * With `copy`, `*array` is a new array, made with `ctx`. Without it, `src1` is extended, and `*array` becomes `src1`.
+ * With `copy`, `*array` is a new array, made with `ctx`. Without it, `src1` is extended, and `*array` becomes `src1`;
+ * what of that is one change is said at `b2nd_insert`.
  *
  * The caller's part:
  *
@@ -537,7 +538,8 @@ int b2nd_resize(struct b2nd_array_t *array,
  * Inserts the items in `buffer`, in C order, before item `insert_start` of the dimension `axis`; returns 0, or a negative
  * code. In the middle, position and number of the new items must be whole chunks.
  *
- * First the array grows, then the items are written: a process killed in between leaves zeros in their place.
+ * Shape and items are one change, up to about 64 MiB of new compressed chunks, and without a prefilter. With more, or with
+ * a prefilter, the array grows first, and a process killed before the end leaves zeros where items are missing.
  *
  * The caller's part:
  *
@@ -551,8 +553,8 @@ int b2nd_insert(struct b2nd_array_t *array,
                 int64_t insert_start);
 
 /**
- * Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code. The steps
- * are those of `b2nd_insert`.
+ * Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code. What
+ * is one change is said at `b2nd_insert`.
  *
  * The caller's part:
  *

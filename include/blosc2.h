@@ -2122,6 +2122,9 @@ int blosc2_schunk_get_sparse_buffer(struct blosc2_schunk *schunk,
 /**
  * Gives items `start` to `stop` (excluded) the values in `buffer`; returns 0, or a negative code.
  *
+ * Each chunk is a change of its own: after a failure, or if the process is killed, the first ones may be new and the others
+ * old.
+ *
  * The caller's part:
  *
  * `schunk` is NULL or valid and no other thread uses it; `buffer` is readable for these items.

@@ -32,7 +32,7 @@ pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChun
     written.map(|()| made)
 }
 
-/// As [`write`], with room for all numbers in `made`; after a failure they are those of files that may be there.
+/// As `write`, with room for all numbers in `made`; after a failure they are those of files that may be there.
 fn write_each(
     disk: &Disk,
     old: &Index,
