@@ -322,8 +322,8 @@ impl Frame {
         Ok(ahead)
     }
 
-    /// After a change: removes chunk files that nothing refers to, and gives others smaller numbers, or closes holes. What fails here can wait. There are `new`
-    /// stored chunks in place of those that are gone, and some of them may be `ahead`.
+    /// After a change: removes chunk files that nothing refers to, and gives others smaller numbers, or closes holes. What
+    /// fails here can wait. There are `new` stored chunks in place of those that are gone, and some of them may be `ahead`.
     pub(super) fn clean_up<'g>(
         &mut self,
         session: &Session,
