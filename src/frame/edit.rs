@@ -314,8 +314,8 @@ impl Frame {
             next.index.table_mut()?[new.nchunk] = Entry::Stored(*position).encode();
             writes.push(Write::Bytes(header_len + position, &new.bytes));
         }
-        // Where places are used again the frame only grows, until holes are closed; see `write_tail`. A chunk that finds no
-        // place must not give it back a length that it had before others did.
+        // Where there are places to be used again, the index stays behind all of them until holes are closed: it is not written
+        // over what somebody who does not lock may be reading.
         let least = if next.replaces || next.dead > 0 { next.header.cbytes } else { 0 };
         next.header.cbytes = next.live_end.max(least);
         self.write_tail(session, next, &writes, of, None)?;

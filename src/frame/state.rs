@@ -48,7 +48,7 @@ pub(crate) struct State {
     pub(crate) dead_is_known: bool,
     /// Where among the chunks there is room for new ones.
     pub(crate) holes: Holes,
-    /// Whether the change under way puts a chunk in the place of another.
+    /// Whether the change under way puts a chunk in the place of another, in the payload area, in its file or in the order.
     pub(crate) replaces: bool,
     /// How often this handle took over changes from elsewhere or changed metalayers.
     pub(crate) tick: u64,

@@ -5,16 +5,7 @@ use std::path::Path;
 use std::ptr::{null, null_mut};
 
 use super::clib::{CParams, Clib, DParams};
-
-/// `blosc2_storage`.
-#[repr(C)]
-struct Storage {
-    contiguous: bool,
-    urlpath: *mut c_char,
-    cparams: *mut CParams,
-    dparams: *mut DParams,
-    io: *mut c_void,
-}
+use super::schunk::Storage;
 
 /// A `b2nd_array_t` or `b2nd_context_t`, both opaque here.
 type Raw = *mut c_void;
@@ -115,7 +106,7 @@ impl<'a> Nd<'a> {
             urlpath: urlpath.as_ref().map_or(null_mut(), |path| path.as_ptr().cast_mut()),
             cparams: &mut *cparams,
             dparams: &mut *dparams,
-            io: null_mut(),
+            io: null(),
         };
         // SAFETY: all pointers are to live values: `ndim` numbers each, NUL-terminated strings, no metalayers.
         let raw = unsafe {

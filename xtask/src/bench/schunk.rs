@@ -39,17 +39,17 @@ impl Place {
 
 /// `blosc2_storage`.
 #[repr(C)]
-struct Storage {
-    contiguous: bool,
-    urlpath: *mut c_char,
-    cparams: *mut CParams,
-    dparams: *mut DParams,
-    io: *const Io,
+pub(super) struct Storage {
+    pub(super) contiguous: bool,
+    pub(super) urlpath: *mut c_char,
+    pub(super) cparams: *mut CParams,
+    pub(super) dparams: *mut DParams,
+    pub(super) io: *const Io,
 }
 
 /// `blosc2_io`.
 #[repr(C)]
-struct Io {
+pub(super) struct Io {
     id: u8,
     name: *const c_char,
     params: *mut c_void,
