@@ -1,10 +1,10 @@
 //! New versions of the last chunks of a contiguous frame, which take the places of the old ones.
 //!
-//! An array or a table that grows bit by bit has its last chunk replaced over and over, by a larger one each time, so the
-//! place that the old one leaves never is a hole that the next one fits in. Nothing may be written there before the index
-//! says that it is free. So in a file the new chunk goes behind it first, far enough away, and moves as soon as that is
-//! written: the frame is as long as if its chunks had been written once. Readers without locks know that what is in the
-//! place of the last chunk may be another one now; if several chunks change at once, they stay behind, as elsewhere.
+//! An array or a table that grows bit by bit has its last chunk, or its last row of chunks, replaced over and over, by larger
+//! ones each time, so the places that the old ones leave never are holes that the next ones fit in. Nothing may be written
+//! there before the index says that they are free. So in a file the new chunks go behind them first, far enough away, and
+//! move as soon as that is written: the frame is as long as if its chunks had been written once. Readers without locks know
+//! that what is in the places of the last chunks may be others now.
 
 use super::Frame;
 use super::compact::longest_tail;
@@ -19,6 +19,9 @@ use crate::memory;
 
 /// So many dead bytes at the end are not worth another change.
 const FEW: u64 = 2048;
+/// So many of the last chunks have their places taken at once by new versions. Where more of them are replaced, their places
+/// rest, as elsewhere.
+const MOST: usize = 64;
 
 /// Chunks that were written behind the others, one after the other.
 #[derive(Default)]
@@ -29,6 +32,19 @@ pub(super) struct Ahead<'a> {
     by: u64,
     /// Length of the payload area in the end.
     area: u64,
+}
+
+/// From which position on the chunks of `state` are among those whose places new versions may take at once.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(super) fn start_of_last(state: &State) -> Result<u64> {
+    let mut places = memory::collect(state.index.stored())?;
+    Ok(match places.len().checked_sub(MOST) {
+        Some(n) if n > 0 => *places.select_nth_unstable(n).1,
+        _ => 0,
+    })
 }
 
 impl Frame {
@@ -48,7 +64,8 @@ impl Frame {
         let mut ahead = Ahead::default();
         let mut at = end;
         let worth_it = end - free > FEW && session.followed.is_none();
-        let replaces_last = worth_it && next.holes.gives_up_one(free);
+        let (now, lately) = next.holes.given_up_from(free);
+        let replaces_last = worth_it && now > 0 && lately <= MOST;
         if matches!(self.store, Store::Memory(_)) {
             at = free;
         } else if replaces_last {

@@ -1,8 +1,8 @@
 //! Places in the payload area that nothing refers to, to be used again.
 //!
 //! A place becomes free when the change that gave it up is complete, and one change later it is given out: whoever reads
-//! without locking, and found the place just before it was given up, is done with it then. The place of the last chunk alone
-//! does not rest: its new version takes it at once, as the module [`ahead`](super::ahead) tells, and readers look out for
+//! without locking, and found the place just before it was given up, is done with it then. The places of the last chunks alone
+//! do not rest: their new versions take them at once, as the module [`ahead`](super::ahead) tells, and readers look out for
 //! that.
 
 use std::ops::Range;
@@ -119,9 +119,11 @@ impl Holes {
         start
     }
 
-    /// Whether the change under way gives up one place from `start` on, and no more.
-    pub(crate) fn gives_up_one(&self, start: u64) -> bool {
-        self.fresh.iter().filter(|place| place.position >= start).take(2).count() == 1
+    /// How many places from `start` on the change under way gives up, and how many it and the one before it.
+    pub(crate) fn given_up_from(&self, start: u64) -> (usize, usize) {
+        let [fresh, resting] = [&self.fresh, &self.resting]
+            .map(|places| places.iter().filter(|place| place.position >= start).count());
+        (fresh, fresh + resting)
     }
 
     /// The change under way is complete.

@@ -1,5 +1,6 @@
 //! Chunks out of a frame.
 
+use super::ahead::start_of_last;
 use super::sizes::{ChunkInfo, Sizes};
 use super::state::{self, State};
 use super::store::{Disk, Store};
@@ -278,11 +279,20 @@ impl<'a> FrameChunks<'a> {
             // It cannot be read anew, or is again as it was: there was a change in any case.
             return false;
         }
-        // In the place of the last chunk there may be its new version; see [`ahead`](super::ahead).
-        let lasts = [&now.state, known].map(|state| state.index.stored().max());
+        // In the places of the last chunks there may be new versions; see [`ahead`](super::ahead).
+        let only_grew = known.counted.is_none() && now.state.counted.is_none();
+        let start_of_last = match only_grew {
+            true => u64::MAX,
+            false => match (start_of_last(known), start_of_last(&now.state)) {
+                (Ok(known), Ok(now)) => known.min(now),
+                _ => 0,
+            },
+        };
         nchunks.all(|nchunk| match now.state.index.raw(nchunk) {
             place if place != known.index.raw(nchunk) => false,
-            place => !lasts.contains(&place.and_then(|place| u64::try_from(place).ok())),
+            place => {
+                place.and_then(|place| u64::try_from(place).ok()).is_none_or(|place| place < start_of_last)
+            }
         })
     }
 

@@ -370,6 +370,7 @@ fn last_chunks_go_to_their_places_as_safely_as_the_rest() {
         ("update larger", |f| f.update(2, &longer(4000, 9, 500)).map(drop)),
         ("update smaller", |f| f.update(2, &padded(3000, 9)).map(drop)),
         ("update and add", |f| f.update_all(&[(2, &padded(4000, 9)), (3, &padded(4000, 8))]).map(drop)),
+        ("update two", |f| f.update_all(&[(1, &longer(4000, 9, 700)), (2, &padded(4000, 8))]).map(drop)),
     ];
     for &operation in operations {
         // Each time, the index is a bit further away from the last chunk.

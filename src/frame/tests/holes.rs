@@ -76,39 +76,63 @@ fn a_note_for_another_payload_area_is_ignored() {
 
 #[test]
 fn last_chunks_that_are_replaced_over_and_over_leave_no_room_behind() {
-    for kind in [Kind::Memory, Kind::File, Kind::Mapped] {
+    for (kind, width) in
+        [Kind::Memory, Kind::File, Kind::Mapped].into_iter().flat_map(|kind| [(kind, 1), (kind, 3)])
+    {
         let path = TempPath::new("last");
         let mut frame = create(kind, &path);
         let once = TempPath::new("once");
         let mut model = Vec::new();
-        for n in 0..3_u8 {
-            model.push(longer(9000, n, 0));
-            frame.append(&model[usize::from(n)]).unwrap();
+        for row in 0..3_u8 {
+            let start = model.len();
+            for _ in 0..width {
+                let chunk = longer(9000, row, 0);
+                frame.append(&chunk).unwrap();
+                model.push(chunk);
+            }
             for step in 1..40_u8 {
-                let at = usize::from(n);
-                // As an array that grows: sometimes the last chunk is replaced together with the one before it.
-                let mut changed = vec![at];
-                if step == 1 && n > 0 {
-                    changed.insert(0, at - 1);
+                // As an array that grows: sometimes the last row is replaced together with the one before it.
+                let first = if step == 1 { start.saturating_sub(width) } else { start };
+                for (at, chunk) in model.iter_mut().enumerate().skip(first) {
+                    *chunk = longer(9000, step, usize::from(step) * 100 + at);
                 }
-                for &at in &changed {
-                    model[at] = longer(9000, step, usize::from(step) * 100);
-                }
-                let new: Vec<(usize, &[u8])> = changed.iter().map(|&at| (at, &model[at][..])).collect();
+                let new: Vec<(usize, &[u8])> =
+                    model.iter().enumerate().skip(first).map(|(at, chunk)| (at, &chunk[..])).collect();
                 frame.update_all(&new).unwrap();
                 assert!(
                     contents(&frame) == model && contents(&reopen(&frame)) == model,
-                    "{kind:?} {n} {step}"
+                    "{kind:?} {width} {row} {step}"
                 );
                 let stored: usize = model.iter().map(Vec::len).sum();
                 let len = frame.frame_len();
-                assert!(len < stored as u64 + 4096, "{kind:?} {n} {step}: {len} for {stored}");
+                assert!(len < stored as u64 + 4096, "{kind:?} {width} {row} {step}: {len} for {stored}");
             }
         }
         let mut together = create(kind, &once);
         for chunk in &model {
             together.append(chunk).unwrap();
         }
-        assert!(frame.frame_len() <= together.frame_len() + 1024, "{kind:?}: {}", frame.frame_len());
+        assert!(frame.frame_len() <= together.frame_len() + 1024, "{kind:?} {width}: {}", frame.frame_len());
+    }
+}
+
+#[test]
+fn readers_know_which_places_new_versions_take_at_once() {
+    // As many chunks as the places of which are taken at once: the first one is not among the last any more.
+    for (nchunks, first_is_safe) in [(64, false), (65, true)] {
+        let path = TempPath::new("readers");
+        let mut frame = create(Kind::File, &path);
+        for i in 0..nchunks {
+            frame.append(&longer(3000, i, 0)).unwrap();
+        }
+        frame.update(usize::from(nchunks) - 1, &longer(3000, 1, 9)).unwrap();
+        let reader = reopen(&frame);
+        let seen = reader.known_chunks(Looked::AnyTime).unwrap();
+        assert!(seen.are_current(None::<std::iter::Empty<usize>>));
+        frame.append(&longer(3000, 2, 9)).unwrap();
+        assert!(!seen.are_current(None::<std::iter::Empty<usize>>));
+        let last = usize::from(nchunks) - 1;
+        assert!(!seen.are_current(Some([last].into_iter())));
+        assert_eq!(seen.are_current(Some([0].into_iter())), first_is_safe, "{nchunks}");
     }
 }
