@@ -34,17 +34,23 @@ pub(super) struct Ahead<'a> {
     area: u64,
 }
 
-/// From which position on the chunks of `state` are among those whose places new versions may take at once.
+/// From which position on there may be new versions where old ones were between two states of a frame.
 ///
 /// # Errors
 ///
 /// `MemoryAlloc`.
-pub(super) fn start_of_last(state: &State) -> Result<u64> {
-    let mut places = memory::collect(state.index.stored())?;
-    Ok(match places.len().checked_sub(MOST) {
-        Some(n) if n > 0 => *places.select_nth_unstable(n).1,
-        _ => 0,
-    })
+pub(super) fn reused_from(before: &State, after: &State) -> Result<u64> {
+    let only_grew = before.counted.is_none() && after.counted.is_none();
+    // Others do not count their changes.
+    let most = if only_grew { 1 } else { MOST };
+    let start_of_last = |state: &State| -> Result<u64> {
+        let mut places = memory::collect(state.index.stored())?;
+        Ok(match places.len().checked_sub(most) {
+            Some(n) if n > 0 => *places.select_nth_unstable(n).1,
+            _ => 0,
+        })
+    };
+    Ok(start_of_last(before)?.min(start_of_last(after)?))
 }
 
 impl Frame {

@@ -1,6 +1,6 @@
 //! Chunks out of a frame.
 
-use super::ahead::start_of_last;
+use super::ahead::reused_from;
 use super::sizes::{ChunkInfo, Sizes};
 use super::state::{self, State};
 use super::store::{Disk, Store};
@@ -279,20 +279,11 @@ impl<'a> FrameChunks<'a> {
             // It cannot be read anew, or is again as it was: there was a change in any case.
             return false;
         }
-        // In the places of the last chunks there may be new versions; see [`ahead`](super::ahead).
-        let only_grew = known.counted.is_none() && now.state.counted.is_none();
-        let start_of_last = match only_grew {
-            true => u64::MAX,
-            false => match (start_of_last(known), start_of_last(&now.state)) {
-                (Ok(known), Ok(now)) => known.min(now),
-                _ => 0,
-            },
-        };
-        nchunks.all(|nchunk| match now.state.index.raw(nchunk) {
-            place if place != known.index.raw(nchunk) => false,
-            place => {
-                place.and_then(|place| u64::try_from(place).ok()).is_none_or(|place| place < start_of_last)
-            }
+        let Ok(from) = reused_from(known, &now.state) else { return false };
+        nchunks.all(|nchunk| {
+            let place = now.state.index.raw(nchunk);
+            let reused = place.and_then(|place| u64::try_from(place).ok()).is_some_and(|place| place >= from);
+            place == known.index.raw(nchunk) && !reused
         })
     }
 
