@@ -152,7 +152,13 @@ static void test_vlblocks(void) {
     CHECK(blosc2_vldecompress_block_ctx(dctx, chunk, cbytes, 3, &block, &size) < 0);
     CHECK(blosc2_vldecompress_block_ctx(dctx, chunk, cbytes, 0, NULL, &size) < 0);
     CHECK(blosc2_vldecompress_block_ctx(dctx, chunk, cbytes, 0, &block, NULL) < 0);
+    /* what is refused leaves the caller's pointers alone */
+    dests[0] = srcs;
     CHECK(blosc2_vldecompress_ctx(dctx, chunk, cbytes, dests, got_sizes, 2) < 0);
+    CHECK(blosc2_vldecompress_ctx(dctx, chunk, cbytes - 1, dests, got_sizes, 3) < 0);
+    CHECK(blosc2_vldecompress_ctx(cctx, chunk, cbytes, dests, got_sizes, 3) < 0);
+    CHECK(dests[0] == srcs);
+    dests[0] = NULL;
     CHECK(blosc2_vlchunk_get_nblocks(chunk, cbytes, NULL) < 0);
     chunk[BLOSC2_CHUNK_FLAGS] |= BLOSC_MEMCPYED;
     CHECK(blosc2_decompress_ctx(dctx, chunk, cbytes, all, sizeof all) < 0);

@@ -374,6 +374,57 @@ static void lent_chunks_are_stored_again(int place) {
   blosc2_remove_urlpath(places[place].urlpath);
 }
 
+/* Lazy chunks that somebody has edited: the trailer tells where the chunk is and how long its blocks are. */
+static void edited_lazy_chunks(int place) {
+  static const struct {
+    int clevel, at; /* from the trailer on */
+    int32_t value;
+    int expected_file, expected_dir;
+  } cases[] = {
+      {5, 0, 0, BYTES, BYTES},
+      {5, 0, 99, BYTES, BLOSC2_ERROR_FILE_OPEN},
+      {5, 8, -1, BLOSC2_ERROR_INVALID_HEADER, BYTES},
+      {0, 12, BYTES, BYTES, BYTES},
+      {0, 12, 0, BLOSC2_ERROR_INVALID_HEADER, BLOSC2_ERROR_INVALID_HEADER},
+      {0, 12, -1, BLOSC2_ERROR_INVALID_HEADER, BLOSC2_ERROR_INVALID_HEADER},
+      {0, 12, 2 * BYTES, BLOSC2_ERROR_INVALID_HEADER, BLOSC2_ERROR_INVALID_HEADER},
+  };
+  size_t i;
+  for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    blosc2_schunk *schunk = make(place, 0);
+    blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+    blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+    blosc2_context *cctx, *dctx;
+    int32_t items[ITEMS], back[ITEMS];
+    uint8_t chunk[BYTES + BLOSC2_MAX_OVERHEAD], *lazy;
+    bool needs_free;
+    int size;
+    cparams.typesize = 4;
+    cparams.clevel = (uint8_t)cases[i].clevel;
+    cparams.blocksize = BYTES;
+    cctx = blosc2_create_cctx(cparams);
+    fill(items, 1);
+    CHECK(blosc2_compress_ctx(cctx, items, BYTES, chunk, sizeof chunk) > 0);
+    blosc2_free_ctx(cctx);
+    CHECK_INT(blosc2_schunk_append_chunk(schunk, chunk, true), 1);
+    size = blosc2_schunk_get_lazychunk(schunk, 0, &lazy, &needs_free);
+    if (CHECK_INT(size, 32 + 4 + 12 + 4)) {
+      memcpy(lazy + 36 + cases[i].at, &cases[i].value, 4);
+      dparams.schunk = schunk;
+      dctx = blosc2_create_dctx(dparams);
+      CHECK_INT(blosc2_decompress_ctx(dctx, lazy, size, back, BYTES),
+                places[place].contiguous ? cases[i].expected_file : cases[i].expected_dir);
+      CHECK_INT(blosc2_getitem_ctx(dctx, lazy, size, 3, 0, back, BYTES), 0);
+      blosc2_free_ctx(dctx);
+    }
+    if (needs_free) {
+      free(lazy);
+    }
+    CHECK_INT(blosc2_schunk_free(schunk), 0);
+  }
+  blosc2_remove_urlpath(places[place].urlpath);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -389,6 +440,7 @@ int main(void) {
     }
     if (places[place].urlpath != NULL) {
       files_that_are_gone_are_not_written(place);
+      edited_lazy_chunks(place);
     }
   }
   copies_keep_large_items();

@@ -261,7 +261,8 @@ pub unsafe extern "C" fn blosc2_vlcompress_ctx(
 /// Decompresses each block of a chunk of variable-length blocks into memory of its own.
 ///
 /// `dests[i]` and `destsizes[i]` receive block `i`; release the blocks with `free()`. Returns the number of blocks, at
-/// most `maxblocks`, or a negative code.
+/// most `maxblocks`, or a negative code. If a block cannot be decompressed, `dests[i]` of all blocks is NULL; where the call is
+/// refused before, nothing is written.
 ///
 /// # Safety
 ///
@@ -283,13 +284,14 @@ pub unsafe extern "C" fn blosc2_vldecompress_ctx(
         // SAFETY: the caller's promise.
         let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
         // SAFETY: the caller's promise.
-        let blocks = unsafe { context::decompress_vl(context, chunk, max) };
-        let blocks = blocks.inspect_err(|_| {
-            for i in 0..chunk::vl_nblocks(chunk).unwrap_or(0).min(max) {
-                // SAFETY: below `maxblocks`.
-                unsafe { dests.add(i).write(std::ptr::null_mut()) };
-            }
-        })?;
+        let blocks = unsafe {
+            context::decompress_vl(context, chunk, max, |nblocks| {
+                for i in 0..nblocks {
+                    // At most `maxblocks`.
+                    dests.add(i).write(std::ptr::null_mut());
+                }
+            })
+        }?;
         let count = blocks.len();
         for (i, block) in blocks.into_iter().enumerate() {
             let (start, len) = block.into_raw();

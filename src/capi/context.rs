@@ -197,7 +197,7 @@ impl Context {
         fields.filters_meta = cparams.filters_meta;
         fields.prefilter = cparams.prefilter;
         fields.preparams = preparams;
-        fields.tuner_id = cparams.tuner_id;
+        fields.tuner_id = cparams.tuner_id.max(0);
         fields.codec_params = cparams.codec_params;
         fields.filter_params = cparams.filter_params;
         Ok(context)
@@ -436,6 +436,7 @@ impl Context {
         };
         fields.compcode_meta = header.compcode_meta;
         fields.use_dict = i32::from(header.has_dict());
+        self.instrumented = header.is_instrumented();
     }
 }
 

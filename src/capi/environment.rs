@@ -272,16 +272,21 @@ impl CParams {
     /// Prints what a compression of `nbytes` bytes is going to use, if `BLOSC_INFO` is set.
     #[inline]
     pub(crate) fn print_info(&self, nbytes: usize) {
-        if self.typesize > 0 && nbytes > 0 && is_set(b"INFO") {
+        if self.is_told_of(nbytes) && is_set(b"INFO") {
             print("INFO", &self.summary(nbytes));
         }
     }
 
     /// [`print_info`](Self::print_info) where the environment was read already.
     pub(crate) fn print_info_if_asked(&self, nbytes: usize, env: &Environment<'_>) {
-        if self.typesize > 0 && nbytes > 0 && env.info {
+        if self.is_told_of(nbytes) && env.info {
             print("INFO", &self.summary(nbytes));
         }
+    }
+
+    /// Whether there is anything to tell: a whole item.
+    fn is_told_of(&self, nbytes: usize) -> bool {
+        self.typesize > 0 && nbytes >= self.typesize
     }
 
     /// What a compression of `nbytes` bytes is going to use. The split mode is told as what comes of it: 1 if blocks are

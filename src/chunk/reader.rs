@@ -88,7 +88,9 @@ impl<'a> Reader<'a> {
     fn prepare_unusual(&mut self) -> Result<()> {
         ensure(self.payload != Payload::Unknown, ErrorKind::Data, "unknown special value")?;
         if self.header.is_lazy() {
-            self.check_table()?;
+            if self.payload == Payload::Coded {
+                self.check_table()?;
+            }
             let missing = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
             self.lazy = Some(self.dec.source.ok_or(missing)?);
             let end = self.table_end + 12 + 4 * self.nblocks;
@@ -420,7 +422,13 @@ impl<'a> Reader<'a> {
     /// Copies the bytes of a chunk without streams, from `start` on, to all of `dest`.
     pub(super) fn plain_bytes(&self, start: usize, dest: &mut [u8]) -> Result<()> {
         match self.lazy {
-            Some(source) => source.read_at((self.header.overhead() + start) as u64, dest),
+            Some(source) => {
+                let blocksize = self.header.blocksize;
+                for nblock in start / blocksize..(start + dest.len()).div_ceil(blocksize) {
+                    self.lazy_size(nblock, blocksize + 4 * self.header.typesize)?;
+                }
+                source.read_at((self.header.overhead() + start) as u64, dest)
+            }
             None => plain::copy(self.payload, self.header, self.data, start, dest),
         }
     }

@@ -31,12 +31,7 @@ use crate::memory;
 ///
 /// `InvalidParam` without blocks or for empty ones; else as `compress_with`.
 pub fn compress_vl(enc: &Encoding<'_>, blocks: &[&[u8]], dest: &mut [u8]) -> Result<Compressed> {
-    let invalid = ErrorKind::InvalidParam;
-    ensure(!blocks.is_empty(), invalid, "no blocks")?;
-    ensure(blocks.iter().all(|block| !block.is_empty()), invalid, "empty block")?;
-    let total = blocks.iter().try_fold(0usize, |sum, block| sum.checked_add(block.len()));
-    let nbytes = total.filter(|&sum| sum <= MAX_BUFFERSIZE);
-    let nbytes = nbytes.ok_or(Error::new(ErrorKind::MaxBufsizeExceeded, "blocks above 2 GiB"))?;
+    let nbytes = vl_nbytes(blocks)?;
     check_sizes(nbytes, dest.len())?;
     enc.params.check()?;
     let codec = StreamCodec::resolve(enc.params.codec_id());
@@ -48,6 +43,20 @@ pub fn compress_vl(enc: &Encoding<'_>, blocks: &[&[u8]], dest: &mut [u8]) -> Res
     let writer = Writer { enc, blocks, codec: &codec, pipeline, layout, container };
     let cbytes = writer.run(nbytes, dest)?;
     Ok(Compressed { cbytes, blocksize: longest, nblocks: blocks.len(), typesize })
+}
+
+/// The size of all `blocks` together.
+///
+/// # Errors
+///
+/// `InvalidParam` without blocks or for empty ones, `MaxBufsizeExceeded`.
+pub(crate) fn vl_nbytes(blocks: &[&[u8]]) -> Result<usize> {
+    let invalid = ErrorKind::InvalidParam;
+    ensure(!blocks.is_empty(), invalid, "no blocks")?;
+    ensure(blocks.iter().all(|block| !block.is_empty()), invalid, "empty block")?;
+    let total = blocks.iter().try_fold(0usize, |sum, block| sum.checked_add(block.len()));
+    let nbytes = total.filter(|&sum| sum <= MAX_BUFFERSIZE);
+    nbytes.ok_or(Error::new(ErrorKind::MaxBufsizeExceeded, "blocks above 2 GiB"))
 }
 
 /// What the blocks of one chunk are compressed with.
@@ -302,7 +311,10 @@ impl<'a> VlChunk<'a> {
             Some(source) => {
                 let mut raw = [0; 4];
                 self.lazy_span(nblock)?;
-                source.read_at(start as u64, &mut raw)?;
+                source.read_at(start as u64, &mut raw).map_err(|e| match e.kind() {
+                    ErrorKind::ReadBuffer => Error::new(ErrorKind::FileRead, e.what()),
+                    _ => e,
+                })?;
                 Some(i32::from_le_bytes(raw))
             }
         };

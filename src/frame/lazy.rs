@@ -109,27 +109,30 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `ReadBuffer` if `lazy` is cut off, `InvalidHeader` if it makes no sense, `FileOpen`, `FileRead`.
+    /// `ReadBuffer` if `lazy` is cut off, `InvalidHeader` if it makes no sense, `FileOpen`.
     pub fn source_of_lazy(&self, lazy: &[u8]) -> Result<ChunkSource<'_>> {
         let header = ChunkHeader::read(lazy)?;
         let trailer = header.nblocks().checked_mul(4).and_then(|n| n.checked_add(EXTENDED_HEADER_LENGTH));
-        let field = trailer.and_then(|at| lazy.get(at.checked_add(4)?..at.checked_add(12)?));
-        let field = field.ok_or(Error::new(ErrorKind::ReadBuffer, "lazy chunk cut off"))?;
-        let position = u64::from_le_bytes(field.try_into().expect("8 bytes"));
+        let fields = trailer.and_then(|at| lazy.get(at..)?.first_chunk::<12>());
+        let fields = fields.ok_or(Error::new(ErrorKind::ReadBuffer, "lazy chunk cut off"))?;
+        let (number, position) = fields.split_at(4);
+        let number = u32::from_le_bytes(number.try_into().expect("4 bytes"));
+        let position = i64::from_le_bytes(position.try_into().expect("8 bytes"));
+        let outside = Error::new(ErrorKind::InvalidHeader, "lazy chunk outside of the frame");
+        let position = || u64::try_from(position).map_err(|_| outside);
         let cbytes = header.cbytes as u64; // widening
         let held = Held::nothing();
-        let outside = Error::new(ErrorKind::InvalidHeader, "lazy chunk outside of the frame");
         match &self.store {
             Store::Disk(disk) if disk.dir.is_some() => {
-                let file = disk.io.open(&disk.chunk_path(position)?, OpenMode::Read)?;
+                let file = disk.io.open(&disk.chunk_path(number.into())?, OpenMode::Read)?;
                 Ok(ChunkSource { frame: self, file: Some(file), at: 0, cbytes, _held: held })
             }
             Store::Disk(disk) => {
-                let at = disk.base.checked_add(position).ok_or(outside)?;
+                let at = disk.base.checked_add(position()?).ok_or(outside)?;
                 Ok(ChunkSource { frame: self, file: Some(disk.reader_at_hand()?), at, cbytes, _held: held })
             }
             Store::Memory(_) => {
-                Ok(ChunkSource { frame: self, file: None, at: position, cbytes, _held: held })
+                Ok(ChunkSource { frame: self, file: None, at: position()?, cbytes, _held: held })
             }
         }
     }

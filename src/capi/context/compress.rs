@@ -98,7 +98,7 @@ pub(crate) unsafe fn compress_vl(
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
     ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
-    let nbytes = blocks.iter().map(|block| block.len()).sum();
+    let nbytes = chunk::vl_nbytes(blocks)?;
     this.note_buffers(ptr::null(), nbytes, dest);
     let longest = blocks.iter().map(|block| block.len()).max().unwrap_or(0);
     this.blocksize.show(&mut this.fields.blocksize, longest);

@@ -170,6 +170,10 @@ unsafe fn getitem_coded(
     count: i32,
     dest: &mut [u8],
 ) -> Result<usize> {
+    if count == 0 {
+        // There is nothing to read, wherever the blocks are.
+        return chunk::getitem(&Decoding::default(), chunk, unit, start, count, dest);
+    }
     // SAFETY: the caller's promise.
     unsafe {
         with_decoding(context, chunk, Parallel::No, |dec, header| {
@@ -199,7 +203,8 @@ unsafe fn with_vl<T>(
     }
 }
 
-/// Decompresses all blocks of a chunk of variable-length blocks, at most `max`, into memory of their own.
+/// Decompresses all blocks of a chunk of variable-length blocks, at most `max`, into memory of their own. `begin` is told
+/// their number before the first one is decompressed.
 ///
 /// # Safety
 ///
@@ -208,9 +213,11 @@ pub(crate) unsafe fn decompress_vl(
     context: *mut blosc2_context,
     chunk: &[u8],
     max: usize,
+    begin: impl FnOnce(usize),
 ) -> Result<Vec<MallocBuf>> {
     let operation = |vl: &VlChunk<'_>| {
         ensure(vl.nblocks() <= max, ErrorKind::InvalidParam, "more blocks than expected")?;
+        begin(vl.nblocks());
         vl.decode_each(MallocBuf::zeroed)
     };
     // SAFETY: the caller's promise.
