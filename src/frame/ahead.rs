@@ -41,8 +41,8 @@ pub(super) struct Ahead<'a> {
 /// `MemoryAlloc`.
 pub(super) fn reused_from(before: &State, after: &State) -> Result<u64> {
     let only_grew = before.counted.is_none() && after.counted.is_none();
-    // Others do not count their changes.
-    let most = if only_grew { 1 } else { MOST };
+    // Others do not count their changes, and chunk files are replaced one by one.
+    let most = if only_grew || before.header.sparse { 1 } else { MOST };
     let start_of_last = |state: &State| -> Result<u64> {
         let mut places = memory::collect(state.index.stored())?;
         Ok(match places.len().checked_sub(most) {
