@@ -433,10 +433,61 @@ static void test_in_super_chunks(void) {
   }
 }
 
+/* Codecs that compress metalayers are told the parameters for these, and the super-chunk when they decompress. */
+static void test_in_metalayers(void) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_schunk *schunk;
+  uint8_t *content = NULL;
+  int32_t length = -1;
+  CHECK_INT(register_codec(194, "layers", copy_encoder), 0);
+  CHECK_INT(register_filter(194, "layers"), 0);
+  schunk = blosc2_schunk_new(&storage);
+  if (!CHECK(schunk != NULL)) {
+    return;
+  }
+  cparams.compcode = 194;
+  cparams.compcode_meta = 9;
+  cparams.clevel = 3;
+  cparams.typesize = 4;
+  cparams.codec_params = &one;
+  cparams.filters[BLOSC2_MAX_FILTERS - 1] = 0;
+  cparams.filters[1] = 194;
+  cparams.filters_meta[1] = 7;
+  CHECK_INT(blosc2_vlmeta_add(schunk, "layer", data, BLOCK, &cparams), 0);
+  CHECK_INT(seen_cparams.compcode, 194);
+  CHECK_INT(seen_cparams.compcode_meta, 9);
+  CHECK_INT(seen_cparams.clevel, 3);
+  CHECK_INT(seen_cparams.filters[1], 194);
+  CHECK_INT(seen_cparams.filters_meta[1], 7);
+  CHECK(seen_cparams.codec_params == &one);
+  seen_dparams.schunk = NULL;
+  CHECK_INT(blosc2_vlmeta_get(schunk, "layer", &content, &length), 0);
+  CHECK_INT(length, BLOCK);
+  CHECK(seen_dparams.schunk == schunk);
+  if (content != NULL) {
+    CHECK_BYTES(content, data, BLOCK);
+  }
+  free(content);
+  /* without such a metalayer, or such a tuner, nothing is compressed */
+  cparams.clevel = 77;
+  CHECK_INT(blosc2_vlmeta_update(schunk, "none", data, BLOCK, &cparams), BLOSC2_ERROR_NOT_FOUND);
+  cparams.clevel = 3;
+  cparams.tuner_id = 77;
+  CHECK_INT(blosc2_vlmeta_add(schunk, "tuned", data, BLOCK, &cparams), BLOSC2_ERROR_NULL_POINTER);
+  CHECK_INT(schunk->nvlmetalayers, 1);
+  blosc2_schunk_free(schunk);
+}
+
 static void test_full(void) {
   int count = 0, code;
+  blosc2_io_cb io = *blosc2_get_io_cb(BLOSC2_IO_FILESYSTEM);
+  io.id = 200;
+  io.name = "another";
+  CHECK_INT(blosc2_register_io_cb(&io), 0);
   blosc2_destroy();
   blosc2_init();
+  CHECK(blosc2_get_io_cb(200) != NULL); /* I/O back-ends stay */
   CHECK_INT(blosc2_compname_to_compcode("shared"), -1); /* nothing is left */
   CHECK_INT(register_codec(170, "thrice", other_encoder), 0);
   while ((code = register_tuner(1000 + count, "many")) == 0 && count < 1000) {
@@ -472,6 +523,7 @@ int main(void) {
   test_private_parameters();
   test_incomplete_tuner();
   test_in_super_chunks();
+  test_in_metalayers();
   test_full();
   free(data);
   free(chunk);

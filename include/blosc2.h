@@ -1000,7 +1000,8 @@ typedef struct blosc2_io {
 static const blosc2_io BLOSC2_IO_DEFAULTS = {BLOSC2_IO_FILESYSTEM, "filesystem", NULL};
 
 /**
- * Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not.
+ * Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not. The registration outlives
+ * `blosc2_destroy`.
  *
  * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
  *
@@ -1471,7 +1472,8 @@ int blosc2_vlcompress_ctx(blosc2_context *context,
  * Decompresses each block of a chunk of variable-length blocks into memory of its own.
  *
  * `dests[i]` and `destsizes[i]` receive block `i`; release the blocks with `free()`. Returns the number of blocks, at
- * most `maxblocks`, or a negative code.
+ * most `maxblocks`, or a negative code. If a block cannot be decompressed, `dests[i]` of all blocks is NULL; where the call is
+ * refused before, nothing is written.
  *
  * The caller's part:
  *

@@ -11,7 +11,6 @@ use super::chunk::{chunk_dest, chunk_source};
 use super::context::Backend;
 use super::environment::{Compressor, Environment, NO_CODEC};
 use super::guard::{guard, guard_count, guard_or};
-use super::io;
 use super::plugins;
 use super::ptr::{c_str, in_bytes, out_bytes};
 use super::tuner;
@@ -91,7 +90,6 @@ impl Settings {
             codec_registry::clear();
             filter_registry::clear();
             tuner::clear();
-            io::clear();
             plugins::forget_failures();
         }
     }

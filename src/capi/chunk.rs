@@ -67,6 +67,28 @@ unsafe fn create_cctx(cparams: &blosc2_cparams) -> Result<*mut blosc2_context> {
     initialised.map(|()| context)
 }
 
+/// Calls `operation` with a context of its own for compression.
+///
+/// # Safety
+///
+/// As for [`blosc2_create_cctx`].
+///
+/// # Errors
+///
+/// `NullPointer` if there is no context for these parameters; those of `operation`.
+pub(super) unsafe fn with_new_cctx<T>(
+    cparams: &blosc2_cparams,
+    operation: impl FnOnce(*mut blosc2_context) -> Result<T>,
+) -> Result<T> {
+    let null = |_| Error::new(ErrorKind::NullPointer, "no context for these parameters");
+    // SAFETY: the caller's promise.
+    let context = unsafe { create_cctx(cparams) }.map_err(null)?;
+    let outcome = operation(context);
+    // SAFETY: nobody else knows the context.
+    unsafe { free_ctx(context) };
+    outcome
+}
+
 /// Releases a context that is not null.
 ///
 /// # Safety
@@ -436,14 +458,8 @@ unsafe fn special(
     ensure(typesize > 0, ErrorKind::InvalidParam, "typesize is zero")?;
     // Those of the caller, before the environment has its say.
     ensure(nbytes % typesize == 0, ErrorKind::Data, "not a number of items")?;
-    let null = |_| Error::new(ErrorKind::NullPointer, "no context for these parameters");
-    // SAFETY: the caller vouches for the pointers in `cparams`.
-    let context = unsafe { create_cctx(cparams) }.map_err(null)?;
-    // SAFETY: the context was just made.
-    let params = unsafe { context::special_params(context, nbytes, dest) };
-    // SAFETY: nobody else knows the context.
-    unsafe { free_ctx(context) };
-    let params = params?;
+    // SAFETY: the caller vouches for the pointers in `cparams`; the context was just made.
+    let params = unsafe { with_new_cctx(cparams, |context| context::special_params(context, nbytes, dest)) }?;
     params.print_info(nbytes);
     chunk::special_chunk(&params, nbytes, value, dest)
 }

@@ -385,11 +385,6 @@ impl Context {
         Some(CPostfilter { function, params, nchunk: nchunk.into(), ctx })
     }
 
-    /// The parameters of a context that was only made to read them.
-    pub(crate) fn into_params(mut self: Box<Context>) -> Result<CParams> {
-        self.params()
-    }
-
     /// Shows the buffers of a compression to tuners and plugins; the block size goes back to the request. `src` is null if
     /// there is not one buffer with the data.
     fn note_buffers(&mut self, src: *const u8, nbytes: usize, dest: &mut [u8]) {

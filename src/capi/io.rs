@@ -21,10 +21,8 @@ struct Entry(*mut blosc2_io_cb);
 // SAFETY: function pointers, and a name that the client keeps alive; the library only reads them.
 unsafe impl Send for Entry {}
 
-/// The back-ends: the built-in ones come first.
+/// The back-ends: the built-in ones come first. Unlike other registrations they outlive `blosc2_destroy`.
 static REGISTRY: Global<Vec<Entry>> = Global::new(Vec::new());
-/// Those of the application that were forgotten.
-static FORGOTTEN: Global<Vec<Entry>> = Global::new(Vec::new());
 
 fn keep(io: blosc2_io_cb) -> Entry {
     Entry(Box::into_raw(Box::new(io)))
@@ -102,13 +100,8 @@ pub(crate) unsafe fn destroy(io: &blosc2_io) -> c_int {
     }
 }
 
-/// Forgets the back-ends of the application.
-pub(crate) fn clear() {
-    let mut gone = with_registry(|registry| registry.split_off(2));
-    FORGOTTEN.lock().append(&mut gone);
-}
-
-/// Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not.
+/// Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not. The registration outlives
+/// `blosc2_destroy`.
 ///
 /// Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
 ///

@@ -2,14 +2,16 @@
 
 use std::ffi::{c_char, c_int};
 
-use super::context::Context;
+use super::chunk::with_new_cctx;
+use super::context;
 use super::guard::{guard, guard_count};
 use super::ptr::{c_str, in_bytes, invalid};
 use super::schunk_handle::SchunkHandle;
 use super::types::{blosc2_cparams, blosc2_schunk};
-use crate::chunk::CParams;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure};
+use crate::format::metalayers::check_name;
 use crate::io::memory::MallocBuf;
+use crate::schunk::meta;
 
 /// The bytes of a metalayer's name.
 ///
@@ -32,16 +34,21 @@ unsafe fn content_bytes<'a>(content: *const u8, len: i32) -> Result<&'a [u8]> {
     unsafe { in_bytes(content.cast(), len) }.map_err(invalid)
 }
 
-/// The parameters that a variable-length metalayer is compressed with. The environment may override them, and the defaults.
+/// The content of a variable-length metalayer as it is stored, compressed with `cparams`, or with the defaults if that is
+/// null.
 ///
 /// # Safety
 ///
-/// `cparams` is null or valid.
-unsafe fn layer_params(cparams: *const blosc2_cparams) -> Result<CParams> {
+/// `cparams` is null or valid, with the pointers in it.
+unsafe fn compressed(content: &[u8], cparams: *const blosc2_cparams) -> Result<Vec<u8>> {
     // SAFETY: the caller's promise.
     let cparams = unsafe { cparams.as_ref() }.unwrap_or(&blosc2_cparams::DEFAULTS);
-    let no_context = |e: Error| Error::new(ErrorKind::NullPointer, e.what());
-    Context::for_compression(cparams).map_err(no_context)?.into_params()
+    // SAFETY: as above; the context is used for this only.
+    unsafe {
+        with_new_cctx(cparams, |context| {
+            meta::compress_by(content, |content, chunk| context::compress(context, content, chunk))
+        })
+    }
 }
 
 /// Adds a metalayer of fixed length; returns its number, or a negative code. Frames must not have chunks yet.
@@ -123,15 +130,13 @@ pub unsafe extern "C" fn blosc2_vlmeta_add(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let (handle, name, content, params) = unsafe {
-            (
-                SchunkHandle::from_ptr(schunk)?,
-                name_bytes(name)?,
-                content_bytes(content, content_len)?,
-                layer_params(cparams)?,
-            )
+        let (handle, name, content) = unsafe {
+            (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?, content_bytes(content, content_len)?)
         };
-        handle.change(|schunk| schunk.vlmeta_add(name, content, Some(&params)))
+        check_name(name)?;
+        // SAFETY: as above.
+        let content = unsafe { compressed(content, cparams) }?;
+        handle.change(|schunk| schunk.vlmeta_add_stored(name, content))
     })
 }
 
@@ -151,14 +156,14 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        check_name(name)?;
         // SAFETY: the caller's promise.
-        let given = unsafe { (content_bytes(content, content_len), layer_params(cparams)) };
-        let (Ok(content), Ok(params)) = given else {
+        match unsafe { content_bytes(content, content_len).and_then(|content| compressed(content, cparams)) }
+        {
+            Ok(content) => handle.change(|schunk| schunk.vlmeta_update_stored(name, content)),
             // That there is no such metalayer comes first.
-            handle.look(|schunk| schunk.vlmeta_find(name))?;
-            return given.0.and(given.1).map(|_| 0);
-        };
-        handle.change(|schunk| schunk.vlmeta_update(name, content, Some(&params)))
+            Err(error) => handle.look(|schunk| schunk.vlmeta_find(name)).and(Err(error)),
+        }
     })
 }
 
@@ -181,7 +186,9 @@ pub unsafe extern "C" fn blosc2_vlmeta_get(
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
         let wanted = !content.is_null() && !content_len.is_null();
         ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the content")?;
-        let found = handle.look(|schunk| schunk.vlmeta_get_into(name, MallocBuf::zeroed));
+        let decoding = handle.decoding();
+        let found =
+            handle.look(|schunk| decoding.with(|dec| schunk.vlmeta_get_into(name, dec, MallocBuf::zeroed)));
         let (number, bytes) = match found {
             Ok((number, bytes)) => (Ok(number), Some(bytes).filter(|bytes| !bytes.is_empty())),
             // Damaged contents reset the outputs.

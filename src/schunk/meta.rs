@@ -2,7 +2,7 @@
 
 use super::list::List;
 use super::{Backing, Schunk};
-use crate::chunk::{self, CParams, Encoding};
+use crate::chunk::{self, CParams, Decoding, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
@@ -11,14 +11,26 @@ use crate::format::metalayers::{
 };
 use crate::memory::{self, zeroed};
 
-/// The content of a variable-length metalayer as it is stored: one chunk.
 fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
+    let default = CParams::default();
+    let enc = Encoding::new(params.unwrap_or(&default));
+    compress_by(content, |content, chunk| Ok(chunk::compress_with(&enc, content, chunk)?.cbytes))
+}
+
+/// The content of a variable-length metalayer as it is stored: one chunk, which `compress` makes where it is told to, and whose
+/// size it returns.
+///
+/// # Errors
+///
+/// `InvalidParam` if there is too much, `Failure` if the chunk does not fit in the room for any; those of `compress`.
+pub(crate) fn compress_by(
+    content: &[u8],
+    compress: impl FnOnce(chunk::Source<'_>, &mut [u8]) -> Result<usize>,
+) -> Result<Vec<u8>> {
     let fits = i32::try_from(content.len().saturating_add(32)).is_ok();
     ensure(fits, ErrorKind::InvalidParam, "metalayer too large")?;
-    let default = CParams::default();
     let mut chunk: Vec<u8> = zeroed(chunk::room_for(content.len()))?;
-    let enc = Encoding::new(params.unwrap_or(&default));
-    let cbytes = chunk::compress_with(&enc, chunk::Source::Bytes(content), &mut chunk)?.cbytes;
+    let cbytes = compress(chunk::Source::Bytes(content), &mut chunk)?;
     ensure(cbytes > 0, ErrorKind::Failure, "metalayer cannot be compressed")?;
     // It stays in memory, so it takes no more than it needs.
     memory::copy_of(&chunk[..cbytes])
@@ -34,7 +46,7 @@ const LARGE: usize = 64 << 20;
 ///
 /// `Data` if it is not exactly one chunk, `ReadBuffer` if it does not decompress.
 pub(crate) fn decompress(stored: &[u8]) -> Result<Vec<u8>> {
-    decompress_into(stored, zeroed)
+    decompress_into(&Decoding::default(), stored, zeroed)
 }
 
 /// Whether the content is all zeros by its header, however many.
@@ -43,15 +55,20 @@ pub(crate) fn is_zeros(stored: &[u8]) -> bool {
         .is_ok_and(|header| header.special() == special::ZERO && header.cbytes == stored.len())
 }
 
-/// As [`decompress`], into memory from `make`: as many zeros as it is asked for.
-fn decompress_into<D: AsMut<[u8]>>(stored: &[u8], make: impl FnOnce(usize) -> Result<D>) -> Result<D> {
+/// As [`decompress`], into memory from `make`: as many zeros as it is asked for. Postfilters are for chunks of data.
+fn decompress_into<D: AsMut<[u8]>>(
+    dec: &Decoding<'_>,
+    stored: &[u8],
+    make: impl FnOnce(usize) -> Result<D>,
+) -> Result<D> {
     let header = ChunkHeader::read(stored).map_err(|e| Error::new(ErrorKind::Data, e.what()))?;
     ensure(header.cbytes == stored.len(), ErrorKind::Data, "metalayer of another size than its chunk")?;
     let repeats = matches!(header.special(), special::NAN | special::VALUE);
     ensure(!repeats || header.nbytes <= LARGE, ErrorKind::Data, "metalayer much larger than its chunk")?;
     let mut content = make(header.nbytes)?;
     if header.special() != special::ZERO {
-        let n = chunk::decompress(stored, content.as_mut());
+        let dec = Decoding { postfilter: None, ..*dec };
+        let n = chunk::decompress_with(&dec, stored, None, content.as_mut());
         ensure(n == Ok(header.nbytes), ErrorKind::ReadBuffer, "metalayer does not decompress")?;
     }
     Ok(content)
@@ -161,7 +178,7 @@ impl Schunk {
     ///
     /// As [`vlmeta_find`](Self::vlmeta_find); `Data` or `ReadBuffer` if the content is damaged.
     pub fn vlmeta_get(&self, name: &[u8]) -> Result<(usize, Vec<u8>)> {
-        self.vlmeta_get_into(name, zeroed)
+        self.vlmeta_get_into(name, &Decoding::default(), zeroed)
     }
 
     /// As [`vlmeta_get`](Self::vlmeta_get), with the content in memory from `make`, which gets its length in bytes and
@@ -173,11 +190,12 @@ impl Schunk {
     pub fn vlmeta_get_into<D: AsMut<[u8]>>(
         &self,
         name: &[u8],
+        dec: &Decoding<'_>,
         make: impl FnOnce(usize) -> Result<D>,
     ) -> Result<(usize, D)> {
         let content_of = |layers: &Metalayers| {
             let number = layers.find(name)?;
-            Ok((number, decompress_into(&layers[number].content, make)?))
+            Ok((number, decompress_into(dec, &layers[number].content, make)?))
         };
         match &self.backing {
             Backing::Frame(frame) => {
@@ -224,7 +242,11 @@ impl Schunk {
     /// As [`Frame::vlmeta_update`](crate::frame::Frame::vlmeta_update), and those of compressing.
     pub fn vlmeta_update(&mut self, name: &[u8], content: &[u8], params: Option<&CParams>) -> Result<usize> {
         check_name(name)?;
-        let content = compress(content, params)?;
+        self.vlmeta_update_stored(name, compress(content, params)?)
+    }
+
+    /// Replaces the content of a variable-length metalayer by `content`, which is a chunk already.
+    pub(crate) fn vlmeta_update_stored(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         match &mut self.backing {
             Backing::Frame(frame) => frame.vlmeta_update(name, content),
             Backing::List(list) => {

@@ -9,7 +9,7 @@ mod chunks;
 mod copy;
 mod edit;
 mod list;
-mod meta;
+pub(crate) mod meta;
 mod packed;
 pub(crate) mod patch;
 pub(crate) mod scratch;
