@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::format::offsets::Entry;
 use crate::memory;
 
-/// So many dead bytes at the end are not worth another change.
+/// Where old and new chunks take no more bytes than this, dead bytes at the end are not worth another change.
 const FEW: u64 = 2048;
 /// So many of the last chunks have their places taken at once by new versions. Where more of them are replaced, their places
 /// rest, as elsewhere.
@@ -69,7 +69,7 @@ impl Frame {
         let free = next.holes.start_of_last(end);
         let mut ahead = Ahead::default();
         let mut at = end;
-        let worth_it = end - free > FEW && session.followed.is_none();
+        let worth_it = end > free && (end - free).max(total) > FEW && session.followed.is_none();
         let (now, lately) = next.holes.given_up_from(free);
         let replaces_last = worth_it && now > 0 && lately <= MOST;
         if matches!(self.store, Store::Memory(_)) {

@@ -68,7 +68,11 @@ pub(super) fn chunk(nbytes: usize, seed: u8) -> Vec<u8> {
 
 /// A chunk that takes `more` bytes than it needs.
 fn longer(nbytes: usize, seed: u8, more: usize) -> Vec<u8> {
-    let mut chunk = chunk(nbytes, seed);
+    lengthened(chunk(nbytes, seed), seed, more)
+}
+
+/// `chunk` with `more` bytes than it needs.
+fn lengthened(mut chunk: Vec<u8>, seed: u8, more: usize) -> Vec<u8> {
     chunk.resize(chunk.len() + more, seed);
     let cbytes = i32::try_from(chunk.len()).unwrap();
     chunk[12..16].copy_from_slice(&cbytes.to_le_bytes());

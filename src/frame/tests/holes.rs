@@ -117,6 +117,20 @@ fn last_chunks_that_are_replaced_over_and_over_leave_no_room_behind() {
 }
 
 #[test]
+fn short_last_chunks_that_become_long_leave_no_room_behind() {
+    let path = TempPath::new("short");
+    let mut frame = create(Kind::File, &path);
+    let mut stored = 0;
+    for last in 0..40_u8 {
+        frame.append(&lengthened(short(9000, last), last, 500 + 10 * usize::from(last))).unwrap();
+        let long = chunk(9000, last);
+        frame.update(last.into(), &long).unwrap();
+        stored += long.len() as u64;
+    }
+    assert!(frame.frame_len() < stored + 4096, "{} for {stored}", frame.frame_len());
+}
+
+#[test]
 fn readers_know_which_places_new_versions_take_at_once() {
     // As many chunks as the places of which are taken at once: the first one is not among the last any more.
     for (nchunks, first_is_safe) in [(64, false), (65, true)] {
