@@ -172,7 +172,10 @@ unsafe fn getitem_coded(
 ) -> Result<usize> {
     if count == 0 {
         // There is nothing to read, wherever the blocks are.
-        return chunk::getitem(&Decoding::default(), chunk, unit, start, count, dest);
+        let header = ChunkHeader::read(chunk)?;
+        // SAFETY: the caller's promise.
+        unsafe { Context::from_raw(context) }?.note_header(&header);
+        return chunk::getitem_parsed(&Decoding::default(), &header, chunk, unit, start, count, dest);
     }
     // SAFETY: the caller's promise.
     unsafe {
