@@ -36,8 +36,7 @@ pub use planes::{Decoded, EachRun, Planes, Runs};
 pub(crate) use recode::recode;
 pub use simple::{decompress_simple, getitem_simple};
 pub use special::{SpecialValue, special_chunk};
-pub(crate) use vlblocks::vl_nbytes;
-pub use vlblocks::{VlChunk, compress_vl, open_vl, vl_nblocks};
+pub use vlblocks::{VlChunk, compress_vl, open_vl, vl_nblocks, vl_nbytes};
 
 #[cfg(test)]
 mod tests;

@@ -50,7 +50,7 @@ pub fn compress_vl(enc: &Encoding<'_>, blocks: &[&[u8]], dest: &mut [u8]) -> Res
 /// # Errors
 ///
 /// `InvalidParam` without blocks or for empty ones, `MaxBufsizeExceeded`.
-pub(crate) fn vl_nbytes(blocks: &[&[u8]]) -> Result<usize> {
+pub fn vl_nbytes(blocks: &[&[u8]]) -> Result<usize> {
     let invalid = ErrorKind::InvalidParam;
     ensure(!blocks.is_empty(), invalid, "no blocks")?;
     ensure(blocks.iter().all(|block| !block.is_empty()), invalid, "empty block")?;

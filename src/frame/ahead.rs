@@ -66,7 +66,10 @@ impl Frame {
         }
         let total = chunks.iter().map(|chunk| chunk.room()).sum::<u64>();
         let end = next.live_end;
-        let free = next.holes.start_of_last(end);
+        let mut free = next.holes.start_of_last(end);
+        if !next.holes.are_known() && free < end && !self.is_end(session, next, free) {
+            free = end;
+        }
         let mut ahead = Ahead::default();
         let mut at = end;
         let worth_it = end > free && (end - free).max(total) > FEW && session.followed.is_none();
@@ -92,6 +95,13 @@ impl Frame {
         }
         next.live_end = at;
         Ok(ahead)
+    }
+
+    /// Whether the chunks of `next` end at `position` or before, as far as the last one tells: its length alone is looked up.
+    fn is_end(&self, session: &Session, next: &State, position: u64) -> bool {
+        let Some(last) = next.index.stored().max() else { return true };
+        last < position
+            && self.extent(session, &self.snapshot(), last).is_ok_and(|last| last.end() <= position)
     }
 
     /// Moves chunks to where they belong, now that nothing else is there.

@@ -157,7 +157,8 @@ impl Frame {
         Ok((largest + spread.saturating_mul(step as u64)).saturating_mul(3) > state.live_end) // widening
     }
 
-    fn extent(&self, session: &Session, state: &Arc<State>, position: u64) -> Result<Extent> {
+    /// Where the chunk at `position` is, with the room that it needs.
+    pub(super) fn extent(&self, session: &Session, state: &Arc<State>, position: u64) -> Result<Extent> {
         let info = self.chunks_in(session, state).info_at(position)?;
         // Short chunks are stored with room for 32 bytes.
         let len = info.cbytes.max(EXTENDED_HEADER_LENGTH) as u64; // widening

@@ -87,9 +87,10 @@ impl Holes {
         self.free.splice(n..=n, [before, behind].into_iter().filter(|left| left.len > 0));
     }
 
-    /// Notes a place that the change under way gives up.
+    /// Notes a place that the change under way gives up. Where it is not known whether chunks overlap, it is forgotten with
+    /// the change.
     pub(crate) fn give_up(&mut self, place: Extent) {
-        if self.disjoint == Some(true) && self.fresh.len() < MOST {
+        if self.disjoint != Some(false) && self.fresh.len() < MOST {
             self.fresh.push(place);
         }
     }
@@ -128,6 +129,9 @@ impl Holes {
 
     /// The change under way is complete.
     pub(crate) fn settle(&mut self) {
+        if self.disjoint.is_none() {
+            self.fresh.clear();
+        }
         for place in std::mem::replace(&mut self.resting, std::mem::take(&mut self.fresh)) {
             self.put(place);
         }

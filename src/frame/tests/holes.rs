@@ -131,6 +131,31 @@ fn short_last_chunks_that_become_long_leave_no_room_behind() {
 }
 
 #[test]
+fn last_chunks_of_large_frames_leave_no_room_behind_either() {
+    for kind in [Kind::Memory, Kind::File] {
+        let path = TempPath::new("large");
+        let mut frame = create(kind, &path);
+        for n in 0..300_u16 {
+            frame.append(&longer(3000, n.to_le_bytes()[0], 0)).unwrap();
+        }
+        // Where its holes are is not looked up when it is opened again.
+        let mut frame = reopen(&frame);
+        let mut model = contents(&frame);
+        for step in 1..40_u8 {
+            for (at, chunk) in model.iter_mut().enumerate().skip(297) {
+                *chunk = longer(3000, step, usize::from(step) * 50 + at);
+            }
+            let new: Vec<(usize, &[u8])> = (297..300).map(|at| (at, &model[at][..])).collect();
+            frame.update_all(&new).unwrap();
+            let len = frame.frame_len();
+            let stored: usize = model.iter().map(Vec::len).sum();
+            assert!(len < stored as u64 + 4096, "{kind:?} {step}: {len} for {stored}");
+        }
+        assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "{kind:?}");
+    }
+}
+
+#[test]
 fn readers_know_which_places_new_versions_take_at_once() {
     // As many chunks as the places of which are taken at once: the first one is not among the last any more.
     for (nchunks, first_is_safe) in [(64, false), (65, true)] {
