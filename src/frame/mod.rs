@@ -486,7 +486,7 @@ impl Frame {
         changed: bool,
     ) -> Result<Arc<State>> {
         let known = self.snapshot();
-        if !changed && known.is_of(seen, file) {
+        if !changed && known.is_of(seen, file) || disk.is_torn() {
             return Ok(known);
         }
         let hopeless = *self.unreadable.lock() == Some(*seen);

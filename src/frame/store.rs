@@ -258,6 +258,12 @@ impl Disk {
         Ok(Undo::find(file, self.base, size)?.and_then(|undo| Some((mark.ok()?, undo))))
     }
 
+    /// Whether a change that failed is yet to be taken back: until then the file is not as the handle knows it, and what
+    /// the handle knows is right.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.torn.lock().is_some()
+    }
+
     /// Undoes a change that was broken off; tells whether there was one.
     ///
     /// # Errors

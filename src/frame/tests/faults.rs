@@ -504,6 +504,8 @@ fn without_a_journal_a_change_that_fails_is_taken_back_now_or_before_the_next_on
                 // The device is there again.
                 plan.begun.store(false, Ordering::SeqCst);
                 if result.is_err() {
+                    frame.refresh().unwrap();
+                    assert!(see_frame(&frame) == old, "{what}: not what was there before");
                     let n = frame.append(&chunk(64, 150)).unwrap_or_else(|e| panic!("{what}: append: {e}"));
                     assert_eq!(n, old.chunks.len() + 1, "{what}");
                     let now = see(&path);
