@@ -335,7 +335,8 @@ impl Disk {
     }
 
     /// As [`write`](Self::write), in a file in which nothing but the frame may be: what the old content needs is kept in
-    /// memory. A kill loses it; after a call that fails it is written back, now or before the next change.
+    /// memory. A kill loses it; after a call that fails it is written back: now, before the next change, or when the handle is
+    /// closed.
     fn write_without_journal(
         &self,
         file: &dyn IoFile,
@@ -412,6 +413,10 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         chunk_files::give_up_spares(self);
+        if self.is_torn() {
+            // The last chance to take back the change that failed.
+            let _ = self.writer().and_then(|file| self.repair(&*file));
+        }
     }
 }
 

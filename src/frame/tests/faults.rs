@@ -485,7 +485,7 @@ fn files_that_are_used_again_are_as_safe_as_new_ones() {
 }
 
 #[test]
-fn without_a_journal_a_change_that_fails_is_taken_back_now_or_before_the_next_one() {
+fn without_a_journal_a_change_that_fails_is_taken_back_now_or_before_the_next_one_or_at_the_end() {
     let base = TempPath::new("base");
     build(&base, false, 6);
     for &(name, operation) in OPERATIONS {
@@ -503,7 +503,10 @@ fn without_a_journal_a_change_that_fails_is_taken_back_now_or_before_the_next_on
                 let what = format!("{name}, {fault:?} at call {at}");
                 // The device is there again.
                 plan.begun.store(false, Ordering::SeqCst);
-                if result.is_err() {
+                if result.is_err() && at % 2 == 0 {
+                    drop(frame);
+                    assert!(see(&path) == old, "{what}: closed");
+                } else if result.is_err() {
                     frame.refresh().unwrap();
                     assert!(see_frame(&frame) == old, "{what}: not what was there before");
                     let n = frame.append(&chunk(64, 150)).unwrap_or_else(|e| panic!("{what}: append: {e}"));
