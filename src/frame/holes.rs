@@ -78,13 +78,18 @@ impl Holes {
         (self.disjoint == Some(true)).then_some(&self.resting)
     }
 
-    /// Takes `place`, which is free, whether that is known here or was forgotten.
+    /// Takes `place`, which is free: parts of it may be known here, as one hole or several, and others forgotten.
     pub(crate) fn fill(&mut self, place: Extent) {
-        let n = self.free.partition_point(|hole| hole.end() <= place.position);
-        let Some(&hole) = self.free.get(n).filter(|hole| hole.position <= place.position) else { return };
-        let before = Extent { position: hole.position, len: place.position - hole.position };
-        let behind = Extent { position: place.end(), len: hole.end().saturating_sub(place.end()) };
-        self.free.splice(n..=n, [before, behind].into_iter().filter(|left| left.len > 0));
+        let first = self.free.partition_point(|hole| hole.end() <= place.position);
+        let end = self.free.partition_point(|hole| hole.position < place.end());
+        let [Some(&before), Some(&behind)] = [self.free[first..end].first(), self.free[first..end].last()]
+        else {
+            return;
+        };
+        let before =
+            Extent { position: before.position, len: place.position.saturating_sub(before.position) };
+        let behind = Extent { position: place.end(), len: behind.end().saturating_sub(place.end()) };
+        self.free.splice(first..end, [before, behind].into_iter().filter(|left| left.len > 0));
     }
 
     /// Notes a place that the change under way gives up. Where it is not known whether chunks overlap, it is forgotten with
@@ -231,6 +236,23 @@ mod tests {
         holes.fill(extent(110, 10));
         holes.fill(extent(60, 5));
         assert_eq!(holes.free, [extent(0, 10), extent(20, 20), extent(100, 10)]);
+    }
+
+    #[test]
+    fn a_place_may_reach_over_holes_and_what_was_forgotten() {
+        let holes = || Holes::between(&[extent(20, 10), extent(40, 10), extent(60, 10)], 80);
+        for place in
+            [extent(0, 20), extent(25, 10), extent(5, 50), extent(30, 50), extent(50, 5), extent(0, 80)]
+        {
+            let mut filled = holes();
+            filled.fill(place);
+            let is_free =
+                |holes: &Holes, at: u64| holes.free.iter().any(|hole| hole.position <= at && at < hole.end());
+            for at in 0..90 {
+                let taken = place.position <= at && at < place.end();
+                assert_eq!(is_free(&filled, at), is_free(&holes(), at) && !taken, "{place:?}, {at}");
+            }
+        }
     }
 
     #[test]
