@@ -155,6 +155,34 @@ fn last_chunks_of_large_frames_leave_no_room_behind_either() {
     }
 }
 
+/// More holes than are remembered, and chunks that move into what was forgotten.
+#[test]
+fn many_chunks_of_many_sizes_that_change_at_once_stay_apart() {
+    for kind in [Kind::Memory, Kind::File] {
+        for seed in 1..6_u32 {
+            let path = TempPath::new("many");
+            let mut frame = create(kind, &path);
+            let mut state = seed;
+            let mut random = |below: usize| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                usize::try_from(state >> 8).unwrap() % below
+            };
+            let mut model = vec![longer(100, 0, 0); 2000];
+            frame.append_all(&model.iter().map(|chunk| &chunk[..]).collect::<Vec<_>>()).unwrap();
+            for step in 0..25 {
+                let (start, every, more) = (random(1000), 1 + random(3), 1 + random(300));
+                let numbers: Vec<_> = (start..start + random(1000)).step_by(every).collect();
+                for &nchunk in &numbers {
+                    model[nchunk] = longer(100, step, random(more));
+                }
+                let new: Vec<_> = numbers.iter().map(|&nchunk| (nchunk, &model[nchunk][..])).collect();
+                frame.update_all(&new).unwrap();
+            }
+            assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "{kind:?} {seed}");
+        }
+    }
+}
+
 #[test]
 fn readers_know_which_places_new_versions_take_at_once() {
     // As many chunks as the places of which are taken at once: the first one is not among the last any more.
