@@ -247,7 +247,9 @@ impl Frame {
             }
             Entry::Stored(position) => {
                 let info = self.chunks_in(session, old).info_at(position).map_err(unreadable)?;
-                let nbytes = u64::try_from(info.nbytes).unwrap_or(0);
+                // Where the frame tells it, a damaged chunk has no say in how many chunks there are.
+                let nbytes = old.sizes().chunk_nbytes(nchunk);
+                let nbytes = nbytes.unwrap_or_else(|| u64::try_from(info.nbytes).unwrap_or(0));
                 let shared = places.are_shared(&old.index, position);
                 let cbytes = info.cbytes as u64; // widening
                 Ok((nbytes, Gone { position: (!shared).then_some(position), cbytes }))
@@ -280,6 +282,7 @@ impl Frame {
         added: &'a [NewChunk<'_>],
         of: IndexOf,
     ) -> Result<Ahead<'a>> {
+        ensure(sizes.tell_nchunks(), ErrorKind::Failure, "sizes of another number of chunks")?;
         next.set_sizes(sizes);
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             let old = &self.state.get_mut().index;

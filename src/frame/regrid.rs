@@ -146,13 +146,17 @@ impl Frame {
             let chunk = self.replace(&session, &mut draft, (nchunk, order.as_deref()), new)?;
             memory::push(&mut replaced, chunk)?;
         }
-        let Draft { old, mut next, sizes, gone, .. } = draft;
+        let known = draft.sums_are_known();
+        let Draft { old, mut next, mut sizes, gone, .. } = draft;
         if let Some(order) = &order {
             let fixed = sizes.chunksize == old.sizes().chunksize;
             ensure(fixed, ErrorKind::ChunkUpdate, "chunks of several sizes that move")?;
             let entry = |from: &Option<usize>| from.and_then(|from| next.index.raw(from)).unwrap_or(fill);
             let table = memory::collect(order.iter().map(entry))?;
             next.index = Index::Table(Arc::new(table));
+        }
+        if !known {
+            sizes.nbytes = self.added_up(&session, &old, &next.index, &replaced)?;
         }
         if let Some((name, content)) = change.layer {
             next.update_layer(name, content)?;
@@ -176,7 +180,32 @@ impl Frame {
         let (nbytes, gone) = self.old_chunk(session, &draft.old, &mut draft.places, nchunk)?;
         self.forget(&mut draft.next, nchunk, &gone)?;
         memory::push(&mut draft.gone, gone)?;
+        draft.given_up = draft.given_up.saturating_add(nbytes);
         Ok(nbytes)
+    }
+
+    /// The uncompressed sizes of the chunks in `index` and of the `replaced` ones, of several sizes, added up. What is damaged
+    /// does not count, but a frame with chunks has at least one byte: else nobody looks for its index.
+    fn added_up(
+        &self,
+        session: &Session,
+        old: &Arc<State>,
+        index: &Index,
+        replaced: &[(usize, Cow<'_, [u8]>, ChunkInfo)],
+    ) -> Result<u64> {
+        let chunks = self.chunks_in(session, old);
+        let mut numbers: Vec<usize> = memory::collect(replaced.iter().map(|(nchunk, ..)| *nchunk))?;
+        numbers.sort_unstable();
+        let kept = index.iter().enumerate().filter(|(nchunk, _)| numbers.binary_search(nchunk).is_err());
+        let infos = kept.map(|(_, raw)| match Entry::decode(raw) {
+            Ok(Entry::Stored(position)) => chunks.info_at(position).ok(),
+            _ => None,
+        });
+        let all = infos.chain(replaced.iter().map(|(.., info)| Some(*info)));
+        Ok(all.fold(0, |sum: u64, info| match info {
+            Some(info) => sum.saturating_add(u64::try_from(info.nbytes).unwrap_or(0)),
+            None => sum.max(1),
+        }))
     }
 
     /// Notes that `new` takes the place of chunk `nchunk`, which has the number in `order` in the old state; returns its
@@ -226,11 +255,21 @@ struct Draft {
     /// What is no longer needed.
     gone: Vec<Gone>,
     places: Places,
+    /// What the sizes of the chunks that go add up to.
+    given_up: u64,
 }
 
 impl Draft {
     fn of(old: Arc<State>) -> Draft {
         let (next, sizes) = (State::clone(&old), old.sizes());
-        Draft { old, next, sizes, gone: Vec::new(), places: Places::default() }
+        Draft { old, next, sizes, gone: Vec::new(), places: Places::default(), given_up: 0 }
+    }
+
+    /// Whether the sum of the sizes follows from the one before: chunks of several sizes tell their own, and if one that
+    /// goes is damaged, nothing may be left for those that stay.
+    fn sums_are_known(&self) -> bool {
+        let all_gone = self.sizes.nchunks == 0;
+        let left = self.given_up <= self.old.header.nbytes && self.sizes.nbytes > 0;
+        self.sizes.chunksize != 0 || all_gone || left
     }
 }

@@ -150,11 +150,16 @@ impl Sizes {
         Sizes { chunksize: if variable { 0 } else { self.chunksize }, ..self }
     }
 
+    /// Whether a frame with these sizes has as many chunks when it is opened: those of a fixed size are not counted.
+    pub(crate) fn tell_nchunks(&self) -> bool {
+        let full = u64::try_from(self.chunksize).unwrap_or(0);
+        full == 0 || self.nbytes.div_ceil(full) == self.nchunks as u64 // widening
+    }
+
     /// Uncompressed size of chunk `nchunk`, where the chunk size is fixed.
     pub(crate) fn chunk_nbytes(&self, nchunk: usize) -> Option<u64> {
         let full = u64::try_from(self.chunksize).ok().filter(|&c| c > 0)?;
-        let rest = self.nbytes % full;
-        Some(if nchunk + 1 == self.nchunks && rest != 0 { rest } else { full })
+        Some(if nchunk + 1 == self.nchunks { self.last_nbytes().min(full) } else { full })
     }
 }
 
@@ -211,6 +216,17 @@ mod tests {
         assert_eq!(s.with_updated(1, 100, &chunk(400)).unwrap(), sizes(400, &[400, 400]));
         assert_eq!(s.with_updated(0, 400, &chunk(100)).unwrap(), sizes(0, &[100, 100]));
         assert_eq!(s.with_updated(1, 100, &chunk(500)).unwrap().chunksize, 0);
+    }
+
+    #[test]
+    fn the_sum_tells_the_size_of_the_last_chunk_and_their_number() {
+        let s = sizes(400, &[400, 100]);
+        assert_eq!([0, 1].map(|n| s.chunk_nbytes(n)), [Some(400), Some(100)]);
+        assert_eq!(sizes(400, &[400, 400]).chunk_nbytes(1), Some(400));
+        assert_eq!(sizes(400, &[400, 0]).chunk_nbytes(1), Some(0));
+        assert_eq!(sizes(0, &[400]).chunk_nbytes(0), None);
+        assert!(s.tell_nchunks() && sizes(0, &[9, 0]).tell_nchunks() && sizes(-1, &[]).tell_nchunks());
+        assert!(!sizes(400, &[400, 0]).tell_nchunks() && !sizes(400, &[100, 100]).tell_nchunks());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+mod damaged;
 mod faults;
 mod followed;
 mod holes;

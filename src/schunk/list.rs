@@ -54,7 +54,8 @@ impl List {
         Ok(unsafe { std::slice::from_raw_parts(pointer, len_of(pointer)) })
     }
 
-    /// Uncompressed size of a chunk in bytes.
+    /// Uncompressed size of a chunk in bytes: what the list knows of it if that is all, so that a damaged chunk does not make
+    /// the sum wrong.
     ///
     /// # Errors
     ///
@@ -62,7 +63,8 @@ impl List {
     pub(super) fn chunk_nbytes(&self, nchunk: usize) -> Result<u64> {
         let info = ChunkInfo::read(self.chunk(nchunk)?);
         let info = info.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-        Ok(u64::try_from(info.nbytes).unwrap_or(0))
+        let known = self.sizes.chunk_nbytes(nchunk);
+        Ok(known.unwrap_or_else(|| u64::try_from(info.nbytes).unwrap_or(0)))
     }
 
     /// The sizes after chunk `nchunk` was replaced by `chunk`.

@@ -531,3 +531,38 @@ fn metalayers_of_lists_follow_the_same_rules() {
     assert_eq!(schunk.vlmeta_delete(b""), Ok(0));
     assert_eq!(schunk.change_tick(), 19);
 }
+
+/// A chunk of `nbytes` bytes as they are.
+fn stored_chunk(nbytes: i32) -> Vec<u8> {
+    let mut chunk = vec![5, 1, 7, 4];
+    for size in [nbytes, nbytes, nbytes + 32] {
+        chunk.extend_from_slice(&size.to_le_bytes());
+    }
+    chunk.resize(chunk.len() + 16 + usize::try_from(nbytes).unwrap(), 0);
+    chunk
+}
+
+#[test]
+fn a_damaged_chunk_of_a_list_does_not_make_the_sum_wrong() {
+    for claimed in [0, 5, i32::MAX] {
+        let damaged = || {
+            let mut schunk = create(Kind::List, Path::new(""), 4);
+            for n in [400, 400, 100] {
+                schunk.append_chunk(&stored_chunk(n)).unwrap();
+            }
+            let Backing::List(list) = &mut schunk.backing else { unreachable!("made as one") };
+            for nchunk in [1, 2] {
+                list.change(nchunk, |chunk| chunk.write_at(4, &i32::to_le_bytes(claimed))).unwrap();
+            }
+            schunk
+        };
+        for (nchunk, left) in [(1, 500), (2, 800)] {
+            let mut schunk = damaged();
+            schunk.delete_chunk(nchunk).unwrap();
+            assert_eq!(schunk.nbytes(), left);
+            let mut schunk = damaged();
+            schunk.update_chunk(nchunk, &stored_chunk(400)).unwrap();
+            assert_eq!(schunk.nbytes(), if nchunk == 1 { 900 } else { 1200 });
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Changes of frames of which a few bytes are not what they were.
+
+use super::*;
+
+/// Four chunks, of different sizes or not, of which the second claims `claimed` bytes.
+fn with_false_size(kind: Kind, path: &Path, variable: bool, claimed: i32) -> (Frame, Vec<Vec<u8>>) {
+    let mut frame = create(kind, path);
+    let mut model: Vec<Vec<u8>> = (0..4)
+        .map(|i| chunk(if variable { 800 * (i + 1) } else { 4000 }, u8::try_from(i).unwrap()))
+        .collect();
+    for chunk in &model {
+        frame.append(chunk).unwrap();
+    }
+    let at = usize::try_from(frame.offsets()[1]).unwrap();
+    let at = frame.header().header_len + at;
+    let claim = |bytes: &mut [u8], at: usize| bytes[at + 4..][..4].copy_from_slice(&claimed.to_le_bytes());
+    claim(&mut model[1], 0);
+    let frame = match kind {
+        Kind::Memory => {
+            let mut bytes = frame.buffer().unwrap().to_vec();
+            claim(&mut bytes, at);
+            Frame::from_buffer(MallocBuf::copy_of(&bytes).unwrap()).unwrap()
+        }
+        Kind::Dir => {
+            drop(frame);
+            fs::write(path.join("00000001.chunk"), &model[1]).unwrap();
+            Frame::open(path, 0, &FrameOptions::default()).unwrap()
+        }
+        Kind::File | Kind::Mapped => {
+            drop(frame);
+            let mut bytes = fs::read(path).unwrap();
+            claim(&mut bytes, at);
+            fs::write(path, &bytes).unwrap();
+            Frame::open(path, 0, &FrameOptions::default()).unwrap()
+        }
+    };
+    assert!(contents(&frame) == model, "damaged as expected");
+    (frame, model)
+}
+
+#[test]
+fn a_chunk_that_claims_another_size_can_be_replaced_and_deleted() {
+    let claims = [0, 1, 3999, 9000, 0x2000_0fa0, i32::MAX];
+    for (kind, variable, claimed) in [Kind::Memory, Kind::File, Kind::Dir]
+        .into_iter()
+        .flat_map(|kind| [false, true].map(|variable| (kind, variable)))
+        .flat_map(|(kind, variable)| claims.map(|claimed| (kind, variable, claimed)))
+    {
+        let what = format!("{kind:?}, variable {variable}, {claimed}");
+        let path = TempPath::new("claims");
+        let (mut frame, mut model) = with_false_size(kind, &path, variable, claimed);
+        model[1] = chunk(if variable { 1600 } else { 4000 }, 77);
+        frame.update(1, &model[1]).unwrap();
+        assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "update: {what}");
+        let sum = if variable { 8000 } else { 16000 };
+        let fixed = !variable || claimed > 8000;
+        assert!(!fixed || frame.nbytes() == sum, "update: {what}: {}", frame.nbytes());
+
+        let path = TempPath::new("claims");
+        let (mut frame, mut model) = with_false_size(kind, &path, variable, claimed);
+        frame.delete(1).unwrap();
+        model.remove(1);
+        assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "delete: {what}");
+        let sum = if variable { 6400 } else { 12000 };
+        assert!(!fixed || frame.nbytes() == sum, "delete: {what}: {}", frame.nbytes());
+
+        // Others may go, too, and the damaged one stays.
+        let path = TempPath::new("claims");
+        let (mut frame, mut model) = with_false_size(kind, &path, variable, claimed);
+        for left in (0..4).rev().filter(|&n| n != 1) {
+            frame.delete(left).unwrap();
+            model.remove(left);
+            assert!(contents(&reopen(&frame)) == model, "{left} left: {what}");
+        }
+    }
+}
+
+#[test]
+fn chunks_stay_where_nothing_tells_their_sizes() {
+    // The only chunk that stays claims nothing, or cannot be read at all.
+    let path = TempPath::new("untold");
+    let (mut frame, _) = with_false_size(Kind::Dir, &path, true, i32::MAX);
+    fs::remove_file(path.join("00000000.chunk")).unwrap();
+    frame.delete_all(std::slice::from_ref(&(1..4))).unwrap();
+    assert_eq!((frame.nchunks(), reopen_without_first(&path)), (1, 1));
+}
+
+/// How many chunks a new handle finds where the file of the first one is put back.
+fn reopen_without_first(path: &Path) -> usize {
+    fs::write(path.join("00000000.chunk"), chunk(800, 0)).unwrap();
+    Frame::open(path, 0, &FrameOptions::default()).unwrap().nchunks()
+}
+
+#[test]
+fn a_sum_of_sizes_that_is_a_bit_wrong_costs_no_chunk() {
+    for (sum, at) in [(12_001u64, 0), (13_000, 3), (15_999, 3), (16_000, 3), (12_001, 3)] {
+        for delete in [false, true] {
+            let path = TempPath::new("sum");
+            let mut frame = create(Kind::File, &path);
+            let mut model: Vec<Vec<u8>> = (0..4).map(|i| chunk(if i < 3 { 4000 } else { 2500 }, i)).collect();
+            for chunk in &model {
+                frame.append(chunk).unwrap();
+            }
+            drop(frame);
+            let mut bytes = fs::read(&*path).unwrap();
+            bytes[0x1e..0x26].copy_from_slice(&sum.to_be_bytes());
+            fs::write(&*path, &bytes).unwrap();
+            let mut frame = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+            if delete {
+                frame.delete(at).unwrap();
+                model.remove(at);
+            } else {
+                model[at] = chunk(4000, 50);
+                frame.update(at, &model[at]).unwrap();
+            }
+            assert!(contents(&frame) == model, "{sum}, {at}, {delete}");
+            assert!(contents(&reopen(&frame)) == model, "{sum}, {at}, {delete}: opened again");
+        }
+    }
+}
