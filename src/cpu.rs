@@ -20,14 +20,16 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Whether the processor is one of AMD.
-pub(crate) fn is_amd() -> bool {
+/// Whether the processor is one of AMD's Zen 3 or Zen 4: family 25.
+pub(crate) fn is_zen_3_or_4() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         #[allow(unused_unsafe)] // newer compilers call it safe
-        // SAFETY: every x86-64 CPU has this instruction.
-        let vendor = unsafe { std::arch::x86_64::__cpuid(0) };
-        [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"AuthenticAMD"
+        // SAFETY: every x86-64 CPU has this instruction, and these two leaves.
+        let [vendor, version] = [0, 1].map(|leaf| unsafe { std::arch::x86_64::__cpuid(leaf) });
+        let is_amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"AuthenticAMD";
+        let family = (version.eax >> 8 & 0xF) + (version.eax >> 20 & 0xFF);
+        is_amd && family == 25
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     false
