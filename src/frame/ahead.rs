@@ -124,6 +124,7 @@ impl Frame {
         next.live_end -= ahead.by;
         next.dead = next.dead.saturating_sub(ahead.by);
         next.header.cbytes = ahead.area;
+        next.holes.rest_on();
         self.write_tail(session, next, &writes, IndexOf::Other, None)
     }
 }

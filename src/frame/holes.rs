@@ -142,6 +142,11 @@ impl Holes {
         }
     }
 
+    /// The next change belongs to the one that was completed last: what that one gave up rests no less for it.
+    pub(crate) fn rest_on(&mut self) {
+        self.fresh.append(&mut self.resting);
+    }
+
     /// The last chunk ends at `end`: what lies behind is no hole.
     pub(crate) fn cut_off(&mut self, end: u64) {
         for places in [&mut self.free, &mut self.resting, &mut self.fresh] {
@@ -196,6 +201,18 @@ mod tests {
             (holes.take(20), holes.take(20), holes.take(20), holes.take(10)),
             (Some(100), Some(120), None, Some(140))
         );
+    }
+
+    #[test]
+    fn a_change_in_two_parts_is_one() {
+        let mut holes = Holes::of_disjoint_chunks();
+        holes.give_up(extent(100, 50));
+        holes.settle();
+        holes.rest_on();
+        holes.settle();
+        assert_eq!(holes.take(50), None);
+        holes.settle();
+        assert_eq!(holes.take(50), Some(100));
     }
 
     #[test]
