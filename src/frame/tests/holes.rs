@@ -184,6 +184,23 @@ fn many_chunks_of_many_sizes_that_change_at_once_stay_apart() {
 }
 
 #[test]
+fn other_places_rest_while_the_last_chunks_go_to_theirs() {
+    let path = TempPath::new("rest");
+    let mut frame = create(Kind::File, &path);
+    for i in 0..100 {
+        frame.append(&chunk(3000, i)).unwrap();
+    }
+    let given_up = frame.offsets()[5];
+    let last = frame.offsets()[99];
+    frame.update_all(&[(5, &longer(3000, 1, 50)), (99, &longer(3000, 2, 60))]).unwrap();
+    assert_eq!(frame.offsets()[5], last, "the new chunks did not go to the place of the last one");
+    frame.append(&chunk(3000, 3)).unwrap();
+    assert_ne!(frame.offsets()[100], given_up, "a place that one call gave up was taken by the next one");
+    frame.append(&chunk(3000, 4)).unwrap();
+    assert_eq!(frame.offsets()[101], given_up);
+}
+
+#[test]
 fn readers_know_which_places_new_versions_take_at_once() {
     // As many chunks as the places of which are taken at once: the first one is not among the last any more.
     for (nchunks, first_is_safe) in [(64, false), (65, true)] {
