@@ -188,7 +188,7 @@ impl<'a> StreamReader<'a> {
     /// # Errors
     ///
     /// `ReadBuffer` if it is cut off, `RunLength` for bad runs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_stream(&mut self) -> Result<Stream<'a>> {
         let short = Error::new(ErrorKind::ReadBuffer, "stream is cut off");
         let csize = get_i32(self.bytes, 0).ok_or(short)?;
@@ -249,7 +249,7 @@ pub(crate) struct StreamDecoder<'a> {
 
 impl StreamDecoder<'_> {
     /// Decodes a whole stream into `dest`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decode(&self, states: &mut CodecStates, stream: Stream<'_>, dest: &mut [u8]) -> Result<()> {
         match stream {
             Stream::Run(value) => fill(value, dest),
