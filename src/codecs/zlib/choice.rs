@@ -8,7 +8,7 @@
 mod tests;
 
 use super::deflate::Effort;
-use super::look::Shares;
+use super::look::{Shares, begins_with_near_matches};
 use super::{deflate, inflate, libdeflate, stream};
 use crate::error::Result;
 use crate::memory::made;
@@ -192,7 +192,8 @@ impl Decoder {
 }
 
 /// Whether libdeflate is the faster one for `src`, from which `nbytes` come: with many short matches, one after another, as
-/// in text and in what was not shuffled; and with tiny streams, which end before our fast loop pays.
+/// in text and in what was not shuffled; with the fixed codes, where our decoder has no literals to combine, unless matches
+/// are from near; and with tiny streams, which end before our fast loop pays.
 ///
 /// It takes some codes that zlib and our decoder refuse, such as those for 288 symbols, and nobody writes. In tiny streams
 /// it decodes only what needs no codes to be told.
@@ -201,12 +202,16 @@ fn is_for_libdeflate(src: &[u8], nbytes: usize) -> bool {
         // The only block is raw or has the fixed codes, unless our own encoder was not good enough.
         return src.get(2).is_some_and(|head| matches!(head & 7, 0b001 | 0b011));
     }
+    let Some(deflated) = src.get(2..).filter(|_| nbytes >= LOOKED_AT) else { return false };
+    if let Some(is_near) = begins_with_near_matches(deflated) {
+        return !is_near;
+    }
     // In what shrinks more, not all blocks are like the first one. What shrinks little has matches from near as well.
-    let (may_be, is_hard) = (nbytes >= LOOKED_AT && src.len() >= nbytes / 6, src.len() >= nbytes / 2);
-    let shares = src.get(2..).filter(|_| may_be).and_then(Shares::of_first);
-    shares.is_some_and(|shares| {
-        shares.has_many_short_matches()
-            && !shares.has_many_short_literals()
-            && (is_hard || shares.has_far_matches())
-    })
+    let (may_be, is_hard) = (src.len() >= nbytes / 6, src.len() >= nbytes / 2);
+    may_be
+        && Shares::of_first(deflated).is_some_and(|shares| {
+            shares.has_many_short_matches()
+                && !shares.has_many_short_literals()
+                && (is_hard || shares.has_far_matches())
+        })
 }

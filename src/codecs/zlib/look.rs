@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::inflate::{Bits, Kind, count_lengths, read_kind, read_lengths};
+use super::inflate::{Bits, Fixed, Kind, count_lengths, read_fixed, read_kind, read_lengths};
 use std::ops::RangeInclusive;
 
 /// Codes are at most so long.
@@ -68,6 +68,26 @@ impl Shares {
     pub(super) fn has_far_matches(&self) -> bool {
         self.near < ALL / 5
     }
+}
+
+/// How many symbols of a block with the fixed codes are looked at.
+const SAMPLE: usize = 64;
+
+/// Whether most symbols that a block begins with are matches of what is a few bytes back, and hardly any are others; `None`
+/// if it has other codes than the fixed ones.
+pub(super) fn begins_with_near_matches(deflated: &[u8]) -> Option<bool> {
+    let mut bits = Bits::new(deflated);
+    let (_, Kind::Fixed) = read_kind(&mut bits)? else { return None };
+    let (mut near, mut far) = (0, 0);
+    for _ in 0..SAMPLE {
+        match read_fixed(&mut bits) {
+            Some(Fixed::Literal) => {}
+            Some(Fixed::Match { distance }) if distance < NEAR => near += 1,
+            Some(Fixed::Match { .. }) => far += 1,
+            None => break,
+        }
+    }
+    Some(near > SAMPLE / 4 && near > 4 * far)
 }
 
 /// The shortest match that has this symbol, which is above END and below LONGEST.

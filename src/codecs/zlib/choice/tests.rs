@@ -159,6 +159,23 @@ fn libdeflate_decodes_text_unless_it_is_short_and_what_is_tiny() {
     assert!((0..4).all(|kind| !is_for_libdeflate(&coded(&bytes(kind, TINY)), TINY)));
 }
 
+#[test]
+fn libdeflate_decodes_the_fixed_codes_unless_matches_are_near() {
+    // Of zlib-ng's first level, as the C library writes them.
+    let coded = |src: &[u8]| {
+        let mut dest = vec![0; src.len() + 100];
+        let size = stream::Encoder::new().compress(1, src, &mut dest).unwrap();
+        dest.truncate(size);
+        dest
+    };
+    let text: Vec<u8> =
+        bytes(0, 10_000).iter().flat_map(|rare| WORDS[usize::from(rare % 4)]).copied().collect();
+    let counters: Vec<u8> = (0..4000_u64).flat_map(|i| (i * 7 + (7 << 40)).to_le_bytes()).collect();
+    assert!(is_for_libdeflate(&coded(&text), text.len()));
+    assert!(!is_for_libdeflate(&coded(&counters), counters.len()));
+    assert!(!is_for_libdeflate(&coded(&text[..LOOKED_AT - 1]), LOOKED_AT - 1));
+}
+
 const WORDS: [&[u8]; 4] = [b"bits", b"bytes", b"blocks", b"chunks"];
 
 #[test]

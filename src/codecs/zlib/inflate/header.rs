@@ -42,6 +42,41 @@ pub(super) fn fixed_lengths() -> Lengths {
     lengths
 }
 
+/// What a block with the fixed codes consists of.
+pub(in super::super) enum Fixed {
+    Literal,
+    /// With the symbol of its distance.
+    Match {
+        distance: usize,
+    },
+}
+
+/// Reads the next literal or match of a block with the fixed codes, without tables; `None` at its end, or that of `bits`.
+///
+/// The first 24 codes of matches and the end have seven bits, the rest and most literals have eight.
+pub(in super::super) fn read_fixed(bits: &mut Bits<'_>) -> Option<Fixed> {
+    bits.refill();
+    let code = (bits.peek(9).reverse_bits() >> (64 - 9)) as usize; // the first bit is the highest
+    let (number, len) = match code >> 1 {
+        byte @ 0..0x30 => (byte >> 1, 7),
+        byte @ 0xC0..0xC8 => (byte - 0xC0 + 24, 8),
+        byte => {
+            bits.take(if byte < 0xC0 { 8 } else { 9 })?;
+            return Some(Fixed::Literal);
+        }
+    };
+    bits.take(len)?;
+    let extra = match number {
+        0 => return None,
+        9..29 => (number as u32 - 1) / 4 - 1, // below 6
+        _ => 0,
+    };
+    bits.take(extra)?;
+    let distance = (bits.take(5)?.reverse_bits() >> (64 - 5)) as usize; // five bits
+    bits.take((distance as u32 / 2).saturating_sub(1))?;
+    Some(Fixed::Match { distance })
+}
+
 /// Reads the lengths of the codes of a block; `None` if they make no sense.
 pub(in super::super) fn read_lengths(bits: &mut Bits<'_>) -> Option<Lengths> {
     bits.refill();

@@ -16,7 +16,7 @@ use super::libdeflate::adler32_more;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::made;
 pub(super) use bits::Bits;
-pub(super) use header::{Kind, read_kind, read_lengths};
+pub(super) use header::{Fixed, Kind, read_fixed, read_kind, read_lengths};
 use table::Tables;
 pub(super) use table::count_lengths;
 

@@ -357,3 +357,22 @@ proptest! {
         decode(&bytes, len);
     }
 }
+
+#[test]
+fn symbols_of_the_fixed_codes_are_read_up_to_the_end() {
+    for kind in 0..6 {
+        let src = bytes(kind, 9000);
+        let mut coded = vec![0; 12_000];
+        let size = stream::Encoder::new().compress(1, &src, &mut coded).unwrap();
+        let mut bits = Bits::new(&coded[2..size - 4]);
+        match read_kind(&mut bits) {
+            Some((true, Kind::Fixed)) => {
+                while read_fixed(&mut bits).is_some() {}
+                bits.align();
+                assert_eq!(bits.bytes(1), None, "kind {kind}: the end was not found");
+            }
+            // What does not shrink is stored.
+            _ => assert_eq!(kind, 0),
+        }
+    }
+}

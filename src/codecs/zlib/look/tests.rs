@@ -4,8 +4,13 @@ use crate::testing;
 use proptest::prelude::*;
 
 fn compress(src: &[u8]) -> Vec<u8> {
+    compress_at(5, src)
+}
+
+/// At level 1, with the fixed codes.
+fn compress_at(clevel: u8, src: &[u8]) -> Vec<u8> {
     let mut dest = vec![0; src.len() + 100];
-    let size = stream::Encoder::new().compress(5, src, &mut dest).unwrap();
+    let size = stream::Encoder::new().compress(clevel, src, &mut dest).unwrap();
     dest.truncate(size);
     dest
 }
@@ -32,9 +37,8 @@ fn text_has_many_far_matches_and_runs_and_noise_have_not() {
     let mut below = testing::below(1);
     let noise: Vec<u8> = (0..100_000).map(|_| below(100) as u8).collect(); // below 100
     assert!(!has_many_far_matches(&compress(&noise)));
-    // Eight bytes of which the lower ones change.
-    let counters: Vec<u8> = (0..9000_u64).flat_map(|i| (i * i + (7 << 40)).to_le_bytes()).collect();
-    assert!(!has_many_far_matches(&compress(&counters)));
+    let squares: Vec<u8> = (0..9000_u64).flat_map(|i| (i * i + (7 << 40)).to_le_bytes()).collect();
+    assert!(!has_many_far_matches(&compress(&squares)));
 }
 
 #[test]
@@ -62,6 +66,20 @@ fn few_different_bytes_have_short_codes() {
     };
     assert!(short(4) && short(20) && !short(100) && !short(256));
     assert!(!Shares::of_first(&compress(&words())[2..]).unwrap().has_many_short_literals());
+}
+
+/// Eight bytes each, of which the lower ones change.
+fn counters() -> Vec<u8> {
+    (0..2000_u64).flat_map(|i| (i * 7 + (7 << 40)).to_le_bytes()).collect()
+}
+
+#[test]
+fn near_matches_with_the_fixed_codes_are_told_from_others() {
+    let first = |clevel, src: &[u8]| begins_with_near_matches(&compress_at(clevel, src)[2..]);
+    assert_eq!(first(1, &counters()), Some(true));
+    assert_eq!(first(1, &words()), Some(false));
+    assert_eq!((first(5, &counters()), first(5, &words())), (None, None));
+    assert_eq!(first(1, b"few"), Some(false));
 }
 
 #[test]
@@ -103,6 +121,7 @@ fn what_is_cut_off_or_changed_is_looked_at_without_harm() {
     let coded = compress(&words());
     for len in 0..200 {
         has_many_far_matches(&coded[..len]);
+        begins_with_near_matches(&coded[..len]);
     }
     for bit in 0..1600 {
         let mut damaged = coded[..300].to_vec();
@@ -115,9 +134,14 @@ proptest! {
     #[test]
     fn any_bytes_are_looked_at_without_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         has_many_far_matches(&bytes);
+        begins_with_near_matches(&bytes);
         if let Some(first) = bytes.get_mut(2) {
             *first = *first & !7 | 5;
         }
         has_many_far_matches(&bytes);
+        if let Some(first) = bytes.first_mut() {
+            *first = *first & !7 | 3;
+        }
+        begins_with_near_matches(&bytes);
     }
 }
