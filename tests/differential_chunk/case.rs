@@ -20,6 +20,7 @@ const BYTEDELTA: u8 = 35;
 const INT_TRUNC: u8 = 36;
 
 const ALWAYS_SPLIT: i32 = 1;
+pub const NEVER_SPLIT: i32 = 2;
 
 /// One compression.
 #[derive(Debug)]

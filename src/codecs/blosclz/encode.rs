@@ -1,5 +1,6 @@
 //! The encoder: a greedy parse with one candidate per position, from a hash table of positions.
 
+use super::probe::{Demand, Probe};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::{copy, load64, store8};
@@ -30,10 +31,14 @@ const HASH_BYTES: usize = 6;
 /// Bytes that copying the literals of a sequence may write, or read, beyond them.
 const SLACK: usize = 32;
 
-/// A probe ends early if it has seen this many bytes and finds the ratio exceeded by this much, in percent: a tenth of
-/// the time of data that compress well.
-const SURE_FROM: usize = 2048;
-const SURE_MARGIN: usize = 8;
+/// What a glance must find of the ratio that is wanted, in percent, since it misses some matches that the probe finds; and
+/// what it must find in any case: of noise, it finds less.
+const GLANCE: usize = 90;
+const ANYTHING: usize = 98;
+/// A glance ends early if it has seen this many bytes, and finds that they shrink by this part. The longer it takes, the more
+/// matches there are, and the probe looks at them again.
+const HOPEFUL_FROM: usize = 256;
+const HOPEFUL: usize = 32;
 
 /// Longest step of the search. With ever longer ones, planes of bits that repeat are missed. A power of two finds those
 /// at once that lie, as in most blocks, a multiple of it apart.
@@ -47,47 +52,46 @@ const SHORT_BITS: u32 = 8;
 struct Level {
     /// log2 of the number of table entries.
     table_bits: u32,
-    /// log2 of the most bytes that are probed.
-    probe_bits: u32,
-    /// The probed window is the last 1/2^`window_shift` of the input.
-    window_shift: u32,
-    /// Smallest ratio that the probe must find, in percent.
-    min_ratio: usize,
+    /// What a stream must promise to be compressed.
+    demand: Demand,
     /// After each 2^`patience` misses in a row, the search steps over one more byte each time.
     patience: u32,
 }
 
-#[rustfmt::skip]
+impl Level {
+    const fn new(table_bits: u32, patience: u32, bits: u32, window_shift: u32, min_ratio: usize) -> Level {
+        Level { table_bits, patience, demand: Demand { bits, window_shift, min_ratio } }
+    }
+}
+
 const LEVELS: [Level; 9] = [
-    Level { table_bits: 12, probe_bits: 12, window_shift: 3, min_ratio: 185, patience: 5 },
-    Level { table_bits: 12, probe_bits: 13, window_shift: 2, min_ratio: 135, patience: 5 },
-    Level { table_bits: 12, probe_bits: 14, window_shift: 2, min_ratio: 110, patience: 5 },
-    Level { table_bits: 12, probe_bits: 14, window_shift: 1, min_ratio: 110, patience: 5 },
-    Level { table_bits: 12, probe_bits: 14, window_shift: 1, min_ratio: 110, patience: 5 },
-    Level { table_bits: 12, probe_bits: 14, window_shift: 1, min_ratio: 110, patience: 5 },
-    Level { table_bits: 13, probe_bits: 14, window_shift: 0, min_ratio: 107, patience: 6 },
-    Level { table_bits: 13, probe_bits: 14, window_shift: 0, min_ratio: 102, patience: 6 },
-    Level { table_bits: 13, probe_bits: 14, window_shift: 0, min_ratio: 98, patience: 6 },
+    Level::new(12, 5, 12, 3, 200),
+    Level::new(12, 5, 13, 2, 150),
+    Level::new(12, 5, 14, 2, 120),
+    Level::new(12, 5, 14, 1, 120),
+    Level::new(12, 5, 14, 1, 120),
+    Level::new(12, 5, 14, 1, 120),
+    Level::new(13, 6, 14, 0, 115),
+    Level::new(13, 6, 14, 0, 110),
+    Level::new(13, 6, 14, 0, 100),
 ];
 
-/// Compresses streams, one per call, and owns the table for that.
+/// Compresses streams, one per call, and owns the tables for that.
 ///
-/// The bytes of a stream depend on nothing but the arguments of the call. The table is not cleared between calls:
-/// it holds positions counted from `base`, which rises past all positions of the calls before, so that whatever
-/// they left lies further back than the start of the input.
+/// The bytes of a stream depend on nothing but the arguments of the call.
 pub struct Encoder {
-    table: Box<[u32; TABLE_LEN]>,
-    base: u32,
+    parser: Parser,
+    probe: Probe,
 }
 
 impl Encoder {
-    /// An encoder with an empty table (32 KiB).
+    /// An encoder with empty tables (64 KiB).
     ///
     /// # Errors
     ///
     /// `MemoryAlloc`.
     pub fn new() -> Result<Encoder> {
-        Ok(Encoder { table: zeroed_box()?, base: 1 })
+        Ok(Encoder { parser: Parser { table: zeroed_box()?, base: 1 }, probe: Probe::new()? })
     }
 
     /// Compresses `src` into `dest` at level `clevel` and returns the number of bytes written.
@@ -102,33 +106,43 @@ impl Encoder {
         if !self.is_worthwhile(level, src) {
             return 0;
         }
-        self.encode::<false>(level, src, dest).unwrap_or(0)
+        self.parser.encode::<false>(level, src, dest).unwrap_or(0)
     }
 
     /// Compresses without the probe and with the instructions that every CPU has.
     #[cfg(test)]
     pub(super) fn compress_portably(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Option<usize> {
         let level = &LEVELS[usize::from(clevel) - 1];
-        self.table.fill(0);
-        parse::<false>(&mut self.table, 1, level, src, dest)
+        self.parser.table.fill(0);
+        parse::<false>(&mut self.parser.table, 1, level, src, dest)
     }
 
     #[cfg(test)]
     pub(super) fn set_base(&mut self, base: u32) {
-        self.base = base;
+        self.parser.base = base;
     }
 
-    /// Estimates from a part of the input whether compressing all of it pays.
+    /// Judges by a part of the input whether compressing all of it pays: a glance with large steps tells most of what does
+    /// not, and the probe decides about the rest.
     fn is_worthwhile(&mut self, level: &Level, src: &[u8]) -> bool {
-        let window = &src[src.len() - (src.len() >> level.window_shift)..];
-        let window = &window[..window.len().min(1 << level.probe_bits)];
-        if window.len() < MIN_INPUT {
-            return true;
-        }
-        self.encode::<true>(level, window, &mut [])
-            .is_some_and(|size| window.len() * 100 >= size * level.min_ratio)
+        let demand = &level.demand;
+        let Some(window) = demand.window_of(src) else { return false };
+        let least = (demand.min_ratio * GLANCE / 100).max(ANYTHING);
+        let size = self.parser.encode::<true>(level, window, &mut []);
+        size.is_some_and(|size| window.len() * 100 >= size * least) && self.probe.meets(demand, window)
     }
+}
 
+/// Encodes, and owns the table for that.
+///
+/// The table is not cleared between calls: it holds positions counted from `base`, which rises past all positions of the
+/// calls before, so that whatever they left lies further back than the start of the input.
+struct Parser {
+    table: Box<[u32; TABLE_LEN]>,
+    base: u32,
+}
+
+impl Parser {
     /// Encodes `src` into `dest`, or only counts the bytes if `DRY`. `None` if they do not fit.
     fn encode<const DRY: bool>(&mut self, level: &Level, src: &[u8], dest: &mut [u8]) -> Option<usize> {
         let len = u32::try_from(src.len()).ok()?;
@@ -221,7 +235,7 @@ fn parse<const DRY: bool>(
         // SAFETY: `distance <= at`.
         let start = unsafe { extend_back(src, at, distance, anchor.max(FIRST_LITERALS)) };
         out.sequence(anchor, start, end - start, distance)?;
-        if DRY && end >= SURE_FROM && end * 100 >= out.at * (level.min_ratio + SURE_MARGIN) {
+        if DRY && end >= HOPEFUL_FROM && out.at + end / HOPEFUL <= end {
             return Some(out.at);
         }
         anchor = end;

@@ -14,6 +14,7 @@
 
 mod decode;
 mod encode;
+mod probe;
 #[cfg(test)]
 mod tests;
 

@@ -1,3 +1,4 @@
+use super::probe::{Demand, Probe};
 use super::*;
 use crate::testing::{Random, repetitive};
 use proptest::prelude::*;
@@ -348,6 +349,55 @@ fn unshuffled_ramps_of_integers_are_given_up() {
             assert_eq!(compress(clevel, block), None);
         }
     }
+}
+
+/// As the probe decides, to the end and without tricks.
+fn shrinks_by_definition(bits: u32, min_ratio: usize, window: &[u8]) -> bool {
+    let mut seen = vec![0_usize; 1 << bits];
+    let last_start = window.len() - 12;
+    let (mut at, mut run, mut cost) = (4, 4, 4);
+    while at < last_start {
+        let four = u32::from_le_bytes(window[at..at + 4].try_into().unwrap());
+        let before =
+            std::mem::replace(&mut seen[(four.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize], at);
+        let agree =
+            (0..(last_start - at).max(4)).take_while(|&i| window[before + i] == window[at + i]).count();
+        let is_far = at - before >= 8192;
+        if before < at && agree > if is_far { 8 } else { 6 } {
+            let len = agree - 1;
+            cost += 2 + usize::from(run > 0) + 2 * usize::from(is_far);
+            cost += if len < 9 { 0 } else { 1 + (len - 9) / 255 };
+            (at, run) = (at + len, 0);
+        } else {
+            (at, run, cost) = (at + 1, run + 1, cost + 1);
+            if run == 32 {
+                (run, cost) = (0, cost + 1);
+            }
+        }
+    }
+    at * 100 >= cost * min_ratio
+}
+
+#[test]
+fn the_probe_decides_as_by_its_definition() {
+    let mut probe = Probe::new().unwrap();
+    let (mut yes, mut no) = (0, 0);
+    for seed in 0..300 {
+        let mut random = Random::new(seed);
+        let (size, values, steps) = (12 + random.below(20_000), 1 + random.below(40), 1 + random.below(9));
+        let plain: Vec<u8> = (0..size)
+            .map(|i| if i % steps == 0 { random.below(values) } else { i / 300 }.to_le_bytes()[0])
+            .collect();
+        for (bits, window_shift, min_ratio) in [(12, 0, 200), (13, 0, 150), (14, 0, 110), (14, 1, 120)] {
+            let demand = Demand { bits, window_shift, min_ratio };
+            let Some(window) = demand.window_of(&plain) else { continue };
+            let expected = shrinks_by_definition(bits, min_ratio, window);
+            assert_eq!(probe.meets(&demand, window), expected, "seed {seed}, {min_ratio}");
+            assert_eq!(probe.meets_portably(&demand, window), expected, "seed {seed}, {min_ratio}");
+            *if expected { &mut yes } else { &mut no } += 1;
+        }
+    }
+    assert!(yes > 200 && no > 200, "{yes} {no}");
 }
 
 #[test]

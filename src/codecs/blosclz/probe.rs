@@ -1,0 +1,167 @@
+//! Whether it pays to compress a stream, judged by a part of it.
+//!
+//! The level decides how much a stream must promise to shrink. What the C library leaves alone is left alone here, and what it
+//! compresses is compressed: so the estimate is made in its way, with its shortest matches, on the part that it looks at.
+//! It ends as soon as the rest cannot change the answer. Only streams that pass a glance come here, in which the encoder makes
+//! large steps.
+
+use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
+use crate::codecs::agree::extend_long;
+use crate::codecs::mem::load64;
+use crate::error::Result;
+use crate::memory::zeroed_box;
+
+/// log2 of the number of entries of the largest table, and of the most bytes that are looked at.
+const MAX_BITS: u32 = 14;
+const TABLE_LEN: usize = 1 << MAX_BITS;
+/// Shorter windows promise nothing.
+const MIN_WINDOW: usize = 12;
+/// No match starts in the last bytes of a window.
+const LAST_START: usize = 12;
+const FIRST_LITERALS: usize = 4;
+/// Matches that are counted have at least this length.
+const MIN_NEAR: usize = 6;
+const MIN_FAR: usize = 8;
+
+/// What a compression level wants to see.
+pub(super) struct Demand {
+    /// log2 of the number of table entries, and of the most bytes that are looked at.
+    pub(super) bits: u32,
+    /// The window is the last 1/2^`window_shift` of the stream.
+    pub(super) window_shift: u32,
+    /// Smallest ratio, in percent.
+    pub(super) min_ratio: usize,
+}
+
+impl Demand {
+    /// The part of the stream `src` that is looked at; `None` if that is so short that it promises nothing.
+    pub(super) fn window_of<'s>(&self, src: &'s [u8]) -> Option<&'s [u8]> {
+        let window = &src[src.len() - (src.len() >> self.window_shift)..];
+        let window = &window[..window.len().min(1 << self.bits)];
+        (window.len() >= MIN_WINDOW).then_some(window)
+    }
+}
+
+/// Where bytes were seen last: positions in the window, by a hash of the four bytes there. What was never seen was seen at
+/// the start. They are counted from `base`, which rises past those of the windows before, so that the table need not be
+/// cleared for each.
+pub(super) struct Probe {
+    table: Box<[u16; TABLE_LEN]>,
+    base: u16,
+}
+
+impl Probe {
+    /// Takes 32 KiB.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn new() -> Result<Probe> {
+        Ok(Probe { table: zeroed_box()?, base: 0 })
+    }
+
+    /// Whether the stream of which this is the window promises as much as `demand` says.
+    pub(super) fn meets(&mut self, demand: &Demand, window: &[u8]) -> bool {
+        let base = self.take_base(demand, window);
+        #[cfg(target_arch = "x86_64")]
+        if crate::cpu::has_avx2() {
+            // SAFETY: the CPU was just asked for AVX2 and BMI2.
+            return unsafe { shrinks_avx2(&mut self.table, base, demand, window) };
+        }
+        shrinks(&mut self.table, base, demand, window)
+    }
+
+    /// As [`meets`](Self::meets), with the instructions that every CPU has.
+    #[cfg(test)]
+    pub(super) fn meets_portably(&mut self, demand: &Demand, window: &[u8]) -> bool {
+        let base = self.take_base(demand, window);
+        shrinks(&mut self.table, base, demand, window)
+    }
+
+    /// What the positions of this window are counted from.
+    fn take_base(&mut self, demand: &Demand, window: &[u8]) -> u16 {
+        assert!((MIN_WINDOW..=1 << demand.bits.min(MAX_BITS)).contains(&window.len()));
+        let len = window.len() as u16; // up to 2^14
+        if self.base.checked_add(len).is_none() {
+            self.table.fill(0);
+            self.base = 0;
+        }
+        let base = self.base;
+        self.base += len;
+        base
+    }
+}
+
+/// [`shrinks`], compiled for newer CPUs.
+///
+/// # Safety
+///
+/// The CPU has AVX2 and BMI2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2")]
+unsafe fn shrinks_avx2(table: &mut [u16; TABLE_LEN], base: u16, demand: &Demand, window: &[u8]) -> bool {
+    shrinks(table, base, demand, window)
+}
+
+/// Whether the window, of at least MIN_WINDOW bytes, shrinks as much as `demand` says: greedily, with one candidate per
+/// position.
+#[inline(always)]
+fn shrinks(table: &mut [u16; TABLE_LEN], base: u16, demand: &Demand, window: &[u8]) -> bool {
+    let shift = 32 - demand.bits;
+    let last_start = window.len() - LAST_START;
+    let mut at = FIRST_LITERALS;
+    // Literals since the last match or whole run of them, and all bytes that the stream would take up to here.
+    let (mut run, mut cost) = (FIRST_LITERALS, FIRST_LITERALS);
+    let is_too_much = |cost: usize| window.len() * 100 < cost * demand.min_ratio;
+    while at < last_start {
+        // SAFETY: at least LAST_START bytes follow.
+        let bytes = unsafe { load64(window, at) };
+        let entry = &mut table[slot(bytes as u32, shift)]; // the first four bytes
+        let candidate = usize::from(entry.saturating_sub(base));
+        *entry = base + at as u16; // below 2^14
+        // SAFETY: positions in the table are before `at`, or 0.
+        let differing = bytes ^ unsafe { load64(window, candidate) };
+        if differing as u32 == 0 && candidate < at {
+            let distance = at - candidate;
+            let end = if differing != 0 {
+                at + differing.trailing_zeros() as usize / 8
+            } else {
+                // SAFETY: `distance <= at`, and at least LAST_START bytes follow `at`.
+                unsafe { extend_long(window, at + 8, distance, last_start.max(at + 8)) }
+            };
+            let end = end.min(last_start.max(at + 4));
+            // As the C library counts, whose matches leave their last byte to what follows.
+            let len = end - at - 1;
+            let is_far = distance >= FAR_DISTANCE;
+            if len >= if is_far { MIN_FAR } else { MIN_NEAR } {
+                let long = len.checked_sub(LONG_MATCH).map_or(0, |more| 1 + more / 255);
+                // Without literals before it, the control byte of a run was counted for nothing.
+                cost += 2 + long + if is_far { 2 } else { 0 } + usize::from(run > 0);
+                (at, run) = (at + len, 0);
+                let rest = last_start.saturating_sub(at);
+                if last_start * 100 >= (cost + rest + rest.div_ceil(MAX_RUN)) * demand.min_ratio {
+                    return true;
+                }
+                if is_too_much(cost) {
+                    return false;
+                }
+                continue;
+            }
+        }
+        (at, run, cost) = (at + 1, run + 1, cost + 1);
+        if run == MAX_RUN {
+            (run, cost) = (0, cost + 1);
+            if is_too_much(cost) {
+                return false;
+            }
+        }
+    }
+    at * 100 >= cost * demand.min_ratio
+}
+
+/// Table index for four bytes; `shift` is 32 less log2 of the number of entries.
+#[inline(always)]
+fn slot(bytes: u32, shift: u32) -> usize {
+    // At most MAX_BITS bits are left after the shift; the mask tells the compiler so.
+    (bytes.wrapping_mul(0x9e37_79b1) >> shift) as usize & (TABLE_LEN - 1)
+}
