@@ -293,6 +293,61 @@ static blosc2_schunk *make_locked(char *path, bool contiguous) {
   return blosc2_schunk_new(&storage);
 }
 
+static blosc2_schunk *shared;
+
+/* Reads over and over. */
+static void *read_shared(void *arg) {
+  uint8_t *dest = malloc(SIZE);
+  int at = 0;
+  CHECK(dest != NULL);
+  while (!__atomic_load_n(&ended, __ATOMIC_RELAXED)) {
+    CHECK_INT(blosc2_schunk_decompress_chunk(shared, at++ % 4, dest, SIZE), SIZE);
+  }
+  free(dest);
+  return arg;
+}
+
+/* Children read through a handle through which another thread of the parent was reading. */
+static void inherited_while_reading(bool contiguous) {
+  static char path[] = "test_fork_read.b2frame";
+  int nforks = test_is_watched() ? 5 : 60, i;
+  uint8_t *dest = malloc(SIZE);
+  pthread_t thread;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_remove_urlpath(path);
+  storage.contiguous = contiguous;
+  storage.urlpath = path;
+  shared = blosc2_schunk_new(&storage);
+  CHECK(shared != NULL && dest != NULL);
+  for (i = 0; i < 4; i++) {
+    CHECK_INT(blosc2_schunk_append_buffer(shared, data, SIZE), i + 1);
+  }
+  __atomic_store_n(&ended, 0, __ATOMIC_RELAXED);
+  CHECK_INT(pthread_create(&thread, NULL, read_shared, NULL), 0);
+  for (i = 0; i < nforks; i++) {
+    int status = -1, nchunk;
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(PATIENCE);
+      for (nchunk = 0; nchunk < 4; nchunk++) {
+        if (blosc2_schunk_decompress_chunk(shared, nchunk, dest, SIZE) != SIZE || memcmp(dest, data, SIZE) != 0) {
+          _exit(1);
+        }
+      }
+      kill(getpid(), SIGKILL);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    if (!CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) {
+      break;
+    }
+  }
+  __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
+  CHECK_INT(pthread_join(thread, NULL), 0);
+  free(dest);
+  CHECK_INT(blosc2_schunk_free(shared), 0);
+  CHECK_INT(blosc2_remove_urlpath(path), 0);
+}
+
 /* Processes that have a handle from their parent exclude each other. */
 static void inherited_locks(bool contiguous) {
   static char path[] = "test_fork_lock.b2frame";
@@ -381,6 +436,8 @@ int main(void) {
     CHECK_INT(pthread_join(threads[i], NULL), 0);
   }
   fork_inside_operation();
+  inherited_while_reading(true);
+  inherited_while_reading(false);
   inherited_locks(true);
   inherited_locks(false);
   lock_at_the_fork(true);

@@ -13,10 +13,11 @@
 //! No lock of the whole process is taken in any other way; a test looks for them.
 //!
 //! What belongs to one object (a context, a super-chunk, an array) is not covered: if another thread is changing it, the
-//! child has it half-changed, with or without a lock. Locks inside of an operation belong to the operation. Both kinds are
-//! those of `parking_lot`, whose table of sleeping threads is the process's: a `fork` at the very moment at which another
+//! child has it half-changed, with or without a lock; if another thread is reading it, the child can read it, too, but waits
+//! for ever where it wants to change it. Locks inside of an operation belong to the operation. Both kinds are those of
+//! `parking_lot`, whose table of sleeping threads is the process's: a `fork` at the very moment at which another
 //! thread goes to sleep for such a lock, or is woken, leaves a part of that table locked, and a child that has several
-//! threads of its own may stop where two of them want the same object. A child with one thread never waits.
+//! threads of its own may stop where two of them want the same object.
 //!
 //! # Order
 //!

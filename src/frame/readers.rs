@@ -2,20 +2,30 @@
 
 use crate::bytes::leading_number;
 use crate::error::Result;
-use crate::fork::Lazy;
+use crate::fork::{self, Lazy};
 use crate::io::{FileId, Io, IoFile, OpenMode, file};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Number of handles kept open in this process.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// The handle of one frame: for reading, and from its first change on for both.
-#[derive(Default)]
+///
+/// Readers have the lock while they ask the system about the file. In the child of a `fork` it may be that of a thread that
+/// does not exist there. Then no handle is kept any more.
 pub(crate) struct Reader {
     kept: Mutex<Option<Kept>>,
+    /// The process whose threads have the lock, as [`fork::count`] names it.
+    process: AtomicU64,
+}
+
+impl Default for Reader {
+    fn default() -> Reader {
+        Reader { kept: Mutex::default(), process: AtomicU64::new(fork::count()) }
+    }
 }
 
 /// An open file; [`KEPT`] counts them.
@@ -47,12 +57,23 @@ impl Reader {
 
     /// The handle that is kept, if there is one.
     pub(crate) fn at_hand(&self) -> Option<Arc<dyn IoFile>> {
-        self.kept.lock().as_ref().map(|kept| Arc::clone(&kept.file))
+        self.lock()?.as_ref().map(|kept| Arc::clone(&kept.file))
+    }
+
+    /// Waits for the lock; `None` if whoever has it may be gone.
+    fn lock(&self) -> Option<MutexGuard<'_, Option<Kept>>> {
+        let process = fork::count();
+        if self.process.load(Ordering::Relaxed) == process {
+            return Some(self.kept.lock());
+        }
+        let kept = self.kept.try_lock()?;
+        self.process.store(process, Ordering::Relaxed);
+        Some(kept)
     }
 
     /// Whether `file` is the handle that is kept, and no other file has taken the path.
     pub(crate) fn serves(&self, file: &Arc<dyn IoFile>, path: &Path) -> bool {
-        let kept = self.kept.lock();
+        let Some(kept) = self.lock() else { return false };
         let known = kept.as_ref().filter(|known| Arc::ptr_eq(&known.file, file));
         known.is_some_and(|known| file::id_at(path).is_none_or(|now| Some(now) == known.id))
     }
@@ -71,7 +92,7 @@ impl Reader {
             // Mappings hand out the same handle each time; other back-ends want to be asked each time.
             return io.open(path, mode);
         }
-        let mut kept = self.kept.lock();
+        let Some(mut kept) = self.lock() else { return io.open(path, mode) };
         if let Some(known) = &*kept {
             let now = file::id_at(path);
             let serves = match mode {
@@ -91,12 +112,16 @@ impl Reader {
 
     /// Keeps `file`, just opened for reading, if there is room.
     pub(crate) fn keep(&self, file: &Arc<dyn IoFile>, id: Option<FileId>) {
-        keep(&mut self.kept.lock(), file, id, OpenMode::Read);
+        if let Some(mut kept) = self.lock() {
+            keep(&mut kept, file, id, OpenMode::Read);
+        }
     }
 
     /// Closes the handle as soon as nobody reads through it.
     pub(crate) fn close(&self) {
-        *self.kept.lock() = None;
+        if let Some(mut kept) = self.lock() {
+            *kept = None;
+        }
     }
 }
 

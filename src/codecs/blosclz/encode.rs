@@ -186,7 +186,7 @@ fn slot(bytes: u64, shift: u32) -> usize {
     ((bytes << (64 - 8 * HASH_BYTES)).wrapping_mul(PRIME) >> shift) as usize & (TABLE_LEN - 1)
 }
 
-/// Searches `src` for matches and encodes what it finds. See [`Encoder::encode`].
+/// Searches `src` for matches and encodes what it finds. See [`Parser::encode`].
 #[inline(always)]
 fn parse<const DRY: bool>(
     table: &mut [u32; TABLE_LEN],
