@@ -1,11 +1,12 @@
 //! Back-ends of C as the library's [`Io`].
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CString, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::consts::{BLOSC2_IO_FILESYSTEM, BLOSC2_IO_FILESYSTEM_MMAP};
 use super::io;
+use super::io_streams::{Opener, Streams};
 use super::types::{blosc2_io, blosc2_io_cb, blosc2_stdio_params};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
@@ -48,33 +49,32 @@ unsafe impl Send for CIo {}
 // SAFETY: as above.
 unsafe impl Sync for CIo {}
 
-/// An open file of a back-end of C.
-struct CFile {
+/// An open file of a back-end of the application.
+struct UserFile(Streams);
+
+/// An open file of the mapping back-end: its handle, whose reads keep each other apart.
+struct MappedFile {
     callbacks: blosc2_io_cb,
     stream: *mut c_void,
 }
 
-// SAFETY: a stream is used by one thread at a time, or it is that of the mapping back-end, whose reads only read.
-unsafe impl Send for CFile {}
-// SAFETY: as above.
-unsafe impl Sync for CFile {}
+// SAFETY: any thread may use the handle.
+unsafe impl Send for MappedFile {}
+// SAFETY: several threads may read through the handle at once; nobody reads what is being written.
+unsafe impl Sync for MappedFile {}
+
+/// A stream while this thread may use it.
+struct Stream<'a> {
+    callbacks: &'a blosc2_io_cb,
+    stream: *mut c_void,
+}
 
 fn failed(kind: ErrorKind) -> Error {
     Error::new(kind, "the I/O back-end reported a failure")
 }
 
-fn missing() -> Error {
+pub(super) fn missing() -> Error {
     Error::new(ErrorKind::PluginIo, "the I/O back-end lacks a callback")
-}
-
-/// The mode in the words of `fopen`.
-fn mode_text(mode: OpenMode) -> &'static CStr {
-    match mode {
-        OpenMode::Read => c"rb",
-        OpenMode::Update => c"rb+",
-        OpenMode::Create => c"wb",
-        OpenMode::Append => c"ab",
-    }
 }
 
 /// `path` as a string of C; `None` if it cannot be one.
@@ -91,23 +91,27 @@ pub(crate) fn c_path(path: &Path) -> Option<CString> {
 
 impl Io for CIo {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn IoFile>> {
-        let open = self.callbacks.open.ok_or_else(missing)?;
         let path = c_path(path).ok_or(failed(ErrorKind::FileOpen))?;
-        // SAFETY: the client vouches for its callback and its parameters.
-        let stream = unsafe { open(path.as_ptr(), mode_text(mode).as_ptr(), self.params) };
-        if stream.is_null() {
-            return Err(failed(ErrorKind::FileOpen));
+        let opener = Opener { callbacks: self.callbacks, params: self.params, path, mode };
+        if self.maps() {
+            return Ok(Arc::new(MappedFile { callbacks: self.callbacks, stream: opener.open()? }));
         }
-        Ok(Arc::new(CFile { callbacks: self.callbacks, stream }))
+        Ok(Arc::new(UserFile(Streams::open(opener)?)))
     }
 
     fn features(&self) -> Features {
-        let maps = self.callbacks.id == BLOSC2_IO_FILESYSTEM_MMAP;
+        let maps = self.maps();
         Features { keeps_handles: maps, local: false, maps, journal: maps }
     }
 }
 
-impl CFile {
+impl CIo {
+    fn maps(&self) -> bool {
+        self.callbacks.id == BLOSC2_IO_FILESYSTEM_MMAP
+    }
+}
+
+impl Stream<'_> {
     fn position(position: u64) -> Result<i64> {
         i64::try_from(position).map_err(|_| Error::new(ErrorKind::FileRead, "position out of range"))
     }
@@ -122,48 +126,41 @@ impl CFile {
         usize::try_from(n).ok().filter(|&n| n <= len).ok_or(failed(ErrorKind::FileRead))
     }
 
-    /// The bytes at `position`, lent by the back-end.
-    fn lent(&self, position: u64, len: usize) -> Result<&[u8]> {
+    /// The address of the bytes at `position`, lent by the back-end, and how many there are: none with a null.
+    fn lent(&self, position: u64, len: usize) -> Result<(*const u8, usize)> {
         let mut start = std::ptr::null_mut();
         let n = self.read_some(position, len, &mut start)?;
-        if n == 0 || start.is_null() {
-            return Ok(&[]);
-        }
-        // SAFETY: the back-end lends `n` bytes at `start`.
-        Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), n) })
+        let n = if start.is_null() { 0 } else { n };
+        Ok((start.cast::<u8>(), n))
     }
 
     fn lends(&self) -> bool {
         !self.callbacks.is_allocation_necessary.get()
     }
-}
 
-impl IoFile for CFile {
     fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
-        if buf.is_empty() {
-            return Ok(0);
-        }
         if !self.lends() {
             let mut start = buf.as_mut_ptr().cast::<c_void>();
             return self.read_some(position, buf.len(), &mut start);
         }
-        let mut bytes = self.lent(position, buf.len())?;
-        if bytes.is_empty() {
+        let (mut start, mut n) = self.lent(position, buf.len())?;
+        if n == 0 {
             // Such back-ends lend all or nothing; near the end there may be less.
             let left = usize::try_from(self.size()?.saturating_sub(position)).unwrap_or(usize::MAX);
             if (1..buf.len()).contains(&left) {
-                bytes = self.lent(position, left)?;
+                (start, n) = self.lent(position, left)?;
             }
         }
-        copy::copy(bytes, &mut buf[..bytes.len()]);
-        Ok(bytes.len())
+        if n == 0 {
+            return Ok(0);
+        }
+        // SAFETY: the back-end lends `n` bytes at `start`, until its stream is used again.
+        copy::copy(unsafe { std::slice::from_raw_parts(start, n) }, &mut buf[..n]);
+        Ok(n)
     }
 
     fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
         let write = self.callbacks.write.ok_or_else(missing)?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
         let position = Self::position(position)?;
         let wanted = i64::try_from(bytes.len()).map_err(|_| failed(ErrorKind::FileWrite))?;
         // SAFETY: the client vouches for its callback; `bytes` is as long as told.
@@ -184,20 +181,86 @@ impl IoFile for CFile {
         let code = unsafe { truncate(self.stream, len) };
         if code == 0 { Ok(()) } else { Err(failed(ErrorKind::FileTruncate)) }
     }
+}
 
-    fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
-        if self.callbacks.id != BLOSC2_IO_FILESYSTEM_MMAP {
-            return Ok(None);
-        }
-        let bytes = self.lent(position, len)?;
-        if bytes.len() == len { Ok(Some(bytes)) } else { Err(failed(ErrorKind::FileRead)) }
+impl UserFile {
+    /// Runs `operation` with a stream that no other thread uses meanwhile.
+    fn with_stream<T>(&self, operation: impl FnOnce(Stream<'_>) -> Result<T>) -> Result<T> {
+        let taken = self.0.take();
+        operation(Stream { callbacks: self.0.callbacks(), stream: taken.stream() })
     }
 }
 
-impl Drop for CFile {
+impl IoFile for UserFile {
+    fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        self.with_stream(|stream| stream.read_at(position, buf))
+    }
+
+    fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return self.0.callbacks().write.map(|_| ()).ok_or_else(missing);
+        }
+        self.with_stream(|stream| stream.write_at(position, bytes))
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.with_stream(|stream| stream.size())
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.with_stream(|stream| stream.truncate(len))
+    }
+}
+
+impl MappedFile {
+    fn stream(&self) -> Stream<'_> {
+        Stream { callbacks: &self.callbacks, stream: self.stream }
+    }
+}
+
+impl IoFile for MappedFile {
+    fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        self.stream().read_at(position, buf)
+    }
+
+    fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.stream().write_at(position, bytes)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.stream().size()
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.stream().truncate(len)
+    }
+
+    fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
+        let (start, n) = self.stream().lent(position, len)?;
+        if n != len {
+            return Err(failed(ErrorKind::FileRead));
+        }
+        if n == 0 {
+            return Ok(Some(&[]));
+        }
+        // SAFETY: `n` bytes of the mapping, which stays as long as the file is open.
+        Ok(Some(unsafe { std::slice::from_raw_parts(start, n) }))
+    }
+}
+
+impl Drop for MappedFile {
     fn drop(&mut self) {
         if let Some(close) = self.callbacks.close {
-            // SAFETY: the client vouches for its callback; nobody else has the stream.
+            // SAFETY: the handle is that of this file.
             unsafe { close(self.stream) };
         }
     }

@@ -32,6 +32,7 @@ mod environment;
 pub mod frame;
 pub mod io;
 mod io_adapter;
+mod io_streams;
 pub mod meta;
 pub mod mmap;
 pub mod paths;
