@@ -210,6 +210,38 @@ static void test_mapped(void) {
   blosc2_remove_urlpath(PATH);
 }
 
+#if !defined(_WIN32)
+/* A struct that describes memory of the program, without a file. */
+static void test_mapped_memory(bool cleared, bool memory_only) {
+  char memory[100];
+  void *address;
+  blosc2_stdio_mmap map = BLOSC2_STDIO_MMAP_DEFAULTS;
+  if (cleared) {
+    memset(&map, 0, sizeof map);
+  }
+  memset(memory, '.', sizeof memory);
+  map.addr = memory;
+  map.file_size = 50;
+  map.mapping_size = 100;
+  map.is_memory_only = memory_only;
+  CHECK_INT(blosc2_stdio_mmap_write("xyz", 1, 3, 7, &map), 3);
+  CHECK_INT(blosc2_stdio_mmap_write("end", 3, 1, 47, &map), 1);
+  CHECK(memcmp(memory + 7, "xyz.", 4) == 0 && memcmp(memory + 47, "end.", 4) == 0);
+  CHECK_INT(blosc2_stdio_mmap_size(&map), 50);
+  CHECK_INT(blosc2_stdio_mmap_read(&address, 1, 3, 47, &map), 3);
+  CHECK(address == memory + 47);
+  /* Only memory grows, up to its end: there is no file that could. */
+  CHECK_INT(blosc2_stdio_mmap_write("xyz", 1, 3, 50, &map), memory_only ? 3 : 0);
+  CHECK_INT(blosc2_stdio_mmap_size(&map), memory_only ? 53 : 50);
+  CHECK_INT(memory[50], memory_only ? 'x' : '.');
+  CHECK_INT(blosc2_stdio_mmap_truncate(&map, 60), memory_only ? 0 : -1);
+  CHECK_INT(blosc2_stdio_mmap_write("xyz", 1, 3, 98, &map), 0);
+  CHECK(map.addr == memory && map.mapping_size == 100 && memory[98] == '.');
+  map.addr = NULL;
+  CHECK_INT(blosc2_stdio_mmap_write("xyz", 1, 3, 7, &map), 0);
+}
+#endif
+
 #ifdef HAVE_PTHREADS
 /* With BLOSC_INFO, stderr tells how files are mapped and chunks compressed; python-blosc2's tests read it. */
 static void test_messages(void) {
@@ -504,6 +536,10 @@ int main(void) {
   test_back_end(false);
 #if !defined(_WIN32)
   test_mapped();
+  test_mapped_memory(false, false);
+  test_mapped_memory(false, true);
+  test_mapped_memory(true, false);
+  test_mapped_memory(true, true);
 #endif
   test_two_handles(true, false);
   test_two_handles(false, false);

@@ -7,6 +7,8 @@
 //! | `r+`, `w+` | read, write | yes | `initial_mapping_size`, at least the file's |
 //! | `c` | read, write | no | the same; memory of no file lies behind the end of the file |
 //!
+//! A struct that the client filled in itself describes memory without a file: it can be read and written, but not grow.
+//!
 //! Mappings that were outgrown stay until `destroy`, so that addresses lent to readers stay good.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -93,8 +95,9 @@ unsafe fn up_to_date<T>(
 }
 
 impl blosc2_stdio_mmap {
+    /// Whether it may be written to. Clients that fill in the struct themselves leave the flags alone.
     fn is_writable(&self) -> bool {
-        self.access_flags & system::WRITE != 0
+        self.access_flags != system::READ
     }
 
     fn is_private(&self) -> bool {
@@ -306,8 +309,9 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_write(
         let at = usize::try_from(position).map_err(|_| FAILED)?;
         let end = at.checked_add(len).filter(|&end| isize::try_from(end).is_ok()).ok_or(FAILED)?;
         this.reserve(end)?;
-        if this.is_private() {
-            // SAFETY: `end <= mapping_size`; the source may be part of the mapping.
+        ensure(!this.addr.is_null(), ErrorKind::FileWrite, "nothing is mapped")?;
+        if this.is_private() || (this.file.is_null() && end <= this.file_size) {
+            // SAFETY: `end <= mapping_size`, see above for the address; the source may be part of the mapping.
             unsafe { ptr::copy(bytes.as_ptr(), this.addr.cast::<u8>().add(at), len) };
         } else {
             this.plain()?.write_at(position, bytes)?;
