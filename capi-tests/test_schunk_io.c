@@ -314,6 +314,35 @@ static void test_plain_files(void) {
   blosc2_remove_urlpath(PATH);
 }
 
+/* Handles around streams of the program. */
+#ifdef HAVE_PTHREADS
+static void test_own_streams(void) {
+  blosc2_stdio_file handle;
+  char text[16] = "";
+  int ends[2];
+  /* What the stream holds counts, and does not end up on top of what is written afterwards. */
+  handle.file = fopen(PATH, "wb");
+  fputs("buffered", handle.file);
+  CHECK_INT(blosc2_stdio_size(&handle), 8);
+  CHECK_INT(ftell(handle.file), 8);
+  CHECK_INT(blosc2_stdio_write("AB", 1, 2, 2, &handle), 2);
+  fputs("!", handle.file);
+  CHECK_INT(fclose(handle.file), 0);
+  handle.file = fopen(PATH, "rb");
+  CHECK_INT(fgetc(handle.file), 'b');
+  CHECK_INT(blosc2_stdio_size(&handle), 9);
+  CHECK(fgets(text, sizeof text, handle.file) != NULL);
+  CHECK_STR(text, "uABered!");
+  fclose(handle.file);
+  CHECK_INT(pipe(ends), 0);
+  handle.file = fdopen(ends[0], "rb");
+  CHECK_INT(blosc2_stdio_size(&handle), -1);
+  fclose(handle.file);
+  close(ends[1]);
+  blosc2_remove_urlpath(PATH);
+}
+#endif
+
 /* ---- Two handles of one file ---- */
 
 static void test_two_handles(bool contiguous, bool locking) {
@@ -552,6 +581,7 @@ int main(void) {
   test_vl_blocks(true, PATH);
   test_vl_blocks(false, PATH);
 #ifdef HAVE_PTHREADS
+  test_own_streams();
   test_messages();
   test_readers(false, NULL);
   test_readers(true, NULL);

@@ -68,13 +68,15 @@ BLOSC_EXPORT void *blosc2_stdio_open(const char *urlpath, const char *mode, void
 BLOSC_EXPORT int blosc2_stdio_close(void *stream);
 
 /**
- * The size of a file in bytes, or -1.
+ * The size of a file in bytes, with what the buffer of the stream holds, or -1, also for pipes and their like. The position of the
+ * stream stays.
  *
  * The caller's part:
  *
  * `stream` is NULL or a `blosc2_stdio_file` with an open file.
  */
-BLOSC_EXPORT int64_t blosc2_stdio_size(void *stream);
+BLOSC_EXPORT
+int64_t blosc2_stdio_size(void *stream);
 
 /**
  * Writes `nitems` items of `size` bytes at byte `position`; returns the number of items written.

@@ -1,9 +1,11 @@
 //! Exported functions: the back-end for plain files.
 //!
-//! All transfers are at absolute positions on the descriptor, never through the buffer of the stream.
+//! All transfers are at absolute positions on the descriptor, never through the buffer of the stream. Clients may put a
+//! stream of their own into a handle: what it has not written yet reaches the file when its size is asked for.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::fs::File;
+use std::io::Seek;
 use std::mem::ManuallyDrop;
 
 use super::guard::{guard, guard_or, guard_status};
@@ -132,7 +134,21 @@ pub unsafe extern "C" fn blosc2_stdio_close(stream: *mut c_void) -> c_int {
     })
 }
 
-/// The size of a file in bytes, or -1.
+/// Writes what the buffer of a stream holds to its file.
+///
+/// # Safety
+///
+/// `file` is open.
+unsafe fn flush(file: *mut libc::FILE) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let flushed = unsafe { libc::fflush(file) } == 0;
+    // Some systems say that a stream which is only read has a bad descriptor.
+    let only_read = || std::io::Error::last_os_error().raw_os_error() == Some(libc::EBADF);
+    ensure(flushed || only_read(), ErrorKind::FileWrite, "stream cannot be flushed")
+}
+
+/// The size of a file in bytes, with what the buffer of the stream holds, or -1, also for pipes and their like. The position of the
+/// stream stays.
 ///
 /// # Safety
 ///
@@ -141,7 +157,12 @@ pub unsafe extern "C" fn blosc2_stdio_close(stream: *mut c_void) -> c_int {
 pub unsafe extern "C" fn blosc2_stdio_size(stream: *mut c_void) -> i64 {
     guard_or(-1, || {
         // SAFETY: the caller's promise.
-        let size = unsafe { plain(stream) }?.size()?;
+        let (stream, file) = unsafe { (file_of(stream)?, plain(stream)?) };
+        let unseekable = |_| Error::new(ErrorKind::FileRead, "file without positions");
+        file.as_file().stream_position().map_err(unseekable)?;
+        // SAFETY: an open stream, see above.
+        unsafe { flush(stream) }?;
+        let size = file.size()?;
         i64::try_from(size).map_err(|_| Error::new(ErrorKind::Failure, "file too large"))
     })
 }
