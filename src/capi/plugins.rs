@@ -6,7 +6,7 @@
 //! 1. in the directories of the environment variable `BLOSC2_PLUGIN_PATH` (absolute, separated as in `PATH`), there also
 //!    in `blosc2_<name>/` as Python packages are laid out, so that a `site-packages` directory will do;
 //! 2. where the system's loader looks;
-//! 3. where the Python package `blosc2_<name>` of the `python3` or `python` in `PATH` says.
+//! 3. where the Python package `blosc2_<name>` of the `python` or `python3` in `PATH` says.
 //!
 //! A library exports a structure `info` with the names of its functions. It can call the functions of this library,
 //! even when this one was loaded for the use of one client alone.

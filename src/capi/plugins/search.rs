@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 
 /// Longest time that Python may take to import a package. Big packages on slow disks take seconds.
 const PYTHON_LIMIT: Duration = Duration::from_secs(30);
+/// The programs that are asked, in the order in which the C library asks them.
+const INTERPRETERS: [&str; 2] = ["python", "python3"];
+/// Where shells look for programs if the environment has no `PATH`.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Longest answer of Python that is read; paths are shorter.
 const MAX_ANSWER: usize = 1 << 16;
 
@@ -34,7 +38,13 @@ pub(super) fn libraries<T>(name: &str, attempt: &dyn Fn(&CStr) -> Option<T>) -> 
     if !trusting {
         return None;
     }
-    ["python3", "python"].iter().find_map(|interpreter| try_path(&ask_python(interpreter, name)?))
+    let directories = program_directories(std::env::var_os("PATH").as_deref());
+    INTERPRETERS.iter().find_map(|interpreter| try_path(&ask_python(interpreter, &directories, name)?))
+}
+
+/// Where programs are: the absolute directories of `path`, the value of `PATH`.
+fn program_directories(path: Option<&OsStr>) -> Vec<PathBuf> {
+    absolute_directories(path.or(Some(OsStr::new(DEFAULT_PATH))))
 }
 
 /// The absolute directories of a list as in `PATH`. What others mean depends on the current directory, which is no
@@ -55,9 +65,7 @@ fn has_foreign_privileges() -> bool {
 }
 
 /// The path of the library that the Python package of the plugin `name` tells.
-fn ask_python(interpreter: &str, name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH");
-    let directories = absolute_directories(path.as_deref());
+fn ask_python(interpreter: &str, directories: &[PathBuf], name: &str) -> Option<PathBuf> {
     let program = directories.iter().map(|dir| dir.join(interpreter)).find(|program| program.is_file())?;
     // An empty entry stands for the current directory, which is the root besides.
     let statements = format!(
@@ -157,6 +165,30 @@ mod tests {
         // A grandchild keeps the output open.
         assert_eq!(output_within(&mut shell("echo a; sleep 60 & exit 0"), limit), None);
         assert!(start.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "starts processes")]
+    fn python_is_asked_before_python3() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = std::env::temp_dir().join(format!("blosc2-interpreters-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let directories = [dir.clone()];
+        let answers = || INTERPRETERS.iter().find_map(|program| ask_python(program, &directories, "name"));
+        assert_eq!(answers(), None);
+        for program in ["python3", "python"] {
+            let path = dir.join(program);
+            std::fs::write(&path, "#!/bin/sh\necho \"$0\"\n").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            assert_eq!(answers(), Some(path));
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn without_a_search_path_the_usual_one_serves() {
+        assert!(program_directories(None).contains(&PathBuf::from("/usr/bin")));
+        assert!(program_directories(Some(OsStr::new(""))).is_empty());
     }
 
     #[test]
