@@ -4,12 +4,13 @@ use super::{Reading, Schunk};
 use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
-use crate::format::consts::{codec, filter, flags, split};
+use crate::format::consts::{MIN_HEADER_LENGTH, codec, filter, flags, split};
 use crate::format::frame_header::FrameParams;
 use crate::format::packed::{self, Packed, PackedParams, PackedSpecial};
 use crate::io::file::FileIo;
 use crate::io::{Io, OpenMode};
 use crate::memory::{self, no_memory, zeroed};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Names of the variable-length metalayers for the metadata chunks.
@@ -33,7 +34,7 @@ impl Schunk {
         };
         for chunk in &packed.chunks {
             match &reference {
-                None => schunk.append_chunk(chunk)?,
+                None => schunk.append_chunk(&readable(chunk)?)?,
                 Some(reference) => schunk.append_chunk(&without_delta(chunk, reference, &params)?)?,
             };
         }
@@ -92,11 +93,27 @@ impl Schunk {
     }
 }
 
+/// `chunk` as its reader takes it.
+///
+/// In chunks of 2017 the flags of today's long header, behind a short one, say that the super-chunk had the filters. Those
+/// are lost, but what is stored raw does not need them.
+fn readable(chunk: &[u8]) -> Result<Cow<'_, [u8]>> {
+    let header = BasicHeader::read(chunk)?;
+    let has_short_header = usize::try_from(header.nbytes).is_ok_and(|n| n + MIN_HEADER_LENGTH == chunk.len());
+    if header.flags & flags::MEMCPYED == 0 || !header.is_extended() || !has_short_header {
+        return Ok(Cow::Borrowed(chunk));
+    }
+    let mut plain = memory::copy_of(chunk)?;
+    plain[2] &= !flags::EXTENDED;
+    Ok(Cow::Owned(plain))
+}
+
 /// The data of `chunk`.
 fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
-    let nbytes = usize::try_from(BasicHeader::read(chunk)?.nbytes).unwrap_or(0);
+    let chunk = readable(chunk)?;
+    let nbytes = usize::try_from(BasicHeader::read(&chunk)?.nbytes).unwrap_or(0);
     let mut data = zeroed(nbytes)?;
-    chunk::decompress(chunk, &mut data)?;
+    chunk::decompress(&chunk, &mut data)?;
     Ok(data)
 }
 
@@ -214,6 +231,29 @@ mod tests {
             assert_eq!(again.vlmeta_get(USERDATA).unwrap().1, b"about it");
             assert_eq!(again.params().compcode, compcode);
         }
+    }
+
+    #[test]
+    fn stored_chunks_of_2017_are_read() {
+        let chunk = |first| {
+            let mut chunk = vec![3, 1, 0x17, 4, 32, 0, 0, 0, 32, 0, 0, 0, 48, 0, 0, 0];
+            chunk.extend(ramp(first, 8));
+            chunk
+        };
+        let chunks = [chunk(1), chunk(101), chunk(201)];
+        let mut bytes = vec![0x11, 0x12, 0x13, 0x14, 0, 5, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
+        // Chunks, nbytes, cbytes; special chunks, of which the last has the userdata; the table.
+        for field in [2u64, 120 + 3 * 32 + 16, 120 + 3 * 48 + 16, 0, 0, 0, 120, 120 + 3 * 48] {
+            bytes.extend(field.to_le_bytes());
+        }
+        bytes.resize(120, 0);
+        bytes.extend(chunks.concat());
+        bytes.extend([168u64, 216].iter().flat_map(|at| at.to_le_bytes()));
+        let schunk = Schunk::from_packed(&bytes).unwrap();
+        assert_eq!(schunk.vlmeta_get(USERDATA).unwrap().1, ramp(1, 8));
+        let mut data = vec![0; 64];
+        schunk.get_slice(0, 16, &mut data, &Reading::default()).unwrap();
+        assert!(data[..32] == ramp(101, 8) && data[32..] == ramp(201, 8));
     }
 
     #[test]
