@@ -4,6 +4,7 @@
 #include <b2nd.h>
 #include <blosc2.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 
 #include "test.h"
@@ -295,6 +296,90 @@ static void arrays(blosc2_storage storage, const char *path) {
   }
 }
 
+#define LONG 70000
+
+static int32_t values[LONG + 20000];
+static int32_t content[LONG + 20000];
+static int32_t again[LONG + 20000];
+static int32_t after[LONG + 20000];
+
+/* A change of an array of five chunks of many blocks; most of them stay. */
+static int change_blocks(int operation, b2nd_array_t *array) {
+  int64_t start[] = {15990}, stop[] = {48010}, box[] = {32020}, count[] = {4};
+  int64_t places[] = {40, 16900, 33000, 69000}, *selection[] = {places};
+  switch (operation) {
+    case 0:
+      return b2nd_append(array, items, 20000 * 4, 0);
+    case 1:
+      return b2nd_set_slice_cbuffer(items, box, 32020 * 4, start, stop, array);
+    default:
+      return b2nd_set_orthogonal_selection(array, selection, count, items + 99, count, 16);
+  }
+}
+
+/* What an array that is changed holds, while the allocation with the chosen number fails; whether it was changed. */
+static bool blocks(int operation, b2nd_context_t *ctx, int32_t *found) {
+  b2nd_array_t *array;
+  int64_t shape[BLOSC2_MAX_DIM];
+  int32_t chunkshape[BLOSC2_MAX_DIM], blockshape[BLOSC2_MAX_DIM], len;
+  int8_t ndim;
+  uint8_t *meta;
+  int64_t value;
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, values, LONG * 4), 0);
+  value = SCARCE(change_blocks(operation, array));
+  CHECK_INT(b2nd_to_cbuffer(array, found, array->nitems * 4), 0);
+  CHECK(blosc2_meta_get(array->sc, "b2nd", &meta, &len) >= 0);
+  CHECK(b2nd_deserialize_meta(meta, len, &ndim, shape, chunkshape, blockshape, NULL, NULL) > 0);
+  free(meta);
+  CHECK_INT(shape[0], array->shape[0]);
+  CHECK_INT(array->shape[0], operation == 0 && value == 0 ? LONG + 20000 : LONG);
+  if (value < 0) {
+    CHECK_INT(change_blocks(operation, array), 0);
+    CHECK_INT(b2nd_to_cbuffer(array, again, array->nitems * 4), 0);
+    CHECK_BYTES(again, after, (size_t)array->nitems * 4);
+  }
+  b2nd_free(array);
+  return value == 0;
+}
+
+/* Arrays in memory change as a whole or not at all. */
+static void many_blocks(void) {
+  int64_t shape[] = {LONG};
+  int32_t chunkshape[] = {16000}, blockshape[] = {32};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  b2nd_context_t *ctx;
+  int operation, i;
+  cparams.typesize = 4;
+  cparams.compcode = BLOSC_LZ4;
+  storage.cparams = &cparams;
+  ctx = b2nd_create_ctx(&storage, 1, shape, chunkshape, blockshape, "<i4", 0, NULL, 0);
+  for (i = 0; i < LONG; i++) {
+    values[i] = i % 32 < 3 ? i : 7;
+  }
+  for (operation = 0; operation < 3; operation++) {
+    all_that_follow = false;
+    atomic_store(&allocations, 0);
+    fail_at = LONG_MAX;
+    memset(after, 0, sizeof after);
+    CHECK(blocks(operation, ctx, after));
+    for (fail_at = 0; fail_at < 400; fail_at++) {
+      atomic_store(&allocations, 0);
+      memset(content, 0, sizeof content);
+      if (blocks(operation, ctx, content)) {
+        CHECK_BYTES(content, after, sizeof after);
+      } else {
+        CHECK_BYTES(content, values, LONG * 4);
+      }
+      if (atomic_load(&allocations) <= fail_at) {
+        break;
+      }
+    }
+    CHECK(fail_at > 3 && fail_at < 400);
+  }
+  b2nd_free_ctx(ctx);
+}
+
 /* The operations on one kind of storage, with one codec. */
 static void run(int kind, const blosc2_cparams *cparams, const blosc2_dparams *dparams) {
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
@@ -353,6 +438,7 @@ int main(void) {
     }
   }
   CHECK(reported > 50);
+  many_blocks();
   blosc2_destroy();
   return test_end();
 }

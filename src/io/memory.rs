@@ -57,6 +57,15 @@ impl MallocBuf {
         MallocBuf { data, len, capacity: len, borrowed: false }
     }
 
+    /// As [`from_malloc`](Self::from_malloc), of memory that has room for `capacity` bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`from_malloc`](Self::from_malloc), and `capacity` bytes are allocated, at least `len`.
+    pub(crate) unsafe fn from_malloc_with_room(data: NonNull<u8>, len: usize, capacity: usize) -> MallocBuf {
+        MallocBuf { data, len, capacity, borrowed: false }
+    }
+
     /// As [`from_malloc`](Self::from_malloc). With `slack` there is more memory than these bytes, nobody knows how much:
     /// the buffer must be [shrunk](Self::shrink) before it is written.
     ///

@@ -145,16 +145,29 @@ impl List {
         spare::give_back(chunk);
     }
 
-    /// Changes the bytes of a chunk, but not its uncompressed size.
-    pub(super) fn change(
-        &mut self,
-        nchunk: usize,
-        work: impl FnOnce(&mut MallocBuf) -> Result<()>,
-    ) -> Result<()> {
-        let pointer = AtomicPtr::new(self.pointers[nchunk].load(Ordering::Relaxed));
-        let chunk = own(pointer);
-        let mut lent = Lent { old_len: chunk.len(), list: self, nchunk, chunk };
-        work(&mut lent.chunk)
+    /// Changes the bytes of a chunk, but not its uncompressed size, in memory for `room` bytes, if it was
+    /// [made](Self::make_room), or for those that the chunk has.
+    pub(super) fn change(&mut self, nchunk: usize, room: usize, work: impl FnOnce(&mut MallocBuf)) {
+        let pointer = self.pointers[nchunk].load(Ordering::Relaxed);
+        let pointer = NonNull::new(pointer).expect("chunks have at least a header");
+        let old_len = len_of(pointer.as_ptr());
+        // SAFETY: it comes from C's allocator, with this length or as much more as `make_room` made of it, and nobody else
+        // uses it until it goes back to its place.
+        let chunk = unsafe { MallocBuf::from_malloc_with_room(pointer, old_len, old_len.max(room)) };
+        let mut lent = Lent { old_len, list: self, nchunk, chunk };
+        work(&mut lent.chunk);
+    }
+
+    /// Makes room for `room` bytes where chunk `nchunk` is, for [`change`](Self::change).
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    fn make_room(&mut self, nchunk: usize, room: usize) -> Result<()> {
+        let mut chunk = own(AtomicPtr::new(self.pointers[nchunk].load(Ordering::Relaxed)));
+        let made = chunk.reserve_exact(room);
+        self.pointers[nchunk] = disown(chunk);
+        made
     }
 
     /// Removes and adds chunks, replaces those with the new numbers in `updates`, and updates a metalayer; all of it or
@@ -180,7 +193,7 @@ impl List {
             None => None,
         };
 
-        // What can fail from here on is the memory for a few bytes per block.
+        // From here on nothing can fail.
         if let Some(moved) = moved {
             self.move_chunks(change.removed, moved);
         }
@@ -189,13 +202,13 @@ impl List {
             self.note(LayerChange::Fixed(number));
             self.tick += change.more_ticks;
         }
-        updates.into_iter().try_for_each(|(nchunk, update)| match update {
-            Update::Whole(chunk) => {
-                self.replace(nchunk, chunk, self.sizes);
-                Ok(())
+        for (nchunk, update) in updates {
+            match update {
+                Update::Whole(chunk) => self.replace(nchunk, chunk, self.sizes),
+                Update::Blocks(patch) => self.change(nchunk, patch.room(), |chunk| patch.apply(chunk)),
             }
-            Update::Blocks(patch) => self.change(nchunk, |chunk| patch.apply(chunk)),
-        })
+        }
+        Ok(())
     }
 
     /// What comes of the chunks by `change`, with memory for all of it.
@@ -225,7 +238,7 @@ impl List {
             None => added,
         };
         let old = ChunkInfo::read(old).map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-        match (update, before) {
+        match (&mut *update, before) {
             (Update::Whole(chunk), _) => {
                 let (_, info) = whole_chunk(chunk)?;
                 let same = info.nbytes == old.nbytes && info.vl_blocks == old.vl_blocks;
@@ -234,7 +247,11 @@ impl List {
                 Ok(())
             }
             (Update::Blocks(patch), Some(before)) => {
-                self.change(before, |chunk| chunk.reserve_exact(patch.cbytes()))
+                if patch.prepare(self.chunk(before)?)? {
+                    return self.make_room(before, patch.room());
+                }
+                *update = Update::Whole(patch.applied_to(self.chunk(before)?)?);
+                Ok(())
             }
             (Update::Blocks(_), None) => {
                 Err(Error::new(ErrorKind::InvalidParam, "no chunk with blocks to keep"))

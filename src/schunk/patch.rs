@@ -75,6 +75,18 @@ pub(crate) struct Patch {
     streams: Vec<Streams>,
     /// Bytes of the new chunk.
     cbytes: usize,
+    /// What to do in the memory of the old chunk, once that is prepared.
+    plan: Option<Plan>,
+}
+
+/// How a chunk becomes the new one in its place.
+struct Plan {
+    /// Header and table of the new chunk.
+    head: Vec<u8>,
+    /// Parts of the chunk that stay and where they go, ascending: none gets before or behind another.
+    moves: Vec<(Range<usize>, usize)>,
+    /// The numbers of the new streams, and where they go.
+    places: Vec<(usize, usize)>,
 }
 
 /// The streams of one block: the front of a buffer.
@@ -104,7 +116,7 @@ pub(crate) fn encode(
     enc: &Encoding<'_>,
 ) -> Result<Option<Patch>> {
     let header = ChunkHeader::read(old)?;
-    let Some(table) = independent_blocks(old, &header) else { return Ok(None) };
+    let Some(table) = independent_blocks(old, &header)? else { return Ok(None) };
     let touched = changes.touched;
     let callbacks = enc.prefilter.is_some() || dec.postfilter.is_some();
     let known = touched.last().is_some_and(|&last| last < header.nblocks());
@@ -124,7 +136,7 @@ pub(crate) fn encode(
     let header = ChunkHeader { blosc2_flags: header.blosc2_flags & !blosc2_flags::LAZY, ..header };
     let touched = memory::copy_of(touched)?;
     let Some(streams) = streams else { return Ok(None) };
-    let mut patch = Patch { header, table, touched, streams, cbytes: 0 };
+    let mut patch = Patch { header, table, touched, streams, cbytes: 0, plan: None };
     patch.cbytes = patch.chunk_len()?;
     Ok(is_settled(&header, patch.cbytes).then_some(patch))
 }
@@ -138,7 +150,7 @@ fn is_settled(header: &ChunkHeader, cbytes: usize) -> bool {
 }
 
 /// The block table of a chunk whose blocks can be decoded, and so replaced, one by one.
-fn independent_blocks(chunk: &[u8], header: &ChunkHeader) -> Option<Vec<usize>> {
+fn independent_blocks(chunk: &[u8], header: &ChunkHeader) -> Result<Option<Vec<usize>>> {
     let plain = header.is_extended()
         && header.special() == special::NONE
         && !header.is_memcpyed()
@@ -147,14 +159,16 @@ fn independent_blocks(chunk: &[u8], header: &ChunkHeader) -> Option<Vec<usize>> 
         && !header.filters.contains(&filter::DELTA)
         && header.nblocks() > 1;
     if !plain {
-        return None;
+        return Ok(None);
     }
     let first = EXTENDED_HEADER_LENGTH + 4 * header.nblocks();
     let start = |block: usize| {
         let start = usize::try_from(get_i32(chunk, EXTENDED_HEADER_LENGTH + 4 * block)?).ok()?;
         (first..header.cbytes).contains(&start).then_some(start)
     };
-    (0..header.nblocks()).map(start).collect()
+    let mut table = memory::with_capacity(header.nblocks())?;
+    table.extend((0..header.nblocks()).map_while(start));
+    Ok((table.len() == header.nblocks()).then_some(table))
 }
 
 /// Whether `enc` makes blocks that may stand in a chunk with this header.
@@ -201,17 +215,17 @@ fn overlap(a: Range<usize>, b: Range<usize>) -> Range<usize> {
     a.start.max(b.start)..a.end.min(b.end)
 }
 
-/// A part of the old chunk that stays, or streams that replace one.
+/// A part of the old chunk that stays, or streams that replace one, with their number.
 enum Piece<'a> {
     Kept(Range<usize>),
-    New(&'a [u8]),
+    New(usize, &'a [u8]),
 }
 
 impl Piece<'_> {
     fn len(&self) -> usize {
         match self {
             Piece::Kept(range) => range.len(),
-            Piece::New(streams) => streams.len(),
+            Piece::New(_, streams) => streams.len(),
         }
     }
 }
@@ -251,7 +265,7 @@ impl Patch {
             let old = self.table[block]..end;
             starts[block] = at;
             if let Ok(n) = self.touched.binary_search(&block) {
-                pieces.push(Piece::New(&self.streams[n]));
+                pieces.push(Piece::New(n, &self.streams[n]));
                 at += self.streams[n].len;
                 continue;
             }
@@ -265,49 +279,61 @@ impl Patch {
     }
 
     /// Whether this was made for the chunk that starts with `head`: header and table.
-    fn is_for(&self, head: &[u8]) -> bool {
+    fn is_for(&self, head: &[u8]) -> Result<bool> {
         let header = ChunkHeader::read(head);
         let same = header.is_ok_and(|mut header| {
             header.blosc2_flags &= !blosc2_flags::LAZY;
             header == self.header
         });
-        same && independent_blocks(head, &self.header).is_some_and(|table| table == self.table)
+        Ok(same && independent_blocks(head, &self.header)?.is_some_and(|table| table == self.table))
     }
 
-    /// Turns `chunk`, the old chunk, into the new one where it is: only what changes its place is moved.
+    /// Gets ready to turn `chunk`, the old chunk, into the new one where it is; `false` if that cannot be, since blocks share
+    /// bytes: a damaged chunk.
     ///
     /// # Errors
     ///
-    /// `MemoryAlloc`, `Data` for chunks above 2 GiB; the chunk is as before then.
-    pub(crate) fn apply(&self, chunk: &mut MallocBuf) -> Result<()> {
+    /// `MemoryAlloc`, `Data` for chunks above 2 GiB.
+    pub(crate) fn prepare(&mut self, chunk: &[u8]) -> Result<bool> {
         let (pieces, starts) = self.pieces()?;
         let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
-        let mut kept_end = first;
-        let ascend = pieces.iter().all(|piece| match piece {
-            Piece::Kept(range) => std::mem::replace(&mut kept_end, range.end) <= range.start,
-            Piece::New(_) => true,
-        });
-        if !ascend || chunk.is_borrowed() {
-            // Blocks that share bytes: a damaged chunk.
-            let mut fresh = Vec::new();
-            self.derive(chunk, None, &mut fresh)?;
-            *chunk = MallocBuf::copy_of(&fresh)?;
-            return Ok(());
-        }
-        let end = self.cbytes;
-        to_i32(end, ErrorKind::Data)?;
         let mut head = memory::copy_of(&chunk[..first])?;
-        write_sizes_of(&mut head, &starts, end)?;
+        write_sizes_of(&mut head, &starts, self.cbytes)?;
         let mut moves = memory::with_capacity(pieces.len())?;
-        chunk.resize(end.max(self.header.cbytes))?;
-        // From here on nothing can fail.
-        let mut at = first;
+        let mut places = memory::with_capacity(self.streams.len())?;
+        let (mut at, mut kept_end) = (first, first);
         for piece in &pieces {
-            if let Piece::Kept(range) = piece {
-                moves.push((range.clone(), at));
+            match piece {
+                Piece::Kept(range) if range.start < kept_end => return Ok(false),
+                Piece::Kept(range) => {
+                    kept_end = range.end;
+                    moves.push((range.clone(), at));
+                }
+                Piece::New(n, _) => places.push((*n, at)),
             }
             at += piece.len();
         }
+        drop(pieces);
+        self.plan = Some(Plan { head, moves, places });
+        Ok(true)
+    }
+
+    /// How many bytes [`apply`](Self::apply) needs room for.
+    pub(crate) fn room(&self) -> usize {
+        self.cbytes.max(self.header.cbytes)
+    }
+
+    /// Turns `chunk`, the old chunk for which this was prepared, into the new one where it is: only what changes its place is
+    /// moved.
+    ///
+    /// # Panics
+    ///
+    /// If it was not prepared, or the memory of the chunk is borrowed or lacks [room](Self::room).
+    pub(crate) fn apply(&self, chunk: &mut MallocBuf) {
+        let Plan { head, moves, places } = self.plan.as_ref().expect("prepared before");
+        assert!(chunk.capacity() >= self.room(), "room was made before");
+        let has_room = "there is room for it";
+        chunk.resize(self.room()).expect(has_room);
         // Pieces that move to the back, the last one first, then those that move to the front: none lands on one that
         // has yet to move, since their order stays.
         for (range, to) in moves.iter().rev().filter(|(range, to)| *to > range.start) {
@@ -316,21 +342,28 @@ impl Patch {
         for (range, to) in moves.iter().filter(|(range, to)| *to < range.start) {
             chunk.copy_within(range.start, *to, range.len());
         }
-        let mut at = first;
-        for piece in &pieces {
-            if let Piece::New(streams) = piece {
-                chunk.write_at(at, streams)?;
-            }
-            at += piece.len();
+        for &(n, at) in places {
+            chunk.write_at(at, &self.streams[n]).expect(has_room);
         }
-        chunk.truncate(end);
-        chunk.write_at(0, &head)
+        chunk.truncate(self.cbytes);
+        chunk.write_at(0, head).expect(has_room);
+    }
+
+    /// The new chunk, made of `chunk`, the old one.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`, those of deriving it.
+    pub(crate) fn applied_to(&self, chunk: &[u8]) -> Result<MallocBuf> {
+        let mut fresh = Vec::new();
+        self.derive(chunk, None, &mut fresh)?;
+        MallocBuf::copy_of(&fresh)
     }
 }
 
 impl Derive for Patch {
     fn derive(&self, old: &[u8], source: Option<&dyn BlockSource>, new: &mut Vec<u8>) -> Result<()> {
-        ensure(self.is_for(old), ErrorKind::ChunkUpdate, "chunk changed while a new version was made")?;
+        ensure(self.is_for(old)?, ErrorKind::ChunkUpdate, "chunk changed while a new version was made")?;
         let (pieces, starts) = self.pieces()?;
         let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
         let len = self.cbytes;
@@ -343,7 +376,7 @@ impl Derive for Patch {
             let (part, behind) = rest.split_at_mut(piece.len());
             rest = behind;
             match (piece, source) {
-                (Piece::New(streams), _) => copy::copy(streams, part),
+                (Piece::New(_, streams), _) => copy::copy(streams, part),
                 (Piece::Kept(range), Some(source)) => source.read_at(range.start as u64, part)?, // widening
                 (Piece::Kept(range), None) => {
                     let cut_off = Error::new(ErrorKind::ReadBuffer, "chunk cut off");

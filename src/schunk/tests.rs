@@ -552,7 +552,7 @@ fn a_damaged_chunk_of_a_list_does_not_make_the_sum_wrong() {
             }
             let Backing::List(list) = &mut schunk.backing else { unreachable!("made as one") };
             for nchunk in [1, 2] {
-                list.change(nchunk, |chunk| chunk.write_at(4, &i32::to_le_bytes(claimed))).unwrap();
+                list.change(nchunk, 0, |chunk| chunk.write_at(4, &i32::to_le_bytes(claimed)).unwrap());
             }
             schunk
         };
