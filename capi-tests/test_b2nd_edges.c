@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <b2nd.h>
+#include <blosc2/codecs-registry.h>
 #include <pthread.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -611,6 +612,37 @@ static void test_view_copies(const struct place *place) {
   b2nd_free(array);
 }
 
+/* A codec that works by the shape of the blocks finds it in copies, too, while their chunks are compressed. */
+static void test_copies_with_codecs_for_shapes(const struct place *place) {
+  const int64_t shape[2] = {64, 64};
+  const int32_t chunkshape[2] = {32, 32}, blockshape[2] = {16, 16};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  b2nd_array_t *array, *copy = NULL;
+  b2nd_context_t *ctx;
+  uint8_t items[64 * 64], back[64 * 64];
+  size_t i;
+  for (i = 0; i < sizeof items; i++) {
+    items[i] = (uint8_t)(i / 300);
+  }
+  cparams.typesize = 1;
+  cparams.compcode = BLOSC_CODEC_NDLZ;
+  cparams.compcode_meta = 4;
+  cparams.filters[BLOSC2_MAX_FILTERS - 1] = BLOSC_NOFILTER;
+  cparams.splitmode = BLOSC_NEVER_SPLIT;
+  ctx = make_ctx(&places[0], &cparams, NULL, 2, shape, chunkshape, blockshape);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  b2nd_free_ctx(ctx);
+  cparams.clevel = 9;
+  ctx = make_ctx(place, &cparams, NULL, 2, shape, chunkshape, blockshape);
+  if (CHECK_INT(b2nd_copy(ctx, array, &copy), 0)) {
+    CHECK_INT(b2nd_to_cbuffer(copy, back, sizeof back), 0);
+    CHECK_BYTES(back, items, sizeof items);
+    CHECK_INT(b2nd_free(copy), 0);
+  }
+  b2nd_free_ctx(ctx);
+  CHECK_INT(b2nd_free(array), 0);
+}
+
 int main(void) {
   int i;
   blosc2_init();
@@ -626,6 +658,7 @@ int main(void) {
     test_readers(&places[i]);
     test_fork(&places[i]);
     test_view_copies(&places[i]);
+    test_copies_with_codecs_for_shapes(&places[i]);
   }
   test_hostile_metalayers();
   test_writers(&places[2]);

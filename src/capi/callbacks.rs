@@ -42,7 +42,7 @@ pub(crate) fn inside_callback() -> bool {
 }
 
 /// Runs `callback`, a function of the application.
-fn call_back<T>(callback: impl FnOnce() -> T) -> T {
+pub(super) fn call_back<T>(callback: impl FnOnce() -> T) -> T {
     let step = |by: isize| INSIDE.try_with(|inside| inside.set(inside.get().saturating_add_signed(by)));
     let _ = step(1);
     let result = callback();

@@ -52,6 +52,8 @@ pub(crate) struct Context {
     /// The same for the typesize.
     typesize: Sticky,
     instrumented: bool,
+    /// Whether `BLOSC_INFO` was set when the context was made.
+    is_told_of: bool,
     /// The tuner's configuration, as given.
     tuner_config: *mut c_void,
     preparams: Option<Box<blosc2_prefilter_params>>,
@@ -153,6 +155,7 @@ impl Context {
             blocksize: Sticky::new(0),
             typesize: Sticky::new(0),
             instrumented: false,
+            is_told_of: false,
             tuner_config: ptr::null_mut(),
             preparams: None,
             postparams: None,
@@ -171,8 +174,10 @@ impl Context {
         let mut cparams = *cparams;
         let mut codec =
             CodecChoice { compcode: i32::from(cparams.compcode), clevel: i32::from(cparams.clevel) };
-        Environment::read().apply_to_context(&mut cparams, &mut codec)?;
+        let environment = Environment::read();
+        environment.apply_to_context(&mut cparams, &mut codec)?;
         let mut context = Context::new(cparams.schunk, cparams.nthreads);
+        context.is_told_of = environment.info;
         context.preparams = cparams.prefilter.map(|_| {
             // SAFETY: the client vouches for `preparams`, unless it is null.
             let given = unsafe { cparams.preparams.as_ref() }.copied();

@@ -55,7 +55,7 @@ pub(crate) struct Environment<'a> {
     /// Set at all: write 16-byte headers.
     pub(crate) blosc1_compat: bool,
     /// Set at all: print what compressions use.
-    info: bool,
+    pub(super) info: bool,
 }
 
 /// The low 32 bits of a number.

@@ -131,7 +131,9 @@ fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Resul
     } else {
         let recompress = |writing: &Writing<'_>| {
             source.read(|schunk, reading| {
-                dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, Some((reading, writing))))
+                let schunk = own.as_ref().unwrap_or(schunk);
+                let prepared = |copy: &Schunk| dest.catch_up(copy);
+                dest.change(|copy| schunk.copy_to_watched(copy, Some((reading, writing)), &prepared))
             })
         };
         // SAFETY: nobody else knows the new handle.

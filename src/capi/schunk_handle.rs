@@ -276,7 +276,8 @@ impl SchunkHandle {
         // SAFETY: the caller's promise.
         let encoding = unsafe { self.encoding() }?;
         let visit = self.visitor(None, Some(&encoding));
-        encoding.with(|enc| operation(&Writing { enc: *enc, visit: Some(&visit) }))
+        let compressor = encoding.compressor();
+        encoding.with(|enc| operation(&Writing { enc: *enc, visit: Some(&visit), compressor }))
     }
 
     /// Runs `operation`, which decompresses and compresses, with the handle's contexts.
@@ -292,10 +293,11 @@ impl SchunkHandle {
         // SAFETY: the caller's promise.
         let encoding = unsafe { self.encoding() }?;
         let visit = self.visitor(Some(&decoding), Some(&encoding));
+        let compressor = encoding.compressor();
         decoding.with(|dec| {
             encoding.with(|enc| {
                 let reading = Reading { dec: *dec, visit: Some(&visit) };
-                operation(&reading, &Writing { enc: *enc, visit: Some(&visit) })
+                operation(&reading, &Writing { enc: *enc, visit: Some(&visit), compressor })
             })
         })
     }

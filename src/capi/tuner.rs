@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::ptr;
 
+use super::callbacks::call_back;
 use super::context::Context;
 use super::plugins;
 use super::ptr::same_name;
@@ -105,7 +106,7 @@ pub(crate) unsafe fn init(context: *mut blosc2_context) -> Result<()> {
     this.fields.tuner_id = 0;
     let init = callback(id, |tuner| tuner.init)?;
     // SAFETY: the client vouches for its callback.
-    check(unsafe { init(config, context, ptr::null_mut()) })?;
+    check(call_back(|| unsafe { init(config, context, ptr::null_mut()) }))?;
     // SAFETY: the caller's promise; the reference ends with the statement.
     unsafe { Context::from_raw(context) }?.fields.tuner_id = id;
     Ok(())
@@ -129,7 +130,7 @@ pub(crate) unsafe fn prepare(context: *mut blosc2_context) -> Result<()> {
     }
     let next = callback(id, |tuner| if has_state { tuner.next_cparams } else { tuner.next_blocksize })?;
     // SAFETY: the client vouches for its callback.
-    check(unsafe { next(context) })
+    check(call_back(|| unsafe { next(context) }))
 }
 
 /// Tells the tuner how long a compression took.
@@ -150,7 +151,7 @@ pub(crate) unsafe fn update(context: *mut blosc2_context, seconds: f64) -> Resul
     }
     let update = callback(id, |tuner| tuner.update)?;
     // SAFETY: the client vouches for its callback.
-    check(unsafe { update(context, seconds) })
+    check(call_back(|| unsafe { update(context, seconds) }))
 }
 
 /// The tuner of a context and whether it keeps state there.
@@ -173,6 +174,6 @@ pub(crate) fn free(context: &mut Context) {
     }
     if let Ok(free) = callback(id, |tuner| tuner.free) {
         // SAFETY: the client vouches for its callback; the context is still whole.
-        unsafe { free((&raw mut *context).cast()) };
+        call_back(|| unsafe { free((&raw mut *context).cast()) });
     }
 }

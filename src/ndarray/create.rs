@@ -227,7 +227,8 @@ impl<'a> Aligned<'a> {
 fn is_alike(chunk: &[u8], blocks: &Blocks<'_>, writing: &Writing<'_>) -> bool {
     let Ok(header) = ChunkHeader::read(chunk) else { return false };
     let params = writing.enc.params;
-    header.special() == special::NONE
+    writing.may_reuse()
+        && header.special() == special::NONE
         && blocks.check(&header).is_ok()
         && patch::same_kind(&header, &writing.enc)
         && !header.is_memcpyed()

@@ -6,14 +6,16 @@ mod faults;
 use super::select::{self, Selection};
 use super::shape::{Region, signed, strides};
 use super::{Geometry, concat, create, open, resize, slice, write};
-use crate::chunk::{CParams, Encoding};
-use crate::error::ErrorKind;
-use crate::format::consts::{filter, special};
+use crate::chunk::{self, CParams, Encoding, Source};
+use crate::error::{ErrorKind, Result, ensure};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{codec, filter, special};
 use crate::format::frame_header::FrameParams;
 use crate::format::nd_meta::NdMeta;
 use crate::frame::Frame;
-use crate::schunk::{Reading, Schunk, Writing};
+use crate::schunk::{ChunkCompressor, Reading, Schunk, Writing};
 use proptest::prelude::*;
+use std::cell::Cell;
 
 /// An array and what it should hold.
 struct Tested {
@@ -294,6 +296,93 @@ proptest! {
         };
         let model = Model { shape: target.shape.clone(), typesize: case.typesize, items };
         Tested { schunk, geometry, params, model }.check();
+    }
+}
+
+/// Compresses with parameters of its own; counts, and fails when asked to.
+struct Counting {
+    params: CParams,
+    calls: Cell<usize>,
+    fails_at: Cell<Option<usize>>,
+}
+
+impl ChunkCompressor for Counting {
+    fn compress(&self, src: Source<'_>, dest: &mut [u8]) -> Result<usize> {
+        let calls = self.calls.replace(self.calls.get() + 1);
+        ensure(self.fails_at.get() != Some(calls), ErrorKind::Tuner, "asked to fail")?;
+        ensure(matches!(src, Source::Bytes(_)), ErrorKind::Failure, "not in one piece")?;
+        Ok(chunk::compress_with(&Encoding::new(&self.params), src, dest)?.cbytes)
+    }
+}
+
+#[test]
+fn a_compressor_is_asked_for_every_chunk_once() {
+    for framed in [false, true] {
+        let case = Case {
+            shape: vec![40, 40],
+            chunk: vec![20, 20],
+            block: vec![5, 10],
+            typesize: 4,
+            filters: 1,
+            framed,
+        };
+        let (mut schunk, geometry, params) = case.empty();
+        let model = Model::counting(&case.shape, 4, 1);
+        let each = Counting {
+            params: CParams { compcode: codec::ZSTD.into(), ..params.clone() },
+            calls: Cell::new(0),
+            fails_at: Cell::new(None),
+        };
+        let writing = Writing { compressor: Some(&each), ..Writing::new(Encoding::new(&params)) };
+        let reading = Reading::default();
+        let is_asked = |times: usize| assert_eq!(each.calls.replace(0), times);
+        create::fill_from_buffer(&mut schunk, &geometry, &model.bytes(), &writing).unwrap();
+        is_asked(4);
+        let mut tested = Tested { schunk, geometry, params: params.clone(), model };
+        tested.check();
+        // One item of a chunk, of which all other blocks would be kept without it; then a box over four chunks.
+        for (start, stop, chunks) in [([3, 3], [4, 4], 1), ([10, 10], [30, 30], 4), ([0, 20], [20, 40], 1)] {
+            let region = Region::new(&start, &stop);
+            let extents = region.extents()[..2].to_vec();
+            let values = Model::counting(&extents, 4, 900);
+            let (Tested { schunk, geometry, .. }, bytes) = (&mut tested, values.bytes());
+            write::write(schunk, geometry, &region, &bytes, &extents, &reading, &writing).unwrap();
+            is_asked(chunks);
+            for (position, value) in tested.model.positions(&lists(&region)).into_iter().zip(&values.items) {
+                tested.model.items[position].clone_from(value);
+            }
+            tested.check();
+        }
+        // Chunks that fall on chunks are not copied as they are.
+        let (mut copy, geometry, _) = case.empty();
+        let src = (&tested.schunk, &tested.geometry, &[0, 0][..]);
+        create::fill_from_array(&mut copy, &geometry, src, &reading, &writing).unwrap();
+        is_asked(4);
+        for nchunk in 0..4 {
+            let header = ChunkHeader::read(&copy.chunk(nchunk).unwrap()).unwrap();
+            assert_eq!((header.compcode, header.blocksize), (codec::ZSTD, 200));
+        }
+        let mut copy = Tested { schunk: copy, geometry, params: params.clone(), model: tested.model.clone() };
+        copy.check();
+        let insertion = resize::Insertion { axis: 0, at: 40 };
+        let rows = Model::counting(&[10, 40], 4, 70);
+        let Tested { schunk, geometry, .. } = &mut copy;
+        let grown = resize::insert(schunk, geometry, &rows.bytes(), insertion, &reading, &writing).unwrap();
+        is_asked(2);
+        copy.geometry = grown;
+        copy.model.shape[0] = 50;
+        copy.model.items.extend(rows.items.clone());
+        copy.check();
+        // Nothing is changed if it fails at the last chunk.
+        each.fails_at.set(Some(1));
+        let Tested { schunk, geometry, .. } = &mut copy;
+        let insertion = resize::Insertion { axis: 0, at: 50 };
+        assert!(resize::insert(schunk, geometry, &rows.bytes(), insertion, &reading, &writing).is_err());
+        is_asked(2);
+        let region = Region::new(&[0, 19], &[1, 21]);
+        assert!(write::write(schunk, geometry, &region, &[1; 8], &[1, 2], &reading, &writing).is_err());
+        is_asked(2);
+        copy.check();
     }
 }
 

@@ -192,17 +192,14 @@ pub(super) fn compress(
     let enc = &writing.enc;
     let nbytes = blocks.chunksize;
     let same_blocks = chunk::blocks::effective_blocksize(enc.params, nbytes) == blocks.blocksize;
-    let made = if same_blocks && !enc.wants_whole_buffer() {
-        chunk::compress_with(enc, Source::Gathered(Gathered { nbytes, blocks: make }), dest)?
-    } else {
-        scratch::with_len(nbytes, |data| {
-            let mut parts = data.chunks_exact_mut(blocks.blocksize).enumerate();
-            parts.try_for_each(|(nblock, block)| make.fill(nblock, block))?;
-            chunk::compress_with(enc, Source::Bytes(data), dest)
-        })?
-    };
-    ensure(made.cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
-    Ok(made.cbytes)
+    if same_blocks && !enc.wants_whole_buffer() && writing.compressor.is_none() {
+        return writing.compress(Source::Gathered(Gathered { nbytes, blocks: make }), dest);
+    }
+    scratch::with_len(nbytes, |data| {
+        let mut parts = data.chunks_exact_mut(blocks.blocksize).enumerate();
+        parts.try_for_each(|(nblock, block)| make.fill(nblock, block))?;
+        writing.compress(Source::Bytes(data), dest)
+    })
 }
 
 /// From this size on, in bytes, chunks are compressed where they stay: copying them costs more than shortening memory.
@@ -274,8 +271,10 @@ impl Overlay<'_> {
         let old = now.filter(|_| !self.covers_chunk);
         if let Some(old) = old {
             reading.visit(self.nchunk);
-            if let Some(patch) = schunk.look(|schunk| self.patch(schunk, old, reading, writing))? {
-                return pending.push(schunk, self.nchunk, Update::Blocks(patch), writing);
+            if writing.may_reuse() {
+                if let Some(patch) = schunk.look(|schunk| self.patch(schunk, old, reading, writing))? {
+                    return pending.push(schunk, self.nchunk, Update::Blocks(patch), writing);
+                }
             }
         }
         let compress = |schunk: &Schunk, dest: &mut [u8]| {

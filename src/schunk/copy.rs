@@ -34,6 +34,17 @@ impl Schunk {
     /// `InvalidParam` if `dest` is not empty, `InvalidHeader` if the sizes of the chunks do not add up, else those of
     /// reading and writing; `dest` is incomplete then.
     pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
+        self.copy_to_watched(dest, recompress, &|_| ())
+    }
+
+    /// As [`copy_to`](Self::copy_to); `prepared` is shown the copy when it has its metalayers and no chunks yet: what compresses
+    /// the chunks may look for them.
+    pub(crate) fn copy_to_watched(
+        &self,
+        dest: &mut Schunk,
+        recompress: Option<(&Reading<'_>, &Writing<'_>)>,
+        prepared: &dyn Fn(&Schunk),
+    ) -> Result<()> {
         ensure(dest.nchunks() == 0, ErrorKind::InvalidParam, "destination of a copy is not empty")?;
         // As long as they are held, other handles that lock change nothing.
         let chunks = self.chunks()?;
@@ -44,6 +55,7 @@ impl Schunk {
         for layer in self.metalayers().iter() {
             dest.meta_add(&layer.name, &layer.content)?;
         }
+        prepared(dest);
         match recompress.filter(|_| !sizes.vl_blocks) {
             None => copy_chunks(&chunks, dest)?,
             Some((reading, writing)) => recompress_chunks(&chunks, dest, reading, writing)?,

@@ -64,8 +64,7 @@ impl Schunk {
         store: impl FnOnce(&mut Schunk, &[u8]) -> Result<R>,
     ) -> Result<R> {
         scratch::with_len(chunk::room_for(src.nbytes()), |dest| {
-            let cbytes = chunk::compress_with(&writing.enc, src, dest)?.cbytes;
-            ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
+            let cbytes = writing.compress(src, dest)?;
             store(self, &dest[..cbytes])
         })
     }

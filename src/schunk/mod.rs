@@ -23,7 +23,7 @@ pub(crate) use edit::Update;
 pub(crate) use meta::LayerChange;
 pub(crate) use sparse::chunk_numbers;
 
-use crate::chunk::{self, Decoding, Encoding};
+use crate::chunk::{self, Decoding, Encoding, Source};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::frame_header::FrameParams;
@@ -68,6 +68,17 @@ impl Reading<'_> {
     }
 }
 
+/// Compresses whole chunks one after another, each in its own way: with a tuner, what is learnt from one decides about the
+/// next.
+pub trait ChunkCompressor {
+    /// Compresses `src` into the front of `dest`; returns the size of the chunk, or 0 if it does not fit in.
+    ///
+    /// # Errors
+    ///
+    /// Those of compressing, and of whoever decides how.
+    fn compress(&self, src: Source<'_>, dest: &mut [u8]) -> Result<usize>;
+}
+
 /// What writing is given besides the data.
 #[derive(Clone, Copy)]
 pub struct Writing<'a> {
@@ -75,19 +86,43 @@ pub struct Writing<'a> {
     pub enc: Encoding<'a>,
     /// Called with the number of each chunk before it is compressed.
     pub visit: Option<&'a dyn Fn(usize)>,
+    /// Compresses the chunks in the place of `enc`, which may differ from what it does. Chunks are always compressed as a
+    /// whole then, and nothing is taken over from others.
+    pub compressor: Option<&'a dyn ChunkCompressor>,
 }
 
 impl<'a> Writing<'a> {
     /// Compression with `enc`, and nobody to tell about it.
     #[must_use]
     pub fn new(enc: Encoding<'a>) -> Writing<'a> {
-        Writing { enc, visit: None }
+        Writing { enc, visit: None, compressor: None }
     }
 
     pub(crate) fn visit(&self, nchunk: usize) {
         if let Some(visit) = self.visit {
             visit(nchunk);
         }
+    }
+}
+
+impl Writing<'_> {
+    /// Whether blocks of old chunks may be kept in new ones, and whole chunks be taken over.
+    pub(crate) fn may_reuse(&self) -> bool {
+        self.compressor.is_none()
+    }
+
+    /// Compresses `src` into the front of `dest`; returns the size of the chunk.
+    ///
+    /// # Errors
+    ///
+    /// Those of compressing, `Failure` if it does not fit in.
+    pub(crate) fn compress(&self, src: Source<'_>, dest: &mut [u8]) -> Result<usize> {
+        let cbytes = match self.compressor {
+            None => chunk::compress_with(&self.enc, src, dest)?.cbytes,
+            Some(compressor) => compressor.compress(src, dest)?,
+        };
+        ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
+        Ok(cbytes)
     }
 }
 

@@ -56,6 +56,7 @@ pub(crate) fn write_failure(e: Error) -> Error {
 }
 
 /// Compresses `src` into the front of `chunk`; returns the size in bytes.
+#[inline(never)] // beside the short way of patching a chunk
 fn compress_into(src: Source<'_>, writing: &Writing<'_>, chunk: &mut Vec<u8>) -> Result<usize> {
     let room = chunk::room_for(src.nbytes());
     if chunk.capacity() < room {
@@ -63,9 +64,7 @@ fn compress_into(src: Source<'_>, writing: &Writing<'_>, chunk: &mut Vec<u8>) ->
     } else if chunk.len() < room {
         resize(chunk, room)?;
     }
-    let cbytes = chunk::compress_with(&writing.enc, src, &mut chunk[..room])?.cbytes;
-    ensure(cbytes > 0, ErrorKind::Failure, "chunk cannot be compressed")?;
-    Ok(cbytes)
+    writing.compress(src, &mut chunk[..room])
 }
 
 impl Part {
@@ -215,11 +214,13 @@ impl Schunk {
             return compress_into(Source::Bytes(src), writing, chunk).map(Rewritten::Whole);
         }
         reading.visit(part.nchunk);
-        let patched = self.with_lazy(part.nchunk, &reading.dec, |dec, old| {
-            patch::encode_range(old, part.range.start, src, dec, &writing.enc)
-        })?;
-        if let Some(patch) = patched {
-            return Ok(Rewritten::Blocks(patch));
+        if writing.may_reuse() {
+            let patched = self.with_lazy(part.nchunk, &reading.dec, |dec, old| {
+                patch::encode_range(old, part.range.start, src, dec, &writing.enc)
+            })?;
+            if let Some(patch) = patched {
+                return Ok(Rewritten::Blocks(patch));
+            }
         }
         scratch::with_len(part.nbytes, |data| {
             let n = self.with_chunk(part.nchunk, |bytes| scratch::decompress(&reading.dec, bytes, data))?;

@@ -4,12 +4,14 @@ use std::ptr;
 use std::time::Instant;
 
 use super::parts::SchunkPtr;
-use super::{Context, EncodingParts};
+use super::{Context, EncodingParts, Sticky};
 use crate::capi::callbacks::Host;
 use crate::capi::tuner;
 use crate::capi::types::blosc2_context;
 use crate::chunk::{self, CParams, Compressed, Encoding, Source};
 use crate::error::{ErrorKind, Result, ensure};
+use crate::format::geometry::Container;
+use crate::schunk::ChunkCompressor;
 
 /// Measures a compression for the tuner; does nothing without one.
 struct Stopwatch(Option<Instant>);
@@ -51,6 +53,67 @@ unsafe fn with_encoding<T>(
     operation(&Encoding { threads, container: Some(&container), host: Some(&host), ..Encoding::new(&params) })
 }
 
+/// Lets the tuner choose the parameters, if there is one.
+///
+/// # Safety
+///
+/// As for [`compress`].
+#[inline(always)]
+unsafe fn tune(context: *mut blosc2_context) -> Result<()> {
+    // SAFETY: the caller's promise; the reference ends with the statement.
+    if unsafe { Context::from_raw(context) }?.fields.tuner_id <= 0 {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    unsafe { ask_tuner(context) }
+}
+
+/// Lets the tuner choose the parameters. The blocks of an array keep their size, whatever it wants: the array could not be
+/// read or changed with others.
+///
+/// # Safety
+///
+/// As for [`compress`].
+#[cold]
+unsafe fn ask_tuner(context: *mut blosc2_context) -> Result<()> {
+    // SAFETY: the caller's promise; the reference ends before the tuner is called.
+    let this = unsafe { Context::from_raw(context) }?;
+    let requested = this.blocksize.requested;
+    let container = SchunkPtr(this.fields.schunk).container();
+    // SAFETY: as above.
+    unsafe { tuner::prepare(context) }?;
+    if matches!(container, Container::Schunk { geometry: Some(_), .. }) {
+        // SAFETY: as above.
+        let this = unsafe { Context::from_raw(context) }?;
+        this.blocksize = Sticky::new(requested);
+        this.fields.blocksize = requested;
+    }
+    Ok(())
+}
+
+/// Compresses chunk after chunk with a context, as [`compress`] does. What takes the parameters out of a context once, for
+/// many chunks, is faster, but tells neither the tuner nor the user of each.
+pub(super) struct EachAnew {
+    context: *mut blosc2_context,
+}
+
+impl EachAnew {
+    /// # Safety
+    ///
+    /// As for [`compress`], as long as the compressor is in use.
+    pub(super) unsafe fn with(context: *mut blosc2_context) -> EachAnew {
+        EachAnew { context }
+    }
+}
+
+impl ChunkCompressor for EachAnew {
+    #[cold]
+    fn compress(&self, src: Source<'_>, dest: &mut [u8]) -> Result<usize> {
+        // SAFETY: promised to `with`.
+        unsafe { compress(self.context, src, dest) }
+    }
+}
+
 /// Compresses `src` with a context of the application.
 ///
 /// # Safety
@@ -67,7 +130,7 @@ pub(crate) unsafe fn compress(
     let bytes = if let Source::Bytes(bytes) = src { bytes.as_ptr() } else { ptr::null() };
     this.note_buffers(bytes, src.nbytes(), dest);
     // SAFETY: as above; `this` is not used after this line.
-    unsafe { tuner::prepare(context) }?;
+    unsafe { tune(context) }?;
     // SAFETY: as above.
     let this = unsafe { Context::from_raw(context) }?;
     let is_generated = matches!(src, Source::Generated(_));

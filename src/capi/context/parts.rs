@@ -4,12 +4,14 @@ use std::any::Any;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
+use super::compress::EachAnew;
 use super::{Backend, Context};
 use crate::capi::callbacks::{self, CPostfilter, CPrefilter, Host};
 use crate::capi::types::{blosc2_context, blosc2_schunk};
 use crate::chunk::{self, CParams, Decoding, Encoding};
 use crate::error::Result;
 use crate::format::geometry::Container;
+use crate::schunk::ChunkCompressor;
 
 /// The super-chunk of a context, to be asked from any thread.
 #[derive(Clone, Copy)]
@@ -35,6 +37,7 @@ pub(crate) struct EncodingParts {
     prefilter: Option<CPrefilter>,
     schunk: SchunkPtr,
     host: Host,
+    each_anew: Option<EachAnew>,
 }
 
 impl EncodingParts {
@@ -51,7 +54,15 @@ impl EncodingParts {
         let backend = this.attach();
         let prefilter = this.prefilter(context);
         let (nthreads, schunk) = (this.nthreads(), SchunkPtr(this.fields.schunk));
-        Ok(EncodingParts { params, backend, nthreads, prefilter, schunk, host: Host(context) })
+        let one_by_one = this.fields.tuner_id > 0 || this.is_told_of;
+        // SAFETY: the caller's promise, which holds as long as it uses the parts.
+        let each_anew = one_by_one.then(|| unsafe { EachAnew::with(context) });
+        Ok(EncodingParts { params, backend, nthreads, prefilter, schunk, host: Host(context), each_anew })
+    }
+
+    /// What compresses chunks one by one with the context, if its tuner, or the user, is to be told of each.
+    pub(crate) fn compressor(&self) -> Option<&dyn ChunkCompressor> {
+        self.each_anew.as_ref().map(|each_anew| each_anew as &dyn ChunkCompressor)
     }
 
     /// Sets the number of the chunk that the prefilter is told.
@@ -63,7 +74,8 @@ impl EncodingParts {
 
     /// Runs `operation`.
     pub(crate) fn with<T>(&self, operation: impl FnOnce(&Encoding<'_>) -> Result<T>) -> Result<T> {
-        let container = move || self.schunk.container();
+        let schunk = self.schunk;
+        let container = move || schunk.container();
         operation(&Encoding {
             params: &self.params,
             threads: self.backend.threads_for(self.nthreads, self.prefilter.is_some()),

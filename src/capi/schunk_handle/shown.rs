@@ -170,7 +170,7 @@ impl SchunkHandle {
 
     /// Shows the state of the super-chunk in the struct after an operation, whose outcome must not depend on it: without
     /// memory, metalayers are shown as they were, until the next operation.
-    pub(super) fn catch_up(&self, schunk: &Schunk) {
+    pub(crate) fn catch_up(&self, schunk: &Schunk) {
         let _ = self.show(schunk);
     }
 
