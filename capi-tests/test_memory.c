@@ -296,6 +296,54 @@ static void arrays(blosc2_storage storage, const char *path) {
   }
 }
 
+/* Whether a super-chunk shows these two variable-length metalayers and no other. */
+static bool shows(const blosc2_schunk *schunk) {
+  return schunk->nvlmetalayers == 2 && strcmp(schunk->vlmetalayers[0]->name, "first") == 0 &&
+         strcmp(schunk->vlmetalayers[1]->name, "second") == 0 && schunk->vlmetalayers[1]->content_len > LEAST;
+}
+
+/* A metalayer that was added is shown, if not at once, then to whoever asks or reads. */
+static void layers_shown(blosc2_storage *storage, bool reads) {
+  char *names[BLOSC2_MAX_VLMETALAYERS];
+  int64_t added;
+  all_that_follow = true;
+  for (fail_at = 0; fail_at < 60; fail_at++) {
+    blosc2_schunk *schunk;
+    if (storage->urlpath != NULL) {
+      blosc2_remove_urlpath(storage->urlpath);
+    }
+    schunk = blosc2_schunk_new(storage);
+    CHECK_INT(blosc2_schunk_append_buffer(schunk, items, 4000), 1);
+    CHECK_INT(blosc2_vlmeta_add(schunk, "first", (uint8_t *)items, 40000, NULL), 0);
+    atomic_store(&allocations, 0);
+    added = SCARCE(blosc2_vlmeta_add(schunk, "second", (uint8_t *)items, 50000, NULL));
+    if (added >= 0) {
+      if (reads) {
+        CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, back, 4000), 4000);
+        CHECK(shows(schunk));
+      }
+      CHECK_INT(blosc2_vlmeta_get_names(schunk, names), 2);
+      CHECK(shows(schunk) && names[1] == schunk->vlmetalayers[1]->name);
+    }
+    blosc2_schunk_free(schunk);
+    if (atomic_load(&allocations) <= fail_at) {
+      break;
+    }
+  }
+  CHECK(fail_at > 0 && fail_at < 60);
+}
+
+static void layers(void) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  int kind;
+  for (kind = 0; kind < 6; kind++) {
+    storage.contiguous = kind / 2 > 0;
+    storage.urlpath = kind / 2 == 2 ? FILE_PATH : NULL;
+    layers_shown(&storage, kind % 2);
+  }
+  blosc2_remove_urlpath(FILE_PATH);
+}
+
 #define LONG 70000
 
 static int32_t values[LONG + 20000];
@@ -438,6 +486,7 @@ int main(void) {
     }
   }
   CHECK(reported > 50);
+  layers();
   many_blocks();
   blosc2_destroy();
   return test_end();

@@ -234,7 +234,9 @@ pub unsafe extern "C" fn blosc2_vlmeta_get_names(
 ) -> c_int {
     guard(|| {
         // SAFETY: the caller's promise.
-        let abi = unsafe { SchunkHandle::from_ptr(schunk) }?.abi();
+        let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        handle.show_rest()?;
+        let abi = handle.abi();
         // SAFETY: the caller's promise.
         let count = unsafe { (*abi).nvlmetalayers };
         ensure(count == 0 || !names.is_null(), ErrorKind::InvalidParam, "nowhere to store the names")?;

@@ -326,12 +326,14 @@ impl SchunkHandle {
     pub(crate) fn look<T>(&self, operation: impl FnOnce(&Schunk) -> Result<T>) -> Result<T> {
         let inner = self.inner()?;
         let result = operation(&inner);
-        if inner.frame().is_some_and(Frame::is_on_disk) {
-            // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
-            let shown = unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).change_tick) };
-            if i64::try_from(inner.change_tick()) != Ok(shown.load(Ordering::Relaxed)) {
-                self.catch_up(&inner);
-            }
+        let is_behind = self.is_behind()
+            || inner.frame().is_some_and(Frame::is_on_disk) && {
+                // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
+                let shown = unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).change_tick) };
+                i64::try_from(inner.change_tick()) != Ok(shown.load(Ordering::Relaxed))
+            };
+        if is_behind {
+            self.catch_up(&inner);
         }
         result
     }

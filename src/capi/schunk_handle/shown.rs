@@ -174,6 +174,21 @@ impl SchunkHandle {
         let _ = self.show(schunk);
     }
 
+    /// Whether there was no memory to show metalayers when they changed.
+    #[inline]
+    pub(super) fn is_behind(&self) -> bool {
+        self.shown_tick.load(Ordering::Relaxed) == 0
+    }
+
+    /// Sees to it that all metalayers are shown.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn show_rest(&self) -> Result<()> {
+        if self.is_behind() { self.show(&*self.inner()?) } else { Ok(()) }
+    }
+
     /// Whether the struct shows the metalayers of `schunk` as they are.
     pub(super) fn shows_layers_of(&self, schunk: &Schunk) -> bool {
         self.shown_tick.load(Ordering::Relaxed) == schunk.change_tick() + 1
