@@ -175,7 +175,7 @@ fn copy_chunks(chunks: &StoredChunks<'_>, dest: &mut Schunk) -> Result<()> {
     for nchunk in 0..nchunks {
         let chunk = chunks.get_into(nchunk, MallocBuf::filled)?;
         bytes += chunk.bytes().len();
-        batch.push(chunk);
+        memory::push(&mut batch, chunk)?;
         if bytes >= BATCH {
             append_batch(frame, &mut batch)?;
             bytes = 0;
