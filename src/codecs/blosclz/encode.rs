@@ -39,6 +39,9 @@ const ANYTHING: usize = 98;
 /// matches there are, and the probe looks at them again.
 const HOPEFUL_FROM: usize = 256;
 const HOPEFUL: usize = 32;
+/// Unless it finds this many times the ratio that is wanted. Having seen this many bytes, or all, it needs no probe then.
+const SURE: usize = 2;
+const SURE_FROM: usize = 1024;
 
 /// Longest step of the search. With ever longer ones, planes of bits that repeat are missed. A power of two finds those
 /// at once that lie, as in most blocks, a multiple of it apart.
@@ -128,8 +131,11 @@ impl Encoder {
         let demand = &level.demand;
         let Some(window) = demand.window_of(src) else { return false };
         let least = (demand.min_ratio * GLANCE / 100).max(ANYTHING);
-        let size = self.parser.encode::<true>(level, window, &mut []);
-        size.is_some_and(|size| window.len() * 100 >= size * least) && self.probe.meets(demand, window)
+        match self.parser.encode::<true>(level, window, &mut []) {
+            Some(ratio) if ratio >= SURE * demand.min_ratio => true,
+            Some(ratio) if ratio >= least => self.probe.meets(demand, window),
+            _ => false,
+        }
     }
 }
 
@@ -143,7 +149,8 @@ struct Parser {
 }
 
 impl Parser {
-    /// Encodes `src` into `dest`, or only counts the bytes if `DRY`. `None` if they do not fit.
+    /// Encodes `src` into `dest`, and returns the size; `None` if it does not fit. If `DRY`, it only glances at it, and returns
+    /// the ratio in percent; what is wanted at least if it ends early.
     fn encode<const DRY: bool>(&mut self, level: &Level, src: &[u8], dest: &mut [u8]) -> Option<usize> {
         let len = u32::try_from(src.len()).ok()?;
         if self.base.checked_add(len).is_none() {
@@ -236,7 +243,10 @@ fn parse<const DRY: bool>(
         let start = unsafe { extend_back(src, at, distance, anchor.max(FIRST_LITERALS)) };
         out.sequence(anchor, start, end - start, distance)?;
         if DRY && end >= HOPEFUL_FROM && out.at + end / HOPEFUL <= end {
-            return Some(out.at);
+            let ratio = 100 * end / out.at;
+            if end >= SURE_FROM || ratio < SURE * level.demand.min_ratio {
+                return Some(ratio.max(level.demand.min_ratio));
+            }
         }
         anchor = end;
         if end > last_start {
@@ -349,11 +359,11 @@ impl<const DRY: bool> Output<'_, DRY> {
         Some(())
     }
 
-    /// Writes the last literals, from `from` to the end of the source, and returns the size of the stream.
+    /// Writes the last literals, from `from` to the end of the source, and returns the size of the stream, or its ratio.
     fn finish(&mut self, from: usize) -> Option<usize> {
         if DRY {
             let run = self.src.len() - from;
-            return Some(self.at + run + run.div_ceil(MAX_RUN));
+            return Some(100 * self.src.len() / (self.at + run + run.div_ceil(MAX_RUN)));
         }
         self.literals(from, self.src.len())?;
         // Encoders mark the first element this way; decoders do not look at it.
