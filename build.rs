@@ -1,18 +1,22 @@
-//! Sets the soname, tells the sources which instruction sets this compiler knows, and finds the system's codecs.
+//! Sets the soname, tells the sources what this compiler knows, and finds the system's codecs.
 
 use std::env;
 use std::process::Command;
 
 /// First Rust release with stable AVX-512 and GFNI intrinsics.
 const AVX512_SINCE_MINOR: u32 = 89;
+/// First Rust release with `select_unpredictable`.
+const SELECT_SINCE_MINOR: u32 = 88;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-check-cfg=cfg(have_avx512)");
-    if env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64")
-        && rustc_minor().is_some_and(|minor| minor >= AVX512_SINCE_MINOR)
-    {
+    println!("cargo:rustc-check-cfg=cfg(have_avx512, have_select)");
+    let minor = rustc_minor().unwrap_or(0);
+    if env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64") && minor >= AVX512_SINCE_MINOR {
         println!("cargo:rustc-cfg=have_avx512");
+    }
+    if minor >= SELECT_SINCE_MINOR {
+        println!("cargo:rustc-cfg=have_select");
     }
     match env::var("CARGO_CFG_TARGET_OS").as_deref() {
         Ok("linux" | "android" | "freebsd" | "netbsd" | "openbsd") => {

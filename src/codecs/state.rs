@@ -186,7 +186,7 @@ impl CodecStates {
             (StreamCodec::BloscLz, _) => {
                 made(&mut self.blosclz, blosclz::Encoder::new)?.compress(clevel, src, dest)
             }
-            (StreamCodec::Lz4, _) => made(&mut self.lz4, lz4::Encoder::new)?.compress(clevel, src, dest),
+            (StreamCodec::Lz4, _) => made(&mut self.lz4, lz4::Encoder::new)?.compress(clevel, src, dest)?,
             (StreamCodec::Lz4Hc, _) => {
                 made(&mut self.lz4hc, lz4hc::Encoder::new)?.compress(clevel, src, dest)?
             }

@@ -1,14 +1,15 @@
 //! LZ4: raw blocks, one independent block per stream.
 //!
-//! The fast encoder of the reference implementation, and a decoder of our own, which also serves LZ4HC. Streams with a
-//! dictionary are decoded by the reference implementation.
+//! An encoder of our own for long streams, which makes the bytes of the reference implementation, and a decoder, which also
+//! serves LZ4HC. Short streams, and those with a dictionary, are the reference implementation's.
 //!
-//! The encoder's table lives on between streams, and LZ4 resets it the fast way, which saves most of the time of short
+//! Its encoder's table lives on between streams, and LZ4 resets it the fast way, which saves most of the time of short
 //! streams. Even so, output depends on the arguments alone. For inputs from 4 KiB on, the reset is a full one. For shorter
 //! ones, the table is indexed by a hash of the very four bytes that must match; so an empty entry has the same effect as
 //! one of an earlier stream, which is out of reach.
 
 mod decode;
+mod encode;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ pub(crate) use decode::{decompress, decompress_prefix};
 #[cfg(feature = "system-lz4")]
 use super::lz4_system::{LZ4_attach_dictionary, LZ4_compress_fast_extState_fastReset};
 use crate::error::{ErrorKind, Result, ensure};
-use crate::memory::{copy_of, zeroed};
+use crate::memory::{copy_of, made, zeroed};
 #[cfg(not(feature = "system-lz4"))]
 use lz4_sys as _; // Links the built-in library.
 use std::ffi::{c_char, c_int, c_void};
@@ -84,35 +85,58 @@ pub(super) fn int(len: usize) -> c_int {
 }
 
 /// LZ4's acceleration for a compression level from 1 to 9.
-fn acceleration(clevel: u8) -> c_int {
-    c_int::from(10 - clevel.clamp(1, 9))
+fn acceleration(clevel: u8) -> usize {
+    usize::from(10 - clevel.clamp(1, 9))
 }
 
+/// Whether long streams are ours. The reference makes other bytes where numbers are stored or addressed in other ways, and
+/// so may the system's version of it.
+const OURS: bool =
+    cfg!(all(target_endian = "little", target_pointer_width = "64", not(feature = "system-lz4")));
+
 /// The fast encoder.
-pub(crate) struct Encoder(State);
+pub(crate) struct Encoder {
+    reference: State,
+    /// Made for the first stream that it is for.
+    ours: Option<encode::Encoder>,
+}
 
 impl Encoder {
     pub(crate) fn new() -> Result<Encoder> {
         // SAFETY: the function only returns a constant.
         let size = unsafe { LZ4_sizeofState() };
-        let mut state = State::new(usize::try_from(size).expect("a size is positive"))?;
-        let size = state.size();
+        let mut reference = State::new(usize::try_from(size).expect("a size is positive"))?;
+        let size = reference.size();
         // SAFETY: the state is ours and `size` bytes long.
-        unsafe { LZ4_initStream(state.as_mut_ptr(), size) };
-        Ok(Encoder(state))
+        unsafe { LZ4_initStream(reference.as_mut_ptr(), size) };
+        Ok(Encoder { reference, ours: None })
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
-    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let acceleration = acceleration(clevel);
+        if OURS && src.len() >= encode::MIN_INPUT {
+            let ours = made(&mut self.ours, encode::Encoder::new)?;
+            return Ok(ours.compress(acceleration, src, dest).unwrap_or(0));
+        }
+        Ok(self.compress_by_reference(acceleration, src, dest))
+    }
+
+    /// As [`compress`](Self::compress), whatever the length.
+    fn compress_by_reference(&mut self, acceleration: usize, src: &[u8], dest: &mut [u8]) -> usize {
         // SAFETY: the state has the size that LZ4 asked for; the sizes are those of the slices.
         let written = unsafe {
             LZ4_compress_fast_extState_fastReset(
-                self.0.as_mut_ptr(),
+                self.reference.as_mut_ptr(),
                 src.as_ptr().cast(),
                 dest.as_mut_ptr().cast(),
                 int(src.len()),
                 int(dest.len()),
-                acceleration(clevel),
+                int(acceleration),
             )
         };
         usize::try_from(written).unwrap_or(0)
@@ -120,7 +144,7 @@ impl Encoder {
 
     /// As [`compress`](Self::compress), with the dictionary as history.
     pub(crate) fn compress_with(&mut self, dict: &Dict, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
-        let (state, size) = (self.0.as_mut_ptr(), self.0.size());
+        let (state, size) = (self.reference.as_mut_ptr(), self.reference.size());
         // SAFETY: `state` points to `size` bytes of our own.
         unsafe { LZ4_initStream(state, size) };
         // SAFETY: the stream was just initialised; the dictionary's stream and bytes outlive this call.
@@ -133,7 +157,7 @@ impl Encoder {
                 dest.as_mut_ptr().cast(),
                 int(src.len()),
                 int(dest.len()),
-                acceleration(clevel),
+                int(acceleration(clevel)),
             )
         };
         usize::try_from(written).unwrap_or(0)
@@ -150,7 +174,7 @@ pub(crate) struct Dict {
 impl Dict {
     pub(crate) fn new(bytes: &[u8]) -> Result<Dict> {
         let bytes = copy_of(bytes)?.into_boxed_slice();
-        let mut state = Encoder::new()?.0;
+        let mut state = Encoder::new()?.reference;
         // SAFETY: the stream was initialised; the bytes are kept beside it and never move, being boxed.
         unsafe { LZ4_loadDict(state.as_mut_ptr(), bytes.as_ptr().cast(), int(bytes.len())) };
         Ok(Dict { state, _bytes: bytes })

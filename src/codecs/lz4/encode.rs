@@ -1,0 +1,566 @@
+//! The fast encoder: the reference implementation's parse, and so its bytes, in less time.
+//!
+//! The reference looks for a match at one position after the other. Whether there is one, how far back it can be drawn and
+//! how long it is are branches that the CPU often guesses wrong, and a wrong guess costs as much as all the rest of a match. So
+//! [`Parser::near`] looks at the three positions behind a match at once, and chooses between them without a branch. Where
+//! guesses are mostly right, that would be slower; so they are watched ([`Guesses`]).
+//!
+//! What makes the bytes equal: the table holds the same positions at the same time as the reference's, whatever is looked at
+//! and in which order. A position is entered only if the reference would have come to it.
+
+use crate::codecs::agree::{extend_back, extend_long, same_bytes};
+use crate::codecs::mem::{copy, load64, store, store8};
+use crate::error::Result;
+use crate::memory::zeroed_box;
+
+/// Matches start at least this far before the end of the source.
+const LAST_START: usize = 12;
+/// The last bytes of the source are literals.
+const LAST_LITERALS: usize = 5;
+/// Shortest match.
+const MIN_MATCH: usize = 4;
+/// Runs of literals, and matches beyond the shortest, of at least this length go on behind the token.
+const LONG: usize = 15;
+/// After each 2^`PATIENCE` misses in a row, the search steps over one more byte each time.
+const PATIENCE: u32 = 6;
+/// Farthest match.
+const MAX_DISTANCE: usize = 65_535;
+/// Shorter streams are left to the reference, which is as fast with them.
+pub(super) const MIN_INPUT: usize = 16 << 10;
+/// Up to this length, positions fit in 16 bits: those that are entered end [`LAST_START`] bytes before the end.
+const MAX_SHORT: usize = 65_536 + LAST_START - 2;
+
+/// The largest acceleration.
+pub(super) const MAX_ACCELERATION: usize = 9;
+/// Where this many bytes follow a match, the reference looks at three positions there, if it finds nothing before.
+const AHEAD: usize = 2 + MAX_ACCELERATION + LAST_START;
+/// Bytes that sequences may write, or be copied from, past their end.
+const SLACK: usize = 32;
+
+/// Positions by a hash of the bytes there.
+trait Table {
+    /// Whether it may hold positions that are too far away.
+    const REACHES_FAR: bool;
+
+    /// Forgets all positions: every entry is position 0.
+    fn clear(&mut self);
+
+    /// The place of a position where these bytes are.
+    fn slot(bytes: u64) -> usize;
+
+    fn get(&self, slot: usize) -> usize;
+
+    fn put(&mut self, slot: usize, at: usize);
+}
+
+/// For sources of up to [`MAX_SHORT`] bytes.
+type Short = [u16; 1 << 13];
+/// For others.
+type Far = [u32; 1 << 12];
+
+impl Table for Short {
+    const REACHES_FAR: bool = false;
+
+    fn clear(&mut self) {
+        self.fill(0);
+    }
+
+    #[inline(always)]
+    fn slot(bytes: u64) -> usize {
+        ((bytes as u32).wrapping_mul(2_654_435_761) >> (32 - 13)) as usize // of four bytes
+    }
+
+    #[inline(always)]
+    fn get(&self, slot: usize) -> usize {
+        usize::from(self[slot])
+    }
+
+    #[inline(always)]
+    fn put(&mut self, slot: usize, at: usize) {
+        self[slot] = at as u16; // fits: see `MAX_SHORT`
+    }
+}
+
+impl Table for Far {
+    const REACHES_FAR: bool = true;
+
+    fn clear(&mut self) {
+        self.fill(0);
+    }
+
+    #[inline(always)]
+    fn slot(bytes: u64) -> usize {
+        ((bytes << 24).wrapping_mul(889_523_592_379) >> (64 - 12)) as usize // of five bytes
+    }
+
+    #[inline(always)]
+    fn get(&self, slot: usize) -> usize {
+        self[slot] as usize
+    }
+
+    #[inline(always)]
+    fn put(&mut self, slot: usize, at: usize) {
+        self[slot] = at as u32; // fits: sources are chunks, which are below 2 GiB
+    }
+}
+
+/// Compresses streams, one per call, and owns the tables for that (32 KiB).
+pub(super) struct Encoder {
+    short: Box<Short>,
+    far: Box<Far>,
+}
+
+impl Encoder {
+    pub(super) fn new() -> Result<Encoder> {
+        Ok(Encoder { short: zeroed_box()?, far: zeroed_box()? })
+    }
+
+    /// Compresses `src`, of [`MIN_INPUT`] bytes or more, into `dest`; returns the compressed size, or `None` if it does not
+    /// fit.
+    pub(super) fn compress(&mut self, acceleration: usize, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+        if src.len() <= MAX_SHORT {
+            encode(&mut *self.short, acceleration, src, dest)
+        } else {
+            encode(&mut *self.far, acceleration, src, dest)
+        }
+    }
+}
+
+/// See [`Encoder::compress`].
+fn encode<T: Table>(table: &mut T, acceleration: usize, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+    assert!(src.len() >= MIN_INPUT && (1..=MAX_ACCELERATION).contains(&acceleration));
+    table.clear();
+    let mut parser = Parser { table, acceleration, src, guesses: Guesses::new() };
+    let mut out = Output { src, dest, at: 0 };
+    let anchor = parser.parse(&mut out)?;
+    out.finish(anchor)
+}
+
+/// A match that was found.
+#[derive(Clone, Copy)]
+struct Match {
+    at: usize,
+    candidate: usize,
+    /// The difference of the eight bytes at both.
+    differs: u64,
+}
+
+/// How well one guesses whether a match follows the last one immediately, from whether the last few did: about as well as
+/// the CPU.
+struct Guesses {
+    /// What followed after each history.
+    table: u64,
+    /// What the last six matches did, a bit each.
+    history: u32,
+    wrong: u32,
+    /// Matches until `are_bad` is set anew; the last `PERIOD` of them count.
+    left: u32,
+    /// Whether the CPU is not asked to guess.
+    are_bad: bool,
+}
+
+impl Guesses {
+    const PERIOD: u32 = 64;
+    /// Wrong guesses that are too many.
+    const TOO_MANY: u32 = 20;
+    /// Matches that do not count: while guesses are good, learning takes a tenth of the time.
+    const REST: u32 = 448;
+
+    fn new() -> Guesses {
+        Guesses { table: 0, history: 0, wrong: 0, left: Self::PERIOD, are_bad: false }
+    }
+
+    #[inline(always)]
+    fn learn(&mut self, follows: bool) {
+        self.left -= 1;
+        if self.left >= Self::PERIOD {
+            return;
+        }
+        let wrong = (self.table >> self.history & 1) ^ u64::from(follows);
+        self.table ^= wrong << self.history;
+        self.history = (self.history << 1 | u32::from(follows)) & 63;
+        self.wrong += wrong as u32; // 0 or 1
+        if self.left == 0 {
+            self.are_bad = self.wrong >= Self::TOO_MANY;
+            self.wrong = 0;
+            self.left = if self.are_bad { 2 * Self::PERIOD } else { Self::PERIOD + Self::REST };
+        }
+    }
+}
+
+/// What follows a sequence.
+enum Next {
+    /// This match, or the last literals.
+    Sought(Option<Match>),
+    NotSought,
+}
+
+struct Parser<'a, T> {
+    table: &'a mut T,
+    acceleration: usize,
+    src: &'a [u8],
+    guesses: Guesses,
+}
+
+impl<T: Table> Parser<'_, T> {
+    /// The last position at which a match may start.
+    #[inline(always)]
+    fn last_start(&self) -> usize {
+        self.src.len() - LAST_START
+    }
+
+    /// Writes all sequences, and returns where the last literals begin. `None` if they do not fit.
+    #[inline(always)]
+    fn parse(&mut self, out: &mut Output<'_>) -> Option<usize> {
+        let mut anchor = 0;
+        // SAFETY: `encode` saw to MIN_INPUT bytes.
+        self.enter(0, unsafe { load64(self.src, 0) });
+        let mut next = self.search(1, 1, 0);
+        while let Some(found) = next {
+            let Match { at, candidate, .. } = found;
+            let end = self.end(found);
+            // SAFETY: the candidate lies in `src`, before `at`.
+            let start = unsafe { extend_back(self.src, at, at - candidate, anchor) };
+            out.sequence(anchor, start, end - start, at - candidate)?;
+            anchor = end;
+            next = match self.close_by(&mut anchor, out)? {
+                Next::Sought(next) => next,
+                Next::NotSought => self.one_by_one(&mut anchor, out)?,
+            };
+        }
+        Some(anchor)
+    }
+
+    /// While guesses are bad, writes sequences that follow each other closely, from `anchor` on, which becomes the end of the last
+    /// one. `None` if they do not fit.
+    #[inline(always)]
+    fn close_by(&mut self, anchor: &mut usize, out: &mut Output<'_>) -> Option<Next> {
+        while self.guesses.are_bad && *anchor + AHEAD <= self.src.len() && out.at + SLACK <= out.dest.len() {
+            // SAFETY: the sum was just compared, and a match ends behind MIN_MATCH bytes.
+            let Some(found) = (unsafe { self.near(*anchor) }) else {
+                let next = self.search(*anchor + 2 + self.acceleration, self.acceleration, 2);
+                return Some(Next::Sought(next));
+            };
+            if found.candidate < 2 {
+                return Some(Next::Sought(Some(found)));
+            }
+            let end = self.end(found);
+            // SAFETY: both sums were just compared, and the candidate as well.
+            unsafe { out.short(*anchor, found, end)? };
+            *anchor = end;
+        }
+        Some(Next::NotSought)
+    }
+
+    /// Writes matches that follow each other immediately, from `anchor` on, which becomes the end of the last one. Returns the next
+    /// match, or none at the end. `None` if they do not fit.
+    #[inline(always)]
+    fn one_by_one(&mut self, anchor: &mut usize, out: &mut Output<'_>) -> Option<Option<Match>> {
+        while *anchor <= self.last_start() {
+            let at = *anchor;
+            // SAFETY: a match ends behind MIN_MATCH bytes, and `at <= last_start`.
+            self.enter(at - 2, unsafe { load64(self.src, at - 2) });
+            // SAFETY: `at <= last_start`.
+            let found = self.probe(at, unsafe { load64(self.src, at) });
+            self.guesses.learn(found.is_some());
+            let Some(found) = found else { return Some(self.search(at + 1, 1, 0)) };
+            let end = self.end(found);
+            out.follower(end - at, at - found.candidate)?;
+            *anchor = end;
+        }
+        Some(None)
+    }
+
+    /// Where a match ends.
+    #[inline(always)]
+    fn end(&self, Match { at, candidate, differs }: Match) -> usize {
+        if differs != 0 {
+            return at + differs.trailing_zeros() as usize / 8;
+        }
+        let match_end = self.src.len() - LAST_LITERALS;
+        if at + 48 <= match_end {
+            // SAFETY: the sum was just compared, and the candidate lies before.
+            let differs = unsafe { load64(self.src, at + 8) ^ load64(self.src, candidate + 8) };
+            if differs != 0 {
+                return at + 8 + differs.trailing_zeros() as usize / 8;
+            }
+            // SAFETY: the same.
+            let same = unsafe { same_bytes(self.src, at + 16, candidate + 16) };
+            if same != u32::MAX {
+                return at + 16 + same.trailing_ones() as usize;
+            }
+        }
+        self.far_end(at, at - candidate)
+    }
+
+    /// [`end`](Self::end) of long matches.
+    #[inline(never)]
+    fn far_end(&self, at: usize, distance: usize) -> usize {
+        let match_end = self.src.len() - LAST_LITERALS;
+        // SAFETY: the candidate lies before `at <= last_start`, so `at + MIN_MATCH` is before `match_end`.
+        unsafe { extend_long(self.src, at + MIN_MATCH, distance, match_end) }
+    }
+
+    /// The first match at the three positions from `behind` on, which is behind a match.
+    ///
+    /// # Safety
+    ///
+    /// `2 <= behind`, and `behind + AHEAD <= src.len()`.
+    #[inline(always)]
+    unsafe fn near(&mut self, behind: usize) -> Option<Match> {
+        let src = self.src;
+        // SAFETY: the caller's promise.
+        let load = |at: usize| unsafe { load64(src, at) };
+        let [at0, at1, at2] = [behind, behind + 1, behind + 2];
+        self.enter(behind - 2, load(behind - 2));
+        let (here0, here1, here2) = (load(at0), load(at1), load(at2));
+        let [slot0, slot1, slot2] = [T::slot(here0), T::slot(here1), T::slot(here2)];
+
+        let candidate0 = self.table.get(slot0);
+        self.table.put(slot0, at0);
+        let candidate1 = self.table.get(slot1);
+        let before2 = self.table.get(slot2);
+        // What the table would hold if the second position had been entered.
+        let candidate2 = select(slot1 == slot2, at1, before2);
+
+        let (differs0, differs1) = (load(candidate0) ^ here0, load(candidate1) ^ here1);
+        let differs2 = load(candidate2) ^ here2;
+        let is0 = is_match::<T>(differs0, at0 - candidate0);
+        let is1 = is_match::<T>(differs1, at1 - candidate1);
+
+        // Positions behind the match that was found are not entered.
+        let now1 = select(is0, candidate1, at1);
+        self.table.put(slot1, now1);
+        self.table.put(slot2, select(is0 | is1, select(slot1 == slot2, now1, before2), at2));
+
+        self.guesses.learn(is0);
+        let choose = |values: [usize; 3]| select(is0, values[0], select(is1, values[1], values[2]));
+        let at = choose([at0, at1, at2]);
+        let candidate = choose([candidate0, candidate1, candidate2]);
+        let differs = select(is0, differs0, select(is1, differs1, differs2));
+        is_match::<T>(differs, at - candidate).then_some(Match { at, candidate, differs })
+    }
+
+    /// The first match from `at` on that the search comes to; none at the end. The next position is `step` bytes further;
+    /// that many `misses` came before.
+    #[inline(always)]
+    fn search(&mut self, mut at: usize, mut step: usize, misses: usize) -> Option<Match> {
+        let mut steps = (self.acceleration << PATIENCE) + misses;
+        loop {
+            let next = at + step;
+            // The reference goes to the last literals one position early.
+            if next > self.last_start() + 1 {
+                return None;
+            }
+            // SAFETY: `at <= last_start`.
+            let found = self.probe(at, unsafe { load64(self.src, at) });
+            if found.is_some() {
+                return found;
+            }
+            step = steps >> PATIENCE;
+            steps += 1;
+            at = next;
+        }
+    }
+
+    /// Enters position `at`, where these bytes are; the match with the one that was there before.
+    #[inline(always)]
+    fn probe(&mut self, at: usize, bytes: u64) -> Option<Match> {
+        let slot = T::slot(bytes);
+        let candidate = self.table.get(slot);
+        self.table.put(slot, at);
+        // SAFETY: positions of this stream that were entered, and 0, are at most `last_start`.
+        let differs = bytes ^ unsafe { load64(self.src, candidate) };
+        is_match::<T>(differs, at - candidate).then_some(Match { at, candidate, differs })
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, at: usize, bytes: u64) {
+        self.table.put(T::slot(bytes), at);
+    }
+}
+
+/// Whether two positions match whose first eight bytes differ like this.
+#[inline(always)]
+fn is_match<T: Table>(differs: u64, distance: usize) -> bool {
+    (differs as u32 == 0) & (!T::REACHES_FAR | (distance <= MAX_DISTANCE))
+}
+
+/// `yes` or `no`, without a branch.
+#[inline(always)]
+#[cfg_attr(
+    have_select,
+    expect(clippy::incompatible_msrv, reason = "`have_select` stands for a compiler that has it")
+)]
+fn select<V>(condition: bool, yes: V, no: V) -> V {
+    #[cfg(have_select)]
+    return std::hint::select_unpredictable(condition, yes, no);
+    #[cfg(not(have_select))]
+    if condition { yes } else { no }
+}
+
+/// The stream being written.
+struct Output<'a> {
+    src: &'a [u8],
+    dest: &'a mut [u8],
+    /// Bytes written.
+    at: usize,
+}
+
+impl Output<'_> {
+    /// Writes the match, which ends at `end`, and the literals before it, from `anchor` on, of which there are two at most. `None`
+    /// if they do not fit.
+    ///
+    /// # Safety
+    ///
+    /// `2 <= candidate`, SLACK bytes follow in `dest`, and eight from `anchor` on exist in `src`.
+    #[inline(always)]
+    unsafe fn short(&mut self, anchor: usize, found: Match, end: usize) -> Option<()> {
+        let Match { at, candidate, .. } = found;
+        let distance = at - candidate;
+        // SAFETY: `2 <= candidate < at`, and eight bytes from there on exist.
+        let agree = unsafe { load64(self.src, at - 2) ^ load64(self.src, candidate - 2) };
+        let literals = at - anchor;
+        let one = (agree & 0xff00 == 0) & (literals >= 1);
+        let both = one & (agree & 0xff == 0) & (literals == 2);
+        let back = usize::from(one) + usize::from(both);
+        let literals = literals - back;
+        let more = end - at + back - MIN_MATCH;
+
+        // What turns out not to be there is overwritten by what follows.
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { load64(self.src, anchor) };
+        let token = (literals << 4 | more.min(LONG)) as u32;
+        // SAFETY: the caller's promise.
+        unsafe { store(self.dest, self.at, ((bytes as u32) << 8 | token).to_le_bytes()) };
+        self.at += 1 + literals;
+        let tail = distance as u32 | (more.wrapping_sub(LONG) as u32 & 0xff) << 16;
+        // SAFETY: the caller's promise, and three bytes were written at most.
+        unsafe { store(self.dest, self.at, tail.to_le_bytes()) };
+        self.at += 2;
+        if more >= LONG + 255 {
+            return self.put_more_of_match(more);
+        }
+        self.at += usize::from(more >= LONG);
+        Some(())
+    }
+
+    /// Writes a match without literals before it. `None` if it does not fit.
+    #[inline(always)]
+    fn follower(&mut self, len: usize, distance: usize) -> Option<()> {
+        let more = len - MIN_MATCH;
+        if self.at + SLACK > self.dest.len() {
+            return self.long_sequence(0, 0, more, distance);
+        }
+        let bytes = (more.min(LONG) | distance << 8) as u32;
+        // SAFETY: there are SLACK bytes.
+        unsafe { store(self.dest, self.at, bytes.to_le_bytes()) };
+        self.at += 3;
+        match more >= LONG {
+            true => self.put_more_of_match(more),
+            false => Some(()),
+        }
+    }
+
+    /// Writes the literals `from..to` of the source and the match behind them. `None` if they do not fit.
+    #[inline(always)]
+    fn sequence(&mut self, from: usize, to: usize, len: usize, distance: usize) -> Option<()> {
+        let run = to - from;
+        let more = len - MIN_MATCH;
+        if run >= LONG || self.at + 2 * SLACK > self.dest.len() || from + SLACK > self.src.len() {
+            return self.long_sequence(from, to, more, distance);
+        }
+        let token = (run << 4 | more.min(LONG)) as u8;
+        // SAFETY: there are SLACK bytes.
+        unsafe { store8(self.dest, self.at, token) };
+        // SAFETY: there are SLACK bytes at both places.
+        unsafe { copy::<16>(self.src, from, self.dest, self.at + 1) };
+        self.at += 1 + run;
+        // SAFETY: the same.
+        unsafe { store(self.dest, self.at, (distance as u16).to_le_bytes()) };
+        self.at += 2;
+        match more >= LONG {
+            true => self.put_more_of_match(more),
+            false => Some(()),
+        }
+    }
+
+    /// [`sequence`](Self::sequence) of any length anywhere.
+    #[inline(never)]
+    fn long_sequence(&mut self, from: usize, to: usize, more: usize, distance: usize) -> Option<()> {
+        let run = to - from;
+        // As the reference counts, which wants room for a distance, a token and the last literals.
+        self.fits(1 + run + run / 255 + 3 + LAST_LITERALS)?;
+        let token = (run.min(LONG) << 4 | more.min(LONG)) as u8;
+        self.put(&[token])?;
+        if run >= LONG {
+            self.put_more(run)?;
+        }
+        self.put_literals(from, to)?;
+        self.put(&(distance as u16).to_le_bytes())?;
+        match more >= LONG {
+            true => self.put_more_of_match(more),
+            false => self.fits(1 + LAST_LITERALS),
+        }
+    }
+
+    /// Writes the last literals, and returns the size of the stream. `None` if they do not fit.
+    fn finish(mut self, from: usize) -> Option<usize> {
+        let run = self.src.len() - from;
+        self.fits(1 + run + (run + 240) / 255)?;
+        self.put(&[(run.min(LONG) << 4) as u8])?;
+        if run >= LONG {
+            self.put_more(run)?;
+        }
+        self.put_literals(from, self.src.len())?;
+        Some(self.at)
+    }
+
+    /// `None` if there is no room for `len` bytes more.
+    #[inline(always)]
+    fn fits(&self, len: usize) -> Option<()> {
+        (len <= self.dest.len() - self.at).then_some(())
+    }
+
+    /// Writes what the length of a match goes on with behind the distance. `None` if that and the last literals do not fit.
+    #[inline(always)]
+    fn put_more_of_match(&mut self, more: usize) -> Option<()> {
+        self.fits((more + 240) / 255 + 1 + LAST_LITERALS)?;
+        self.put_more(more)
+    }
+
+    /// Writes what a length goes on with.
+    #[inline(always)]
+    fn put_more(&mut self, len: usize) -> Option<()> {
+        let rest = len - LONG;
+        if rest < 255 {
+            *self.dest.get_mut(self.at)? = rest as u8;
+            self.at += 1;
+            return Some(());
+        }
+        self.put_far_more(rest)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_far_more(&mut self, rest: usize) -> Option<()> {
+        let dest = self.dest.get_mut(self.at..=self.at + rest / 255)?;
+        let (last, full) = dest.split_last_mut()?;
+        full.fill(255);
+        *last = (rest % 255) as u8;
+        self.at += rest / 255 + 1;
+        Some(())
+    }
+
+    fn put_literals(&mut self, from: usize, to: usize) -> Option<()> {
+        self.dest.get_mut(self.at..self.at + (to - from))?.copy_from_slice(&self.src[from..to]);
+        self.at += to - from;
+        Some(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Option<()> {
+        self.dest.get_mut(self.at..self.at + bytes.len())?.copy_from_slice(bytes);
+        self.at += bytes.len();
+        Some(())
+    }
+}
