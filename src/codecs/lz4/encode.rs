@@ -8,6 +8,9 @@
 //! What makes the bytes equal: the table holds the same positions at the same time as the reference's, whatever is looked at
 //! and in which order. A position is entered only if the reference would have come to it.
 
+#[cfg(all(test, not(feature = "system-lz4")))]
+mod tests;
+
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};
 use crate::codecs::mem::{copy, load64, store, store8};
 use crate::error::Result;

@@ -1,0 +1,111 @@
+//! Our streams and those of the reference, byte by byte.
+
+use super::super::Encoder as Reference;
+use super::*;
+use crate::codecs::lz4::decompress;
+use crate::testing::{Random, repetitive};
+use proptest::prelude::*;
+
+/// Bytes of many characters: what shuffled numbers, records, text and images come down to.
+fn bytes_like(kind: u8, seed: u64, n: usize) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let mut bytes: Vec<u8> = match kind {
+        0 => return random.bytes(n),
+        1 => return repetitive(seed, n),
+        // Few values without order: short matches everywhere.
+        2 => (0..n).map(|_| (random.below(4) * 85) as u8).collect(),
+        3 => (0..n).map(|_| random.below(18) as u8).collect(),
+        // A plane of a slowly changing number with noise.
+        4 => (0..n).map(|i| (i / 700 + random.below(3)) as u8).collect(),
+        5 => (0..n).map(|_| u8::from(random.below(20) == 0)).collect(),
+        // Records with a counter and a few fields of noise.
+        6 => (0..n)
+            .map(|i| if i % 24 < 3 { ((i / 24) >> (8 * (i % 24))) as u8 } else { (i % 24) as u8 })
+            .collect(),
+        // Words.
+        _ => {
+            let text = random.bytes(3000);
+            let mut words = Vec::with_capacity(n + 10);
+            while words.len() < n {
+                let word = 10 * random.below(20) * random.below(15);
+                words.extend_from_slice(&text[word..word + 2 + word % 7]);
+            }
+            words.truncate(n);
+            words
+        }
+    };
+    for _ in 0..random.below(n / 100 + 1) {
+        let at = random.below(n);
+        bytes[at] = random.byte();
+    }
+    bytes
+}
+
+/// What the reference makes of `src`, with `room` bytes for it; nothing if it does not fit.
+fn compress_by_reference(acceleration: usize, src: &[u8], room: usize) -> Option<Vec<u8>> {
+    let mut dest = vec![0; room];
+    let len = Reference::new().unwrap().compress_by_reference(acceleration, src, &mut dest);
+    dest.truncate(len);
+    (len > 0).then_some(dest)
+}
+
+/// Checks that our encoder does the same as the reference, where there is more room than the stream needs, just enough, and
+/// not enough.
+fn check_against_reference(acceleration: usize, src: &[u8], less: usize) {
+    let mut encoder = Encoder::new().unwrap();
+    let most = src.len() + src.len() / 255 + 16;
+    let whole = compress_by_reference(acceleration, src, most).expect("there is room");
+    for room in [
+        most,
+        src.len(),
+        whole.len() + 10,
+        whole.len() + 5,
+        whole.len(),
+        whole.len() - 1,
+        whole.len() - 1 - less % whole.len(),
+    ] {
+        let mut dest = vec![0; room];
+        let len = encoder.compress(acceleration, src, &mut dest);
+        let ours = len.map(|len| &dest[..len]);
+        let theirs = compress_by_reference(acceleration, src, room);
+        assert!(ours == theirs.as_deref(), "{} bytes, room {room}, acceleration {acceleration}", src.len());
+    }
+    let mut back = vec![0; src.len()];
+    assert!(decompress(&whole, &mut back).is_ok() && back == src);
+}
+
+#[test]
+fn streams_of_special_lengths_are_those_of_the_reference() {
+    for kind in 0..8 {
+        // Around the shortest, and around the longest that has a table of its own.
+        for n in (MIN_INPUT..MIN_INPUT + 20).chain(65_530..65_550) {
+            check_against_reference(1 + n % 9, &bytes_like(kind, n as u64, n), 1 + n % 100);
+        }
+    }
+}
+
+#[test]
+fn streams_of_long_runs_are_those_of_the_reference() {
+    for (n, at) in
+        [(100_000, 70_000), (1 << 20, 300_000), (1 << 20, (1 << 20) - 20), (40_000, 12), (40_000, 39_990)]
+    {
+        let mut src = vec![7; n];
+        src[at] = 8;
+        check_against_reference(1, &src, 7);
+        src[at - 3..at].copy_from_slice(&[8, 7, 8]);
+        check_against_reference(9, &src, 3);
+    }
+}
+
+proptest! {
+    #[test]
+    fn long_streams_are_those_of_the_reference(
+        kind in 0u8..8,
+        seed in any::<u64>(),
+        n in prop_oneof![MIN_INPUT..65_000, 65_000usize..300_000],
+        acceleration in 1usize..10,
+        less in 1usize..4000,
+    ) {
+        check_against_reference(acceleration, &bytes_like(kind, seed, n), less);
+    }
+}
