@@ -33,6 +33,8 @@ pub(super) const MIN_INPUT: usize = 16 << 10;
 /// Up to this length, positions fit in 16 bits: those that are entered end [`LAST_START`] bytes before the end.
 const MAX_SHORT: usize = 65_536 + LAST_START - 2;
 
+/// Behind matches of at least this length, the CPU may guess: a wrong guess costs little beside such a match.
+const LONG_MATCH: usize = 32;
 /// The largest acceleration.
 pub(super) const MAX_ACCELERATION: usize = 9;
 /// Where this many bytes follow a match, the reference looks at three positions there, if it finds nothing before.
@@ -251,6 +253,9 @@ impl<T: Table> Parser<'_, T> {
             // SAFETY: both sums were just compared, and the candidate as well.
             unsafe { out.short(*anchor, found, end)? };
             *anchor = end;
+            if end - found.at >= LONG_MATCH {
+                break;
+            }
         }
         Some(Next::NotSought)
     }
@@ -280,28 +285,28 @@ impl<T: Table> Parser<'_, T> {
         if differs != 0 {
             return at + differs.trailing_zeros() as usize / 8;
         }
-        let match_end = self.src.len() - LAST_LITERALS;
-        if at + 48 <= match_end {
-            // SAFETY: the sum was just compared, and the candidate lies before.
-            let differs = unsafe { load64(self.src, at + 8) ^ load64(self.src, candidate + 8) };
-            if differs != 0 {
-                return at + 8 + differs.trailing_zeros() as usize / 8;
-            }
-            // SAFETY: the same.
-            let same = unsafe { same_bytes(self.src, at + 16, candidate + 16) };
-            if same != u32::MAX {
-                return at + 16 + same.trailing_ones() as usize;
-            }
+        if at + 48 + LAST_LITERALS > self.src.len() {
+            return self.far_end(at + MIN_MATCH, at - candidate);
         }
-        self.far_end(at, at - candidate)
+        // SAFETY: the sum was just compared, and the candidate lies before.
+        let differs = unsafe { load64(self.src, at + 8) ^ load64(self.src, candidate + 8) };
+        if differs != 0 {
+            return at + 8 + differs.trailing_zeros() as usize / 8;
+        }
+        // SAFETY: the same.
+        let same = unsafe { same_bytes(self.src, at + 16, candidate + 16) };
+        if same != u32::MAX {
+            return at + 16 + same.trailing_ones() as usize;
+        }
+        self.far_end(at + 48, at - candidate)
     }
 
-    /// [`end`](Self::end) of long matches.
+    /// Where a match ends that is known to reach to `end`, which is not behind the last position at which matches end.
     #[inline(never)]
-    fn far_end(&self, at: usize, distance: usize) -> usize {
+    fn far_end(&self, end: usize, distance: usize) -> usize {
         let match_end = self.src.len() - LAST_LITERALS;
-        // SAFETY: the candidate lies before `at <= last_start`, so `at + MIN_MATCH` is before `match_end`.
-        unsafe { extend_long(self.src, at + MIN_MATCH, distance, match_end) }
+        // SAFETY: the caller's promise; and the candidate lies before.
+        unsafe { extend_long(self.src, end, distance, match_end) }
     }
 
     /// The first match at the three positions from `behind` on, which is behind a match.
