@@ -307,28 +307,53 @@ unsafe fn hand_out(
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         let wanted = !chunk.is_null() && !needs_free.is_null();
         ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the chunk")?;
-        handle.look(|schunk| {
-            let at = number(nchunk, schunk.nchunks())?;
-            handle.set_current(nchunk);
+        let Some(bytes) = handle.listed_chunk(nchunk) else {
             // SAFETY: not null; writable by the caller's promise.
-            unsafe {
-                store(chunk, ptr::null_mut());
-                store(needs_free, CBool::FALSE);
+            return unsafe { hand_out_any(handle, nchunk, chunk, needs_free, get) };
+        };
+        // SAFETY: as above.
+        unsafe {
+            store(chunk, bytes.cast().as_ptr());
+            store(needs_free, CBool::FALSE);
+        }
+        Ok(bytes.len())
+    })
+}
+
+/// As [`hand_out`], wherever the chunks are.
+///
+/// # Safety
+///
+/// `chunk` and `needs_free` are writable.
+#[inline(never)] // lists take a few nanoseconds
+unsafe fn hand_out_any(
+    handle: &SchunkHandle,
+    nchunk: i64,
+    chunk: *mut *mut u8,
+    needs_free: *mut CBool,
+    get: impl for<'a> FnOnce(&'a Schunk, usize) -> Result<ChunkBytes<'a, MallocBuf>>,
+) -> Result<usize> {
+    handle.look(|schunk| {
+        let at = number(nchunk, schunk.nchunks())?;
+        handle.set_current(nchunk);
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(chunk, ptr::null_mut());
+            store(needs_free, CBool::FALSE);
+        }
+        let (start, len, owned) = match get(schunk, at)? {
+            ChunkBytes::Held(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), false),
+            ChunkBytes::Made(bytes) => {
+                let (start, len) = bytes.into_raw();
+                (start, len, true)
             }
-            let (start, len, owned) = match get(schunk, at)? {
-                ChunkBytes::Held(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), false),
-                ChunkBytes::Made(bytes) => {
-                    let (start, len) = bytes.into_raw();
-                    (start, len, true)
-                }
-            };
-            // SAFETY: as above.
-            unsafe {
-                store(chunk, start);
-                store(needs_free, owned.into());
-            }
-            Ok(len)
-        })
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(chunk, start);
+            store(needs_free, owned.into());
+        }
+        Ok(len)
     })
 }
 

@@ -20,7 +20,7 @@ mod view;
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -133,6 +133,28 @@ impl SchunkHandle {
                 nthreads_c: Context::shared((*abi).cctx).map_or(1, Context::nthreads),
                 nthreads_d: Context::shared((*abi).dctx).map_or(1, Context::nthreads),
             }
+        }
+    }
+
+    /// Whether these are the parameters, and thus the client assigned none.
+    #[inline]
+    fn has_params(&self, params: &FrameParams) -> bool {
+        let FrameParams { typesize, blocksize, compcode, compcode_meta, clevel, splitmode, .. } = params;
+        let FrameParams { use_dict, filters, filters_meta, nthreads_c, nthreads_d, .. } = params;
+        let abi = self.abi();
+        // SAFETY: as in `params`.
+        unsafe {
+            (*abi).compcode == *compcode
+                && (*abi).compcode_meta == *compcode_meta
+                && (*abi).clevel == *clevel
+                && (*abi).splitmode == *splitmode
+                && (*abi).typesize == *typesize
+                && (*abi).blocksize == *blocksize
+                && ((*abi).use_dict != 0) == *use_dict
+                && (*abi).filters == *filters
+                && (*abi).filters_meta == *filters_meta
+                && Context::shared((*abi).cctx).map_or(1, Context::nthreads) == *nthreads_c
+                && Context::shared((*abi).dctx).map_or(1, Context::nthreads) == *nthreads_d
         }
     }
 
@@ -336,6 +358,19 @@ impl SchunkHandle {
             self.catch_up(&inner);
         }
         result
+    }
+
+    /// Where chunk `nchunk` of a super-chunk without a frame is, up to the next change; `None` if there is more to do than to
+    /// look it up.
+    #[inline(always)] // a call shows
+    pub(crate) fn listed_chunk(&self, nchunk: i64) -> Option<NonNull<[u8]>> {
+        let inner = self.shared().try_read_recursive()?;
+        let bytes = inner.listed_chunk(usize::try_from(nchunk).ok()?)?;
+        if inner.params_ref().typesize != self.typesize() || self.is_behind() {
+            return None;
+        }
+        self.set_current(nchunk);
+        Some(NonNull::from(bytes))
     }
 
     /// Runs `operation` under the exclusive lock of the frame, if it locks: other handles that lock change nothing between

@@ -234,18 +234,21 @@ impl Frame {
 
     /// Number of chunks.
     #[must_use]
+    #[inline(never)] // lists take a few nanoseconds
     pub fn nchunks(&self) -> usize {
         self.state.read().index.len()
     }
 
     /// Sum of the uncompressed chunk sizes in bytes.
     #[must_use]
+    #[inline(never)] // lists take a few nanoseconds
     pub fn nbytes(&self) -> u64 {
         self.state.read().header.nbytes
     }
 
     /// Bytes that the chunks take, without those of deleted ones as far as they are known.
     #[must_use]
+    #[inline(never)] // lists take a few nanoseconds
     pub fn cbytes(&self) -> u64 {
         let state = self.state.read();
         if state.header.sparse { state.header.cbytes } else { state.live_end - state.dead }
@@ -253,6 +256,7 @@ impl Frame {
 
     /// Bytes per chunk: 0 if they vary, -1 as long as no chunk was stored.
     #[must_use]
+    #[inline(never)] // lists take a few nanoseconds
     pub fn chunksize(&self) -> i32 {
         self.state.read().header.chunksize
     }
@@ -264,6 +268,7 @@ impl Frame {
 
     /// Whether the chunks consist of variable-length blocks.
     #[must_use]
+    #[inline(never)] // lists take a few nanoseconds
     pub fn has_vl_blocks(&self) -> bool {
         self.state.read().header.vl_blocks
     }
@@ -282,6 +287,7 @@ impl Frame {
 
     /// How often this handle took over changes from elsewhere or changed metalayers.
     #[must_use]
+    #[inline(never)] // lists take a few nanoseconds
     pub fn change_tick(&self) -> u64 {
         self.state.read().tick
     }

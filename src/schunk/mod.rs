@@ -337,6 +337,16 @@ impl Schunk {
         }
     }
 
+    /// As [`chunk`](Self::chunk) without a frame; `None` if there is a frame or no such chunk.
+    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
+    #[inline]
+    pub(crate) fn listed_chunk(&self, nchunk: usize) -> Option<&[u8]> {
+        match &self.backing {
+            Backing::List(list) => list.chunk(nchunk).ok(),
+            Backing::Frame(_) => None,
+        }
+    }
+
     /// As [`chunk`](Self::chunk), with the bytes that are not in memory where `make` wants them: it gets their number and
     /// what fills as much memory with them.
     ///

@@ -54,11 +54,19 @@ impl SchunkHandle {
     /// Takes over what the client assigned.
     #[inline]
     pub(super) fn take_over(&self, schunk: &mut Schunk) -> Result<()> {
+        let is_as_before =
+            self.has_params(schunk.params_ref()) && self.typesize() > 0 && schunk.nchunks() > 0;
+        if is_as_before { Ok(()) } else { self.take_over_assigned(schunk) }
+    }
+
+    #[cold]
+    fn take_over_assigned(&self, schunk: &mut Schunk) -> Result<()> {
         // Nobody could open a frame with another typesize.
         let fine = self.typesize() > 0 || schunk.frame().is_none();
         ensure(fine, ErrorKind::InvalidParam, "typesize out of range")?;
-        if self.params() != *schunk.params_ref() {
-            self.take_over_params(schunk);
+        let params = self.params();
+        if params != *schunk.params_ref() {
+            schunk.set_params(params);
         }
         // SAFETY: the field is assigned only while no other thread uses the handle.
         let chunksize = unsafe { (*self.abi()).chunksize }.max(-1);
@@ -66,11 +74,6 @@ impl SchunkHandle {
             schunk.preset_chunksize(chunksize)?;
         }
         Ok(())
-    }
-
-    #[cold]
-    fn take_over_params(&self, schunk: &mut Schunk) {
-        schunk.set_params(self.params());
     }
 
     /// Shows the state of the super-chunk in the struct.
@@ -199,6 +202,7 @@ impl SchunkHandle {
     /// # Safety
     ///
     /// The caller holds the lock of `shown`, or nobody else has the super-chunk.
+    #[inline]
     pub(super) unsafe fn show_counts(&self, schunk: &Schunk) {
         let abi = self.abi();
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
@@ -213,12 +217,14 @@ impl SchunkHandle {
             (*abi).chunksize = schunk.chunksize();
             (*abi).flags2 = u8::from(schunk.has_vl_blocks());
             (*abi).version = 0;
-            if let Some((pointers, room)) = schunk.pointers() {
-                let data = pointers.as_ptr().cast_mut().cast::<*mut u8>();
-                (*abi).data = if room == 0 { ptr::null_mut() } else { data };
-                (*abi).data_len = room * size_of::<*mut u8>();
+            match schunk.pointers() {
+                Some((pointers, room)) => {
+                    let data = pointers.as_ptr().cast_mut().cast::<*mut u8>();
+                    (*abi).data = if room == 0 { ptr::null_mut() } else { data };
+                    (*abi).data_len = room * size_of::<*mut u8>();
+                }
+                None => self.show_frame(schunk),
             }
-            self.show_frame(schunk);
         }
     }
 
@@ -227,6 +233,7 @@ impl SchunkHandle {
     /// # Safety
     ///
     /// As for [`show_counts`](Self::show_counts).
+    #[inline(never)] // lists take a few nanoseconds
     unsafe fn show_frame(&self, schunk: &Schunk) {
         let Some(frame) = schunk.frame() else { return };
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
