@@ -1,7 +1,7 @@
 //! A chunk opened for reading: its validated header, where its blocks are, and one block decoded.
 
 use super::params::{Decoding, PostfilterCall, callback_scratch_len};
-use super::partial_read;
+use super::partial_read::{self, Needed};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::plain::{self, Payload};
 use super::planes;
@@ -220,7 +220,10 @@ impl<'a> Reader<'a> {
             "fewer bytes than asked for",
         )?;
         let bytes = buffer.get(size)?;
-        partial_read::read_rows(source, self.bstart(nblock)?, nstreams, len, &rows, bytes)?;
+        let wanted = rows.last().map_or(0, |last| last.end);
+        let most = if self.dict.is_none() { self.codec.input_for(wanted) } else { usize::MAX };
+        let needed = Needed { nstreams, len, rows: &rows, most };
+        partial_read::read_rows(source, self.bstart(nblock)?, &needed, bytes)?;
         Ok(StreamReader::new(bytes, len))
     }
 

@@ -54,6 +54,15 @@ impl StreamCodec {
         }
     }
 
+    /// How many bytes of a stream without dictionary are needed at the most to decode its first `wanted` bytes, if a zero
+    /// follows them; what is behind that does not matter.
+    pub(crate) fn input_for(&self, wanted: usize) -> usize {
+        match self {
+            StreamCodec::Lz4 | StreamCodec::Lz4Hc => lz4::input_for(wanted),
+            _ => usize::MAX,
+        }
+    }
+
     /// Whether streams can be compressed with a dictionary.
     pub(crate) fn takes_dict(&self) -> bool {
         matches!(self, StreamCodec::Lz4 | StreamCodec::Lz4Hc | StreamCodec::Zstd)

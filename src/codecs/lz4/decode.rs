@@ -79,6 +79,15 @@ pub(super) fn decompress_portably(src: &[u8], wanted: usize, dest: &mut [u8]) ->
     check(decode::<false>(src, dest, wanted))
 }
 
+/// How many bytes of a stream are needed at the most to decode its first `wanted` bytes, if a zero follows them: it ends a
+/// length that reaches beyond what is wanted.
+///
+/// A sequence takes no more bytes than it gives, but for one in 255 of long lengths. The last one that is looked at may give
+/// next to nothing of what is wanted.
+pub(crate) fn input_for(wanted: usize) -> usize {
+    wanted.saturating_add(wanted / 255 + SLACK)
+}
+
 fn check(decoded: Option<()>) -> Result<()> {
     decoded.ok_or(Error::new(ErrorKind::Data, "damaged LZ4 stream"))
 }
@@ -391,6 +400,7 @@ unsafe fn put_literals<'a>(at: Place<'a>, ends: &Ends<'a>) -> Option<(Source<'a>
         || at.op >= ends.out_slack
         || literals > ends.in_slack.since(ip)
         || literals > ends.out_slack.since(at.op)
+        || literals >= ends.out_room.since(at.op)
     {
         return None;
     }
@@ -437,12 +447,18 @@ fn decode_careful<const AVX2: bool>(
         let literals = read_length(src, &mut ip, token >> 4, left)?;
         // The reference decoder takes a short cut with such sequences, and does not ask then how near the ends are.
         let unasked = literals < MORE && src.len() - ip >= UNASKED_IN && left >= UNASKED_OUT;
+        // Nothing behind the last wanted byte is looked at.
+        let is_last = stop < dest.len() && literals >= stop - op;
         if unasked {
             // Less than 16 are to come, and there are more on both sides.
             *dest[op..].first_chunk_mut::<16>()? = *src[ip..].first_chunk()?;
         } else {
-            let bytes = src.get(ip..ip + literals)?;
-            copy_few_literals(bytes, dest.get_mut(op..op + literals)?);
+            let few = if is_last { stop - op } else { literals };
+            let bytes = src.get(ip..ip + few)?;
+            copy_few_literals(bytes, dest.get_mut(op..op + few)?);
+        }
+        if is_last {
+            return Some(());
         }
         ip += literals;
         op += literals;

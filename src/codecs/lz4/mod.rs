@@ -13,7 +13,7 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decode::{decompress, decompress_prefix};
+pub(crate) use decode::{decompress, decompress_prefix, input_for};
 
 #[cfg(feature = "system-lz4")]
 use super::lz4_system::{LZ4_attach_dictionary, LZ4_compress_fast_extState_fastReset};

@@ -213,6 +213,31 @@ fn a_prefix_is_what_the_whole_begins_with() {
 }
 
 #[test]
+fn what_lies_behind_the_needed_input_does_not_matter() {
+    let mut random = Random::new(23);
+    let noise: Vec<u8> = (0..3000).map(|_| random.below(256) as u8).collect();
+    let data = [&noise[..700], &[7; 5000], &noise[..40], &repetitive(6, 6000), &noise, &[0; 900]].concat();
+    let (medium, size) = medium_matches(&mut random);
+    let (few, few_size) = one_match(800, 700, 3000, 900);
+    for (stream, size) in [(compress(9, &data), data.len()), (medium, size), (few, few_size)] {
+        let whole = decode_by_definition(&stream, size).expect("valid");
+        for wanted in (0..size).step_by(if cfg!(miri) { 997 } else { 1 }) {
+            let needed = input_for(wanted).min(stream.len());
+            for filler in [0xff, 0, random.below(256) as u8] {
+                let mut altered = stream.clone();
+                altered[needed..].fill(filler);
+                altered[needed..].first_mut().into_iter().for_each(|byte| *byte = 0);
+                for decompress in [decompress_prefix, decode::decompress_portably] {
+                    let mut dest = vec![0; size];
+                    decompress(&altered, wanted, &mut dest).unwrap();
+                    assert!(dest[..wanted] == whole[..wanted], "{wanted} bytes before {filler}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn truncated_streams_and_other_sizes_are_rejected() {
     let data = repetitive(9, 3000);
     let stream = compress(9, &data);
