@@ -248,7 +248,13 @@ static void test_messages(void) {
   static const char *const wanted[] = {
     "[INFO] - Opened memory-mapped file " PATH " in mode w+ with an mapping size of 1000000 bytes.\n",
     "[INFO] - compcode: 0, clevel: 5, blocksize: 4000, splitmode: 1, typesize: 4\n",
+    "[INFO] - compcode: 0, clevel: 5, blocksize: 3000, splitmode: 1, typesize: 8\n",
   };
+  static const uint8_t zeros[3000];
+  static uint8_t packed[5000];
+  const void *blocks[2] = {zeros, zeros};
+  const int32_t sizes[2] = {1000, 3000};
+  blosc2_context *context;
   blosc2_stdio_mmap map = BLOSC2_STDIO_MMAP_DEFAULTS;
   blosc2_io io;
   char text[2000];
@@ -267,6 +273,10 @@ static void test_messages(void) {
   dup2(fileno(caught), 2);
   setenv("BLOSC_INFO", "1", 1);
   blosc2_schunk_free(make(true, PATH, &io, 1));
+  /* The longest of several blocks. */
+  context = blosc2_create_cctx(BLOSC2_CPARAMS_DEFAULTS);
+  CHECK(blosc2_vlcompress_ctx(context, blocks, sizes, 2, packed, sizeof packed) > 0);
+  blosc2_free_ctx(context);
   unsetenv("BLOSC_INFO");
   fflush(stderr);
   dup2(before, 2);

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use super::callbacks::UserThreads;
-use super::chunk::{chunk_dest, chunk_source};
+use super::chunk::{chunk_bytes, chunk_dest, chunk_source, data_dest};
 use super::context::Backend;
 use super::environment::{Compressor, Environment, NO_CODEC};
 use super::guard::{guard, guard_count, guard_or};
@@ -277,9 +277,9 @@ pub unsafe extern "C" fn blosc2_compress(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let source = unsafe { chunk_source(src, srcsize) }?;
-        // SAFETY: the caller's promise.
         let dest = unsafe { chunk_dest(dest, destsize) }?;
+        // SAFETY: the caller's promise.
+        let source = unsafe { chunk_source(src, srcsize) }?;
         compress(clevel, doshuffle, typesize, source, dest)
     })
 }
@@ -354,9 +354,9 @@ pub unsafe extern "C" fn blosc2_decompress(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        let chunk = unsafe { chunk_bytes(src, srcsize) };
         // SAFETY: the caller's promise.
-        let dest = unsafe { out_bytes(dest, destsize.max(0)) }?;
+        let dest = unsafe { data_dest(dest, destsize) };
         decompress(chunk, dest)
     })
 }
@@ -393,9 +393,9 @@ pub unsafe extern "C" fn blosc2_getitem(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        let chunk = unsafe { chunk_bytes(src, srcsize) };
         // SAFETY: the caller's promise.
-        let dest = unsafe { out_bytes(dest, destsize.max(0)) }?;
+        let dest = unsafe { data_dest(dest, destsize) };
         getitem(chunk, start, nitems, dest)
     })
 }

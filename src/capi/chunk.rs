@@ -36,6 +36,26 @@ pub(super) unsafe fn chunk_source<'a>(src: *const c_void, srcsize: i32) -> Resul
     unsafe { in_bytes(src, srcsize) }.map(Source::Bytes)
 }
 
+/// The bytes of a chunk to read. Null stands for no bytes, and so does a negative size, as in the C library.
+///
+/// # Safety
+///
+/// `src` is null or readable for `srcsize` bytes.
+pub(super) unsafe fn chunk_bytes<'a>(src: *const c_void, srcsize: i32) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { in_bytes(src, srcsize.max(0)) }.unwrap_or_default()
+}
+
+/// The bytes of a destination for data. Null stands for no bytes, and so does a negative size, as in the C library.
+///
+/// # Safety
+///
+/// `dest` is null or writable for `destsize` bytes.
+pub(super) unsafe fn data_dest<'a>(dest: *mut c_void, destsize: i32) -> &'a mut [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { out_bytes(dest, destsize.max(0)) }.unwrap_or_default()
+}
+
 /// Creates a context for compression with the parameters `cparams`.
 ///
 /// The environment variables `BLOSC_CLEVEL`, `BLOSC_SHUFFLE`, `BLOSC_DELTA`, `BLOSC_TYPESIZE`, `BLOSC_COMPRESSOR`,
@@ -184,6 +204,8 @@ pub unsafe extern "C" fn blosc2_set_maskout(
     guard_status(|| {
         // SAFETY: the caller's promise.
         let context = unsafe { Context::from_raw(ctx) }?;
+        // As in the C library, to which it is a number that there is no memory for.
+        let nblocks = usize::try_from(nblocks).map_err(|_| memory::no_memory())?;
         // SAFETY: the caller's promise; `CBool` takes any byte.
         let flags = unsafe { in_slice(maskout.cast::<CBool>(), nblocks) }?;
         context.set_maskout(memory::collect(flags.iter().map(|flag| flag.get()))?);
@@ -210,9 +232,11 @@ pub unsafe extern "C" fn blosc2_compress_ctx(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let source = unsafe { chunk_source(src, srcsize) }?;
+        unsafe { Context::compressing(context) }?;
         // SAFETY: the caller's promise.
         let dest = unsafe { chunk_dest(dest, destsize) }?;
+        // SAFETY: the caller's promise.
+        let source = unsafe { chunk_source(src, srcsize) }?;
         // SAFETY: the caller's promise.
         unsafe { context::compress(context, source, dest) }
     })
@@ -236,9 +260,9 @@ pub unsafe extern "C" fn blosc2_decompress_ctx(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        let chunk = unsafe { chunk_bytes(src, srcsize) };
         // SAFETY: the caller's promise.
-        let dest = unsafe { out_bytes(dest, destsize.max(0)) }?;
+        let dest = unsafe { data_dest(dest, destsize) };
         // SAFETY: the caller's promise.
         unsafe { context::decompress(context, chunk, dest) }
     })
@@ -274,6 +298,8 @@ pub unsafe extern "C" fn blosc2_vlcompress_ctx(
         });
         let blocks = memory::try_collect(blocks)?;
         // SAFETY: the caller's promise.
+        unsafe { Context::compressing(context) }?;
+        // SAFETY: the caller's promise.
         let dest = unsafe { chunk_dest(dest, destsize) }?;
         // SAFETY: the caller's promise.
         unsafe { context::compress_vl(context, &blocks, dest) }
@@ -304,7 +330,7 @@ pub unsafe extern "C" fn blosc2_vldecompress_ctx(
         let given = !dests.is_null() && !destsizes.is_null() && max > 0;
         ensure(given, ErrorKind::InvalidParam, "no room for blocks")?;
         // SAFETY: the caller's promise.
-        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        let chunk = unsafe { chunk_bytes(src, srcsize) };
         // SAFETY: the caller's promise.
         let blocks = unsafe {
             context::decompress_vl(context, chunk, max, |nblocks| {
@@ -341,7 +367,7 @@ pub unsafe extern "C" fn blosc2_vlchunk_get_nblocks(
     guard_status(|| {
         ensure(!src.is_null() && !nblocks.is_null(), ErrorKind::InvalidParam, "null pointer")?;
         // SAFETY: the caller's promise.
-        let count = chunk::vl_nblocks(unsafe { in_bytes(src, srcsize.max(0)) }?)?;
+        let count = chunk::vl_nblocks(unsafe { chunk_bytes(src, srcsize) })?;
         // SAFETY: the caller's promise.
         unsafe { store(nblocks, i32::try_from(count).unwrap_or(i32::MAX)) };
         Ok(())
@@ -368,7 +394,7 @@ pub unsafe extern "C" fn blosc2_vldecompress_block_ctx(
     guard_count(|| {
         ensure(!dest.is_null() && !destsize.is_null(), ErrorKind::InvalidParam, "null pointer")?;
         // SAFETY: the caller's promise.
-        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        let chunk = unsafe { chunk_bytes(src, srcsize) };
         // SAFETY: the caller's promise.
         let block = unsafe { context::decompress_vl_block(context, chunk, nblock) }?;
         let (start, len) = block.into_raw();
@@ -402,9 +428,9 @@ pub unsafe extern "C" fn blosc2_getitem_ctx(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        let chunk = unsafe { chunk_bytes(src, srcsize) };
         // SAFETY: the caller's promise.
-        let dest = unsafe { out_bytes(dest, destsize.max(0)) }?;
+        let dest = unsafe { data_dest(dest, destsize) };
         // SAFETY: the caller's promise.
         unsafe { context::getitem(context, chunk, Unit::Items, start, nitems, dest) }
     })
@@ -427,9 +453,9 @@ pub unsafe extern "C" fn blosc2_getitem_bytes_ctx(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { in_bytes(src, srcsize.max(0)) }?;
+        let chunk = unsafe { chunk_bytes(src, srcsize) };
         // SAFETY: the caller's promise.
-        let dest = unsafe { out_bytes(dest, destsize.max(0)) }?;
+        let dest = unsafe { data_dest(dest, destsize) };
         // SAFETY: the caller's promise.
         unsafe { context::getitem(context, chunk, Unit::Bytes, start, nbytes, dest) }
     })

@@ -27,7 +27,7 @@ use super::types::{
 use crate::chunk::blocks::Layout;
 use crate::chunk::params::check_filter_ids;
 use crate::chunk::{CParams, Threads};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, codec_format, filter, flags};
 use crate::pool::{self, Pool};
@@ -248,6 +248,18 @@ impl Context {
         unsafe { handle_ref(context.cast::<Context>()) }
     }
 
+    /// The context behind a handle, if it is for compression.
+    ///
+    /// # Safety
+    ///
+    /// As for [`from_raw`](Self::from_raw).
+    pub(crate) unsafe fn compressing<'a>(context: *mut blosc2_context) -> Result<&'a mut Context> {
+        // SAFETY: the caller's promise.
+        let this = unsafe { Context::from_raw(context) }?;
+        ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
+        Ok(this)
+    }
+
     /// The number of threads of the last operation, or for the first one.
     pub(crate) fn nthreads(&self) -> i16 {
         self.fields.nthreads.load(Ordering::Relaxed)
@@ -437,6 +449,35 @@ impl Context {
         fields.compcode_meta = header.compcode_meta;
         fields.use_dict = i32::from(header.has_dict());
         self.instrumented = header.is_instrumented();
+    }
+
+    /// Shows what a chunk's header tells, and the buffers to plugins: where none is at work, this would be a good part of
+    /// decompressing a small chunk.
+    fn note_decompression(&mut self, header: &ChunkHeader, buffers: &Buffers) {
+        self.note_header(header);
+        if self.is_for_compression() {
+            return;
+        }
+        let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
+        let (dest, destsize) = buffers.dest.unwrap_or((ptr::null_mut(), header.nbytes));
+        let fields = &mut self.fields;
+        (fields.src, fields.sourcesize) = (buffers.src, size(header.nbytes));
+        (fields.dest, fields.destsize) = (dest, size(destsize));
+        fields.nblocks = size(header.nblocks());
+    }
+}
+
+/// What a decompression reads and writes.
+#[derive(Clone, Copy)]
+struct Buffers {
+    src: *const u8,
+    /// The destination and its size, if there is one for the whole chunk.
+    dest: Option<(*mut u8, usize)>,
+}
+
+impl Buffers {
+    fn new(chunk: &[u8], dest: &mut [u8]) -> Buffers {
+        Buffers { src: chunk.as_ptr(), dest: Some((dest.as_mut_ptr(), dest.len())) }
     }
 }
 

@@ -74,6 +74,10 @@ pub fn decompress_parsed(
     if header.nbytes == 0 && header.special() <= special::UNINIT && !header.is_vl() {
         return Ok(0);
     }
+    if header.is_lazy() && mask.is_some_and(|mask| mask.iter().all(|&skipped| skipped)) {
+        // There is nothing to read, wherever the blocks are.
+        return Ok(header.nbytes);
+    }
     let mut reader = Reader::new(dec, header, chunk);
     reader.prepare()?;
     if header.is_vl() {

@@ -38,6 +38,12 @@ pub(super) struct Reader<'a> {
     pub(super) container: Container,
 }
 
+/// The error for a dictionary that cannot be read: other than for blocks, a file that ends too early is one that cannot be
+/// read, as in the C library.
+fn cut_off(error: Error) -> Error {
+    if error.kind() == ErrorKind::ReadBuffer { Error::new(ErrorKind::FileRead, error.what()) } else { error }
+}
+
 impl<'a> Reader<'a> {
     /// A reader of `chunk`, whose header was read. Nothing else is checked: [`prepare`](Self::prepare) does that.
     ///
@@ -67,7 +73,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// `ReadBuffer` for sections that are cut off, `Data` for an unknown special value, `CodecDict` for bad dictionaries,
-    /// `InvalidParam` for a lazy chunk without a source.
+    /// `FileRead` for that of a lazy chunk in a file that ends before, `InvalidParam` for a lazy chunk without a source.
     #[inline(always)]
     pub(super) fn prepare(&mut self) -> Result<()> {
         if self.payload != Payload::Coded || self.header.is_lazy() || self.header.has_dict() {
@@ -125,11 +131,11 @@ impl<'a> Reader<'a> {
             let short = ErrorKind::InvalidHeader;
             ensure(self.header.cbytes >= start + 4, short, "no room for the dictionary")?;
             let mut raw = [0; 4];
-            source.read_at(start as u64, &mut raw)?;
+            source.read_at(start as u64, &mut raw).map_err(cut_off)?;
             let size = check(i32::from_le_bytes(raw))?;
             ensure(self.header.cbytes - start - 4 >= size, short, "no room for the dictionary")?;
             let mut bytes = scratch::zeroed(size)?;
-            source.read_at(start as u64 + 4, &mut bytes)?;
+            source.read_at(start as u64 + 4, &mut bytes).map_err(cut_off)?;
             return Ok(bytes.into());
         }
         let short = Error::new(ErrorKind::ReadBuffer, "dictionary is cut off");

@@ -26,7 +26,8 @@ impl Stopwatch {
     }
 }
 
-/// Runs a compression with everything that it needs, taken out of the context.
+/// Runs a compression with everything that it needs, taken out of the context. The user is told of `nbytes` bytes, or of
+/// those of the longest block.
 ///
 /// # Safety
 ///
@@ -125,8 +126,7 @@ pub(crate) unsafe fn compress(
     dest: &mut [u8],
 ) -> Result<usize> {
     // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
+    let this = unsafe { Context::compressing(context) }?;
     let bytes = if let Source::Bytes(bytes) = src { bytes.as_ptr() } else { ptr::null() };
     this.note_buffers(bytes, src.nbytes(), dest);
     // SAFETY: as above; `this` is not used after this line.
@@ -141,8 +141,12 @@ pub(crate) unsafe fn compress(
     }
     let start = Stopwatch::start(this);
     // SAFETY: as above.
-    let outcome =
-        unsafe { with_encoding(context, src.nbytes(), |enc| chunk::compress_with(enc, src, dest)) }?;
+    let outcome = unsafe { with_encoding(context, src.nbytes(), |enc| chunk::compress_with(enc, src, dest)) };
+    if outcome.is_err() {
+        // SAFETY: as above.
+        unsafe { Context::from_raw(context) }?.show_layout(src.nbytes());
+    }
+    let outcome = outcome?;
     // SAFETY: as above.
     unsafe { finish_compression(context, &outcome, start) }?;
     Ok(outcome.cbytes)
@@ -159,8 +163,7 @@ pub(crate) unsafe fn compress_vl(
     dest: &mut [u8],
 ) -> Result<usize> {
     // SAFETY: the caller's promise.
-    let this = unsafe { Context::from_raw(context) }?;
-    ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
+    let this = unsafe { Context::compressing(context) }?;
     let nbytes = chunk::vl_nbytes(blocks)?;
     this.note_buffers(ptr::null(), nbytes, dest);
     let longest = blocks.iter().map(|block| block.len()).max().unwrap_or(0);
@@ -170,7 +173,7 @@ pub(crate) unsafe fn compress_vl(
     // SAFETY: as above.
     let start = Stopwatch::start(unsafe { Context::from_raw(context) }?);
     // SAFETY: as above.
-    let outcome = unsafe { with_encoding(context, nbytes, |enc| chunk::compress_vl(enc, blocks, dest)) }?;
+    let outcome = unsafe { with_encoding(context, longest, |enc| chunk::compress_vl(enc, blocks, dest)) }?;
     // SAFETY: as above.
     unsafe { finish_compression(context, &outcome, start) }?;
     Ok(outcome.cbytes)

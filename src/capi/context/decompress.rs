@@ -1,7 +1,7 @@
 //! Decompression with a context.
 
 use super::parts::SchunkPtr;
-use super::{Backend, Context};
+use super::{Backend, Buffers, Context};
 use crate::capi::callbacks::{self, Host};
 use crate::capi::types::blosc2_context;
 use crate::chunk::{self, Decoding, Threads, Unit, VlChunk};
@@ -27,6 +27,7 @@ enum Parallel {
 unsafe fn with_decoding<T>(
     context: *mut blosc2_context,
     chunk: &[u8],
+    buffers: &Buffers,
     parallel: Parallel,
     operation: impl FnOnce(&Decoding<'_>, &ChunkHeader) -> Result<T>,
 ) -> Result<T> {
@@ -34,7 +35,7 @@ unsafe fn with_decoding<T>(
     let this = unsafe { Context::from_raw(context) }?;
     let mut header = ChunkHeader::EMPTY;
     header.read_from(chunk)?;
-    this.note_header(&header);
+    this.note_decompression(&header, buffers);
     let alone = parallel == Parallel::No || !this.wants_threads();
     if alone && !header.is_lazy() && this.fields.postfilter.is_none() {
         let schunk = SchunkPtr(this.fields.schunk);
@@ -122,9 +123,10 @@ pub(crate) unsafe fn decompress(
         }
     }
     let mask = this.maskout.take();
+    let buffers = Buffers::new(chunk, dest);
     // SAFETY: as above.
     unsafe {
-        with_decoding(context, chunk, Parallel::IfWanted, |dec, header| {
+        with_decoding(context, chunk, &buffers, Parallel::IfWanted, |dec, header| {
             chunk::decompress_parsed(dec, header, chunk, mask.as_deref(), dest)
         })
     }
@@ -170,16 +172,17 @@ unsafe fn getitem_coded(
     count: i32,
     dest: &mut [u8],
 ) -> Result<usize> {
+    let buffers = Buffers::new(chunk, dest);
     if count == 0 {
         // There is nothing to read, wherever the blocks are.
         let header = ChunkHeader::read(chunk)?;
         // SAFETY: the caller's promise.
-        unsafe { Context::from_raw(context) }?.note_header(&header);
+        unsafe { Context::from_raw(context) }?.note_decompression(&header, &buffers);
         return chunk::getitem_parsed(&Decoding::default(), &header, chunk, unit, start, count, dest);
     }
     // SAFETY: the caller's promise.
     unsafe {
-        with_decoding(context, chunk, Parallel::No, |dec, header| {
+        with_decoding(context, chunk, &buffers, Parallel::No, |dec, header| {
             chunk::getitem_parsed(dec, header, chunk, unit, start, count, dest)
         })
     }
@@ -198,9 +201,10 @@ unsafe fn with_vl<T>(
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
     ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
+    let buffers = Buffers { src: chunk.as_ptr(), dest: None };
     // SAFETY: as above.
     unsafe {
-        with_decoding(context, chunk, Parallel::IfWanted, |dec, header| {
+        with_decoding(context, chunk, &buffers, Parallel::IfWanted, |dec, header| {
             operation(&chunk::open_vl(dec, header, chunk)?)
         })
     }
