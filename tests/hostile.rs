@@ -452,3 +452,36 @@ fn a_tiny_frame_of_very_many_chunks_stays_tiny() {
     assert_eq!((opened.nchunks(), opened.chunksize()), (n, 1));
     assert_modest_since(before, "all");
 }
+
+#[test]
+fn a_tiny_frame_of_very_many_equal_chunks_is_not_copied_forever() {
+    let before = peak_memory();
+    let n = 1 << 26;
+    let mut schunk = Schunk::over(Frame::create_in_memory(params()).unwrap());
+    let data = ramp(0, 1000);
+    schunk.append_chunk(&compress(&CParams { typesize: 4, ..CParams::default() }, &data)).unwrap();
+    let bytes = schunk.frame().unwrap().buffer().unwrap().to_vec();
+    let be32 = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let payload_end = be32(0x0b) + be32(0x2b);
+    let trailer = &bytes[bytes.len() - schunk.frame().unwrap().trailer_len()..];
+    // An index of zeros: every chunk is the one at the start.
+    let mut index = claiming(8 * n, 1 << 20, special::ZERO, &[]);
+    index[3] = 8;
+    let mut crafted = [&bytes[..payload_end], &index, trailer].concat();
+    let len = crafted.len() as u64;
+    crafted[0x10..0x18].copy_from_slice(&len.to_be_bytes());
+    let nbytes = i64::from(n) * i64::try_from(data.len()).unwrap();
+    crafted[0x1e..0x26].copy_from_slice(&nbytes.to_be_bytes());
+    let schunk = from_memory(&crafted).unwrap();
+    assert_eq!(schunk.nchunks(), 1 << 26);
+    let mut item = [0; 4];
+    schunk.get_slice(1000 << 25, (1000 << 25) + 1, &mut item, &Reading::default()).unwrap();
+    let failed = |e: blosc2::Error| assert_eq!(e.kind(), ErrorKind::InvalidHeader);
+    failed(schunk.to_memory().err().unwrap());
+    failed(schunk.to_frame(params()).err().unwrap());
+    failed(schunk.copy_to(&mut Schunk::in_memory(params()), None).unwrap_err());
+    let cparams = CParams { typesize: 4, ..CParams::default() };
+    let (reading, writing) = (Reading::default(), Writing::new(Encoding::new(&cparams)));
+    failed(schunk.copy_to(&mut Schunk::in_memory(params()), Some((&reading, &writing))).unwrap_err());
+    assert_modest_since(before, "all");
+}

@@ -292,6 +292,12 @@ impl<'a> FrameChunks<'a> {
         self.view.state.sizes()
     }
 
+    /// Length of the frame in bytes, if it is contiguous.
+    pub(crate) fn contiguous_len(&self) -> Option<u64> {
+        let header = &self.view.state.header;
+        (!header.sparse).then_some(header.frame_len)
+    }
+
     /// What the header of the chunk at `position` says.
     ///
     /// # Errors

@@ -146,6 +146,14 @@ impl<'a> StoredChunks<'a> {
         }
     }
 
+    /// Length of the contiguous frame that they are in, in bytes, if they are in one.
+    pub(crate) fn contiguous_len(&self) -> Option<u64> {
+        match self {
+            StoredChunks::List(_) => None,
+            StoredChunks::Frame(frame) => frame.contiguous_len(),
+        }
+    }
+
     /// See [`Schunk::with_chunk`].
     pub(crate) fn with<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
         match self {

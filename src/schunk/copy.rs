@@ -5,6 +5,7 @@ use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::bytes::get_i32;
 use crate::chunk::Source;
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayers;
 use crate::frame::sizes::ChunkInfo;
@@ -31,8 +32,8 @@ impl Schunk {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if `dest` is not empty, `InvalidHeader` if the sizes of the chunks do not add up, else those of
-    /// reading and writing; `dest` is incomplete then.
+    /// `InvalidParam` if `dest` is not empty, `InvalidHeader` if the sizes of the chunks do not add up, or are more than there
+    /// is room for in the frame, else those of reading and writing; `dest` is incomplete then.
     pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
         self.copy_to_watched(dest, recompress, &|_| ())
     }
@@ -87,7 +88,8 @@ impl Schunk {
     ///
     /// # Errors
     ///
-    /// `InvalidHeader` if the sizes of the chunks do not add up to what the frame says, else those of reading.
+    /// `InvalidHeader` if the sizes of the chunks do not add up to what the frame says or are more than there is room for in
+    /// it, else those of reading.
     pub fn to_memory(&self) -> Result<Schunk> {
         let mut copy = Schunk::in_memory(self.params());
         self.copy_to_list(&mut copy)?;
@@ -116,8 +118,9 @@ impl Schunk {
         if let Backing::List(list) = &mut copy.backing {
             list.reserve(sizes.nchunks.min(RESERVED))?;
         }
+        let mut budget = Budget::of(&chunks);
         for nchunk in 0..sizes.nchunks {
-            let blocksize = append_copy(copy, &chunks, nchunk)?;
+            let blocksize = append_copy(copy, &chunks, nchunk, &mut budget)?;
             common = if common < 0 || common == blocksize { blocksize } else { 0 };
         }
         if common >= 0 {
@@ -164,16 +167,39 @@ impl Schunk {
     }
 }
 
+/// How many bytes of chunks a copy may still meet. In a damaged frame of a few bytes, millions of chunks can be at one place;
+/// those of others take no more room than there is in the frame. Special ones, which are not in it, do not count.
+struct Budget(u64);
+
+impl Budget {
+    fn of(chunks: &StoredChunks<'_>) -> Budget {
+        Budget(chunks.contiguous_len().unwrap_or(u64::MAX))
+    }
+
+    /// # Errors
+    ///
+    /// `InvalidHeader` if there is no room for `chunk` besides those before.
+    fn spend(&mut self, chunk: &[u8]) -> Result<()> {
+        if chunk.len() > EXTENDED_HEADER_LENGTH {
+            let left = self.0.checked_sub(chunk.len() as u64); // widening
+            self.0 = left.ok_or(Error::new(ErrorKind::InvalidHeader, "chunks lie on one another"))?;
+        }
+        Ok(())
+    }
+}
+
 /// Copies all chunks as they are, many at a time where `dest` is a frame.
 fn copy_chunks(chunks: &StoredChunks<'_>, dest: &mut Schunk) -> Result<()> {
     let nchunks = chunks.sizes().nchunks;
+    let mut budget = Budget::of(chunks);
     let Backing::Frame(frame) = &mut dest.backing else {
-        return (0..nchunks).try_for_each(|nchunk| append_copy(dest, chunks, nchunk).map(drop));
+        return (0..nchunks).try_for_each(|nchunk| append_copy(dest, chunks, nchunk, &mut budget).map(drop));
     };
     let mut batch = Vec::new();
     let mut bytes = 0;
     for nchunk in 0..nchunks {
         let chunk = chunks.get_into(nchunk, MallocBuf::filled)?;
+        budget.spend(chunk.bytes())?;
         bytes += chunk.bytes().len();
         memory::push(&mut batch, chunk)?;
         if bytes >= BATCH {
@@ -192,9 +218,11 @@ fn recompress_chunks(
 ) -> Result<()> {
     let sizes = chunks.sizes();
     let fixed = u64::try_from(sizes.chunksize).ok().filter(|&size| size > 0).unwrap_or(u64::MAX);
+    let mut budget = Budget::of(chunks);
     for nchunk in 0..sizes.nchunks {
         reading.visit(nchunk);
         chunks.with(nchunk, |chunk| {
+            budget.spend(chunk)?;
             let nbytes = u64::try_from(ChunkInfo::read(chunk)?.nbytes).unwrap_or(0);
             let fits = nbytes <= fixed && nbytes <= sizes.nbytes;
             ensure(fits, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
@@ -210,9 +238,16 @@ fn recompress_chunks(
 
 /// Appends chunk `nchunk` of `chunks` to `dest`, which is no frame; returns the block size in its header. From a file, the
 /// chunk is read to where it stays.
-fn append_copy(dest: &mut Schunk, chunks: &StoredChunks<'_>, nchunk: usize) -> Result<i32> {
+fn append_copy(
+    dest: &mut Schunk,
+    chunks: &StoredChunks<'_>,
+    nchunk: usize,
+    budget: &mut Budget,
+) -> Result<i32> {
     let blocksize = |chunk: &[u8]| get_i32(chunk, 8).unwrap_or(0);
-    match chunks.get_into(nchunk, spare::filled)? {
+    let chunk = chunks.get_into(nchunk, spare::filled)?;
+    budget.spend(chunk.bytes())?;
+    match chunk {
         ChunkBytes::Held(chunk) => {
             dest.append_chunk(chunk)?;
             Ok(blocksize(chunk))
