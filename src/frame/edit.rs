@@ -246,13 +246,23 @@ impl Frame {
                 Ok((nbytes.ok_or(unknown)?, Gone { position: None, cbytes: 0 }))
             }
             Entry::Stored(position) => {
-                let info = self.chunks_in(session, old).info_at(position).map_err(unreadable)?;
+                let info = self.chunks_in(session, old).info_at(position);
                 // Where the frame tells it, a damaged chunk has no say in how many chunks there are.
-                let nbytes = old.sizes().chunk_nbytes(nchunk);
-                let nbytes = nbytes.unwrap_or_else(|| u64::try_from(info.nbytes).unwrap_or(0));
+                let known = old.sizes().chunk_nbytes(nchunk);
                 let shared = places.are_shared(&old.index, position);
-                let cbytes = info.cbytes as u64; // widening
-                Ok((nbytes, Gone { position: (!shared).then_some(position), cbytes }))
+                match (info, known) {
+                    (Ok(info), _) => {
+                        let nbytes = known.unwrap_or_else(|| u64::try_from(info.nbytes).unwrap_or(0));
+                        let cbytes = info.cbytes as u64; // widening
+                        Ok((nbytes, Gone { position: (!shared).then_some(position), cbytes }))
+                    }
+                    // How much of a contiguous frame it took is not known; it is found out when the holes are counted.
+                    (Err(e), Some(nbytes)) if e.kind() == ErrorKind::InvalidHeader => {
+                        let is_file = old.header.sparse && !shared;
+                        Ok((nbytes, Gone { position: is_file.then_some(position), cbytes: 0 }))
+                    }
+                    (Err(e), _) => Err(unreadable(e)),
+                }
             }
         }
     }
@@ -283,6 +293,7 @@ impl Frame {
         of: IndexOf,
     ) -> Result<Ahead<'a>> {
         ensure(sizes.tell_nchunks(), ErrorKind::Failure, "sizes of another number of chunks")?;
+        self.check_first(session, &next, added)?;
         next.set_sizes(sizes);
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
             let old = &self.state.get_mut().index;
@@ -323,6 +334,21 @@ impl Frame {
         next.header.cbytes = next.live_end.max(least);
         self.write_tail(session, next, &writes, of, None)?;
         Ok(ahead)
+    }
+
+    /// Fails if another chunk is going to be the first one, and is damaged: nobody could open the frame.
+    fn check_first(&self, session: &Session, next: &State, added: &[NewChunk<'_>]) -> Result<()> {
+        let old = self.snapshot();
+        let first = next.index.raw(0).filter(|&first| Some(first) != old.index.raw(0));
+        let Some(Ok(position)) = first.map(u64::try_from) else { return Ok(()) };
+        if added.iter().any(|new| new.nchunk == 0) {
+            return Ok(());
+        }
+        let damaged = |e: Error| match e.kind() {
+            ErrorKind::InvalidHeader => Error::new(ErrorKind::Failure, "a damaged chunk cannot be the first"),
+            _ => e,
+        };
+        self.chunks_in(session, &old).info_at(position).map(drop).map_err(damaged)
     }
 
     /// After a change: removes chunk files that nothing refers to, and gives others smaller numbers, or closes holes. What

@@ -75,6 +75,78 @@ fn a_chunk_that_claims_another_size_can_be_replaced_and_deleted() {
     }
 }
 
+/// Four chunks, the second of which has a header that makes no sense.
+fn with_bad_header(kind: Kind, path: &Path) -> (Frame, Vec<Vec<u8>>) {
+    let mut frame = create(kind, path);
+    let model: Vec<Vec<u8>> = (0..4).map(|i| chunk(4000, i)).collect();
+    for chunk in &model {
+        frame.append(chunk).unwrap();
+    }
+    let at = frame.header().header_len + usize::try_from(frame.offsets()[1]).unwrap();
+    let spoil = |bytes: &mut [u8], at: usize| bytes[at + 8..][..4].fill(0);
+    let frame = match kind {
+        Kind::Memory => {
+            let mut bytes = frame.buffer().unwrap().to_vec();
+            spoil(&mut bytes, at);
+            Frame::from_buffer(MallocBuf::copy_of(&bytes).unwrap()).unwrap()
+        }
+        _ => {
+            drop(frame);
+            let (file, at) = match kind {
+                Kind::Dir => (path.join("00000001.chunk"), 0),
+                _ => (path.to_path_buf(), at),
+            };
+            let mut bytes = fs::read(&file).unwrap();
+            spoil(&mut bytes, at);
+            fs::write(&file, bytes).unwrap();
+            Frame::open(path, 0, &FrameOptions::default()).unwrap()
+        }
+    };
+    (frame, model)
+}
+
+#[test]
+fn a_chunk_with_a_damaged_header_can_be_replaced_and_deleted() {
+    for kind in [Kind::Memory, Kind::File, Kind::Mapped, Kind::Dir] {
+        let path = TempPath::new("header");
+        let (mut frame, mut model) = with_bad_header(kind, &path);
+        assert!(frame.chunk(1).is_err());
+        model[1] = chunk(4000, 77);
+        frame.update(1, &model[1]).unwrap();
+        assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "update: {kind:?}");
+        assert_eq!(frame.nbytes(), 16000);
+
+        let path = TempPath::new("header");
+        let (mut frame, mut model) = with_bad_header(kind, &path);
+        frame.delete(1).unwrap();
+        model.remove(1);
+        assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "delete: {kind:?}");
+        assert_eq!(frame.nbytes(), 12000);
+        assert!(kind != Kind::Dir || !path.join("00000001.chunk").exists());
+        for i in 0..20 {
+            model[1] = chunk(4000, i);
+            frame.update(1, &model[1]).unwrap();
+            assert!(contents(&reopen(&frame)) == model, "{i} changes after: {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_chunk_with_a_damaged_header_cannot_become_the_first() {
+    for kind in [Kind::Memory, Kind::File, Kind::Mapped, Kind::Dir] {
+        let path = TempPath::new("first");
+        let (mut frame, mut model) = with_bad_header(kind, &path);
+        let failed = |outcome: Result<()>| assert_eq!(outcome.unwrap_err().code(), -21, "{kind:?}");
+        failed(frame.delete(0).map(drop));
+        assert_eq!(frame.reorder(&[1, 0, 2, 3]).unwrap_err().kind(), ErrorKind::Failure);
+        assert_eq!((frame.nchunks(), reopen(&frame).nchunks()), (4, 4));
+        frame.delete(1).unwrap();
+        frame.delete(0).unwrap();
+        model.drain(..2);
+        assert!(contents(&reopen(&frame)) == model, "{kind:?}");
+    }
+}
+
 #[test]
 fn chunks_stay_where_nothing_tells_their_sizes() {
     // The only chunk that stays claims nothing, or cannot be read at all.
