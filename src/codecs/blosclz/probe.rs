@@ -1,9 +1,9 @@
 //! Whether it pays to compress a stream, judged by a part of it.
 //!
 //! The level decides how much a stream must promise to shrink. What the C library leaves alone is left alone here, and what it
-//! compresses is compressed: so the estimate is made in its way, with its shortest matches, on the part that it looks at.
-//! It ends as soon as the rest cannot change the answer. Only streams that pass a glance come here, in which the encoder makes
-//! large steps.
+//! compresses is compressed: so the estimate is made in its way, with its shortest matches and what it remembers of them, on
+//! the part that it looks at. It ends as soon as the rest cannot change the answer. Only streams that pass a glance come here,
+//! in which the encoder makes large steps.
 
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::agree::extend_long;
@@ -138,6 +138,9 @@ fn shrinks(table: &mut [u16; TABLE_LEN], base: u16, demand: &Demand, window: &[u
                 // Without literals before it, the control byte of a run was counted for nothing.
                 cost += 2 + long + if is_far { 2 } else { 0 } + usize::from(run > 0);
                 (at, run) = (at + len, 0);
+                // SAFETY: so long a match ends before `last_start`, and at least LAST_START bytes follow that.
+                let bytes = unsafe { load64(window, at - 2) };
+                table[slot(bytes as u32, shift)] = base + (at - 2) as u16; // below 2^14
                 let rest = last_start.saturating_sub(at);
                 if last_start * 100 >= (cost + rest + rest.div_ceil(MAX_RUN)) * demand.min_ratio {
                     return true;

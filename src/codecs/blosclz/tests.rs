@@ -356,10 +356,12 @@ fn shrinks_by_definition(bits: u32, min_ratio: usize, window: &[u8]) -> bool {
     let mut seen = vec![0_usize; 1 << bits];
     let last_start = window.len() - 12;
     let (mut at, mut run, mut cost) = (4, 4, 4);
-    while at < last_start {
+    let slot = |at: usize| {
         let four = u32::from_le_bytes(window[at..at + 4].try_into().unwrap());
-        let before =
-            std::mem::replace(&mut seen[(four.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize], at);
+        (four.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize
+    };
+    while at < last_start {
+        let before = std::mem::replace(&mut seen[slot(at)], at);
         let agree =
             (0..(last_start - at).max(4)).take_while(|&i| window[before + i] == window[at + i]).count();
         let is_far = at - before >= 8192;
@@ -368,6 +370,7 @@ fn shrinks_by_definition(bits: u32, min_ratio: usize, window: &[u8]) -> bool {
             cost += 2 + usize::from(run > 0) + 2 * usize::from(is_far);
             cost += if len < 9 { 0 } else { 1 + (len - 9) / 255 };
             (at, run) = (at + len, 0);
+            seen[slot(at - 2)] = at - 2;
         } else {
             (at, run, cost) = (at + 1, run + 1, cost + 1);
             if run == 32 {
