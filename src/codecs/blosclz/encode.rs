@@ -7,9 +7,8 @@ use crate::codecs::mem::{copy, load64, store8};
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
-/// Entries of the largest table, as a power of two: 32 KiB, as much as the first-level cache holds. With half of that,
-/// which leaves room for the data, streams are 0.5 % larger on average and compression takes 5 to 10 % less time.
-const MAX_TABLE_BITS: u32 = 13;
+/// log2 of the number of entries of the largest table: 32 KiB, which the first-level cache holds beside the data.
+const MAX_TABLE_BITS: u32 = 14;
 const TABLE_LEN: usize = 1 << MAX_TABLE_BITS;
 /// Shortest input that is compressed at all.
 const MIN_INPUT: usize = 16;
@@ -20,12 +19,11 @@ const LAST_START: usize = 12;
 /// Literals at the end of a stream, and at its start; one of each would do, old decoders may rely on more.
 const LAST_LITERALS: usize = 3;
 const FIRST_LITERALS: usize = 4;
-/// Largest distance in a stream: what every release of the C library has produced.
-const MAX_DISTANCE: usize = 73_724;
-/// Shortest agreement that makes a match. Shorter ones save a byte or two but cost the decoder, which needs as long for
-/// them as for longer ones: with 6 instead of 7, streams of unfiltered data are 5 to 10 % smaller and both directions
-/// take 10 to 20 % longer.
-const MIN_MATCH: usize = 7;
+/// Shortest agreement that makes a match, and that with bytes of which the distance takes two more. Shorter ones save a byte
+/// or two but cost the decoder, which needs as long for them as for longer ones: with 6 instead of 7, streams of unfiltered
+/// data are 5 to 10 % smaller and both directions take 10 to 20 % longer.
+const MIN_NEAR: usize = 7;
+const MIN_FAR: usize = 8;
 /// Bytes that positions are hashed by. With seven, integers of four bytes shrink more and all else less, by 0.2 % in sum.
 const HASH_BYTES: usize = 6;
 /// Bytes that copying the literals of a sequence may write, or read, beyond them.
@@ -34,7 +32,7 @@ const SLACK: usize = 32;
 /// What a glance must find of the ratio that is wanted, in percent, since it misses some matches that the probe finds; and
 /// what it must find in any case: of noise, it finds less.
 const GLANCE: usize = 90;
-const ANYTHING: usize = 98;
+const ANYTHING: usize = 97;
 /// A glance ends early if it has seen this many bytes, and finds that they shrink by this part. The longer it takes, the more
 /// matches there are, and the probe looks at them again.
 const HOPEFUL_FROM: usize = 256;
@@ -43,9 +41,14 @@ const HOPEFUL: usize = 32;
 const SURE: usize = 2;
 const SURE_FROM: usize = 1024;
 
-/// Longest step of the search. With ever longer ones, planes of bits that repeat are missed. A power of two finds those
-/// at once that lie, as in most blocks, a multiple of it apart.
-const MAX_STEP: usize = 32;
+/// Steps of the search, in bytes. Each is made 2^PATIENCE times if nothing is found, and after the last it is the turn of the
+/// first. One step only would do for what lies a multiple of it apart, and miss all other repetitions; steps without a common
+/// divisor soon meet each other's positions.
+const STEPS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 7, 8, 9, 7, 8, 9, 7];
+const PATIENCE: u32 = 6;
+/// Longest step of a glance, and log2 of the number of entries of its table.
+const MAX_GLANCE_STEP: usize = 16;
+const GLANCE_BITS: u32 = 12;
 
 /// log2 of the length of a stream, in bytes, below which the search takes no steps: there is not much to save, and of a run
 /// it would find the second or third byte, and a distance that takes the decoder longer than 1.
@@ -53,30 +56,29 @@ const SHORT_BITS: u32 = 8;
 
 /// What a compression level means.
 struct Level {
-    /// log2 of the number of table entries.
-    table_bits: u32,
-    /// What a stream must promise to be compressed.
+    /// What a stream must promise to be compressed. The table for that has as many entries as that of the probe.
     demand: Demand,
-    /// After each 2^`patience` misses in a row, the search steps over one more byte each time.
-    patience: u32,
+    /// After each 2^`glance_patience` misses in a row, a glance steps over one more byte each time. Where a little is enough,
+    /// it must not miss much.
+    glance_patience: u32,
 }
 
 impl Level {
-    const fn new(table_bits: u32, patience: u32, bits: u32, window_shift: u32, min_ratio: usize) -> Level {
-        Level { table_bits, patience, demand: Demand { bits, window_shift, min_ratio } }
+    const fn new(bits: u32, window_shift: u32, min_ratio: usize, glance_patience: u32) -> Level {
+        Level { demand: Demand { bits, window_shift, min_ratio }, glance_patience }
     }
 }
 
 const LEVELS: [Level; 9] = [
-    Level::new(12, 5, 12, 3, 200),
-    Level::new(12, 5, 13, 2, 150),
-    Level::new(12, 5, 14, 2, 120),
-    Level::new(12, 5, 14, 1, 120),
-    Level::new(12, 5, 14, 1, 120),
-    Level::new(12, 5, 14, 1, 120),
-    Level::new(13, 6, 14, 0, 115),
-    Level::new(13, 6, 14, 0, 110),
-    Level::new(13, 6, 14, 0, 100),
+    Level::new(12, 3, 200, 4),
+    Level::new(13, 2, 150, 4),
+    Level::new(14, 2, 120, 4),
+    Level::new(14, 1, 120, 4),
+    Level::new(14, 1, 120, 4),
+    Level::new(14, 1, 120, 4),
+    Level::new(14, 0, 115, 5),
+    Level::new(14, 0, 110, 5),
+    Level::new(14, 0, 100, 6),
 ];
 
 /// Compresses streams, one per call, and owns the tables for that.
@@ -94,7 +96,7 @@ impl Encoder {
     ///
     /// `MemoryAlloc`.
     pub fn new() -> Result<Encoder> {
-        Ok(Encoder { parser: Parser { table: zeroed_box()?, base: 1 }, probe: Probe::new()? })
+        Ok(Encoder { parser: Parser { table: zeroed_box()? }, probe: Probe::new()? })
     }
 
     /// Compresses `src` into `dest` at level `clevel` and returns the number of bytes written.
@@ -116,13 +118,7 @@ impl Encoder {
     #[cfg(test)]
     pub(super) fn compress_portably(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Option<usize> {
         let level = &LEVELS[usize::from(clevel) - 1];
-        self.parser.table.fill(0);
-        parse::<false>(&mut self.parser.table, 1, level, src, dest)
-    }
-
-    #[cfg(test)]
-    pub(super) fn set_base(&mut self, base: u32) {
-        self.parser.base = base;
+        parse::<false>(&mut self.parser.table, level, src, dest)
     }
 
     /// Judges by a part of the input whether compressing all of it pays: a glance with large steps tells most of what does
@@ -139,32 +135,22 @@ impl Encoder {
     }
 }
 
-/// Encodes, and owns the table for that.
-///
-/// The table is not cleared between calls: it holds positions counted from `base`, which rises past all positions of the
-/// calls before, so that whatever they left lies further back than the start of the input.
+/// Encodes, and owns the table for that: 1 more than the positions that were looked at, modulo 2^16, by a hash of the bytes
+/// there. What lies further back than that is taken for something nearer, and turns out to differ.
 struct Parser {
-    table: Box<[u32; TABLE_LEN]>,
-    base: u32,
+    table: Box<[u16; TABLE_LEN]>,
 }
 
 impl Parser {
-    /// Encodes `src` into `dest`, and returns the size; `None` if it does not fit. If `DRY`, it only glances at it, and returns
-    /// the ratio in percent; what is wanted at least if it ends early.
+    /// Encodes `src`, of at least LAST_START bytes, into `dest`, and returns the size; `None` if it does not fit. If `DRY`, it
+    /// only glances at it, and returns the ratio in percent; what is wanted at least if it ends early.
     fn encode<const DRY: bool>(&mut self, level: &Level, src: &[u8], dest: &mut [u8]) -> Option<usize> {
-        let len = u32::try_from(src.len()).ok()?;
-        if self.base.checked_add(len).is_none() {
-            self.table.fill(0);
-            self.base = 1;
-        }
-        let base = self.base;
-        self.base = base.checked_add(len)?;
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
             // SAFETY: the CPU was just asked for AVX2 and BMI2.
-            return unsafe { parse_avx2::<DRY>(&mut self.table, base, level, src, dest) };
+            return unsafe { parse_avx2::<DRY>(&mut self.table, level, src, dest) };
         }
-        parse::<DRY>(&mut self.table, base, level, src, dest)
+        parse::<DRY>(&mut self.table, level, src, dest)
     }
 }
 
@@ -176,13 +162,12 @@ impl Parser {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
 unsafe fn parse_avx2<const DRY: bool>(
-    table: &mut [u32; TABLE_LEN],
-    base: u32,
+    table: &mut [u16; TABLE_LEN],
     level: &Level,
     src: &[u8],
     dest: &mut [u8],
 ) -> Option<usize> {
-    parse::<DRY>(table, base, level, src, dest)
+    parse::<DRY>(table, level, src, dest)
 }
 
 /// Table index for the first HASH_BYTES bytes of `bytes`; `shift` is 64 less log2 of the number of entries.
@@ -193,48 +178,56 @@ fn slot(bytes: u64, shift: u32) -> usize {
     ((bytes << (64 - 8 * HASH_BYTES)).wrapping_mul(PRIME) >> shift) as usize & (TABLE_LEN - 1)
 }
 
+/// The step after so many times 2^`patience` misses.
+#[inline(always)]
+fn step<const DRY: bool>(rounds: usize) -> usize {
+    if DRY { (1 + rounds).min(MAX_GLANCE_STEP) } else { usize::from(STEPS[rounds % STEPS.len()]) }
+}
+
 /// Searches `src` for matches and encodes what it finds. See [`Parser::encode`].
 #[inline(always)]
 fn parse<const DRY: bool>(
-    table: &mut [u32; TABLE_LEN],
-    base: u32,
+    table: &mut [u16; TABLE_LEN],
     level: &Level,
     src: &[u8],
     dest: &mut [u8],
 ) -> Option<usize> {
-    let shift = 64 - level.table_bits;
-    let patience = if src.len() < 1 << SHORT_BITS { SHORT_BITS } else { level.patience };
+    let bits = if DRY { GLANCE_BITS } else { level.demand.bits }.min(src.len().ilog2());
+    let shift = 64 - bits;
+    let patience = match DRY {
+        _ if src.len() < 1 << SHORT_BITS => SHORT_BITS,
+        true => level.glance_patience,
+        false => PATIENCE,
+    };
     let last_start = src.len().checked_sub(LAST_START)?;
     let match_end = src.len() - LAST_LITERALS;
+    // What was never seen was seen at the start.
+    table[..1 << bits].fill(1);
     let mut out = Output::<DRY> { src, dest, at: 0 };
     let mut anchor = 0;
     let mut at = FIRST_LITERALS;
-    // SAFETY: `src` has at least MIN_INPUT bytes.
-    table[slot(unsafe { load64(src, 0) }, shift)] = base;
     'sequences: loop {
         // The step is taken from a count that does not depend on it, one probe ahead: the CPU need not wait for it.
-        let mut steps = 1 << patience;
+        let mut misses = 0;
         let mut next = at;
         let distance = loop {
             at = next;
             if at > last_start {
                 break 'sequences;
             }
-            next += steps >> patience;
-            steps = (steps + 1).min(MAX_STEP << patience);
+            next += step::<DRY>(misses >> patience);
+            misses += 1;
             // SAFETY: `at + 12 <= src.len()`.
             let bytes = unsafe { load64(src, at) };
             let entry = &mut table[slot(bytes, shift)];
-            // Positions are below 2^32: `encode` saw to that.
-            let now = base + at as u32;
-            let distance = (now - *entry) as usize;
-            *entry = now;
-            if distance <= at.min(MAX_DISTANCE) {
-                // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`.
-                let differing = bytes ^ unsafe { load64(src, at - distance) };
-                if differing << (64 - 8 * MIN_MATCH) == 0 {
-                    break distance;
-                }
+            // Up to 2^16, and up to `at`: positions only rise, and an entry is 1 more than an earlier one, modulo 2^16.
+            let distance = usize::from((at as u16).wrapping_sub(*entry)) + 1;
+            *entry = (at + 1) as u16;
+            // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`.
+            let differing = bytes ^ unsafe { load64(src, at - distance) };
+            let least = if distance < FAR_DISTANCE { MIN_NEAR } else { MIN_FAR };
+            if differing << (64 - 8 * least) == 0 {
+                break distance;
             }
         };
         // SAFETY: `distance <= at`, and `at + 8 <= match_end`.
@@ -254,8 +247,10 @@ fn parse<const DRY: bool>(
         }
         // SAFETY: `end + 12 <= src.len()`, and the match has at least six bytes.
         let bytes = unsafe { load64(src, end - 4) } >> 16;
-        table[slot(bytes, shift)] = base + (end - 2) as u32;
-        at = end;
+        table[slot(bytes, shift)] = (end - 1) as u16;
+        // What agrees from the last byte of a match on is likely to go on longer than what agrees from the next one on, where
+        // the bytes have just changed.
+        at = end - 1;
     }
     out.finish(anchor)
 }

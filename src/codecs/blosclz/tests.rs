@@ -252,14 +252,14 @@ fn compressible_data_round_trip_at_every_level() {
 
 #[test]
 fn distances_up_to_the_limit_are_used_and_none_beyond() {
-    for gap in [8190, 8191, 8192, 8193, 60_000, 73_000, 73_600, 73_723, 73_724, 73_725, 80_000] {
+    for gap in [8190, 8191, 8192, 8193, 60_000, 65_535, 65_536, 65_537, 80_000, 131_072] {
         let block = Random::new(17).bytes(100);
         let mut plain = block.clone();
         plain.resize(gap, 0);
         plain.extend(&block);
         plain.extend([1; 20]);
         let stream = compress(5, &plain).unwrap();
-        assert_eq!(stream.len() > 180 + gap / 255, gap > 73_724, "gap {gap}, size {}", stream.len());
+        assert_eq!(stream.len() > 180 + gap / 255, gap > 65_536, "gap {gap}, size {}", stream.len());
         assert_eq!(decode(&stream, plain.len()).as_deref(), Some(&plain[..]));
     }
 }
@@ -303,22 +303,6 @@ fn output_does_not_depend_on_what_was_compressed_before() {
         let mut dest = vec![0; n];
         let size = reused.compress(clevel, &plain, &mut dest);
         assert_eq!((size > 0).then(|| dest[..size].to_vec()), compress(clevel, &plain));
-    }
-}
-
-#[test]
-fn output_does_not_change_when_the_position_counter_starts_anew() {
-    let plain = repetitive(42, 30_000);
-    let expected = compress(9, &plain);
-    let mut encoder = Encoder::new().unwrap();
-    for before_overflow in [0, 1, 29_999, 30_000, 30_001, 45_000, 60_000, 60_001, 100_000] {
-        encoder.set_base(u32::MAX - before_overflow);
-        for _ in 0..4 {
-            let mut dest = vec![0; plain.len()];
-            let size = encoder.compress(9, &plain, &mut dest);
-            dest.truncate(size);
-            assert_eq!(Some(&dest), expected.as_ref());
-        }
     }
 }
 
@@ -465,11 +449,10 @@ fn bit_planes_of_a_log_are_not_given_up() {
         log += &format!("12:{minutes:02}:{seconds:02}.{:03} {event}\n", ms % 1000);
     }
     let src = bit_planes(&log.as_bytes()[..1 << 16]);
-    // Matches are rare, so that long steps miss many of them. With half the patience, level 9 gave up, and level 5 took
-    // 40,094 bytes; now 37,213 and 38,708.
-    for (clevel, most) in [(5, 39_200), (9, 37_700)] {
+    // Matches are rare, so that long steps miss many of them: 37,229 bytes; with steps of 8 only, 47,149.
+    for clevel in [5, 9] {
         let stream = compress(clevel, &src).unwrap_or_else(|| panic!("level {clevel} gives up"));
-        assert!(stream.len() <= most, "level {clevel}: {} bytes", stream.len());
+        assert!(stream.len() <= 37_700, "level {clevel}: {} bytes", stream.len());
         assert!(decode(&stream, src.len()).as_ref() == Some(&src));
     }
 }
@@ -487,6 +470,36 @@ fn repeated_noise_is_found_although_the_search_makes_large_steps() {
         assert!(size < 20 << 10, "{size} bytes at level {clevel}");
         assert_eq!(decode(&dest[..size], plain.len()).as_deref(), Some(&plain[..]));
     }
+}
+
+#[test]
+fn repetitions_in_noise_are_found_at_any_distance() {
+    for distance in (5000..5040).chain([16_384, 16_391]) {
+        let mut plain = Random::new(21).bytes(20_000);
+        plain.copy_within(19_000 - distance..19_800 - distance, 19_000);
+        let mut dest = vec![0; 2 * plain.len()];
+        // The probe gives up noise with little else.
+        let size = Encoder::new().unwrap().compress_portably(5, &plain, &mut dest).unwrap();
+        assert!(size < 20_000 + 20_000 / 32 - 400, "distance {distance}: {size} bytes");
+        assert_eq!(decode(&dest[..size], plain.len()).as_deref(), Some(&plain[..]));
+    }
+}
+
+#[test]
+fn areas_with_borders_that_move_compress_well() {
+    // Where a value begins, the line before tells how long it stays; where it has begun, any place with this value matches.
+    let mut random = Random::new(8);
+    let mut borders: Vec<usize> = (1..12).map(|i| 40 * i).collect();
+    let mut plain = Vec::new();
+    for _ in 0..200 {
+        borders.iter_mut().for_each(|border| *border = *border + random.below(3) - 1);
+        let value = |x: usize| borders.iter().filter(|&&border| border <= x).count() % 5;
+        plain.extend((0..480).map(|x| u8::try_from(value(x)).unwrap()));
+    }
+    // 10,599 bytes if matches are looked for from the end of the last one on, 7,122 from its last byte on.
+    let stream = compress(9, &plain).unwrap();
+    assert!(stream.len() < 8000, "{} bytes", stream.len());
+    assert_eq!(decode(&stream, plain.len()).as_deref(), Some(&plain[..]));
 }
 
 proptest! {
