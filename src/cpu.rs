@@ -20,8 +20,8 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Whether the processor is one of AMD's Zen 3 or Zen 4: family 25.
-pub(crate) fn is_zen_3_or_4() -> bool {
+/// The family of AMD's processors that this one belongs to: 25 for Zen 3 and Zen 4, 26 for Zen 5. 0 for processors of others.
+pub(crate) fn amd_family() -> u32 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         #[allow(unused_unsafe)] // newer compilers call it safe
@@ -29,10 +29,10 @@ pub(crate) fn is_zen_3_or_4() -> bool {
         let [vendor, version] = [0, 1].map(|leaf| unsafe { std::arch::x86_64::__cpuid(leaf) });
         let is_amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"AuthenticAMD";
         let family = (version.eax >> 8 & 0xF) + (version.eax >> 20 & 0xFF);
-        is_amd && family == 25
+        if is_amd { family } else { 0 }
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    false
+    0
 }
 
 /// SSSE3: byte permutations.
