@@ -4,8 +4,8 @@
 //! | mode | protection | writes reach the file | size of the mapping |
 //! |---|---|---|---|
 //! | `r` | read | refused | the file's |
-//! | `r+`, `w+` | read, write | yes | `initial_mapping_size`, at least the file's, at most 16 MiB more than that |
-//! | `c` | read, write | no | `initial_mapping_size`, at least the file's; behind its end is memory of no file |
+//! | `r+`, `w+` | read, write | yes | `initial_mapping_size`, at least the file's |
+//! | `c` | read, write | no | the same; memory of no file lies behind the end of the file |
 //!
 //! A struct that the client filled in itself describes memory without a file: it can be read and written, but not grow.
 //!
@@ -123,8 +123,8 @@ impl blosc2_stdio_mmap {
     fn map(&self) -> Result<(Region, usize)> {
         let file = self.plain().map_err(|_| Error::new(ErrorKind::FileOpen, "file cannot be opened"))?;
         let size = usize::try_from(file.size()?).map_err(|_| FAILED)?;
-        let wanted = self.kind().room(size, self.initial_mapping_size);
-        let region = Region::map(file.as_file(), self.kind(), wanted, size).ok_or(FAILED)?;
+        let wanted = if self.is_writable() { self.initial_mapping_size.max(size) } else { size };
+        let region = Region::map(file.as_file(), self.kind(), wanted.max(1), size).ok_or(FAILED)?;
         Ok((region, size))
     }
 

@@ -17,22 +17,6 @@ pub(crate) enum Kind {
     Private,
 }
 
-/// How far a new shared mapping reaches behind the end of its file at most, in bytes. Whenever the file is cut off, the system
-/// looks through the rest, for 7 µs if that is 1 GiB.
-const MOST_AHEAD: usize = 16 << 20;
-
-impl Kind {
-    /// For how many bytes, at least 1, a file of `size` bytes is mapped if its owner wishes to have room for `wished` bytes.
-    pub(crate) fn room(self, size: usize, wished: usize) -> usize {
-        let room = match self {
-            Kind::ReadOnly => size,
-            Kind::Shared => wished.clamp(size, size.saturating_add(MOST_AHEAD)),
-            Kind::Private => wished.max(size),
-        };
-        room.max(1)
-    }
-}
-
 /// A region of address space that shows a file; unmapped when dropped.
 pub(crate) struct Region {
     start: NonNull<u8>,
@@ -126,17 +110,3 @@ impl Drop for Region {
 const NO_RESERVE: i32 = libc::MAP_NORESERVE;
 #[cfg(target_os = "freebsd")]
 const NO_RESERVE: i32 = 0;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shared_mappings_reach_a_little_further_than_their_files() {
-        assert_eq!(Kind::Shared.room(5, 100), 100);
-        assert_eq!(Kind::Shared.room(5, 1 << 30), 5 + MOST_AHEAD);
-        assert_eq!(Kind::Shared.room(5, 1), 5);
-        assert_eq!(Kind::Private.room(5, 1 << 30), 1 << 30);
-        assert_eq!([Kind::ReadOnly.room(5, 1 << 30), Kind::ReadOnly.room(0, 0)], [5, 1]);
-    }
-}

@@ -66,8 +66,7 @@ pub struct MmapIo {
 }
 
 impl MmapIo {
-    /// A back-end for one file; a writable mapping has room for `initial_size` bytes at first, a shared one for at most 16 MiB
-    /// more than the file has.
+    /// A back-end for one file; `initial_size` is the least size of a writable mapping in bytes.
     #[must_use]
     pub fn new(mode: MmapMode, initial_size: usize) -> MmapIo {
         MmapIo { mode, initial_size, open: Mutex::new(None) }
@@ -124,8 +123,8 @@ fn map(path: &Path, mode: MmapMode, initial_size: usize) -> Result<Mapped> {
     };
     let file = PlainFile::open(path, open_mode)?;
     let size = usize::try_from(file.size()?).map_err(|_| failed)?;
-    let wanted = mode.kind().room(size, initial_size);
-    let region = Region::map(file.as_file(), mode.kind(), wanted, size).ok_or(failed)?;
+    let wanted = if mode == MmapMode::Read { size } else { initial_size.max(size) };
+    let region = Region::map(file.as_file(), mode.kind(), wanted.max(1), size).ok_or(failed)?;
     Ok(Mapped { file, mode, state: RwLock::new(State { region, retired: Vec::new(), size }) })
 }
 
