@@ -29,7 +29,7 @@ const PATIENCE: u32 = 6;
 /// Farthest match.
 const MAX_DISTANCE: usize = 65_535;
 /// Shorter streams are left to the reference, which is as fast with them.
-pub(super) const MIN_INPUT: usize = 16 << 10;
+pub(super) const MIN_INPUT: usize = 32 << 10;
 /// Up to this length, positions fit in 16 bits: those that are entered end [`LAST_START`] bytes before the end.
 const MAX_SHORT: usize = 65_536 + LAST_START - 2;
 
@@ -175,8 +175,10 @@ impl Guesses {
         Guesses { table: 0, history: 0, wrong: 0, left: Self::PERIOD, are_bad: false }
     }
 
+    /// Learns whether a match `follows` immediately, and that one `is_near`, if it does not: a wrong guess counts only where
+    /// [`Parser::near`] finds something.
     #[inline(always)]
-    fn learn(&mut self, follows: bool) {
+    fn learn(&mut self, follows: bool, is_near: bool) {
         self.left -= 1;
         if self.left >= Self::PERIOD {
             return;
@@ -184,7 +186,7 @@ impl Guesses {
         let wrong = (self.table >> self.history & 1) ^ u64::from(follows);
         self.table ^= wrong << self.history;
         self.history = (self.history << 1 | u32::from(follows)) & 63;
-        self.wrong += wrong as u32; // 0 or 1
+        self.wrong += wrong as u32 & u32::from(follows | is_near); // 0 or 1
         if self.left == 0 {
             self.are_bad = self.wrong >= Self::TOO_MANY;
             self.wrong = 0;
@@ -270,8 +272,12 @@ impl<T: Table> Parser<'_, T> {
             self.enter(at - 2, unsafe { load64(self.src, at - 2) });
             // SAFETY: `at <= last_start`.
             let found = self.probe(at, unsafe { load64(self.src, at) });
-            self.guesses.learn(found.is_some());
-            let Some(found) = found else { return Some(self.search(at + 1, 1, 0)) };
+            let Some(found) = found else {
+                let next = self.search(at + 1, 1, 0);
+                self.guesses.learn(false, next.is_some_and(|next| next.at <= at + 2));
+                return Some(next);
+            };
+            self.guesses.learn(true, true);
             let end = self.end(found);
             out.follower(end - at, at - found.candidate)?;
             *anchor = end;
@@ -341,12 +347,13 @@ impl<T: Table> Parser<'_, T> {
         self.table.put(slot1, now1);
         self.table.put(slot2, select(is0 | is1, select(slot1 == slot2, now1, before2), at2));
 
-        self.guesses.learn(is0);
         let choose = |values: [usize; 3]| select(is0, values[0], select(is1, values[1], values[2]));
         let at = choose([at0, at1, at2]);
         let candidate = choose([candidate0, candidate1, candidate2]);
         let differs = select(is0, differs0, select(is1, differs1, differs2));
-        is_match::<T>(differs, at - candidate).then_some(Match { at, candidate, differs })
+        let is_near = is_match::<T>(differs, at - candidate);
+        self.guesses.learn(is0, is_near);
+        is_near.then_some(Match { at, candidate, differs })
     }
 
     /// The first match from `at` on that the search comes to; none at the end. The next position is `step` bytes further;
