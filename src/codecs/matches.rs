@@ -286,7 +286,7 @@ pub(crate) unsafe fn copy_safely<const AVX2: bool>(dest: &mut [u8], op: usize, d
     } else if len + SLACK <= room {
         // SAFETY: the same.
         unsafe { copy_long::<AVX2>(to, distance, len) };
-    } else if distance >= 16 && len >= 16 {
+    } else if distance >= 16 && (16..VERY_LONG).contains(&len) {
         // SAFETY: by the assertion, and as just compared.
         unsafe { copy_pieces(to, distance, len) };
     } else {
