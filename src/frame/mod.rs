@@ -469,7 +469,13 @@ impl Frame {
             return Ok(View { state: self.snapshot(), file: None, at_path: true, held: Held::nothing() });
         };
         let held = self.hold(Mode::Shared)?;
-        let (state, file) = self.poll(disk, held.changed)?;
+        let (state, file) = match self.poll(disk, held.changed) {
+            // Nothing is wanted of a file that holds no chunks. Programs empty it, and write a copy of the frame to it.
+            Err(e) if e.kind() == ErrorKind::FileRead && self.snapshot().index.len() == 0 => {
+                (self.snapshot(), disk.reader()?)
+            }
+            polled => polled?,
+        };
         Ok(View { state, file: Some(file), at_path: true, held })
     }
 

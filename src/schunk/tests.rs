@@ -476,6 +476,22 @@ fn a_frame_that_takes_the_path_is_read_from_then_on() {
 }
 
 #[test]
+fn a_frame_without_chunks_can_be_copied_into_its_own_file() {
+    let path = TempPath::new("own");
+    let mut schunk = create(Kind::File, &path.0, 1);
+    for name in [b"one", b"two"] {
+        schunk.vlmeta_add(name, name, None).unwrap();
+        // The copy is made of a file that is empty already.
+        let mut file = std::fs::File::create(&path.0).unwrap();
+        let copy = schunk.to_frame(schunk.params()).unwrap();
+        std::io::Write::write_all(&mut file, &copy.buffer().unwrap()).unwrap();
+    }
+    let names = |schunk: &Schunk| [b"one", b"two"].map(|name| schunk.vlmeta_get(name).unwrap().1);
+    let reopened = Schunk::over(Frame::open(&path.0, 0, &FrameOptions::default()).unwrap());
+    assert_eq!(names(&schunk), names(&reopened));
+}
+
+#[test]
 fn what_is_changed_while_it_is_read_is_read_again() {
     for kind in [Kind::File, Kind::Dir] {
         let path = TempPath::new("undisturbed");
