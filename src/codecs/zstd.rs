@@ -122,17 +122,9 @@ impl Encoder {
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         let context = self.context()?;
         let level = LEVELS[usize::from(clevel.min(9))];
+        let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         // SAFETY: the context is valid and the sizes are those of the slices.
-        let code = unsafe {
-            z::ZSTD_compressCCtx(
-                context,
-                dest.as_mut_ptr().cast(),
-                dest.len(),
-                src.as_ptr().cast(),
-                src.len(),
-                level,
-            )
-        };
+        let code = unsafe { z::ZSTD_compressCCtx(context, to, dest.len(), from, src.len(), level) };
         self.measure();
         compressed_size(code)
     }
@@ -140,17 +132,9 @@ impl Encoder {
     /// As [`compress`](Self::compress), with a dictionary.
     pub(crate) fn compress_with(&mut self, dict: &EncodeDict, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         let context = self.context()?;
+        let (from, to, dict) = (src.as_ptr().cast(), dest.as_mut_ptr().cast(), dict.0.0.as_ptr());
         // SAFETY: context and dictionary are valid and the sizes are those of the slices.
-        let code = unsafe {
-            z::ZSTD_compress_usingCDict(
-                context,
-                dest.as_mut_ptr().cast(),
-                dest.len(),
-                src.as_ptr().cast(),
-                src.len(),
-                dict.0.0.as_ptr(),
-            )
-        };
+        let code = unsafe { z::ZSTD_compress_usingCDict(context, to, dest.len(), from, src.len(), dict) };
         self.measure();
         compressed_size(code)
     }
@@ -200,16 +184,9 @@ impl Decoder {
     /// Decompresses `src`, which must give exactly `dest.len()` bytes.
     pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let context = self.context()?;
+        let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         // SAFETY: the context is valid and the sizes are those of the slices.
-        let code = unsafe {
-            z::ZSTD_decompressDCtx(
-                context,
-                dest.as_mut_ptr().cast(),
-                dest.len(),
-                src.as_ptr().cast(),
-                src.len(),
-            )
-        };
+        let code = unsafe { z::ZSTD_decompressDCtx(context, to, dest.len(), from, src.len()) };
         ensure(size(code) == Some(dest.len()), ErrorKind::Data, "damaged Zstandard stream")
     }
 
@@ -226,17 +203,10 @@ impl Decoder {
             let next = unsafe { z::ZSTD_nextSrcSizeToDecompress(context) };
             let (bytes, behind) = rest.split_at_checked(next).filter(|_| next > 0).ok_or(damaged)?;
             let free = &mut dest[done..];
+            let (from, to) = (bytes.as_ptr().cast(), free.as_mut_ptr().cast());
             // SAFETY: the context is valid and the sizes are those of the slices. What was written before lies right
             // in front of `free`, and nothing moved it.
-            let code = unsafe {
-                z::ZSTD_decompressContinue(
-                    context,
-                    free.as_mut_ptr().cast(),
-                    free.len(),
-                    bytes.as_ptr().cast(),
-                    bytes.len(),
-                )
-            };
+            let code = unsafe { z::ZSTD_decompressContinue(context, to, free.len(), from, bytes.len()) };
             done += size(code).ok_or(damaged)?;
             rest = behind;
         }
@@ -246,17 +216,9 @@ impl Decoder {
     /// As [`decompress`](Self::decompress), with a dictionary.
     pub(crate) fn decompress_with(&mut self, dict: &DecodeDict, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let context = self.context()?;
+        let (from, to, dict) = (src.as_ptr().cast(), dest.as_mut_ptr().cast(), dict.0.0.as_ptr());
         // SAFETY: context and dictionary are valid and the sizes are those of the slices.
-        let code = unsafe {
-            z::ZSTD_decompress_usingDDict(
-                context,
-                dest.as_mut_ptr().cast(),
-                dest.len(),
-                src.as_ptr().cast(),
-                src.len(),
-                dict.0.0.as_ptr(),
-            )
-        };
+        let code = unsafe { z::ZSTD_decompress_usingDDict(context, to, dest.len(), from, src.len(), dict) };
         ensure(size(code) == Some(dest.len()), ErrorKind::Data, "damaged Zstandard stream")
     }
 }
@@ -271,16 +233,9 @@ pub(crate) fn train_dict(samples: &[u8], sizes: &[usize], capacity: usize) -> Re
     assert!(sizes.iter().sum::<usize>() <= samples.len());
     let Ok(nsamples) = u32::try_from(sizes.len()) else { return Ok(None) };
     let mut dict: Vec<u8> = zeroed(capacity)?;
+    let (from, to) = (samples.as_ptr().cast(), dict.as_mut_ptr().cast());
     // SAFETY: the sizes add up to no more than the samples' length; the capacity is that of `dict`.
-    let code = unsafe {
-        z::ZDICT_trainFromBuffer(
-            dict.as_mut_ptr().cast(),
-            capacity,
-            samples.as_ptr().cast(),
-            sizes.as_ptr(),
-            nsamples,
-        )
-    };
+    let code = unsafe { z::ZDICT_trainFromBuffer(to, capacity, from, sizes.as_ptr(), nsamples) };
     // SAFETY: a pure function of a number.
     if unsafe { z::ZDICT_isError(code) } != 0 {
         return Ok(None);

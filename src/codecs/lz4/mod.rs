@@ -128,17 +128,12 @@ impl Encoder {
 
     /// As [`compress`](Self::compress), whatever the length.
     fn compress_by_reference(&mut self, acceleration: usize, src: &[u8], dest: &mut [u8]) -> usize {
+        let state = self.reference.as_mut_ptr();
+        let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
+        let (len, room, acceleration) = (int(src.len()), int(dest.len()), int(acceleration));
         // SAFETY: the state has the size that LZ4 asked for; the sizes are those of the slices.
-        let written = unsafe {
-            LZ4_compress_fast_extState_fastReset(
-                self.reference.as_mut_ptr(),
-                src.as_ptr().cast(),
-                dest.as_mut_ptr().cast(),
-                int(src.len()),
-                int(dest.len()),
-                int(acceleration),
-            )
-        };
+        let written =
+            unsafe { LZ4_compress_fast_extState_fastReset(state, from, to, len, room, acceleration) };
         usize::try_from(written).unwrap_or(0)
     }
 
@@ -149,17 +144,10 @@ impl Encoder {
         unsafe { LZ4_initStream(state, size) };
         // SAFETY: the stream was just initialised; the dictionary's stream and bytes outlive this call.
         unsafe { LZ4_attach_dictionary(state, dict.state.as_ptr()) };
+        let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
+        let (len, room, acceleration) = (int(src.len()), int(dest.len()), int(acceleration(clevel)));
         // SAFETY: as above; the sizes are those of the slices.
-        let written = unsafe {
-            LZ4_compress_fast_continue(
-                state,
-                src.as_ptr().cast(),
-                dest.as_mut_ptr().cast(),
-                int(src.len()),
-                int(dest.len()),
-                int(acceleration(clevel)),
-            )
-        };
+        let written = unsafe { LZ4_compress_fast_continue(state, from, to, len, room, acceleration) };
         usize::try_from(written).unwrap_or(0)
     }
 }

@@ -97,17 +97,11 @@ impl Encoder {
 
     /// As [`compress`](Self::compress), come what may.
     fn write(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        let (state, level) = (self.state.as_mut_ptr(), c_int::from(clevel));
+        let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
+        let (len, room) = (int(src.len()), int(dest.len()));
         // SAFETY: the state was initialised; the sizes are those of the slices.
-        let written = unsafe {
-            LZ4_compress_HC_extStateHC_fastReset(
-                self.state.as_mut_ptr(),
-                src.as_ptr().cast(),
-                dest.as_mut_ptr().cast(),
-                int(src.len()),
-                int(dest.len()),
-                c_int::from(clevel),
-            )
-        };
+        let written = unsafe { LZ4_compress_HC_extStateHC_fastReset(state, from, to, len, room, level) };
         usize::try_from(written).unwrap_or(0)
     }
 
@@ -118,16 +112,9 @@ impl Encoder {
         unsafe { LZ4_resetStreamHC_fast(state, dict.level) };
         // SAFETY: the dictionary's stream and bytes outlive this call.
         unsafe { LZ4_attach_HC_dictionary(state, dict.state.as_ptr()) };
+        let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         // SAFETY: the sizes are those of the slices.
-        let written = unsafe {
-            LZ4_compress_HC_continue(
-                state,
-                src.as_ptr().cast(),
-                dest.as_mut_ptr().cast(),
-                int(src.len()),
-                int(dest.len()),
-            )
-        };
+        let written = unsafe { LZ4_compress_HC_continue(state, from, to, int(src.len()), int(dest.len())) };
         usize::try_from(written).unwrap_or(0)
     }
 }
