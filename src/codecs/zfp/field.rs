@@ -2,6 +2,7 @@
 
 use super::bitstream::{BitReader, BitWriter};
 use super::cell::{CellCoder, Limits};
+use super::partial::decode_range;
 use super::real::Real;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -179,10 +180,14 @@ impl Field {
 const TOO_LONG: Error = Error::new(ErrorKind::Data, "ZFP stream longer than its room");
 pub(super) const TRUNCATED: Error = Error::new(ErrorKind::Data, "ZFP stream ends too early");
 
-/// [`Field::encode`] and [`Field::decode`] for one type and number of dimensions.
+/// A function that decodes a range of items: block, limits, stream, number of the first item, destination.
+type DecodeItems = fn(&Field, Limits, &[u8], usize, &mut [u8]) -> Result<()>;
+
+/// [`Field::encode`], [`Field::decode`] and [`decode_range`] for one type and number of dimensions.
 pub(super) struct Kernel {
     pub(super) encode: fn(&Field, Limits, &[u8], &mut [u8]) -> Option<usize>,
     pub(super) decode: fn(&Field, Limits, &[u8], &mut [u8]) -> Result<()>,
+    pub(super) decode_items: DecodeItems,
 }
 
 /// The code for this processor, for items of `size` bytes (4 or 8) in `dims` dimensions (1 to 4).
@@ -207,13 +212,14 @@ fn kernel_for<R: Real, const N: usize, const G: usize>() -> Kernel {
     Kernel {
         encode: |f, l, s, d| f.encode::<R, N, G>(l, s, d),
         decode: |f, l, s, d| f.decode::<R, N, G>(l, s, d),
+        decode_items: decode_range::<R, N, G>,
     }
 }
 
 /// The same code, compiled with the vector and bit instructions of newer processors.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Field, Kernel, Limits, Real, Result};
+    use super::{Field, Kernel, Limits, Real, Result, decode_range};
 
     /// [`Field::encode`].
     ///
@@ -252,6 +258,7 @@ mod x86 {
             encode: |f, l, s, d| unsafe { encode::<R, N, G>(f, l, s, d) },
             // SAFETY: as above.
             decode: |f, l, s, d| unsafe { decode::<R, N, G>(f, l, s, d) },
+            decode_items: decode_range::<R, N, G>,
         }
     }
 }

@@ -171,7 +171,8 @@ impl Codec for Zfp {
         let (field, size) = stored_field(&cx.container)?;
         let fits = field.nitems() * size == len && start % size == 0 && dest.len() % size == 0;
         if fits {
-            partial::decode_items(cx.meta, &cx.container, src, start / size, dest)?;
+            let limits = self.mode.limits(cx.meta, &field, size);
+            partial::decode_items(&field, size, limits, src, start / size, dest)?;
         }
         Ok(fits)
     }

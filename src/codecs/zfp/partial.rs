@@ -1,47 +1,35 @@
 //! Item ranges of fixed-rate streams: every cell has the same length, so cells can be decoded one by one.
 
 use super::bitstream::BitReader;
-use super::cell::CellCoder;
-use super::field::{Field, MAX_DIMS, SIDE, TRUNCATED};
+use super::cell::{CellCoder, Limits};
+use super::field::{Field, MAX_DIMS, SIDE, TRUNCATED, kernel};
 use super::real::Real;
-use super::{Mode, stored_field};
-use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::geometry::Container;
+use crate::error::{ErrorKind, Result, ensure};
 
-/// Decodes consecutive items of a block that was compressed in [`Mode::Rate`], and no cells but those they lie in.
+/// Decodes consecutive items of a block, of `size` bytes each, that was compressed in [`Mode::Rate`](super::Mode::Rate),
+/// and no cells but those they lie in.
 ///
-/// `meta` and `container` are those for decoding the whole block, `src` is its stream; `first_item` counts in C order
-/// within the block. `dest` is filled, with `dest.len()` / typesize items.
+/// `limits` are those for decoding the whole block, `src` is its stream; `first_item` counts in C order within the block.
+/// `dest` is filled.
 ///
 /// # Errors
 ///
-/// `Data` if the geometry is missing or unfit, the items are not all in the block, `dest` is not a whole number of
-/// items, or `src` is too short.
+/// `Data` if the items are not all in the block, `dest` is not a whole number of items, or `src` is too short.
 pub(super) fn decode_items(
-    meta: u8,
-    container: &Container,
+    field: &Field,
+    size: usize,
+    limits: Limits,
     src: &[u8],
     first_item: usize,
     dest: &mut [u8],
 ) -> Result<()> {
-    let (field, size) = stored_field(container)?;
-    let end = first_item.checked_add(dest.len() / size).filter(|&end| end <= field.nitems());
-    let Some(end) = end.filter(|_| dest.len() % size == 0) else {
-        return Err(Error::new(ErrorKind::Data, "items outside of the block"));
-    };
-    if first_item == end {
+    let end = first_item.checked_add(dest.len() / size);
+    let inside = dest.len() % size == 0 && end.is_some_and(|end| end <= field.nitems());
+    ensure(inside, ErrorKind::Data, "items outside of the block")?;
+    if dest.is_empty() {
         return Ok(());
     }
-    match (size, field.dims) {
-        (4, 1) => decode_range::<f32, 4, 1>(meta, field, src, first_item, dest),
-        (4, 2) => decode_range::<f32, 16, 1>(meta, field, src, first_item, dest),
-        (4, 3) => decode_range::<f32, 64, 1>(meta, field, src, first_item, dest),
-        (4, _) => decode_range::<f32, 256, 4>(meta, field, src, first_item, dest),
-        (_, 1) => decode_range::<f64, 4, 1>(meta, field, src, first_item, dest),
-        (_, 2) => decode_range::<f64, 16, 1>(meta, field, src, first_item, dest),
-        (_, 3) => decode_range::<f64, 64, 1>(meta, field, src, first_item, dest),
-        (_, _) => decode_range::<f64, 256, 4>(meta, field, src, first_item, dest),
-    }
+    (kernel(size, field.dims).decode_items)(field, limits, src, first_item, dest)
 }
 
 /// A run of wanted items within one line (or plane, or volume) of the block, relative to its start.
@@ -58,28 +46,24 @@ type Spans = [Span; 64];
 
 /// Decodes the cells of a stream that hold wanted items.
 struct RangeDecoder<'a, R: Real, const N: usize, const G: usize> {
-    field: Field,
+    field: &'a Field,
     coder: CellCoder<R, N, G>,
     reader: BitReader<'a>,
     dest: &'a mut [u8],
 }
 
-fn decode_range<R: Real, const N: usize, const G: usize>(
-    meta: u8,
-    field: Field,
+/// [`decode_items`] for one type and number of dimensions; there are some items, which are all in the block.
+pub(super) fn decode_range<R: Real, const N: usize, const G: usize>(
+    field: &Field,
+    limits: Limits,
     src: &[u8],
     first_item: usize,
     dest: &mut [u8],
 ) -> Result<()> {
-    let coder = CellCoder::new(Mode::Rate.limits(meta, &field, R::BYTES));
-    let whole = Span { start: first_item, end: first_item + dest.len() / R::BYTES, dest: 0 };
     let mut spans = [Span::default(); 64];
-    spans[0] = whole;
-    RangeDecoder::<R, N, G> { field, coder, reader: BitReader::new(src, 0), dest }.descend(
-        field.dims - 1,
-        0,
-        &spans,
-    )
+    spans[0] = Span { start: first_item, end: first_item + dest.len() / R::BYTES, dest: 0 };
+    let (coder, reader) = (CellCoder::new(limits), BitReader::new(src, 0));
+    RangeDecoder::<R, N, G> { field, coder, reader, dest }.descend(field.dims - 1, 0, &spans)
 }
 
 impl<R: Real, const N: usize, const G: usize> RangeDecoder<'_, R, N, G> {

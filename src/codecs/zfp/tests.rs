@@ -1,4 +1,3 @@
-use super::partial::decode_items;
 use super::*;
 use crate::format::geometry::BlockGeometry;
 use crate::testing::Random;
@@ -265,11 +264,16 @@ proptest! {
         prop_assume!(!stream.is_empty());
         let full = decode(Mode::Rate, &cx, &stream, src.len()).unwrap();
         let nitems = src.len() / size;
+        let (field, _) = stored_field(&cx.container).unwrap();
+        let limits = Mode::Rate.limits(meta, &field, size);
+        let decode_items = |stream: &[u8], first_item: usize, part: &mut [u8]| {
+            partial::decode_items(&field, size, limits, stream, first_item, part)
+        };
         for (start, len) in ranges {
             let start = (start * nitems as f64) as usize;
             let len = (f64::powi(len, 3) * (nitems - start + 1) as f64) as usize;
             let mut part = vec![0; len * size];
-            decode_items(meta, &cx.container, &stream, start, &mut part).unwrap();
+            decode_items(&stream, start, &mut part).unwrap();
             prop_assert_eq!(&part[..], &full[start * size..][..len * size]);
             let mut again = vec![0; len * size];
             let done = Zfp::new(Mode::Rate).decode_part(&cx, &stream, src.len(), start * size, &mut again).unwrap();
@@ -286,10 +290,10 @@ proptest! {
             prop_assert_eq!(Zfp::new(mode).decode_part(&cx, &stream, len, start, &mut part[..end]), Ok(false));
         }
         let mut part = vec![0; size];
-        prop_assert!(decode_items(meta, &cx.container, &stream, nitems, &mut part).is_err());
-        prop_assert!(decode_items(meta, &cx.container, &stream, usize::MAX, &mut part).is_err());
-        prop_assert!(decode_items(meta, &cx.container, &stream, 0, &mut part[1..]).is_err());
-        prop_assert!(decode_items(meta, &cx.container, &stream[..stream.len() - 8], nitems - 1, &mut part).is_err());
+        prop_assert!(decode_items(&stream, nitems, &mut part).is_err());
+        prop_assert!(decode_items(&stream, usize::MAX, &mut part).is_err());
+        prop_assert!(decode_items(&stream, 0, &mut part[1..]).is_err());
+        prop_assert!(decode_items(&stream[..stream.len() - 8], nitems - 1, &mut part).is_err());
     }
 
     #[test]
