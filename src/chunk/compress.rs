@@ -3,7 +3,7 @@
 use super::blocks::Layout;
 use super::dict;
 use super::input::{Place, ShuffledBlock, Source, run_prefilter};
-use super::ordered::{OrderedBlocks, Progress, encode_blocks};
+use super::ordered::{OrderedBlocks, Progress, encode_all};
 use super::params::{CParams, Encoding};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::scratch::{self, BlockBuffers, Buffer, Worker};
@@ -129,6 +129,24 @@ pub(crate) fn resolve_container(enc: &Encoding<'_>, codec: &StreamCodec, pipelin
     match enc.container {
         Some(container) if codec.needs_geometry() || pipeline.needs_geometry() => container(),
         _ => Container::None,
+    }
+}
+
+/// What the codec is told of the streams of a chunk with this layout, which is made of the buffer `chunk`, if there is one.
+pub(super) fn stream_context<'a>(
+    enc: &'a Encoding<'_>,
+    layout: &Layout,
+    container: &'a Container,
+    chunk: &'a [u8],
+) -> StreamContext<'a> {
+    StreamContext {
+        clevel: enc.params.clevel,
+        meta: enc.params.compcode_meta,
+        typesize: layout.typesize,
+        blocksize: layout.blocksize,
+        container,
+        chunk,
+        host: &enc.host,
     }
 }
 
@@ -443,18 +461,6 @@ impl<'a> Job<'a> {
         }
         plan.build(self.codec, self.enc.params.clevel, &samples)
     }
-
-    fn stream_context(&self) -> StreamContext<'_> {
-        StreamContext {
-            clevel: self.enc.params.clevel,
-            meta: self.enc.params.compcode_meta,
-            typesize: self.layout.typesize,
-            blocksize: self.layout.blocksize,
-            container: &self.container,
-            chunk: self.src.bytes(),
-            host: &self.enc.host,
-        }
-    }
 }
 
 /// The buffers of a worker that filtering uses.
@@ -475,26 +481,14 @@ impl Context<'_> {
     /// Encodes all blocks; false if they do not fit.
     fn encode_all(&self, progress: &mut Progress<'_>) -> Result<bool> {
         let job = self.job;
-        let (nblocks, bstarts) = (job.nblocks(), job.overhead());
-        if let Some((executor, ntasks)) = job.enc.threads.for_blocks(job.src.nbytes() / job.layout.blocksize)
-        {
-            let blocks = OrderedBlocks {
-                nblocks,
-                bstarts,
-                worst_case: self.worst_case(),
-                encode: &|tid, worker, nblock, dest| self.encode_block(tid, worker, nblock, dest),
-            };
-            encode_blocks(&blocks, progress, executor, ntasks)?;
-        }
-        let mut worker = scratch::worker();
-        while progress.next < nblocks {
-            let dest = &mut progress.dest[progress.pos..];
-            let Some(written) = self.encode_block(0, &mut worker, progress.next, dest)? else {
-                return Ok(false);
-            };
-            progress.advance(bstarts, written);
-        }
-        Ok(true)
+        let blocks = OrderedBlocks {
+            nblocks: job.nblocks(),
+            bstarts: job.overhead(),
+            worst_case: self.worst_case(),
+            encode: &|tid, worker, nblock, dest| self.encode_block(tid, worker, nblock, dest),
+        };
+        let nwhole = job.src.nbytes() / job.layout.blocksize;
+        encode_all(&blocks, progress, job.enc.threads.for_blocks(nwhole))
     }
 
     /// Bytes that the streams of a block take at the most.
@@ -530,7 +524,7 @@ impl Context<'_> {
         let writer = StreamWriter {
             codec: job.codec,
             dict: self.dict.as_ref(),
-            cx: job.stream_context(),
+            cx: stream_context(job.enc, &job.layout, &job.container, job.src.bytes()),
             runs: !job.enc.blosc1_header,
         };
         match start {

@@ -5,7 +5,7 @@
 //! block of the order in the ring copies it to the chunk, and those that follow it.
 //!
 //! The parallel part ends when the chunk might be too small for the worst case of the next block: from there on the room
-//! that is left influences what a codec writes, so the caller encodes the rest itself, one block after the other. It does
+//! that is left influences what a codec writes, so the calling thread encodes the rest, one block after the other. It does
 //! so, too, if there is no memory for the buffers, which it does not need.
 
 use super::scratch::{self, Buffer, Worker};
@@ -79,12 +79,35 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
+/// Encodes all blocks from `progress.next` on, the first ones in parallel if there is an executor, which comes with the
+/// number of tasks; false if they do not fit.
+///
+/// # Errors
+///
+/// The error of any block that failed.
+pub(crate) fn encode_all(
+    blocks: &OrderedBlocks<'_>,
+    progress: &mut Progress<'_>,
+    parallel: Option<(&dyn Executor, usize)>,
+) -> Result<bool> {
+    if let Some((executor, ntasks)) = parallel {
+        encode_in_parallel(blocks, progress, executor, ntasks)?;
+    }
+    let mut worker = scratch::worker();
+    while progress.next < blocks.nblocks {
+        let dest = &mut progress.dest[progress.pos..];
+        let Some(written) = (blocks.encode)(0, &mut worker, progress.next, dest)? else { return Ok(false) };
+        progress.advance(blocks.bstarts, written);
+    }
+    Ok(true)
+}
+
 /// Encodes blocks from `progress.next` on; returns with as many done as possible without regard to the room left.
 ///
 /// # Errors
 ///
 /// The error of any block that failed.
-pub(crate) fn encode_blocks(
+fn encode_in_parallel(
     blocks: &OrderedBlocks<'_>,
     progress: &mut Progress<'_>,
     executor: &dyn Executor,
@@ -241,7 +264,7 @@ impl Progress<'_> {
     }
 
     /// Records that the next block was written at `pos`.
-    pub(crate) fn advance(&mut self, bstarts: usize, written: Written) {
+    fn advance(&mut self, bstarts: usize, written: Written) {
         let start = i32::try_from(self.pos).expect("chunks are below 2 GiB");
         put_i32(self.dest, bstarts + 4 * self.next, start);
         self.pos += written.len;
@@ -262,7 +285,7 @@ mod tests {
         let mut dest = vec![0xEE; 4 * nblocks + room];
         let mut progress = Progress { dest: &mut dest, pos: 4 * nblocks, next: 0, all_zeros: true };
         let blocks = OrderedBlocks { nblocks, bstarts: 0, worst_case: 8, encode };
-        let outcome = encode_blocks(&blocks, &mut progress, &*pool::attach(4), 4);
+        let outcome = encode_in_parallel(&blocks, &mut progress, &*pool::attach(4), 4);
         let (next, pos) = (progress.next, progress.pos);
         let streams: Vec<u8> = (0..next).flat_map(content).collect();
         assert_eq!(dest[4 * nblocks..pos], streams);
@@ -294,7 +317,7 @@ mod tests {
         let worst_case = isize::MAX.unsigned_abs();
         let encode = |_: usize, _: &mut Worker, nblock: usize, dest: &mut [u8]| encode(nblock, dest);
         let blocks = OrderedBlocks { nblocks: 100, bstarts: 0, worst_case, encode: &encode };
-        assert_eq!(encode_blocks(&blocks, &mut progress, &*pool::attach(4), 4), Ok(()));
+        assert_eq!(encode_in_parallel(&blocks, &mut progress, &*pool::attach(4), 4), Ok(()));
         assert_eq!((progress.next, progress.pos), (0, 400));
     }
 

@@ -38,9 +38,9 @@ pub(super) struct Reader<'a> {
     pub(super) container: Container,
 }
 
-/// The error for a dictionary that cannot be read: other than for blocks, a file that ends too early is one that cannot be
-/// read, as in the C library.
-fn cut_off(error: Error) -> Error {
+/// The error for a dictionary or a length that cannot be read: other than for blocks, a file that ends too early is one that
+/// cannot be read, as in the C library.
+pub(super) fn unreadable(error: Error) -> Error {
     if error.kind() == ErrorKind::ReadBuffer { Error::new(ErrorKind::FileRead, error.what()) } else { error }
 }
 
@@ -131,11 +131,11 @@ impl<'a> Reader<'a> {
             let short = ErrorKind::InvalidHeader;
             ensure(self.header.cbytes >= start + 4, short, "no room for the dictionary")?;
             let mut raw = [0; 4];
-            source.read_at(start as u64, &mut raw).map_err(cut_off)?;
+            source.read_at(start as u64, &mut raw).map_err(unreadable)?;
             let size = check(i32::from_le_bytes(raw))?;
             ensure(self.header.cbytes - start - 4 >= size, short, "no room for the dictionary")?;
             let mut bytes = scratch::zeroed(size)?;
-            source.read_at(start as u64 + 4, &mut bytes).map_err(cut_off)?;
+            source.read_at(start as u64 + 4, &mut bytes).map_err(unreadable)?;
             return Ok(bytes.into());
         }
         let short = Error::new(ErrorKind::ReadBuffer, "dictionary is cut off");

@@ -6,12 +6,12 @@
 
 use super::block_reader::BlockReader;
 use super::blocks::Layout;
+use super::compress::stream_context;
 use super::params::{CParams, Encoding};
 use super::plain::Payload;
 use super::scratch::{self, BlockBuffers, Worker};
 use super::streams::{RUN_TOKEN, Stream, StreamReader, StreamWriter};
 use crate::bytes::put_i32;
-use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, StreamCodec};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
@@ -33,6 +33,7 @@ struct Recoder<'a> {
     /// Bytes of a stream when decoded: the number of items.
     len: usize,
     codec: StreamCodec,
+    layout: Layout,
 }
 
 /// Writes the streams of block `nblock`, with the bytes `new` from byte `start` of the block on, to the front of `out`, whose
@@ -86,7 +87,7 @@ impl<'a> Recoder<'a> {
             && params.compcode_meta == header.compcode_meta;
         let quiet = reader.dec.postfilter.is_none() && enc.prefilter.is_none() && !enc.blosc1_header;
         let len = header.block_len(nblock) / width;
-        (planes && same && quiet).then_some(Recoder { block, nblock, width, len, codec })
+        (planes && same && quiet).then_some(Recoder { block, nblock, width, len, codec, layout })
     }
 
     /// Writes the streams with the bytes `new`, which begin at byte `start` of the block and lie in `rows`, to `out`.
@@ -154,15 +155,7 @@ impl<'a> Recoder<'a> {
     }
 
     fn writer<'w>(&'w self, enc: &'w Encoding<'_>) -> StreamWriter<'w> {
-        let cx = StreamContext {
-            clevel: enc.params.clevel,
-            meta: enc.params.compcode_meta,
-            typesize: self.width,
-            blocksize: self.block.header().blocksize,
-            container: &Container::None,
-            chunk: &[],
-            host: &enc.host,
-        };
+        let cx = stream_context(enc, &self.layout, &Container::None, &[]);
         StreamWriter { codec: &self.codec, dict: None, cx, runs: true }
     }
 }

@@ -4,23 +4,24 @@
 //! else input of the codec. The blocks lie in index order without gaps, and each goes through the filters alone.
 
 use super::blocks::{Layout, capped_typesize};
-use super::compress::{Compressed, FilterBuffers, check_sizes, resolve_container};
+use super::compress::{
+    Compressed, FilterBuffers, check_sizes, coded_flags, new_header, resolve_container, stream_context,
+};
 use super::decompress::{DisjointParts, for_each_block};
 use super::dict;
 use super::input::{Place, run_prefilter};
-use super::ordered::{OrderedBlocks, Progress, encode_blocks};
+use super::ordered::{OrderedBlocks, Progress, encode_all};
 use super::params::{Decoding, Encoding, PostfilterCall, callback_scratch_len};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
-use super::reader::Reader;
+use super::reader::{Reader, unreadable};
 use super::scratch::{self, BlockBuffers, Buffer, Worker};
 use super::streams::{Stream, Written};
 use crate::bytes::{get_i32, put_i32, to_i32};
-use crate::codecs::StreamContext;
 use crate::codecs::state::{EncodeDict, StreamCodec};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
-    EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, VERSION_VLBLOCKS, blosc2_flags, filter, flags, flags2,
+    EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, VERSION_VLBLOCKS, blosc2_flags, flags, flags2,
 };
 use crate::format::geometry::Container;
 use crate::memory;
@@ -92,43 +93,26 @@ impl Writer<'_> {
     }
 
     fn header(&self, nbytes: usize, cbytes: usize, has_dict: bool) -> ChunkHeader {
-        let params = self.enc.params;
-        let delta = if params.filters.contains(&filter::DELTA) { flags::DELTA } else { 0 };
         ChunkHeader {
             version: VERSION_VLBLOCKS,
-            versionlz: self.codec.versionlz(),
-            flags: flags::EXTENDED | flags::DONT_SPLIT | delta | self.codec.format() << flags::FORMAT_SHIFT,
-            typesize: self.layout.typesize,
-            nbytes,
+            flags: flags::EXTENDED | coded_flags(self.enc, self.codec, &self.layout),
             blocksize: self.blocks.len(),
             cbytes,
-            filters: params.filters,
-            filters_meta: params.filters_meta,
-            compcode: params.compcode.to_le_bytes()[0],
-            compcode_meta: params.compcode_meta,
             flags2: flags2::VL_BLOCKS,
             blosc2_flags: if has_dict { blosc2_flags::USE_DICT } else { 0 },
+            ..new_header(self.enc, self.codec, &self.layout, nbytes)
         }
     }
 
     fn encode_all(&self, dict: Option<&EncodeDict>, progress: &mut Progress<'_>) -> Result<bool> {
-        let (nblocks, bstarts) = (self.blocks.len(), EXTENDED_HEADER_LENGTH);
-        let encode = |tid: usize, worker: &mut Worker, nblock: usize, dest: &mut [u8]| {
-            self.encode_block(dict, tid, worker, nblock, dest)
+        let blocks = OrderedBlocks {
+            nblocks: self.blocks.len(),
+            bstarts: EXTENDED_HEADER_LENGTH,
+            worst_case: 4 + self.layout.blocksize,
+            encode: &|tid, worker, nblock, dest| self.encode_block(dict, tid, worker, nblock, dest),
         };
         let total: usize = self.blocks.iter().map(|block| block.len()).sum();
-        if let Some((executor, ntasks)) = self.enc.threads.for_blocks(total / self.layout.blocksize) {
-            let worst_case = 4 + self.layout.blocksize;
-            let blocks = OrderedBlocks { nblocks, bstarts, worst_case, encode: &encode };
-            encode_blocks(&blocks, progress, executor, ntasks)?;
-        }
-        let mut worker = scratch::worker();
-        while progress.next < nblocks {
-            let dest = &mut progress.dest[progress.pos..];
-            let Some(written) = encode(0, &mut worker, progress.next, dest)? else { return Ok(false) };
-            progress.advance(bstarts, written);
-        }
-        Ok(true)
+        encode_all(&blocks, progress, self.enc.threads.for_blocks(total / self.layout.blocksize))
     }
 
     fn encode_block(
@@ -148,15 +132,7 @@ impl Writer<'_> {
         let capacity = len.min(room);
         let mut csize = 0;
         if self.enc.params.clevel > 0 {
-            let cx = StreamContext {
-                clevel: self.enc.params.clevel,
-                meta: self.enc.params.compcode_meta,
-                typesize: self.layout.typesize,
-                blocksize: self.layout.blocksize,
-                container: &self.container,
-                chunk: &[],
-                host: &self.enc.host,
-            };
+            let cx = stream_context(self.enc, &self.layout, &self.container, &[]);
             csize = codecs.encode(self.codec, dict, &cx, block, &mut body[..capacity])?;
         }
         if csize == 0 || csize == len {
@@ -311,10 +287,7 @@ impl<'a> VlChunk<'a> {
             Some(source) => {
                 let mut raw = [0; 4];
                 self.lazy_span(nblock)?;
-                source.read_at(start as u64, &mut raw).map_err(|e| match e.kind() {
-                    ErrorKind::ReadBuffer => Error::new(ErrorKind::FileRead, e.what()),
-                    _ => e,
-                })?;
+                source.read_at(start as u64, &mut raw).map_err(unreadable)?;
                 Some(i32::from_le_bytes(raw))
             }
         };
