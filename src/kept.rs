@@ -17,7 +17,12 @@ pub(crate) const LARGEST: usize = 40 << 20;
 const PER_PROCESSOR: usize = 16 << 20;
 const LEAST: usize = 64 << 20;
 
-static LIMIT: Lazy<usize> = Lazy::new(|| Box::leak(Box::new(LEAST.max(PER_PROCESSOR * cpu::processors()))));
+static LIMIT: Lazy<usize> = Lazy::new(|| Box::leak(Box::new(limit(cpu::processors()))));
+
+/// What they may take together with so many processors.
+fn limit(processors: usize) -> usize {
+    LEAST.max(PER_PROCESSOR.saturating_mul(processors))
+}
 
 /// What they take now.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -79,6 +84,12 @@ mod tests {
         assert!(take_room(&kept, 60, 100) && !take_room(&kept, 41, 100) && take_room(&kept, 40, 100));
         assert!(!take_room(&kept, 1, 100) && !take_room(&kept, usize::MAX, 100));
         assert_eq!(kept.into_inner(), 100);
+    }
+
+    #[test]
+    fn the_limit_grows_with_the_processors() {
+        assert_eq!([1, 4, 5, 16].map(limit), [LEAST, LEAST, 80 << 20, 256 << 20]);
+        assert!(limit(256) > limit(255) && limit(1000) >= limit(256));
     }
 
     #[test]

@@ -259,9 +259,10 @@ pub trait Postfilter: Sync {
     fn run(&self, call: PostfilterCall<'_>) -> Result<()>;
 }
 
-/// Size of the scratch memory that callbacks get, in bytes.
+/// Size of the scratch memory that callbacks get, in bytes. Where that is more than there can be, it is half of all addresses,
+/// so that there is no such memory, whatever is added for a block.
 pub(crate) fn callback_scratch_len(blocksize: usize, typesize: usize) -> usize {
-    4 * (blocksize + 4 * typesize)
+    (blocksize + 4 * typesize).saturating_mul(4).min(usize::MAX / 2)
 }
 
 /// Fails if a filter id is one that no filter can ever have.
@@ -278,4 +279,21 @@ pub fn check_filter_ids(filters: &[u8; MAX_FILTERS]) -> Result<()> {
         return Err(Error::new(ErrorKind::InvalidParam, "reserved filter id"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::consts::MAX_BUFFERSIZE;
+
+    #[test]
+    fn scratch_for_callbacks_has_no_less_room_than_asked_for() {
+        assert_eq!(callback_scratch_len(1000, 8), 4128);
+        for blocksize in [MAX_BLOCKSIZE, 1 << 30, MAX_BUFFERSIZE] {
+            let wanted = 4 * (blocksize as u64 + 4 * 255);
+            let len = callback_scratch_len(blocksize, 255);
+            assert!(len as u64 == wanted || len == usize::MAX / 2 && wanted > len as u64, "{blocksize}");
+            assert!(len.checked_add(MAX_BUFFERSIZE).is_some());
+        }
+    }
 }

@@ -99,8 +99,9 @@ impl<'a> Reader<'a> {
             }
             let missing = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
             self.lazy = Some(self.dec.source.ok_or(missing)?);
-            let end = self.table_end + 12 + 4 * self.nblocks;
-            ensure(end <= self.data.len(), ErrorKind::ReadBuffer, "trailer of a lazy chunk is cut off")?;
+            let end = self.table_end as u64 + 12 + 4 * self.nblocks as u64; // widening
+            let room = end <= self.data.len() as u64;
+            ensure(room, ErrorKind::ReadBuffer, "trailer of a lazy chunk is cut off")?;
         }
         if self.header.has_dict() {
             let bytes = self.read_dict()?;

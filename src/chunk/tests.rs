@@ -2,9 +2,9 @@
 
 use super::scratch;
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{blosc2_flags, codec, codec_format, filter, flags, split};
+use crate::format::consts::{MAX_BUFFERSIZE, blosc2_flags, codec, codec_format, filter, flags, split};
 use crate::pool::{self, Executor};
 
 /// Data with some structure: slowly rising items and a few odd ones.
@@ -286,4 +286,27 @@ fn bytes_that_no_stream_gives_are_zero_in_parts_of_a_block_too() {
     let mut part = [0xEE; 100];
     assert_eq!(getitem(&Decoding::default(), &chunk, Unit::Items, 0, 25, &mut part), Ok(100));
     assert_eq!(part, whole[..100]);
+}
+
+#[test]
+fn a_lazy_chunk_of_more_blocks_than_it_has_room_for_is_cut_off() {
+    struct Zeros;
+    impl source::BlockSource for Zeros {
+        fn read_at(&self, _offset: u64, buf: &mut [u8]) -> crate::error::Result<()> {
+            buf.fill(0);
+            Ok(())
+        }
+    }
+    let mut chunk = [0; 100];
+    ChunkHeader {
+        flags: flags::EXTENDED | flags::MEMCPYED,
+        nbytes: MAX_BUFFERSIZE,
+        cbytes: MAX_BUFFERSIZE + 32,
+        blosc2_flags: blosc2_flags::LAZY,
+        ..ChunkHeader::BARE
+    }
+    .write(chunk.first_chunk_mut().unwrap());
+    let dec = Decoding { source: Some(&Zeros), ..Decoding::default() };
+    let outcome = getitem(&dec, &chunk, Unit::Bytes, 0, 8, &mut [0; 8]);
+    assert_eq!(outcome.map_err(|e| e.kind()), Err(ErrorKind::ReadBuffer));
 }

@@ -43,9 +43,10 @@ fn encode<'a, const C: usize>(
         pairs: Table::new(),
         in_rows: Table::new(),
     };
-    for band in src.chunks(columns * C) {
+    let band_len = columns.saturating_mul(C);
+    for band in src.chunks(band_len) {
         for left in (0..columns).step_by(C) {
-            if band.len() == columns * C && left + C <= columns {
+            if band.len() == band_len && left + C <= columns {
                 let cell = std::array::from_fn(|row| {
                     let start = row * columns + left;
                     band[start..start + C].try_into().expect("C columns")
