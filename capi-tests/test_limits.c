@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #endif
 
+#include <b2nd.h>
 #include <blosc2.h>
 
 #include "test.h"
@@ -59,6 +60,74 @@ static int no_room_for_a_block(void) {
   /* The contexts are as good as before. */
   cbytes = blosc2_compress_ctx(late, data, 1000, chunk, LARGE);
   return cbytes > 0 && blosc2_decompress_ctx(dctx, chunk, cbytes, data, LARGE) == 1000 ? 0 : 4;
+}
+
+/* Stores a number in little-endian order. */
+static void put(uint8_t *place, uint64_t value) {
+  int i;
+  for (i = 0; i < 8; i++) {
+    place[i] = (uint8_t)(value >> (8 * i));
+  }
+}
+
+/* Opens a packed super-chunk of very many empty chunks, each of which takes more room when opened. */
+static int no_room_for_chunks(void) {
+  enum { HEADER = 96, CHUNK = 16, COUNT = 1 << 20, LEN = HEADER + COUNT * (CHUNK + 8) };
+  uint8_t *packed = (uint8_t *)test_alloc(LEN), *table = packed + HEADER + COUNT * CHUNK;
+  const uint8_t chunk[CHUNK] = {2, 1, 2, 1, 0, 0, 0, 0, 1, 0, 0, 0, CHUNK, 0, 0, 0};
+  blosc2_schunk *schunk;
+  int i;
+  memset(packed, 0, HEADER);
+  put(packed + 16, COUNT);
+  put(packed + 24, HEADER + 8 * COUNT);
+  put(packed + 32, LEN);
+  put(packed + 72, HEADER + COUNT * CHUNK);
+  for (i = 0; i < COUNT; i++) {
+    memcpy(packed + HEADER + i * CHUNK, chunk, CHUNK);
+    put(table + 8 * i, HEADER + (uint64_t)i * CHUNK);
+  }
+  if (limit_memory(8 << 20) != 0) {
+    return 1;
+  }
+  if (blosc2_schunk_from_buffer(packed, LEN, true) != NULL) {
+    return 2;
+  }
+  /* Two of the chunks are few enough. */
+  put(packed + 16, 2);
+  put(packed + 24, HEADER + 16);
+  put(packed + 32, HEADER + 2 * CHUNK + 16);
+  put(packed + 72, HEADER + 2 * CHUNK);
+  put(packed + HEADER + 2 * CHUNK, HEADER);
+  put(packed + HEADER + 2 * CHUNK + 8, HEADER + CHUNK);
+  schunk = blosc2_schunk_from_buffer(packed, HEADER + 2 * CHUNK + 16, true);
+  return schunk != NULL && schunk->nchunks == 2 ? 0 : 3;
+}
+
+/* Writes and reads the metalayer of an array with a very long dtype. */
+static int no_room_for_a_dtype(void) {
+  const int64_t shape = 10;
+  const int32_t chunkshape = 5, blockshape = 2;
+  char *dtype = (char *)test_alloc(LARGE), *back = NULL;
+  int8_t ndim, format;
+  int64_t shape_back;
+  int32_t chunkshape_back, blockshape_back;
+  uint8_t *meta, *again = NULL;
+  int len;
+  memset(dtype, 'x', LARGE - 1);
+  dtype[LARGE - 1] = 0;
+  len = b2nd_serialize_meta(1, &shape, &chunkshape, &blockshape, dtype, 0, &meta);
+  if (len < LARGE || limit_memory(8 << 20) != 0) {
+    return 1;
+  }
+  if (b2nd_serialize_meta(1, &shape, &chunkshape, &blockshape, dtype, 0, &again) >= 0) {
+    return 2;
+  }
+  if (b2nd_deserialize_meta(meta, len, &ndim, &shape_back, &chunkshape_back, &blockshape_back, &back, &format) >= 0) {
+    return 3;
+  }
+  /* Without the dtype, there is room. */
+  len = b2nd_deserialize_meta(meta, len, &ndim, &shape_back, &chunkshape_back, &blockshape_back, NULL, &format);
+  return len > 0 ? 0 : 4;
 }
 
 #define FRAME "test_limits.b2frame"
@@ -215,6 +284,8 @@ int main(void) {
 #ifdef __linux__
   if (!test_is_watched()) {
     IN_CHILD(no_room_for_a_block);
+    IN_CHILD(no_room_for_chunks);
+    IN_CHILD(no_room_for_a_dtype);
   }
   IN_CHILD(no_leftovers);
   CHECK(mkdir(DISK, 0755) == 0);

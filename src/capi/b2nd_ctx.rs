@@ -12,6 +12,7 @@ use super::types::{b2nd_context_t, blosc2_cparams, blosc2_metalayer, blosc2_stor
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::NdMeta;
+use crate::memory;
 
 /// Most metalayers besides the array's own.
 const MAX_LAYERS: usize = BLOSC2_MAX_METALAYERS - 1;
@@ -272,7 +273,7 @@ pub unsafe extern "C" fn b2nd_serialize_meta(
                 shape: in_slice(shape, count)?.to_vec(),
                 chunkshape: in_slice(chunkshape, count)?.to_vec(),
                 blockshape: in_slice(blockshape, count)?.to_vec(),
-                dtype: Some(dtype.to_bytes().to_vec()),
+                dtype: Some(memory::copy_of(dtype.to_bytes())?),
                 dtype_format,
             }
         };

@@ -17,6 +17,7 @@
 use super::geometry::{BlockGeometry, MAX_DIM};
 use super::metalayers::Metalayer;
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::memory;
 use std::sync::Arc;
 
 /// Name of the metalayer.
@@ -56,14 +57,14 @@ impl NdMeta {
     ///
     /// # Errors
     ///
-    /// `Failure` for a negative dtype format or a dtype of 2 GiB.
+    /// `Failure` for a negative dtype format or a dtype of 2 GiB, `MemoryAlloc`.
     pub fn write(&self) -> Result<Vec<u8>> {
         ensure(self.dtype_format >= 0, ErrorKind::Failure, "negative dtype format")?;
         let dtype = self.dtype.as_deref().unwrap_or(DEFAULT_DTYPE);
         let len = i32::try_from(dtype.len()).map_err(|_| failure("dtype too long"))?;
         let ndim = u8::try_from(self.ndim()).map_err(|_| failure("too many dimensions"))?;
         let marker = 0x90u8.wrapping_add(ndim);
-        let mut bytes = Vec::with_capacity(12 + 19 * self.ndim() + dtype.len());
+        let mut bytes = memory::with_capacity(12 + 19 * self.ndim() + dtype.len())?;
         bytes.extend_from_slice(&[0x97, 0, ndim, marker]);
         for extent in &self.shape {
             bytes.push(0xd3);
@@ -118,7 +119,8 @@ impl NdMeta {
     ///
     /// # Errors
     ///
-    /// `Failure` if the bytes end too early, there are too many dimensions, or what follows the shapes is no dtype.
+    /// `Failure` if the bytes end too early, there are too many dimensions, or what follows the shapes is no dtype;
+    /// `MemoryAlloc`.
     pub fn read(bytes: &[u8]) -> Result<(NdMeta, usize)> {
         let (mut meta, at) = NdMeta::read_shapes(bytes)?;
         let mut rest = &bytes[at..];
@@ -130,7 +132,7 @@ impl NdMeta {
         ensure(marker == STR32, ErrorKind::Failure, "dtype marker")?;
         let dtype = usize::try_from(len).ok().and_then(|len| rest.get(..len));
         let dtype = dtype.ok_or(failure("dtype reaches past the end"))?;
-        meta.dtype = Some(dtype.to_vec());
+        meta.dtype = Some(memory::copy_of(dtype)?);
         meta.dtype_format = i8::from_be_bytes([format]);
         Ok((meta, at + 6 + dtype.len()))
     }

@@ -20,6 +20,7 @@
 
 use super::chunk_header::BasicHeader;
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::memory;
 use std::ops::Range;
 
 /// Length of the header in bytes.
@@ -86,7 +87,7 @@ impl<'a> Packed<'a> {
     /// # Errors
     ///
     /// `ReadBuffer` if the buffer is too short, `VersionSupport` for another version, `InvalidHeader` for positions and
-    /// sizes that contradict each other.
+    /// sizes that contradict each other, `MemoryAlloc`.
     pub fn read(bytes: &'a [u8]) -> Result<Packed<'a>> {
         let invalid = ErrorKind::InvalidHeader;
         ensure(bytes.len() >= HEADER_LEN, ErrorKind::ReadBuffer, "buffer shorter than a packed header")?;
@@ -101,7 +102,8 @@ impl<'a> Packed<'a> {
             invalid,
             "table of chunk positions",
         )?;
-        let mut reader = Reader { bytes, table, taken: Vec::new(), nbytes: 0 };
+        let taken = memory::with_capacity(nchunks + 4)?;
+        let mut reader = Reader { bytes, table, taken, nbytes: 0 };
         let header_len = header_len(bytes, table, nchunks)?;
         ensure(table >= header_len, invalid, "table inside the header")?;
         let params = if header_len == HEADER_LEN {
@@ -117,7 +119,7 @@ impl<'a> Packed<'a> {
                 *chunk = Some(reader.chunk(position, header_len)?);
             }
         }
-        let mut chunks = Vec::with_capacity(nchunks);
+        let mut chunks = memory::with_capacity(nchunks)?;
         for n in 0..nchunks {
             chunks.push(reader.chunk(size(bytes, table + 8 * n)?, header_len)?);
         }
@@ -142,7 +144,7 @@ impl<'a> Packed<'a> {
 ///
 /// # Errors
 ///
-/// `InvalidHeader` or `ReadBuffer` for damaged chunks, `InvalidParam` if the sizes overflow.
+/// `InvalidHeader` or `ReadBuffer` for damaged chunks, `MemoryAlloc`.
 pub fn write(params: &PackedParams, special: &PackedSpecial<'_>, chunks: &[&[u8]]) -> Result<Vec<u8>> {
     let mut bytes = vec![0; HEADER_LEN];
     bytes[4..6].copy_from_slice(&params.compcode.to_le_bytes());
@@ -159,12 +161,12 @@ pub fn write(params: &PackedParams, special: &PackedSpecial<'_>, chunks: &[&[u8]
             put(&mut bytes, SPECIAL + 8 * slot, at);
         }
     }
-    let mut table = Vec::with_capacity(8 * chunks.len());
+    let mut table = memory::with_capacity(8 * chunks.len())?;
     for chunk in chunks {
         table.extend_from_slice(&append(&mut bytes, chunk, &mut nbytes)?.to_le_bytes());
     }
     let table_at = bytes.len() as u64; // widening
-    bytes.extend_from_slice(&table);
+    memory::extend(&mut bytes, &table)?;
     put(&mut bytes, TABLE, table_at);
     put(&mut bytes, NCHUNKS, chunks.len() as u64); // widening
     put(&mut bytes, NBYTES, nbytes + table.len() as u64); // widening
@@ -182,7 +184,7 @@ fn append(bytes: &mut Vec<u8>, chunk: &[u8], nbytes: &mut u64) -> Result<u64> {
         u64::try_from(header.nbytes).map_err(|_| Error::new(ErrorKind::InvalidHeader, "negative size"))?;
     *nbytes += size;
     let at = bytes.len() as u64; // widening
-    bytes.extend_from_slice(chunk);
+    memory::extend(bytes, chunk)?;
     Ok(at)
 }
 
