@@ -289,7 +289,6 @@ pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Metalaye
         ensure(head & 0xe0 == FIXSTR, ErrorKind::Data, "metalayer name marker")?;
         let name_at = at + 1;
         let name_end = name_at + usize::from(head & 0x1f);
-        msgpack::byte(bytes, name_end)?;
         msgpack::expect(bytes, name_end, INT32, "metalayer position marker")?;
         let position = msgpack::be_i32(bytes, name_end + 1)?;
         let content = read_content(bytes, position)?;

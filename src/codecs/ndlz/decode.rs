@@ -1,9 +1,7 @@
 //! The NDLZ decoder. It accepts what encoders write and nothing else, except that it ignores bytes after the last
 //! record, as the C library does.
 
-use super::{
-    DOUBLE_PAIRS_4, HEADER_LENGTH, NDIM, PAIR_8, PAIRS_4, RowForm, TRIPLE_8, TRIPLES_4, form, token,
-};
+use super::{DOUBLE_PAIRS_4, HEADER_LENGTH, NDIM, PAIR_8, PAIRS_4, RowForm, TRIPLE_8, TRIPLES_4, token};
 use crate::error::{Error, ErrorKind, Result, ensure};
 
 const TRUNCATED: Error = Error::new(ErrorKind::Data, "NDLZ stream ends too early");
@@ -27,7 +25,7 @@ pub(super) fn decode<const C: usize>(src: &[u8], dest: &mut [u8]) -> Result<()> 
         return Ok(());
     }
     let mut source = Source { src, pos: HEADER_LENGTH };
-    for band in dest.chunks_mut(columns * C) {
+    for band in dest.chunks_mut(columns.saturating_mul(C)) {
         let height = band.len() / columns;
         for left in (0..columns).step_by(C) {
             let width = (columns - left).min(C);
@@ -116,16 +114,16 @@ impl<'a> Source<'a> {
             token::CELL => cell.store_packed::<C>(self.reference(start, items)?),
             token => {
                 ensure(items == C * C, ErrorKind::Data, "NDLZ row form in a cut cell")?;
-                let (form, is_double) =
+                let (rows, is_double) =
                     row_form::<C>(token).ok_or(Error::new(ErrorKind::Data, "unknown NDLZ token"))?;
-                let referenced = form.rows.count_ones() as usize * C;
+                let referenced = rows.count_ones() as usize * C;
                 let first = self.reference(start, referenced)?;
                 let others = if is_double {
                     self.reference(start, C * C - referenced)?
                 } else {
                     self.take(C * C - referenced)?
                 };
-                merge_rows::<C>(form.rows, first, others, &mut cell);
+                merge_rows::<C>(rows, first, others, &mut cell);
             }
         }
         Ok(())
@@ -143,47 +141,43 @@ fn merge_rows<const C: usize>(rows: u8, first: &[u8], others: &[u8], cell: &mut 
     }
 }
 
-/// The row form of a token, and whether its other rows come from a second reference.
+/// The rows that the first reference of a row form gives, and whether the others come from a second one.
 #[inline(always)]
-fn row_form<const C: usize>(token: u8) -> Option<(RowForm, bool)> {
+fn row_form<const C: usize>(token: u8) -> Option<(u8, bool)> {
     let entry = if C == 4 { FORMS_4[usize::from(token)] } else { FORMS_8[usize::from(token)] };
-    let (rows, is_double) = (entry & 0x7fff, entry >> 15 == 1);
-    // Eight bits at most.
-    (rows != 0).then_some((form(token, rows as u8), is_double))
+    let rows = (entry & !DOUBLE) as u8; // eight bits at most
+    (rows != 0).then_some((rows, entry & DOUBLE != 0))
 }
 
-/// By token: the rows of the first reference, 0 for what is no row form; bit 15 for two references.
-static FORMS_4: [u16; 256] = {
-    let mut table = [0; 256];
+/// By token: the rows of the first reference, 0 for what is no row form.
+type Forms = [u16; 256];
+
+/// Set beside the rows where there are two references.
+const DOUBLE: u16 = 0x8000;
+
+static FORMS_4: Forms = {
+    let table = with_forms([0; 256], &TRIPLES_4, 0);
+    with_forms(with_forms(table, &PAIRS_4, 0), &DOUBLE_PAIRS_4, DOUBLE)
+};
+
+/// `table` with the tokens of `forms`.
+const fn with_forms(mut table: Forms, forms: &[RowForm], double: u16) -> Forms {
     let mut i = 0;
-    while i < TRIPLES_4.len() {
-        table[TRIPLES_4[i].token as usize] = TRIPLES_4[i].rows as u16;
-        i += 1;
-    }
-    i = 0;
-    while i < PAIRS_4.len() {
-        table[PAIRS_4[i].token as usize] = PAIRS_4[i].rows as u16;
-        i += 1;
-    }
-    i = 0;
-    while i < DOUBLE_PAIRS_4.len() {
-        table[DOUBLE_PAIRS_4[i].token as usize] = DOUBLE_PAIRS_4[i].rows as u16 | 0x8000;
+    while i < forms.len() {
+        table[forms[i].token as usize] = forms[i].rows as u16 | double;
         i += 1;
     }
     table
-};
+}
 
-/// The same for cells of side 8.
-static FORMS_8: [u16; 256] = {
+static FORMS_8: Forms = {
     let mut table = [0; 256];
     let mut row = 0;
-    while row <= 5 {
-        table[(TRIPLE_8 + row) as usize] = 0b111 << row;
-        row += 1;
-    }
-    row = 0;
     while row <= 6 {
         table[(PAIR_8 + row) as usize] = 0b11 << row;
+        if row <= 5 {
+            table[(TRIPLE_8 + row) as usize] = 0b111 << row;
+        }
         row += 1;
     }
     table

@@ -41,9 +41,8 @@ impl Lanes for __m128i {
 
     #[inline(always)]
     unsafe fn load_lanes(src: &[u8], at: usize, _: usize) -> Self {
-        debug_assert!(at + 16 <= src.len());
-        // SAFETY: the caller names bytes that exist.
-        unsafe { _mm_loadu_si128(src.as_ptr().add(at).cast()) }
+        // SAFETY: passed on to the caller.
+        unsafe { Self::load(src, at) }
     }
 
     #[inline(always)]
@@ -62,11 +61,9 @@ impl Lanes for __m128i {
 
     #[inline(always)]
     unsafe fn store_lane(self, lane: usize, dest: &mut [u8], at: usize) {
-        debug_assert!(lane == 0 && at + 16 <= dest.len());
-        // SAFETY: the caller names bytes that exist.
-        unsafe {
-            _mm_storeu_si128(dest.as_mut_ptr().add(at).cast(), self);
-        }
+        debug_assert!(lane == 0);
+        // SAFETY: passed on to the caller.
+        unsafe { self.store(dest, at) }
     }
 
     #[inline(always)]
