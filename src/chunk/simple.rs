@@ -169,29 +169,18 @@ pub(super) fn compress(
 /// [`decompress_with`](super::decompress_with) does it, or tells what is wrong.
 #[inline(always)]
 pub fn decompress_simple(chunk: &[u8], dest: &mut [u8], note: impl FnOnce(&ChunkHeader)) -> Option<usize> {
+    let mut header = ChunkHeader::EMPTY;
     match Kind::of(chunk)? {
-        Kind::Blocks => None,
         Kind::Plain => {
-            let mut header = ChunkHeader::EMPTY;
             let payload = read_plain(chunk, &mut header)?;
-            let dest = dest.get_mut(..header.nbytes)?;
-            plain::copy(payload, &header, chunk, 0, dest).ok()?;
-            note(&header);
-            Some(header.nbytes)
+            plain::copy(payload, &header, chunk, 0, dest.get_mut(..header.nbytes)?).ok()?;
         }
-        Kind::Special => {
-            let mut header = ChunkHeader::EMPTY;
-            decompress_special(chunk, dest, &mut header)?;
-            note(&header);
-            Some(header.nbytes)
-        }
-        Kind::Block => {
-            let mut header = ChunkHeader::EMPTY;
-            decompress_block(chunk, dest, &mut header)?;
-            note(&header);
-            Some(header.nbytes)
-        }
+        Kind::Special => decompress_special(chunk, dest, &mut header)?,
+        Kind::Block => decompress_block(chunk, dest, &mut header)?,
+        Kind::Blocks => return None,
     }
+    note(&header);
+    Some(header.nbytes)
 }
 
 /// Decompresses `count` items (or bytes) from `start` on into the front of `dest` if the chunk is a simple one; otherwise as
@@ -205,6 +194,7 @@ pub fn getitem_simple(
     dest: &mut [u8],
     note: impl FnOnce(&ChunkHeader),
 ) -> Option<usize> {
+    // Not one header for all, as above: with that, a few raw items take an eighth longer.
     match Kind::of(chunk)? {
         Kind::Plain => {
             let mut header = ChunkHeader::EMPTY;
