@@ -3,7 +3,8 @@
 //! The reference looks for a match at one position after the other. Whether there is one, how far back it can be drawn and
 //! how long it is are branches that the CPU often guesses wrong, and a wrong guess costs as much as all the rest of a match. So
 //! [`Parser::near`] looks at the three positions behind a match at once, and chooses between them without a branch. Where
-//! guesses are mostly right, that would be slower; so they are watched ([`Guesses`]).
+//! guesses are mostly right, that would be slower; so they are watched ([`Guesses`]), and each way is a loop of its own that has
+//! all registers ([`Parser::stretch`]).
 //!
 //! What makes the bytes equal: the table holds the same positions at the same time as the reference's, whatever is looked at
 //! and in which order. A position is entered only if the reference would have come to it.
@@ -11,7 +12,7 @@
 #[cfg(all(test, not(feature = "system-lz4")))]
 mod tests;
 
-use crate::codecs::agree::{extend_back, extend_long, same_bytes};
+use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::{copy, load64, store, store8};
 use crate::error::Result;
 use crate::memory::zeroed_box;
@@ -35,6 +36,11 @@ const MAX_SHORT: usize = 65_536 + LAST_START - 2;
 
 /// Behind matches of at least this length, the CPU may guess: a wrong guess costs little beside such a match.
 const LONG_MATCH: usize = 32;
+/// Up to this length, the end of a match is sought in steps of eight bytes, and beyond in vectors.
+const NEAR_END: usize = 48;
+/// Bytes of the source over which guesses are watched, and those after which they are watched again.
+const WATCH: usize = 2 << 10;
+const REST: usize = 14 << 10;
 /// The largest acceleration.
 pub(super) const MAX_ACCELERATION: usize = 9;
 /// Where this many bytes follow a match, the reference looks at three positions there, if it finds nothing before.
@@ -135,7 +141,7 @@ impl Encoder {
 fn encode<T: Table>(table: &mut T, acceleration: usize, src: &[u8], dest: &mut [u8]) -> Option<usize> {
     assert!(src.len() >= MIN_INPUT && (1..=MAX_ACCELERATION).contains(&acceleration));
     table.clear();
-    let mut parser = Parser { table, acceleration, src, guesses: Guesses::new() };
+    let mut parser = Parser { table, acceleration, src, guesses: Guesses::default() };
     let mut out = Output { src, dest, at: 0 };
     let anchor = parser.parse(&mut out)?;
     out.finish(anchor)
@@ -152,46 +158,33 @@ struct Match {
 
 /// How well one guesses whether a match follows the last one immediately, from whether the last few did: about as well as
 /// the CPU.
+#[derive(Default)]
 struct Guesses {
     /// What followed after each history.
     table: u64,
     /// What the last six matches did, a bit each.
     history: u32,
+    /// Matches since the guesses were judged.
+    seen: u32,
     wrong: u32,
-    /// Matches until `are_bad` is set anew; the last `PERIOD` of them count.
-    left: u32,
-    /// Whether the CPU is not asked to guess.
-    are_bad: bool,
 }
 
 impl Guesses {
-    const PERIOD: u32 = 64;
-    /// Wrong guesses that are too many.
-    const TOO_MANY: u32 = 20;
-    /// Matches that do not count: while guesses are good, learning takes a tenth of the time.
-    const REST: u32 = 448;
-
-    fn new() -> Guesses {
-        Guesses { table: 0, history: 0, wrong: 0, left: Self::PERIOD, are_bad: false }
-    }
-
     /// Learns whether a match `follows` immediately, and that one `is_near`, if it does not: a wrong guess counts only where
     /// [`Parser::near`] finds something.
     #[inline(always)]
     fn learn(&mut self, follows: bool, is_near: bool) {
-        self.left -= 1;
-        if self.left >= Self::PERIOD {
-            return;
-        }
         let wrong = (self.table >> self.history & 1) ^ u64::from(follows);
         self.table ^= wrong << self.history;
         self.history = (self.history << 1 | u32::from(follows)) & 63;
+        self.seen += 1;
         self.wrong += wrong as u32 & u32::from(follows | is_near); // 0 or 1
-        if self.left == 0 {
-            self.are_bad = self.wrong >= Self::TOO_MANY;
-            self.wrong = 0;
-            self.left = if self.are_bad { 2 * Self::PERIOD } else { Self::PERIOD + Self::REST };
-        }
+    }
+
+    /// Whether so many of the latest guesses were wrong that the CPU should not be asked to guess.
+    fn are_bad(&mut self) -> bool {
+        let (seen, wrong) = (std::mem::take(&mut self.seen), std::mem::take(&mut self.wrong));
+        wrong > seen * 3 / 8
     }
 }
 
@@ -201,6 +194,20 @@ enum Next {
     Sought(Option<Match>),
     NotSought,
 }
+
+/// Where a parser is.
+struct Place {
+    /// The end of the last sequence.
+    anchor: usize,
+    next: Next,
+}
+
+/// Ways to look for what follows a match: position by position, watching how good guesses are.
+const WATCHED: u8 = 0;
+/// Position by position.
+const ONE_BY_ONE: u8 = 1;
+/// Three positions at once.
+const CLOSE_BY: u8 = 2;
 
 struct Parser<'a, T> {
     table: &'a mut T,
@@ -217,33 +224,59 @@ impl<T: Table> Parser<'_, T> {
     }
 
     /// Writes all sequences, and returns where the last literals begin. `None` if they do not fit.
-    #[inline(always)]
     fn parse(&mut self, out: &mut Output<'_>) -> Option<usize> {
-        let mut anchor = 0;
         // SAFETY: `encode` saw to MIN_INPUT bytes.
         self.enter(0, unsafe { load64(self.src, 0) });
-        let mut next = self.search(1, 1, 0);
-        while let Some(found) = next {
-            let Match { at, candidate, .. } = found;
-            let end = self.end(found);
-            // SAFETY: the candidate lies in `src`, before `at`.
-            let start = unsafe { extend_back(self.src, at, at - candidate, anchor) };
-            out.sequence(anchor, start, end - start, at - candidate)?;
-            anchor = end;
-            next = match self.close_by(&mut anchor, out)? {
-                Next::Sought(next) => next,
-                Next::NotSought => self.one_by_one(&mut anchor, out)?,
+        let mut place = Place { anchor: 0, next: Next::Sought(self.search(1, 1, 0)) };
+        loop {
+            place = self.stretch::<WATCHED>(place, WATCH, out)?;
+            place = match self.guesses.are_bad() {
+                true => self.stretch::<CLOSE_BY>(place, REST, out)?,
+                false => self.stretch::<ONE_BY_ONE>(place, REST, out)?,
             };
+            if matches!(place.next, Next::Sought(None)) {
+                return Some(place.anchor);
+            }
         }
-        Some(anchor)
     }
 
-    /// While guesses are bad, writes sequences that follow each other closely, from `anchor` on, which becomes the end of the last
-    /// one. `None` if they do not fit.
+    /// Writes sequences in one of the ways, for about `len` bytes of the source; returns where to go on. `None` if they do not
+    /// fit.
+    #[inline(never)] // in one function, the ways would share the registers
+    fn stretch<const WAY: u8>(&mut self, place: Place, len: usize, out: &mut Output<'_>) -> Option<Place> {
+        let Place { mut anchor, mut next } = place;
+        let until = anchor + len;
+        loop {
+            if let Next::Sought(found) = next {
+                let Some(found) = found.filter(|_| anchor < until) else { break };
+                let Match { at, candidate, .. } = found;
+                let end = self.end(found);
+                // SAFETY: the candidate lies in `src`, before `at`.
+                let start = unsafe { extend_back(self.src, at, at - candidate, anchor) };
+                out.sequence(anchor, start, end - start, at - candidate)?;
+                anchor = end;
+            }
+            next = Next::NotSought;
+            if WAY == CLOSE_BY {
+                next = self.close_by(&mut anchor, until, out)?;
+            }
+            if matches!(next, Next::NotSought) {
+                next = self.one_by_one::<WAY>(&mut anchor, until, out)?;
+                if matches!(next, Next::NotSought) {
+                    break;
+                }
+            }
+        }
+        Some(Place { anchor, next })
+    }
+
+    /// Writes sequences that follow each other closely, from `anchor` on, which becomes the end of the last one. `None` if they do
+    /// not fit.
     #[inline(always)]
-    fn close_by(&mut self, anchor: &mut usize, out: &mut Output<'_>) -> Option<Next> {
-        while self.guesses.are_bad && *anchor + AHEAD <= self.src.len() && out.at + SLACK <= out.dest.len() {
-            // SAFETY: the sum was just compared, and a match ends behind MIN_MATCH bytes.
+    fn close_by(&mut self, anchor: &mut usize, until: usize, out: &mut Output<'_>) -> Option<Next> {
+        let until = until.min(self.src.len() - AHEAD);
+        while *anchor <= until && out.at + SLACK <= out.dest.len() {
+            // SAFETY: the anchor was just compared, and a match ends behind MIN_MATCH bytes.
             let Some(found) = (unsafe { self.near(*anchor) }) else {
                 let next = self.search(*anchor + 2 + self.acceleration, self.acceleration, 2);
                 return Some(Next::Sought(next));
@@ -265,8 +298,14 @@ impl<T: Table> Parser<'_, T> {
     /// Writes matches that follow each other immediately, from `anchor` on, which becomes the end of the last one. Returns the next
     /// match, or none at the end. `None` if they do not fit.
     #[inline(always)]
-    fn one_by_one(&mut self, anchor: &mut usize, out: &mut Output<'_>) -> Option<Option<Match>> {
-        while *anchor <= self.last_start() {
+    fn one_by_one<const WAY: u8>(
+        &mut self,
+        anchor: &mut usize,
+        until: usize,
+        out: &mut Output<'_>,
+    ) -> Option<Next> {
+        let until = until.min(self.last_start());
+        while *anchor <= until {
             let at = *anchor;
             // SAFETY: a match ends behind MIN_MATCH bytes, and `at <= last_start`.
             self.enter(at - 2, unsafe { load64(self.src, at - 2) });
@@ -274,37 +313,59 @@ impl<T: Table> Parser<'_, T> {
             let found = self.probe(at, unsafe { load64(self.src, at) });
             let Some(found) = found else {
                 let next = self.search(at + 1, 1, 0);
-                self.guesses.learn(false, next.is_some_and(|next| next.at <= at + 2));
-                return Some(next);
+                if WAY == WATCHED {
+                    self.guesses.learn(false, next.is_some_and(|next| next.at <= at + 2));
+                }
+                return Some(Next::Sought(next));
             };
-            self.guesses.learn(true, true);
-            let end = self.end(found);
+            if WAY == WATCHED {
+                self.guesses.learn(true, true);
+            }
+            let end = self.unguessed_end(found);
             out.follower(end - at, at - found.candidate)?;
             *anchor = end;
         }
-        Some(None)
+        Some(if *anchor > self.last_start() { Next::Sought(None) } else { Next::NotSought })
     }
 
-    /// Where a match ends.
+    /// Where a match ends, if the CPU guesses well whether that is within the first eight bytes.
     #[inline(always)]
-    fn end(&self, Match { at, candidate, differs }: Match) -> usize {
-        if differs != 0 {
-            return at + differs.trailing_zeros() as usize / 8;
+    fn end(&self, found: Match) -> usize {
+        match found.differs {
+            0 => self.end_from(8, found),
+            differs => found.at + first_byte(differs),
         }
-        if at + 48 + LAST_LITERALS > self.src.len() {
-            return self.far_end(at + MIN_MATCH, at - candidate);
+    }
+
+    /// As [`end`](Self::end), asking the CPU to guess only whether it is within the first sixteen bytes.
+    #[inline(always)]
+    fn unguessed_end(&self, found: Match) -> usize {
+        let Match { at, candidate, differs } = found;
+        if at + 16 + LAST_LITERALS > self.src.len() {
+            return self.end(found);
         }
         // SAFETY: the sum was just compared, and the candidate lies before.
-        let differs = unsafe { load64(self.src, at + 8) ^ load64(self.src, candidate + 8) };
-        if differs != 0 {
-            return at + 8 + differs.trailing_zeros() as usize / 8;
+        let behind = unsafe { load64(self.src, at + 8) ^ load64(self.src, candidate + 8) };
+        if differs | behind == 0 {
+            return self.end_from(16, found);
         }
-        // SAFETY: the same.
-        let same = unsafe { same_bytes(self.src, at + 16, candidate + 16) };
-        if same != u32::MAX {
-            return at + 16 + same.trailing_ones() as usize;
+        at + select(differs != 0, first_byte(differs), 8 + first_byte(behind))
+    }
+
+    /// Where a match ends of at least `len` bytes.
+    #[inline(always)]
+    fn end_from(&self, len: usize, Match { at, candidate, .. }: Match) -> usize {
+        if at + NEAR_END + LAST_LITERALS > self.src.len() {
+            return self.far_end(at + MIN_MATCH, at - candidate);
         }
-        self.far_end(at + 48, at - candidate)
+        for len in (len..NEAR_END).step_by(8) {
+            // SAFETY: the sum was just compared, and the candidate lies before.
+            let differs = unsafe { load64(self.src, at + len) ^ load64(self.src, candidate + len) };
+            if differs != 0 {
+                return at + len + first_byte(differs);
+            }
+        }
+        self.far_end(at + NEAR_END, at - candidate)
     }
 
     /// Where a match ends that is known to reach to `end`, which is not behind the last position at which matches end.
@@ -352,7 +413,6 @@ impl<T: Table> Parser<'_, T> {
         let candidate = choose([candidate0, candidate1, candidate2]);
         let differs = select(is0, differs0, select(is1, differs1, differs2));
         let is_near = is_match::<T>(differs, at - candidate);
-        self.guesses.learn(is0, is_near);
         is_near.then_some(Match { at, candidate, differs })
     }
 
@@ -393,6 +453,12 @@ impl<T: Table> Parser<'_, T> {
     fn enter(&mut self, at: usize, bytes: u64) {
         self.table.put(T::slot(bytes), at);
     }
+}
+
+/// The first byte of eight that is not zero; 8 if there is none.
+#[inline(always)]
+fn first_byte(differs: u64) -> usize {
+    differs.trailing_zeros() as usize / 8
 }
 
 /// Whether two positions match whose first eight bytes differ like this.
