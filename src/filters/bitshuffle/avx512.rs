@@ -4,6 +4,10 @@
 //! buffer on the stack; then the 512 bytes of each column become 8 rows of 64 bytes in registers. Incomplete tiles are
 //! loaded and stored with masks.
 //!
+//! Rows are often multiples of 4096 bytes apart: then the nearest cache has room for a line of a dozen of them at once, and
+//! there are up to 128. So several tiles are shuffled together, one column of all of them after the other. (Rows that are read
+//! have no need of that: every line is used but once.)
+//!
 //! The unsafe functions want a CPU with these instructions, and that the items and rows exist for which they are called;
 //! of the tiles that they read, the parts that are used have been written.
 
@@ -27,8 +31,24 @@ pub(super) const KERNEL: Kernel =
 /// Up to 16 columns of bytes of 64 groups of 8 items, 8 registers each.
 type Tile = [[MaybeUninit<__m512i>; 8]; 16];
 
+/// The columns of several tiles, one after another: 32 KiB, which is less than the nearest cache holds.
+type Tiles = [[MaybeUninit<__m512i>; 8]; TILES];
+
+/// The most columns on their way.
+const TILES: usize = 64;
+
 /// The most groups per tile.
 const GROUPS: usize = 64;
+
+/// All rows of a block up to this size, in bytes, fit in the nearest cache.
+const FITS: usize = 32 << 10;
+
+/// The number of tiles, `most` at the most, that are shuffled together from group `g` of `ngroups` on, and the group where they
+/// begin: if less than a tile is left, the last one once more.
+#[inline(always)]
+fn batch(g: usize, ngroups: usize, most: usize) -> (usize, usize) {
+    (g.min(ngroups - GROUPS), ((ngroups - g) / GROUPS).clamp(1, most))
+}
 
 /// Transposes, in every 8 bytes, bit `k` of byte `7 - m` to bit `m` of byte `k`.
 #[inline(always)]
@@ -166,6 +186,51 @@ unsafe fn scatter_part<const C: usize, const W: usize>(tile: &Tile, s: usize, de
     unsafe { scatter::<C, W>(columns, dest, out, end) }
 }
 
+/// Writes the rows of `ncolumns` columns of `ntiles` tiles from `dest[out]` on.
+#[inline(always)]
+unsafe fn store_tiles(
+    tiles: &Tiles,
+    ncolumns: usize,
+    ntiles: usize,
+    dest: &mut [u8],
+    out: usize,
+    stride: usize,
+) {
+    for (j, parts) in tiles.chunks_exact(TILES / ncolumns).enumerate().take(ncolumns) {
+        for (t, parts) in parts.iter().enumerate().take(ntiles) {
+            // SAFETY: the caller says that the rows exist, and has written the registers.
+            unsafe {
+                let column = parts.map(|part| part.assume_init());
+                store_rows::<true>(to_rows(column), dest, out + t * GROUPS + 8 * j * stride, stride, GROUPS);
+            }
+        }
+    }
+}
+
+/// [`Kernel`]'s `bitshuffle` for `typesize == W`, 2 to 16, and blocks above [`FITS`].
+#[inline(never)] // the stack of the others is small
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
+unsafe fn shuffle_tiles<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+    let stride = src.len() / (8 * W);
+    let most = TILES / W;
+    let mut tiles: Tiles = [[MaybeUninit::uninit(); 8]; TILES];
+    let mut next = 0;
+    while next < stride {
+        let (first, ntiles) = batch(next, stride, most);
+        // SAFETY: the tiles are inside the `stride` groups. All registers of `W` columns are written before they are read.
+        unsafe {
+            for s in 0..8 * ntiles {
+                let columns = gather::<C, W>(src, (8 * first + 64 * s) * W, src.len());
+                for (j, column) in columns.into_iter().enumerate().take(W) {
+                    tiles[j * most + s / 8][s % 8].write(column);
+                }
+            }
+            store_tiles(&tiles, W, ntiles, dest, first, stride);
+        }
+        next = first + ntiles * GROUPS;
+    }
+}
+
 /// Bit-shuffles `ngroups` groups of items of `W` bytes (in a `FULL` tile [`GROUPS`], else less): from `src[at]` on to
 /// rows from `dest[out]` on.
 #[inline(always)]
@@ -273,40 +338,36 @@ unsafe fn unshuffle_byte_tile<const FULL: bool>(
     }
 }
 
-/// Bit-shuffles `GROUPS` groups of items of `typesize > 16` bytes: from `src[at]` on to rows from `dest[out]` on.
-#[inline(always)]
-unsafe fn shuffle_wide_tile(
-    typesize: usize,
-    src: &[u8],
-    at: usize,
-    dest: &mut [u8],
-    out: usize,
-    stride: usize,
-) {
-    let mut tile: Tile = [[MaybeUninit::uninit(); 8]; 16];
-    for j in overlapping(16, typesize) {
-        // SAFETY: the caller says that the items and rows exist. All of `tile` is written before it is read.
-        unsafe {
-            for s in 0..8 {
-                let at = at + 64 * s * typesize + j;
-                let low = lanes::gather::<__m256i, 16, 16>(src, at, typesize);
-                let high = lanes::gather::<__m256i, 16, 16>(src, at + 32 * typesize, typesize);
-                for ((parts, low), high) in tile.iter_mut().zip(low).zip(high) {
-                    parts[s].write(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high));
+/// [`Kernel`]'s `bitshuffle` for `typesize > 16` and a tile at least.
+#[inline(never)] // the stack of the others is small
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
+unsafe fn shuffle_wide_tiles(typesize: usize, src: &[u8], dest: &mut [u8]) {
+    let stride = src.len() / (8 * typesize);
+    let most = TILES / 16;
+    let mut tiles: Tiles = [[MaybeUninit::uninit(); 8]; TILES];
+    let mut next = 0;
+    while next < stride {
+        let (first, ntiles) = batch(next, stride, most);
+        for j in overlapping(16, typesize) {
+            // SAFETY: the tiles are inside the `stride` groups. All registers are written before they are read.
+            unsafe {
+                for s in 0..8 * ntiles {
+                    let at = (8 * first + 64 * s) * typesize + j;
+                    let low = lanes::gather::<__m256i, 16, 16>(src, at, typesize);
+                    let high = lanes::gather::<__m256i, 16, 16>(src, at + 32 * typesize, typesize);
+                    for (b, (low, high)) in low.into_iter().zip(high).enumerate() {
+                        let whole = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+                        tiles[b * most + s / 8][s % 8].write(whole);
+                    }
                 }
-            }
-            for (b, parts) in tile.iter().enumerate() {
-                let mut column = [_mm512_setzero_si512(); 8];
-                for (r, part) in column.iter_mut().zip(parts) {
-                    *r = part.assume_init();
-                }
-                store_rows::<true>(to_rows(column), dest, out + 8 * (j + b) * stride, stride, GROUPS);
+                store_tiles(&tiles, 16, ntiles, dest, first + 8 * j * stride, stride);
             }
         }
+        next = first + ntiles * GROUPS;
     }
 }
 
-/// Undoes [`shuffle_wide_tile`].
+/// Undoes [`shuffle_wide_tiles`] for [`GROUPS`] groups: rows from `src[at]` on to items from `dest[out]` on.
 #[inline(always)]
 unsafe fn unshuffle_wide_tile(
     typesize: usize,
@@ -403,6 +464,8 @@ unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut 
             avx2::bitshuffle(W, src, dest);
         } else if stride < GROUPS {
             shuffle_tile::<C, W, false>(src, 0, dest, 0, stride, stride);
+        } else if src.len() > FITS {
+            shuffle_tiles::<C, W>(src, dest);
         } else {
             for g in overlapping(GROUPS, stride) {
                 shuffle_tile::<C, W, true>(src, 8 * g * W, dest, g, stride, GROUPS);
@@ -448,9 +511,7 @@ unsafe fn shuffle_other(typesize: usize, src: &[u8], dest: &mut [u8]) {
                 shuffle_byte_tile::<true>(src, 8 * g, dest, g, stride, GROUPS);
             }
         } else {
-            for g in overlapping(GROUPS, stride) {
-                shuffle_wide_tile(typesize, src, 8 * g * typesize, dest, g, stride);
-            }
+            shuffle_wide_tiles(typesize, src, dest);
         }
     }
 }
