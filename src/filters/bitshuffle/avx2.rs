@@ -12,7 +12,20 @@ pub(super) const KERNEL: Kernel =
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::bitshuffle::<__m256i>(&bytes::KERNEL, typesize, src, dest) }
+    unsafe {
+        if (2..=16).contains(&typesize) && src.len() > lanes::LONG {
+            bitshuffle_long(typesize, src, dest);
+        } else {
+            lanes::bitshuffle::<__m256i>(&bytes::KERNEL, typesize, src, dest);
+        }
+    }
+}
+
+#[inline(never)] // the stack of the other is small
+#[target_feature(enable = "avx2")]
+unsafe fn bitshuffle_long(typesize: usize, src: &[u8], dest: &mut [u8]) {
+    // SAFETY: the caller checked the CPU and the arguments.
+    unsafe { lanes::bitshuffle_long::<__m256i>(typesize, src, dest) }
 }
 
 #[target_feature(enable = "avx2")]

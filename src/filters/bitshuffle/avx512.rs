@@ -16,6 +16,7 @@
 // `have_avx512` stands for a compiler that knows the intrinsics.
 #![allow(clippy::incompatible_msrv)]
 
+use super::lanes::LONG;
 use super::{Kernel, avx2};
 use crate::cpu;
 use crate::filters::shuffle::avx512::{
@@ -39,9 +40,6 @@ const TILES: usize = 64;
 
 /// The most groups per tile.
 const GROUPS: usize = 64;
-
-/// All rows of a block up to this size, in bytes, fit in the nearest cache.
-const FITS: usize = 32 << 10;
 
 /// The number of tiles, `most` at the most, that are shuffled together from group `g` of `ngroups` on, and the group where they
 /// begin: if less than a tile is left, the last one once more.
@@ -207,7 +205,7 @@ unsafe fn store_tiles(
     }
 }
 
-/// [`Kernel`]'s `bitshuffle` for `typesize == W`, 2 to 16, and blocks above [`FITS`].
+/// [`Kernel`]'s `bitshuffle` for `typesize == W`, 2 to 16, and blocks above [`LONG`].
 #[inline(never)] // the stack of the others is small
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 unsafe fn shuffle_tiles<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
@@ -464,7 +462,7 @@ unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut 
             avx2::bitshuffle(W, src, dest);
         } else if stride < GROUPS {
             shuffle_tile::<C, W, false>(src, 0, dest, 0, stride, stride);
-        } else if src.len() > FITS {
+        } else if src.len() > LONG {
             shuffle_tiles::<C, W>(src, dest);
         } else {
             for g in overlapping(GROUPS, stride) {

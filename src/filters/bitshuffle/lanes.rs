@@ -42,15 +42,41 @@ unsafe fn transpose_bits<V: Lanes>(mut r: [V; 8]) -> [V; 8] {
 #[inline(always)]
 unsafe fn store_rows<V: Lanes>(tile: &Tile<V>, columns: usize, dest: &mut [u8], out: usize, stride: usize) {
     for j in 0..columns {
-        // SAFETY: the first `8 * columns` registers are initialised; the rest is passed on to the caller.
-        unsafe {
-            let mut r = [V::zero(); 8];
-            for (m, r) in r.iter_mut().enumerate() {
-                *r = tile[m * columns + j].assume_init();
-            }
-            for (k, row) in transpose_bits(r).into_iter().enumerate() {
-                row.store(dest, out + (8 * j + k) * stride);
-            }
+        // SAFETY: passed on to the caller.
+        unsafe { store_column(tile, columns, j, dest, out, stride) };
+    }
+}
+
+/// [`store_rows`] for column `j`.
+#[inline(always)]
+unsafe fn store_column<V: Lanes>(
+    tile: &Tile<V>,
+    columns: usize,
+    j: usize,
+    dest: &mut [u8],
+    out: usize,
+    stride: usize,
+) {
+    // SAFETY: the first `8 * columns` registers are initialised; the rest is passed on to the caller.
+    unsafe {
+        let mut r = [V::zero(); 8];
+        for (m, r) in r.iter_mut().enumerate() {
+            *r = tile[m * columns + j].assume_init();
+        }
+        for (k, row) in transpose_bits(r).into_iter().enumerate() {
+            row.store(dest, out + (8 * j + k) * stride);
+        }
+    }
+}
+
+/// Loads the columns of items of 2 to 16 bytes from `src[at]` on, which become the first `8 * typesize` registers of `tile`.
+#[inline(always)]
+unsafe fn load_columns<V: Lanes>(tile: &mut Tile<V>, typesize: usize, src: &[u8], at: usize) {
+    let group = 8 * typesize;
+    for column in overlapping(16, group) {
+        // SAFETY: passed on to the caller.
+        for (b, r) in unsafe { gather::<V, 16, 16>(src, at + column, group) }.into_iter().enumerate() {
+            tile[column + b].write(r);
         }
     }
 }
@@ -98,11 +124,7 @@ unsafe fn shuffle_tile<V: Lanes>(
                 row.store(dest, out + k * stride);
             }
         } else if typesize <= 16 {
-            for column in overlapping(16, group) {
-                for (b, r) in gather::<V, 16, 16>(src, at + column, group).into_iter().enumerate() {
-                    tile[column + b].write(r);
-                }
-            }
+            load_columns(&mut tile, typesize, src, at);
             store_rows(&tile, typesize, dest, out, stride);
         } else {
             for j in overlapping(16, typesize) {
@@ -326,9 +348,17 @@ pub(super) unsafe fn bitshuffle<V: Lanes>(bytes: &Bytes, typesize: usize, src: &
         // SAFETY: passed on to the caller.
         return unsafe { shuffle_few::<V>(bytes, typesize, src, dest, stride) };
     }
+    // SAFETY: passed on to the caller.
+    unsafe { bitshuffle_from::<V>(typesize, src, dest, 0) };
+}
+
+/// [`bitshuffle`] from group `g` on, of 16 or more.
+#[inline(always)]
+unsafe fn bitshuffle_from<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8], mut g: usize) {
+    let group = 8 * typesize;
+    let stride = src.len() / group;
     // SAFETY: tiles are inside the `stride` groups; the rest is passed on to the caller.
     unsafe {
-        let mut g = 0;
         while g + 16 * V::LANES <= stride {
             shuffle_tile::<V>(typesize, src, g * group, dest, g, stride);
             g += 16 * V::LANES;
@@ -339,6 +369,46 @@ pub(super) unsafe fn bitshuffle<V: Lanes>(bytes: &Bytes, typesize: usize, src: &
             g += 16;
         }
     }
+}
+
+/// Blocks of more bytes do not fit in the nearest cache, and their rows are so far apart, as a rule by a power of two, that there
+/// is room for a line of a few of them only at the same time.
+#[cfg(target_arch = "x86_64")]
+pub(super) const LONG: usize = 32 << 10;
+/// Tiles of such blocks that are shuffled together, one column of all of them after the other.
+#[cfg(target_arch = "x86_64")]
+const TOGETHER: usize = 4;
+
+/// As [`bitshuffle`], for items of 2 to 16 bytes and more than [`LONG`] bytes.
+///
+/// # Safety
+///
+/// As for [`bitshuffle`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) unsafe fn bitshuffle_long<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8]) {
+    assert!((2..=16).contains(&typesize));
+    let group = 8 * typesize;
+    let stride = src.len() / group;
+    let mut tiles: [Tile<V>; TOGETHER] = [[MaybeUninit::uninit(); 128]; TOGETHER];
+    let width = 16 * V::LANES;
+    let mut g = 0;
+    while g + TOGETHER * width <= stride {
+        // SAFETY: tiles are inside the `stride` groups, and their columns are loaded before they are stored.
+        unsafe {
+            for (t, tile) in tiles.iter_mut().enumerate() {
+                load_columns(tile, typesize, src, (g + t * width) * group);
+            }
+            for j in 0..typesize {
+                for (t, tile) in tiles.iter().enumerate() {
+                    store_column(tile, typesize, j, dest, g + t * width, stride);
+                }
+            }
+        }
+        g += TOGETHER * width;
+    }
+    // SAFETY: passed on to the caller; there are far more than 16 groups.
+    unsafe { bitshuffle_from::<V>(typesize, src, dest, g) };
 }
 
 /// [`Kernel`](super::Kernel)'s `bitunshuffle`; `bytes` is the byte shuffle for the same CPUs.
