@@ -209,17 +209,21 @@ impl Frame {
             after_hole
         });
         let moved = &extents[moved.unwrap_or(extents.len())..];
+        let [Some(first), Some(last)] = [moved.first(), moved.last()] else {
+            // There is no hole, whatever the frame said.
+            let state = Arc::make_mut(self.state.get_mut());
+            (state.dead, state.dead_is_known) = (0, true);
+            return Ok(());
+        };
         let len: u64 = moved.iter().map(|extent| extent.len).sum();
-        let first = moved.first().map_or(hole, |extent| extent.position);
         let state = self.snapshot();
         let tail = longest_tail(&state);
-        if matches!(self.store, Store::Memory(_)) || len + tail <= first - hole {
+        if matches!(self.store, Store::Memory(_)) || len + tail <= first.position - hole {
             // In memory nothing can go wrong between the steps, and moving down in order never overwrites what is
             // still to be moved. In a file neither chunks nor index may reach into the old places: whoever opens it after
             // a kill reads chunks there.
             drop(state);
-            let end = moved.last().map_or(hole, |extent| extent.end());
-            return self.move_chunks(session, moved, hole, hole, Some(first..end));
+            return self.move_chunks(session, moved, hole, hole, Some(first.position..last.end()));
         }
         let behind = state.header.frame_len - state.header.header_len as u64; // widening
         let aside = behind.max(hole + len + tail);

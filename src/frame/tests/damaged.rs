@@ -1,6 +1,7 @@
 //! Changes of frames of which a few bytes are not what they were.
 
 use super::*;
+use crate::format::frame_trailer::Usage;
 
 /// Four chunks, of different sizes or not, of which the second claims `claimed` bytes.
 fn with_false_size(kind: Kind, path: &Path, variable: bool, claimed: i32) -> (Frame, Vec<Vec<u8>>) {
@@ -188,5 +189,37 @@ fn a_sum_of_sizes_that_is_a_bit_wrong_costs_no_chunk() {
             assert!(contents(&frame) == model, "{sum}, {at}, {delete}");
             assert!(contents(&reopen(&frame)) == model, "{sum}, {at}, {delete}: opened again");
         }
+    }
+}
+
+#[test]
+fn a_false_note_of_dead_bytes_is_not_trusted_for_ever() {
+    // So many chunks that the claim is taken for true.
+    let model: Vec<Vec<u8>> = (0..300u32).map(|i| chunk(4000, i.to_le_bytes()[0])).collect();
+    let all: Vec<&[u8]> = model.iter().map(|chunk| &chunk[..]).collect();
+    for (kind, delete) in
+        [Kind::Memory, Kind::File].into_iter().flat_map(|kind| [false, true].map(|delete| (kind, delete)))
+    {
+        let path = TempPath::new("claimed");
+        let mut frame = create(kind, &path);
+        frame.append_all(&all).unwrap();
+        let mut bytes = frame.buffer().map_or_else(|| fs::read(&*path).unwrap(), |buffer| buffer.to_vec());
+        Usage { area: frame.header().cbytes, live: 1 }.put(&mut bytes);
+        let mut frame = match kind {
+            Kind::Memory => Frame::from_buffer(MallocBuf::copy_of(&bytes).unwrap()).unwrap(),
+            _ => {
+                fs::write(&*path, &bytes).unwrap();
+                Frame::open(&path, 0, &FrameOptions::default()).unwrap()
+            }
+        };
+        let mut left = model.clone();
+        if delete {
+            frame.delete(299).unwrap();
+            left.truncate(299);
+        } else {
+            frame.update(299, &model[0]).unwrap();
+            left[299].clone_from(&model[0]);
+        }
+        assert!(contents(&frame) == left && contents(&reopen(&frame)) == left, "{kind:?}, delete {delete}");
     }
 }
