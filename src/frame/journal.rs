@@ -151,8 +151,10 @@ impl Undo {
         let mut footer = [0; FOOTER];
         file.read_exact_at(footer_at, &mut footer)?;
         let (len, its_base, old_len) = (get(&footer, 0), get(&footer, 8), get(&footer, 16));
-        let room = len <= MAX_LEN && len >= (HEAD + FOOTER) as u64 && len <= size - base; // widening
-        if footer[32..] != *END || its_base != base || !room {
+        // It lies behind all that was there before.
+        let room = size - base;
+        let fits = len >= (HEAD + FOOTER) as u64 && len <= MAX_LEN.min(room) && old_len <= room - len; // widening
+        if footer[32..] != *END || its_base != base || !fits {
             return Ok(None);
         }
         let mut mark = [0; START.len()];
@@ -342,9 +344,21 @@ mod tests {
         for at in 0..record.len() {
             let mut bad = record.clone();
             bad[at] ^= 0x41;
+            file.write_at(300, &bad).unwrap();
+            assert_eq!(Undo::find(&file, 0, 300 + bad.len() as u64).unwrap(), None, "byte {at}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_record_of_more_than_there_was_is_none() {
+        let (path, file) = scratch("longer");
+        for (len, found) in [(30, true), (31, false), (u64::MAX, false)] {
+            let undo = Undo { len, ranges: vec![(0, vec![7; 10])] };
             file.truncate(0).unwrap();
-            file.write_at(0, &bad).unwrap();
-            assert_eq!(Undo::find(&file, 0, bad.len() as u64).unwrap(), None, "byte {at}");
+            file.write_at(40, &undo.record(10)).unwrap();
+            let size = file.size().unwrap();
+            assert_eq!(Undo::find(&file, 10, size).unwrap().is_some(), found, "{len}");
         }
         std::fs::remove_file(&path).unwrap();
     }
