@@ -281,20 +281,27 @@ impl Disk {
         undo.map_or(Ok(false), |(_, undo)| undo.roll_back(file, self.base, self.sync).map(|()| true))
     }
 
-    /// The length of the file, if data that are not this frame's follow the frame of `frame_len` bytes in it.
+    /// The length of the file, if data that are not this frame's follow the frame of `frame_len` bytes in it. What a change
+    /// that was broken off has left there goes: the record of the next change must be the end of the file.
     ///
     /// # Errors
     ///
-    /// Those of reading.
+    /// Those of reading; `FileTruncate`.
     pub(crate) fn followed(&self, file: &dyn IoFile, frame_len: u64) -> Result<Option<u64>> {
+        let has_journal = self.io.features().journal;
         let size = match file.size() {
             // Back-ends of the application may be unable to tell.
-            Err(_) if !self.io.features().journal => return Ok(None),
+            Err(_) if !has_journal => return Ok(None),
             size => size?,
         };
         let end = self.base + frame_len;
-        let alone = size <= end || journal::is_leftover(file, end, size)?;
-        Ok((!alone).then_some(size))
+        if size > end && !journal::is_leftover(file, end, size)? {
+            return Ok(Some(size));
+        }
+        if size > end && has_journal {
+            file.truncate(end)?;
+        }
+        Ok(None)
     }
 
     /// Writes `change` to `file`: all of it, or, after a failure, nothing. `head` is the header as stored, if it was read.

@@ -295,6 +295,25 @@ fn whatever_call_fails_the_frame_holds_the_old_or_the_new_content() {
     }
 }
 
+#[test]
+fn what_a_killed_change_left_behind_does_not_spoil_the_next_one() {
+    let base = TempPath::new("base");
+    build(&base, false, 6);
+    // The record of a large change is written in part, far behind the end of the frame.
+    let (options, _) = faulty(1);
+    Frame::open(&base, 0, &options).unwrap().append(&chunk(5000, 100)).unwrap_err();
+    let leftover = fs::metadata(&*base).unwrap().len() - len_at(&base);
+    assert!(leftover > 5000);
+    for &operation in OPERATIONS {
+        check_operation(&base, operation);
+    }
+}
+
+/// Length of the frame at `path`.
+fn len_at(path: &Path) -> u64 {
+    Frame::open(path, 0, &FrameOptions::default()).unwrap().frame_len()
+}
+
 /// Whether the chunks of the frame that `operation` makes of `base` are in their order.
 fn in_order_after(base: &Path, operation: fn(&mut Frame) -> Result<()>) -> bool {
     let path = TempPath::new("order");
