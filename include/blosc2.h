@@ -1937,7 +1937,7 @@ BLOSC_EXPORT int blosc2_schunk_free(struct blosc2_schunk *schunk);
 
 /**
  * Locks the frame against other handles and processes that lock, until `blosc2_schunk_unlock`; locks nest. Returns 0, or
- * `BLOSC2_ERROR_LOCK`. Without locking it does nothing.
+ * `BLOSC2_ERROR_LOCK`, also if other threads are reading and do not make a break soon. Without locking it does nothing.
  *
  * The lock is the super-chunk's, in whatever thread: those that use this one are not kept apart by it.
  *

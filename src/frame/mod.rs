@@ -409,7 +409,7 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `Lock`.
+    /// `Lock`, also as long as this handle reads, in another thread or, with a [`LazyChunk`], in this one.
     pub fn lock(&self) -> Result<()> {
         let changed = self.lock.as_ref().map_or(Ok(false), |lock| lock.lock())?;
         self.take_over(changed);

@@ -9,7 +9,7 @@
 
 use super::file::PlainFile;
 use super::{IoFile, OpenMode, dirs};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::ffi::OsString;
@@ -22,6 +22,8 @@ const SUFFIX: &str = ".b2lock";
 const COUNTER_AT: u64 = 8;
 /// How long readers of one handle may hand the shared lock on to each other before writers elsewhere get a turn.
 const SHARED_TURN: Duration = Duration::from_millis(2);
+/// How long somebody who wants the exclusive lock waits for readers of the same handle.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Path of the lock file of the contiguous frame at `path`.
 pub(crate) fn beside(path: &Path) -> PathBuf {
@@ -116,11 +118,9 @@ impl FrameLock {
 
     /// Takes the lock and waits for it, until the result is dropped.
     ///
-    /// Inside a shared lock of this handle an exclusive one is not upgraded.
-    ///
     /// # Errors
     ///
-    /// `Lock` if the lock file cannot be made, read or locked.
+    /// `Lock` if the lock file cannot be made, read or locked; for an exclusive lock also as long as this handle reads.
     pub(crate) fn hold(self: &Arc<FrameLock>, mode: Mode) -> Result<Held> {
         let (state, changed) = self.acquire(mode)?;
         Ok(Held { lock: Some((Arc::clone(self), state.process)), changed })
@@ -130,7 +130,7 @@ impl FrameLock {
     ///
     /// # Errors
     ///
-    /// `Lock`.
+    /// As [`hold`](Self::hold).
     pub(crate) fn lock(&self) -> Result<bool> {
         let (mut state, changed) = self.acquire(Mode::Exclusive)?;
         state.brackets += 1;
@@ -151,10 +151,15 @@ impl FrameLock {
     /// Takes the lock once more; tells whether the frame may have changed since this handle last had it.
     fn acquire(&self, mode: Mode) -> Result<(MutexGuard<'_, State>, bool)> {
         let mut state = self.state();
-        // A stream of readers of this handle must not keep writers in other processes out for ever. The wait has an end,
-        // since the reader that holds the lock may be the one that asks (a codec that looks up a metalayer).
-        let only_readers = state.mode == Mode::Shared && mode == Mode::Shared;
-        if state.depth > 0 && only_readers && state.since.elapsed() > SHARED_TURN {
+        // The waits have an end, since the reader that holds the lock may be the one that asks (a codec that looks up a
+        // metalayer).
+        let is_read = |state: &mut State| state.depth > 0 && state.mode == Mode::Shared;
+        if mode == Mode::Exclusive {
+            // A shared lock of the file becomes an exclusive one only by way of none at all.
+            let waited = self.released.wait_while_for(&mut state, is_read, PATIENCE);
+            ensure(!waited.timed_out(), ErrorKind::Lock, "chunks are being read through this handle")?;
+        } else if is_read(&mut state) && state.since.elapsed() > SHARED_TURN {
+            // A stream of readers of this handle must not keep writers in other processes out for ever.
             self.released.wait_for(&mut state, SHARED_TURN);
         }
         let mut changed = false;
@@ -352,6 +357,28 @@ mod tests {
         a.unlock();
         assert!(waiter.join().unwrap());
         a.unlock();
+        std::fs::remove_file(beside(&frame)).unwrap();
+    }
+
+    #[test]
+    fn who_gets_the_exclusive_lock_has_it_whoever_was_reading() {
+        let frame = path("lock4");
+        let (a, b) = (FrameLock::new(beside(&frame)), FrameLock::new(beside(&frame)));
+        let reading = a.hold(Mode::Shared).unwrap();
+        let reader = std::thread::spawn(move || {
+            std::thread::sleep(PATIENCE / 10);
+            drop(reading);
+        });
+        a.lock().unwrap();
+        reader.join().unwrap();
+        let other = std::thread::spawn(move || b.hold(Mode::Shared).unwrap().changed);
+        std::thread::sleep(PATIENCE / 10);
+        assert!(!other.is_finished());
+        a.unlock();
+        assert!(other.join().unwrap());
+        // A reader that asks itself is not waited for.
+        let _reading = a.hold(Mode::Shared).unwrap();
+        assert_eq!(a.lock().unwrap_err().kind(), ErrorKind::Lock);
         std::fs::remove_file(beside(&frame)).unwrap();
     }
 
