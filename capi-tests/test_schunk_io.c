@@ -141,6 +141,15 @@ static void test_back_end(bool contiguous) {
   CHECK_INT(calls.destroy, 2);
   CHECK(blosc2_schunk_open_offset_udio(PATH, 1 << 20, &io) == NULL);
   CHECK_INT(calls.destroy, 3);
+  if (contiguous) {
+    /* A filter that is not defined. */
+    FILE *frame = fopen(PATH, "rb+");
+    CHECK(frame != NULL && fseek(frame, 0x47, SEEK_SET) == 0 && fputc(100, frame) == 100);
+    fclose(frame);
+    CHECK(blosc2_schunk_open_udio(PATH, &io) == NULL);
+    CHECK_INT(calls.open, calls.close);
+    CHECK_INT(calls.destroy, 4);
+  }
   io.id = 201;
   CHECK(blosc2_schunk_open_udio(PATH, &io) == NULL);
   blosc2_remove_urlpath(PATH);

@@ -270,18 +270,20 @@ pub(crate) unsafe fn open(
     ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
     // SAFETY: the caller's promise.
     let path = storage::path_of(unsafe { CStr::from_ptr(urlpath) });
+    let adopt = |opened: Schunk| {
+        let mut io = *udio;
+        let place = match opened.frame() {
+            Some(frame) => storage::at(!frame.is_sparse(), urlpath.cast_mut(), &raw mut io),
+            None => storage::at(false, ptr::null_mut(), ptr::null_mut()),
+        };
+        // SAFETY: the pointers are valid.
+        unsafe { SchunkHandle::adopt(opened, &place) }
+    };
     // Clients leave the parameters of a back-end to it, also if nothing can be opened.
-    let opened = open_at(&path, offset, udio).inspect_err(|_| {
+    open_at(&path, offset, udio).and_then(adopt).inspect_err(|_| {
         // SAFETY: the caller's promise; nothing is open any more.
         unsafe { io::destroy(udio) };
-    })?;
-    let mut io = *udio;
-    let place = match opened.frame() {
-        Some(frame) => storage::at(!frame.is_sparse(), urlpath.cast_mut(), &raw mut io),
-        None => storage::at(false, ptr::null_mut(), ptr::null_mut()),
-    };
-    // SAFETY: the pointers are valid.
-    unsafe { SchunkHandle::adopt(opened, &place) }
+    })
 }
 
 /// The super-chunk that starts at byte `offset` of `path`.
