@@ -130,6 +130,34 @@ static int no_room_for_a_dtype(void) {
   return len > 0 ? 0 : 4;
 }
 
+/* A few bytes say that there are very many chunks; what needs memory for each of them fails. */
+static int no_room_for_an_index(void) {
+  enum { CHUNKS = 1 << 25 };
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  const int64_t shape[2] = {CHUNKS, 2}, narrow[2] = {CHUNKS, 1};
+  const int32_t one[2] = {1, 1};
+  blosc2_schunk *schunk;
+  b2nd_context_t *ctx;
+  b2nd_array_t *array;
+  cparams.typesize = 1;
+  storage.cparams = &cparams;
+  storage.contiguous = true;
+  schunk = blosc2_schunk_new(&storage);
+  ctx = b2nd_create_ctx(&storage, 2, shape, one, one, NULL, 0, NULL, 0);
+  if (blosc2_schunk_fill_special(schunk, CHUNKS, BLOSC2_SPECIAL_ZERO, 1) != CHUNKS || b2nd_zeros(ctx, &array) != 0 ||
+      limit_memory(64 << 20) != 0) {
+    return 1;
+  }
+  if (blosc2_frame_get_offsets(schunk) != NULL || blosc2_schunk_delete_chunk(schunk, 0) >= 0) {
+    return 2;
+  }
+  if (b2nd_resize(array, narrow, NULL) >= 0 || array->shape[1] != 2) {
+    return 3;
+  }
+  return 0;
+}
+
 #define FRAME "test_limits.b2frame"
 
 static bool limit_files(rlim_t bytes) {
@@ -286,6 +314,7 @@ int main(void) {
     IN_CHILD(no_room_for_a_block);
     IN_CHILD(no_room_for_chunks);
     IN_CHILD(no_room_for_a_dtype);
+    IN_CHILD(no_room_for_an_index);
   }
   IN_CHILD(no_leftovers);
   CHECK(mkdir(DISK, 0755) == 0);

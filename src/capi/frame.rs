@@ -37,7 +37,7 @@ pub unsafe extern "C" fn blosc2_frame_get_offsets(schunk: *mut blosc2_schunk) ->
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         handle.look(|schunk| {
             let frame = schunk.frame().ok_or(Error::new(ErrorKind::FrameType, "no frame"))?;
-            let offsets = frame.offsets();
+            let offsets = frame.offsets()?;
             if offsets.is_empty() { Ok(std::ptr::null_mut()) } else { c_array(&offsets) }
         })
     })

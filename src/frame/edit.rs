@@ -21,7 +21,6 @@ use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::memory;
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Entry of a chunk whose place is not known yet: not a place, so nothing takes it for one.
@@ -249,7 +248,7 @@ impl Frame {
                 let info = self.chunks_in(session, old).info_at(position);
                 // Where the frame tells it, a damaged chunk has no say in how many chunks there are.
                 let known = old.sizes().chunk_nbytes(nchunk);
-                let shared = places.are_shared(&old.index, position);
+                let shared = places.are_shared(&old.index, position)?;
                 match (info, known) {
                     (Ok(info), _) => {
                         let nbytes = known.unwrap_or_else(|| u64::try_from(info.nbytes).unwrap_or(0));
@@ -424,17 +423,18 @@ pub(super) fn convert_specials(
     let specials = old.index.iter().filter(|&raw| raw < 0).take(MAX_CONVERTED + 1).count();
     let too_many = "too many special chunks to store each with its size";
     ensure(specials <= MAX_CONVERTED, ErrorKind::InvalidParam, too_many)?;
-    let replaced: HashSet<usize> = added.iter().map(|new| new.nchunk).collect();
+    let mut replaced = memory::collect(added.iter().map(|new| new.nchunk))?;
+    replaced.sort_unstable();
     for (nchunk, raw) in old.index.iter().enumerate() {
         let now = moved(nchunk);
-        if raw >= 0 || replaced.contains(&now) {
+        if raw >= 0 || replaced.binary_search(&now).is_ok() {
             continue;
         }
         let Entry::Special(kind) = Entry::decode(raw)? else { continue };
         let nbytes = old.sizes().chunk_nbytes(nchunk).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         let bytes = special::with_payload(kind, nbytes, typesize)?;
         next.index.table_mut()?[now] = PLACEHOLDER;
-        added.push(NewChunk { nchunk: now, bytes: bytes.into() });
+        memory::push(added, NewChunk { nchunk: now, bytes: bytes.into() })?;
     }
     Ok(())
 }
@@ -452,8 +452,8 @@ pub(super) struct Gone {
 #[derive(Default)]
 pub(super) struct Places {
     asked: usize,
-    /// The places that are used more than once; `None` until many were asked for.
-    shared: Option<HashSet<u64>>,
+    /// The places that are used more than once, ascending; `None` until many were asked for.
+    shared: Option<Vec<u64>>,
 }
 
 impl Places {
@@ -461,17 +461,17 @@ impl Places {
     const FEW: usize = 8;
 
     /// Whether more than one chunk is at `position`. `index` is the same each time.
-    fn are_shared(&mut self, index: &Index, position: u64) -> bool {
+    fn are_shared(&mut self, index: &Index, position: u64) -> Result<bool> {
         self.asked += 1;
         if self.asked <= Places::FEW {
-            return index.stored().filter(|&other| other == position).count() > 1;
+            return Ok(index.stored().filter(|&other| other == position).count() > 1);
         }
-        let shared = self.shared.get_or_insert_with(|| {
-            let mut stored: Vec<u64> = index.stored().collect();
+        let shared = memory::made(&mut self.shared, || {
+            let mut stored = memory::collect(index.stored())?;
             stored.sort_unstable();
-            stored.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
-        });
-        shared.contains(&position)
+            memory::collect(stored.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]))
+        })?;
+        Ok(shared.binary_search(&position).is_ok())
     }
 }
 

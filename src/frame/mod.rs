@@ -62,6 +62,7 @@ use crate::io::file::FileIo;
 use crate::io::lock::{self, FrameLock, Held, Mode};
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, dirs};
+use crate::memory;
 use holes::Holes;
 use offsets::Index;
 use parking_lot::{Mutex, RwLock};
@@ -353,9 +354,12 @@ impl Frame {
 
     /// The index as it is stored: positions in the payload area, numbers of chunk files, or negative numbers for
     /// special chunks; see [`Entry`](crate::format::offsets::Entry).
-    #[must_use]
-    pub fn offsets(&self) -> Vec<i64> {
-        self.snapshot().index.iter().collect()
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`: a frame of a few bytes may have hundreds of millions of chunks.
+    pub fn offsets(&self) -> Result<Vec<i64>> {
+        memory::collect(self.snapshot().index.iter())
     }
 
     /// The fixed metalayers, in the order in which they were added.

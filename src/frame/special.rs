@@ -7,6 +7,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_BUFFERSIZE, blosc2_flags, flags, special,
 };
+use crate::memory;
 
 /// About how large the blocks of a repeated value are, in bytes.
 const BLOCKSIZE: usize = 1 << 16;
@@ -49,7 +50,7 @@ pub(crate) fn chunk(kind: u8, nbytes: usize, typesize: usize, blocksize: usize) 
 ///
 /// # Errors
 ///
-/// `InvalidParam` for NaNs of an unusual size.
+/// `InvalidParam` for NaNs of an unusual size, `MemoryAlloc`.
 pub(crate) fn with_payload(kind: u8, nbytes: usize, typesize: usize) -> Result<Vec<u8>> {
     ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::InvalidHeader, "special chunk too large")?;
     let typesize = typesize.max(1);
@@ -57,18 +58,17 @@ pub(crate) fn with_payload(kind: u8, nbytes: usize, typesize: usize) -> Result<V
         ensure(kind != special::NAN, ErrorKind::InvalidParam, "NaNs in a broken number of items")?;
         return Ok(zero_runs(nbytes));
     }
-    let value = match (kind, typesize) {
-        (special::NAN, 4) => 0x7fc0_0000_u32.to_ne_bytes().to_vec(),
-        (special::NAN, 8) => 0x7ff8_0000_0000_0000_u64.to_ne_bytes().to_vec(),
-        (special::NAN, _) => {
-            return Err(Error::new(ErrorKind::InvalidParam, "NaNs are 4 or 8 bytes long"));
-        }
-        _ => vec![0; typesize],
-    };
-    let mut bytes = [0; EXTENDED_HEADER_LENGTH];
+    let mut chunk = memory::zeroed(EXTENDED_HEADER_LENGTH + typesize)?;
+    let (head, value) = chunk.split_first_chunk_mut().expect("room for a header");
     let blocksize = typesize * (BLOCKSIZE / typesize).max(1);
-    header(special::VALUE, nbytes, typesize, blocksize, EXTENDED_HEADER_LENGTH + typesize).write(&mut bytes);
-    Ok([&bytes[..], &value].concat())
+    header(special::VALUE, nbytes, typesize, blocksize, EXTENDED_HEADER_LENGTH + typesize).write(head);
+    match (kind, typesize) {
+        (special::NAN, 4) => value.copy_from_slice(&0x7fc0_0000_u32.to_ne_bytes()),
+        (special::NAN, 8) => value.copy_from_slice(&0x7ff8_0000_0000_0000_u64.to_ne_bytes()),
+        (special::NAN, _) => return Err(Error::new(ErrorKind::InvalidParam, "NaNs are 4 or 8 bytes long")),
+        _ => {}
+    }
+    Ok(chunk)
 }
 
 /// A regular chunk of `nbytes` zeros: every block is one empty stream, which stands for zeros.

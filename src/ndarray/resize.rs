@@ -10,6 +10,7 @@ use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta;
 use crate::frame::Regrid;
+use crate::memory;
 use crate::schunk::{Reading, Schunk, Update, Writing};
 use std::ops::Range;
 
@@ -78,10 +79,14 @@ fn changes_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> bool {
 }
 
 /// The chunks of the grid of `geometry`, below 2^31, that lie in the changed part of at least one dimension.
-fn changed_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> Runs {
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+fn changed_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> Result<Runs> {
     let cells = changed_cells(geometry, steps, change);
     let innermost = cells.iter().rposition(|(from, to)| from < to).filter(|_| geometry.nitems() > 0);
-    let Some(innermost) = innermost else { return Vec::new() };
+    let Some(innermost) = innermost else { return Ok(Vec::new()) };
     let grid = &geometry.chunk_grid().extents[..geometry.ndim()];
     // Behind the innermost dimension that changes, chunks share their fate. Along it, a row changes as a whole if it lies in
     // the changed part of a dimension before; otherwise only some of its cells do.
@@ -98,10 +103,10 @@ fn changed_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> Runs {
         let run = number((start + from) * unit)..number((start + to) * unit);
         match runs.last_mut() {
             Some(last) if last.end == run.start => last.end = run.end,
-            _ => runs.push(run),
+            _ => memory::push(&mut runs, run)?,
         }
     }
-    runs
+    Ok(runs)
 }
 
 /// A change of the shape of an array that was found possible.
@@ -161,8 +166,9 @@ impl Plan {
         {
             let whole = u64::try_from(schunk.nchunks()).ok() == Some(geometry.nchunks());
             ensure(whole, ErrorKind::Failure, "the array lacks chunks, or has too many")?;
-            plan.gone = changed_chunks(geometry, &steps, Change::Removed);
-            plan.added = changed_chunks(&plan.target, &steps, Change::Inserted);
+            plan.gone = changed_chunks(geometry, &steps, Change::Removed)?;
+            plan.added = changed_chunks(&plan.target, &steps, Change::Inserted)?;
+            memory::reserve(&mut plan.added_before, plan.added.len())?;
             plan.added_before.extend(plan.added.iter().scan(0, |before, run| {
                 *before += run.len();
                 Some(*before)
@@ -398,7 +404,7 @@ mod tests {
                 (0..3).any(|i| at[i] >= new[i].div_ceil(old.chunkshape()[i]))
             };
             let expected: Vec<usize> = (0..all.len()).filter(is_gone).collect();
-            let runs = changed_chunks(&old, &steps, Change::Removed);
+            let runs = changed_chunks(&old, &steps, Change::Removed).unwrap();
             assert!(runs.windows(2).all(|runs| runs[0].end < runs[1].start), "{new:?}");
             assert_eq!(changes_chunks(&old, &steps, Change::Removed), !expected.is_empty());
             assert_eq!(runs.into_iter().flatten().collect::<Vec<_>>(), expected, "{new:?}");

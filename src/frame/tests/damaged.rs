@@ -12,7 +12,7 @@ fn with_false_size(kind: Kind, path: &Path, variable: bool, claimed: i32) -> (Fr
     for chunk in &model {
         frame.append(chunk).unwrap();
     }
-    let at = usize::try_from(frame.offsets()[1]).unwrap();
+    let at = usize::try_from(frame.offsets().unwrap()[1]).unwrap();
     let at = frame.header().header_len + at;
     let claim = |bytes: &mut [u8], at: usize| bytes[at + 4..][..4].copy_from_slice(&claimed.to_le_bytes());
     claim(&mut model[1], 0);
@@ -83,7 +83,7 @@ fn with_bad_header(kind: Kind, path: &Path) -> (Frame, Vec<Vec<u8>>) {
     for chunk in &model {
         frame.append(chunk).unwrap();
     }
-    let at = frame.header().header_len + usize::try_from(frame.offsets()[1]).unwrap();
+    let at = frame.header().header_len + usize::try_from(frame.offsets().unwrap()[1]).unwrap();
     let spoil = |bytes: &mut [u8], at: usize| bytes[at + 8..][..4].fill(0);
     let frame = match kind {
         Kind::Memory => {
