@@ -35,14 +35,13 @@ const LONGEST_GAP: u64 = 1 << 30;
 /// No record is longer: it holds a header, an index and a trailer.
 const MAX_LEN: u64 = 1 << 33;
 
-/// Old bytes of a frame, by position.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A record that is whole, so that a change can be undone without further memory.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Undo {
     /// What was there before the change, from the start of the frame to the end of the file, in bytes: the frame, and
     /// whatever follows it.
-    pub(crate) len: u64,
-    /// Positions, relative to the frame, and the bytes that belong there.
-    pub(crate) ranges: Vec<(u64, Vec<u8>)>,
+    len: u64,
+    record: Vec<u8>,
 }
 
 /// What tells the record at the end of a file from others: its last bytes, with lengths and checksum.
@@ -113,30 +112,32 @@ impl Record {
 }
 
 impl Undo {
-    /// What the record `bytes` says, which has room for head and footer and was made for `old_len` bytes; `None` if it is
-    /// damaged.
-    pub(crate) fn read(bytes: &[u8], old_len: u64) -> Option<Undo> {
-        let body = bytes.len() - FOOTER;
-        let summed = bytes.len() - END.len() - 8;
-        if bytes[..COUNT_AT] != *START || checksum(&bytes[..summed]) != get(bytes, summed) {
+    /// What `record` says, which has room for head and footer and was made for `old_len` bytes; `None` if it is damaged.
+    pub(crate) fn read(record: Vec<u8>, old_len: u64) -> Option<Undo> {
+        let summed = record.len() - END.len() - 8;
+        if record[..COUNT_AT] != *START || checksum(&record[..summed]) != get(&record, summed) {
             return None;
         }
-        let mut ranges = Vec::new();
-        let mut at = HEAD;
-        for _ in 0..get(bytes, COUNT_AT) {
-            if body - at < 16 {
+        let mut rest = &record[HEAD..record.len() - FOOTER];
+        for _ in 0..get(&record, COUNT_AT) {
+            let (at, old, behind) = split_range(rest)?;
+            if at.checked_add(old.len() as u64)? > old_len {
                 return None;
             }
-            let (start, len) = (get(bytes, at), usize::try_from(get(bytes, at + 8)).ok()?);
-            at += 16;
-            let inside = start.checked_add(len as u64)? <= old_len; // widening
-            if len > body - at || !inside {
-                return None;
-            }
-            ranges.push((start, bytes[at..at + len].to_vec()));
-            at += len;
+            rest = behind;
         }
-        (at == body).then_some(Undo { len: old_len, ranges })
+        rest.is_empty().then_some(())?;
+        Some(Undo { len: old_len, record })
+    }
+
+    /// Positions, relative to the frame, and the bytes that belong there.
+    fn ranges(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut rest = &self.record[HEAD..self.record.len() - FOOTER];
+        std::iter::from_fn(move || {
+            let (at, old, behind) = split_range(rest)?;
+            rest = behind;
+            Some((at, old))
+        })
     }
 
     /// The record at the end of `file`, which has `size` bytes, if it is one for the frame at `base`.
@@ -162,19 +163,19 @@ impl Undo {
         let Some(len) = usize::try_from(len).ok().filter(|_| mark == *START) else { return Ok(None) };
         let mut bytes = zeroed(len)?;
         file.read_exact_at(size - len as u64, &mut bytes)?; // widening
-        Ok(Undo::read(&bytes, old_len))
+        Ok(Undo::read(bytes, old_len))
     }
 
     /// Puts the old bytes over `bytes`, which were read at `at` of the frame.
     pub(crate) fn overlay(&self, at: u64, bytes: &mut [u8]) {
         let end = at + bytes.len() as u64; // widening
-        for (start, old) in &self.ranges {
-            let (from, to) = ((*start).max(at), (start + old.len() as u64).min(end)); // widening
+        for (start, old) in self.ranges() {
+            let (from, to) = (start.max(at), (start + old.len() as u64).min(end)); // widening
             if from < to {
                 let place = |position: u64, origin: u64| {
                     usize::try_from(position - origin).expect("inside a range that is in memory")
                 };
-                let source = &old[place(from, *start)..place(to, *start)];
+                let source = &old[place(from, start)..place(to, start)];
                 bytes[place(from, at)..place(to, at)].copy_from_slice(source);
             }
         }
@@ -186,7 +187,7 @@ impl Undo {
     ///
     /// Those of writing; the record is still there then.
     pub(crate) fn roll_back(&self, file: &dyn IoFile, base: u64, sync: bool) -> Result<()> {
-        for (at, old) in &self.ranges {
+        for (at, old) in self.ranges() {
             file.write_at(base + at, old)?;
         }
         if sync {
@@ -256,6 +257,13 @@ fn holds_frame(file: &dyn IoFile, mut at: u64, end: u64) -> Result<bool> {
     Ok(false)
 }
 
+/// The first range in a record: its position and bytes, and what follows it; `None` if it is cut off.
+fn split_range(bytes: &[u8]) -> Option<(u64, &[u8], &[u8])> {
+    let (head, rest) = bytes.split_at_checked(16)?;
+    let (old, rest) = rest.split_at_checked(usize::try_from(get(head, 8)).ok()?)?;
+    Some((get(head, 0), old, rest))
+}
+
 fn put(bytes: &mut Vec<u8>, value: u64) {
     bytes.extend_from_slice(&value.to_le_bytes());
 }
@@ -284,14 +292,13 @@ mod tests {
     use crate::io::OpenMode;
     use crate::io::file::PlainFile;
 
-    impl Undo {
-        fn record(&self, base: u64) -> Vec<u8> {
-            let mut record = Record::new();
-            for (at, old) in &self.ranges {
-                record.add(*at, old.len()).unwrap().copy_from_slice(old);
-            }
-            record.finish(base, self.len)
+    /// A record of these ranges of a frame at `base`, which had `len` bytes.
+    fn record(base: u64, len: u64, ranges: &[(u64, &[u8])]) -> Vec<u8> {
+        let mut record = Record::new();
+        for (at, old) in ranges {
+            record.add(*at, old.len()).unwrap().copy_from_slice(old);
         }
+        record.finish(base, len)
     }
 
     fn scratch(name: &str) -> (std::path::PathBuf, PlainFile) {
@@ -304,12 +311,12 @@ mod tests {
     fn a_record_is_found_and_undone() {
         let (path, file) = scratch("undo");
         file.write_at(0, b"..old-frame").unwrap();
-        let undo = Undo { len: 9, ranges: vec![(0, b"old".to_vec()), (4, b"frame".to_vec())] };
-        file.write_at(20, &undo.record(2)).unwrap();
+        let record = record(2, 9, &[(0, b"old"), (4, b"frame")]);
+        file.write_at(20, &record).unwrap();
         file.write_at(2, b"new").unwrap();
         let size = file.size().unwrap();
         let found = Undo::find(&file, 2, size).unwrap().unwrap();
-        assert_eq!(found, undo);
+        assert_eq!(found, Undo { len: 9, record });
         let mut bytes = *b"XXXXXXXXX";
         found.overlay(0, &mut bytes);
         assert_eq!(&bytes, b"oldXframe");
@@ -323,8 +330,7 @@ mod tests {
 
     #[test]
     fn a_record_cut_off_anywhere_is_none_but_recognised_as_leftover() {
-        let undo = Undo { len: 4, ranges: vec![(0, vec![7; 100])] };
-        let record = undo.record(0);
+        let record = record(0, 4, &[(0, &[7; 100])]);
         for cut in 0..record.len() {
             let (path, file) = scratch("cut");
             file.write_at(0, b"abcd").unwrap();
@@ -338,8 +344,7 @@ mod tests {
 
     #[test]
     fn damaged_records_are_not_trusted() {
-        let undo = Undo { len: 300, ranges: vec![(200, vec![7; 100])] };
-        let record = undo.record(0);
+        let record = record(0, 300, &[(200, &[7; 100])]);
         let (path, file) = scratch("damaged");
         for at in 0..record.len() {
             let mut bad = record.clone();
@@ -354,9 +359,8 @@ mod tests {
     fn a_record_of_more_than_there_was_is_none() {
         let (path, file) = scratch("longer");
         for (len, found) in [(30, true), (31, false), (u64::MAX, false)] {
-            let undo = Undo { len, ranges: vec![(0, vec![7; 10])] };
             file.truncate(0).unwrap();
-            file.write_at(40, &undo.record(10)).unwrap();
+            file.write_at(40, &record(10, len, &[(0, &[7; 10])])).unwrap();
             let size = file.size().unwrap();
             assert_eq!(Undo::find(&file, 10, size).unwrap().is_some(), found, "{len}");
         }

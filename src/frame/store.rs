@@ -331,7 +331,7 @@ impl Disk {
             .and_then(|()| file.truncate(new_size));
         if let Err(e) = written {
             // If this fails as well, the record stays, and readers go by it.
-            if let Some(undo) = Undo::read(&record, old_len) {
+            if let Some(undo) = Undo::read(record, old_len) {
                 let _ = undo.roll_back(file, self.base, self.sync);
             }
             return Err(e);
@@ -353,7 +353,7 @@ impl Disk {
     ) -> Result<()> {
         let record = self.save(file, head, change)?.finish(self.base, old_len);
         let written = self.apply(file, change).and_then(|()| file.truncate(new_size));
-        let undo = if written.is_err() { Undo::read(&record, old_len) } else { None };
+        let undo = if written.is_err() { Undo::read(record, old_len) } else { None };
         *self.torn.lock() =
             undo.filter(|undo| undo.roll_back(file, self.base, self.sync).is_err()).map(Box::new);
         written
