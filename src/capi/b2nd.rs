@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::b2nd_ctx::NdContext;
 use super::b2nd_handle::{ArrayHandle, deliver, deliver_opened, not_null};
+use super::b2nd_shape::dimension;
 use super::context::EncodingParts;
 use super::guard::{guard, guard_status};
 use super::ptr::{in_bytes, in_slice};
@@ -657,8 +658,7 @@ pub unsafe extern "C" fn b2nd_concatenate(
         let (first, second) = unsafe { (ArrayHandle::from_ptr(src1)?, ArrayHandle::from_ptr(src2)?) };
         first.refresh()?;
         second.refresh()?;
-        let axis = usize::try_from(axis);
-        let axis = axis.map_err(|_| Error::new(ErrorKind::InvalidParam, "negative dimension"))?;
+        let axis = dimension(axis)?;
         concat::check(&first.geometry(), &second.geometry(), axis)?;
         let same = first.schunk()?.typesize() == second.schunk()?.typesize();
         ensure(same, ErrorKind::InvalidParam, "items of another size")?;

@@ -14,6 +14,12 @@ use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::NdMeta;
 use crate::memory;
 
+/// The number of dimensions `ndim`, if an array can have as many.
+pub(super) fn dimensions(ndim: i8) -> Result<usize> {
+    let count = usize::try_from(ndim).ok().filter(|&ndim| ndim <= B2ND_MAX_DIM);
+    count.ok_or(Error::new(ErrorKind::InvalidParam, "number of dimensions"))
+}
+
 /// Most metalayers besides the array's own.
 const MAX_LAYERS: usize = BLOSC2_MAX_METALAYERS - 1;
 
@@ -67,8 +73,7 @@ impl NdContext {
     ///
     /// The context is valid.
     pub(crate) unsafe fn meta(&self) -> Result<NdMeta> {
-        let ndim = usize::try_from(self.ndim).ok().filter(|&ndim| ndim <= B2ND_MAX_DIM);
-        let ndim = ndim.ok_or(Error::new(ErrorKind::InvalidParam, "number of dimensions"))?;
+        let ndim = dimensions(self.ndim)?;
         // SAFETY: the dtype is a string of this context.
         let dtype = unsafe { c_str(self.dtype) }?;
         Ok(NdMeta {
@@ -168,9 +173,7 @@ pub unsafe extern "C" fn b2nd_create_ctx(
     nmetalayers: i32,
 ) -> *mut b2nd_context_t {
     guard(|| {
-        let invalid = |what| Error::new(ErrorKind::InvalidParam, what);
-        let count = usize::try_from(ndim).ok().filter(|&ndim| ndim <= B2ND_MAX_DIM);
-        let count = count.ok_or(invalid("number of dimensions"))?;
+        let count = dimensions(ndim)?;
         // SAFETY: the caller's promise.
         let (shape, chunkshape, blockshape) =
             unsafe { (in_slice(shape, count)?, in_slice(chunkshape, count)?, in_slice(blockshape, count)?) };
@@ -259,8 +262,7 @@ pub unsafe extern "C" fn b2nd_serialize_meta(
 ) -> c_int {
     guard(|| {
         ensure(!smeta.is_null(), ErrorKind::NullPointer, "nowhere to store the metalayer")?;
-        let count = usize::try_from(ndim).ok().filter(|&ndim| ndim <= B2ND_MAX_DIM);
-        let count = count.ok_or(Error::new(ErrorKind::InvalidParam, "number of dimensions"))?;
+        let count = dimensions(ndim)?;
         let dtype: &CStr = if dtype.is_null() {
             B2ND_DEFAULT_DTYPE
         } else {

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
+use super::b2nd_ctx::dimensions;
 use super::b2nd_handle::{ArrayHandle, Shared, not_null};
-use super::consts::B2ND_MAX_DIM;
 use super::guard::guard_status;
 use super::ptr::{in_bytes, in_slice, out_bytes};
 use super::types::b2nd_array_t;
@@ -419,8 +419,7 @@ pub unsafe extern "C" fn b2nd_copy_buffer2(
     dst_start: *const i64,
 ) -> c_int {
     guard_status(|| {
-        let count = usize::try_from(ndim).ok().filter(|&ndim| ndim <= B2ND_MAX_DIM);
-        let count = count.ok_or(Error::new(ErrorKind::InvalidParam, "number of dimensions"))?;
+        let count = dimensions(ndim)?;
         let itemsize = usize::try_from(itemsize);
         let itemsize = itemsize.map_err(|_| Error::new(ErrorKind::InvalidParam, "negative item size"))?;
         // SAFETY: the caller's promise.

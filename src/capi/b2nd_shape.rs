@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ndarray::resize::{self, Insertion};
 
 /// The dimension `axis`.
-fn dimension(axis: i8) -> Result<usize> {
+pub(super) fn dimension(axis: i8) -> Result<usize> {
     usize::try_from(axis).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative dimension"))
 }
 

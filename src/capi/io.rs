@@ -70,16 +70,24 @@ fn id_of(entry: Entry) -> u8 {
     unsafe { (*entry.0).id }
 }
 
+/// The entry with this identifier.
+///
+/// # Errors
+///
+/// `PluginIo` if there is none.
+fn entry(id: u8) -> Result<Entry> {
+    let found = with_registry(|registry| registry.iter().copied().find(|&entry| id_of(entry) == id));
+    found.ok_or(Error::new(ErrorKind::PluginIo, "unknown I/O back-end"))
+}
+
 /// The back-end with this identifier.
 ///
 /// # Errors
 ///
 /// `PluginIo` if there is none.
 pub(crate) fn find(id: u8) -> Result<blosc2_io_cb> {
-    let found = with_registry(|registry| registry.iter().copied().find(|&entry| id_of(entry) == id));
-    let found = found.ok_or(Error::new(ErrorKind::PluginIo, "unknown I/O back-end"))?;
     // SAFETY: entries stay for good.
-    Ok(unsafe { *found.0 })
+    entry(id).map(|entry| unsafe { *entry.0 })
 }
 
 /// Whether `id` is that of a back-end of the application.
@@ -132,10 +140,7 @@ pub unsafe extern "C" fn blosc2_register_io_cb(io: *const blosc2_io_cb) -> c_int
 /// The I/O back-end with this identifier, or NULL. It belongs to the library.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc2_get_io_cb(id: u8) -> *mut blosc2_io_cb {
-    guard(|| {
-        let found = with_registry(|registry| registry.iter().copied().find(|&entry| id_of(entry) == id));
-        found.map(|entry| entry.0).ok_or(Error::new(ErrorKind::PluginIo, "unknown I/O back-end"))
-    })
+    guard(|| entry(id).map(|entry| entry.0))
 }
 
 /// `BLOSC2_STDIO_MMAP_DEFAULTS`.

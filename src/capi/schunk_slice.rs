@@ -234,8 +234,8 @@ fn count_of(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Most chunks of a super-chunk.
-const MAX_CHUNKS: u64 = 1 << 31;
+/// Longer lists of chunk numbers are not made.
+const MAX_LISTED: u64 = 1 << 31;
 
 /// An empty list with room for `count` chunk numbers: callers may ask for more than there is memory.
 fn with_room(count: u64) -> Result<Vec<i64>> {
@@ -253,7 +253,7 @@ fn item_chunks(schunk: &Schunk, start: i64, stop: i64) -> Result<(i64, Option<Ra
     let range = schunk.slice_chunks(start, stop)?;
     let (first, end) = (count_of(range.start), count_of(range.end));
     let count = end - first;
-    ensure(count <= count_of(MAX_CHUNKS), ErrorKind::Failure, "too many chunks")?;
+    ensure(count <= count_of(MAX_LISTED), ErrorKind::Failure, "too many chunks")?;
     Ok((count, (count >= 0).then_some(first..end)))
 }
 
@@ -275,7 +275,7 @@ fn box_chunks(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Result<Option<Vec<i
         let (first, end) =
             if from >= extent || to <= 0 { (0, 0) } else { (from / chunk, (to - 1) / chunk + 1) };
         let total = numbers.len() as u64 * u64::try_from((end - first).max(0)).unwrap_or(0); // widening
-        if total > MAX_CHUNKS {
+        if total > MAX_LISTED {
             return Err(invalid);
         }
         let mut next = with_room(total)?;

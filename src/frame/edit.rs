@@ -67,8 +67,7 @@ impl Frame {
     ///
     /// Those of a damaged chunk; `ChunkAppend` if it does not fit in or cannot be written, `Lock`.
     pub fn append(&mut self, chunk: &[u8]) -> Result<usize> {
-        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkAppend))?;
-        self.insert_in(&session, None, &[chunk], ErrorKind::ChunkAppend)
+        self.append_all(&[chunk])
     }
 
     /// Appends `chunks` as one change; returns the number of chunks.
@@ -88,9 +87,7 @@ impl Frame {
     /// `InvalidParam` for a number out of range, those of a damaged chunk, `ChunkInsert` if it does not fit in or cannot
     /// be written, `Lock`.
     pub fn insert(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
-        let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkInsert))?;
-        ensure(nchunk <= self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
-        self.insert_in(&session, Some(nchunk), &[chunk], ErrorKind::ChunkInsert)
+        self.insert_all(nchunk, &[chunk])
     }
 
     /// Inserts `chunks` before chunk `nchunk` as one change; returns the number of chunks.

@@ -178,7 +178,7 @@ impl Frame {
     // Opening
 
     /// Opens the frame at `path`: a directory holds a sparse frame, anything else a contiguous one that starts at byte
-    /// `offset`. A leading `file:///` must be removed by the caller.
+    /// `offset`.
     ///
     /// # Errors
     ///

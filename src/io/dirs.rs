@@ -1,4 +1,4 @@
-//! Making and removing the directories of sparse frames, and paths as the C API spells them.
+//! Directories of sparse frames, and removing and renaming frames.
 
 use crate::error::{Error, ErrorKind, Result, ensure};
 use std::fs;
@@ -19,22 +19,11 @@ pub fn chunk_name(id: u64) -> Result<String> {
     Ok(format!("{id:08X}.chunk"))
 }
 
-/// `urlpath` without a leading `file:///`.
-#[must_use]
-pub fn strip_scheme(urlpath: &str) -> &str {
-    urlpath.strip_prefix("file:///").unwrap_or(urlpath)
-}
-
 /// `path` without one trailing slash or backslash.
 #[must_use]
 pub fn strip_trailing_slash(path: &Path) -> PathBuf {
-    let text = path.to_string_lossy();
-    if path.to_str().is_some() {
-        if let Some(short) = text.strip_suffix(['/', '\\']).filter(|short| !short.is_empty()) {
-            return PathBuf::from(short);
-        }
-    }
-    path.to_path_buf()
+    let short = path.to_str().and_then(|text| text.strip_suffix(['/', '\\']));
+    short.filter(|short| !short.is_empty()).map_or_else(|| path.to_path_buf(), PathBuf::from)
 }
 
 /// Makes the directory of a sparse frame.
@@ -103,13 +92,6 @@ mod tests {
         assert_eq!(chunk_name(0xABC).unwrap(), "00000ABC.chunk");
         assert_eq!(chunk_name(u64::from(u32::MAX)).unwrap(), "FFFFFFFF.chunk");
         assert_eq!(chunk_name(1 << 32).unwrap_err().kind(), ErrorKind::InvalidParam);
-    }
-
-    #[test]
-    fn only_the_exact_scheme_is_removed() {
-        assert_eq!(strip_scheme("file:///x"), "x");
-        assert_eq!(strip_scheme("file:////abs"), "/abs");
-        assert_eq!(strip_scheme("file://x"), "file://x");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Files mapped into memory, from where reads are borrowed. There are none on systems other than Unix.
 //!
-//! | mode | file opened | writes reach the file |
+//! | [`MmapMode`] | file opened | writes reach the file |
 //! |---|---|---|
-//! | `r` | read only | refused |
-//! | `r+` | read and write | yes |
-//! | `w+` | made or emptied | yes |
-//! | `c` | read only | no: they stay in this mapping |
+//! | `Read` | read only | refused |
+//! | `Update` | read and write | yes |
+//! | `Create` | made or emptied | yes |
+//! | `CopyOnWrite` | read only | no: they stay in this mapping |
 //!
 //! The file has its logical size at all times. A file that others cut off under a mapping is noticed before each access
 //! through [`IoFile`], not while somebody uses bytes that were borrowed earlier.
@@ -34,18 +34,6 @@ pub enum MmapMode {
 }
 
 impl MmapMode {
-    /// The mode that C callers spell `r`, `r+`, `w+` or `c`.
-    #[must_use]
-    pub fn from_text(text: &str) -> Option<MmapMode> {
-        match text {
-            "r" => Some(MmapMode::Read),
-            "r+" => Some(MmapMode::Update),
-            "w+" => Some(MmapMode::Create),
-            "c" => Some(MmapMode::CopyOnWrite),
-            _ => None,
-        }
-    }
-
     fn kind(self) -> Kind {
         match self {
             MmapMode::Read => Kind::ReadOnly,
@@ -54,9 +42,6 @@ impl MmapMode {
         }
     }
 }
-
-/// The size of mappings unless the application asks for another one, in bytes.
-pub const DEFAULT_MAPPING_SIZE: usize = 1 << 30;
 
 /// Maps one file, and gives the same mapping to all who open it.
 pub struct MmapIo {

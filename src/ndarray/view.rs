@@ -32,19 +32,18 @@ pub fn expanded(meta: &NdMeta, added: &[bool]) -> Result<NdMeta> {
     let kept = added.iter().filter(|&&added| !added).count();
     let fits = kept == meta.ndim() && added.len() <= MAX_DIM;
     ensure(fits, ErrorKind::InvalidParam, "number of dimensions")?;
-    let (mut shape, mut chunkshape, mut blockshape) = (Vec::new(), Vec::new(), Vec::new());
-    let mut next = 0;
-    for &added in added {
-        if added {
-            shape.push(1);
-            chunkshape.push(1);
-            blockshape.push(1);
-        } else {
-            shape.push(meta.shape[next]);
-            chunkshape.push(meta.chunkshape[next]);
-            blockshape.push(meta.blockshape[next]);
-            next += 1;
-        }
-    }
-    Ok(NdMeta { shape, chunkshape, blockshape, ..meta.clone() })
+    Ok(NdMeta {
+        shape: spread(&meta.shape, added),
+        chunkshape: spread(&meta.chunkshape, added),
+        blockshape: spread(&meta.blockshape, added),
+        ..meta.clone()
+    })
+}
+
+/// `extents` with a 1 wherever `added` is true.
+fn spread<T: Copy + From<u8>>(extents: &[T], added: &[bool]) -> Vec<T> {
+    let mut kept = extents.iter().copied();
+    let extent =
+        |&added: &bool| if added { 1.into() } else { kept.next().expect("as many as are not added") };
+    added.iter().map(extent).collect()
 }
