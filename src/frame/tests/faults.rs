@@ -314,6 +314,30 @@ fn len_at(path: &Path) -> u64 {
     Frame::open(path, 0, &FrameOptions::default()).unwrap().frame_len()
 }
 
+#[test]
+fn kill_after_kill_loses_nothing() {
+    for dir in [false, true] {
+        let mut random = Random::new(31);
+        let path = TempPath::new("kills");
+        build(&path, dir, 6);
+        for round in 0..300 {
+            let old = see(&path);
+            // The first operations add chunks.
+            let first = if old.chunks.len() < 12 { 0 } else { 4 };
+            let (name, operation) = OPERATIONS[first + random.below(OPERATIONS.len() - first)];
+            let done = TempPath::new("done");
+            copy_frame(&path, &done);
+            // Some are not possible with what is there.
+            let _ = operation(&mut Frame::open(&done, 0, &FrameOptions::default()).unwrap());
+            let at = random.below(14);
+            let (options, _) = faulty(at);
+            let _ = operation(&mut Frame::open(&path, 0, &options).unwrap());
+            let now = see(&path);
+            assert!(now == old || now == see(&done), "round {round}: {name}, directory {dir}, call {at}");
+        }
+    }
+}
+
 /// Whether the chunks of the frame that `operation` makes of `base` are in their order.
 fn in_order_after(base: &Path, operation: fn(&mut Frame) -> Result<()>) -> bool {
     let path = TempPath::new("order");
