@@ -484,7 +484,7 @@ fn a_frame_without_chunks_can_be_copied_into_its_own_file() {
         // The copy is made of a file that is empty already.
         let mut file = std::fs::File::create(&path.0).unwrap();
         let copy = schunk.to_frame(schunk.params()).unwrap();
-        std::io::Write::write_all(&mut file, &copy.buffer().unwrap()).unwrap();
+        std::io::Write::write_all(&mut file, copy.buffer().unwrap()).unwrap();
     }
     let names = |schunk: &Schunk| [b"one", b"two"].map(|name| schunk.vlmeta_get(name).unwrap().1);
     let reopened = Schunk::over(Frame::open(&path.0, 0, &FrameOptions::default()).unwrap());
