@@ -195,13 +195,17 @@ impl Decoder {
     pub(crate) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
         let context = self.context()?;
         let damaged = Error::new(ErrorKind::Data, "damaged Zstandard stream");
-        // SAFETY: the context is valid.
-        size(unsafe { z::ZSTD_decompressBegin(context) }).ok_or(damaged)?;
         let (mut rest, mut done) = (src, 0);
+        let mut next = 0;
         while done < wanted {
-            // SAFETY: the context is valid; it was begun with.
-            let next = unsafe { z::ZSTD_nextSrcSizeToDecompress(context) };
-            let (bytes, behind) = rest.split_at_checked(next).filter(|_| next > 0).ok_or(damaged)?;
+            if next == 0 {
+                // A stream may consist of several frames of Zstandard.
+                // SAFETY: the context is valid.
+                size(unsafe { z::ZSTD_decompressBegin(context) }).ok_or(damaged)?;
+                // SAFETY: the same.
+                next = unsafe { z::ZSTD_nextSrcSizeToDecompress(context) };
+            }
+            let (bytes, behind) = rest.split_at_checked(next).ok_or(damaged)?;
             let free = &mut dest[done..];
             let (from, to) = (bytes.as_ptr().cast(), free.as_mut_ptr().cast());
             // SAFETY: the context is valid and the sizes are those of the slices. What was written before lies right
@@ -209,6 +213,8 @@ impl Decoder {
             let code = unsafe { z::ZSTD_decompressContinue(context, to, free.len(), from, bytes.len()) };
             done += size(code).ok_or(damaged)?;
             rest = behind;
+            // SAFETY: the context is valid; it was begun with.
+            next = unsafe { z::ZSTD_nextSrcSizeToDecompress(context) };
         }
         Ok(())
     }
@@ -274,5 +280,24 @@ mod tests {
         let first = dest[..written].to_vec();
         assert_eq!(encoder.compress(9, &src, &mut dest), Ok(written));
         assert_eq!(dest[..written], first);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "calls C")]
+    fn the_first_bytes_of_several_frames_are_those_of_all_of_them() {
+        let data: Vec<u8> = (0..30_000u32).map(|i| ((i % 251) ^ (i >> 9)).to_le_bytes()[0]).collect();
+        let (mut stream, mut dest) = (Vec::new(), vec![0; 1 << 16]);
+        for frame in data.chunks(10_000) {
+            let written = Encoder::new().compress(3, frame, &mut dest).unwrap();
+            stream.extend_from_slice(&dest[..written]);
+        }
+        let mut decoder = Decoder::new();
+        for wanted in [1, 9_999, 10_000, 10_001, 25_000, 30_000] {
+            let mut dest = vec![0; data.len()];
+            decoder.decompress_prefix(&stream, wanted, &mut dest).unwrap();
+            assert!(dest[..wanted] == data[..wanted], "{wanted}");
+        }
+        let cut = &stream[..stream.len() / 2];
+        assert!(decoder.decompress_prefix(cut, data.len(), &mut vec![0; data.len()]).is_err());
     }
 }
