@@ -21,12 +21,18 @@ struct Meddler {
     path: PathBuf,
     change: Change,
     reads: AtomicI64,
+    /// After how many more reads it is changed again, and so on; 0 if never.
+    period: i64,
 }
 
 impl Meddler {
     fn step(&self) {
-        if self.reads.fetch_sub(1, Ordering::SeqCst) != 0 {
+        let left = self.reads.fetch_sub(1, Ordering::SeqCst);
+        if left != 0 {
             return;
+        }
+        if self.period > 0 {
+            self.reads.store(self.period, Ordering::SeqCst);
         }
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -154,7 +160,8 @@ fn what_is_read_is_of_one_moment() {
                     let path = TempPath(std::env::temp_dir().join(name));
                     drop(make(&path.0, dir, &FrameOptions::default()));
                     let reads_left = AtomicI64::new(-1);
-                    let meddler = Arc::new(Meddler { path: path.0.clone(), change, reads: reads_left });
+                    let meddler =
+                        Arc::new(Meddler { path: path.0.clone(), change, reads: reads_left, period: 0 });
                     let io = Arc::new(MeddlingIo(Arc::clone(&meddler)));
                     let options = FrameOptions { io, ..FrameOptions::default() };
                     let schunk = Schunk::open(&path.0, 0, &options).unwrap();
@@ -186,6 +193,61 @@ fn what_is_read_is_of_one_moment() {
                     }
                 }
                 assert!(seen[0] > 0 && seen[1] > 2, "{read_name}, {change_name}: {seen:?}");
+            }
+        }
+    }
+}
+
+/// How four items of the first rows are read: in boxes, by lists, by number, and through the super-chunk.
+const FIRST_ROWS: [(&str, Read); 5] = [
+    ("box", |schunk, geometry, dest| {
+        slice::read(schunk, geometry, &Region::new(&[0, 0], &[2, 2]), dest, &[2, 2], &Reading::default())
+    }),
+    ("selection", |schunk, geometry, dest| {
+        let selection = Selection::new(geometry, &[&[0, 1], &[0, 1]]).unwrap();
+        select::read(schunk, geometry, &selection, dest, &[2, 2], &Reading::default())
+    }),
+    ("items", |schunk, geometry, dest| {
+        select::read_sparse(schunk, geometry, &[0, 1, 10, 11], dest, &Reading::default())
+    }),
+    ("slice of the super-chunk", |schunk, _, dest| {
+        let (first, second) = dest.split_at_mut(2 * TYPESIZE);
+        schunk.get_slice(0, 2, first, &Reading::default())?;
+        schunk.get_slice(3, 5, second, &Reading::default())
+    }),
+    ("items of the super-chunk", |schunk, _, dest| {
+        schunk.get_sparse(&[0, 1, 3, 4], dest, &Reading::default())
+    }),
+];
+
+/// Counts in an item of another chunk.
+fn count_elsewhere(schunk: &mut Schunk, geometry: &Geometry) {
+    let (region, mut item) = (Region::new(&[6, 1], &[7, 2]), [0; TYPESIZE]);
+    slice::read(schunk, geometry, &region, &mut item, &[1, 1], &Reading::default()).unwrap();
+    let (params, more) = (params(), u32::from_le_bytes(item) + 1);
+    let (reading, writing) = (Reading::default(), Writing::new(Encoding::new(&params)));
+    write::write(schunk, geometry, &region, &more.to_le_bytes(), &[1, 1], &reading, &writing).unwrap();
+}
+
+#[test]
+fn changes_elsewhere_again_and_again_do_not_keep_anybody_from_reading() {
+    for dir in [false, true] {
+        let path =
+            TempPath(std::env::temp_dir().join(format!("blosc2-elsewhere-{}-{dir}", std::process::id())));
+        drop(make(&path.0, dir, &FrameOptions::default()));
+        for period in 3..9 {
+            let (change, reads): (Change, _) = (count_elsewhere, AtomicI64::new(-1));
+            let meddler = Arc::new(Meddler { path: path.0.clone(), change, reads, period });
+            let io = Arc::new(MeddlingIo(Arc::clone(&meddler)));
+            let schunk = Schunk::open(&path.0, 0, &FrameOptions { io, ..FrameOptions::default() }).unwrap();
+            let (_, geometry) = open(&schunk).unwrap();
+            for (read_name, read) in FIRST_ROWS {
+                meddler.reads.store(0, Ordering::SeqCst);
+                let mut dest = [0; 4 * TYPESIZE];
+                read(&schunk, &geometry, &mut dest).unwrap();
+                meddler.reads.store(-1, Ordering::SeqCst);
+                let items = [1u32, 2, 11, 12].map(u32::to_le_bytes).concat();
+                assert_eq!(dest[..], items, "{read_name}, directory: {dir}, each {period} reads");
             }
         }
     }
