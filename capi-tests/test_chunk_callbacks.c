@@ -45,6 +45,55 @@ static int postfilter(blosc2_postfilter_params *params) {
   return 0;
 }
 
+/* Blocks of variable length are each filtered as a whole; afterwards, a block is at its number times the longest length. */
+static void test_filters_of_vl_blocks(void) {
+  static const int32_t sizes[3] = {1000, 300, 76};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_prefilter_params preparams = {0};
+  blosc2_postfilter_params postparams = {0};
+  inputs none = {NULL, NULL, 0};
+  blosc2_context *cctx, *dctx;
+  uint8_t chunk[3000], whole[1376], *block = NULL;
+  void *blocks[3] = {NULL, NULL, NULL};
+  const void *sources[3];
+  int32_t got[3], nbytes, cbytes, n, i;
+  int32_t *items = (int32_t *)test_make_data(TEST_RAMP, 1376);
+  sources[0] = items;
+  sources[1] = items + 250;
+  sources[2] = items + 325;
+  cparams.prefilter = prefilter;
+  cparams.preparams = &preparams;
+  cparams.typesize = 4;
+  preparams.user_data = &none;
+  dparams.postfilter = postfilter;
+  dparams.postparams = &postparams;
+  postparams.user_data = &none;
+  cctx = blosc2_create_cctx(cparams);
+  dctx = blosc2_create_dctx(dparams);
+  cbytes = blosc2_vlcompress_ctx(cctx, sources, sizes, 3, chunk, sizeof chunk);
+  CHECK(cbytes > 0);
+  CHECK_INT(blosc2_vldecompress_ctx(dctx, chunk, cbytes, blocks, got, 3), 3);
+  CHECK_INT(blosc2_vldecompress_block_ctx(dctx, chunk, cbytes, 1, &block, &nbytes), 300);
+  CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, whole, sizeof whole), 1376);
+  for (n = 0; n < 3; n++) {
+    const uint8_t *there = whole + (n == 0 ? 0 : n == 1 ? 1000 : 1300);
+    CHECK_INT(got[n], sizes[n]);
+    CHECK_BYTES(blocks[n], there, (size_t)sizes[n]);
+    for (i = 0; i < sizes[n] / 4; i++) {
+      int32_t value;
+      memcpy(&value, there + 4 * i, 4);
+      CHECK_INT(value, ((const int32_t *)sources[n])[i] * 3 + n * 250 + i);
+    }
+    free(blocks[n]);
+  }
+  CHECK_BYTES(block, whole + 1000, 300);
+  free(block);
+  blosc2_free_ctx(cctx);
+  blosc2_free_ctx(dctx);
+  free(items);
+}
+
 static int failing_prefilter(blosc2_prefilter_params *params) {
   return params->nblock == 1 ? 1 : 0;
 }
@@ -600,6 +649,7 @@ static void test_context_parameters(void) {
 int main(void) {
   blosc2_init();
   test_prefilters();
+  test_filters_of_vl_blocks();
   test_looking_callbacks();
   test_failing_callbacks();
   test_disposable_output();

@@ -311,6 +311,28 @@ static void copies_keep_large_items(void) {
   blosc2_schunk_free(schunk);
 }
 
+/* Blocks of large items may end within one: read by number, it is whole all the same. */
+static void broken_items(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  const int64_t numbers[6] = {199, 3, 0, 3, 100, 13};
+  uint8_t *items = test_make_data(TEST_FLOATS, 60000), got[6 * 300];
+  blosc2_schunk *schunk;
+  int i;
+  cparams.typesize = 300;
+  cparams.blocksize = 1000;
+  storage.cparams = &cparams;
+  schunk = blosc2_schunk_new(&storage);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, 30000), 1);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items + 30000, 30000), 2);
+  CHECK_INT(blosc2_schunk_get_sparse_buffer(schunk, 6, numbers, got), 0);
+  for (i = 0; i < 6; i++) {
+    CHECK_BYTES(got + 300 * i, items + 300 * numbers[i], 300);
+  }
+  blosc2_schunk_free(schunk);
+  free(items);
+}
+
 /* Chunks of variable-length blocks are copied as they are, whatever the parameters. */
 static void copies_of_vl_blocks(void) {
   const void *blocks[2] = {"one", "two and more"};
@@ -444,6 +466,7 @@ int main(void) {
     }
   }
   copies_keep_large_items();
+  broken_items();
   copies_of_vl_blocks();
   blosc2_destroy();
   return test_end();

@@ -222,7 +222,7 @@ fn edits_and_counters_match_on_all_back_ends() {
         for step in 0..40 {
             let at = random.below(model.len());
             let (data, bytes) = chunk(100 + step, 4000);
-            match step % 4 {
+            match step % 6 {
                 0 => {
                     schunk.insert_chunk(at, &bytes).unwrap();
                     model.insert(at, data);
@@ -235,9 +235,18 @@ fn edits_and_counters_match_on_all_back_ends() {
                     schunk.delete_chunk(at).unwrap();
                     model.remove(at);
                 }
-                _ => {
+                3 => {
                     schunk.append_owned(MallocBuf::copy_of(&bytes).unwrap()).unwrap();
                     model.push(data);
+                }
+                4 => {
+                    let (other, other_bytes) = chunk(200 + step, 4000);
+                    schunk.insert_chunks(at, &[&bytes, &other_bytes]).unwrap();
+                    model.splice(at..at, [data, other]);
+                }
+                _ => {
+                    schunk.append_chunks(&[&bytes, &bytes]).unwrap();
+                    model.extend([data.clone(), data]);
                 }
             }
             assert_eq!(schunk.nbytes(), model.len() as u64 * 4000);
