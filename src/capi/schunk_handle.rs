@@ -59,6 +59,10 @@ pub(crate) fn frame_cparams(params: &FrameParams) -> blosc2_cparams {
 /// changes which called back will not be there before it returns.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// How long a thread that reads lets those go first that wait to change the super-chunk. Without that, they would wait until by
+/// chance nobody reads.
+const TURN: Duration = Duration::from_millis(50);
+
 /// A super-chunk and what C sees of it.
 #[repr(C)]
 pub(crate) struct SchunkHandle {
@@ -203,7 +207,7 @@ impl SchunkHandle {
 
     #[inline]
     fn read_lock(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
-        match self.shared().try_read_recursive() {
+        match self.shared().try_read() {
             Some(inner) => {
                 self.waited.store(false, Ordering::Relaxed);
                 Ok(inner)
@@ -216,7 +220,8 @@ impl SchunkHandle {
     fn wait_to_read(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
         if !callbacks::inside_callback() {
             self.waited.store(false, Ordering::Relaxed);
-            return Ok(self.shared().read_recursive());
+            let in_turn = self.shared().try_read_for(TURN);
+            return Ok(in_turn.unwrap_or_else(|| self.shared().read_recursive()));
         }
         self.shared().try_read_recursive_for(self.patience()).ok_or_else(|| self.busy())
     }
@@ -364,7 +369,7 @@ impl SchunkHandle {
     /// look it up.
     #[inline(always)] // a call shows
     pub(crate) fn listed_chunk(&self, nchunk: i64) -> Option<NonNull<[u8]>> {
-        let inner = self.shared().try_read_recursive()?;
+        let inner = self.shared().try_read()?;
         let bytes = inner.listed_chunk(usize::try_from(nchunk).ok()?)?;
         if inner.params_ref().typesize != self.typesize() || self.is_behind() {
             return None;
