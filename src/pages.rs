@@ -23,6 +23,23 @@ pub(crate) fn prefer_huge(start: *const u8, len: usize) {
     let _ = start;
 }
 
+/// Memory of the caller is left alone below this size. Above it, allocators get each piece from the system and give it back as
+/// a whole, and the advice with it.
+const LARGE_FOREIGN: usize = 32 << 20;
+
+/// Size of large pages, and what their addresses are multiples of.
+const HUGE: usize = 2 << 20;
+
+/// As [`prefer_huge`], for a buffer of the caller that is about to be filled.
+#[inline]
+pub(crate) fn prefer_huge_for(dest: &mut [u8]) {
+    if dest.len() >= LARGE_FOREIGN {
+        let inside = (dest.as_ptr() as usize).wrapping_neg() % HUGE;
+        let len = (dest.len() - inside) / HUGE * HUGE;
+        prefer_huge(dest[inside..].as_ptr(), len);
+    }
+}
+
 /// Copies `len` bytes without bringing the destination into the cache, where the CPU can do that. Measured on rows of
 /// 1000 bytes of a destination of 122 MiB: 2.3 times as fast.
 ///
@@ -85,6 +102,43 @@ pub(crate) fn end_past_cache() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the system says of the memory at `address`: the letters of `VmFlags`.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn flags_of(address: usize) -> String {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut inside = false;
+        for line in maps.lines() {
+            if let Some(flags) = line.strip_prefix("VmFlags:") {
+                if inside {
+                    return flags.to_owned();
+                }
+            } else if let Some((from, to)) =
+                line.split_whitespace().next().and_then(|word| word.split_once('-'))
+            {
+                let number = |digits| usize::from_str_radix(digits, 16).ok();
+                inside = number(from).is_some_and(|from| from <= address)
+                    && number(to).is_some_and(|to| address < to);
+            }
+        }
+        String::new()
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn large_buffers_of_callers_get_large_pages() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            println!("skipped: this system has no large pages");
+            return;
+        }
+        for (len, large) in [(LARGE_FOREIGN - 1, false), (LARGE_FOREIGN + 12345, true)] {
+            let mut dest = vec![0; len];
+            prefer_huge_for(&mut dest);
+            let flags = flags_of(dest.as_ptr() as usize + len / 2);
+            assert_eq!(flags.split_whitespace().any(|flag| flag == "hg"), large, "{len}: {flags}");
+            assert!(!flags_of(dest.as_ptr() as usize).contains("hg"), "not before the first large page");
+        }
+    }
 
     #[test]
     fn copies_past_the_cache_are_copies() {

@@ -20,6 +20,7 @@ use crate::format::consts::{
 };
 use crate::format::geometry::Container;
 use crate::memory::{copy_of, extend, with_capacity};
+use crate::pages;
 use std::time::Instant;
 
 /// The outcome of a compression.
@@ -68,6 +69,8 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
     let whole = !matches!(src, Source::Gathered(_)) || !enc.wants_whole_buffer();
     ensure(whole, ErrorKind::InvalidParam, "gathered blocks where the whole buffer is wanted")?;
     let layout = Layout::new(enc.params, src.nbytes());
+    let longest = dest.len().min(src.nbytes());
+    pages::prefer_huge_for(&mut dest[..longest]);
     let cbytes = match src {
         Source::Bytes(bytes) => match simple::suits(enc, &codec, &layout, bytes.len()) {
             Some(filter) => simple::compress(enc, &codec, &layout, filter, bytes, dest)?,

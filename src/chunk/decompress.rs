@@ -9,6 +9,7 @@ use super::vlblocks::VlChunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
+use crate::pages;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,6 +79,7 @@ pub fn decompress_parsed(
         // There is nothing to read, wherever the blocks are.
         return Ok(header.nbytes);
     }
+    pages::prefer_huge_for(dest);
     let mut reader = Reader::new(dec, header, chunk);
     reader.prepare()?;
     if header.is_vl() {

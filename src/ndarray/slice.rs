@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
 use crate::memory;
+use crate::pages;
 use crate::schunk::{Reading, Schunk, StoredChunks};
 
 /// The chunks that a box meets.
@@ -115,6 +116,7 @@ fn read_once(
         return Ok(());
     }
     let other = strides(dest_shape, typesize as u64); // widening
+    pages::prefer_huge_for(dest);
     let dest = DisjointParts::new(dest);
     let chunks = BoxChunks::of(geometry, region);
     let past_cache = region.len().saturating_mul(typesize) >= PAST_CACHE;

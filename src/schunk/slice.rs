@@ -10,6 +10,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::frame::Frame;
 use crate::frame::sizes::Sizes;
 use crate::memory::{self, resize, zeroed};
+use crate::pages;
 use std::ops::Range;
 
 /// The part of one chunk that a range of bytes covers.
@@ -108,6 +109,7 @@ fn read_parts(
     // Others may change the frame at any time: what counts is how large these chunks are.
     let sizes = chunks.sizes();
     ensure(bytes.end <= sizes.nbytes, ErrorKind::Failure, "items out of range")?;
+    pages::prefer_huge_for(dest);
     let parts = parts(&sizes, bytes)?;
     if reading.visit.is_some() || parts.size_hint().1 == Some(1) {
         for part in parts {
