@@ -197,6 +197,9 @@ impl Frame {
         let held = lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(Mode::Shared))?;
         let state = retry(attempts, || disk.open_and_load())?;
         disk.keep_mapping()?;
+        if let Some(lock) = &lock {
+            lock.note_read();
+        }
         drop(held);
         let params = state.header.params;
         Ok(Frame::assemble(Store::Disk(disk), state, params, lock))
@@ -415,8 +418,8 @@ impl Frame {
     ///
     /// `Lock`, also as long as this handle reads, in another thread or, with a [`LazyChunk`], in this one.
     pub fn lock(&self) -> Result<()> {
-        let changed = self.lock.as_ref().map_or(Ok(false), |lock| lock.lock())?;
-        self.take_over(changed);
+        self.lock.as_ref().map_or(Ok(()), |lock| lock.lock())?;
+        self.take_over();
         Ok(())
     }
 
@@ -427,16 +430,21 @@ impl Frame {
     /// `Lock`.
     pub(crate) fn exclusive(&self) -> Result<Held> {
         let held = self.hold(Mode::Exclusive)?;
-        self.take_over(held.changed);
+        self.take_over();
         Ok(held)
     }
 
-    /// Reads the state again if somebody `changed` it before this handle took the lock.
-    fn take_over(&self, changed: bool) {
-        if let (Store::Disk(disk), true) = (&self.store, changed) {
+    /// Reads the state again if somebody changed it before this handle took the lock.
+    fn take_over(&self) {
+        if let (Store::Disk(disk), true) = (&self.store, self.is_changed()) {
             // What cannot be read now is reported by the access that needs it.
-            let _ = self.poll(disk, changed);
+            let _ = self.poll(disk);
         }
+    }
+
+    /// Whether the lock told of changes that were not taken over yet.
+    fn is_changed(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.is_changed())
     }
 
     /// Ends one [`lock`](Self::lock); without one it does nothing.
@@ -454,8 +462,8 @@ impl Frame {
     pub fn refresh(&self) -> Result<bool> {
         let Store::Disk(disk) = &self.store else { return Ok(false) };
         let before = self.change_tick();
-        let held = self.hold(Mode::Shared)?;
-        match self.poll(disk, held.changed) {
+        let _held = self.hold(Mode::Shared)?;
+        match self.poll(disk) {
             // A file that is gone, or in the middle of being written, is no news.
             Err(e) if matches!(e.kind(), ErrorKind::FileOpen | ErrorKind::FileRead) => {}
             other => drop(other?),
@@ -473,7 +481,7 @@ impl Frame {
             return Ok(View { state: self.snapshot(), file: None, at_path: true, held: Held::nothing() });
         };
         let held = self.hold(Mode::Shared)?;
-        let (state, file) = match self.poll(disk, held.changed) {
+        let (state, file) = match self.poll(disk) {
             // Nothing is wanted of a file that holds no chunks. Programs empty it, and write a copy of the frame to it.
             Err(e) if e.kind() == ErrorKind::FileRead && self.snapshot().index.len() == 0 => {
                 (self.snapshot(), disk.reader()?)
@@ -483,26 +491,21 @@ impl Frame {
         Ok(View { state, file: Some(file), at_path: true, held })
     }
 
-    /// Compares the state with the file and reads it again if they differ, or if the lock told that somebody `changed` it.
-    fn poll(&self, disk: &Disk, changed: bool) -> Result<(Arc<State>, Arc<dyn IoFile>)> {
+    /// Compares the state with the file and reads it again if they differ, or if the lock told that somebody changed it.
+    fn poll(&self, disk: &Disk) -> Result<(Arc<State>, Arc<dyn IoFile>)> {
         let file = disk.reader()?;
         let known = self.snapshot();
-        let state = self.compare(disk, (&*file, &state::read_fixed(&*file, disk.base)?), changed)?;
+        let state = self.compare(disk, &*file, &state::read_fixed(&*file, disk.base)?)?;
         // What was read anew may be another file.
         let file = if Arc::ptr_eq(&state, &known) { file } else { disk.reader()? };
         Ok((state, file))
     }
 
     /// Compares the state with a file and `seen`, its header as it is stored now, and reads it again if they differ, or if
-    /// the lock told that somebody `changed` it.
-    fn compare(
-        &self,
-        disk: &Disk,
-        (file, seen): (&dyn IoFile, &[u8; FIXED_LEN]),
-        changed: bool,
-    ) -> Result<Arc<State>> {
+    /// the lock told that somebody changed it.
+    fn compare(&self, disk: &Disk, file: &dyn IoFile, seen: &[u8; FIXED_LEN]) -> Result<Arc<State>> {
         let known = self.snapshot();
-        if !changed && known.is_of(seen, file) || disk.is_torn() {
+        if !self.is_changed() && known.is_of(seen, file) || disk.is_torn() {
             return Ok(known);
         }
         let hopeless = *self.unreadable.lock() == Some(*seen);
@@ -527,6 +530,9 @@ impl Frame {
 
     /// Replaces the state by one that was read just now.
     fn adopt(&self, mut fresh: State) -> Arc<State> {
+        if let Some(lock) = &self.lock {
+            lock.note_read();
+        }
         let mut state = self.state.write();
         fresh.tick = state.tick + 1;
         *state = Arc::new(fresh);

@@ -22,7 +22,7 @@ pub(super) struct Session {
     pub(super) frame_len: u64,
     /// The header as it is stored before the first change of the session, if it was read.
     pub(super) head: RefCell<Vec<u8>>,
-    held: Held,
+    _held: Held,
 }
 
 impl Frame {
@@ -30,12 +30,12 @@ impl Frame {
     pub(super) fn begin(&mut self) -> Result<Session> {
         let held = self.hold(Mode::Exclusive)?;
         let mut session =
-            Session { file: None, followed: None, frame_len: 0, head: RefCell::default(), held };
+            Session { file: None, followed: None, frame_len: 0, head: RefCell::default(), _held: held };
         if let Store::Disk(disk) = &self.store {
             if disk.keeps_handles() {
                 self.begin_with_one_handle(disk, &mut session)?;
             } else {
-                let (state, _) = self.poll(disk, session.held.changed)?;
+                let (state, _) = self.poll(disk)?;
                 self.begin_with(disk, &mut session, state)?;
             }
         }
@@ -67,7 +67,7 @@ impl Frame {
         head.truncate(n);
         let too_short = Error::new(ErrorKind::FileRead, "file ends too early");
         let fixed: &[u8; FIXED_LEN] = head.first_chunk().ok_or(too_short)?;
-        let state = self.compare(disk, (&*file, fixed), session.held.changed)?;
+        let state = self.compare(disk, &*file, fixed)?;
         let end = disk.base + state.header.frame_len;
         if Arc::ptr_eq(&state, &known) && *fixed == state.seen && file.size()? == end {
             // Nothing was broken off, nothing follows.

@@ -7,7 +7,7 @@
 //! The child of a `fork` shares open files with its parent, and so the locks on them. It opens the lock file anew; what the
 //! parent had locked at the `fork` is the parent's alone.
 
-use super::file::PlainFile;
+use super::file::{PlainFile, id_at};
 use super::{IoFile, OpenMode, dirs};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork;
@@ -35,6 +35,14 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
 /// Path of the lock file of the sparse frame in `dir`.
 pub(crate) fn inside(dir: &Path) -> PathBuf {
     dir.join(SUFFIX)
+}
+
+/// The frame that the file at `path` locks.
+fn frame_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(dir) if path.ends_with(SUFFIX) => dir.to_path_buf(),
+        _ => path.with_extension(""),
+    }
 }
 
 /// What a lock is taken for.
@@ -67,6 +75,8 @@ struct State {
     brackets: usize,
     /// The counter in the file when it was last locked.
     counter: u64,
+    /// Whether it tells of changes that were not [read](FrameLock::note_read) yet.
+    changed: bool,
     /// When the file was last locked.
     since: Instant,
     /// The process that this is about, as [`fork::count`] names it.
@@ -78,14 +88,12 @@ struct State {
 pub(crate) struct Held {
     /// The lock, and the process that took it.
     lock: Option<(Arc<FrameLock>, u64)>,
-    /// Whether somebody else changed the frame since this handle last held the lock.
-    pub(crate) changed: bool,
 }
 
 impl Held {
     /// Holds nothing, for frames without locking.
     pub(crate) fn nothing() -> Held {
-        Held { lock: None, changed: false }
+        Held { lock: None }
     }
 }
 
@@ -101,7 +109,8 @@ impl FrameLock {
     pub(crate) fn new(path: PathBuf) -> Arc<FrameLock> {
         let (mode, since) = (Mode::Shared, Instant::now());
         let process = fork::count();
-        let state = State { file: None, depth: 0, mode, brackets: 0, counter: 0, since, process };
+        let state =
+            State { file: None, depth: 0, mode, brackets: 0, counter: 0, changed: false, since, process };
         Arc::new(FrameLock { path, state: Mutex::new(state), released: Condvar::new() })
     }
 
@@ -122,19 +131,28 @@ impl FrameLock {
     ///
     /// `Lock` if the lock file cannot be made, read or locked; for an exclusive lock also as long as this handle reads.
     pub(crate) fn hold(self: &Arc<FrameLock>, mode: Mode) -> Result<Held> {
-        let (state, changed) = self.acquire(mode)?;
-        Ok(Held { lock: Some((Arc::clone(self), state.process)), changed })
+        let state = self.acquire(mode)?;
+        Ok(Held { lock: Some((Arc::clone(self), state.process)) })
     }
 
-    /// Takes the exclusive lock until [`unlock`](Self::unlock); tells whether the frame may have changed.
+    /// Takes the exclusive lock until [`unlock`](Self::unlock).
     ///
     /// # Errors
     ///
     /// As [`hold`](Self::hold).
-    pub(crate) fn lock(&self) -> Result<bool> {
-        let (mut state, changed) = self.acquire(Mode::Exclusive)?;
-        state.brackets += 1;
-        Ok(changed)
+    pub(crate) fn lock(&self) -> Result<()> {
+        self.acquire(Mode::Exclusive)?.brackets += 1;
+        Ok(())
+    }
+
+    /// Whether somebody else may have changed the frame since it was last [read](Self::note_read).
+    pub(crate) fn is_changed(&self) -> bool {
+        self.state().changed
+    }
+
+    /// The frame was read with the lock held.
+    pub(crate) fn note_read(&self) {
+        self.state().changed = false;
     }
 
     /// Ends one [`lock`](Self::lock); without one it does nothing.
@@ -148,8 +166,8 @@ impl FrameLock {
         }
     }
 
-    /// Takes the lock once more; tells whether the frame may have changed since this handle last had it.
-    fn acquire(&self, mode: Mode) -> Result<(MutexGuard<'_, State>, bool)> {
+    /// Takes the lock once more.
+    fn acquire(&self, mode: Mode) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state();
         // The waits have an end, since the reader that holds the lock may be the one that asks (a codec that looks up a
         // metalayer).
@@ -162,26 +180,30 @@ impl FrameLock {
             // A stream of readers of this handle must not keep writers in other processes out for ever.
             self.released.wait_for(&mut state, SHARED_TURN);
         }
-        let mut changed = false;
         if state.depth == 0 {
-            changed = self.lock_file(&mut state, mode)?;
+            self.lock_file(&mut state, mode)?;
             state.mode = mode;
             state.since = Instant::now();
         }
         state.depth += 1;
-        Ok((state, changed))
+        Ok(state)
     }
 
-    /// Locks the file; tells whether its counter differs from the last one seen.
-    fn lock_file(&self, state: &mut State, mode: Mode) -> Result<bool> {
+    /// Locks the file, and looks at its counter.
+    fn lock_file(&self, state: &mut State, mode: Mode) -> Result<()> {
         let failed = Error::new(ErrorKind::Lock, "lock file cannot be locked");
-        if state.file.is_none() {
-            let file = PlainFile::open(&self.path, OpenMode::Append);
-            let file = file.map_err(|_| Error::new(ErrorKind::Lock, "lock file cannot be opened"))?;
-            state.file = Some(file);
-        }
-        let file = state.file.as_ref().expect("opened above");
-        sys::lock(file.as_file(), mode).map_err(|_| failed)?;
+        let file = loop {
+            let file = match state.file.take() {
+                Some(file) => file,
+                None => PlainFile::open(&self.path, OpenMode::Append)
+                    .map_err(|_| Error::new(ErrorKind::Lock, "lock file cannot be opened"))?,
+            };
+            sys::lock(file.as_file(), mode).map_err(|_| failed)?;
+            if !self.is_left_behind(&file) {
+                break state.file.insert(file);
+            }
+            state.changed = true;
+        };
         let counted = read_counter(file).and_then(|seen| {
             if mode == Mode::Shared {
                 return Ok((seen, seen));
@@ -192,15 +214,20 @@ impl FrameLock {
         });
         match counted {
             Ok((seen, next)) => {
-                let changed = seen != state.counter;
+                state.changed |= seen != state.counter;
                 state.counter = next;
-                Ok(changed)
+                Ok(())
             }
             Err(e) => {
                 sys::unlock(file.as_file());
                 Err(e)
             }
         }
+    }
+
+    /// Whether the lock file `file` was removed, with the frame, and there is a new frame: others lock another file then.
+    fn is_left_behind(&self, file: &PlainFile) -> bool {
+        sys::is_removed(file.as_file()) && id_at(&self.path) != file.id() && frame_of(&self.path).exists()
     }
 
     /// Ends one [`acquire`](Self::acquire) of that process.
@@ -233,6 +260,7 @@ mod sys {
     use std::fs::File;
     use std::io;
     use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
 
     pub(super) fn lock(file: &File, mode: Mode) -> io::Result<()> {
         let operation = match mode {
@@ -254,6 +282,11 @@ mod sys {
     pub(super) fn unlock(file: &File) {
         // SAFETY: as in `lock`. A failure leaves the lock to be released when the file is closed.
         unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+    }
+
+    /// Whether no path leads to the file any more.
+    pub(super) fn is_removed(file: &File) -> bool {
+        file.metadata().is_ok_and(|meta| meta.nlink() == 0)
     }
 }
 
@@ -317,6 +350,11 @@ mod sys {
         // SAFETY: as in `lock`. A failure leaves the lock to be released when the file is closed.
         unsafe { UnlockFileEx(file.as_raw_handle().cast(), 0, 1, 0, &mut at) };
     }
+
+    /// An open file keeps its path on this system.
+    pub(super) fn is_removed(_: &File) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
@@ -332,14 +370,21 @@ mod tests {
         let frame = path("lock");
         let (a, b) = (FrameLock::new(beside(&frame)), FrameLock::new(beside(&frame)));
         for _ in 0..3 {
-            let outer = a.hold(Mode::Exclusive).unwrap();
+            let _outer = a.hold(Mode::Exclusive).unwrap();
             let _inner = a.hold(Mode::Exclusive).unwrap();
-            assert!(!outer.changed);
+            assert!(!a.is_changed());
         }
-        assert!(b.hold(Mode::Shared).unwrap().changed);
-        assert!(!b.hold(Mode::Shared).unwrap().changed);
+        // Whoever takes the lock before the changes were read is told of them.
+        for _ in 0..2 {
+            let _held = b.hold(Mode::Shared).unwrap();
+            assert!(b.is_changed());
+        }
+        b.note_read();
+        drop(b.hold(Mode::Shared).unwrap());
+        assert!(!b.is_changed());
         drop(b.hold(Mode::Exclusive).unwrap());
-        assert!(a.hold(Mode::Shared).unwrap().changed);
+        drop(a.hold(Mode::Shared).unwrap());
+        assert!(a.is_changed());
         let bytes = std::fs::read(beside(&frame)).unwrap();
         assert_eq!(bytes, [[0; 8], 4u64.to_ne_bytes()].concat());
         std::fs::remove_file(beside(&frame)).unwrap();
@@ -351,7 +396,10 @@ mod tests {
         let a = FrameLock::new(beside(&frame));
         a.lock().unwrap();
         let b = FrameLock::new(beside(&frame));
-        let waiter = std::thread::spawn(move || b.hold(Mode::Shared).unwrap().changed);
+        let waiter = std::thread::spawn(move || {
+            let _held = b.hold(Mode::Shared).unwrap();
+            b.is_changed()
+        });
         std::thread::sleep(Duration::from_millis(30));
         assert!(!waiter.is_finished());
         a.unlock();
@@ -371,7 +419,10 @@ mod tests {
         });
         a.lock().unwrap();
         reader.join().unwrap();
-        let other = std::thread::spawn(move || b.hold(Mode::Shared).unwrap().changed);
+        let other = std::thread::spawn(move || {
+            let _held = b.hold(Mode::Shared).unwrap();
+            b.is_changed()
+        });
         std::thread::sleep(PATIENCE / 10);
         assert!(!other.is_finished());
         a.unlock();
@@ -380,6 +431,37 @@ mod tests {
         let _reading = a.hold(Mode::Shared).unwrap();
         assert_eq!(a.lock().unwrap_err().kind(), ErrorKind::Lock);
         std::fs::remove_file(beside(&frame)).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_file_that_was_removed_keeps_nobody_out_and_that_of_a_new_frame_does() {
+        let frame = path("lock5");
+        let (a, b) = (FrameLock::new(beside(&frame)), FrameLock::new(beside(&frame)));
+        drop(a.hold(Mode::Exclusive).unwrap());
+        std::fs::remove_file(beside(&frame)).unwrap();
+        // Nobody needs a lock where there is no frame.
+        drop(a.hold(Mode::Exclusive).unwrap());
+        assert!(!a.is_changed() && !beside(&frame).exists());
+        std::fs::write(&frame, b"").unwrap();
+        let other = b.hold(Mode::Exclusive).unwrap();
+        let waiter = std::thread::spawn(move || {
+            let _held = a.hold(Mode::Exclusive).unwrap();
+            a.is_changed()
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(!waiter.is_finished());
+        drop(other);
+        assert!(waiter.join().unwrap());
+        std::fs::remove_file(beside(&frame)).unwrap();
+        std::fs::remove_file(&frame).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_tells_its_frame() {
+        for frame in ["a/b.c", "a/b", "/b.b2lock"].map(Path::new) {
+            assert_eq!((frame_of(&beside(frame)), frame_of(&inside(frame))), (frame.into(), frame.into()));
+        }
     }
 
     #[test]
