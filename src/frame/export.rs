@@ -1,6 +1,7 @@
 //! Whole frames in memory, written to files.
 
 use super::Frame;
+use super::journal::Undo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Io, OpenMode};
 use std::fs;
@@ -41,12 +42,18 @@ impl Frame {
     }
 }
 
-/// Writes `bytes` behind what the file `path` holds; returns where they start.
+/// Writes `bytes` behind what the file `path` holds; returns where they start. A change of a frame there that was broken off
+/// is undone first: its record would not be the end of the file any more.
 fn append(path: &Path, bytes: &[u8], io: &dyn Io) -> Result<u64> {
     let file = io.open(path, OpenMode::Update).or_else(|_| {
         drop(io.open(path, OpenMode::Append)?);
         io.open(path, OpenMode::Update)
     })?;
+    if io.features().journal {
+        if let Some(undo) = Undo::find(&*file, file.size()?)? {
+            undo.roll_back(&*file, false)?;
+        }
+    }
     let at = file.size()?;
     if let Err(e) = file.write_at(at, bytes) {
         let _ = file.truncate(at); // what was there before stays as it was

@@ -38,6 +38,8 @@ const MAX_LEN: u64 = 1 << 33;
 /// A record that is whole, so that a change can be undone without further memory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Undo {
+    /// Position of the frame in the file.
+    base: u64,
     /// What was there before the change, from the start of the frame to the end of the file, in bytes: the frame, and
     /// whatever follows it.
     len: u64,
@@ -112,22 +114,29 @@ impl Record {
 }
 
 impl Undo {
-    /// What `record` says, which has room for head and footer and was made for `old_len` bytes; `None` if it is damaged.
-    pub(crate) fn read(record: Vec<u8>, old_len: u64) -> Option<Undo> {
+    /// What `record` says, which has room for head and footer; `None` if it is damaged.
+    pub(crate) fn read(record: Vec<u8>) -> Option<Undo> {
+        let footer = record.len() - FOOTER;
+        let (base, len) = (get(&record, footer + 8), get(&record, footer + 16));
         let summed = record.len() - END.len() - 8;
         if record[..COUNT_AT] != *START || checksum(&record[..summed]) != get(&record, summed) {
             return None;
         }
-        let mut rest = &record[HEAD..record.len() - FOOTER];
+        let mut rest = &record[HEAD..footer];
         for _ in 0..get(&record, COUNT_AT) {
             let (at, old, behind) = split_range(rest)?;
-            if at.checked_add(old.len() as u64)? > old_len {
+            if at.checked_add(old.len() as u64)? > len {
                 return None;
             }
             rest = behind;
         }
         rest.is_empty().then_some(())?;
-        Some(Undo { len: old_len, record })
+        Some(Undo { base, len, record })
+    }
+
+    /// Whether it is one for the frame at `base`.
+    pub(crate) fn is_at(&self, base: u64) -> bool {
+        self.base == base
     }
 
     /// Positions, relative to the frame, and the bytes that belong there.
@@ -140,22 +149,20 @@ impl Undo {
         })
     }
 
-    /// The record at the end of `file`, which has `size` bytes, if it is one for the frame at `base`.
+    /// The record at the end of `file`, which has `size` bytes, if there is one: for whatever frame in the file.
     ///
     /// # Errors
     ///
     /// Those of reading; what is no record is `None`.
-    pub(crate) fn find(file: &dyn IoFile, base: u64, size: u64) -> Result<Option<Undo>> {
-        let Some(footer_at) = size.checked_sub(FOOTER as u64).filter(|&at| at >= base) else {
-            return Ok(None);
-        };
+    pub(crate) fn find(file: &dyn IoFile, size: u64) -> Result<Option<Undo>> {
+        let Some(footer_at) = size.checked_sub(FOOTER as u64) else { return Ok(None) }; // widening
         let mut footer = [0; FOOTER];
         file.read_exact_at(footer_at, &mut footer)?;
-        let (len, its_base, old_len) = (get(&footer, 0), get(&footer, 8), get(&footer, 16));
+        let (len, base, old_len) = (get(&footer, 0), get(&footer, 8), get(&footer, 16));
         // It lies behind all that was there before.
-        let room = size - base;
+        let room = size.saturating_sub(base);
         let fits = len >= (HEAD + FOOTER) as u64 && len <= MAX_LEN.min(room) && old_len <= room - len; // widening
-        if footer[32..] != *END || its_base != base || !fits {
+        if footer[32..] != *END || !fits {
             return Ok(None);
         }
         let mut mark = [0; START.len()];
@@ -163,7 +170,7 @@ impl Undo {
         let Some(len) = usize::try_from(len).ok().filter(|_| mark == *START) else { return Ok(None) };
         let mut bytes = zeroed(len)?;
         file.read_exact_at(size - len as u64, &mut bytes)?; // widening
-        Ok(Undo::read(bytes, old_len))
+        Ok(Undo::read(bytes))
     }
 
     /// Puts the old bytes over `bytes`, which were read at `at` of the frame.
@@ -186,14 +193,14 @@ impl Undo {
     /// # Errors
     ///
     /// Those of writing; the record is still there then.
-    pub(crate) fn roll_back(&self, file: &dyn IoFile, base: u64, sync: bool) -> Result<()> {
+    pub(crate) fn roll_back(&self, file: &dyn IoFile, sync: bool) -> Result<()> {
         for (at, old) in self.ranges() {
-            file.write_at(base + at, old)?;
+            file.write_at(self.base + at, old)?;
         }
         if sync {
             file.sync()?;
         }
-        file.truncate(base + self.len)?;
+        file.truncate(self.base + self.len)?;
         if sync { file.sync() } else { Ok(()) }
     }
 }
@@ -315,15 +322,15 @@ mod tests {
         file.write_at(20, &record).unwrap();
         file.write_at(2, b"new").unwrap();
         let size = file.size().unwrap();
-        let found = Undo::find(&file, 2, size).unwrap().unwrap();
-        assert_eq!(found, Undo { len: 9, record });
+        let found = Undo::find(&file, size).unwrap().unwrap();
+        assert_eq!(found, Undo { base: 2, len: 9, record });
         let mut bytes = *b"XXXXXXXXX";
         found.overlay(0, &mut bytes);
         assert_eq!(&bytes, b"oldXframe");
         let mut part = *b"XX";
         found.overlay(3, &mut part);
         assert_eq!(&part, b"Xf");
-        found.roll_back(&file, 2, false).unwrap();
+        found.roll_back(&file, false).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"..old-frame");
         std::fs::remove_file(&path).unwrap();
     }
@@ -336,7 +343,7 @@ mod tests {
             file.write_at(0, b"abcd").unwrap();
             file.write_at(40, &record[..cut]).unwrap();
             let size = file.size().unwrap();
-            assert_eq!(Undo::find(&file, 0, size).unwrap(), None);
+            assert_eq!(Undo::find(&file, size).unwrap(), None);
             assert!(size <= 4 || is_leftover(&file, 4, size).unwrap(), "cut at {cut}");
             std::fs::remove_file(&path).unwrap();
         }
@@ -350,7 +357,7 @@ mod tests {
             let mut bad = record.clone();
             bad[at] ^= 0x41;
             file.write_at(300, &bad).unwrap();
-            assert_eq!(Undo::find(&file, 0, 300 + bad.len() as u64).unwrap(), None, "byte {at}");
+            assert_eq!(Undo::find(&file, 300 + bad.len() as u64).unwrap(), None, "byte {at}");
         }
         std::fs::remove_file(&path).unwrap();
     }
@@ -362,7 +369,7 @@ mod tests {
             file.truncate(0).unwrap();
             file.write_at(40, &record(10, len, &[(0, &[7; 10])])).unwrap();
             let size = file.size().unwrap();
-            assert_eq!(Undo::find(&file, 10, size).unwrap().is_some(), found, "{len}");
+            assert_eq!(Undo::find(&file, size).unwrap().is_some(), found, "{len}");
         }
         std::fs::remove_file(&path).unwrap();
     }

@@ -255,7 +255,8 @@ impl Disk {
         }
         // First, so that another record that comes meanwhile is not taken for this one.
         let mark = Mark::read(file);
-        Ok(Undo::find(file, self.base, size)?.and_then(|undo| Some((mark.ok()?, undo))))
+        let undo = Undo::find(file, size)?.filter(|undo| undo.is_at(self.base));
+        Ok(undo.and_then(|undo| Some((mark.ok()?, undo))))
     }
 
     /// Whether a change that failed is yet to be taken back: until then the file is not as the handle knows it, and what
@@ -264,7 +265,8 @@ impl Disk {
         self.torn.lock().is_some()
     }
 
-    /// Undoes a change that was broken off; tells whether there was one.
+    /// Undoes a change that was broken off, also that of another frame in the file: its record is in the way of the next
+    /// one. Tells whether there was one.
     ///
     /// # Errors
     ///
@@ -273,12 +275,12 @@ impl Disk {
         if !self.io.features().journal {
             let mut torn = self.torn.lock();
             let Some(undo) = &*torn else { return Ok(false) };
-            undo.roll_back(file, self.base, self.sync)?;
+            undo.roll_back(file, self.sync)?;
             *torn = None;
             return Ok(true);
         }
-        let undo = self.find_undo(file, &state::read_fixed(file, self.base)?, file.size()?)?;
-        undo.map_or(Ok(false), |(_, undo)| undo.roll_back(file, self.base, self.sync).map(|()| true))
+        let undo = Undo::find(file, file.size()?)?;
+        undo.map_or(Ok(false), |undo| undo.roll_back(file, self.sync).map(|()| true))
     }
 
     /// The length of the file, if data that are not this frame's follow the frame of `frame_len` bytes in it. What a change
@@ -331,8 +333,8 @@ impl Disk {
             .and_then(|()| file.truncate(new_size));
         if let Err(e) = written {
             // If this fails as well, the record stays, and readers go by it.
-            if let Some(undo) = Undo::read(record, old_len) {
-                let _ = undo.roll_back(file, self.base, self.sync);
+            if let Some(undo) = Undo::read(record) {
+                let _ = undo.roll_back(file, self.sync);
             }
             return Err(e);
         }
@@ -353,9 +355,8 @@ impl Disk {
     ) -> Result<()> {
         let record = self.save(file, head, change)?.finish(self.base, old_len);
         let written = self.apply(file, change).and_then(|()| file.truncate(new_size));
-        let undo = if written.is_err() { Undo::read(record, old_len) } else { None };
-        *self.torn.lock() =
-            undo.filter(|undo| undo.roll_back(file, self.base, self.sync).is_err()).map(Box::new);
+        let undo = if written.is_err() { Undo::read(record) } else { None };
+        *self.torn.lock() = undo.filter(|undo| undo.roll_back(file, self.sync).is_err()).map(Box::new);
         written
     }
 

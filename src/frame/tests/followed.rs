@@ -1,6 +1,6 @@
 //! Frames in files that hold other data as well, before and behind them.
 
-use super::faults::{OPERATIONS, build, faulty, see_at};
+use super::faults::{OPERATIONS, Seen, build, faulty, see_at};
 use super::*;
 
 /// A file with `before`, a frame, and `behind`; returns the position of the frame.
@@ -76,6 +76,46 @@ fn a_change_that_fails_leaves_what_follows_alone() {
             if calls() <= at {
                 break;
             }
+        }
+    }
+}
+
+/// A file with two frames, of which a change of the first was broken off at its call `at`, if it has as many: what the first
+/// one holds then and where the second one is.
+fn half_changed(path: &Path, operation: fn(&mut Frame) -> Result<()>, at: usize) -> Option<(Seen, u64)> {
+    build(path, false, 6);
+    let base = fs::metadata(path).unwrap().len();
+    fs::write(path, [fs::read(path).unwrap(), other_frame()].concat()).unwrap();
+    let (options, calls) = faulty(at);
+    let _ = operation(&mut Frame::open(path, 0, &options).unwrap());
+    (calls() > at).then(|| (see_at(path, 0), base))
+}
+
+#[test]
+fn a_change_that_was_broken_off_is_undone_before_another_frame_of_the_file_changes() {
+    for &(name, operation) in OPERATIONS {
+        for at in 0.. {
+            let path = TempPath::new("neighbours");
+            let Some((first, base)) = half_changed(&path, operation, at) else { break };
+            Frame::open(&path, base, &FrameOptions::default()).unwrap().append(&chunk(64, 50)).unwrap();
+            assert!(see_at(&path, 0) == first, "{name}, call {at}");
+            assert_eq!(see_at(&path, base).chunks, [chunk(64, 99), chunk(64, 50)], "{name}, call {at}");
+        }
+    }
+}
+
+#[test]
+fn a_change_that_was_broken_off_is_undone_before_another_frame_is_put_behind_it() {
+    for &(name, operation) in OPERATIONS {
+        for at in 0.. {
+            let path = TempPath::new("third");
+            let Some((first, base)) = half_changed(&path, operation, at) else { break };
+            let mut third = create(Kind::Memory, Path::new(""));
+            third.append(&chunk(64, 51)).unwrap();
+            let position = third.append_to_file(&path, &FileIo).unwrap();
+            assert!(see_at(&path, 0) == first, "{name}, call {at}");
+            assert_eq!(see_at(&path, base).chunks, [chunk(64, 99)], "{name}, call {at}");
+            assert_eq!(see_at(&path, position).chunks, [chunk(64, 51)], "{name}, call {at}");
         }
     }
 }
