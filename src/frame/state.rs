@@ -171,7 +171,7 @@ impl State {
         if let Some((_, undo)) = &source.undo {
             undo.overlay(0, &mut fixed);
         }
-        let header = FrameHeader::read(&fixed)?;
+        let mut header = FrameHeader::read(&fixed)?;
         ensure(header.sparse == source.sparse, ErrorKind::FrameType, "frame of the other kind")?;
         let min_len = if header.layout == Layout::Stable { MIN_FRAME_LEN } else { 64 };
         ensure(header.frame_len >= min_len, ErrorKind::InvalidHeader, "frame too short")?;
@@ -184,8 +184,12 @@ impl State {
         let tail = Tail::read(source, &header)?;
         let index = read_index(&header, &tail)?;
         check_entries(&header, &index)?;
-        let area = if header.sparse { 0 } else { header.cbytes };
         let empty = index.len() == 0;
+        if empty && !header.sparse {
+            // The C library leaves the length of the payload area as it was when the last chunk goes, but not its bytes.
+            header.cbytes = 0;
+        }
+        let area = if header.sparse { 0 } else { header.cbytes };
         let usage = Usage::read(&tail.trailer).filter(|usage| usage.area == area && !empty);
         let mut state = State {
             counted: (usage.is_some() || tail.gap(&header) > 0).then_some(header.frame_len),
@@ -196,7 +200,7 @@ impl State {
             seen,
             file: source.file.and_then(IoFile::id),
             undone_by: source.undo.as_ref().map(|(mark, _)| *mark),
-            live_end: if empty { 0 } else { area },
+            live_end: area,
             dead: usage.map_or(0, |usage| usage.area - usage.live),
             dead_is_known: empty || usage.is_some(),
             replaces: false,

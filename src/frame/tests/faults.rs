@@ -445,6 +445,20 @@ fn compaction_where_no_chunk_fits_in_a_hole_is_as_safe_as_the_rest() {
     assert!(in_order_after(&base, delete));
 }
 
+#[test]
+fn a_frame_that_the_c_library_emptied_is_as_safe_as_the_rest() {
+    let base = TempPath::new("base");
+    build(&base, false, 1);
+    Frame::open(&base, 0, &FrameOptions::default()).unwrap().delete(0).unwrap();
+    // It still tells of the bytes of the chunks that are gone.
+    let mut bytes = fs::read(&*base).unwrap();
+    bytes[0x27..0x2f].copy_from_slice(&96u64.to_be_bytes());
+    fs::write(&*base, bytes).unwrap();
+    for &operation in ON_EMPTY.iter().chain(&OPERATIONS[12..]) {
+        check_operation(&base, operation);
+    }
+}
+
 /// The start of a chunk, changed.
 struct Changed;
 
