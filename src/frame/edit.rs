@@ -332,7 +332,8 @@ impl Frame {
         Ok(ahead)
     }
 
-    /// Fails if another chunk is going to be the first one, and is damaged: nobody could open the frame.
+    /// Fails if another chunk is going to be the first one, and is damaged: nobody could open the frame. The C library could
+    /// not if it is empty.
     fn check_first(&self, session: &Session, next: &State, added: &[NewChunk<'_>]) -> Result<()> {
         let old = self.snapshot();
         let first = next.index.raw(0).filter(|&first| Some(first) != old.index.raw(0));
@@ -344,7 +345,8 @@ impl Frame {
             ErrorKind::InvalidHeader => Error::new(ErrorKind::Failure, "a damaged chunk cannot be the first"),
             _ => e,
         };
-        self.chunks_in(session, &old).info_at(position).map(drop).map_err(damaged)
+        let info = self.chunks_in(session, &old).info_at(position).map_err(damaged)?;
+        ensure(info.nbytes > 0, ErrorKind::Failure, "an empty chunk cannot be the first")
     }
 
     /// After a change: removes chunk files that nothing refers to, and gives others smaller numbers, or closes holes. What

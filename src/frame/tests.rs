@@ -341,6 +341,24 @@ fn a_switch_to_variable_chunks_keeps_special_ones_readable() {
 }
 
 #[test]
+fn an_empty_chunk_does_not_become_the_first() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
+        let path = TempPath::new("empty-first");
+        let mut frame = create(kind, &path);
+        let model = vec![chunk(400, 1), chunk(0, 2), chunk(200, 3)];
+        for chunk in &model {
+            frame.append(chunk).unwrap();
+        }
+        assert_eq!(frame.delete(0).unwrap_err().kind(), ErrorKind::ChunkUpdate);
+        assert_eq!(frame.reorder(&[1, 0, 2]).unwrap_err().kind(), ErrorKind::Failure);
+        check(&frame, &model, "refused");
+        frame.reorder(&[2, 1, 0]).unwrap();
+        assert_eq!(frame.delete(1), Ok(2));
+        assert_eq!(frame.delete(0), Ok(1));
+    }
+}
+
+#[test]
 fn metalayers_survive_edits_and_never_harm_a_filled_frame() {
     for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
         let path = TempPath::new("meta");
