@@ -11,6 +11,7 @@ use crate::format::frame_trailer;
 use crate::format::metalayers::{
     MAX_METALAYERS, MAX_VLMETALAYERS_WRITTEN, Metalayer, Metalayers, changeable, check_name,
 };
+use crate::memory::{extend, no_memory, zeroed};
 use std::sync::Arc;
 
 impl State {
@@ -89,12 +90,7 @@ impl Frame {
         if !fits {
             return Ok(number);
         }
-        next.header.params = self.params();
-        let header = next.header.write(&next.metalayers)?;
-        let len = next.header.frame_len;
-        self.write_change(&session, &[Write::Bytes(0, &header)], len, None)?;
-        next.note_header(&header);
-        self.set_state(next);
+        self.write_layers(&session, next)?;
         Ok(number)
     }
 
@@ -125,7 +121,7 @@ impl Frame {
         let mut layers = self.vlmetalayers().copy()?;
         layers.push(Metalayer::with_content(name, content)?)?;
         let number = layers.len() - 1;
-        self.write_trailer(&session, layers)?;
+        self.write_vl_layers(&session, layers)?;
         Ok(number)
     }
 
@@ -139,7 +135,7 @@ impl Frame {
         let (session, number) = self.begin_if(|state| state.vlmetalayers.find(name))?;
         let mut layers = self.vlmetalayers().copy()?;
         layers.replace(number, Metalayer::with_content(name, content)?);
-        self.write_trailer(&session, layers)?;
+        self.write_vl_layers(&session, layers)?;
         Ok(number)
     }
 
@@ -154,37 +150,44 @@ impl Frame {
         let mut layers = self.vlmetalayers().copy()?;
         layers.remove(number);
         let left = layers.len();
-        self.write_trailer(&session, layers)?;
+        self.write_vl_layers(&session, layers)?;
         Ok(left)
     }
 
-    /// Writes a trailer with `layers` in the place of the old one; index and chunks stay as they are.
-    fn write_trailer(&mut self, session: &Session, layers: Metalayers) -> Result<()> {
+    /// Puts `layers` in the place of the variable-length metalayers.
+    fn write_vl_layers(&mut self, session: &Session, layers: Metalayers) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
-        let mut trailer = frame_trailer::write(&layers)?;
+        next.vlmetalayers = Arc::new(layers);
+        next.tick += 1;
+        self.write_layers(session, next)
+    }
+
+    /// Writes trailer and header of `next`, which has other metalayers than the frame; index and chunks stay as they are.
+    fn write_layers(&mut self, session: &Session, mut next: State) -> Result<()> {
+        let mut trailer = frame_trailer::write(&next.vlmetalayers)?;
         if let Some(usage) = next.usage() {
             usage.put(&mut trailer);
         }
-        let mut at = next.header.frame_len - next.trailer_len as u64; // widening
-        if session.followed.is_some() {
-            // Other data follow: the frame ends where it did.
-            at += next.trailer_len.saturating_sub(trailer.len()) as u64; // widening
-        }
-        next.vlmetalayers = Arc::new(layers);
-        next.tick += 1;
+        let old_at = next.header.frame_len - next.trailer_len as u64; // widening
+        let index_end = old_at - next.gap;
+        // A frame that gets longer is seen to have changed.
+        next.replaces = trailer.len() <= next.trailer_len;
+        next.gap = self.gap(session, &mut next, index_end + trailer.len() as u64); // widening
+        next.replaces = false;
         next.trailer_len = trailer.len();
+        let at = index_end + next.gap;
         next.header.frame_len = at + trailer.len() as u64; // widening
+        // Nothing of the old trailer stays.
+        let start = at.min(old_at);
+        let mut tail = zeroed(usize::try_from(at - start).map_err(|_| no_memory())?)?;
+        extend(&mut tail, &trailer)?;
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
         next.header.params = self.params();
         let header = next.header.write(&next.metalayers)?;
-        let len = next.header.frame_len;
-        self.write_change(session, &[Write::Bytes(at, &trailer), Write::Bytes(0, &header)], len, None)?;
+        let writes = [Write::Bytes(start, &tail), Write::Bytes(0, &header)];
+        self.write_change(session, &writes, next.header.frame_len, None)?;
         next.note_header(&header);
-        self.set_state(next);
-        Ok(())
-    }
-
-    fn set_state(&mut self, next: State) {
         *self.state.get_mut() = Arc::new(next);
+        Ok(())
     }
 }

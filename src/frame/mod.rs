@@ -599,6 +599,7 @@ fn empty(params: &FrameParams, arrangement: Arrangement) -> Result<(State, Vec<u
         header,
         counted: None,
         trailer_len: trailer.len(),
+        gap: 0,
         index: Index::default(),
         metalayers: Arc::default(),
         vlmetalayers: Arc::default(),

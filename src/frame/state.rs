@@ -28,6 +28,8 @@ pub(crate) struct State {
     pub(super) counted: Option<u64>,
     /// Length of the trailer in bytes.
     pub(crate) trailer_len: usize,
+    /// Bytes between index and trailer.
+    pub(super) gap: u64,
     /// Where the chunks are.
     pub(crate) index: Index,
     /// The fixed metalayers.
@@ -190,10 +192,12 @@ impl State {
             header.cbytes = 0;
         }
         let area = if header.sparse { 0 } else { header.cbytes };
+        let gap = tail.gap(&header);
         let usage = Usage::read(&tail.trailer).filter(|usage| usage.area == area && !empty);
         let mut state = State {
-            counted: (usage.is_some() || tail.gap(&header) > 0).then_some(header.frame_len),
+            counted: (usage.is_some() || gap > 0).then_some(header.frame_len),
             trailer_len: tail.trailer.len(),
+            gap,
             vlmetalayers: Arc::new(tail.vlmetalayers()?),
             index,
             metalayers: Arc::new(metalayers),

@@ -81,6 +81,35 @@ fn without_locking_changes_to_chunks_of_other_lengths_are_seen_too() {
 }
 
 #[test]
+fn without_locking_changes_of_metalayers_are_seen_whatever_their_lengths() {
+    for kind in [Kind::File, Kind::Dir] {
+        let path = TempPath::new("layers");
+        let mut a = create(kind, &path);
+        let mut random = Random::new(12);
+        a.meta_add(b"m", &[0; 8]).unwrap();
+        a.append(&padded(400, 0)).unwrap();
+        a.append(&padded(400, 1)).unwrap();
+        a.vlmeta_add(b"v", vec![0; 40]).unwrap();
+        let others: Vec<Frame> = (0..9).map(|_| reopen(&a)).collect();
+        for step in 1..300_usize {
+            let seed = step.to_le_bytes()[0];
+            match random.below(4) {
+                0 => a.meta_update(b"m", &[seed; 8]).map(drop),
+                1 => a.update(random.below(2), &padded(400, step)).map(drop),
+                _ => a.vlmeta_update(b"v", vec![seed; 40 + random.below(3)]).map(drop),
+            }
+            .unwrap();
+            let now = (contents(&a), a.metalayers(), a.vlmetalayers());
+            for (missed, other) in others.iter().enumerate().filter(|(missed, _)| step % (missed + 1) == 0) {
+                other.refresh().unwrap();
+                let seen = (contents(other), other.metalayers(), other.vlmetalayers());
+                assert!(seen == now, "{kind:?} step {step}, {missed} missed");
+            }
+        }
+    }
+}
+
+#[test]
 fn without_locking_a_frame_that_comes_back_to_its_size_is_seen_to_have_changed() {
     for kind in [Kind::File, Kind::Dir] {
         let path = TempPath::new("window");
