@@ -123,11 +123,22 @@ unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut 
     made.map(|()| raw)
 }
 
+/// Shows that the last chunk of `schunk` was worked on last, as after a copy of all of them.
+fn show_last(handle: &SchunkHandle, schunk: &Schunk) {
+    if let Some(last) = schunk.nchunks().checked_sub(1) {
+        handle.set_current(i64::try_from(last).unwrap_or(i64::MAX));
+    }
+}
+
 /// Copies metalayers and chunks to a new handle; the chunks as they are if the parameters are the `same`.
 fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Result<()> {
     let own = source.as_own()?;
     if same {
-        source.look(|schunk| dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, None)))?;
+        source.look(|schunk| {
+            dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, None))?;
+            show_last(source, schunk);
+            Ok(())
+        })?;
     } else {
         let recompress = |writing: &Writing<'_>| {
             source.read(|schunk, reading| {
@@ -139,10 +150,10 @@ fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Resul
         // SAFETY: nobody else knows the new handle.
         unsafe { dest.with_encoding(recompress) }?;
     }
-    // Also of chunks that were not compressed again, the last was the last to be worked on.
-    let nchunks = dest.look(|copy| Ok(i64::try_from(copy.nchunks()).unwrap_or(i64::MAX)))?;
-    dest.set_current((nchunks - 1).max(0));
-    Ok(())
+    dest.look(|copy| {
+        show_last(dest, copy);
+        Ok(())
+    })
 }
 
 /// Makes a super-chunk of the frame in `cframe`; returns NULL if it is damaged.
@@ -364,6 +375,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
             let failed = |e: Error| Error::new(ErrorKind::SchunkCopy, e.what());
             let frame = schunk.to_frame(copy_params(handle)).map_err(failed)?;
             let buffer = frame.into_buffer().map_err(|_| Error::new(ErrorKind::SchunkCopy, "no buffer"))?;
+            show_last(handle, schunk);
             let (start, len) = buffer.into_raw();
             Ok((start, len, true))
         })?;
@@ -431,12 +443,13 @@ unsafe fn write_frame(
         let own = handle.as_own()?;
         let len = handle.look(|schunk| {
             let schunk = own.as_ref().unwrap_or(schunk);
-            let path_of = if made && !is_memory_frame(handle, schunk) {
-                storage::path_of
-            } else {
-                storage::plain_path_of
-            };
-            write(schunk, &path_of(urlpath), params, &*options.io)
+            let is_there = is_memory_frame(handle, schunk);
+            let path_of = if made && !is_there { storage::path_of } else { storage::plain_path_of };
+            let written = write(schunk, &path_of(urlpath), params, &*options.io)?;
+            if !is_there {
+                show_last(handle, schunk);
+            }
+            Ok(written)
         })?;
         i64::try_from(len).map_err(|_| Error::new(ErrorKind::FileWrite, "frame too large"))
     })

@@ -190,7 +190,7 @@ pub fn read_all(what: &str, schunk: &mut Schunk, model: &Model) -> Result<(), St
     Ok(())
 }
 
-/// Copies leave the number of the current chunk in different places.
+/// Some operations leave the number of the current chunk in different places.
 pub fn forget_current(case: &Case) {
     // SAFETY: live handles; clients may assign the field.
     unsafe { (*case.ours.raw).current_nchunk = (*case.theirs.raw).current_nchunk };

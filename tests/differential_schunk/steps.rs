@@ -466,7 +466,6 @@ fn vlmetalayers(case: &mut Case, rng: &mut Rng, _: &'static Clib) -> Result<Stri
 
 fn to_buffer(case: &mut Case, _: &mut Rng, theirs: &'static Clib) -> Result<String, String> {
     let (a, b) = (case.ours.to_buffer(), case.theirs.to_buffer());
-    forget_current(case);
     equal("needs_free", a.1, b.1)?;
     equal("success", a.0 > 0, b.0 > 0)?;
     let mut back = SchunkApi::of(theirs).open_buffer(&a.2).ok_or("theirs does not open ours")?;
@@ -502,9 +501,9 @@ fn copy(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Result<String,
     let params = if same_params { None } else { Some((&cparams, &dparams)) };
     let a = case.ours.copy(&case.scratch.place(to.0, to.1, "our copy"), params);
     let b = case.theirs.copy(&case.scratch.place(to.0, to.1, "their copy"), params);
-    forget_current(case);
     let mut a = a.ok_or("ours cannot be copied")?;
     let Some(mut b) = b else {
+        forget_current(case);
         read_all("our copy", &mut a, &case.model)?;
         drop(a);
         remove_copies(case);
