@@ -447,6 +447,23 @@ static void edited_lazy_chunks(int place) {
   blosc2_remove_urlpath(places[place].urlpath);
 }
 
+/* Lazy chunks have no data to store. */
+static void lazy_chunks_are_not_stored(int place) {
+  blosc2_schunk *schunk = make(place, 2);
+  uint8_t *lazy;
+  bool needs_free;
+  CHECK(blosc2_schunk_get_lazychunk(schunk, 0, &lazy, &needs_free) > 0);
+  CHECK_INT(blosc2_schunk_append_chunk(schunk, lazy, true), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_insert_chunk(schunk, 0, lazy, true), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_update_chunk(schunk, 1, lazy, true), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(schunk->nchunks, 2);
+  if (needs_free) {
+    free(lazy);
+  }
+  blosc2_schunk_free(schunk);
+  blosc2_remove_urlpath(places[place].urlpath);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -463,6 +480,7 @@ int main(void) {
     if (places[place].urlpath != NULL) {
       files_that_are_gone_are_not_written(place);
       edited_lazy_chunks(place);
+      lazy_chunks_are_not_stored(place);
     }
   }
   copies_keep_large_items();

@@ -13,7 +13,7 @@ use super::types::{CBool, blosc2_schunk};
 use crate::chunk::{self, CParams};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
-use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH};
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, MIN_HEADER_LENGTH, blosc2_flags};
 use crate::frame::{ChunkBytes, Frame};
 use crate::io::memory::MallocBuf;
 use crate::memory;
@@ -32,15 +32,22 @@ fn refused<T>(schunk: &Schunk, error: Error) -> Result<T> {
     Err(error)
 }
 
-/// A chunk of the caller: its bytes, and how many there are uncompressed.
+/// A chunk of the caller: its bytes, and how many there are uncompressed. Lazy chunks are none: they are shorter than they
+/// tell.
 ///
 /// # Safety
 ///
-/// `chunk` is null or readable for the number of bytes that its header tells.
+/// `chunk` is null, a lazy chunk, or readable for the number of bytes that its header tells.
 unsafe fn whole_chunk<'a>(chunk: *const u8) -> Result<(&'a [u8], i32)> {
     ensure(!chunk.is_null(), ErrorKind::InvalidParam, "no chunk")?;
     // SAFETY: the caller's promise.
     let header = BasicHeader::read(unsafe { in_bytes(chunk.cast(), MIN_HEADER_LENGTH) }?)?;
+    if header.is_extended() && usize::try_from(header.cbytes).is_ok_and(|len| len >= EXTENDED_HEADER_LENGTH) {
+        // SAFETY: the caller's promise; a lazy chunk has such a header, too.
+        let head = unsafe { in_bytes(chunk.cast(), EXTENDED_HEADER_LENGTH) }?;
+        let is_lazy = head[EXTENDED_HEADER_LENGTH - 1] & blosc2_flags::LAZY != 0;
+        ensure(!is_lazy, ErrorKind::InvalidParam, "a lazy chunk has no data")?;
+    }
     // SAFETY: the caller's promise.
     Ok((unsafe { in_bytes(chunk.cast(), header.cbytes) }?, header.nbytes))
 }
