@@ -7,8 +7,8 @@
 //! | `Create` | made or emptied | yes |
 //! | `CopyOnWrite` | read only | no: they stay in this mapping |
 //!
-//! The file has its logical size at all times. A file that others cut off under a mapping is noticed before each access
-//! through [`IoFile`], not while somebody uses bytes that were borrowed earlier.
+//! The file has its logical size at all times. A file that others cut off under a mapping is noticed when its size is asked
+//! for, not while somebody reads it or uses bytes that were borrowed earlier.
 
 use super::file::PlainFile;
 use super::mapping::{Kind, Region};

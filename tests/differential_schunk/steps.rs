@@ -13,7 +13,7 @@ use super::model::size;
 pub type Step = fn(&mut Case, &mut Rng, &'static Clib) -> Result<String, String>;
 
 /// The operations, with how often they are drawn.
-pub const STEPS: [(usize, &str, Step); 19] = [
+pub const STEPS: [(usize, &str, Step); 20] = [
     (8, "append buffer", append_buffer),
     (6, "append chunk", append_chunk),
     (5, "insert chunk", insert_chunk),
@@ -30,6 +30,7 @@ pub const STEPS: [(usize, &str, Step); 19] = [
     (2, "metalayers", metalayers),
     (3, "vlmetalayers", vlmetalayers),
     (2, "to buffer", to_buffer),
+    (1, "append file", append_file),
     (2, "copy", copy),
     (2, "reopen", reopen),
     (2, "params", params),
@@ -487,6 +488,19 @@ fn to_buffer(case: &mut Case, _: &mut Rng, theirs: &'static Clib) -> Result<Stri
         // The C library's copies of items above 255 bytes say that they have one byte.
         equal("seen", mask(back2.seen()), mask(back.seen()))?;
     }
+    Ok(String::new())
+}
+
+fn append_file(case: &mut Case, _: &mut Rng, theirs: &'static Clib) -> Result<String, String> {
+    let path = case.scratch.path("several");
+    for schunk in [&case.ours, &case.theirs] {
+        for api in [SchunkApi::of(&OURS), SchunkApi::of(theirs)] {
+            let offset = schunk.append_file(&path);
+            let mut back = api.open_offset(&path, offset).ok_or(format!("no frame at {offset}"))?;
+            read_all("frame in a file", &mut back, &case.model)?;
+        }
+    }
+    equal("removed", SchunkApi::of(&OURS).remove(&path), 0)?;
     Ok(String::new())
 }
 
