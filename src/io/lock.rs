@@ -8,11 +8,14 @@
 //! parent had locked at the `fork` is the parent's alone.
 
 use super::file::{PlainFile, id_at};
+use super::turn::{Asking, Turns};
 use super::{IoFile, OpenMode, dirs};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,6 +82,8 @@ struct State {
     changed: bool,
     /// When the file was last locked.
     since: Instant,
+    /// Whom readers let go first.
+    turns: Turns,
     /// The process that this is about, as [`fork::count`] names it.
     process: u64,
 }
@@ -107,10 +112,17 @@ impl Drop for Held {
 
 impl FrameLock {
     pub(crate) fn new(path: PathBuf) -> Arc<FrameLock> {
-        let (mode, since) = (Mode::Shared, Instant::now());
-        let process = fork::count();
-        let state =
-            State { file: None, depth: 0, mode, brackets: 0, counter: 0, changed: false, since, process };
+        let state = State {
+            file: None,
+            depth: 0,
+            mode: Mode::Shared,
+            brackets: 0,
+            counter: 0,
+            changed: false,
+            since: Instant::now(),
+            turns: Turns::default(),
+            process: fork::count(),
+        };
         Arc::new(FrameLock { path, state: Mutex::new(state), released: Condvar::new() })
     }
 
@@ -198,7 +210,7 @@ impl FrameLock {
                 None => PlainFile::open(&self.path, OpenMode::Append)
                     .map_err(|_| Error::new(ErrorKind::Lock, "lock file cannot be opened"))?,
             };
-            sys::lock(file.as_file(), mode).map_err(|_| failed)?;
+            lock_in_turn(file.as_file(), mode, &mut state.turns).map_err(|_| failed)?;
             if !self.is_left_behind(&file) {
                 break state.file.insert(file);
             }
@@ -247,6 +259,17 @@ impl FrameLock {
     }
 }
 
+/// Locks the file when it can be had: for reading, after those that want to change something.
+fn lock_in_turn(file: &File, mode: Mode, turns: &mut Turns) -> io::Result<()> {
+    if mode == Mode::Shared {
+        turns.give_way(file);
+    } else if sys::try_lock(file)? {
+        return Ok(());
+    }
+    let _asking = (mode == Mode::Exclusive).then(|| Asking::new(file));
+    sys::lock(file, mode)
+}
+
 /// The counter in the lock file; 0 in one that was made just now.
 fn read_counter(file: &PlainFile) -> Result<u64> {
     let mut raw = [0; 8];
@@ -267,6 +290,18 @@ mod sys {
             Mode::Shared => libc::LOCK_SH,
             Mode::Exclusive => libc::LOCK_EX,
         };
+        flock(file, operation)
+    }
+
+    /// Takes the exclusive lock, unless others have one; tells whether it did.
+    pub(super) fn try_lock(file: &File) -> io::Result<bool> {
+        match flock(file, libc::LOCK_EX | libc::LOCK_NB) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            outcome => outcome.map(|()| true),
+        }
+    }
+
+    fn flock(file: &File, operation: libc::c_int) -> io::Result<()> {
         loop {
             // SAFETY: the descriptor is that of an open file, and flock touches no memory.
             if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
@@ -343,6 +378,11 @@ mod sys {
             return Ok(());
         }
         Err(io::Error::last_os_error())
+    }
+
+    /// Nobody knows here without waiting.
+    pub(super) fn try_lock(_: &File) -> io::Result<bool> {
+        Ok(false)
     }
 
     pub(super) fn unlock(file: &File) {
@@ -430,6 +470,31 @@ mod tests {
         // A reader that asks itself is not waited for.
         let _reading = a.hold(Mode::Shared).unwrap();
         assert_eq!(a.lock().unwrap_err().kind(), ErrorKind::Lock);
+        std::fs::remove_file(beside(&frame)).unwrap();
+    }
+
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[test]
+    fn readers_that_follow_one_another_let_a_writer_in() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let frame = path("lock6");
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let reader = FrameLock::new(beside(&frame));
+                    while !done.load(Ordering::Relaxed) {
+                        let _held = reader.hold(Mode::Shared).unwrap();
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                });
+            }
+            let writer = FrameLock::new(beside(&frame));
+            for _ in 0..50 {
+                drop(writer.hold(Mode::Exclusive).unwrap());
+            }
+            done.store(true, Ordering::Relaxed);
+        });
         std::fs::remove_file(beside(&frame)).unwrap();
     }
 

@@ -10,6 +10,7 @@ pub mod memory;
 pub mod mmap;
 pub(crate) mod spare;
 mod transfer;
+mod turn;
 
 use crate::error::{Error, ErrorKind, Result};
 use std::mem::MaybeUninit;

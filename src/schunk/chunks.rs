@@ -156,15 +156,28 @@ impl<'a> StoredChunks<'a> {
 
     /// See [`Schunk::with_chunk`].
     pub(crate) fn with<R>(&self, nchunk: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+        let in_memory = match self {
+            StoredChunks::List(list) => Some(list.chunk(nchunk)?),
+            StoredChunks::Frame(frame) => frame.in_memory(nchunk)?,
+        };
+        match in_memory {
+            Some(bytes) => read(bytes),
+            None => scratch::with(|buffer| {
+                let held = self.get(nchunk, buffer)?;
+                read(held.unwrap_or(buffer))
+            }),
+        }
+    }
+
+    /// The complete bytes of chunk `nchunk`, or `None` if they had to be read: then they are in `buffer`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schunk::with_chunk`].
+    pub(crate) fn get(&self, nchunk: usize, buffer: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
         match self {
-            StoredChunks::List(list) => read(list.chunk(nchunk)?),
-            StoredChunks::Frame(frame) => match frame.in_memory(nchunk)? {
-                Some(bytes) => read(bytes),
-                None => scratch::with(|buffer| match frame.get(nchunk, buffer)? {
-                    Some(bytes) => read(bytes),
-                    None => read(buffer),
-                }),
-            },
+            StoredChunks::List(list) => list.chunk(nchunk).map(Some),
+            StoredChunks::Frame(frame) => frame.get(nchunk, buffer),
         }
     }
 

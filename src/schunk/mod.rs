@@ -408,6 +408,13 @@ impl Schunk {
             ensure(fits, short, "destination shorter than the chunk")?;
             chunk::decompress_with(dec, bytes, None, dest)
         };
+        if self.frame().is_some_and(|frame| frame.locks() && !frame.is_at_hand()) {
+            // Nobody has to wait for the lock while the chunk is decompressed.
+            return scratch::with(|buffer| {
+                let held = self.chunks()?.get(nchunk, buffer)?;
+                decompress(&reading.dec, held.unwrap_or(buffer))
+            });
+        }
         self.read_one(nchunk, |chunks| chunks.with_all_blocks(nchunk, &reading.dec, &mut decompress))
     }
 
