@@ -643,6 +643,30 @@ static void test_copies_with_codecs_for_shapes(const struct place *place) {
   CHECK_INT(b2nd_free(array), 0);
 }
 
+/* Of a chunk that repeats a value of two items, every other item is the same. */
+static void test_values_of_two_items(void) {
+  const int64_t shape = 8, start = 3, stop = 4, one = 1;
+  const int32_t chunk = 8, block = 4;
+  const int32_t value[2] = {5, 6}, expected[3] = {6, 5, 6};
+  int64_t coords[3] = {1, 4, 7}, three = 3, *list = coords;
+  int32_t got[8] = {0};
+  uint8_t repeated[64];
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  b2nd_array_t *array = counting(&places[0], 1, &shape, &chunk, &block);
+  cparams.typesize = sizeof value;
+  cparams.blocksize = 16;
+  CHECK_INT(blosc2_chunk_repeatval(cparams, 32, repeated, sizeof repeated, value), 40);
+  CHECK_INT(blosc2_schunk_update_chunk(array->sc, 0, repeated, true), 1);
+  CHECK_INT(b2nd_get_slice_cbuffer(array, &start, &stop, got, &one, 4), 0);
+  CHECK_INT(got[0], 6);
+  CHECK_INT(b2nd_get_orthogonal_selection(array, &list, &three, got, &three, 12), 0);
+  CHECK_BYTES(got, expected, sizeof expected);
+  memset(got, 0, sizeof got);
+  CHECK_INT(b2nd_get_sparse_cbuffer(array, 3, coords, got, 12), 0);
+  CHECK_BYTES(got, expected, sizeof expected);
+  b2nd_free(array);
+}
+
 int main(void) {
   int i;
   blosc2_init();
@@ -661,6 +685,7 @@ int main(void) {
     test_copies_with_codecs_for_shapes(&places[i]);
   }
   test_hostile_metalayers();
+  test_values_of_two_items();
   test_writers(&places[2]);
   test_writers(&places[3]);
   blosc2_remove_urlpath(PATH);

@@ -77,9 +77,9 @@ impl<'a> BlockReader<'a> {
         &self.reader
     }
 
-    /// What the chunk consists of, if no decoding is needed to get at it.
+    /// What the chunk consists of, seen as items of `itemsize` bytes, if no decoding is needed to get at it.
     #[must_use]
-    pub fn plain(&self) -> Option<Plain<'_>> {
+    pub fn plain(&self, itemsize: usize) -> Option<Plain<'_>> {
         if self.reader.dec.postfilter.is_some() {
             return None;
         }
@@ -90,7 +90,11 @@ impl<'a> BlockReader<'a> {
                 let start = self.reader.header.overhead();
                 self.reader.data.get(start..start + self.reader.header.nbytes).map(Plain::Bytes)
             }
-            Payload::Zeros | Payload::Nans | Payload::Value | Payload::Uninit => Some(Plain::Constant),
+            Payload::Zeros | Payload::Uninit => Some(Plain::Constant),
+            // Of a value that is larger than an item, each item is another part.
+            Payload::Nans | Payload::Value => {
+                (itemsize % self.reader.valuesize() == 0).then_some(Plain::Constant)
+            }
         }
     }
 

@@ -403,7 +403,7 @@ impl<'a> Reader<'a> {
         self.run_postfilter(PostfilterCall {
             input: block,
             output: dest,
-            typesize: self.callback_typesize(),
+            typesize: self.valuesize(),
             offset,
             nblock,
             tid,
@@ -422,7 +422,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn callback_typesize(&self) -> usize {
+    /// Bytes of an item; of a chunk that is one value over and over, of that value.
+    pub(super) fn valuesize(&self) -> usize {
         match self.payload {
             Payload::Value => self.header.cbytes - EXTENDED_HEADER_LENGTH,
             _ => self.header.typesize,

@@ -166,7 +166,7 @@ impl<'a> Blocks<'a> {
         (threads, past_cache): (Threads<'_>, bool),
     ) -> Result<()> {
         let ndim = self.geometry.ndim();
-        let plain = chunk.plain();
+        let plain = chunk.plain(self.typesize);
         if plain.is_some() { self.check_size(chunk.header()) } else { self.check(chunk.header()) }?;
         if plain == Some(Plain::Constant) {
             let mut copy = BoxCopy::of_item(self.typesize);

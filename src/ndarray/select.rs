@@ -237,7 +237,7 @@ impl<'a> ChunkPart<'a> {
     unsafe fn read(&self, dec: &Decoding<'_>, bytes: &[u8], dest: &DisjointParts<'_>) -> Result<()> {
         let header = ChunkHeader::read(bytes)?;
         let chunk = BlockReader::open(dec, &header, bytes)?;
-        let plain = chunk.plain();
+        let plain = chunk.plain(self.blocks.typesize);
         if plain.is_some() { self.blocks.check_size(&header) } else { self.blocks.check(&header) }?;
         dec.threads.for_each(self.grid.len(), &|n| {
             let (nblock, ranges) = self.block(n);

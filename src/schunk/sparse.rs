@@ -118,7 +118,7 @@ impl Items<'_> {
         let last = self.wanted.last().map_or(0, |last| self.position(last) + self.typesize);
         ensure(!header.is_vl() && last <= header.nbytes, ErrorKind::Data, "chunk of another size")?;
         let chunk = BlockReader::open(dec, &header, bytes)?;
-        match chunk.plain() {
+        match chunk.plain(self.typesize) {
             Some(Plain::Bytes(data)) => {
                 for wanted in self.wanted {
                     self.put(wanted, &data[self.position(wanted)..][..self.typesize]);
