@@ -684,13 +684,13 @@ pub unsafe extern "C" fn b2nd_concatenate(
 /// Extends `dest` by the items of `other`, which may be the same array.
 fn extend(dest: &ArrayHandle, other: &ArrayHandle, axis: usize) -> Result<()> {
     let append = |src: &Schunk, src_geometry: &Geometry, src_reading: &Reading<'_>| {
-        let change =
+        let extend =
             |schunk: &mut Schunk, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
                 let own = (reading, writing);
-                concat::extend(schunk, geometry, (src, src_geometry), axis, src_reading, own).map(Some)
+                concat::extend(schunk, geometry, (src, src_geometry), axis, src_reading, own)
             };
         // SAFETY: no other thread uses `dest`, as the exported function demands.
-        unsafe { dest.change(change) }
+        unsafe { dest.reshape(extend) }
     };
     let locks = other.schunk()?.look(|schunk| Ok(schunk.frame().is_some_and(Frame::locks)))?;
     if locks || dest.schunk()?.shares_with(other.schunk()?) {

@@ -148,22 +148,6 @@ impl ArrayHandle {
         }
     }
 
-    /// Gives a view chunks of its own, before its shape changes.
-    ///
-    /// # Safety
-    ///
-    /// No other thread uses the array.
-    pub(crate) unsafe fn detach(&self) -> Result<()> {
-        if self.is_view() {
-            // SAFETY: the caller's promise.
-            unsafe {
-                self.schunk()?.detach()?;
-                *self.view.get() = false;
-            }
-        }
-        Ok(())
-    }
-
     /// The super-chunk.
     pub(crate) fn schunk(&self) -> Result<&SchunkHandle> {
         // SAFETY: the client leaves the field alone, or sets it to null.
@@ -221,7 +205,7 @@ impl ArrayHandle {
         }
         if self.is_view() {
             // A view keeps its shape, but says so as new arrays do.
-            return Ok(self.last_tick().swap(number(schunk.change_tick()), Ordering::Relaxed) == 0);
+            return Ok(self.last_tick().swap(1, Ordering::Relaxed) == 0);
         }
         schunk.refresh()?;
         let tick = schunk.change_tick();
@@ -253,47 +237,68 @@ impl ArrayHandle {
         })
     }
 
-    /// Changes the array under the exclusive lock of its frame, if it locks, starting from its present geometry. A new
-    /// geometry that `operation` returns is taken over.
+    /// Gives the array the geometry that `operation` returns. A view gets chunks of its own with it.
     ///
     /// # Safety
     ///
     /// No other thread uses the array.
-    pub(crate) unsafe fn change(
-        &self,
-        operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Option<Geometry>>,
-    ) -> Result<()> {
-        let change = |reading: &Reading<'_>, writing: &Writing<'_>| {
-            self.schunk()?.change(|schunk| {
-                let _held = schunk.exclusive()?;
-                self.refresh_from(schunk)?;
-                let changed = operation(schunk, &self.geometry(), reading, writing)?;
-                if let Some(geometry) = changed {
-                    self.set_geometry(geometry, schunk.change_tick());
-                }
-                Ok(())
-            })
-        };
-        // SAFETY: the caller's promise.
-        unsafe { self.schunk()?.with_contexts(change) }
-    }
-
-    /// As [`change`](Self::change), for operations that give the array another shape.
-    ///
-    /// # Safety
-    ///
-    /// As for [`change`](Self::change).
     pub(crate) unsafe fn reshape(
         &self,
         operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe {
-            self.detach()?;
-            self.change(|schunk, geometry, reading, writing| {
-                operation(schunk, geometry, reading, writing).map(Some)
+        unsafe { if self.is_view() { self.reshape_view(operation) } else { self.reshape_own(operation) } }
+    }
+
+    /// Runs `operation` under the exclusive lock of the frame, if it locks, starting from the present geometry.
+    ///
+    /// # Safety
+    ///
+    /// As for [`reshape`](Self::reshape).
+    unsafe fn reshape_own(
+        &self,
+        operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
+    ) -> Result<()> {
+        let reshape = |reading: &Reading<'_>, writing: &Writing<'_>| {
+            self.schunk()?.change(|schunk| {
+                let _held = schunk.exclusive()?;
+                self.refresh_from(schunk)?;
+                let reshaped = operation(schunk, &self.geometry(), reading, writing)?;
+                self.set_geometry(reshaped, schunk.change_tick());
+                Ok(())
             })
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.schunk()?.with_contexts(reshape) }
+    }
+
+    /// Runs `operation` on a copy of the chunks that a view shares, which become its own unless that fails, or has nothing
+    /// to do.
+    ///
+    /// # Safety
+    ///
+    /// As for [`reshape`](Self::reshape).
+    unsafe fn reshape_view(
+        &self,
+        operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
+    ) -> Result<()> {
+        let (handle, geometry) = (self.schunk()?, self.geometry());
+        let mut own = handle.detached()?;
+        let reshape =
+            |reading: &Reading<'_>, writing: &Writing<'_>| operation(&mut own, &geometry, reading, writing);
+        // SAFETY: the caller's promise.
+        let reshaped = unsafe { handle.with_contexts(reshape) }?;
+        if reshaped == *geometry {
+            return Ok(());
         }
+        let tick = own.change_tick();
+        // SAFETY: the caller's promise.
+        let shown = unsafe {
+            *self.view.get() = false;
+            handle.detach(own)
+        };
+        self.set_geometry(reshaped, tick);
+        shown
     }
 
     /// Changes items of the array under the exclusive lock of its frame, if it locks, starting from its present geometry.

@@ -61,13 +61,12 @@ impl SchunkHandle {
         })
     }
 
-    /// Gives a view chunks of its own.
+    /// Gives a view a super-chunk of its own, made from what [`detached`](Self::detached) returned.
     ///
     /// # Safety
     ///
     /// No other thread uses the handle.
-    pub(crate) unsafe fn detach(&self) -> Result<()> {
-        let own = self.detached()?;
+    pub(crate) unsafe fn detach(&self, own: Schunk) -> Result<()> {
         // SAFETY: the caller's promise; references to the old content live within calls.
         unsafe {
             *self.inner.get() = Arc::new(RwLock::new(own));

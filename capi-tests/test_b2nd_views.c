@@ -1,0 +1,116 @@
+/* Views whose shape changes, or is to change and cannot: what becomes of them, and of the arrays behind them. */
+
+#include "test.h"
+
+#include <b2nd.h>
+
+#define PATH "test_b2nd_views.b2nd"
+
+enum { COUNT = 6 };
+
+/* An array of (1, 6) bytes that count from 1. */
+static b2nd_array_t *counting(bool contiguous, const char *urlpath) {
+  const int64_t shape[2] = {1, COUNT};
+  const int32_t chunk[2] = {1, 4}, block[2] = {1, 2};
+  const uint8_t items[COUNT] = {1, 2, 3, 4, 5, 6};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL;
+  cparams.typesize = 1;
+  storage.cparams = &cparams;
+  storage.contiguous = contiguous;
+  storage.urlpath = (char *)urlpath;
+  if (urlpath != NULL) {
+    blosc2_remove_urlpath(urlpath);
+  }
+  ctx = b2nd_create_ctx(&storage, 2, shape, chunk, block, NULL, 0, NULL, 0);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  b2nd_free_ctx(ctx);
+  return array;
+}
+
+/* A view of it with one dimension. */
+static b2nd_array_t *flat(b2nd_array_t *array) {
+  const bool index[2] = {true, false};
+  b2nd_array_t *view = NULL;
+  CHECK_INT(b2nd_squeeze_index(array, &view, index), 0);
+  return view;
+}
+
+/* Whether the items of `array` are these. */
+static int holds(const b2nd_array_t *array, const void *items, int64_t count) {
+  uint8_t back[4 * COUNT];
+  return CHECK_INT(array->nitems, count) && CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0) &&
+         CHECK_BYTES(back, items, (size_t)count);
+}
+
+/* Items are joined to the view, not to what is behind it, which in a frame would get the shape of the view as well. */
+static void test_joining(bool contiguous, const char *urlpath) {
+  const uint8_t joined[2 * COUNT] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6};
+  b2nd_array_t *array = counting(contiguous, urlpath), *view = flat(array), *other = flat(array), *result = NULL;
+  CHECK_INT(b2nd_concatenate(NULL, view, other, 0, false, &result), 0);
+  CHECK(result == view);
+  holds(view, joined, sizeof joined);
+  holds(other, joined, COUNT);
+  holds(array, joined, COUNT);
+  CHECK_INT(array->ndim, 2);
+  CHECK_INT(array->sc->nchunks, 2);
+  b2nd_free(other);
+  b2nd_free(view);
+  b2nd_free(array);
+  if (urlpath != NULL) {
+    CHECK_INT(b2nd_open(urlpath, &array), 0);
+    holds(array, joined, COUNT);
+    b2nd_free(array);
+  }
+}
+
+/* A view goes on showing its base after changes of its shape that fail, or change nothing. */
+static void test_changes_that_are_none(bool contiguous, const char *urlpath) {
+  const int64_t negative = -1, same = COUNT, start = 2, stop = 3, one = 1;
+  const uint8_t items[COUNT] = {1, 2, 99, 4, 5, 6}, item = 99;
+  b2nd_array_t *array = counting(contiguous, urlpath), *view = flat(array), *result = NULL;
+  CHECK_INT(b2nd_resize(view, &negative, NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_resize(view, &same, NULL), 0);
+  CHECK_INT(b2nd_append(view, items, 0, 0), 0);
+  CHECK_INT(b2nd_insert(view, items, 1, 0, 1), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_delete(view, 0, 0, 0), 0);
+  CHECK_INT(b2nd_delete(view, 0, 0, COUNT + 1), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_concatenate(NULL, view, array, 0, false, &result), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_set_slice_cbuffer(&item, &one, 1, &start, &stop, view), 0);
+  holds(view, items, sizeof items);
+  holds(array, items, sizeof items);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
+/* The first refresh of a view says that there is news, as for new arrays; no other one does. */
+static void test_refresh(const char *urlpath) {
+  b2nd_array_t *array = counting(true, urlpath), *view;
+  b2nd_free(array);
+  CHECK_INT(b2nd_open(urlpath, &array), 0);
+  view = flat(array);
+  CHECK_INT(b2nd_refresh(view), 1);
+  CHECK_INT(b2nd_refresh(view), 0);
+  CHECK_INT(b2nd_refresh(view), 0);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
+int main(void) {
+  static const struct {
+    bool contiguous;
+    const char *urlpath;
+  } places[4] = {{false, NULL}, {true, NULL}, {true, PATH}, {false, PATH}};
+  int i;
+  blosc2_init();
+  for (i = 0; i < 4; i++) {
+    test_joining(places[i].contiguous, places[i].urlpath);
+    test_changes_that_are_none(places[i].contiguous, places[i].urlpath);
+  }
+  test_refresh(PATH);
+  blosc2_remove_urlpath(PATH);
+  blosc2_destroy();
+  return test_end();
+}
