@@ -1,8 +1,11 @@
-/* Views whose shape changes, or is to change and cannot: what becomes of them, and of the arrays behind them. */
+/* Views and the arrays behind them: what changes of their shape do to both, also those that fail, and chunks that depend on
+   the shape of their blocks. */
 
 #include "test.h"
 
 #include <b2nd.h>
+#include <blosc2/codecs-registry.h>
+#include <blosc2/filters-registry.h>
 
 #define PATH "test_b2nd_views.b2nd"
 
@@ -98,6 +101,52 @@ static void test_refresh(const char *urlpath) {
   b2nd_free(array);
 }
 
+/* An array of (8, 8) doubles that grow by a half, in chunks that codec or filter make by the shape of their blocks. */
+static b2nd_array_t *growing(uint8_t compcode, uint8_t compcode_meta, uint8_t filter) {
+  const int64_t shape[2] = {8, 8};
+  const int32_t chunk[2] = {8, 8}, block[2] = {4, 4};
+  double items[64];
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL;
+  int i;
+  for (i = 0; i < 64; i++) {
+    items[i] = i * 0.5;
+  }
+  cparams.typesize = 8;
+  cparams.compcode = compcode;
+  cparams.compcode_meta = compcode_meta;
+  cparams.filters[BLOSC2_MAX_FILTERS - 1] = filter;
+  cparams.filters_meta[BLOSC2_MAX_FILTERS - 1] = 4;
+  storage.cparams = &cparams;
+  ctx = b2nd_create_ctx(&storage, 2, shape, chunk, block, NULL, 0, NULL, 0);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  b2nd_free_ctx(ctx);
+  return array;
+}
+
+/* Chunks keep the shape of their blocks, whatever shape a view shows. */
+static void test_codecs_for_shapes(uint8_t compcode, uint8_t compcode_meta, uint8_t filter) {
+  const bool added[3] = {true, false, false};
+  const int64_t start[3] = {0, 1, 2}, stop[3] = {1, 2, 3}, one[3] = {1, 1, 1};
+  const double changed = 5;
+  double items[64], back[64];
+  b2nd_array_t *array = growing(compcode, compcode_meta, filter), *view = NULL;
+  CHECK_INT(b2nd_expand_dims(array, &view, added, 3), 0);
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  CHECK_INT(b2nd_to_cbuffer(view, back, sizeof back), 0);
+  CHECK_BYTES(back, items, sizeof items);
+  CHECK(items[63] > 31 && items[63] < 32);
+  CHECK_INT(b2nd_set_slice_cbuffer(&changed, one, 8, start, stop, view), 0);
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  CHECK_INT(b2nd_to_cbuffer(view, back, sizeof back), 0);
+  CHECK_BYTES(back, items, sizeof items);
+  CHECK(items[10] > 4.9 && items[10] < 5.1);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
 int main(void) {
   static const struct {
     bool contiguous;
@@ -110,6 +159,8 @@ int main(void) {
     test_changes_that_are_none(places[i].contiguous, places[i].urlpath);
   }
   test_refresh(PATH);
+  test_codecs_for_shapes(BLOSC_CODEC_ZFP_FIXED_ACCURACY, (uint8_t)-6, BLOSC_NOFILTER);
+  test_codecs_for_shapes(BLOSC_ZSTD, 0, BLOSC_FILTER_NDCELL);
   blosc2_remove_urlpath(PATH);
   blosc2_destroy();
   return test_end();

@@ -169,7 +169,7 @@ impl SchunkHandle {
         unsafe { (&raw const (*self.abi()).typesize).read() }
     }
 
-    /// The block shape of the array in the super-chunk.
+    /// The shape of the blocks of an array that the chunks are made of; for a view, that of its base.
     pub(crate) fn geometry(&self) -> Option<BlockGeometry> {
         self.shown.lock().geometry
     }

@@ -43,7 +43,7 @@ const _: () = {
 /// What is known of the metalayers that the struct shows.
 #[derive(Default)]
 pub(super) struct ShownLayers {
-    /// The block shape that they describe.
+    /// The shape of the blocks that the chunks are made of; for a view, that of its base.
     pub(super) geometry: Option<BlockGeometry>,
     /// The variable-length ones of a frame, which are looked at anew after each change of a fixed one. Those of a list are
     /// changed in place unless somebody else holds them.
@@ -105,7 +105,7 @@ impl SchunkHandle {
     /// The caller holds the lock of `shown`, which guards `shown`.
     unsafe fn show_all_layers(&self, schunk: &Schunk, shown: &mut ShownLayers) -> Result<()> {
         let (fixed, variable) = (self.shown_layers(schunk), schunk.vlmetalayers());
-        shown.geometry = nd_meta::block_geometry(&fixed);
+        shown.geometry = nd_meta::block_geometry(&schunk.metalayers());
         let abi = self.abi();
         let known = shown.variable.take().unwrap_or_default();
         // SAFETY: the caller's promise.
