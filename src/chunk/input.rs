@@ -142,9 +142,8 @@ pub(super) fn run_prefilter<'b>(
     let area = output_len.max(place.len);
     let scratch_len = callback_scratch_len(layout.blocksize.max(place.len), layout.typesize);
     let (output, scratch) = buffer.get(area + scratch_len)?.split_at_mut(area);
-    if !prefilter.is_disposable() {
-        output.fill(0);
-    }
+    // Even if it is not wanted, it may be stored: it must not show what the memory was used for before.
+    output.fill(0);
     prefilter.run(PrefilterCall {
         input: place.input,
         output,

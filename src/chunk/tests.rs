@@ -2,7 +2,7 @@
 
 use super::scratch;
 use super::*;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_BUFFERSIZE, blosc2_flags, codec, codec_format, filter, flags, split};
 use crate::pool::{self, Executor};
@@ -193,6 +193,57 @@ fn variable_length_blocks_come_back_one_by_one_and_together() {
             }
             let mut small = vec![0; cbytes - 1];
             assert_eq!(compress_vl(&Encoding::new(&params), &refs, &mut small).unwrap().cbytes, 0);
+        }
+    }
+}
+
+/// A prefilter that writes nothing.
+struct Idle {
+    is_disposable: bool,
+}
+
+impl Prefilter for Idle {
+    fn output_typesize(&self, typesize: usize) -> usize {
+        typesize
+    }
+
+    fn is_disposable(&self) -> bool {
+        self.is_disposable
+    }
+
+    fn run(&self, _: PrefilterCall<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_prefilter_leaves_unwritten_is_zero_and_nothing_of_earlier_work() {
+    let src = data(20_000, 4);
+    let blocks: Vec<&[u8]> = src.chunks(2000).collect();
+    for is_disposable in [false, true] {
+        let prefilter = Idle { is_disposable };
+        for (clevel, use_dict) in [(0, false), (5, false), (5, true)] {
+            let params = CParams {
+                compcode: i32::from(codec::LZ4),
+                clevel,
+                use_dict,
+                typesize: 4,
+                blocksize: 2000,
+                ..CParams::default()
+            };
+            let enc = Encoding { prefilter: Some(&prefilter), ..Encoding::new(&params) };
+            for nbytes in [20, 20_000] {
+                scratch::worker().callback.get(100_000).unwrap().fill(0xAB);
+                let mut chunk = vec![0; 30_000];
+                let cbytes = compress_with(&enc, Source::Bytes(&src[..nbytes]), &mut chunk).unwrap().cbytes;
+                chunk.truncate(cbytes);
+                assert!(!chunk.contains(&0xAB) && decompressed(&chunk) == vec![0; nbytes]);
+            }
+            scratch::worker().callback.get(100_000).unwrap().fill(0xAB);
+            let mut chunk = vec![0; 60_000];
+            let cbytes = compress_vl(&enc, &blocks, &mut chunk).unwrap().cbytes;
+            chunk.truncate(cbytes);
+            assert!(!chunk.contains(&0xAB) && decompressed(&chunk) == vec![0; 20_000]);
         }
     }
 }
