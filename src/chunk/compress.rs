@@ -41,6 +41,12 @@ pub(crate) fn room_for(nbytes: usize) -> usize {
     nbytes.min(MAX_BUFFERSIZE) + EXTENDED_HEADER_LENGTH
 }
 
+/// The front of `dest` that chunks can have: their sizes are told in 31 bits.
+pub(super) fn within_reach(dest: &mut [u8]) -> &mut [u8] {
+    let len = dest.len().min(room_for(MAX_BUFFERSIZE));
+    &mut dest[..len]
+}
+
 /// Compresses `src` into `dest` in the calling thread and returns the size of the chunk; 0 if it does not fit.
 ///
 /// A `dest` of `src.len() + 32` bytes is always enough.
@@ -61,6 +67,7 @@ pub fn compress(params: &CParams, src: &[u8], dest: &mut [u8]) -> Result<usize> 
 /// `Data`, `WriteBuffer` if codec, filter or prefilter are unknown or fail.
 pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Result<Compressed> {
     check_sizes(src.nbytes(), dest.len())?;
+    let dest = within_reach(dest);
     let codec = StreamCodec::resolve(enc.params.codec_id());
     ensure(enc.params.clevel <= 9, ErrorKind::CodecParam, "clevel above 9")?;
     let dict_fits = !enc.params.use_dict || codec.takes_dict();

@@ -197,6 +197,16 @@ fn variable_length_blocks_come_back_one_by_one_and_together() {
     }
 }
 
+#[test]
+#[cfg(target_pointer_width = "64")]
+#[cfg_attr(miri, ignore = "asks for too much memory")]
+fn no_chunk_is_longer_than_its_header_can_tell() {
+    // Of zeros that come from the system, only what is written costs memory.
+    let mut dest = crate::memory::zeroed(MAX_BUFFERSIZE + 64).unwrap();
+    assert_eq!(compress::within_reach(&mut dest).len(), i32::MAX as usize);
+    assert_eq!(compress::within_reach(&mut dest[..1000]).len(), 1000);
+}
+
 /// A prefilter that writes nothing.
 struct Idle {
     is_disposable: bool,

@@ -6,6 +6,7 @@
 use super::blocks::{Layout, capped_typesize};
 use super::compress::{
     Compressed, FilterBuffers, check_sizes, coded_flags, new_header, resolve_container, stream_context,
+    within_reach,
 };
 use super::decompress::{DisjointParts, for_each_block};
 use super::dict;
@@ -34,6 +35,7 @@ use crate::memory;
 pub fn compress_vl(enc: &Encoding<'_>, blocks: &[&[u8]], dest: &mut [u8]) -> Result<Compressed> {
     let nbytes = vl_nbytes(blocks)?;
     check_sizes(nbytes, dest.len())?;
+    let dest = within_reach(dest);
     enc.params.check()?;
     let codec = StreamCodec::resolve(enc.params.codec_id());
     let typesize = capped_typesize(enc.params.typesize);
