@@ -12,7 +12,7 @@
 use crate::cpu;
 use crate::fork::{self, Global};
 use std::collections::VecDeque;
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
