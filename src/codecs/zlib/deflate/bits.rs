@@ -58,6 +58,7 @@ impl<'a> BitWriter<'a> {
     pub(super) fn put_bits(&mut self, bits: u64, len: u8) {
         self.buffer |= bits << self.count;
         self.count += u32::from(len);
+        debug_assert!(self.count < 64);
     }
 
     /// Writes all whole bytes, so that at most seven bits are left. There is room for them.

@@ -269,6 +269,10 @@ fn write_sequences(codes: &Codes, block: &[u8], sequences: &[Sequence], out: &mu
                 out.put(codes.literal(*b));
             }
         }
+        if sequence.len() == 0 {
+            // The literals of the next segment follow.
+            out.flush();
+        }
         let distance = codes.distance(sequence.distance());
         for piece in sequence.pieces() {
             // With its extra bits, a length has at most 20 bits, and a distance 28.

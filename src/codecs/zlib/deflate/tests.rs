@@ -111,6 +111,31 @@ fn what_is_further_back_than_the_window_is_not_found() {
 }
 
 #[test]
+fn long_codes_are_whole_where_a_segment_ends_without_a_match() {
+    // Each value is half as frequent as the one before, down to the rarest with codes of 15 bits. The first segment ends with
+    // these, which are two more than a multiple of three, and the second begins with other rare ones.
+    let rare = [15, 14, 13, 13, 12];
+    let mut block: Vec<u8> = (0..14).flat_map(|value| vec![value; 1 << (14 - value)]).collect();
+    block.truncate(block.len() / 3 * 3);
+    block.extend(rare);
+    let sequences = [block.len() - 3, 3].map(Sequence::literals_only);
+    let (mut counts, mut codes) = (Counts::new(), Codes::fixed().unwrap());
+    counts.reset();
+    counts.count_literals(&block, &sequences);
+    codes.fit(&counts);
+    assert!(rare.iter().map(|&byte| u32::from(codes.literal(byte).len)).sum::<u32>() > 64);
+    let mut dest = vec![0; block.len()];
+    let mut out = BitWriter::new(&mut dest);
+    out.append(&THOROUGH_HEADER).unwrap();
+    write_block(&codes, &block, true, &mut out, |out| write_sequences(&codes, &block, &sequences, out))
+        .unwrap();
+    let size = finish(&block, out).unwrap();
+    let mut back = vec![0; block.len()];
+    stream::Decoder::new().decompress(&dest[..size], &mut back).unwrap();
+    assert!(back == block);
+}
+
+#[test]
 fn codes_of_limited_length_fit() {
     // Fibonacci numbers make the deepest tree.
     let mut counts = vec![1, 1];
