@@ -79,7 +79,9 @@ pub fn decompress_parsed(
         // There is nothing to read, wherever the blocks are.
         return Ok(header.nbytes);
     }
-    pages::prefer_huge_for(dest);
+    if mask.is_none() {
+        pages::prefer_huge_for(dest);
+    }
     let mut reader = Reader::new(dec, header, chunk);
     reader.prepare()?;
     if header.is_vl() {

@@ -171,9 +171,8 @@ impl Frame {
         let old_at = next.header.frame_len - next.trailer_len as u64; // widening
         let index_end = old_at - next.gap;
         // A frame that gets longer is seen to have changed.
-        next.replaces = trailer.len() <= next.trailer_len;
-        next.gap = self.gap(session, &mut next, index_end + trailer.len() as u64); // widening
-        next.replaces = false;
+        let longer = trailer.len() > next.trailer_len;
+        next.gap = self.gap(session, &mut next, index_end + trailer.len() as u64, longer); // widening
         next.trailer_len = trailer.len();
         let at = index_end + next.gap;
         next.header.frame_len = at + trailer.len() as u64; // widening

@@ -34,7 +34,8 @@ impl Frame {
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
         next.header.header_len = next.header.write(&next.metalayers)?.len();
         let end = next.index_at() + tail.len() as u64; // widening
-        next.gap = self.gap(session, &mut next, end);
+        let adds = !next.replaces;
+        next.gap = self.gap(session, &mut next, end, adds);
         let gap = usize::try_from(next.gap).map_err(|_| no_memory())?;
         let split = tail.len() - trailer.len();
         reserve(&mut tail, gap)?;
@@ -81,19 +82,20 @@ impl Frame {
         }
     }
 
-    /// How many bytes to leave between index and trailer of a frame that would end at `end` without them.
+    /// How many bytes to leave between index and trailer of a frame that would end at `end` without them. `adds`: the change
+    /// puts nothing in the place of anything.
     ///
     /// Handles that do not lock notice changes by the header; those of the C library by the length of the frame in it. So a
     /// change must not bring back a header that somebody may remember. What is added to a frame from which nothing was ever
     /// removed makes it longer, or at least more. All other changes are counted by the length, modulo the widest gap.
-    pub(super) fn gap(&mut self, session: &Session, next: &mut State, end: u64) -> u64 {
+    pub(super) fn gap(&mut self, session: &Session, next: &mut State, end: u64, adds: bool) -> u64 {
         let old = self.state.get_mut();
         if session.followed.is_some() {
             // The frame ends where it did.
             return old.header.frame_len.saturating_sub(end);
         }
         let only_grows = old.counted.is_none()
-            && !next.replaces
+            && adds
             && next.header.nbytes >= old.header.nbytes
             && next.header.cbytes >= old.header.cbytes
             && next.usage().is_none();

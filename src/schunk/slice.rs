@@ -140,8 +140,8 @@ impl Schunk {
             return Ok(());
         }
         let bytes = self.byte_range(start, stop)?;
-        let len = bytes.end - bytes.start;
-        ensure(dest.len() as u64 >= len, ErrorKind::WriteBuffer, "destination too short")?; // widening
+        let dest = usize::try_from(bytes.end - bytes.start).ok().and_then(|len| dest.get_mut(..len));
+        let dest = dest.ok_or(Error::new(ErrorKind::WriteBuffer, "destination too short"))?;
         let numbers = || {
             let parts = parts(&self.sizes(), bytes.clone())?;
             memory::collect(parts.map(|part| part.nchunk))
