@@ -131,10 +131,11 @@ impl Codec for Zfp {
             ErrorKind::Data,
             "ZFP needs 1 to 4 dimensions of at least 4 items",
         )?;
-        let is_whole_block = |field: &Field| {
-            usize::try_from(*typesize).ok().and_then(|size| size.checked_mul(field.nitems()))
-                == Some(src.len())
-        };
+        // The decoder goes by the super-chunk: what has other items, as all above 255 bytes have, is stored raw.
+        if usize::try_from(*typesize) != Ok(cx.typesize) {
+            return Ok(0);
+        }
+        let is_whole_block = |field: &Field| cx.typesize.checked_mul(field.nitems()) == Some(src.len());
         // Parts of blocks are stored raw, and so are blocks beyond all memory.
         let Some(field) = Field::new(blockshape).filter(is_whole_block) else {
             return Ok(0);

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 fn context(meta: u8, typesize: i32, blockshape: &[i32]) -> CodecContext<'static> {
     let container = Container::Schunk { typesize, geometry: BlockGeometry::new(blockshape) };
-    CodecContext { clevel: 5, meta, typesize: 1, blocksize: 0, container, chunk: &[], host: None }
+    let typesize = usize::try_from(typesize).unwrap_or(1);
+    CodecContext { clevel: 5, meta, typesize, blocksize: 0, container, chunk: &[], host: None }
 }
 
 fn hex(text: &str) -> Vec<u8> {
@@ -133,6 +134,11 @@ fn what_zfp_cannot_take_is_stored_or_refused() {
     assert_eq!(codec.encode(&cx(4, &[i32::MAX; 4]), &src, &mut dest), Ok(0));
     assert_eq!(codec.encode(&cx(2, &[8, 8]), &src, &mut dest), Ok(0));
     assert!(codec.encode(&cx(2, &[8, 16]), &src, &mut dest).is_err());
+    // Chunks count items above 255 bytes as bytes.
+    for (typesize, shape) in [(256, [8, 32]), (4, [8, 8])] {
+        let bytes = CodecContext { typesize: 1, ..cx(typesize, &shape) };
+        assert_eq!(codec.encode(&bytes, &src, &mut dest), Ok(0));
+    }
 
     let n = codec.encode(&cx(4, &[8, 8]), &src, &mut dest).unwrap();
     assert!(n > 0);
