@@ -99,10 +99,11 @@ impl<'a> BitReader<'a> {
         reader
     }
 
-    /// Moves to bit number `bit`. A position that memory cannot hold is behind the end like any other.
+    /// Moves to bit number `bit`; if that is behind the end, to somewhere close behind it.
     #[inline(always)]
     pub(super) fn seek(&mut self, bit: u64) {
-        self.pos = usize::try_from(bit / 8).unwrap_or(usize::MAX / 16).min(usize::MAX / 16);
+        let behind = self.src.len() + 1;
+        self.pos = usize::try_from(bit / 8).unwrap_or(behind).min(behind);
         self.buffer = 0;
         self.count = 0;
         self.refill();
@@ -266,7 +267,20 @@ mod tests {
         assert_eq!(reader.read(1), 0);
         assert!(!reader.within_bounds());
         assert_eq!(reader.read_zeros(500), 500);
-        assert!(!BitReader::new(&[0; 4], u64::MAX).within_bounds());
+        for start in [40, 1 << 35, u64::MAX] {
+            assert!(!BitReader::new(&[0; 4], start).within_bounds());
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "more bytes than it has time for")]
+    fn streams_of_hundreds_of_megabytes_are_read_to_the_end() {
+        // Pages of zeros that nobody writes to take no memory.
+        let mut src = vec![0; (1 << 28) + 64];
+        src[(1 << 28) + 40] = 0xa5;
+        let mut reader = BitReader::new(&src, 3);
+        reader.skip((8 << 28) + 8 * 40 - 3);
+        assert_eq!(reader.read(8), 0xa5);
     }
 
     #[test]

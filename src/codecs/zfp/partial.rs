@@ -109,14 +109,13 @@ impl<R: Real, const N: usize, const G: usize> RangeDecoder<'_, R, N, G> {
 
     /// Decodes one cell, number `column` along the fastest axis, and copies the items in `rows`.
     fn decode_cell(&mut self, cell: u64, column: usize, rows: &[Span]) -> Result<()> {
-        let start = cell
-            .checked_mul(u64::from(self.coder.limits.max_bits))
-            .filter(|&bit| bit / 8 <= usize::MAX as u64 / 16)
-            .ok_or(TRUNCATED)?;
-        self.reader.seek(start);
+        // A block has fewer than 2^31 items, and a cell fewer than 2^16 bits.
+        self.reader.seek(cell * u64::from(self.coder.limits.max_bits));
         let mut items = [R::default(); N];
         self.coder.decode(&mut self.reader, &mut items);
-        ensure(self.reader.within_bounds(), ErrorKind::Data, TRUNCATED.what())?;
+        if !self.reader.within_bounds() {
+            return Err(TRUNCATED);
+        }
         let first = column * SIDE;
         for (row, items) in rows.iter().zip(items.chunks_exact(SIDE)) {
             for x in row.start.max(first)..row.end.min(first + SIDE) {
