@@ -34,9 +34,6 @@ static REGISTERED: Global<Registered> =
 /// Codecs that the library defines, but a layer above has to load.
 static PLUGINS: Slot<Vec<CodecEntry>> = Slot::new();
 
-/// Most entries that the registry holds.
-const MAX_ENTRIES: usize = 255;
-
 /// The codecs that the library itself defines.
 fn defined() -> impl Iterator<Item = &'static CodecEntry> {
     super::builtin::BUILTIN.iter().chain(PLUGINS.get().into_iter().flatten())
@@ -75,15 +72,12 @@ pub fn find_by_complib(complib: u8) -> Option<&'static CodecEntry> {
 ///
 /// # Errors
 ///
-/// `CodecParam` for an id below 160 or one that is taken under another name; `CodecSupport` if the registry is full.
+/// `CodecParam` for an id below 160 or one that is taken under another name.
 pub fn register(entry: CodecEntry) -> Result<()> {
     if entry.id < FIRST_USER {
         return Err(Error::new(ErrorKind::CodecParam, "codec ids below 160 are reserved"));
     }
     let entries = &mut REGISTERED.lock().entries;
-    if entries.len() >= MAX_ENTRIES {
-        return Err(Error::new(ErrorKind::CodecSupport, "too many codecs are registered"));
-    }
     match entries.iter().find(|known| known.id == entry.id) {
         None => entries.push(Box::leak(Box::new(entry))),
         Some(known) if known.name == entry.name => {}

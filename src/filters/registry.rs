@@ -26,9 +26,6 @@ struct Registered {
 static REGISTERED: Global<Registered> =
     Global::new(Registered { entries: Vec::new(), forgotten: Vec::new() });
 
-/// Most entries that the registry holds.
-const MAX_ENTRIES: usize = 255;
-
 /// The filter with this id.
 #[must_use]
 pub fn find(id: u8) -> Option<&'static FilterEntry> {
@@ -43,15 +40,12 @@ pub fn find(id: u8) -> Option<&'static FilterEntry> {
 ///
 /// # Errors
 ///
-/// `Failure` for an id below 160 or one that is taken under another name; `CodecSupport` if the registry is full.
+/// `Failure` for an id below 160 or one that is taken under another name.
 pub fn register(entry: FilterEntry, is_same: impl FnOnce(&FilterEntry) -> bool) -> Result<()> {
     if entry.id < FIRST_USER {
         return Err(Error::new(ErrorKind::Failure, "filter ids below 160 are reserved"));
     }
     let entries = &mut REGISTERED.lock().entries;
-    if entries.len() >= MAX_ENTRIES {
-        return Err(Error::new(ErrorKind::CodecSupport, "too many filters are registered"));
-    }
     match entries.iter().find(|known| known.id == entry.id) {
         None => entries.push(Box::leak(Box::new(entry))),
         Some(known) if is_same(known) => {}
