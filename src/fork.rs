@@ -87,7 +87,7 @@ impl<T> Global<T> {
     /// Waits for the value and takes it.
     pub(crate) fn lock(&'static self) -> Guard<T> {
         if around::is_this_thread() {
-            return self.lend();
+            return self.lend().expect("nobody takes a lock of the process twice");
         }
         self.lock.enlist();
         order::enter(self.lock.outer);
@@ -97,7 +97,7 @@ impl<T> Global<T> {
     /// Takes the value if nobody else has it.
     pub(crate) fn try_lock(&'static self) -> Option<Guard<T>> {
         if around::is_this_thread() {
-            return Some(self.lend());
+            return self.lend();
         }
         self.lock.enlist();
         let held = match self.lock.mutex.try_lock() {
@@ -109,11 +109,11 @@ impl<T> Global<T> {
         Some(Guard { global: self, held: Some(held) })
     }
 
-    /// The value for a handler around a `fork`, in the thread that has taken everything.
-    fn lend(&'static self) -> Guard<T> {
+    /// The value for a handler around a `fork`, in the thread that has taken everything, unless the handler has it already.
+    fn lend(&'static self) -> Option<Guard<T>> {
         // A lock not in use before is not in the list, but nobody can start to use it meanwhile.
-        assert!(!self.lock.lent.swap(true, Ordering::Relaxed), "a lock of the process is taken twice");
-        Guard { global: self, held: None }
+        let is_lent = self.lock.lent.swap(true, Ordering::Relaxed);
+        (!is_lent).then(|| Guard { global: self, held: None })
     }
 }
 

@@ -160,7 +160,9 @@ mod processes {
     static COUNTED: AtomicU64 = AtomicU64::new(0);
 
     extern "C" fn before() {
-        *SEEN.lock() += 1;
+        let mut seen = SEEN.lock();
+        *seen += 1;
+        assert!(SEEN.try_lock().is_none());
     }
 
     extern "C" fn after() {
