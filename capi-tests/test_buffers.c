@@ -166,9 +166,17 @@ static void test_given_frame(void) {
 /* Without a frame there is nothing to keep. */
 static void test_no_frame(void) {
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  const uint8_t items[16] = {1, 2, 3};
+  uint8_t got[16];
   blosc2_schunk *schunk = blosc2_schunk_new(&storage);
+  CHECK(schunk != NULL && schunk->frame == NULL);
   blosc2_schunk_avoid_cframe_free(schunk, true);
-  blosc2_schunk_free(schunk);
+  CHECK(schunk->frame == NULL);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, sizeof items), 1);
+  blosc2_schunk_avoid_cframe_free(schunk, false);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, got, sizeof got), sizeof got);
+  CHECK_BYTES(got, items, sizeof items);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
 }
 
 /* What the structs of the library begin with. */

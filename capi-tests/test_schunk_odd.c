@@ -325,6 +325,7 @@ static void broken_items(void) {
   schunk = blosc2_schunk_new(&storage);
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items, 30000), 1);
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items + 30000, 30000), 2);
+  CHECK_INT(schunk->blocksize, 1000);
   CHECK_INT(blosc2_schunk_get_sparse_buffer(schunk, 6, numbers, got), 0);
   for (i = 0; i < 6; i++) {
     CHECK_BYTES(got + 300 * i, items + 300 * numbers[i], 300);
