@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <blosc2.h>
+#include <pthread.h>
 
 enum { SIZE = 100000, BLOCK = 8192 };
 
@@ -16,16 +17,12 @@ static const void *seen_chunk;
 static uint8_t seen_meta, seen_id;
 static int answer;
 
-static int copy_encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+/* Keeps the first half of the bytes: the others are zeros. */
+static int half_encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
                         blosc2_cparams *cparams, const void *whole) {
-  seen_cparams = *cparams;
-  seen_chunk = whole;
-  seen_meta = meta;
-  CHECK(output_len <= input_len);
-  if (answer != 0) {
-    return answer;
-  }
-  /* half of the bytes are zeros */
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(cparams);
+  BLOSC_UNUSED_PARAM(whole);
   if (output_len < input_len / 2) {
     return 0;
   }
@@ -33,20 +30,34 @@ static int copy_encoder(const uint8_t *input, int32_t input_len, uint8_t *output
   return input_len / 2;
 }
 
-static int copy_decoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+static int half_decoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
                         blosc2_dparams *dparams, const void *whole) {
-  seen_dparams = *dparams;
-  seen_chunk = whole;
-  seen_meta = meta;
-  if (answer != 0) {
-    return answer;
-  }
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(dparams);
+  BLOSC_UNUSED_PARAM(whole);
   if (input_len != output_len / 2) {
     return -1;
   }
   memset(output, 0, (size_t)output_len);
   memcpy(output, input, (size_t)input_len);
   return output_len;
+}
+
+static int copy_encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                        blosc2_cparams *cparams, const void *whole) {
+  seen_cparams = *cparams;
+  seen_chunk = whole;
+  seen_meta = meta;
+  CHECK(output_len <= input_len);
+  return answer != 0 ? answer : half_encoder(input, input_len, output, output_len, meta, cparams, whole);
+}
+
+static int copy_decoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
+                        blosc2_dparams *dparams, const void *whole) {
+  seen_dparams = *dparams;
+  seen_chunk = whole;
+  seen_meta = meta;
+  return answer != 0 ? answer : half_decoder(input, input_len, output, output_len, meta, dparams, whole);
 }
 
 static int other_encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
@@ -77,6 +88,25 @@ static int copy_backward(const uint8_t *src, uint8_t *dest, int32_t length, uint
   seen_id = id;
   memcpy(dest, src, (size_t)length);
   return answer;
+}
+
+/* A filter that notes nothing, for threads. */
+static int plain_forward(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_cparams *cparams,
+                         uint8_t id) {
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(cparams);
+  BLOSC_UNUSED_PARAM(id);
+  memcpy(dest, src, (size_t)length);
+  return 0;
+}
+
+static int plain_backward(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_dparams *dparams,
+                          uint8_t id) {
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(dparams);
+  BLOSC_UNUSED_PARAM(id);
+  memcpy(dest, src, (size_t)length);
+  return 0;
 }
 
 static int register_codec(int id, const char *name, blosc2_codec_encoder_cb encoder) {
@@ -479,6 +509,77 @@ static void test_in_metalayers(void) {
   blosc2_schunk_free(schunk);
 }
 
+/* Compresses and decompresses with codec and filter 201; returns how often that failed. */
+static void *use_registered(void *unused) {
+  uint8_t *own_chunk = test_alloc(SIZE + BLOSC2_MAX_OVERHEAD), *own_back = test_alloc(SIZE);
+  uintptr_t failures = 0;
+  int i;
+  BLOSC_UNUSED_PARAM(unused);
+  for (i = 0; i < 100; i++) {
+    blosc2_cparams cparams = with_codec(201);
+    blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+    blosc2_context *cctx, *dctx;
+    int cbytes;
+    cparams.filters[1] = 201;
+    cparams.filters[2] = BLOSC_SHUFFLE; /* so that all zeros come last */
+    cctx = blosc2_create_cctx(cparams);
+    dctx = blosc2_create_dctx(dparams);
+    cbytes = blosc2_compress_ctx(cctx, data, SIZE, own_chunk, SIZE + BLOSC2_MAX_OVERHEAD);
+    failures += cbytes <= 0 || cbytes > SIZE * 2 / 3 ||
+                blosc2_decompress_ctx(dctx, own_chunk, cbytes, own_back, SIZE) != SIZE ||
+                memcmp(own_back, data, SIZE) != 0 || blosc2_compname_to_compcode("used") != 201;
+    blosc2_free_ctx(cctx);
+    blosc2_free_ctx(dctx);
+  }
+  free(own_chunk);
+  free(own_back);
+  return (void *)failures;
+}
+
+/* Registers what was not there, and what was; returns how often that failed. */
+static void *register_others(void *unused) {
+  uintptr_t failures = 0;
+  int id, round;
+  BLOSC_UNUSED_PARAM(unused);
+  for (round = 0; round < 10; round++) {
+    for (id = 202; id < 255; id++) {
+      failures += register_codec(id, "others", half_encoder) != 0 || register_filter(id, "others") != 0 ||
+                  register_tuner(id, "others") != 0 || register_codec(id, "strangers", half_encoder) == 0;
+    }
+  }
+  return (void *)failures;
+}
+
+/* Threads may register codecs, filters and tuners while others use those that are there. */
+static void test_threads(void) {
+  enum { THREADS = 4 };
+  static char name[] = "used";
+  pthread_t threads[THREADS];
+  blosc2_codec codec;
+  blosc2_filter filter;
+  void *failures;
+  int i;
+  memset(&codec, 0, sizeof codec);
+  codec.compcode = 201;
+  codec.compname = name;
+  codec.encoder = half_encoder;
+  codec.decoder = half_decoder;
+  CHECK_INT(blosc2_register_codec(&codec), 0);
+  memset(&filter, 0, sizeof filter);
+  filter.id = 201;
+  filter.name = name;
+  filter.forward = plain_forward;
+  filter.backward = plain_backward;
+  CHECK_INT(blosc2_register_filter(&filter), 0);
+  for (i = 0; i < THREADS; i++) {
+    CHECK_INT(pthread_create(&threads[i], NULL, i % 2 == 0 ? use_registered : register_others, NULL), 0);
+  }
+  for (i = 0; i < THREADS; i++) {
+    CHECK_INT(pthread_join(threads[i], &failures), 0);
+    CHECK_INT((uintptr_t)failures, 0);
+  }
+}
+
 static void test_full(void) {
   int count = 0, code;
   blosc2_io_cb io = *blosc2_get_io_cb(BLOSC2_IO_FILESYSTEM);
@@ -524,6 +625,7 @@ int main(void) {
   test_incomplete_tuner();
   test_in_super_chunks();
   test_in_metalayers();
+  test_threads();
   test_full();
   free(data);
   free(chunk);
