@@ -147,6 +147,58 @@ static void test_codecs_for_shapes(uint8_t compcode, uint8_t compcode_meta, uint
   b2nd_free(array);
 }
 
+/* What a view with one more dimension holds can be copied with its chunks if these do not go by the shape of their blocks;
+   else only to other ones. */
+static void test_copies_with_codecs_for_shapes(uint8_t compcode, uint8_t compcode_meta, uint8_t filter, bool same) {
+  const bool added[3] = {false, true, false}, single[3] = {false, true, false};
+  const int64_t shape[3] = {8, 1, 8}, longer[3] = {9, 1, 8};
+  const int32_t chunk[3] = {8, 1, 8}, block[3] = {4, 1, 4};
+  b2nd_array_t *array = growing(compcode, compcode_meta, filter), *view = NULL, *squeezed = NULL, *copy = NULL;
+  double items[64], back[64];
+  uint8_t *frame = NULL;
+  int64_t length;
+  bool needs_free = false;
+  int i;
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  CHECK_INT(b2nd_expand_dims(array, &view, added, 3), 0);
+  CHECK_INT(b2nd_squeeze_index(view, &squeezed, single), 0);
+  for (i = 0; i < 2; i++) {
+    /* with the parameters of the array, and with others */
+    blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+    blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+    b2nd_context_t *ctx;
+    cparams.typesize = 8;
+    storage.cparams = i == 0 ? view->sc->storage->cparams : &cparams;
+    ctx = b2nd_create_ctx(&storage, 3, shape, chunk, block, NULL, 0, NULL, 0);
+    CHECK_INT(b2nd_copy(ctx, view, &copy), i == 1 || same ? 0 : BLOSC2_ERROR_FAILURE);
+    if (copy != NULL) {
+      CHECK_INT(b2nd_to_cbuffer(copy, back, sizeof back), 0);
+      CHECK_BYTES(back, items, sizeof items);
+      b2nd_free(copy);
+      copy = NULL;
+    }
+    b2nd_free_ctx(ctx);
+  }
+  CHECK_INT(b2nd_to_cframe(view, &frame, &length, &needs_free) == 0, same);
+  if (frame != NULL && CHECK_INT(b2nd_from_cframe(frame, length, true, &copy), 0)) {
+    CHECK_INT(b2nd_to_cbuffer(copy, back, sizeof back), 0);
+    CHECK_BYTES(back, items, sizeof items);
+    b2nd_free(copy);
+  }
+  free(frame);
+  frame = NULL;
+  /* the shape of the array again */
+  CHECK_INT(b2nd_to_cframe(squeezed, &frame, &length, &needs_free), 0);
+  free(frame);
+  CHECK_INT(b2nd_resize(view, longer, NULL), same ? 0 : BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(view->shape[0], same ? 9 : 8);
+  CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
+  CHECK_BYTES(back, items, sizeof items);
+  b2nd_free(squeezed);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
 int main(void) {
   static const struct {
     bool contiguous;
@@ -161,6 +213,9 @@ int main(void) {
   test_refresh(PATH);
   test_codecs_for_shapes(BLOSC_CODEC_ZFP_FIXED_ACCURACY, (uint8_t)-6, BLOSC_NOFILTER);
   test_codecs_for_shapes(BLOSC_ZSTD, 0, BLOSC_FILTER_NDCELL);
+  test_copies_with_codecs_for_shapes(BLOSC_CODEC_ZFP_FIXED_ACCURACY, (uint8_t)-6, BLOSC_NOFILTER, false);
+  test_copies_with_codecs_for_shapes(BLOSC_ZSTD, 0, BLOSC_FILTER_NDCELL, false);
+  test_copies_with_codecs_for_shapes(BLOSC_ZSTD, 0, BLOSC_SHUFFLE, true);
   blosc2_remove_urlpath(PATH);
   blosc2_destroy();
   return test_end();

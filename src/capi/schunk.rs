@@ -132,14 +132,15 @@ fn show_last(handle: &SchunkHandle, schunk: &Schunk) {
 
 /// Copies metalayers and chunks to a new handle; the chunks as they are if the parameters are the `same`.
 fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Result<()> {
-    let own = source.as_own()?;
     if same {
+        let own = source.as_own()?;
         source.look(|schunk| {
             dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, None))?;
             show_last(source, schunk);
             Ok(())
         })?;
     } else {
+        let own = source.as_source()?;
         let recompress = |writing: &Writing<'_>| {
             source.read(|schunk, reading| {
                 let schunk = own.as_ref().unwrap_or(schunk);

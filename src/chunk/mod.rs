@@ -33,6 +33,7 @@ pub use params::{
     CParams, Decoding, Encoding, Postfilter, PostfilterCall, Prefilter, PrefilterCall, Threads,
 };
 pub use planes::{Decoded, EachRun, Planes, Runs};
+pub(crate) use reader::depends_on_shape;
 pub(crate) use recode::recode;
 pub use simple::{decompress_simple, getitem_simple};
 pub use special::{SpecialValue, special_chunk};

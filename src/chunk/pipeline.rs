@@ -163,6 +163,13 @@ impl Pipeline {
         })
     }
 
+    /// Whether what comes back may depend on the shape of the blocks.
+    pub(crate) fn depends_on_shape(&self) -> bool {
+        let depends =
+            |step: &Step| matches!(step, Step::Registered(entry, _) if entry.filter.needs_geometry());
+        self.steps().iter().any(depends)
+    }
+
     /// The width if the pipeline is one byte shuffle and nothing else.
     pub(crate) fn as_shuffle(&self) -> Option<usize> {
         match self.steps() {

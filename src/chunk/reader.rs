@@ -44,6 +44,20 @@ pub(super) fn unreadable(error: Error) -> Error {
     if error.kind() == ErrorKind::ReadBuffer { Error::new(ErrorKind::FileRead, error.what()) } else { error }
 }
 
+/// Whether what comes out of `chunk` may depend on the shape of the blocks of the array that it belongs to.
+///
+/// # Errors
+///
+/// Those of [`ChunkHeader::read`].
+pub(crate) fn depends_on_shape(chunk: &[u8]) -> Result<bool> {
+    let header = ChunkHeader::read(chunk)?;
+    let mut pipeline = Pipeline::empty();
+    pipeline.set_backward(&header);
+    let codec = StreamCodec::resolve(header.decoder_compcode());
+    let depends = codec.needs_geometry() || pipeline.depends_on_shape();
+    Ok(depends && Payload::of(&header) == Payload::Coded)
+}
+
 impl<'a> Reader<'a> {
     /// A reader of `chunk`, whose header was read. Nothing else is checked: [`prepare`](Self::prepare) does that.
     ///

@@ -3,10 +3,11 @@
 use super::chunks::StoredChunks;
 use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::bytes::get_i32;
-use crate::chunk::Source;
+use crate::chunk::{self, Decoding, Source};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::FrameParams;
+use crate::format::geometry::Container;
 use crate::format::metalayers::Metalayers;
 use crate::frame::sizes::ChunkInfo;
 use crate::frame::{ChunkBytes, Frame};
@@ -135,6 +136,22 @@ impl Schunk {
         ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")
     }
 
+    /// Whether all chunks decompress to the same with `other` in place of the container of `dec`, from which it differs in
+    /// the shape of the blocks. Chunks that `dec` cannot decompress are left out of account; postfilters are not run.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading, `MemoryAlloc`.
+    pub fn reads_alike(&self, dec: &Decoding<'_>, other: Container) -> Result<bool> {
+        let chunks = self.chunks()?;
+        for nchunk in 0..chunks.sizes().nchunks {
+            if !chunks.with(nchunk, |chunk| reads_alike(dec, other, chunk))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Writes a contiguous frame with the same content to `path`; returns its length in bytes.
     ///
     /// The frame of a super-chunk that has one in memory goes to the file as it is, through `io`, replacing what was
@@ -234,6 +251,23 @@ fn recompress_chunks(
         })?;
     }
     Ok(())
+}
+
+/// [`Schunk::reads_alike`] for one chunk.
+fn reads_alike(dec: &Decoding<'_>, other: Container, chunk: &[u8]) -> Result<bool> {
+    if !chunk::depends_on_shape(chunk)? {
+        return Ok(true);
+    }
+    let nbytes = usize::try_from(ChunkInfo::read(chunk)?.nbytes).unwrap_or(0);
+    let other = move || other;
+    let dec = Decoding { postfilter: None, ..*dec };
+    let other = Decoding { container: Some(&other), ..dec };
+    let read = |dec: &Decoding<'_>, data: &mut [u8]| chunk::decompress_with(dec, chunk, None, data);
+    scratch::with_len(nbytes, |items| {
+        scratch::with_len(nbytes, |others| {
+            Ok(read(&dec, items).is_err() || read(&other, others).is_ok() && items == others)
+        })
+    })
 }
 
 /// Appends chunk `nchunk` of `chunks` to `dest`, which is no frame; returns the block size in its header. From a file, the

@@ -9,8 +9,10 @@ use parking_lot::RwLock;
 use super::SchunkHandle;
 use crate::capi::ptr::handle_ref;
 use crate::capi::types::{CBool, blosc2_schunk, blosc2_storage};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result, ensure};
+use crate::format::geometry::Container;
 use crate::format::metalayers::Metalayers;
+use crate::format::nd_meta;
 use crate::schunk::Schunk;
 
 impl SchunkHandle {
@@ -48,17 +50,35 @@ impl SchunkHandle {
         own.map_or_else(|| self.look(|schunk| Ok(schunk.metalayers())), Ok)
     }
 
-    /// What copies of a view are made of: its chunks with its own metalayers. `None` unless this is a view.
+    /// What a copy of a view is made of if its chunks are made anew: the shared ones with the view's metalayers. `None` unless
+    /// this is a view.
+    pub(crate) fn as_source(&self) -> Result<Option<Schunk>> {
+        let layers = self.own_layers().cloned();
+        layers.map(|layers| self.look(|schunk| schunk.to_memory_with(layers))).transpose()
+    }
+
+    /// As [`as_source`](Self::as_source), for a copy with the same chunks.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if the chunks go by the shape of their blocks, so that they could not be read by that of the view;
+    /// else those of reading.
     pub(crate) fn as_own(&self) -> Result<Option<Schunk>> {
-        if self.own_layers().is_some() { self.detached().map(Some) } else { Ok(None) }
+        let Some(own) = self.as_source()? else { return Ok(None) };
+        let geometry = nd_meta::block_geometry(&own.metalayers());
+        let shown = Container::Schunk { typesize: self.typesize(), geometry };
+        let alike = geometry == self.geometry() || self.decoding().with(|dec| own.reads_alike(dec, shown))?;
+        ensure(alike, ErrorKind::InvalidParam, "chunks that go by another shape of their blocks")?;
+        Ok(Some(own))
     }
 
     /// The content as a super-chunk of its own, in memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`as_own`](Self::as_own).
     pub(crate) fn detached(&self) -> Result<Schunk> {
-        self.look(|schunk| {
-            let layers = self.own_layers().cloned().unwrap_or_else(|| schunk.metalayers());
-            schunk.to_memory_with(layers)
-        })
+        self.as_own()?.map_or_else(|| self.look(Schunk::to_memory), Ok)
     }
 
     /// Gives a view a super-chunk of its own, made from what [`detached`](Self::detached) returned.
