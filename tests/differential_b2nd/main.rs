@@ -12,6 +12,7 @@ mod common;
 mod case;
 mod dense;
 mod errors;
+mod plugins;
 mod random;
 mod sharing;
 mod steps;
