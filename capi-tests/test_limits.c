@@ -15,12 +15,14 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* From now on, the process gets `bytes` bytes of address space more, and that is all. */
+/* From now on, the process gets `bytes` bytes of address space more, and that is all. Ends it where no heed is paid to
+   that, as in some emulators. */
 static int limit_memory(size_t bytes) {
   struct rlimit limit;
   unsigned long pages;
@@ -30,7 +32,13 @@ static int limit_memory(size_t bytes) {
   }
   fclose(sizes);
   limit.rlim_cur = limit.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
-  return setrlimit(RLIMIT_AS, &limit);
+  if (setrlimit(RLIMIT_AS, &limit) != 0) {
+    return -1;
+  }
+  if (mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
+    _exit(TEST_IMPOSSIBLE);
+  }
+  return 0;
 }
 
 enum { LARGE = 64 << 20 };

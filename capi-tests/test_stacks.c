@@ -17,12 +17,13 @@
 
 enum { SMALL_STACK = 64 << 10, SIZE = 200000, TYPESIZE = 4 };
 
-/* Runs `work` in a thread with a small stack. */
+/* Runs `work` in a thread with a small stack; some systems want it larger than others. */
 static void in_small_thread(void *(*work)(void *), void *argument) {
   pthread_attr_t attributes;
   pthread_t thread;
+  long least = sysconf(_SC_THREAD_STACK_MIN);
   pthread_attr_init(&attributes);
-  CHECK(pthread_attr_setstacksize(&attributes, SMALL_STACK) == 0);
+  CHECK(pthread_attr_setstacksize(&attributes, least > SMALL_STACK ? (size_t)least : SMALL_STACK) == 0);
   if (CHECK(pthread_create(&thread, &attributes, work, argument) == 0)) {
     pthread_join(thread, NULL);
   }

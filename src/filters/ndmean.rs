@@ -21,16 +21,16 @@ impl Filter for NdMean {
                 &grid,
                 src,
                 dest,
-                |sum, item| sum + f32::from_le_bytes(item),
-                |sum, n| (sum / n as f32).to_le_bytes(),
+                |sum, item| sum + f32::from_ne_bytes(item),
+                |sum, n| (sum / n as f32).to_ne_bytes(),
             );
         } else {
             average::<8, f64>(
                 &grid,
                 src,
                 dest,
-                |sum, item| sum + f64::from_le_bytes(item),
-                |sum, n| (sum / n as f64).to_le_bytes(),
+                |sum, item| sum + f64::from_ne_bytes(item),
+                |sum, n| (sum / n as f64).to_ne_bytes(),
             );
         }
         Ok(())
@@ -87,7 +87,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn floats(bytes: &[u8]) -> Vec<f32> {
-        bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+        bytes.chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect()
     }
 
     fn forward(cx: &FilterContext<'_>, src: &[u8]) -> Vec<u8> {
@@ -98,19 +98,19 @@ mod tests {
 
     #[test]
     fn each_cell_becomes_its_mean_in_cell_order() {
-        let src: Vec<u8> = (0..64u8).flat_map(|i| f32::from(i).to_le_bytes()).collect();
+        let src: Vec<u8> = (0..64u8).flat_map(|i| f32::from(i).to_ne_bytes()).collect();
         let means = floats(&forward(&context(4, 4, &[8, 8]), &src));
         let expected: Vec<f32> = [13.5, 17.5, 45.5, 49.5].into_iter().flat_map(|m| [m; 16]).collect();
         assert_eq!(means, expected);
-        let doubles: Vec<u8> = (0..64u8).flat_map(|i| f64::from(i).to_le_bytes()).collect();
+        let doubles: Vec<u8> = (0..64u8).flat_map(|i| f64::from(i).to_ne_bytes()).collect();
         let means = forward(&context(4, 8, &[8, 8]), &doubles);
-        let expected: Vec<u8> = expected.into_iter().flat_map(|m| f64::from(m).to_le_bytes()).collect();
+        let expected: Vec<u8> = expected.into_iter().flat_map(|m| f64::from(m).to_ne_bytes()).collect();
         assert_eq!(means, expected);
     }
 
     #[test]
     fn blocks_thinner_than_a_cell_come_back_in_place() {
-        let src: Vec<u8> = (0..16u8).flat_map(|i| f32::from(i).to_le_bytes()).collect();
+        let src: Vec<u8> = (0..16u8).flat_map(|i| f32::from(i).to_ne_bytes()).collect();
         let cx = context(4, 4, &[2, 8]);
         let means = forward(&cx, &src);
         let mut back = vec![0; src.len()];
@@ -156,7 +156,7 @@ mod tests {
             let cx = context(side, 8, &shape);
             let nitems: i32 = shape.iter().product();
             let items: Vec<f64> = (0..nitems).map(|i| f64::from((i as u32).wrapping_mul(seed | 1) % 1000)).collect();
-            let src: Vec<u8> = items.iter().flat_map(|v| v.to_le_bytes()).collect();
+            let src: Vec<u8> = items.iter().flat_map(|v| v.to_ne_bytes()).collect();
             let means = forward(&cx, &src);
             let mut back = vec![0; src.len()];
             NdMean.backward(&cx, &means, &mut back).unwrap();
@@ -168,7 +168,7 @@ mod tests {
                     coordinate / i32::from(side)
                 }).collect::<Vec<_>>()
             };
-            for (i, mean) in back.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).enumerate() {
+            for (i, mean) in back.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap())).enumerate() {
                 let own = cell(i as i32);
                 let fellows: Vec<f64> =
                     (0..nitems).filter(|&j| cell(j) == own).map(|j| items[j as usize]).collect();

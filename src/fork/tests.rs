@@ -3,11 +3,6 @@ use std::sync::atomic::AtomicUsize;
 use std::thread;
 use std::time::{Duration, Instant};
 
-static SMALL: Global<Vec<u64>> = Global::new(Vec::new());
-static OUTER: Global<u64> = Global::outer(0);
-/// As many values as threads may use for the first time while others fork.
-static FRESH: [Global<u64>; 64] = [const { Global::new(0) }; 64];
-
 /// Whether the type after the colon of a `static` is a lock that is not one of this module.
 fn is_foreign_lock(line: &str) -> bool {
     let line = line.trim_start();
@@ -92,6 +87,11 @@ fn the_order_of_locks_is_checked() {
 #[cfg(unix)]
 mod processes {
     use super::*;
+
+    static SMALL: Global<Vec<u64>> = Global::new(Vec::new());
+    static OUTER: Global<u64> = Global::outer(0);
+    /// As many values as threads may use for the first time while others fork.
+    static FRESH: [Global<u64>; 64] = [const { Global::new(0) }; 64];
 
     /// Runs `work` in a child, which has 20 seconds for it; whether it ended well.
     fn child(work: fn() -> bool) -> bool {

@@ -9,6 +9,8 @@
 //! Where the C library is known to misbehave (it loses bytes, or writes chunks that nobody can read) only ours is
 //! judged, by the data that must come back.
 
+#![cfg(unix)]
+
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -6,6 +6,7 @@
 mod ways;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use crate::build::{self, Built, cc, cxx};
@@ -122,7 +123,13 @@ fn tests_of_installation(
     layout: &Layout,
     built: &Built,
 ) -> Result<(), String> {
-    tests.run("headers compile alone, without warnings", || each_header_alone(layout));
+    tests.run("headers compile alone, without warnings", || {
+        each_header_alone(layout, cc, &["c99", "c11"], "c")
+    });
+    tests.run("headers compile alone as C++, without warnings", || {
+        needs_cxx()?;
+        each_header_alone(layout, cxx, &["c++11", "c++17"], "cc")
+    });
     tests.run("exported symbols", || {
         symbols::check_shared(&layout.lib(shared_library_name()))?;
         symbols::check_static(&layout.lib("libblosc2.a"))?;
@@ -248,22 +255,30 @@ fn compile_and_run(
     process::quiet(run.arg(source).env(library_path_variable(), &layout.libdir))
 }
 
-/// Each header alone, in each language, with every warning an error.
-fn each_header_alone(layout: &Layout) -> Result<(), String> {
-    let dir = paths::target().join("capi-tests");
+/// Whether there is a C++ compiler; nothing but tests of C++ needs one.
+fn needs_cxx() -> Result<(), String> {
+    if process::exists(cxx()) { Ok(()) } else { Err(format!("{SKIPPED}no C++ compiler on this machine")) }
+}
+
+/// Each header alone, in each version of a language, with every warning an error.
+fn each_header_alone(
+    layout: &Layout,
+    compiler: fn() -> Command,
+    languages: &[&str],
+    extension: &str,
+) -> Result<(), String> {
+    let source = paths::target().join("capi-tests").join(format!("header.{extension}"));
     for header in headers::HEADERS {
-        for (mut compiler, language, extension) in
-            [(cc(), "c99", "c"), (cc(), "c11", "c"), (cxx(), "c++11", "cc"), (cxx(), "c++17", "cc")]
-        {
-            let source = dir.join(format!("header.{extension}"));
+        for language in languages {
             paths::write(&source, format!("#include \"{header}\"\nint header_compiles;\n"))?;
+            let mut compiler = compiler();
             compiler
                 .arg(format!("-std={language}"))
                 .args(STRICT)
                 .arg("-fsyntax-only")
                 .arg("-I")
                 .arg(layout.includedir());
-            process::quiet(compiler.arg(source))?;
+            process::quiet(compiler.arg(&source))?;
         }
     }
     Ok(())

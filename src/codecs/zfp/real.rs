@@ -94,12 +94,12 @@ macro_rules! impl_real {
 
             #[inline(always)]
             fn load(bytes: &[u8]) -> Self {
-                <$real>::from_le_bytes(bytes[..$bytes].try_into().expect("the length of an item"))
+                <$real>::from_ne_bytes(bytes[..$bytes].try_into().expect("the length of an item"))
             }
 
             #[inline(always)]
             fn store(self, bytes: &mut [u8]) {
-                bytes[..$bytes].copy_from_slice(&self.to_le_bytes());
+                bytes[..$bytes].copy_from_slice(&self.to_ne_bytes());
             }
 
             #[inline(always)]

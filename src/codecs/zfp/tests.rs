@@ -16,17 +16,17 @@ fn hex(text: &str) -> Vec<u8> {
 
 fn bytes(typesize: i32, items: impl Iterator<Item = f64>) -> Vec<u8> {
     if typesize == 4 {
-        items.flat_map(|v| (v as f32).to_le_bytes()).collect()
+        items.flat_map(|v| (v as f32).to_ne_bytes()).collect()
     } else {
-        items.flat_map(f64::to_le_bytes).collect()
+        items.flat_map(f64::to_ne_bytes).collect()
     }
 }
 
 fn values(typesize: i32, bytes: &[u8]) -> Vec<f64> {
     if typesize == 4 {
-        bytes.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap()))).collect()
+        bytes.chunks_exact(4).map(|b| f64::from(f32::from_ne_bytes(b.try_into().unwrap()))).collect()
     } else {
-        bytes.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect()
+        bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap())).collect()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Link, SKIPPED, STRICT, link_flags, program_path, shared_library_name};
+use super::{Link, SKIPPED, STRICT, link_flags, needs_cxx, program_path, shared_library_name};
 use crate::build::{self, Built, SYSTEM_CODECS, cc, cxx};
 use crate::demo::library_path_variable;
 use crate::install::{self, Layout};
@@ -57,6 +57,7 @@ fn build_and_run(
 }
 
 fn cpp_program(layout: &Layout, built: &Built) -> Result<(), String> {
+    needs_cxx()?;
     build_and_run(cxx(), "ways_cpp.cc", layout, &link_flags(Link::Shared, layout, built), &[])
 }
 
