@@ -1,8 +1,9 @@
 //! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1,
-//! and up to the default level for streams in which matches are rare or long, as in most of what was shuffled;
-//! libdeflate, which takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs at
-//! level 1; and a decoder of our own for all but text, which can stop early. The choice depends on the stream and the level
-//! alone, so that equal streams give equal bytes, unless a tiny one does not fit in any other way.
+//! and up to level 8 for streams in which matches are rare or long, as in most of what was shuffled; libdeflate, which
+//! takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs at level 1 and for what
+//! shrinks far at the highest levels; and a decoder of our own for all but text, which can stop early. The choice depends
+//! on the stream and the level alone, so that equal streams give equal bytes, unless a tiny one does not fit in any other
+//! way.
 
 #[cfg(test)]
 mod tests;
@@ -22,9 +23,16 @@ enum Level {
     /// noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that compresses as well, over all
     /// kinds of data, as zlib-ng does on this one.
     Thorough { effort: Effort, otherwise: i32 },
-    /// libdeflate's level that compresses as well as zlib-ng does on this one.
-    Deep(i32),
+    /// The same; but where matches are many and streams shrink far, libdeflate's are up to 1.7 times as large, and zlib-rs
+    /// makes those of zlib-ng.
+    Middle { effort: Effort, otherwise: i32 },
+    /// zlib-rs for all streams that shrink far, which zlib-ng searches to the end: those of others are up to 8 times as
+    /// large. Else as above, with or without our own encoder.
+    Deep { effort: Option<Effort>, otherwise: i32 },
 }
+
+/// The most that our own encoder searches for.
+const UTMOST: Effort = Effort { steps_per_bit: 40, long: 258 };
 
 /// Levels 1 to 9.
 const LEVELS: [Level; 9] = [
@@ -33,11 +41,14 @@ const LEVELS: [Level; 9] = [
     Level::Thorough { effort: Effort { steps_per_bit: 2, long: 8 }, otherwise: 2 },
     Level::Thorough { effort: Effort { steps_per_bit: 4, long: 16 }, otherwise: 3 },
     Level::Thorough { effort: Effort { steps_per_bit: 10, long: 24 }, otherwise: 4 },
-    Level::Deep(5),
-    Level::Deep(6),
-    Level::Deep(7),
-    Level::Deep(7),
+    Level::Middle { effort: UTMOST, otherwise: 5 },
+    Level::Deep { effort: Some(UTMOST), otherwise: 6 },
+    Level::Deep { effort: Some(UTMOST), otherwise: 6 },
+    Level::Deep { effort: None, otherwise: 7 },
 ];
+
+/// Streams shrink far where a literal or match stands for so many bytes and more.
+const FAR: usize = 12;
 
 /// What short streams take: libdeflate, at a level of their own. Its tables take longer to clear than such a stream to
 /// compress, so that levels of equal tables differ little in time.
@@ -106,16 +117,41 @@ impl Encoder {
                     Ok(self.deflate()?.compress_quickly(src, dest))
                 }
             }
-            Level::Thorough { effort, otherwise } => {
-                let probe = deflate::Probe::of(src);
-                if probe.has_few_matches() {
-                    Ok(self.deflate()?.compress_thoroughly(src, &probe, effort, dest))
-                } else {
-                    self.libdeflate.compress(otherwise, src, dest)
+            Level::Thorough { effort, otherwise } => match self.compress_thoroughly(effort, src, dest)? {
+                Some(cbytes) => Ok(cbytes),
+                None => self.libdeflate.compress(otherwise, src, dest),
+            },
+            Level::Middle { effort, otherwise } => match self.compress_thoroughly(effort, src, dest)? {
+                Some(cbytes) => Ok(cbytes),
+                None if self.shrinks_far(src)? => self.stream.compress(clevel, src, dest),
+                None => self.libdeflate.compress(otherwise, src, dest),
+            },
+            Level::Deep { effort, otherwise } => {
+                if self.shrinks_far(src)? {
+                    return self.stream.compress(clevel, src, dest);
+                }
+                let cbytes = effort.map(|effort| self.compress_thoroughly(effort, src, dest)).transpose()?;
+                match cbytes.flatten() {
+                    Some(cbytes) => Ok(cbytes),
+                    None => self.libdeflate.compress(otherwise, src, dest),
                 }
             }
-            Level::Deep(level) => self.libdeflate.compress(level, src, dest),
         }
+    }
+
+    /// Our own encoder's thorough search: the compressed size as [`compress`](Self::compress) returns it, or `None` if
+    /// matches are many.
+    fn compress_thoroughly(&mut self, effort: Effort, src: &[u8], dest: &mut [u8]) -> Result<Option<usize>> {
+        let probe = deflate::Probe::of(src);
+        if !probe.has_few_matches() {
+            return Ok(None);
+        }
+        Ok(Some(self.deflate()?.compress_thoroughly(src, &probe, effort, dest)))
+    }
+
+    /// Whether `src` will shrink to a tenth or so.
+    fn shrinks_far(&mut self, src: &[u8]) -> Result<bool> {
+        Ok(self.deflate()?.bytes_per_token(src) >= FAR)
     }
 
     /// [`compress`](Self::compress) for a tiny stream, which takes this level of libdeflate if our own encoder is not enough.

@@ -113,21 +113,25 @@ fn each_encoder_is_chosen_where_it_is_faster() {
         dest.truncate(size);
         dest
     };
-    let thorough = made(&mut |dest| {
-        deflate::Encoder::new().unwrap().compress_thoroughly(
-            &runs,
-            &deflate::Probe::of(&runs),
-            Effort { steps_per_bit: 10, long: 24 },
-            dest,
-        )
-    });
-    assert!(chosen(5, &runs) == thorough);
+    let thorough = |effort: Effort| {
+        let probe = deflate::Probe::of(&runs);
+        let mut encoder = deflate::Encoder::new().unwrap();
+        made(&mut |dest| encoder.compress_thoroughly(&runs, &probe, effort, dest))
+    };
+    assert!(chosen(5, &runs) == thorough(Effort { steps_per_bit: 10, long: 24 }));
+    assert!(chosen(6, &runs) == thorough(UTMOST));
     assert!(
         chosen(5, &text) == made(&mut |dest| libdeflate::Encoder::new().compress(4, &text, dest).unwrap())
     );
-    assert!(
-        chosen(6, &runs) == made(&mut |dest| libdeflate::Encoder::new().compress(5, &runs, dest).unwrap())
-    );
+    for (clevel, level) in [(6, 5), (7, 6), (8, 6), (9, 7)] {
+        let by_libdeflate =
+            made(&mut |dest| libdeflate::Encoder::new().compress(level, &text, dest).unwrap());
+        assert!(chosen(clevel, &text) == by_libdeflate);
+    }
+    for clevel in 7..=9 {
+        let by_zlib = made(&mut |dest| stream::Encoder::new().compress(clevel, &runs, dest).unwrap());
+        assert!(chosen(clevel, &runs) == by_zlib);
+    }
     assert!(chosen(1, &runs) == made(&mut |dest| stream::Encoder::new().compress(1, &runs, dest).unwrap()));
     let noise = bytes(0, 20_000);
     assert!(
@@ -137,6 +141,26 @@ fn each_encoder_is_chosen_where_it_is_faster() {
     assert!(share_of_runs(&runs) >= 75 && share_of_runs(&text) == 0);
     assert_eq!(share_of_runs(&[0; 1023]), 0);
     assert_eq!(share_of_runs(&[0; 1024]), 100);
+}
+
+#[test]
+fn what_repeats_is_not_larger_than_with_zlib_from_level_six_on() {
+    // Records of 40 bytes, the first of which tells the number.
+    let records: Vec<u8> = (0..5000_u32)
+        .flat_map(|n| {
+            let rest = (4..40).map(|i| (i * i) as u8);
+            n.to_le_bytes().into_iter().chain(rest)
+        })
+        .collect();
+    let period: Vec<u8> = (0..200_000_u32).map(|i| (i % 47 * 5) as u8).collect();
+    for src in [&records, &period] {
+        let mut dest = vec![0; src.len()];
+        for clevel in 6..=9 {
+            let ours = Encoder::new().compress(clevel, src, &mut dest).unwrap();
+            let by_zlib = stream::Encoder::new().compress(clevel, src, &mut dest).unwrap();
+            assert!(0 < ours && ours <= by_zlib + by_zlib / 20, "{ours} and {by_zlib} at {clevel}");
+        }
+    }
 }
 
 #[test]

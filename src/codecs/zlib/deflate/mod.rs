@@ -47,6 +47,10 @@ const PROBED: usize = 2 << 10;
 const PROBE: usize = 1 << 10;
 /// A match every this many bytes is often, as there is hardly any history yet.
 const DENSE: usize = 42;
+/// So many samples of a stream are parsed to see how far it shrinks, of at most and at least so many bytes.
+const SAMPLES: usize = 4;
+const SAMPLE: usize = 4 << 10;
+const LEAST_SAMPLE: usize = 256;
 /// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
 /// long as all the rest.
 pub(super) const TINY: usize = 128;
@@ -98,6 +102,21 @@ impl Encoder {
         dest: &mut [u8],
     ) -> usize {
         self.try_thoroughly(src, probe, effort, dest).unwrap_or(0)
+    }
+
+    /// How many bytes a literal or match of `src` stands for on average, judged by samples; 0 if it is too short for them.
+    pub(super) fn bytes_per_token(&mut self, src: &[u8]) -> usize {
+        let (len, distance) = (SAMPLE.min(src.len() / SAMPLES), src.len() / SAMPLES);
+        if len < LEAST_SAMPLE {
+            return 0;
+        }
+        let mut ntokens = 0;
+        for start in (0..SAMPLES).map(|n| n * distance) {
+            self.dense.begin();
+            self.dense.parse(&src[start..start + len], 0, len);
+            ntokens += self.dense.tokens().len();
+        }
+        SAMPLES * len / ntokens
     }
 
     fn try_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {

@@ -28,6 +28,8 @@ const FAR: usize = 256;
 const LONG_RUN: usize = 32;
 /// No run is longer, so that blocks do not get too long.
 const MAX_RUN: usize = 1 << 18;
+/// Where data go on as before, so much is taken before something nearer is looked for, which takes fewer bits.
+const MAX_STRETCH: usize = 16 * MAX_PIECE;
 /// Of the positions in a match only this many, the last ones, are remembered: what follows a match often follows it again.
 const REMEMBERED: usize = 16;
 /// The same for runs: further inside, all positions are alike, and would drive out the one where the run begins.
@@ -64,6 +66,8 @@ pub(super) struct Parser {
     /// How far words are shifted so that the bytes that are hashed are left.
     shift: u32,
     effort: Effort,
+    /// Distance of the match that ends here if it is as long as a code can tell: it may go on. Else 0.
+    period: usize,
 }
 
 /// A match that is `len` bytes long, and how many bits it saves.
@@ -78,12 +82,12 @@ impl Parser {
     pub(super) fn new() -> Result<Parser> {
         let (worth, shift) = (Worth::new(8 * BIT), 64 - 8 * MIN_MATCH as u32); // below 64
         let effort = Effort { steps_per_bit: 0, long: 0 };
-        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, worth, shift, effort })
+        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, worth, shift, effort, period: 0 })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.
     pub(super) fn begin(&mut self, src: &[u8], effort: Effort) -> Option<()> {
-        self.effort = effort;
+        (self.effort, self.period) = (effort, 0);
         let len = u32::try_from(src.len()).ok()?;
         if self.next_base.checked_add(len).is_none() {
             self.table.fill([0; WAYS]);
@@ -161,8 +165,9 @@ impl Parser {
         let (mut anchor, mut at) = (start, start);
         let mut steps = 1_usize << PATIENCE;
         while at < end.min(last_start) {
-            // SAFETY: `at + LAST_START < src.len()`.
-            let Some(mut found) = (unsafe { self.best_match(src, at, 0) }) else {
+            // SAFETY: `at + LAST_START < src.len()`, and the period is the distance of a match before.
+            let Some(mut found) = (unsafe { self.best_match(src, at, self.period, 0) }) else {
+                self.period = 0;
                 at += steps >> PATIENCE;
                 steps += 1;
                 continue;
@@ -170,7 +175,7 @@ impl Parser {
             steps = steps.saturating_sub(found.saved * self.effort.steps_per_bit / BIT).max(1 << PATIENCE);
             while found.len < self.effort.long && at + 1 < last_start {
                 // SAFETY: `at + 1 + LAST_START < src.len()`.
-                let Some(better) = (unsafe { self.best_match(src, at + 1, found.saved) }) else { break };
+                let Some(better) = (unsafe { self.best_match(src, at + 1, 0, found.saved) }) else { break };
                 (found, at) = (better, at + 1);
             }
             let match_end = at + found.len;
@@ -186,6 +191,7 @@ impl Parser {
                 // SAFETY: `inside + LAST_START < src.len()`.
                 self.remember(inside, unsafe { load64(src, inside) });
             }
+            self.period = if found.len >= MAX_PIECE { found.distance } else { 0 };
             (anchor, at) = (match_end, match_end);
         }
         if at >= last_start {
@@ -206,14 +212,15 @@ impl Parser {
         before
     }
 
-    /// The match of the bytes at `at` that saves most, if that is more than `least` bits: a run, of any length, or a
-    /// candidate from the table, up to the length of one code. Behind that, something nearer may be as good.
+    /// The match of the bytes at `at` that saves most, if that is more than `least` bits: a run, of any length, or one of
+    /// the distance `period`, if that is not 0, or a candidate from the table, up to the length of one code. Behind that,
+    /// something nearer may be as good.
     ///
     /// # Safety
     ///
-    /// `at + LAST_START <= src.len()`.
+    /// `at + LAST_START <= src.len()`, `period <= at`.
     #[inline(always)]
-    unsafe fn best_match(&mut self, src: &[u8], at: usize, least: usize) -> Option<Match> {
+    unsafe fn best_match(&mut self, src: &[u8], at: usize, period: usize, least: usize) -> Option<Match> {
         // SAFETY: the caller's promise.
         let bytes = unsafe { load64(src, at) };
         let mut best = Match { len: 0, distance: 0, saved: least };
@@ -226,6 +233,14 @@ impl Parser {
                 if len >= LONG_RUN {
                     return Some(best);
                 }
+            }
+        }
+        if period > 0 {
+            // SAFETY: `period <= at`, which is not beyond the limit.
+            let len = unsafe { extend_long(src, at, period, src.len().min(at + MAX_PIECE)) } - at;
+            let saved = self.worth.saved(len, period);
+            if saved > best.saved {
+                best = Match { len, distance: period, saved };
             }
         }
         let now = self.base + at as u32; // as in `remember`
@@ -252,6 +267,11 @@ impl Parser {
                     break;
                 }
             }
+        }
+        if best.distance == period && best.len == MAX_PIECE {
+            // SAFETY: `period` bytes before `at` the same bytes begin, up to there, which is not beyond the limit.
+            let end = unsafe { extend_long(src, at + MAX_PIECE, period, src.len().min(at + MAX_STRETCH)) };
+            best.len = end - at;
         }
         (best.distance > 0).then_some(best)
     }
