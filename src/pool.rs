@@ -355,18 +355,19 @@ static POOLS: Global<Vec<Weak<Pool>>> = Global::new(Vec::new());
 /// The shared pool for `nthreads` threads (at least 2), started if there is none.
 #[must_use]
 pub fn attach(nthreads: usize) -> Arc<Pool> {
-    let fresh = Arc::new(Pool::new(nthreads));
     let mut pools = POOLS.lock();
     pools.retain(|pool| pool.strong_count() > 0);
     let living: Vec<Arc<Pool>> = pools.iter().filter_map(Weak::upgrade).collect();
     let found = living.iter().find(|pool| pool.nthreads == nthreads && !pool.is_stale()).map(Arc::clone);
-    if found.is_none() {
+    let pool = found.unwrap_or_else(|| {
+        let fresh = Arc::new(Pool::new(nthreads));
         pools.push(Arc::downgrade(&fresh));
-    }
+        fresh
+    });
     // The last user of a pool ends its threads, which may be done here, but not while others wait for the list.
     drop(pools);
     drop(living);
-    found.unwrap_or(fresh)
+    pool
 }
 
 /// Ends all pools. Contexts that hold one work on, and attach to a new one at their next operation.

@@ -183,7 +183,7 @@ impl<'a> DisjointParts<'a> {
 ///
 /// # Errors
 ///
-/// One of the errors of `work`; the blocks that nobody had begun by then are skipped.
+/// One of the errors of `work`; the blocks that no thread had taken by then are skipped.
 pub(super) fn for_each_block(
     threads: Threads<'_>,
     blocks: Range<usize>,
@@ -201,9 +201,11 @@ pub(super) fn for_each_block(
     let sum = AtomicUsize::new(0);
     share(executor, ntasks, blocks, &|tid, mine| {
         let mut worker = scratch::worker();
+        let mut produced = 0;
         for nblock in mine {
-            sum.fetch_add(work(tid, &mut worker, nblock)?, Ordering::Relaxed);
+            produced += work(tid, &mut worker, nblock)?;
         }
+        sum.fetch_add(produced, Ordering::Relaxed);
         Ok(())
     })?;
     Ok(sum.into_inner())

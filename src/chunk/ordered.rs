@@ -1,10 +1,10 @@
 //! Blocks encoded by several threads, laid down in index order as one thread would have done.
 //!
-//! A task takes the next block. If all blocks before it are in the chunk already, it encodes it there. Otherwise it encodes
-//! it into a buffer of its own, which has room for the worst case, and leaves the result in a ring. Whoever finds the next
-//! block of the order in the ring copies it to the chunk, and those that follow it.
+//! A task takes the next blocks: one, or a group of short ones. If all blocks before them are in the chunk already, it
+//! encodes them there. Otherwise it encodes them into a buffer of its own, which has room for the worst case, and leaves the
+//! result in a ring. Whoever finds the next group of the order in the ring copies it to the chunk, and those that follow it.
 //!
-//! The parallel part ends when the chunk might be too small for the worst case of the next block: from there on the room
+//! The parallel part ends when the chunk might be too small for the worst case of the next group: from there on the room
 //! that is left influences what a codec writes, so the calling thread encodes the rest, one block after the other. It does
 //! so, too, if there is no memory for the buffers, which it does not need.
 
@@ -14,12 +14,16 @@ use crate::bytes::put_i32;
 use crate::copy;
 use crate::error::{Error, Result};
 use crate::fork;
+use crate::memory;
 use crate::pool::Executor;
 use parking_lot::Mutex;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
-/// Blocks per task that may be encoded ahead of the one whose turn it is.
+/// Groups per task that may be encoded ahead of the one whose turn it is.
 const AHEAD: usize = 4;
+/// Blocks are taken together up to this size, in bytes, if each task gets several groups.
+const GROUP: usize = 32 << 10;
 
 /// How far the chunk has been written.
 pub(crate) struct Progress<'a> {
@@ -52,20 +56,28 @@ pub(crate) struct OrderedBlocks<'a> {
 /// What the tasks share.
 struct Shared<'a, 'd> {
     blocks: &'a OrderedBlocks<'a>,
+    /// Blocks in a group, but for the last one.
+    group: usize,
     /// The next block that nobody encodes yet.
     claimed: AtomicUsize,
     /// Copy of `Progress::next` to look at without the lock.
     committed: AtomicUsize,
     /// Whether tasks are to end without taking more blocks.
     stop: AtomicBool,
-    /// Encoded blocks that wait for their turn, by their index modulo the length.
-    ring: Vec<Mutex<Option<(Buffer, Written)>>>,
-    /// Buffers that no block is in.
+    /// Encoded groups that wait for their turn, by their index modulo the length.
+    ring: Vec<Mutex<Option<Encoded>>>,
+    /// Buffers that no group is in.
     free: Mutex<Vec<Buffer>>,
     error: Mutex<Option<Error>>,
     progress: Mutex<&'a mut Progress<'d>>,
     /// [`fork::count`] at the start: in the child of a `fork`, nobody encodes the blocks that other tasks have taken.
     forks: u64,
+}
+
+/// The streams of a group, one block after the other, and what was written for each.
+struct Encoded {
+    buffer: Buffer,
+    written: Vec<Written>,
 }
 
 /// Ends the operation if its task unwinds: others may wait for the block that this task will never finish.
@@ -114,8 +126,10 @@ fn encode_in_parallel(
     ntasks: usize,
 ) -> Result<()> {
     let mut caller = scratch::worker();
+    let left = blocks.nblocks - progress.next;
     let shared = Shared {
         blocks,
+        group: (GROUP / blocks.worst_case).min(left / (2 * AHEAD * ntasks)).max(1),
         claimed: AtomicUsize::new(progress.next),
         committed: AtomicUsize::new(progress.next),
         stop: AtomicBool::new(false),
@@ -139,44 +153,66 @@ impl Shared<'_, '_> {
     fn work(&self, tid: usize) {
         let _stop = StopOnPanic(&self.stop);
         let mut worker = scratch::worker();
-        while let Some(nblock) = self.claim() {
-            if !self.encode_in_place(tid, &mut worker, nblock) {
-                self.encode_aside(tid, &mut worker, nblock);
+        while let Some(group) = self.claim() {
+            if !self.encode_in_place(tid, &mut worker, group.clone()) {
+                self.encode_aside(tid, &mut worker, group);
             }
             self.try_commit();
         }
     }
 
-    /// Encodes a block straight into the chunk if it is its turn; tells whether that was so.
+    /// Encodes a group straight into the chunk if it is its turn; tells whether that was so.
     ///
-    /// Meanwhile nobody else can copy to the chunk: finished blocks wait in the ring.
-    fn encode_in_place(&self, tid: usize, worker: &mut Worker, nblock: usize) -> bool {
+    /// Meanwhile nobody else can copy to the chunk: finished groups wait in the ring.
+    fn encode_in_place(&self, tid: usize, worker: &mut Worker, group: Range<usize>) -> bool {
         let Some(mut progress) = self.progress.try_lock() else { return false };
-        let start = progress.pos;
-        let end = start + self.blocks.worst_case;
-        if progress.next != nblock || end > progress.dest.len() {
+        if progress.next != group.start || !self.has_room(&progress, group.len()) {
             return false;
         }
-        let encoded = (self.blocks.encode)(tid, worker, nblock, &mut progress.dest[start..end]);
-        if let Some(written) = self.written(encoded) {
+        for nblock in group {
+            let start = progress.pos;
+            let dest = &mut progress.dest[start..start + self.blocks.worst_case];
+            let encoded = (self.blocks.encode)(tid, worker, nblock, dest);
+            let Some(written) = self.written(encoded) else { return true };
             progress.advance(self.blocks.bstarts, written);
-            self.committed.store(progress.next, Ordering::Release);
-            self.commit_ready(&mut progress);
         }
+        self.committed.store(progress.next, Ordering::Release);
+        self.commit_ready(&mut progress);
         true
     }
 
-    /// Encodes a block into a buffer, and puts that into the ring. Without memory for a buffer, the parallel part ends.
-    fn encode_aside(&self, tid: usize, worker: &mut Worker, nblock: usize) {
-        let mut buffer = self.free.lock().pop().unwrap_or(Buffer::new());
-        let Ok(dest) = buffer.get(self.blocks.worst_case) else {
+    /// Encodes a group into a buffer, and puts that into the ring. Without memory for a buffer, the parallel part ends.
+    fn encode_aside(&self, tid: usize, worker: &mut Worker, group: Range<usize>) {
+        let buffer = self.free.lock().pop().unwrap_or(Buffer::new());
+        let Ok(written) = memory::with_capacity(group.len()) else {
             self.stop.store(true, Ordering::Relaxed);
             return;
         };
-        let encoded = (self.blocks.encode)(tid, worker, nblock, dest);
-        if let Some(written) = self.written(encoded) {
-            *self.slot(nblock).lock() = Some((buffer, written));
+        let first = group.start;
+        let mut encoded = Encoded { buffer, written };
+        if self.encode_to(&mut encoded, tid, worker, group).is_some() {
+            *self.slot(first).lock() = Some(encoded);
+        } else {
+            self.stop.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Encodes a group into the buffer of `encoded`; `None` if that was not possible.
+    fn encode_to(
+        &self,
+        encoded: &mut Encoded,
+        tid: usize,
+        worker: &mut Worker,
+        group: Range<usize>,
+    ) -> Option<()> {
+        let mut dest = encoded.buffer.get(group.len() * self.blocks.worst_case).ok()?;
+        for nblock in group {
+            let room = &mut dest[..self.blocks.worst_case];
+            let written = self.written((self.blocks.encode)(tid, worker, nblock, room))?;
+            encoded.written.push(written);
+            dest = &mut dest[written.len..];
+        }
+        Some(())
     }
 
     /// What was written for a block; if nothing was, the operation ends.
@@ -193,27 +229,33 @@ impl Shared<'_, '_> {
         None
     }
 
-    fn slot(&self, nblock: usize) -> &Mutex<Option<(Buffer, Written)>> {
-        &self.ring[nblock % self.ring.len()]
+    /// Where the group that starts with block `nblock` waits.
+    fn slot(&self, nblock: usize) -> &Mutex<Option<Encoded>> {
+        &self.ring[nblock / self.group % self.ring.len()]
     }
 
-    /// The next block to encode, once the ring has room for it.
-    fn claim(&self) -> Option<usize> {
+    /// Whether the chunk has room for the worst case of the next `count` blocks.
+    fn has_room(&self, progress: &Progress<'_>, count: usize) -> bool {
+        count * self.blocks.worst_case <= progress.dest.len() - progress.pos
+    }
+
+    /// The next group to encode, once the ring has room for it.
+    fn claim(&self) -> Option<Range<usize>> {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let nblock = self.claimed.fetch_add(1, Ordering::Relaxed);
-        if nblock >= self.blocks.nblocks {
+        let first = self.claimed.fetch_add(self.group, Ordering::Relaxed);
+        if first >= self.blocks.nblocks {
             return None;
         }
-        while nblock >= self.committed.load(Ordering::Acquire) + self.ring.len() {
+        while first >= self.committed.load(Ordering::Acquire) + self.ring.len() * self.group {
             if self.stop.load(Ordering::Relaxed) || self.forks != fork::count() {
                 return None;
             }
             self.try_commit();
             std::thread::yield_now();
         }
-        Some(nblock)
+        Some(first..self.blocks.nblocks.min(first + self.group))
     }
 
     /// Copies what is ready, unless another task is at it; that one looks again when it is done.
@@ -231,16 +273,20 @@ impl Shared<'_, '_> {
         }
     }
 
-    /// Copies the blocks whose turn it is from the ring to the chunk.
+    /// Copies the groups whose turn it is from the ring to the chunk.
     fn commit_ready(&self, progress: &mut Progress<'_>) {
         while progress.next < self.blocks.nblocks {
-            if progress.pos + self.blocks.worst_case > progress.dest.len() {
+            let count = self.group.min(self.blocks.nblocks - progress.next);
+            if !self.has_room(progress, count) {
                 self.stop.store(true, Ordering::Relaxed);
                 return;
             }
-            let Some((mut buffer, written)) = self.slot(progress.next).lock().take() else { return };
-            let streams = buffer.get(written.len).expect("they are in the buffer already");
-            progress.append(self.blocks.bstarts, streams, written.all_zeros);
+            let Some(Encoded { mut buffer, written }) = self.slot(progress.next).lock().take() else {
+                return;
+            };
+            let len = written.iter().map(|written| written.len).sum();
+            let streams = buffer.get(len).expect("they are in the buffer already");
+            progress.append(self.blocks.bstarts, streams, &written);
             self.committed.store(progress.next, Ordering::Release);
             self.free.lock().push(buffer);
         }
@@ -248,10 +294,10 @@ impl Shared<'_, '_> {
 }
 
 impl Progress<'_> {
-    /// Copies the streams of the next block to the chunk, which has room for them.
-    fn append(&mut self, bstarts: usize, streams: &[u8], all_zeros: bool) {
+    /// Copies the streams of the next blocks to the chunk, which has room for them.
+    fn append(&mut self, bstarts: usize, streams: &[u8], written: &[Written]) {
         copy::copy(streams, &mut self.dest[self.pos..self.pos + streams.len()]);
-        self.advance(bstarts, Written { len: streams.len(), all_zeros });
+        written.iter().for_each(|&written| self.advance(bstarts, written));
     }
 
     /// Writes the dictionary section, for which there is room.
@@ -306,8 +352,12 @@ mod tests {
     #[test]
     fn blocks_lie_in_order_as_long_as_there_is_room_for_the_worst_case() {
         assert_eq!(run(500, 8 * 500, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 500));
-        // Eight blocks take 36 bytes: there is room for 21 of these, and four bytes are left.
-        assert_eq!(run(500, 36 * 21 + 4, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 168));
+        // Groups have 15 blocks, the first ten take 669 bytes, and the next one up to 120.
+        assert_eq!(run(500, 669 + 119, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 150));
+        assert_eq!(run(500, 669 + 120, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 165));
+        // These have one: the first nine take 37 bytes, and the next one up to eight.
+        assert_eq!(run(20, 37 + 7, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 9));
+        assert_eq!(run(20, 37 + 8, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 10));
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl<'a> Threads<'a> {
     ///
     /// # Errors
     ///
-    /// One of the errors of `work`; what nobody had begun by then is skipped.
+    /// One of the errors of `work`; what no thread had taken by then is skipped.
     pub(crate) fn for_each(&self, n: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
         let Some((executor, ntasks)) = self.for_blocks(n) else {
             return (0..n).try_for_each(work);
@@ -113,11 +113,11 @@ impl<'a> Threads<'a> {
 }
 
 /// Shares the numbers in `range` among `ntasks` tasks: `task` is given the number of the task, and those of `range` that it
-/// gets, one after the other as it asks for them.
+/// gets, which it takes in several parts as it asks for them.
 ///
 /// # Errors
 ///
-/// One of the errors of the tasks; what nobody had asked for by then is skipped.
+/// One of the errors of the tasks; what nobody had taken by then is skipped.
 pub(super) fn share(
     executor: &dyn Executor,
     ntasks: usize,
@@ -127,13 +127,27 @@ pub(super) fn share(
     let next = AtomicUsize::new(range.start);
     let error: Mutex<Option<Error>> = Mutex::new(None);
     executor.run(ntasks, &|tid| {
-        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&n| n < range.end);
-        if let Err(found) = task(tid, &mut std::iter::from_fn(take)) {
+        let parts = std::iter::from_fn(|| take_part(&next, range.end, ntasks));
+        if let Err(found) = task(tid, &mut parts.flatten()) {
             error.lock().get_or_insert(found);
             next.store(range.end, Ordering::Relaxed);
         }
     });
     error.into_inner().map_or(Ok(()), Err)
+}
+
+/// Takes some of the numbers from `next` to `end` for one of `ntasks` tasks: so many that tasks seldom meet, and so few that
+/// all of them end at about the same time.
+fn take_part(next: &AtomicUsize, end: usize, ntasks: usize) -> Option<Range<usize>> {
+    let mut start = next.load(Ordering::Relaxed);
+    loop {
+        let left = end.checked_sub(start).filter(|&left| left > 0)?;
+        let stop = start + (left / (4 * ntasks)).max(1);
+        match next.compare_exchange_weak(start, stop, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return Some(start..stop),
+            Err(found) => start = found,
+        }
+    }
 }
 
 /// Tells about the super-chunk around a chunk; asked only if a codec or filter wants to know.

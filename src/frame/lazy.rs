@@ -29,6 +29,9 @@ const FRONT: usize = 512;
 /// the nearest cache. Of smaller ones many come with one access.
 const LARGE_BLOCK: usize = 32 << 10;
 
+/// About as many bytes could be read in the time that one more access takes.
+const ACCESS: usize = 4 << 10;
+
 /// Which chunks are read completely instead of in their lazy form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whole {
@@ -36,8 +39,33 @@ pub(crate) enum Whole {
     Never,
     /// Those that are read with one access anyway.
     IfSmall,
+    /// Those, and chunks of so small blocks that it takes longer to read these one by one: for somebody who wants some.
+    IfCheaper(Wanted),
     /// Those, and all but chunks of large blocks and chunks that are stored raw: for somebody who wants all blocks.
     IfBlocksAreSmall,
+}
+
+/// How much of a chunk is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// So many of its blocks.
+    Blocks(usize),
+    /// So many bytes of its data, one after the other.
+    Bytes(usize),
+}
+
+impl Wanted {
+    /// Whether a chunk with this header is better read completely.
+    fn is_better_whole(self, header: &ChunkHeader) -> bool {
+        let nblocks = header.nblocks();
+        let wanted = match self {
+            Wanted::Blocks(count) => count,
+            Wanted::Bytes(len) => len.div_ceil(header.blocksize.max(1)),
+        };
+        let size = header.cbytes / nblocks.max(1);
+        // Of larger blocks, parts may be enough.
+        size < ACCESS && wanted.min(nblocks).saturating_mul(size + ACCESS) > header.cbytes
+    }
 }
 
 /// The stored bytes of one chunk of a frame, to read parts of it from.
@@ -186,7 +214,11 @@ impl<'a> FrameChunks<'a> {
         }
         // The lazy bit is in the extended header; older chunks come complete.
         let is_whole = whole != Whole::Never && place.have >= place.info.cbytes;
-        let in_pieces = whole != Whole::IfBlocksAreSmall || header.is_memcpyed() || has_large_blocks(&header);
+        let in_pieces = match whole {
+            Whole::Never | Whole::IfSmall => true,
+            Whole::IfCheaper(wanted) => !wanted.is_better_whole(&header),
+            Whole::IfBlocksAreSmall => header.is_memcpyed() || has_large_blocks(&header),
+        };
         if is_whole || !in_pieces || !header.is_extended() {
             return self.complete(&place, buffer).map(|()| None);
         }

@@ -48,8 +48,8 @@ mod store;
 mod tail;
 
 pub(crate) use edit::{Derive, New, check_permutation};
-pub(crate) use lazy::Whole;
 pub use lazy::{ChunkSource, LazyChunk};
+pub(crate) use lazy::{Wanted, Whole};
 pub use read::ChunkBytes;
 pub(crate) use read::{FrameChunks, Looked};
 pub(crate) use regrid::Regrid;

@@ -1,6 +1,7 @@
 //! Frames of every kind against a plain list of chunks, and with every system call failing in turn.
 
 use super::*;
+use crate::chunk::CParams;
 use crate::chunk::source::BlockSource;
 use crate::io::Features;
 use crate::io::OpenMode;
@@ -718,4 +719,27 @@ fn the_number_of_calls_does_not_depend_on_the_number_of_chunks() {
     assert_eq!(count(100), count(5000));
     let (opening, appending, reading) = count(100);
     assert!(opening <= 5 && appending <= 12 && reading <= 4, "{opening}, {appending}, {reading}");
+}
+
+#[test]
+fn many_small_blocks_are_not_read_one_by_one() {
+    let get = |blocksize: usize, wanted: Wanted| {
+        // Zstandard makes them shorter by a little.
+        let data: Vec<u8> = Random::new(5).bytes(256 << 10).iter().map(|byte| byte & 0x3F).collect();
+        let params = CParams { typesize: 4, blocksize, compcode: 5, ..CParams::default() };
+        let mut chunk = vec![0; data.len() + 32];
+        let cbytes = crate::chunk::compress(&params, &data, &mut chunk).unwrap();
+        let path = TempPath::new("small-blocks");
+        create(Kind::File, &path).append(&chunk[..cbytes]).unwrap();
+        let frame = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+        let mut buffer = Vec::new();
+        let chunks = frame.chunks().unwrap();
+        let (bytes, source) = chunks.get_lazy(0, Whole::IfCheaper(wanted), &mut buffer).unwrap();
+        assert_eq!(source.is_none(), bytes == &chunk[..cbytes]);
+        source.is_none()
+    };
+    // Of 512 and of 8 blocks.
+    assert!(get(512, Wanted::Blocks(100)) && get(512, Wanted::Bytes(100 * 512)));
+    assert!(!get(512, Wanted::Blocks(10)) && !get(512, Wanted::Bytes(10 * 512)));
+    assert!(!get(32 << 10, Wanted::Blocks(8)) && !get(32 << 10, Wanted::Bytes(256 << 10)));
 }

@@ -37,6 +37,11 @@ const ROWS_AHEAD: usize = 4;
 /// See [`ROWS_AHEAD`].
 const PREFETCHED: usize = 2048;
 
+/// Up to this many bytes, rows take less time to copy than a call of a function.
+const MIDDLE_ROW: usize = 256;
+/// What is copied of these rows at once, in bytes.
+const PIECE: usize = 32;
+
 /// Rows of at least this many bytes can be written past the cache.
 const LONG_ROW: usize = 256;
 
@@ -286,6 +291,7 @@ impl BoxCopy {
                         8 => rows::<8>(step, src, dst),
                         16 => rows::<16>(step, src, dst),
                         32 => rows::<32>(step, src, dst),
+                        33..=MIDDLE_ROW => middle_rows(step, self.run, src, dst),
                         run => {
                             for i in 0..step.count {
                                 let (src, dst) = (src.add(i * step.src), dst.add(i * step.dst));
@@ -315,6 +321,25 @@ impl BoxCopy {
         if self.run > 0 {
             // SAFETY: the caller's promise.
             unsafe { self.copy_raw(self.nloops, src, dst) };
+        }
+    }
+}
+
+/// Copies rows of `len` bytes, 32 to [`MIDDLE_ROW`].
+///
+/// # Safety
+///
+/// As [`BoxCopy::copy_raw`].
+unsafe fn middle_rows(step: Loop, len: usize, src: *const u8, dst: *mut u8) {
+    let last = len - PIECE;
+    for i in 0..step.count {
+        // SAFETY: the caller's promise; all pieces are inside the row, and the last one may overlap the one before.
+        unsafe {
+            let (src, dst) = (src.add(i * step.src), dst.add(i * step.dst));
+            for at in (0..last).step_by(PIECE).chain([last]) {
+                let piece: [u8; PIECE] = src.add(at).cast::<[u8; PIECE]>().read_unaligned();
+                dst.add(at).cast::<[u8; PIECE]>().write_unaligned(piece);
+            }
         }
     }
 }
@@ -368,6 +393,22 @@ mod tests {
         put(&[0, 0, 0, 0, 0, 2, 0, 4, 6], &[1, 1, 0], &[0, 0, 0], &mut dst);
         put(&[1, 3, 0, 5, 7, 0, 0, 0, 0], &[0, 0, 0], &[0, 0, 1], &mut dst);
         assert_eq!(dst, [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn rows_of_every_length_are_copied() {
+        for run in (1..=300).chain([4095, 4096]) {
+            let (rows, wide) = (3, run + 7);
+            let src: Vec<u8> = (0..rows * wide).map(|i| (i % 251) as u8 + 1).collect();
+            let len = run as u64;
+            let (copy, from, at) =
+                between(1, &[3, len], (&[3, len + 7], &[0, 2]), (&[3, len + 1], &[0, 1])).unwrap();
+            let mut dst = vec![0; rows * (run + 1)];
+            copy.copy(&src[from..], &mut dst[at..]).unwrap();
+            for (row, dst) in dst.chunks(run + 1).enumerate() {
+                assert_eq!((dst[0], &dst[1..]), (0, &src[row * wide + 2..][..run]), "rows of {run} bytes");
+            }
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::chunk::{self, BlockReader, Decoding, DisjointParts, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
+use crate::frame::Wanted;
 use crate::memory;
 use crate::pages;
 use crate::schunk::{Reading, Schunk, StoredChunks};
@@ -184,7 +185,7 @@ pub(super) fn with_part<R>(
     if touched * 2 > blocks.nblocks() {
         stored.with_all_blocks(nchunk, dec, read)
     } else {
-        stored.with_lazy(nchunk, dec, read)
+        stored.with_part(nchunk, Wanted::Blocks(touched), dec, read)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::chunk::source::BlockSource;
 use crate::chunk::{Decoding, Threads};
 use crate::error::Result;
 use crate::frame::sizes::Sizes;
-use crate::frame::{ChunkBytes, Frame, FrameChunks, Looked, Whole};
+use crate::frame::{ChunkBytes, Frame, FrameChunks, Looked, Wanted, Whole};
 use crate::io::Fill;
 
 /// How often something is read at the most, if somebody else changes the chunks while it is read.
@@ -201,6 +201,17 @@ impl<'a> StoredChunks<'a> {
         read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
     ) -> Result<R> {
         self.with_source(nchunk, Whole::IfSmall, dec, read)
+    }
+
+    /// Calls `read` with chunk `nchunk` in the form that is best to decode what is `wanted` of it, and what decodes it.
+    pub(crate) fn with_part<R>(
+        &self,
+        nchunk: usize,
+        wanted: Wanted,
+        dec: &Decoding<'_>,
+        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
+    ) -> Result<R> {
+        self.with_source(nchunk, Whole::IfCheaper(wanted), dec, read)
     }
 
     /// Calls `read` with chunk `nchunk` in the form that is best to decode all of it, and what decodes it.

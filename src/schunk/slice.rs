@@ -7,8 +7,8 @@ use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::frame::Frame;
 use crate::frame::sizes::Sizes;
+use crate::frame::{Frame, Wanted};
 use crate::memory::{self, resize, zeroed};
 use crate::pages;
 use std::ops::Range;
@@ -87,7 +87,8 @@ fn read_part(chunks: &StoredChunks<'_>, part: &Part, dec: &Decoding<'_>, dest: &
     } else {
         let param = |value: usize| i32::try_from(value).map_err(|_| out_of_range());
         let (start, count) = (param(part.range.start)?, param(part.range.len())?);
-        chunks.with_lazy(part.nchunk, dec, |dec, bytes| {
+        let wanted = Wanted::Bytes(part.range.len());
+        chunks.with_part(part.nchunk, wanted, dec, |dec, bytes| {
             chunk::getitem(dec, bytes, Unit::Bytes, start, count, dest)
         })?
     };
