@@ -3,11 +3,13 @@
 //! The 256 KiB state lives on between streams and is only reset the fast way: entries of earlier streams lie more
 //! than 64 KiB back and are never matched, so output depends on the arguments alone.
 
+mod encode;
+mod index;
 mod novelty;
 
-use super::lz4::{State, int};
+use super::lz4::{OURS, State, int};
 use crate::error::Result;
-use crate::memory::{copy_of, grow};
+use crate::memory::{copy_of, grow, made};
 use novelty::Novelty;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -63,6 +65,7 @@ const fn longest(n: usize) -> usize {
 /// The high-compression encoder.
 pub(crate) struct Encoder {
     state: State,
+    ours: Option<encode::Encoder>,
     novelty: Novelty,
     /// A short stream on its way.
     whole: Vec<u8>,
@@ -70,7 +73,7 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     pub(crate) fn new() -> Result<Encoder> {
-        Ok(Encoder { state: new_state()?, novelty: Novelty::default(), whole: Vec::new() })
+        Ok(Encoder { state: new_state()?, ours: None, novelty: Novelty::default(), whole: Vec::new() })
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
@@ -81,6 +84,10 @@ impl Encoder {
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         if clevel >= THOROUGH && self.novelty.is_too_great(src, dest.len()) {
             return Ok(0);
+        }
+        if OURS && (3..=8).contains(&clevel) && src.len() >= 8192 && std::env::var_os("REFHC").is_none() {
+            let ours = made(&mut self.ours, encode::Encoder::new)?;
+            return Ok(ours.compress(2 << (clevel - 2), src, dest).unwrap_or(0));
         }
         let longest = longest(src.len());
         if src.len() > SHORT || longest <= dest.len() {
