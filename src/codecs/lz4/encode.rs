@@ -16,6 +16,7 @@ mod tests;
 use super::output::{LAST_LITERALS, LAST_START, LONG, MAX_DISTANCE, MIN_MATCH, Output, SLACK};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::{load64, store};
+use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
@@ -455,19 +456,6 @@ fn first_byte(differs: u64) -> usize {
 #[inline(always)]
 fn is_match<T: Table>(differs: u64, distance: usize) -> bool {
     (differs as u32 == 0) & (!T::REACHES_FAR | (distance <= MAX_DISTANCE))
-}
-
-/// `yes` or `no`, without a branch.
-#[inline(always)]
-#[cfg_attr(
-    have_select,
-    expect(clippy::incompatible_msrv, reason = "`have_select` stands for a compiler that has it")
-)]
-fn select<V>(condition: bool, yes: V, no: V) -> V {
-    #[cfg(have_select)]
-    return std::hint::select_unpredictable(condition, yes, no);
-    #[cfg(not(have_select))]
-    if condition { yes } else { no }
 }
 
 impl Output<'_> {

@@ -59,7 +59,13 @@ impl<'a> Output<'a> {
 
     /// Writes the literals `from..to` of the source and the match behind them. `None` if they do not fit.
     #[inline(always)]
-    pub(in crate::codecs) fn sequence(&mut self, from: usize, to: usize, len: usize, distance: usize) -> Option<()> {
+    pub(in crate::codecs) fn sequence(
+        &mut self,
+        from: usize,
+        to: usize,
+        len: usize,
+        distance: usize,
+    ) -> Option<()> {
         let run = to - from;
         let more = len - MIN_MATCH;
         if run >= LONG || self.at + 2 * SLACK > self.dest.len() || from + SLACK > self.src.len() {

@@ -6,18 +6,22 @@
 //! which of them match, and how far. So the index finds them without guesses, and [`longest_of`] measures all of them and then
 //! chooses.
 
+#[cfg(test)]
+mod tests;
+
 use super::index::{BLOCKS, Candidates, Index, Nearest};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::lz4::output::{LAST_LITERALS, LAST_START, LONG, MAX_DISTANCE, MIN_MATCH, Output};
 use crate::codecs::mem::load32;
+use crate::cpu;
 use crate::error::Result;
-use std::arch::x86_64::{__m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8};
+use std::arch::x86_64::*;
 use std::ops::RangeInclusive;
 
 /// Where the reference looks for matches in this way. At higher levels it skips parts of runs.
-pub(super) const LEVELS: RangeInclusive<u8> = 3..=8;
+const LEVELS: RangeInclusive<u8> = 3..=8;
 /// In shorter streams, making the index takes too much of the time.
-pub(super) const MIN_INPUT: usize = 16 << 10;
+const MIN_INPUT: usize = 16 << 10;
 /// Longest match whose length stands in the token alone.
 const SHORT_MATCH: usize = MIN_MATCH + LONG - 1;
 /// Of matches that start closer to each other than this, only one is written.
@@ -26,12 +30,9 @@ const LEAST_STEP: usize = 3;
 const WINDOW: usize = 32;
 const MOST_BEFORE: usize = 16;
 
-/// Whether the CPU has what the encoder is written for.
-pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("lzcnt")
+/// Whether the encoder can compress `src` at this level: whether the CPU has what it is written for, too.
+pub(super) fn is_for(clevel: u8, src: &[u8]) -> bool {
+    LEVELS.contains(&clevel) && src.len() >= MIN_INPUT && cpu::has_avx2()
 }
 
 /// Compresses streams, one per call, and owns the tables for that (768 KiB).
@@ -44,14 +45,13 @@ impl Encoder {
         Ok(Encoder { index: Index::new()? })
     }
 
-    /// Compresses `src`, of [`MIN_INPUT`] bytes or more, at one of the [`LEVELS`], into `dest`; returns the compressed size, or
-    /// `None` if it does not fit.
+    /// Compresses `src`, which it [`is_for`], into `dest`; returns the compressed size, or `None` if it does not fit.
     pub(super) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Option<usize> {
-        assert!(LEVELS.contains(&clevel) && src.len() >= MIN_INPUT && is_available());
+        assert!(is_for(clevel, src));
         self.index.clear();
         let mut parser = Parser { index: &mut self.index, src, attempts: 2 << (clevel - 2), anchor: 0 };
         let mut out = Output::high(src, dest);
-        // SAFETY: the CPU has the features.
+        // SAFETY: the CPU has the features, as `is_for` says.
         unsafe { parser.parse(&mut out)? };
         out.finish(parser.anchor)
     }
@@ -77,6 +77,7 @@ impl Match {
     }
 }
 
+/// Made only where the CPU has the features.
 struct Parser<'a> {
     index: &'a mut Index,
     src: &'a [u8],
@@ -94,8 +95,12 @@ impl Parser<'_> {
     }
 
     /// Writes all sequences. `None` if they do not fit.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the features.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    fn parse(&mut self, out: &mut Output<'_>) -> Option<()> {
+    unsafe fn parse(&mut self, out: &mut Output<'_>) -> Option<()> {
         let mut at = 0;
         while at <= self.last_start() {
             let sought = Sought { at, low: at, longest: MIN_MATCH - 1 };
@@ -114,7 +119,7 @@ impl Parser<'_> {
     ///
     /// At each time there are up to three matches, each of them longer than the one before, and beginning in it or right behind it.
     /// What they have in common goes to one of both.
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+    #[inline(always)]
     fn settle(&mut self, first: Match, out: &mut Output<'_>) -> Option<()> {
         // What was the first of them before a better one took its place.
         let mut spare = first;
@@ -160,8 +165,7 @@ impl Parser<'_> {
     }
 
     /// A longer match than this one that does not start before it, sought so many bytes before its end.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+    #[inline(always)]
     fn find_behind(&mut self, found: Match, before_end: usize) -> Option<Match> {
         if found.end() > self.last_start() {
             return None;
@@ -170,8 +174,7 @@ impl Parser<'_> {
     }
 
     /// The match that is sought. `BACK`: it may start before the position.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+    #[inline(always)]
     fn find<const BACK: bool>(&mut self, sought: Sought) -> Option<Match> {
         let src = self.src;
         // SAFETY: `at` is at most `last_start`, and the index was cleared for this source.
@@ -180,7 +183,8 @@ impl Parser<'_> {
         if nearest.is_empty() && candidates.is_empty() {
             return None;
         }
-        match longest_of::<BACK>(src, sought, &nearest) {
+        // SAFETY: the CPU has the features, as there is a parser, and `at` is at most `last_start`.
+        match unsafe { longest_of::<BACK>(src, sought, &nearest) } {
             Ok(found) if candidates.is_empty() => found,
             Ok(found) => longest_of_all(src, sought, found, candidates),
             Err(Unclear) => {
@@ -229,10 +233,14 @@ struct Sought {
 /// Some candidate matches further than [`longest_of`] looks.
 struct Unclear;
 
-/// The match that is sought, among the nearest candidates.
+/// The match that is sought, among the nearest candidates, which are positions before `at`.
+///
+/// # Safety
+///
+/// The CPU has the features, and `at + MIN_MATCH <= src.len()`.
 #[inline(never)] // in one function with the loop over positions, both would lack registers
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-fn longest_of<const BACK: bool>(
+unsafe fn longest_of<const BACK: bool>(
     src: &[u8],
     sought: Sought,
     nearest: &Nearest<'_>,
@@ -283,16 +291,16 @@ fn longest_of<const BACK: bool>(
 ///
 /// # Safety
 ///
-/// `a + WINDOW` and `b + WINDOW` are at most `src.len()`.
-#[inline]
-#[target_feature(enable = "avx2")]
+/// The CPU has AVX2, and `a + WINDOW` and `b + WINDOW` are at most `src.len()`.
+#[inline(always)]
 unsafe fn differing(src: &[u8], a: usize, b: usize) -> u32 {
     debug_assert!(a + WINDOW <= src.len() && b + WINDOW <= src.len());
-    // SAFETY: the caller guarantees as many readable bytes.
-    let a = unsafe { _mm256_loadu_si256(src.as_ptr().add(a).cast::<__m256i>()) };
-    // SAFETY: the same.
-    let b = unsafe { _mm256_loadu_si256(src.as_ptr().add(b).cast::<__m256i>()) };
-    !_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b)).cast_unsigned()
+    // SAFETY: the caller guarantees as many readable bytes, and the instructions.
+    unsafe {
+        let a = _mm256_loadu_si256(src.as_ptr().add(a).cast());
+        let b = _mm256_loadu_si256(src.as_ptr().add(b).cast());
+        !_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b)) as u32 // 32 bits
+    }
 }
 
 /// The match that is sought, among all of the candidates, or else `found`, which is nearer.

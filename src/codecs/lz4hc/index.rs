@@ -7,12 +7,10 @@
 
 use crate::codecs::lz4::output::MAX_DISTANCE;
 use crate::codecs::mem::load32;
+use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
-use std::arch::x86_64::{
-    __m128i, _mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16,
-};
-use std::hint::select_unpredictable;
+use std::arch::x86_64::*;
 
 /// Positions of a segment. Matches reach into the one before at most, and places among so many fit in 16 bits.
 const SEGMENT: usize = MAX_DISTANCE;
@@ -63,7 +61,8 @@ impl Segment {
 
     /// Sorts the positions of all groups in `bytes`; `places` becomes where each one is.
     fn sort(&mut self, bytes: &[u8], places: &mut [u16; SEGMENT]) {
-        let groups = bytes.windows(4).map(|group| u32::from_le_bytes([group[0], group[1], group[2], group[3]]));
+        let groups =
+            bytes.windows(4).map(|group| u32::from_le_bytes([group[0], group[1], group[2], group[3]]));
         let hashes = groups.map(Hash::of).take(SEGMENT);
         // Until all positions are in, each start is kept one bucket further.
         self.starts.fill(0);
@@ -74,7 +73,7 @@ impl Segment {
         for start in &mut self.starts[1..] {
             sum += std::mem::replace(start, sum);
         }
-        for ((offset, hash), place) in (0..).zip(hashes).zip(places) {
+        for ((hash, place), offset) in hashes.zip(places).zip(0..) {
             let next = &mut self.starts[hash.bucket() + 1];
             *place = *next;
             *next += 1;
@@ -86,19 +85,15 @@ impl Segment {
     /// Which of the last `n` places before `end` have the tag, the last one in bit 15; `n` is at most [`BLOCK`].
     #[inline(always)]
     fn with_tag(&self, tag: u16, end: u16, n: u16) -> u32 {
-        // SAFETY: there are `BLOCK` tags before each end of a bucket, which is at most `SEGMENT`.
-        let tags = unsafe { self.tags.as_ptr().add(usize::from(end)).cast::<__m128i>() };
-        // SAFETY: as above, for half of them.
-        let low = unsafe { _mm_loadu_si128(tags) };
-        // SAFETY: as above, for the other half.
-        let high = unsafe { _mm_loadu_si128(tags.add(1)) };
-        // SAFETY: SSE2 is part of x86-64.
+        // SAFETY: places end at `SEGMENT`, and there are `BLOCK` tags before each. SSE2 is part of x86-64.
         let same = unsafe {
-            let tag = _mm_set1_epi16(tag.cast_signed());
-            let (low, high) = (_mm_cmpeq_epi16(low, tag), _mm_cmpeq_epi16(high, tag));
-            _mm_movemask_epi8(_mm_packs_epi16(low, high))
+            let tags = self.tags.as_ptr().add(usize::from(end)).cast::<__m128i>();
+            let tag = _mm_set1_epi16(tag as i16); // the same bits
+            let low = _mm_cmpeq_epi16(_mm_loadu_si128(tags), tag);
+            let high = _mm_cmpeq_epi16(_mm_loadu_si128(tags.add(1)), tag);
+            _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32 // 16 bits
         };
-        same.cast_unsigned() & !(0xffff >> n) & 0xffff
+        same & !(0xffff >> n) & 0xffff
     }
 }
 
@@ -116,7 +111,13 @@ pub(super) struct Index {
 
 impl Index {
     pub(super) fn new() -> Result<Index> {
-        Ok(Index { latest: Segment::new()?, before: Segment::new()?, places: zeroed_box()?, start: 0, end: 0 })
+        Ok(Index {
+            latest: Segment::new()?,
+            before: Segment::new()?,
+            places: zeroed_box()?,
+            start: 0,
+            end: 0,
+        })
     }
 
     /// Forgets all positions.
@@ -182,7 +183,7 @@ impl<'a> Candidates<'a> {
         const MOST: u16 = BLOCK as u16;
         let (index, near_end, far_end) = (self.index, self.near_end, self.far_end);
         let near = self.near.min(MOST);
-        let far = select_unpredictable(self.near > MOST, 0, self.far.min(MOST));
+        let far = select(self.near > MOST, 0, self.far.min(MOST));
         self.near_end -= near;
         self.near -= near;
         self.far_end -= far;
@@ -217,7 +218,8 @@ impl Nearest<'_> {
     /// Writes the positions with the tag, nearest first; returns how many.
     #[inline(always)]
     pub(super) fn positions(&self, to: &mut [u32; BLOCKS]) -> usize {
-        let near = self.index.latest.offsets.as_ptr().wrapping_add(usize::from(self.near_end)).wrapping_sub(BLOCK);
+        let near =
+            self.index.latest.offsets.as_ptr().wrapping_add(usize::from(self.near_end)).wrapping_sub(BLOCK);
         let far = self.index.before.offsets.as_ptr().wrapping_add(usize::from(self.far_end));
         let start = self.index.start;
         let (mut left, mut n) = (self.found, 0);
@@ -225,8 +227,8 @@ impl Nearest<'_> {
             let bit = left.ilog2();
             left ^= 1 << bit;
             let is_near = bit >= BLOCK as u32;
-            let offsets = select_unpredictable(is_near, near, far);
-            let start = select_unpredictable(is_near, start, start.wrapping_sub(SEGMENT));
+            let offsets = select(is_near, near, far);
+            let start = select(is_near, start, start.wrapping_sub(SEGMENT));
             // SAFETY: as in `with_tag`, bits stand for places from `BLOCK` before an end on.
             let offset = unsafe { *offsets.wrapping_add(bit as usize) };
             to[n] = start as u32 + u32::from(offset); // fits: sources are chunks, which are below 2 GiB
