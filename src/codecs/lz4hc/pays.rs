@@ -16,14 +16,14 @@ const MOST: usize = 8;
 const FEW: usize = 24;
 const SLOT_BITS: u32 = 11;
 
-/// Whether there are few matches in most of the stream.
+/// Whether there are few matches in half of the stream at least.
 pub(super) fn pays(src: &[u8]) -> bool {
     let samples = (src.len() / PER_SAMPLE).clamp(1, MOST);
     let stride = src.len() / samples;
     let starts = (0..samples).map(|i| i * stride + stride / 2);
     let few =
         starts.filter_map(|start| src.get(start..start + SAMPLE)).filter(|sample| repeated(sample) <= FEW);
-    few.count() * 2 > samples
+    few.count() * 2 >= samples
 }
 
 /// How many groups of four bytes were there before, in the sample; nearly all of them are noticed.
