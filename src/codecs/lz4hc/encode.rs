@@ -20,8 +20,6 @@ use std::ops::RangeInclusive;
 
 /// Where the reference looks for matches in this way. At higher levels it skips parts of runs.
 const LEVELS: RangeInclusive<u8> = 3..=8;
-/// In shorter streams, making the index takes too much of the time.
-const MIN_INPUT: usize = 16 << 10;
 /// Longest match whose length stands in the token alone.
 const SHORT_MATCH: usize = MIN_MATCH + LONG - 1;
 /// Of matches that start closer to each other than this, only one is written.
@@ -32,7 +30,7 @@ const MOST_BEFORE: usize = 16;
 
 /// Whether the encoder can compress `src` at this level: whether the CPU has what it is written for, too.
 pub(super) fn is_for(clevel: u8, src: &[u8]) -> bool {
-    LEVELS.contains(&clevel) && src.len() >= MIN_INPUT && cpu::has_avx2()
+    LEVELS.contains(&clevel) && src.len() > LAST_START && cpu::has_avx2()
 }
 
 /// Compresses streams, one per call, and owns the tables for that (768 KiB).
