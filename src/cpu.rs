@@ -1,4 +1,5 @@
-//! CPU features, each asked once (the standard library caches the answer), and the number of processors.
+//! CPU features, each asked once (the standard library caches the answer), the number of processors, and choices that the CPU
+//! does not guess.
 
 /// How many processors the calling thread, and threads that it starts, may run on; at least 1.
 #[cfg(target_os = "linux")]
@@ -64,4 +65,17 @@ pub(crate) fn has_avx512() -> bool {
 #[cfg(all(target_arch = "x86_64", have_avx512))]
 pub(crate) fn has_avx512_gfni() -> bool {
     has_avx512() && std::arch::is_x86_feature_detected!("gfni")
+}
+
+/// `yes` or `no`, without a branch.
+#[inline(always)]
+#[cfg_attr(
+    have_select,
+    expect(clippy::incompatible_msrv, reason = "`have_select` stands for a compiler that has it")
+)]
+pub(crate) fn select<V>(condition: bool, yes: V, no: V) -> V {
+    #[cfg(have_select)]
+    return std::hint::select_unpredictable(condition, yes, no);
+    #[cfg(not(have_select))]
+    if condition { yes } else { no }
 }

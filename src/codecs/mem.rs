@@ -15,6 +15,18 @@ pub(crate) unsafe fn load64(buf: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(unsafe { buf.as_ptr().add(at).cast::<[u8; 8]>().read() })
 }
 
+/// The four bytes at `at`, the first one in the lowest bits.
+///
+/// # Safety
+///
+/// `at + 4 <= buf.len()`.
+#[inline(always)]
+pub(crate) unsafe fn load32(buf: &[u8], at: usize) -> u32 {
+    debug_assert!(at + 4 <= buf.len());
+    // SAFETY: the caller guarantees four readable bytes at `at`.
+    u32::from_le_bytes(unsafe { buf.as_ptr().add(at).cast::<[u8; 4]>().read() })
+}
+
 /// Writes one byte at `at`.
 ///
 /// # Safety

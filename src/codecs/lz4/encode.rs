@@ -13,23 +13,15 @@
 #[cfg(all(test, target_endian = "little", target_pointer_width = "64", not(feature = "system-lz4")))]
 mod tests;
 
+use super::output::{LAST_LITERALS, LAST_START, LONG, MAX_DISTANCE, MIN_MATCH, Output, SLACK};
 use crate::codecs::agree::{extend_back, extend_long};
-use crate::codecs::mem::{copy, load64, store, store8};
+use crate::codecs::mem::{load64, store};
+use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
-/// Matches start at least this far before the end of the source.
-const LAST_START: usize = 12;
-/// The last bytes of the source are literals.
-const LAST_LITERALS: usize = 5;
-/// Shortest match.
-const MIN_MATCH: usize = 4;
-/// Runs of literals, and matches beyond the shortest, of at least this length go on behind the token.
-const LONG: usize = 15;
 /// After each 2^`PATIENCE` misses in a row, the search steps over one more byte each time.
 const PATIENCE: u32 = 6;
-/// Farthest match.
-const MAX_DISTANCE: usize = 65_535;
 /// Shorter streams are left to the reference, which is as fast with them.
 pub(super) const MIN_INPUT: usize = 32 << 10;
 /// Up to this length, positions fit in 16 bits: those that are entered end [`LAST_START`] bytes before the end.
@@ -46,8 +38,6 @@ const REST: usize = 14 << 10;
 pub(super) const MAX_ACCELERATION: usize = 9;
 /// Where this many bytes follow a match, the reference looks at three positions there, if it finds nothing before.
 const AHEAD: usize = 2 + MAX_ACCELERATION + LAST_START;
-/// Bytes that sequences may write, or be copied from, past their end.
-const SLACK: usize = 32;
 
 /// Positions by a hash of the bytes there.
 trait Table {
@@ -143,7 +133,7 @@ fn encode<T: Table>(table: &mut T, acceleration: usize, src: &[u8], dest: &mut [
     assert!(src.len() >= MIN_INPUT && (1..=MAX_ACCELERATION).contains(&acceleration));
     table.clear();
     let mut parser = Parser { table, acceleration, src, guesses: Guesses::default() };
-    let mut out = Output { src, dest, at: 0 };
+    let mut out = Output::fast(src, dest);
     let anchor = parser.parse(&mut out)?;
     out.finish(anchor)
 }
@@ -468,27 +458,6 @@ fn is_match<T: Table>(differs: u64, distance: usize) -> bool {
     (differs as u32 == 0) & (!T::REACHES_FAR | (distance <= MAX_DISTANCE))
 }
 
-/// `yes` or `no`, without a branch.
-#[inline(always)]
-#[cfg_attr(
-    have_select,
-    expect(clippy::incompatible_msrv, reason = "`have_select` stands for a compiler that has it")
-)]
-fn select<V>(condition: bool, yes: V, no: V) -> V {
-    #[cfg(have_select)]
-    return std::hint::select_unpredictable(condition, yes, no);
-    #[cfg(not(have_select))]
-    if condition { yes } else { no }
-}
-
-/// The stream being written.
-struct Output<'a> {
-    src: &'a [u8],
-    dest: &'a mut [u8],
-    /// Bytes written.
-    at: usize,
-}
-
 impl Output<'_> {
     /// Writes the match, which ends at `end`, and the literals before it, from `anchor` on, of which there are two at most. `None`
     /// if they do not fit.
@@ -524,125 +493,6 @@ impl Output<'_> {
             return self.put_more_of_match(more);
         }
         self.at += usize::from(more >= LONG);
-        Some(())
-    }
-
-    /// Writes a match without literals before it. `None` if it does not fit.
-    #[inline(always)]
-    fn follower(&mut self, len: usize, distance: usize) -> Option<()> {
-        let more = len - MIN_MATCH;
-        if self.at + SLACK > self.dest.len() {
-            return self.long_sequence(0, 0, more, distance);
-        }
-        let bytes = (more.min(LONG) | distance << 8) as u32;
-        // SAFETY: there are SLACK bytes.
-        unsafe { store(self.dest, self.at, bytes.to_le_bytes()) };
-        self.at += 3;
-        match more >= LONG {
-            true => self.put_more_of_match(more),
-            false => Some(()),
-        }
-    }
-
-    /// Writes the literals `from..to` of the source and the match behind them. `None` if they do not fit.
-    #[inline(always)]
-    fn sequence(&mut self, from: usize, to: usize, len: usize, distance: usize) -> Option<()> {
-        let run = to - from;
-        let more = len - MIN_MATCH;
-        if run >= LONG || self.at + 2 * SLACK > self.dest.len() || from + SLACK > self.src.len() {
-            return self.long_sequence(from, to, more, distance);
-        }
-        let token = (run << 4 | more.min(LONG)) as u8;
-        // SAFETY: there are SLACK bytes.
-        unsafe { store8(self.dest, self.at, token) };
-        // SAFETY: there are SLACK bytes at both places.
-        unsafe { copy::<16>(self.src, from, self.dest, self.at + 1) };
-        self.at += 1 + run;
-        // SAFETY: the same.
-        unsafe { store(self.dest, self.at, (distance as u16).to_le_bytes()) };
-        self.at += 2;
-        match more >= LONG {
-            true => self.put_more_of_match(more),
-            false => Some(()),
-        }
-    }
-
-    /// [`sequence`](Self::sequence) of any length anywhere.
-    #[inline(never)]
-    fn long_sequence(&mut self, from: usize, to: usize, more: usize, distance: usize) -> Option<()> {
-        let run = to - from;
-        // As the reference counts, which wants room for a distance, a token and the last literals.
-        self.fits(1 + run + run / 255 + 3 + LAST_LITERALS)?;
-        let token = (run.min(LONG) << 4 | more.min(LONG)) as u8;
-        self.put(&[token])?;
-        if run >= LONG {
-            self.put_more(run)?;
-        }
-        self.put_literals(from, to)?;
-        self.put(&(distance as u16).to_le_bytes())?;
-        match more >= LONG {
-            true => self.put_more_of_match(more),
-            false => self.fits(1 + LAST_LITERALS),
-        }
-    }
-
-    /// Writes the last literals, and returns the size of the stream. `None` if they do not fit.
-    fn finish(mut self, from: usize) -> Option<usize> {
-        let run = self.src.len() - from;
-        self.fits(1 + run + (run + 240) / 255)?;
-        self.put(&[(run.min(LONG) << 4) as u8])?;
-        if run >= LONG {
-            self.put_more(run)?;
-        }
-        self.put_literals(from, self.src.len())?;
-        Some(self.at)
-    }
-
-    /// `None` if there is no room for `len` bytes more.
-    #[inline(always)]
-    fn fits(&self, len: usize) -> Option<()> {
-        (len <= self.dest.len() - self.at).then_some(())
-    }
-
-    /// Writes what the length of a match goes on with behind the distance. `None` if that and the last literals do not fit.
-    #[inline(always)]
-    fn put_more_of_match(&mut self, more: usize) -> Option<()> {
-        self.fits((more + 240) / 255 + 1 + LAST_LITERALS)?;
-        self.put_more(more)
-    }
-
-    /// Writes what a length goes on with.
-    #[inline(always)]
-    fn put_more(&mut self, len: usize) -> Option<()> {
-        let rest = len - LONG;
-        if rest < 255 {
-            *self.dest.get_mut(self.at)? = rest as u8;
-            self.at += 1;
-            return Some(());
-        }
-        self.put_far_more(rest)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn put_far_more(&mut self, rest: usize) -> Option<()> {
-        let dest = self.dest.get_mut(self.at..=self.at + rest / 255)?;
-        let (last, full) = dest.split_last_mut()?;
-        full.fill(255);
-        *last = (rest % 255) as u8;
-        self.at += rest / 255 + 1;
-        Some(())
-    }
-
-    fn put_literals(&mut self, from: usize, to: usize) -> Option<()> {
-        self.dest.get_mut(self.at..self.at + (to - from))?.copy_from_slice(&self.src[from..to]);
-        self.at += to - from;
-        Some(())
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> Option<()> {
-        self.dest.get_mut(self.at..self.at + bytes.len())?.copy_from_slice(bytes);
-        self.at += bytes.len();
         Some(())
     }
 }

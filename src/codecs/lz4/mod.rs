@@ -10,6 +10,7 @@
 
 mod decode;
 mod encode;
+pub(super) mod output;
 #[cfg(test)]
 mod tests;
 
@@ -91,7 +92,7 @@ fn acceleration(clevel: u8) -> usize {
 
 /// Whether long streams are ours. The reference makes other bytes where numbers are stored or addressed in other ways, and
 /// so may the system's version of it.
-const OURS: bool =
+pub(super) const OURS: bool =
     cfg!(all(target_endian = "little", target_pointer_width = "64", not(feature = "system-lz4")));
 
 /// The fast encoder.

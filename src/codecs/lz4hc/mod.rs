@@ -1,12 +1,25 @@
 //! LZ4HC: the slow encoder of the LZ4 format. Its streams are decoded by [`super::lz4`].
 //!
-//! The 256 KiB state lives on between streams and is only reset the fast way: entries of earlier streams lie more
+//! An encoder of our own for streams with few matches, which makes the bytes of the reference implementation, and the
+//! reference for all others.
+//!
+//! Its 256 KiB state lives on between streams and is only reset the fast way: entries of earlier streams lie more
 //! than 64 KiB back and are never matched, so output depends on the arguments alone.
 
+#[cfg(target_arch = "x86_64")]
+mod encode;
+#[cfg(target_arch = "x86_64")]
+mod index;
 mod novelty;
+#[cfg(target_arch = "x86_64")]
+mod pays;
 
+#[cfg(target_arch = "x86_64")]
+use super::lz4::OURS;
 use super::lz4::{State, int};
 use crate::error::Result;
+#[cfg(target_arch = "x86_64")]
+use crate::memory::made;
 use crate::memory::{copy_of, grow};
 use novelty::Novelty;
 use std::ffi::{c_char, c_int, c_void};
@@ -62,15 +75,24 @@ const fn longest(n: usize) -> usize {
 
 /// The high-compression encoder.
 pub(crate) struct Encoder {
-    state: State,
+    reference: State,
     novelty: Novelty,
+    /// Made for the first stream that it is for.
+    #[cfg(target_arch = "x86_64")]
+    ours: Option<encode::Encoder>,
     /// A short stream on its way.
     whole: Vec<u8>,
 }
 
 impl Encoder {
     pub(crate) fn new() -> Result<Encoder> {
-        Ok(Encoder { state: new_state()?, novelty: Novelty::default(), whole: Vec::new() })
+        Ok(Encoder {
+            reference: new_state()?,
+            novelty: Novelty::default(),
+            #[cfg(target_arch = "x86_64")]
+            ours: None,
+            whole: Vec::new(),
+        })
     }
 
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
@@ -82,22 +104,27 @@ impl Encoder {
         if clevel >= THOROUGH && self.novelty.is_too_great(src, dest.len()) {
             return Ok(0);
         }
+        #[cfg(target_arch = "x86_64")]
+        if OURS && encode::is_for(clevel, src) && pays::pays(src) {
+            let ours = made(&mut self.ours, encode::Encoder::new)?;
+            return Ok(ours.compress(clevel, src, dest).unwrap_or(0));
+        }
         let longest = longest(src.len());
         if src.len() > SHORT || longest <= dest.len() {
-            return Ok(self.write(clevel, src, dest));
+            return Ok(self.compress_by_reference(clevel, src, dest));
         }
         // After a stream that does not fit in, LZ4 clears all its state, which takes longer than a short stream does.
         let mut whole = std::mem::take(&mut self.whole);
         grow(&mut whole, longest)?;
-        let len = self.write(clevel, src, &mut whole[..longest]);
+        let len = self.compress_by_reference(clevel, src, &mut whole[..longest]);
         let fits = dest.get_mut(..len).map(|dest| dest.copy_from_slice(&whole[..len])).is_some();
         self.whole = whole;
         Ok(if fits { len } else { 0 })
     }
 
     /// As [`compress`](Self::compress), come what may.
-    fn write(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
-        let (state, level) = (self.state.as_mut_ptr(), c_int::from(clevel));
+    fn compress_by_reference(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        let (state, level) = (self.reference.as_mut_ptr(), c_int::from(clevel));
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         let (len, room) = (int(src.len()), int(dest.len()));
         // SAFETY: the state was initialised; the sizes are those of the slices.
@@ -107,7 +134,7 @@ impl Encoder {
 
     /// As [`compress`](Self::compress), with the dictionary as history; `clevel` is that of the dictionary.
     pub(crate) fn compress_with(&mut self, dict: &Dict, src: &[u8], dest: &mut [u8]) -> usize {
-        let state = self.state.as_mut_ptr();
+        let state = self.reference.as_mut_ptr();
         // SAFETY: the state was initialised.
         unsafe { LZ4_resetStreamHC_fast(state, dict.level) };
         // SAFETY: the dictionary's stream and bytes outlive this call.

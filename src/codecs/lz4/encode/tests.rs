@@ -3,43 +3,8 @@
 use super::super::Encoder as Reference;
 use super::*;
 use crate::codecs::lz4::decompress;
-use crate::testing::{Random, repetitive};
+use crate::testing::bytes_like;
 use proptest::prelude::*;
-
-/// Bytes of many characters: what shuffled numbers, records, text and images come down to.
-fn bytes_like(kind: u8, seed: u64, n: usize) -> Vec<u8> {
-    let mut random = Random::new(seed);
-    let mut bytes: Vec<u8> = match kind {
-        0 => return random.bytes(n),
-        1 => return repetitive(seed, n),
-        // Few values without order: short matches everywhere.
-        2 => (0..n).map(|_| (random.below(4) * 85) as u8).collect(),
-        3 => (0..n).map(|_| random.below(18) as u8).collect(),
-        // A plane of a slowly changing number with noise.
-        4 => (0..n).map(|i| (i / 700 + random.below(3)) as u8).collect(),
-        5 => (0..n).map(|_| u8::from(random.below(20) == 0)).collect(),
-        // Records with a counter and a few fields of noise.
-        6 => (0..n)
-            .map(|i| if i % 24 < 3 { ((i / 24) >> (8 * (i % 24))) as u8 } else { (i % 24) as u8 })
-            .collect(),
-        // Words.
-        _ => {
-            let text = random.bytes(3000);
-            let mut words = Vec::with_capacity(n + 10);
-            while words.len() < n {
-                let word = 10 * random.below(20) * random.below(15);
-                words.extend_from_slice(&text[word..word + 2 + word % 7]);
-            }
-            words.truncate(n);
-            words
-        }
-    };
-    for _ in 0..random.below(n / 100 + 1) {
-        let at = random.below(n);
-        bytes[at] = random.byte();
-    }
-    bytes
-}
 
 /// What the reference makes of `src`, with `room` bytes for it; nothing if it does not fit. Miri cannot call it: there, our
 /// encoder makes as much in more room than it needs.

@@ -1,0 +1,91 @@
+//! Our streams and those of the reference, byte by byte, of whatever data.
+
+use super::super::Encoder as Reference;
+use super::*;
+use crate::codecs::lz4::{OURS, decompress};
+use crate::testing::{Random, bytes_like};
+use proptest::prelude::*;
+
+/// What the reference makes of `src`, with `room` bytes for it; nothing if it does not fit.
+fn compress_by_reference(clevel: u8, src: &[u8], room: usize) -> Option<Vec<u8>> {
+    let mut dest = vec![0; room];
+    let len = Reference::new().unwrap().compress_by_reference(clevel, src, &mut dest);
+    dest.truncate(len);
+    (len > 0).then_some(dest)
+}
+
+/// Checks that our encoder does the same as the reference, where there is more room than the stream needs, just enough, and
+/// not enough.
+fn check_against_reference(clevel: u8, src: &[u8], less: usize) {
+    if !OURS || !is_for(clevel, src) {
+        return; // on this CPU, or with this LZ4, streams are the reference's
+    }
+    let mut encoder = Encoder::new().unwrap();
+    let most = src.len() + src.len() / 255 + 16;
+    let whole = compress_by_reference(clevel, src, most).expect("there is room");
+    let less = whole.len() - 1 - less % whole.len();
+    for room in [most, whole.len(), whole.len() - 1, src.len(), whole.len() + 10, whole.len() + 5, less] {
+        let mut dest = vec![0; room];
+        let len = encoder.compress(clevel, src, &mut dest);
+        let ours = len.map(|len| &dest[..len]);
+        let theirs = compress_by_reference(clevel, src, room);
+        assert!(ours == theirs.as_deref(), "{} bytes, room {room}, level {clevel}", src.len());
+    }
+    let mut back = vec![0; src.len()];
+    assert!(decompress(&whole, &mut back).is_ok() && back == src);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "calls C")]
+fn streams_of_special_lengths_are_those_of_the_reference() {
+    for kind in 0..8 {
+        // Around the shortest, and around where segments end.
+        for n in (13..60).chain(65_535..65_550).chain(131_070..131_085) {
+            check_against_reference(3 + (n % 6) as u8, &bytes_like(kind, n as u64, n), 1 + n % 100);
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "calls C")]
+fn streams_of_long_runs_are_those_of_the_reference() {
+    for (n, at) in [(100_000, 70_000), (400_000, 300_000), (200_000, 199_980), (20_000, 12), (40_000, 39_990)]
+    {
+        let mut src = vec![7; n];
+        src[at] = 8;
+        check_against_reference(3, &src, 7);
+        src[at - 3..at].copy_from_slice(&[8, 7, 8]);
+        check_against_reference(8, &src, 3);
+    }
+}
+
+/// Matches from as far as they may be, or one byte more, within a segment and across segments.
+#[test]
+#[cfg_attr(miri, ignore = "calls C")]
+fn the_farthest_matches_are_those_of_the_reference() {
+    let noise = Random::new(1).bytes(140_000);
+    for start in [0, 1, 65_530, 65_535] {
+        for distance in MAX_DISTANCE - 2..MAX_DISTANCE + 3 {
+            for len in [4, 50] {
+                let mut src = noise.clone();
+                src.copy_within(start..start + len, start + distance);
+                check_against_reference(5, &src, 9);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))] // each of them is slow
+    #[test]
+    #[cfg_attr(miri, ignore = "calls C")]
+    fn long_streams_are_those_of_the_reference(
+        kind in 0u8..8,
+        seed in any::<u64>(),
+        n in prop_oneof![13usize..65_000, 65_000usize..300_000],
+        clevel in LEVELS,
+        less in 1usize..4000,
+    ) {
+        check_against_reference(clevel, &bytes_like(kind, seed, n), less);
+    }
+}
