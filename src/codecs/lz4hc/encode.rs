@@ -245,7 +245,7 @@ unsafe fn longest_of<const BACK: bool>(
 ) -> std::result::Result<Option<Match>, Unclear> {
     let Sought { at, low, longest } = sought;
     let before = if BACK { (at - low).min(MOST_BEFORE) } else { 0 };
-    if at + WINDOW > src.len() {
+    if at + WINDOW + LAST_LITERALS > src.len() {
         return Err(Unclear);
     }
     let mut positions = [0; BLOCKS];

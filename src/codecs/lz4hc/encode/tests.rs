@@ -59,6 +59,19 @@ fn streams_of_long_runs_are_those_of_the_reference() {
     }
 }
 
+#[test]
+#[cfg_attr(miri, ignore = "calls C")]
+fn matches_before_the_last_literals_are_those_of_the_reference() {
+    let noise = Random::new(3).bytes(100);
+    for n in 60..100 {
+        for end in n - 20..n {
+            let mut src = noise[..n].to_vec();
+            src.copy_within(0..end - n / 2, n / 2);
+            check_against_reference(5, &src, 5);
+        }
+    }
+}
+
 /// Matches from as far as they may be, or one byte more, within a segment and across segments.
 #[test]
 #[cfg_attr(miri, ignore = "calls C")]
