@@ -1,9 +1,8 @@
 /* Arrays at their limits: 16 dimensions, large items, callbacks, hostile metalayers, arguments out of range, threads,
    processes, and what copies of views store. */
 
-#include "test.h"
+#include "arrays.h"
 
-#include <b2nd.h>
 #include <blosc2/codecs-registry.h>
 #include <pthread.h>
 #include <sys/types.h>
@@ -12,50 +11,12 @@
 
 #define PATH "test_b2nd_edges.b2nd"
 
-/* Where an array is kept. */
-struct place {
-  bool contiguous;
-  const char *urlpath;
-};
-
 static const struct place places[4] = {{false, NULL}, {true, NULL}, {true, PATH}, {false, PATH}};
-
-static b2nd_context_t *make_ctx(const struct place *place, blosc2_cparams *cparams, blosc2_dparams *dparams, int8_t ndim,
-                                const int64_t *shape, const int32_t *chunkshape, const int32_t *blockshape) {
-  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
-  storage.cparams = cparams;
-  storage.dparams = dparams;
-  storage.contiguous = place->contiguous;
-  storage.urlpath = (char *)place->urlpath;
-  if (place->urlpath != NULL) {
-    blosc2_remove_urlpath(place->urlpath);
-  }
-  return b2nd_create_ctx(&storage, ndim, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
-}
 
 /* An array of 32-bit integers that count from 0. */
 static b2nd_array_t *counting(const struct place *place, int8_t ndim, const int64_t *shape, const int32_t *chunkshape,
                               const int32_t *blockshape) {
-  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
-  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
-  b2nd_context_t *ctx;
-  b2nd_array_t *array = NULL;
-  int32_t *items;
-  int64_t count = 1, i;
-  cparams.typesize = 4;
-  for (i = 0; i < ndim; i++) {
-    count *= shape[i];
-  }
-  items = (int32_t *)test_alloc((size_t)count * 4);
-  for (i = 0; i < count; i++) {
-    items[i] = (int32_t)i;
-  }
-  ctx = make_ctx(place, &cparams, &dparams, ndim, shape, chunkshape, blockshape);
-  CHECK(ctx != NULL);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, count * 4), 0);
-  b2nd_free_ctx(ctx);
-  free(items);
-  return array;
+  return make_counting(place, 4, 0, ndim, shape, chunkshape, blockshape);
 }
 
 static void test_sixteen_dimensions(const struct place *place) {

@@ -1,8 +1,7 @@
 /* Arrays that several handles share, and what must not come along from an array into another one. */
 
-#include "test.h"
+#include "arrays.h"
 
-#include <b2nd.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,52 +10,32 @@
 #define SIDE 40
 #define COUNT (SIDE * SIDE)
 
-static b2nd_context_t *make_ctx(bool contiguous, const char *urlpath, int32_t typesize, uint8_t clevel) {
-  static const int64_t shape[2] = {SIDE, SIDE};
-  static const int32_t chunkshape[2] = {20, 20}, blockshape[2] = {10, 10};
+static const int64_t square[2] = {SIDE, SIDE};
+static const int32_t square_chunk[2] = {20, 20}, square_block[2] = {10, 10};
+
+/* Parameters for a square array. */
+static b2nd_context_t *make_square_ctx(bool contiguous, const char *urlpath, int32_t typesize, uint8_t clevel) {
   static blosc2_cparams cparams;
   static blosc2_dparams dparams;
-  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
-  b2nd_context_t *ctx;
+  const struct place place = {contiguous, urlpath};
   cparams = blosc2_get_blosc2_cparams_defaults();
   dparams = blosc2_get_blosc2_dparams_defaults();
   cparams.typesize = typesize;
   cparams.clevel = clevel;
-  storage.cparams = &cparams;
-  storage.dparams = &dparams;
-  storage.contiguous = contiguous;
-  storage.urlpath = (char *)urlpath;
-  if (urlpath != NULL) {
-    blosc2_remove_urlpath(urlpath);
-  }
-  ctx = b2nd_create_ctx(&storage, 2, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
-  CHECK(ctx != NULL);
-  return ctx;
+  return make_ctx(&place, &cparams, &dparams, 2, square, square_chunk, square_block);
 }
 
-/* An array of items that count from `first`. */
+/* A square array of items that count from `first`. */
 static b2nd_array_t *counting(bool contiguous, const char *urlpath, int32_t typesize, int32_t first) {
-  static int64_t items[COUNT];
-  b2nd_context_t *ctx = make_ctx(contiguous, urlpath, typesize, 5);
-  b2nd_array_t *array = NULL;
-  int i;
-  for (i = 0; i < COUNT; i++) {
-    if (typesize == 8) {
-      items[i] = first + i;
-    } else {
-      ((int32_t *)items)[i] = first + i;
-    }
-  }
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, (int64_t)COUNT * typesize), 0);
-  b2nd_free_ctx(ctx);
-  return array;
+  const struct place place = {contiguous, urlpath};
+  return make_counting(&place, typesize, first, 2, square, square_chunk, square_block);
 }
 
 /* Items that an array lost when it became smaller are not in slices of it, not even behind their edge. */
 static void test_slices_after_shrinking(bool contiguous, const char *urlpath) {
   static const int64_t small[2] = {30, 30}, start[2] = {0, 0}, large[2] = {SIDE, SIDE};
   static int32_t items[COUNT];
-  b2nd_context_t *ctx = make_ctx(contiguous, urlpath, 4, 5);
+  b2nd_context_t *ctx = make_square_ctx(contiguous, urlpath, 4, 5);
   b2nd_array_t *array = counting(false, NULL, 4, 1000), *slice = NULL;
   int i, strays = 0;
   CHECK_INT(b2nd_resize(array, small, NULL), 0);
@@ -76,7 +55,7 @@ static void test_slices_after_shrinking(bool contiguous, const char *urlpath) {
 /* Items that were never set are zero where they are compressed for the first time, not what the library had in memory. */
 static void test_copies_of_uninitialised(void) {
   static int64_t items[COUNT];
-  b2nd_context_t *ctx = make_ctx(false, NULL, 8, 5), *other = make_ctx(true, NULL, 8, 1);
+  b2nd_context_t *ctx = make_square_ctx(false, NULL, 8, 5), *other = make_square_ctx(true, NULL, 8, 1);
   b2nd_array_t *secret = counting(false, NULL, 8, 123456), *copy = NULL, *array = NULL;
   int i, strays = 0;
   int64_t one = 1;

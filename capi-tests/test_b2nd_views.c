@@ -1,9 +1,8 @@
 /* Views and the arrays behind them: what changes of their shape do to both, also those that fail, and chunks that depend on
    the shape of their blocks. */
 
-#include "test.h"
+#include "arrays.h"
 
-#include <b2nd.h>
 #include <blosc2/codecs-registry.h>
 #include <blosc2/filters-registry.h>
 
@@ -13,24 +12,10 @@ enum { COUNT = 6 };
 
 /* An array of (1, 6) bytes that count from 1. */
 static b2nd_array_t *counting(bool contiguous, const char *urlpath) {
+  const struct place place = {contiguous, urlpath};
   const int64_t shape[2] = {1, COUNT};
   const int32_t chunk[2] = {1, 4}, block[2] = {1, 2};
-  const uint8_t items[COUNT] = {1, 2, 3, 4, 5, 6};
-  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
-  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
-  b2nd_context_t *ctx;
-  b2nd_array_t *array = NULL;
-  cparams.typesize = 1;
-  storage.cparams = &cparams;
-  storage.contiguous = contiguous;
-  storage.urlpath = (char *)urlpath;
-  if (urlpath != NULL) {
-    blosc2_remove_urlpath(urlpath);
-  }
-  ctx = b2nd_create_ctx(&storage, 2, shape, chunk, block, NULL, 0, NULL, 0);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
-  b2nd_free_ctx(ctx);
-  return array;
+  return make_counting(&place, 1, 1, 2, shape, chunk, block);
 }
 
 /* A view of it with one dimension. */

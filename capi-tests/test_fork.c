@@ -1,6 +1,7 @@
 /* fork() while other threads are in the middle of calls: the child has copies of whatever locks they held, and has to
    be able to use everything all the same. */
 
+#include "plain.h"
 #include "test.h"
 
 #include <blosc2.h>
@@ -13,49 +14,6 @@ enum { SIZE = 40000, LARGE = 400000, THREADS = 6, PATIENCE = 60 };
 
 static uint8_t *data, *large_data;
 static int ended; /* written by the main thread only, as a request */
-
-/* Copies its input, or a filter that does. */
-static int encoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
-                   blosc2_cparams *cparams, const void *chunk) {
-  BLOSC_UNUSED_PARAM(meta);
-  BLOSC_UNUSED_PARAM(cparams);
-  BLOSC_UNUSED_PARAM(chunk);
-  if (output_len < input_len) {
-    return 0;
-  }
-  memcpy(output, input, (size_t)input_len);
-  return input_len;
-}
-
-static int decoder(const uint8_t *input, int32_t input_len, uint8_t *output, int32_t output_len, uint8_t meta,
-                   blosc2_dparams *dparams, const void *chunk) {
-  BLOSC_UNUSED_PARAM(meta);
-  BLOSC_UNUSED_PARAM(dparams);
-  BLOSC_UNUSED_PARAM(chunk);
-  if (output_len != input_len) {
-    return -1;
-  }
-  memcpy(output, input, (size_t)input_len);
-  return input_len;
-}
-
-static int forward(const uint8_t *src, uint8_t *dest, int32_t size, uint8_t meta, blosc2_cparams *cparams,
-                   uint8_t id) {
-  BLOSC_UNUSED_PARAM(meta);
-  BLOSC_UNUSED_PARAM(cparams);
-  BLOSC_UNUSED_PARAM(id);
-  memcpy(dest, src, (size_t)size);
-  return 0;
-}
-
-static int backward(const uint8_t *src, uint8_t *dest, int32_t size, uint8_t meta, blosc2_dparams *dparams,
-                    uint8_t id) {
-  BLOSC_UNUSED_PARAM(meta);
-  BLOSC_UNUSED_PARAM(dparams);
-  BLOSC_UNUSED_PARAM(id);
-  memcpy(dest, src, (size_t)size);
-  return 0;
-}
 
 static int start(void *config, blosc2_context *cctx, blosc2_context *dctx) {
   BLOSC_UNUSED_PARAM(config);
@@ -117,9 +75,9 @@ static int use_contexts(const char *path) {
 /* Registrations, and what was registered. */
 static int use_registries(const char *path) {
   static char name[] = "forked", missing[] = "no_such_plugin";
-  blosc2_codec codec = {200, name, 200, 1, encoder, decoder};
+  blosc2_codec codec = {200, name, 200, 1, plain_encoder, plain_decoder};
   blosc2_codec plugin = {201, missing, 201, 1, NULL, NULL};
-  blosc2_filter filter = {201, name, 1, forward, backward};
+  blosc2_filter filter = {201, name, 1, plain_forward, plain_backward};
   blosc2_tuner tuner = {start, next_blocksize, NULL, NULL, NULL, 202, name};
   blosc2_io_cb io = *blosc2_get_io_cb(BLOSC2_IO_FILESYSTEM);
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;

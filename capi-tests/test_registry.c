@@ -1,5 +1,6 @@
 /* Registries of codecs, filters and tuners: ranges, duplicates, names, and what the callbacks are told. */
 
+#include "plain.h"
 #include "test.h"
 
 #include <blosc2.h>
@@ -88,25 +89,6 @@ static int copy_backward(const uint8_t *src, uint8_t *dest, int32_t length, uint
   seen_id = id;
   memcpy(dest, src, (size_t)length);
   return answer;
-}
-
-/* A filter that notes nothing, for threads. */
-static int plain_forward(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_cparams *cparams,
-                         uint8_t id) {
-  BLOSC_UNUSED_PARAM(meta);
-  BLOSC_UNUSED_PARAM(cparams);
-  BLOSC_UNUSED_PARAM(id);
-  memcpy(dest, src, (size_t)length);
-  return 0;
-}
-
-static int plain_backward(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_dparams *dparams,
-                          uint8_t id) {
-  BLOSC_UNUSED_PARAM(meta);
-  BLOSC_UNUSED_PARAM(dparams);
-  BLOSC_UNUSED_PARAM(id);
-  memcpy(dest, src, (size_t)length);
-  return 0;
 }
 
 static int register_codec(int id, const char *name, blosc2_codec_encoder_cb encoder) {

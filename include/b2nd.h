@@ -161,8 +161,8 @@ typedef struct b2nd_array_t {
 /**
  * Makes the parameters for creating arrays; returns NULL on failure. Release them with `b2nd_free_ctx`.
  *
- * `storage` (NULL for the defaults) and its compression parameters are copied; their block size becomes that of a block
- * of the array. Its other pointers, and names and contents of `metalayers`, must live until the array is created.
+ * `b2_storage` (NULL for the defaults) and its compression parameters are copied; their block size becomes that of a
+ * block of the array. Its other pointers, and names and contents of `metalayers`, must live until the array is created.
  * Without a `dtype`, items are plain bytes.
  *
  * The caller's part:
@@ -583,14 +583,19 @@ int b2nd_delete(struct b2nd_array_t *array,
 /**
  * Makes a view without the dimensions of one item; returns 0, or a negative code.
  *
+ * A view shares the chunks of its array, until the shape of the view is changed. Both are to be released, in any order.
+ *
  * The caller's part:
  *
  * `array` is NULL or valid and no other thread uses it; `view` is NULL or writable.
  */
-BLOSC_EXPORT int b2nd_squeeze(struct b2nd_array_t *array, struct b2nd_array_t **view);
+BLOSC_EXPORT
+int b2nd_squeeze(struct b2nd_array_t *array,
+                 struct b2nd_array_t **view);
 
 /**
  * Makes a view without the dimensions for which `index` is true, which must have one item; returns 0, or a negative code.
+ * For views see `b2nd_squeeze`.
  *
  * The caller's part:
  *
@@ -603,7 +608,7 @@ int b2nd_squeeze_index(struct b2nd_array_t *array,
 
 /**
  * Makes a view with `final_dims` dimensions: one of one item wherever `axis` is true, else the next one of the array.
- * Returns 0, or a negative code.
+ * Returns 0, or a negative code. For views see `b2nd_squeeze`.
  *
  * The caller's part:
  *

@@ -8,8 +8,9 @@
  * blosc2_error_string has a text. Functions that return a pointer return NULL. Unless the comment of a function says
  * otherwise, what a failed call was to change is as it was; what it was to fill may hold anything.
  *
- * Memory. What the caller has to release is said where the caller gets it, and so is how: free(), or a function for its
- * kind. All other pointers belong to the library. Strings that come without an object stay for ever.
+ * Memory. The caller releases contexts with blosc2_free_ctx, super-chunks with blosc2_schunk_free, and arrays with
+ * b2nd_free. What else has to be released, with free(), is said where the caller gets it. All other pointers belong to the
+ * library. Strings that come without an object stay for ever.
  *
  * Threads. Any function may be called in any thread, by many at the same time. About an object, the part of the caller
  * says what other threads may do meanwhile: "not being changed" means that they may read it too, by functions that say
@@ -575,8 +576,8 @@ enum {
 BLOSC_EXPORT void blosc2_init(void);
 
 /**
- * Ends the library's threads. One call undoes any number of calls of `blosc2_init`; contexts that are still alive can
- * be used and released all the same.
+ * Ends the library's threads, and releases memory that was kept for later calls. One call undoes any number of calls of
+ * `blosc2_init`; contexts that are still alive can be used and released all the same.
  */
 BLOSC_EXPORT
 void blosc2_destroy(void);
@@ -1472,8 +1473,8 @@ int blosc2_vlcompress_ctx(blosc2_context *context,
  * Decompresses each block of a chunk of variable-length blocks into memory of its own.
  *
  * `dests[i]` and `destsizes[i]` receive block `i`; release the blocks with `free()`. Returns the number of blocks, at
- * most `maxblocks`, or a negative code. If a block cannot be decompressed, `dests[i]` of all blocks is NULL; where the call is
- * refused before, nothing is written.
+ * most `maxblocks`, or a negative code. If a block cannot be decompressed, `dests[i]` of all blocks is NULL; where the
+ * call is refused before, nothing is written.
  *
  * The caller's part:
  *
@@ -1937,9 +1938,10 @@ BLOSC_EXPORT int blosc2_schunk_free(struct blosc2_schunk *schunk);
 
 /**
  * Locks the frame against other handles and processes that lock, until `blosc2_schunk_unlock`; locks nest. Returns 0, or
- * `BLOSC2_ERROR_LOCK`, also if other threads are reading and do not make a break soon. Without locking it does nothing.
+ * `BLOSC2_ERROR_LOCK`, also if other threads go on reading through this super-chunk for half a second. Without locking
+ * (`blosc2_stdio_params.locking`) it does nothing.
  *
- * The lock is the super-chunk's, in whatever thread: those that use this one are not kept apart by it.
+ * The lock belongs to the super-chunk: threads that use the same one are not kept apart by it.
  *
  * The caller's part:
  *
@@ -2255,7 +2257,7 @@ static inline int blosc2_meta_exists(blosc2_schunk *schunk, const char *name) {
 }
 
 /**
- * Adds a metalayer of fixed length; returns its number, or a negative code. Frames must not have chunks yet.
+ * Adds a metalayer of fixed length; returns its index, or a negative code. Frames must not have chunks yet.
  *
  * The caller's part:
  *
@@ -2269,9 +2271,9 @@ int blosc2_meta_add(struct blosc2_schunk *schunk,
                     int32_t content_len);
 
 /**
- * Overwrites the start of a metalayer of fixed length; returns its number, or a negative code.
+ * Overwrites the start of a metalayer of fixed length; returns its index, or a negative code.
  *
- * The metalayer keeps its length. Content that is longer is not written.
+ * The metalayer keeps its length. Content that is longer than that is not written, which is no error.
  *
  * The caller's part:
  *
@@ -2329,7 +2331,7 @@ static inline int blosc2_meta_get(blosc2_schunk *schunk, const char *name, uint8
 /* ---- Metalayers of variable length ---- */
 
 /**
- * The number of the variable-length metalayer `name`, or a negative code, `BLOSC2_ERROR_NOT_FOUND` if there is none.
+ * The index of the variable-length metalayer `name`, or a negative code, `BLOSC2_ERROR_NOT_FOUND` if there is none.
  *
  * The caller's part:
  *
@@ -2340,7 +2342,7 @@ int blosc2_vlmeta_exists(struct blosc2_schunk *schunk,
                          const char *name);
 
 /**
- * Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its number,
+ * Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its index,
  * or a negative code.
  *
  * The caller's part:
@@ -2356,7 +2358,8 @@ int blosc2_vlmeta_add(struct blosc2_schunk *schunk,
                       struct blosc2_cparams *cparams);
 
 /**
- * Replaces the content of a variable-length metalayer; returns its number, or a negative code.
+ * Replaces the content of a variable-length metalayer, compressed as in `blosc2_vlmeta_add`; returns its index, or a
+ * negative code.
  *
  * The caller's part:
  *
@@ -2371,7 +2374,7 @@ int blosc2_vlmeta_update(struct blosc2_schunk *schunk,
 
 /**
  * Stores a copy of the content of a variable-length metalayer, which the caller releases with `free()`, in `*content`
- * (NULL if it is empty), and its length in `*content_len`; returns the number of the metalayer, or a negative code.
+ * (NULL if it is empty), and its length in `*content_len`; returns the index of the metalayer, or a negative code.
  *
  * The caller's part:
  *
@@ -2617,13 +2620,18 @@ void blosc2_multidim_to_unidim(const int64_t *index,
                                int64_t *i);
 
 /**
- * Shuffles the bytes of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code.
+ * Shuffles the bytes of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code. Items have
+ * `typesize` bytes, 1 to 256.
  *
  * The caller's part:
  *
  * `src` is readable and `dest` writable for `blocksize` bytes; the two do not overlap.
  */
-BLOSC_EXPORT int32_t blosc2_shuffle(int32_t typesize, int32_t blocksize, const void *src, void *dest);
+BLOSC_EXPORT
+int32_t blosc2_shuffle(int32_t typesize,
+                       int32_t blocksize,
+                       const void *src,
+                       void *dest);
 
 /**
  * Undoes `blosc2_shuffle`; returns `blocksize`, or a negative code.
@@ -2635,13 +2643,18 @@ BLOSC_EXPORT int32_t blosc2_shuffle(int32_t typesize, int32_t blocksize, const v
 BLOSC_EXPORT int32_t blosc2_unshuffle(int32_t typesize, int32_t blocksize, const void *src, void *dest);
 
 /**
- * Shuffles the bits of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code.
+ * Shuffles the bits of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code. Items have
+ * `typesize` bytes, 1 to 256.
  *
  * The caller's part:
  *
  * As for `blosc2_shuffle`.
  */
-BLOSC_EXPORT int32_t blosc2_bitshuffle(int32_t typesize, int32_t blocksize, const void *src, void *dest);
+BLOSC_EXPORT
+int32_t blosc2_bitshuffle(int32_t typesize,
+                          int32_t blocksize,
+                          const void *src,
+                          void *dest);
 
 /**
  * Undoes `blosc2_bitshuffle`; returns `blocksize`, or a negative code.

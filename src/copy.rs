@@ -16,11 +16,11 @@ const PAGE: usize = 4096;
 pub(crate) const CLEAR: usize = 32;
 /// From this many bytes on, copies are looked at.
 pub(crate) const LONG: usize = 4096;
-/// Copies of this many bytes are made in other ways than with that instruction.
+/// Pieces of a copy over a slow distance: so short that they are made without that instruction.
 const SMALL_PIECE: usize = 2048;
-/// And so are those of this many bytes and more.
+/// From about this many bytes on, C libraries leave that instruction aside.
 const HUGE: usize = 1 << 20;
-/// Less than that.
+/// Pieces of such copies: short enough for it.
 const LARGE_PIECE: usize = HUGE / 2;
 
 /// How far the address or position `to` is ahead of `from`, if that is one of the slow distances; else 0.

@@ -30,7 +30,7 @@
 //! # The layers
 //!
 //! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. At the
-//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork` and `cpu`.
+//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork`, `registered` and `cpu`.
 
 mod bytes;
 mod copy;
@@ -42,6 +42,7 @@ mod kept;
 mod memory;
 mod pages;
 pub mod pool;
+mod registered;
 #[cfg(test)]
 mod testing;
 

@@ -68,8 +68,8 @@ BLOSC_EXPORT void *blosc2_stdio_open(const char *urlpath, const char *mode, void
 BLOSC_EXPORT int blosc2_stdio_close(void *stream);
 
 /**
- * The size of a file in bytes, with what the buffer of the stream holds, or -1, also for pipes and their like. The position of the
- * stream stays.
+ * The size of a file in bytes, with what the buffer of the stream holds, or -1, also for pipes and their like. The
+ * position of the stream stays.
  *
  * The caller's part:
  *

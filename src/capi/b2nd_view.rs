@@ -34,6 +34,8 @@ fn make(base: &ArrayHandle, meta: &NdMeta) -> Result<*mut b2nd_array_t> {
 
 /// Makes a view without the dimensions of one item; returns 0, or a negative code.
 ///
+/// A view shares the chunks of its array, until the shape of the view is changed. Both are to be released, in any order.
+///
 /// # Safety
 ///
 /// `array` is NULL or valid and no other thread uses it; `view` is NULL or writable.
@@ -52,6 +54,7 @@ pub unsafe extern "C" fn b2nd_squeeze(array: *mut b2nd_array_t, view: *mut *mut 
 }
 
 /// Makes a view without the dimensions for which `index` is true, which must have one item; returns 0, or a negative code.
+/// For views see `b2nd_squeeze`.
 ///
 /// # Safety
 ///
@@ -77,7 +80,7 @@ pub unsafe extern "C" fn b2nd_squeeze_index(
 }
 
 /// Makes a view with `final_dims` dimensions: one of one item wherever `axis` is true, else the next one of the array.
-/// Returns 0, or a negative code.
+/// Returns 0, or a negative code. For views see `b2nd_squeeze`.
 ///
 /// # Safety
 ///

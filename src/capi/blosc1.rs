@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use super::callbacks::UserThreads;
-use super::chunk::{chunk_bytes, chunk_dest, chunk_source, data_dest};
+use super::chunk::{chunk_and_dest, chunk_dest, chunk_source};
 use super::context::Backend;
 use super::environment::{Compressor, Environment, NO_CODEC};
 use super::guard::{guard, guard_count, guard_or};
@@ -96,7 +96,7 @@ impl Settings {
 
     /// Applies the variables that change the settings for good.
     fn apply(&mut self, env: &Environment<'_>) {
-        if let Some(delta) = env.delta() {
+        if let Some(delta) = env.delta {
             self.delta = delta;
         }
         if let Some(Compressor::BuiltIn(code)) = env.compressor() {
@@ -108,7 +108,7 @@ impl Settings {
         if let Some(nthreads) = env.nthreads() {
             self.nthreads = nthreads;
         }
-        if let Some(splitmode) = env.splitmode() {
+        if let Some(splitmode) = env.splitmode {
             self.splitmode = splitmode;
         }
     }
@@ -146,8 +146,8 @@ pub extern "C" fn blosc2_init() {
     });
 }
 
-/// Ends the library's threads. One call undoes any number of calls of `blosc2_init`; contexts that are still alive can
-/// be used and released all the same.
+/// Ends the library's threads, and releases memory that was kept for later calls. One call undoes any number of calls of
+/// `blosc2_init`; contexts that are still alive can be used and released all the same.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc2_destroy() {
     guard(|| {
@@ -209,7 +209,7 @@ fn request(clevel: c_int, doshuffle: c_int, typesize: i32, nbytes: usize) -> Res
     ensure(!no_context, ErrorKind::NullPointer, "BLOSC_COMPRESSOR names a registered codec")?;
     let typesize = env.typesize().unwrap_or(typesize);
     let env_blocksize = env.blocksize().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
-    let shuffle = env.shuffle().unwrap_or(match doshuffle {
+    let shuffle = env.shuffle.unwrap_or(match doshuffle {
         1 => filter::SHUFFLE,
         2 => filter::BITSHUFFLE,
         _ => filter::NONE,
@@ -354,9 +354,7 @@ pub unsafe extern "C" fn blosc2_decompress(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { chunk_bytes(src, srcsize) };
-        // SAFETY: the caller's promise.
-        let dest = unsafe { data_dest(dest, destsize) };
+        let (chunk, dest) = unsafe { chunk_and_dest(src, srcsize, dest, destsize) };
         decompress(chunk, dest)
     })
 }
@@ -393,9 +391,7 @@ pub unsafe extern "C" fn blosc2_getitem(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { chunk_bytes(src, srcsize) };
-        // SAFETY: the caller's promise.
-        let dest = unsafe { data_dest(dest, destsize) };
+        let (chunk, dest) = unsafe { chunk_and_dest(src, srcsize, dest, destsize) };
         getitem(chunk, start, nitems, dest)
     })
 }

@@ -46,14 +46,20 @@ pub(super) unsafe fn chunk_bytes<'a>(src: *const c_void, srcsize: i32) -> &'a [u
     unsafe { in_bytes(src, srcsize.max(0)) }.unwrap_or_default()
 }
 
-/// The bytes of a destination for data. Null stands for no bytes, and so does a negative size, as in the C library.
+/// A chunk to decompress, and the destination of its data. As in [`chunk_bytes`], null stands for no bytes.
 ///
 /// # Safety
 ///
-/// `dest` is null or writable for `destsize` bytes.
-pub(super) unsafe fn data_dest<'a>(dest: *mut c_void, destsize: i32) -> &'a mut [u8] {
+/// `src` is null or readable for `srcsize` bytes, and `dest` null or writable for `destsize`; the two do not overlap.
+#[inline]
+pub(super) unsafe fn chunk_and_dest<'a>(
+    src: *const c_void,
+    srcsize: i32,
+    dest: *mut c_void,
+    destsize: i32,
+) -> (&'a [u8], &'a mut [u8]) {
     // SAFETY: the caller's promise.
-    unsafe { out_bytes(dest, destsize.max(0)) }.unwrap_or_default()
+    unsafe { (chunk_bytes(src, srcsize), out_bytes(dest, destsize.max(0)).unwrap_or_default()) }
 }
 
 /// Creates a context for compression with the parameters `cparams`.
@@ -260,9 +266,7 @@ pub unsafe extern "C" fn blosc2_decompress_ctx(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { chunk_bytes(src, srcsize) };
-        // SAFETY: the caller's promise.
-        let dest = unsafe { data_dest(dest, destsize) };
+        let (chunk, dest) = unsafe { chunk_and_dest(src, srcsize, dest, destsize) };
         // SAFETY: the caller's promise.
         unsafe { context::decompress(context, chunk, dest) }
     })
@@ -309,8 +313,8 @@ pub unsafe extern "C" fn blosc2_vlcompress_ctx(
 /// Decompresses each block of a chunk of variable-length blocks into memory of its own.
 ///
 /// `dests[i]` and `destsizes[i]` receive block `i`; release the blocks with `free()`. Returns the number of blocks, at
-/// most `maxblocks`, or a negative code. If a block cannot be decompressed, `dests[i]` of all blocks is NULL; where the call is
-/// refused before, nothing is written.
+/// most `maxblocks`, or a negative code. If a block cannot be decompressed, `dests[i]` of all blocks is NULL; where the
+/// call is refused before, nothing is written.
 ///
 /// # Safety
 ///
@@ -428,9 +432,7 @@ pub unsafe extern "C" fn blosc2_getitem_ctx(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { chunk_bytes(src, srcsize) };
-        // SAFETY: the caller's promise.
-        let dest = unsafe { data_dest(dest, destsize) };
+        let (chunk, dest) = unsafe { chunk_and_dest(src, srcsize, dest, destsize) };
         // SAFETY: the caller's promise.
         unsafe { context::getitem(context, chunk, Unit::Items, start, nitems, dest) }
     })
@@ -453,9 +455,7 @@ pub unsafe extern "C" fn blosc2_getitem_bytes_ctx(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let chunk = unsafe { chunk_bytes(src, srcsize) };
-        // SAFETY: the caller's promise.
-        let dest = unsafe { data_dest(dest, destsize) };
+        let (chunk, dest) = unsafe { chunk_and_dest(src, srcsize, dest, destsize) };
         // SAFETY: the caller's promise.
         unsafe { context::getitem(context, chunk, Unit::Bytes, start, nbytes, dest) }
     })

@@ -1,6 +1,36 @@
-//! The clock of [`blosc_timestamp_t`](super::types::blosc_timestamp_t): steady, and with an origin that means nothing.
+//! Exported functions: a clock. It is steady, and its origin means nothing.
 
-pub(super) use sys::{Timestamp, nanoseconds, now};
+use super::guard::guard;
+use super::ptr::store;
+use super::types::blosc_timestamp_t;
+pub(super) use sys::Timestamp;
+use sys::{nanoseconds, now};
+
+/// Stores the time of the monotonic clock in `*timestamp`.
+///
+/// # Safety
+///
+/// `timestamp` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc_set_timestamp(timestamp: *mut blosc_timestamp_t) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        unsafe { store(timestamp, now()) };
+        Ok(())
+    });
+}
+
+/// The nanoseconds between two timestamps.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc_elapsed_nsecs(start_time: blosc_timestamp_t, end_time: blosc_timestamp_t) -> f64 {
+    nanoseconds(start_time, end_time)
+}
+
+/// The seconds between two timestamps.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc_elapsed_secs(start_time: blosc_timestamp_t, end_time: blosc_timestamp_t) -> f64 {
+    1e-9 * blosc_elapsed_nsecs(start_time, end_time)
+}
 
 #[cfg(not(windows))]
 mod sys {

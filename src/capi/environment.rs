@@ -41,15 +41,18 @@ pub(crate) enum Compressor {
 #[derive(Default)]
 pub(crate) struct Environment<'a> {
     clevel: Option<i64>,
-    shuffle: Option<u8>,
-    delta: Option<bool>,
+    /// The shuffle filter that replaces the caller's choice.
+    pub(crate) shuffle: Option<u8>,
+    /// Whether DELTA is switched on or off.
+    pub(crate) delta: Option<bool>,
     typesize: Option<i64>,
     /// Name of the codec.
     compressor: Option<&'a CStr>,
     blocksize: Option<i64>,
     /// `None` if not set; 0 if not a number.
     nthreads: Option<i64>,
-    splitmode: Option<i32>,
+    /// The split mode, see [`split`].
+    pub(crate) splitmode: Option<i32>,
     /// Set at all: do not use the global state.
     pub(crate) nolock: bool,
     /// Set at all: write 16-byte headers.
@@ -134,16 +137,6 @@ impl Environment<'_> {
         })
     }
 
-    /// The shuffle filter that replaces the caller's choice.
-    pub(crate) fn shuffle(&self) -> Option<u8> {
-        self.shuffle
-    }
-
-    /// Whether DELTA is switched on or off.
-    pub(crate) fn delta(&self) -> Option<bool> {
-        self.delta
-    }
-
     /// Bytes per item.
     pub(crate) fn typesize(&self) -> Option<i32> {
         self.typesize.and_then(as_size)
@@ -152,11 +145,6 @@ impl Environment<'_> {
     /// The block size in bytes.
     pub(crate) fn blocksize(&self) -> Option<i32> {
         self.blocksize.and_then(as_size)
-    }
-
-    /// The split mode, see [`split`].
-    pub(crate) fn splitmode(&self) -> Option<i32> {
-        self.splitmode
     }
 
     /// The number of threads for compression.

@@ -51,7 +51,7 @@ unsafe fn compressed(content: &[u8], cparams: *const blosc2_cparams) -> Result<V
     }
 }
 
-/// Adds a metalayer of fixed length; returns its number, or a negative code. Frames must not have chunks yet.
+/// Adds a metalayer of fixed length; returns its index, or a negative code. Frames must not have chunks yet.
 ///
 /// # Safety
 ///
@@ -73,9 +73,9 @@ pub unsafe extern "C" fn blosc2_meta_add(
     })
 }
 
-/// Overwrites the start of a metalayer of fixed length; returns its number, or a negative code.
+/// Overwrites the start of a metalayer of fixed length; returns its index, or a negative code.
 ///
-/// The metalayer keeps its length. Content that is longer is not written.
+/// The metalayer keeps its length. Content that is longer than that is not written, which is no error.
 ///
 /// # Safety
 ///
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn blosc2_meta_update(
     })
 }
 
-/// The number of the variable-length metalayer `name`, or a negative code, `BLOSC2_ERROR_NOT_FOUND` if there is none.
+/// The index of the variable-length metalayer `name`, or a negative code, `BLOSC2_ERROR_NOT_FOUND` if there is none.
 ///
 /// # Safety
 ///
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_exists(schunk: *mut blosc2_schunk, name: 
     })
 }
 
-/// Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its number,
+/// Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its index,
 /// or a negative code.
 ///
 /// # Safety
@@ -140,7 +140,8 @@ pub unsafe extern "C" fn blosc2_vlmeta_add(
     })
 }
 
-/// Replaces the content of a variable-length metalayer; returns its number, or a negative code.
+/// Replaces the content of a variable-length metalayer, compressed as in `blosc2_vlmeta_add`; returns its index, or a
+/// negative code.
 ///
 /// # Safety
 ///
@@ -168,7 +169,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
 }
 
 /// Stores a copy of the content of a variable-length metalayer, which the caller releases with `free()`, in `*content`
-/// (NULL if it is empty), and its length in `*content_len`; returns the number of the metalayer, or a negative code.
+/// (NULL if it is empty), and its length in `*content_len`; returns the index of the metalayer, or a negative code.
 ///
 /// # Safety
 ///

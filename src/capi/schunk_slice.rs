@@ -11,10 +11,10 @@ use super::ptr::{in_bytes, in_slice, invalid, out_bytes, store};
 use super::schunk_handle::SchunkHandle;
 use super::types::blosc2_schunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::nd_meta::{self, NdMeta};
+use crate::format::nd_meta;
 use crate::frame::Frame;
-use crate::memory;
 use crate::ndarray;
+use crate::ndarray::listed::{MAX_LISTED_CHUNKS, chunks_of_box};
 use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
 
 /// The items `start..stop` of a super-chunk, and how many bytes they have. The error is `outside` if they are not there.
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn blosc2_get_slice_nchunks(
             let (meta, _) = ndarray::described(&layers)?;
             // SAFETY: the caller's promise.
             let (start, stop) = unsafe { (in_slice(start, meta.ndim())?, in_slice(stop, meta.ndim())?) };
-            let numbers = box_chunks(&meta, start, stop)?.filter(|list| !list.is_empty());
+            let numbers = chunks_of_box(&meta, start, stop)?.filter(|list| !list.is_empty());
             let count = numbers.as_ref().map_or(0, |list| count_of(list.len() as u64)); // widening
             (count, numbers.map(|list| c_array(&list)).transpose()?)
         } else {
@@ -234,14 +234,6 @@ fn count_of(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Longer lists of chunk numbers are not made.
-const MAX_LISTED: u64 = 1 << 31;
-
-/// An empty list with room for `count` chunk numbers: callers may ask for more than there is memory.
-fn with_room(count: u64) -> Result<Vec<i64>> {
-    memory::with_capacity(usize::try_from(count).map_err(|_| memory::no_memory())?)
-}
-
 /// How many chunks hold the items from `start` to `stop` (excluded), negative if the slice ends chunks before it starts, as
 /// in the C library, and their numbers.
 fn item_chunks(schunk: &Schunk, start: i64, stop: i64) -> Result<(i64, Option<Range<i64>>)> {
@@ -253,65 +245,6 @@ fn item_chunks(schunk: &Schunk, start: i64, stop: i64) -> Result<(i64, Option<Ra
     let range = schunk.slice_chunks(start, stop)?;
     let (first, end) = (count_of(range.start), count_of(range.end));
     let count = end - first;
-    ensure(count <= count_of(MAX_LISTED), ErrorKind::Failure, "too many chunks")?;
+    ensure(count <= count_of(MAX_LISTED_CHUNKS), ErrorKind::Failure, "too many chunks")?;
     Ok((count, (count >= 0).then_some(first..end)))
-}
-
-/// The numbers of the chunks of an array that hold a box; `None` for arrays without items.
-fn box_chunks(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Result<Option<Vec<i64>>> {
-    if meta.shape.contains(&0) {
-        return Ok(None);
-    }
-    let invalid = Error::new(ErrorKind::InvalidParam, "box out of range");
-    let mut numbers = vec![0i64];
-    for (dim, (&extent, &chunk)) in meta.shape.iter().zip(&meta.chunkshape).enumerate() {
-        let chunk = i64::from(chunk);
-        let (from, to) = (start[dim], stop[dim].min(extent));
-        if extent <= 0 || chunk <= 0 || from < 0 || from > stop[dim] {
-            return Err(invalid);
-        }
-        let count = (extent - 1) / chunk + 1;
-        // A box that starts behind the items is held by no chunk, one that is empty by the chunk that it lies in.
-        let (first, end) =
-            if from >= extent || to <= 0 { (0, 0) } else { (from / chunk, (to - 1) / chunk + 1) };
-        let total = numbers.len() as u64 * u64::try_from((end - first).max(0)).unwrap_or(0); // widening
-        if total > MAX_LISTED {
-            return Err(invalid);
-        }
-        let mut next = with_room(total)?;
-        for &number in &numbers {
-            let base = number.checked_mul(count).ok_or(invalid)?;
-            next.extend((first..end).map(|at| base.saturating_add(at)));
-        }
-        numbers = next;
-    }
-    Ok(Some(numbers))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn meta() -> NdMeta {
-        NdMeta {
-            shape: vec![6, 7],
-            chunkshape: vec![2, 3],
-            blockshape: vec![1, 1],
-            dtype: None,
-            dtype_format: 0,
-        }
-    }
-
-    #[test]
-    fn boxes_are_held_by_these_chunks() {
-        let chunks = |start: [i64; 2], stop: [i64; 2]| box_chunks(&meta(), &start, &stop).unwrap().unwrap();
-        assert_eq!(chunks([1, 2], [5, 4]), [0, 1, 3, 4, 6, 7]);
-        assert_eq!(chunks([1, 2], [1, 4]), [0, 1]);
-        assert_eq!(chunks([2, 2], [2, 4]), [] as [i64; 0]);
-        assert_eq!(chunks([0, 7], [6, 7]), [] as [i64; 0]);
-        assert_eq!(chunks([6, 0], [9, 1]), [] as [i64; 0]);
-        assert_eq!(chunks([0, 0], [600, 700]), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        assert!(box_chunks(&meta(), &[-1, 0], &[2, 2]).is_err());
-        assert_eq!(box_chunks(&NdMeta { shape: vec![6, 0], ..meta() }, &[0, 0], &[1, 1]), Ok(None));
-    }
 }

@@ -147,8 +147,8 @@ unsafe fn flush(file: *mut libc::FILE) -> Result<()> {
     ensure(flushed || only_read(), ErrorKind::FileWrite, "stream cannot be flushed")
 }
 
-/// The size of a file in bytes, with what the buffer of the stream holds, or -1, also for pipes and their like. The position of the
-/// stream stays.
+/// The size of a file in bytes, with what the buffer of the stream holds, or -1, also for pipes and their like. The
+/// position of the stream stays.
 ///
 /// # Safety
 ///

@@ -1,9 +1,10 @@
 //! Codecs registered under ids of their own: those that the library defines from 32 on, and the application's.
 
 use super::Codec;
-use crate::error::{Error, ErrorKind, Result};
-use crate::fork::{Global, Slot};
+use crate::error::{ErrorKind, Result, ensure};
+use crate::fork::Slot;
 use crate::format::consts::codec::FIRST_USER;
+use crate::registered::Registered;
 use std::ffi::CStr;
 
 /// One registered codec.
@@ -20,16 +21,8 @@ pub struct CodecEntry {
     pub codec: Box<dyn Codec>,
 }
 
-/// The codecs of the application. Entries are never freed: operations under way refer to them.
-struct Registered {
-    /// In the order of their registration.
-    entries: Vec<&'static CodecEntry>,
-    /// What was forgotten, but may be in use.
-    forgotten: Vec<&'static CodecEntry>,
-}
-
-static REGISTERED: Global<Registered> =
-    Global::new(Registered { entries: Vec::new(), forgotten: Vec::new() });
+/// The codecs of the application.
+static REGISTERED: Registered<CodecEntry> = Registered::new();
 
 /// Codecs that the library defines, but a layer above has to load.
 static PLUGINS: Slot<Vec<CodecEntry>> = Slot::new();
@@ -39,9 +32,9 @@ fn defined() -> impl Iterator<Item = &'static CodecEntry> {
     super::builtin::BUILTIN.iter().chain(PLUGINS.get().into_iter().flatten())
 }
 
-/// The first codec of the application of which `is_wanted` holds.
-fn registered(is_wanted: impl Fn(&CodecEntry) -> bool) -> Option<&'static CodecEntry> {
-    REGISTERED.lock().entries.iter().find(|entry| is_wanted(entry)).copied()
+/// The first codec of which `is_wanted` holds.
+fn first(is_wanted: impl Fn(&CodecEntry) -> bool) -> Option<&'static CodecEntry> {
+    defined().find(|entry| is_wanted(entry)).or_else(|| REGISTERED.find(is_wanted))
 }
 
 /// Adds codecs that the library defines and a layer above has to load. Only the first call counts.
@@ -52,20 +45,19 @@ pub fn define_plugins(entries: impl FnOnce() -> Vec<CodecEntry>) {
 /// The codec with this id.
 #[must_use]
 pub fn find(id: u8) -> Option<&'static CodecEntry> {
-    defined().find(|entry| entry.id == id).or_else(|| registered(|entry| entry.id == id))
+    first(|entry| entry.id == id)
 }
 
 /// The first codec with this name.
 #[must_use]
 pub fn find_by_name(name: &CStr) -> Option<&'static CodecEntry> {
-    let has_name = |entry: &CodecEntry| entry.name == Some(name);
-    defined().find(|entry| has_name(entry)).or_else(|| registered(has_name))
+    first(|entry| entry.name == Some(name))
 }
 
 /// The first codec of this library.
 #[must_use]
 pub fn find_by_complib(complib: u8) -> Option<&'static CodecEntry> {
-    defined().find(|entry| entry.complib == complib).or_else(|| registered(|entry| entry.complib == complib))
+    first(|entry| entry.complib == complib)
 }
 
 /// Registers a codec of the application. Registering the same id and name again changes nothing.
@@ -74,20 +66,12 @@ pub fn find_by_complib(complib: u8) -> Option<&'static CodecEntry> {
 ///
 /// `CodecParam` for an id below 160 or one that is taken under another name.
 pub fn register(entry: CodecEntry) -> Result<()> {
-    if entry.id < FIRST_USER {
-        return Err(Error::new(ErrorKind::CodecParam, "codec ids below 160 are reserved"));
-    }
-    let entries = &mut REGISTERED.lock().entries;
-    match entries.iter().find(|known| known.id == entry.id) {
-        None => entries.push(Box::leak(Box::new(entry))),
-        Some(known) if known.name == entry.name => {}
-        Some(_) => return Err(Error::new(ErrorKind::CodecParam, "codec id is taken")),
-    }
-    Ok(())
+    ensure(entry.id >= FIRST_USER, ErrorKind::CodecParam, "codec ids below 160 are reserved")?;
+    let has_id = REGISTERED.add(entry.id, entry, |known, new| known.name == new.name);
+    ensure(has_id, ErrorKind::CodecParam, "codec id is taken")
 }
 
 /// Forgets the codecs of the application. Operations under way keep theirs.
 pub fn clear() {
-    let Registered { entries, forgotten } = &mut *REGISTERED.lock();
-    forgotten.append(entries);
+    REGISTERED.clear();
 }

@@ -2,9 +2,9 @@
 
 use super::Filter;
 use super::builtin::BUILTIN;
-use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Global;
+use crate::error::{ErrorKind, Result, ensure};
 use crate::format::consts::filter::FIRST_USER;
+use crate::registered::Registered;
 
 /// One registered filter.
 pub struct FilterEntry {
@@ -16,21 +16,14 @@ pub struct FilterEntry {
     pub filter: Box<dyn Filter>,
 }
 
-/// The filters of the application. Entries are never freed: operations under way refer to them.
-struct Registered {
-    entries: Vec<&'static FilterEntry>,
-    /// What was forgotten, but may be in use.
-    forgotten: Vec<&'static FilterEntry>,
-}
-
-static REGISTERED: Global<Registered> =
-    Global::new(Registered { entries: Vec::new(), forgotten: Vec::new() });
+/// The filters of the application.
+static REGISTERED: Registered<FilterEntry> = Registered::new();
 
 /// The filter with this id.
 #[must_use]
 pub fn find(id: u8) -> Option<&'static FilterEntry> {
     let found = BUILTIN.iter().find(|entry| entry.id == id);
-    found.or_else(|| REGISTERED.lock().entries.iter().find(|entry| entry.id == id).copied())
+    found.or_else(|| REGISTERED.find(|entry| entry.id == id))
 }
 
 /// Registers a filter of the application.
@@ -42,20 +35,12 @@ pub fn find(id: u8) -> Option<&'static FilterEntry> {
 ///
 /// `Failure` for an id below 160 or one that is taken under another name.
 pub fn register(entry: FilterEntry, is_same: impl FnOnce(&FilterEntry) -> bool) -> Result<()> {
-    if entry.id < FIRST_USER {
-        return Err(Error::new(ErrorKind::Failure, "filter ids below 160 are reserved"));
-    }
-    let entries = &mut REGISTERED.lock().entries;
-    match entries.iter().find(|known| known.id == entry.id) {
-        None => entries.push(Box::leak(Box::new(entry))),
-        Some(known) if is_same(known) => {}
-        Some(_) => return Err(Error::new(ErrorKind::Failure, "filter id is taken")),
-    }
-    Ok(())
+    ensure(entry.id >= FIRST_USER, ErrorKind::Failure, "filter ids below 160 are reserved")?;
+    let has_id = REGISTERED.add(entry.id, entry, |known, _| is_same(known));
+    ensure(has_id, ErrorKind::Failure, "filter id is taken")
 }
 
 /// Forgets the filters of the application. Operations under way keep theirs.
 pub fn clear() {
-    let Registered { entries, forgotten } = &mut *REGISTERED.lock();
-    forgotten.append(entries);
+    REGISTERED.clear();
 }

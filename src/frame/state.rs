@@ -378,11 +378,8 @@ fn read_index(header: &FrameHeader, tail: &Tail<'_>) -> Result<Index> {
         return Ok(Index::default());
     }
     let nchunks = u64::try_from(header.chunksize).ok().filter(|&c| c > 0).map(|c| header.nbytes.div_ceil(c));
-    let nchunks = match nchunks.map(usize::try_from) {
-        Some(Err(_)) => return Err(Error::new(ErrorKind::InvalidHeader, "too many chunks")),
-        Some(Ok(n)) => Some(n),
-        None => None,
-    };
+    let too_many = |_| Error::new(ErrorKind::InvalidHeader, "too many chunks");
+    let nchunks = nchunks.map(usize::try_from).transpose().map_err(too_many)?;
     Index::read(&tail.index, nchunks, header.layout != Layout::Stable)
 }
 

@@ -3,11 +3,12 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use super::common::OURS;
 use super::common::check::{equal, for_seeds, same};
+use super::common::clib::{CParams, DParams};
 use super::common::data::make_data;
 use super::common::schunk_api::{Schunk, SchunkApi};
 use super::common::scratch::Scratch;
+use super::common::{OURS, Rng};
 
 /// The front of `blosc2_prefilter_params`.
 #[repr(C)]
@@ -72,35 +73,96 @@ unsafe extern "C" fn failing(_: *mut c_void) -> c_int {
     1
 }
 
+impl PreParams {
+    const NONE: PreParams = PreParams {
+        user_data: ptr::null_mut(),
+        input: ptr::null(),
+        output: ptr::null_mut(),
+        output_size: 0,
+        output_typesize: 0,
+        output_offset: 0,
+        nchunk: 0,
+        nblock: 0,
+        tid: 0,
+        rest: [ptr::null_mut(); 4],
+    };
+}
+
+impl PostParams {
+    const NONE: PostParams = PostParams {
+        user_data: ptr::null_mut(),
+        input: ptr::null(),
+        output: ptr::null_mut(),
+        size: 0,
+        typesize: 0,
+        offset: 0,
+        nchunk: 0,
+        nblock: 0,
+        tid: 0,
+        rest: [ptr::null_mut(); 4],
+    };
+}
+
+/// The code of decompressing a chunk of `len` bytes, and what comes of it.
+fn decode(schunk: &mut Schunk, nchunk: usize, len: usize) -> (i32, Vec<u8>) {
+    let mut dest = vec![0; len];
+    (schunk.decompress_chunk(i64::try_from(nchunk).expect("few"), &mut dest), dest)
+}
+
+/// Reads items of both, which are `whole`.
+fn compare_items(
+    (ours, theirs): (&mut Schunk, &mut Schunk),
+    rng: &mut Rng,
+    whole: &[u8],
+    typesize: usize,
+) -> Result<(), String> {
+    let total = whole.len() / typesize;
+    let first = rng.below(total);
+    let end = (first + rng.below(total)).min(total);
+    let (start, stop) = (i64::try_from(first).expect("small"), i64::try_from(end).expect("small"));
+    let bytes = (end - first) * typesize;
+    let (mut x, mut y) = (vec![0; bytes], vec![0; bytes]);
+    let codes = (ours.get_slice(start, stop, &mut x), theirs.get_slice(start, stop, &mut y));
+    equal("slice", codes.0, codes.1)?;
+    // Theirs now and then tells the postfilter something else than for whole chunks.
+    same(&format!("items {start}..{stop}"), &x, &whole[first * typesize..end * typesize])?;
+    let coords = [start, 0, i64::try_from(total).expect("small") - 1];
+    let (mut x, mut y) = (vec![0; 3 * typesize], vec![0; 3 * typesize]);
+    let codes = (ours.get_sparse(&coords, &mut x), theirs.get_sparse(&coords, &mut y));
+    equal("sparse", codes.0, codes.1)?;
+    same(&format!("items {coords:?}"), &x, &y)
+}
+
+/// What calls return when the callbacks, as far as there are any, fail.
+fn codes_of_failures(
+    schunk: &mut Schunk,
+    mut cparams: CParams,
+    mut dparams: DParams,
+    len: usize,
+) -> Vec<i64> {
+    (cparams.schunk, dparams.schunk) = (schunk.raw.cast(), schunk.raw.cast());
+    cparams.prefilter = cparams.prefilter.map(|_| failing as _);
+    dparams.postfilter = dparams.postfilter.map(|_| failing as _);
+    // SAFETY: a live handle, whose contexts clients may replace.
+    unsafe {
+        let f = &schunk.api.lib.f;
+        (f.blosc2_free_ctx)((*schunk.raw).cctx);
+        (*schunk.raw).cctx = (f.blosc2_create_cctx)(cparams);
+        (f.blosc2_free_ctx)((*schunk.raw).dctx);
+        (*schunk.raw).dctx = (f.blosc2_create_dctx)(dparams);
+    }
+    let mut dest = vec![0; len];
+    let appended = schunk.append_buffer(&vec![3; len]);
+    let read = schunk.decompress_chunk(0, &mut dest);
+    vec![appended, read.into(), schunk.get_slice(0, 3, &mut dest).into(), schunk.nchunks()]
+}
+
 #[test]
 fn callbacks_see_the_same_and_errors_are_the_same() {
     for_seeds(60, |theirs, rng| {
         let scratch = Scratch::new("callbacks");
         let (contiguous, on_disk) = rng.pick(&[(false, false), (true, false), (true, true), (false, true)]);
-        let mut pre = PreParams {
-            user_data: ptr::null_mut(),
-            input: ptr::null(),
-            output: ptr::null_mut(),
-            output_size: 0,
-            output_typesize: 0,
-            output_offset: 0,
-            nchunk: 0,
-            nblock: 0,
-            tid: 0,
-            rest: [ptr::null_mut(); 4],
-        };
-        let mut post = PostParams {
-            user_data: ptr::null_mut(),
-            input: ptr::null(),
-            output: ptr::null_mut(),
-            size: 0,
-            typesize: 0,
-            offset: 0,
-            nchunk: 0,
-            nblock: 0,
-            tid: 0,
-            rest: [ptr::null_mut(); 4],
-        };
+        let (mut pre, mut post) = (PreParams::NONE, PostParams::NONE);
         let mut cparams = theirs.cparams();
         cparams.compcode = rng.pick(&[1, 5]);
         cparams.clevel = rng.pick(&[0, 1, 5]);
@@ -127,64 +189,27 @@ fn callbacks_see_the_same_and_errors_are_the_same() {
         let (mut a, mut b) = (make(&OURS, "ours"), make(theirs, "theirs"));
         let typesize = usize::try_from(cparams.typesize).expect("positive");
         let (items, nchunks) = (rng.range(40, 500), rng.range(1, 5));
+        let len = items * typesize;
         for _ in 0..nchunks {
-            let data = make_data(rng, "noisy", typesize, items * typesize);
+            let data = make_data(rng, "noisy", typesize, len);
             equal("append", a.append_buffer(&data), b.append_buffer(&data))?;
         }
-        let decode = |s: &mut Schunk, nchunk: usize| {
-            let mut dest = vec![0; items * typesize];
-            (s.decompress_chunk(i64::try_from(nchunk).expect("few"), &mut dest), dest)
-        };
-        let total = i64::try_from(items * nchunks).expect("small");
         let mut whole = Vec::new();
         for nchunk in 0..nchunks {
-            let (x, y) = (decode(&mut a, nchunk), decode(&mut b, nchunk));
+            let (x, y) = (decode(&mut a, nchunk, len), decode(&mut b, nchunk, len));
             whole.extend_from_slice(&x.1);
             equal("code", x.0, y.0)?;
             same(&format!("chunk {nchunk}"), &x.1, &y.1)?;
         }
         for _ in 0..5 {
-            let start = i64::try_from(rng.below(items * nchunks)).expect("small");
-            let stop = (start + i64::try_from(rng.below(2 * items)).expect("small")).min(total);
-            let bytes = usize::try_from(stop - start).expect("small") * typesize;
-            let (mut x, mut y) = (vec![0; bytes], vec![0; bytes]);
-            let codes = (a.get_slice(start, stop, &mut x), b.get_slice(start, stop, &mut y));
-            equal("slice", codes.0, codes.1)?;
-            let first = usize::try_from(start).expect("small") * typesize;
-            // Theirs now and then tells the postfilter something else than for whole chunks.
-            same(&format!("items {start}..{stop}"), &x, &whole[first..first + bytes])?;
-            let coords = [start.min(total - 1), 0, total - 1];
-            let (mut x, mut y) = (vec![0; 3 * typesize], vec![0; 3 * typesize]);
-            let codes = (a.get_sparse(&coords, &mut x), b.get_sparse(&coords, &mut y));
-            equal("sparse", codes.0, codes.1)?;
-            same(&format!("items {coords:?}"), &x, &y)?;
+            compare_items((&mut a, &mut b), rng, &whole, typesize)?;
         }
         // Part of a chunk is written: it passes through both callbacks.
         let stop = i64::try_from(items / 2).expect("small");
         let part = make_data(rng, "ramp", typesize, (items / 2) * typesize);
         equal("set slice", a.set_slice(0, stop, &part), b.set_slice(0, stop, &part))?;
-        let (x, y) = (decode(&mut a, 0), decode(&mut b, 0));
-        same("after set slice", &x.1, &y.1)?;
-        // Failing callbacks.
-        let refused = |s: &mut Schunk| -> Vec<i64> {
-            let (mut cparams, mut dparams) = (cparams, dparams);
-            (cparams.schunk, dparams.schunk) = (s.raw.cast(), s.raw.cast());
-            cparams.prefilter = with_pre.then_some(failing);
-            dparams.postfilter = with_post.then_some(failing);
-            // SAFETY: a live handle, whose contexts clients may replace.
-            unsafe {
-                let f = &s.api.lib.f;
-                (f.blosc2_free_ctx)((*s.raw).cctx);
-                (*s.raw).cctx = (f.blosc2_create_cctx)(cparams);
-                (f.blosc2_free_ctx)((*s.raw).dctx);
-                (*s.raw).dctx = (f.blosc2_create_dctx)(dparams);
-            }
-            let data = vec![3; items * typesize];
-            let mut dest = vec![0; items * typesize];
-            let appended = s.append_buffer(&data);
-            let read = s.decompress_chunk(0, &mut dest);
-            vec![appended, read.into(), s.get_slice(0, 3, &mut dest).into(), s.nchunks()]
-        };
-        equal("failing callbacks", refused(&mut a), refused(&mut b))
+        same("after set slice", &decode(&mut a, 0, len).1, &decode(&mut b, 0, len).1)?;
+        let failures = |schunk: &mut Schunk| codes_of_failures(schunk, cparams, dparams, len);
+        equal("failing callbacks", failures(&mut a), failures(&mut b))
     });
 }

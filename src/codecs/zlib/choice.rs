@@ -19,32 +19,41 @@ enum Level {
     /// zlib-ng hardly searches, which libdeflate cannot do. The quick searches of our own encoder do: 1.1 to 7 times as
     /// fast with streams that are a fifth smaller. From this share of runs on, in percent, zlib-rs is faster.
     Quick { runs_for_zlib: usize },
-    /// Our own encoder's thorough search, if matches are few: twice as fast as libdeflate then, four times with runs and
-    /// noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that compresses as well, over all
-    /// kinds of data, as zlib-ng does on this one.
-    Thorough { effort: Effort, otherwise: i32 },
-    /// The same; but where matches are many and streams shrink far, libdeflate's are up to 1.7 times as large, and zlib-rs
-    /// makes those of zlib-ng.
-    Middle { effort: Effort, otherwise: i32 },
-    /// zlib-rs for all streams that shrink far, which zlib-ng searches to the end: those of others are up to 8 times as
-    /// large. Else as above, with or without our own encoder.
-    Deep { effort: Option<Effort>, otherwise: i32 },
+    /// Our own encoder's thorough search, if there is one for this level and matches are few: twice as fast as libdeflate
+    /// then, four times with runs and noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that
+    /// compresses as well, over all kinds of data, as zlib-ng does on this one.
+    Searched { effort: Option<Effort>, otherwise: i32, zlib_for: ZlibFor },
+}
+
+/// Which streams that shrink far are left to zlib-rs, which makes those of zlib-ng.
+#[derive(PartialEq, Eq)]
+enum ZlibFor {
+    None,
+    /// Those with many matches: libdeflate's would be up to 1.7 times as large.
+    ManyMatches,
+    /// All, which zlib-ng searches to the end at this level: those of others would be up to 8 times as large.
+    All,
 }
 
 /// The most that our own encoder searches for.
 const UTMOST: Effort = Effort { steps_per_bit: 40, long: 258 };
 
+const fn searched(steps_per_bit: usize, long: usize, otherwise: i32) -> Level {
+    let effort = Some(Effort { steps_per_bit, long });
+    Level::Searched { effort, otherwise, zlib_for: ZlibFor::None }
+}
+
 /// Levels 1 to 9.
 const LEVELS: [Level; 9] = [
     Level::Quick { runs_for_zlib: 75 },
-    Level::Thorough { effort: Effort { steps_per_bit: 2, long: 8 }, otherwise: 1 },
-    Level::Thorough { effort: Effort { steps_per_bit: 2, long: 8 }, otherwise: 2 },
-    Level::Thorough { effort: Effort { steps_per_bit: 4, long: 16 }, otherwise: 3 },
-    Level::Thorough { effort: Effort { steps_per_bit: 10, long: 24 }, otherwise: 4 },
-    Level::Middle { effort: UTMOST, otherwise: 5 },
-    Level::Deep { effort: Some(UTMOST), otherwise: 6 },
-    Level::Deep { effort: Some(UTMOST), otherwise: 6 },
-    Level::Deep { effort: None, otherwise: 7 },
+    searched(2, 8, 1),
+    searched(2, 8, 2),
+    searched(4, 16, 3),
+    searched(10, 24, 4),
+    Level::Searched { effort: Some(UTMOST), otherwise: 5, zlib_for: ZlibFor::ManyMatches },
+    Level::Searched { effort: Some(UTMOST), otherwise: 6, zlib_for: ZlibFor::All },
+    Level::Searched { effort: Some(UTMOST), otherwise: 6, zlib_for: ZlibFor::All },
+    Level::Searched { effort: None, otherwise: 7, zlib_for: ZlibFor::All },
 ];
 
 /// Streams shrink far where a literal or match stands for so many bytes and more.
@@ -109,32 +118,24 @@ impl Encoder {
         if src.len() < short.below {
             return self.short.compress(short.level, src, dest);
         }
-        match LEVELS[nlevel] {
-            Level::Quick { runs_for_zlib } => {
-                if share_of_runs(src) >= runs_for_zlib {
-                    self.stream.compress(clevel, src, dest)
-                } else {
-                    Ok(self.deflate()?.compress_quickly(src, dest))
-                }
+        match &LEVELS[nlevel] {
+            Level::Quick { runs_for_zlib } if share_of_runs(src) >= *runs_for_zlib => {
+                self.stream.compress(clevel, src, dest)
             }
-            Level::Thorough { effort, otherwise } => match self.compress_thoroughly(effort, src, dest)? {
-                Some(cbytes) => Ok(cbytes),
-                None => self.libdeflate.compress(otherwise, src, dest),
-            },
-            Level::Middle { effort, otherwise } => match self.compress_thoroughly(effort, src, dest)? {
-                Some(cbytes) => Ok(cbytes),
-                None if self.shrinks_far(src)? => self.stream.compress(clevel, src, dest),
-                None => self.libdeflate.compress(otherwise, src, dest),
-            },
-            Level::Deep { effort, otherwise } => {
-                if self.shrinks_far(src)? {
+            Level::Quick { .. } => Ok(self.deflate()?.compress_quickly(src, dest)),
+            Level::Searched { effort, otherwise, zlib_for } => {
+                if *zlib_for == ZlibFor::All && self.shrinks_far(src)? {
                     return self.stream.compress(clevel, src, dest);
                 }
-                let cbytes = effort.map(|effort| self.compress_thoroughly(effort, src, dest)).transpose()?;
-                match cbytes.flatten() {
-                    Some(cbytes) => Ok(cbytes),
-                    None => self.libdeflate.compress(otherwise, src, dest),
+                if let Some(effort) = *effort {
+                    if let Some(cbytes) = self.compress_thoroughly(effort, src, dest)? {
+                        return Ok(cbytes);
+                    }
                 }
+                if *zlib_for == ZlibFor::ManyMatches && self.shrinks_far(src)? {
+                    return self.stream.compress(clevel, src, dest);
+                }
+                self.libdeflate.compress(*otherwise, src, dest)
             }
         }
     }

@@ -47,7 +47,7 @@ impl Distance {
 }
 
 impl Sequence {
-    /// So many literals and a match behind them; both are shorter than 2^32.
+    /// So many literals and a match behind them, of MIN_PIECE bytes or more; both are shorter than 2^32.
     #[inline(always)]
     pub(super) fn new(literals: usize, len: usize, distance: Distance) -> Sequence {
         Sequence { literals: literals as u32, len: len as u32, distance }

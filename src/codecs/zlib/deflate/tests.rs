@@ -258,6 +258,23 @@ fn thorough_streams_are_no_longer_than_those_of_others() {
     }
 }
 
+#[test]
+#[cfg_attr(miri, ignore = "slow")]
+fn a_byte_or_two_are_no_match_where_longer_ones_end() {
+    let mut random = Random::new(7);
+    for period in [2, 5, 20, 50] {
+        // Lengths around those at which a search breaks off, and begins again with what is left.
+        for len in (256..264).chain(258 + 16 * 258 - 2..258 + 16 * 258 + 5) {
+            let mut src = random.bytes(period);
+            let from = src.len() - period;
+            (from..from + len).for_each(|at| src.push(src[at]));
+            src.push(!src[src.len() - period]);
+            src.extend(random.bytes(5000));
+            round_trip(&src);
+        }
+    }
+}
+
 const MOST_REPEATED: usize = if cfg!(miri) { 1500 } else { 40_000 };
 
 proptest! {

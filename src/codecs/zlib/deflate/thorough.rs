@@ -6,7 +6,7 @@
 //! left out of it, and where there are no matches, the search takes longer steps.
 
 use super::huffman::Counts;
-use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, Sequence};
+use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, MIN_PIECE, Sequence};
 use super::worth::{BIT, Worth};
 use super::{MAX_BLOCK, SEGMENT};
 use crate::codecs::agree::{extend_back, extend_long};
@@ -239,7 +239,8 @@ impl Parser {
             // SAFETY: `period <= at`, which is not beyond the limit.
             let len = unsafe { extend_long(src, at, period, src.len().min(at + MAX_PIECE)) } - at;
             let saved = self.worth.saved(len, period);
-            if saved > best.saved {
+            // A byte or two may save bits, but have no code.
+            if saved > best.saved && len >= MIN_PIECE {
                 best = Match { len, distance: period, saved };
             }
         }

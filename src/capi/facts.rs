@@ -1,0 +1,299 @@
+//! Exported functions: facts about the library, its codecs, and a chunk by its header.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use super::blosc1::NAMES;
+use super::consts::BLOSC2_VERSION_STRING;
+use super::guard::{guard, guard_or, guard_status};
+use super::mem::c_string;
+use super::ptr::{c_str, in_bytes, store};
+use crate::codecs::library_version;
+use crate::codecs::registry;
+use crate::codecs::state::StreamCodec;
+use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::format::chunk_header::BasicHeader;
+use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH, codec, codec_format};
+
+/// The version of the C API that this library implements.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_get_version_string() -> *const c_char {
+    BLOSC2_VERSION_STRING.as_ptr()
+}
+
+/// The text for an error code, "Unknown error" if there is no such code.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_error_string(error_code: c_int) -> *const c_char {
+    ErrorKind::from_code(error_code).map_or(c"Unknown error", ErrorKind::c_text).as_ptr()
+}
+
+/// The names of the built-in codecs, separated by commas.
+#[unsafe(no_mangle)]
+pub extern "C" fn blosc2_list_compressors() -> *const c_char {
+    c"blosclz,lz4,lz4hc,zlib,zstd".as_ptr()
+}
+
+/// Stores the name of a codec in `*compname` and returns its code; an unknown one gives -1 and NULL, and one without a
+/// name NULL.
+///
+/// # Safety
+///
+/// `compname` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_compcode_to_compname(compcode: c_int, compname: *mut *const c_char) -> c_int {
+    guard(|| {
+        // Some codecs have no name.
+        let known = u8::try_from(compcode).ok().and_then(|code| {
+            NAMES.name_of(code).map(Some).or_else(|| registry::find(code).map(|entry| entry.name))
+        });
+        // SAFETY: the caller's promise.
+        unsafe { store(compname, known.flatten().map_or(std::ptr::null(), CStr::as_ptr)) };
+        Ok(if known.is_some() { compcode } else { -1 })
+    })
+}
+
+/// The code of the codec `compname`, or -1.
+///
+/// # Safety
+///
+/// `compname` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_compname_to_compcode(compname: *const c_char) -> c_int {
+    guard_or(-1, || {
+        // SAFETY: the caller's promise.
+        let name = unsafe { c_str(compname) }?;
+        let code = NAMES.code_of(name).or_else(|| registry::find_by_name(name).map(|entry| entry.id));
+        code.map(c_int::from).ok_or(Error::new(ErrorKind::Failure, "unknown codec"))
+    })
+}
+
+/// The name of the library behind a codec format.
+fn complib_name(format: u8) -> Option<&'static CStr> {
+    match format {
+        codec_format::BLOSCLZ => Some(c"BloscLZ"),
+        codec_format::LZ4 => Some(c"LZ4"),
+        codec_format::ZLIB => Some(c"Zlib"),
+        codec_format::ZSTD => Some(c"Zstd"),
+        _ => None,
+    }
+}
+
+/// Tells which library implements the codec `compname`, and its version.
+///
+/// Both strings are to be released with `free()`; either pointer may be NULL. Returns the code of the library, or -1 for
+/// an unknown codec, whose strings are NULL.
+///
+/// # Safety
+///
+/// `compname` is NULL or a string; `complib` and `version` are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_get_complib_info(
+    compname: *const c_char,
+    complib: *mut *mut c_char,
+    version: *mut *mut c_char,
+) -> c_int {
+    guard_or(-1, || {
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(complib, std::ptr::null_mut());
+            store(version, std::ptr::null_mut());
+        }
+        // SAFETY: the caller's promise.
+        let info = complib_info(unsafe { c_str(compname) }?)?;
+        if !complib.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { complib.write(c_string(info.name)?) };
+        }
+        if !version.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { version.write(c_string(&info.version)?) };
+        }
+        Ok(c_int::from(info.code))
+    })
+}
+
+/// What is known of the library behind a codec.
+struct ComplibInfo<'a> {
+    code: u8,
+    name: &'a CStr,
+    version: CString,
+}
+
+fn complib_info(name: &CStr) -> Result<ComplibInfo<'_>> {
+    let (code, own_name) = match NAMES.code_of(name) {
+        Some(compcode) => (StreamCodec::resolve(Some(compcode)).format(), c""),
+        None => {
+            let entry = registry::find_by_name(name);
+            let entry = entry.ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
+            (entry.complib, name)
+        }
+    };
+    let Some(name) = complib_name(code) else {
+        // Registered codecs may share a library; it has the name of the first one then.
+        let name = registry::find_by_complib(code).and_then(|entry| entry.name).unwrap_or(own_name);
+        return Ok(ComplibInfo { code, name, version: c"unknown".into() });
+    };
+    let has_format = |&compcode: &u8| StreamCodec::resolve(Some(compcode)).format() == code;
+    let compcode = [codec::BLOSCLZ, codec::LZ4, codec::ZLIB, codec::ZSTD].into_iter().find(has_format);
+    let version = compcode.and_then(library_version).unwrap_or_default();
+    Ok(ComplibInfo { code, name, version: CString::new(version).unwrap_or_default() })
+}
+
+/// The first 16 bytes of a chunk, checked.
+///
+/// # Safety
+///
+/// `cbuffer` is null or readable for 16 bytes.
+unsafe fn basic_header(cbuffer: *const c_void) -> Result<BasicHeader> {
+    // SAFETY: the caller's promise.
+    BasicHeader::read(unsafe { in_bytes(cbuffer, MIN_HEADER_LENGTH) }?)
+}
+
+/// A size of a header for C's `size_t`; negative ones, of hostile chunks, wrap as they do in C.
+#[allow(clippy::cast_sign_loss)]
+fn size(value: i32) -> usize {
+    value as usize
+}
+
+/// Stores the sizes that a chunk's header tells; zeros for a bad header.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc1_cbuffer_sizes(
+    cbuffer: *const c_void,
+    nbytes: *mut usize,
+    cbytes: *mut usize,
+    blocksize: *mut usize,
+) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let sizes = unsafe { basic_header(cbuffer) }.map_or([0; 3], |h| [h.nbytes, h.cbytes, h.blocksize]);
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(nbytes, size(sizes[0]));
+            store(cbytes, size(sizes[1]));
+            store(blocksize, size(sizes[2]));
+        }
+        Ok(())
+    });
+}
+
+/// Stores the sizes that a chunk's header tells, and returns 0; zeros and a negative code for a bad header.
+///
+/// For chunks of variable-length blocks, `*blocksize` is the number of blocks.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_cbuffer_sizes(
+    cbuffer: *const c_void,
+    nbytes: *mut i32,
+    cbytes: *mut i32,
+    blocksize: *mut i32,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) };
+        let sizes = header.as_ref().map_or([0; 3], |h| [h.nbytes, h.cbytes, h.blocksize]);
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(nbytes, sizes[0]);
+            store(cbytes, sizes[1]);
+            store(blocksize, sizes[2]);
+        }
+        header.map(|_| ())
+    })
+}
+
+/// Checks the header of a chunk of `cbytes` bytes and stores its uncompressed size; returns 0, or a negative code.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for `cbytes` bytes; `nbytes` is NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc1_cbuffer_validate(
+    cbuffer: *const c_void,
+    cbytes: usize,
+    nbytes: *mut usize,
+) -> c_int {
+    guard_status(|| {
+        // SAFETY: the caller's promise.
+        unsafe { store(nbytes, 0) };
+        ensure(cbytes >= MIN_HEADER_LENGTH, ErrorKind::WriteBuffer, "chunk shorter than its header")?;
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) }?;
+        let complete = usize::try_from(header.cbytes) == Ok(cbytes);
+        ensure(complete, ErrorKind::InvalidHeader, "size of the chunk")?;
+        let valid = usize::try_from(header.nbytes).is_ok_and(|size| size <= MAX_BUFFERSIZE);
+        ensure(valid, ErrorKind::MemoryAlloc, "uncompressed size out of range")?;
+        // SAFETY: the caller's promise.
+        unsafe { store(nbytes, size(header.nbytes)) };
+        Ok(())
+    })
+}
+
+/// Stores typesize and flags of a chunk; zeros for a bad header.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc1_cbuffer_metainfo(
+    cbuffer: *const c_void,
+    typesize: *mut usize,
+    flags: *mut c_int,
+) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) };
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(typesize, header.as_ref().map_or(0, |header| usize::from(header.typesize)));
+            store(flags, header.as_ref().map_or(0, |header| c_int::from(header.flags)));
+        }
+        Ok(())
+    });
+}
+
+/// Stores the versions of a chunk's format and of its codec's format; zeros for a bad header.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_cbuffer_versions(
+    cbuffer: *const c_void,
+    version: *mut c_int,
+    versionlz: *mut c_int,
+) {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) };
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(version, header.as_ref().map_or(0, |header| c_int::from(header.version)));
+            store(versionlz, header.as_ref().map_or(0, |header| c_int::from(header.versionlz)));
+        }
+        Ok(())
+    });
+}
+
+/// The name of the library that compressed a chunk; NULL if it is not known.
+///
+/// For registered codecs, that is the one of which the library has the number of their format.
+///
+/// # Safety
+///
+/// `cbuffer` is readable for 16 bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blosc2_cbuffer_complib(cbuffer: *const c_void) -> *const c_char {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let header = unsafe { basic_header(cbuffer) }?;
+        let format = header.codec_format();
+        let registered = || registry::find_by_complib(format).and_then(|entry| entry.name);
+        Ok(complib_name(format).or_else(registered).map_or(std::ptr::null(), CStr::as_ptr))
+    })
+}

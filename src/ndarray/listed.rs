@@ -1,0 +1,74 @@
+//! Which chunks hold a box of an array.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::nd_meta::NdMeta;
+use crate::memory;
+
+/// Longer lists of chunk numbers are not made.
+pub(crate) const MAX_LISTED_CHUNKS: u64 = 1 << 31;
+
+/// The numbers of the chunks that hold the box from `start` to `stop` (excluded) of the array that `meta` describes,
+/// ascending; `None` for arrays without items.
+///
+/// # Errors
+///
+/// `InvalidParam` for a box that starts before the array or ends before it starts, and for more chunks than are listed;
+/// `MemoryAlloc`, since callers may ask for more than there is memory.
+pub(crate) fn chunks_of_box(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Result<Option<Vec<i64>>> {
+    if meta.shape.contains(&0) {
+        return Ok(None);
+    }
+    let invalid = Error::new(ErrorKind::InvalidParam, "box out of range");
+    let mut numbers = vec![0i64];
+    for (dim, (&extent, &chunk)) in meta.shape.iter().zip(&meta.chunkshape).enumerate() {
+        let chunk = i64::from(chunk);
+        let (from, to) = (start[dim], stop[dim].min(extent));
+        if extent <= 0 || chunk <= 0 || from < 0 || from > stop[dim] {
+            return Err(invalid);
+        }
+        let count = (extent - 1) / chunk + 1;
+        // A box that starts behind the items is held by no chunk, one that is empty by the chunk that it lies in.
+        let (first, end) =
+            if from >= extent || to <= 0 { (0, 0) } else { (from / chunk, (to - 1) / chunk + 1) };
+        let total = numbers.len() as u64 * u64::try_from((end - first).max(0)).unwrap_or(0); // widening
+        if total > MAX_LISTED_CHUNKS {
+            return Err(invalid);
+        }
+        let mut next = memory::with_capacity(usize::try_from(total).map_err(|_| memory::no_memory())?)?;
+        for &number in &numbers {
+            let base = number.checked_mul(count).ok_or(invalid)?;
+            next.extend((first..end).map(|at| base.saturating_add(at)));
+        }
+        numbers = next;
+    }
+    Ok(Some(numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta() -> NdMeta {
+        NdMeta {
+            shape: vec![6, 7],
+            chunkshape: vec![2, 3],
+            blockshape: vec![1, 1],
+            dtype: None,
+            dtype_format: 0,
+        }
+    }
+
+    #[test]
+    fn boxes_are_held_by_these_chunks() {
+        let chunks =
+            |start: [i64; 2], stop: [i64; 2]| chunks_of_box(&meta(), &start, &stop).unwrap().unwrap();
+        assert_eq!(chunks([1, 2], [5, 4]), [0, 1, 3, 4, 6, 7]);
+        assert_eq!(chunks([1, 2], [1, 4]), [0, 1]);
+        assert_eq!(chunks([2, 2], [2, 4]), [] as [i64; 0]);
+        assert_eq!(chunks([0, 7], [6, 7]), [] as [i64; 0]);
+        assert_eq!(chunks([6, 0], [9, 1]), [] as [i64; 0]);
+        assert_eq!(chunks([0, 0], [600, 700]), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(chunks_of_box(&meta(), &[-1, 0], &[2, 2]).is_err());
+        assert_eq!(chunks_of_box(&NdMeta { shape: vec![6, 0], ..meta() }, &[0, 0], &[1, 1]), Ok(None));
+    }
+}
