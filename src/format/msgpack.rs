@@ -1,109 +1,101 @@
-//! The few msgpack forms that frames and arrays use, in the fixed widths that the format asks for.
+//! The few msgpack forms that frames use, in the fixed widths that the format asks for.
 //!
 //! Frames are read by position: a field has its place whatever its value, so integers are never shortened as a general
 //! msgpack encoder would do.
 
 use crate::error::{Error, ErrorKind, Result, ensure};
+use rmp::Marker;
 
-/// The three high bits of a string of at most 31 bytes.
-pub(crate) const FIXSTR: u8 = 0xa0;
-/// The four high bits of an array of at most 15 items.
-const FIXARRAY: u8 = 0x90;
-const FALSE: u8 = 0xc2;
-const TRUE: u8 = 0xc3;
+/// Marker of a map with a 16-bit count.
+pub(crate) const MAP16: u8 = 0xde;
+/// Marker of a 32-bit signed integer.
+pub(crate) const INT32: u8 = 0xd2;
+/// Marker of a 32-bit unsigned integer.
+pub(crate) const UINT32: u8 = 0xce;
 /// Marker of bytes with a 32-bit length.
 pub(crate) const BIN32: u8 = 0xc6;
 /// Marker of 16 bytes of an extension type.
 pub(crate) const FIXEXT16: u8 = 0xd8;
-/// Markers of integers.
-const UINT16: u8 = 0xcd;
-pub(crate) const UINT32: u8 = 0xce;
-const UINT64: u8 = 0xcf;
-const INT16: u8 = 0xd1;
-pub(crate) const INT32: u8 = 0xd2;
-const INT64: u8 = 0xd3;
-/// Marker of a string with a 32-bit length.
-pub(crate) const STR32: u8 = 0xdb;
-/// Marker of an array with a 16-bit count.
-const ARRAY16: u8 = 0xdc;
-/// Marker of a map with a 16-bit count.
-pub(crate) const MAP16: u8 = 0xde;
-
-/// Appends `marker`, and `number` behind it.
-fn put<const N: usize>(dest: &mut Vec<u8>, marker: u8, number: [u8; N]) {
-    dest.push(marker);
-    dest.extend_from_slice(&number);
-}
+/// The three high bits of a string of at most 31 bytes.
+pub(crate) const FIXSTR: u8 = 0xa0;
 
 /// Appends `value` as a 16-bit unsigned integer.
 pub(crate) fn put_u16(dest: &mut Vec<u8>, value: u16) {
-    put(dest, UINT16, value.to_be_bytes());
+    infallible(rmp::encode::write_u16(dest, value));
 }
 
 /// Appends `value` as a 32-bit unsigned integer.
 pub(crate) fn put_u32(dest: &mut Vec<u8>, value: u32) {
-    put(dest, UINT32, value.to_be_bytes());
+    infallible(rmp::encode::write_u32(dest, value));
 }
 
 /// Appends `value` as a 64-bit unsigned integer.
 pub(crate) fn put_u64(dest: &mut Vec<u8>, value: u64) {
-    put(dest, UINT64, value.to_be_bytes());
+    infallible(rmp::encode::write_u64(dest, value));
 }
 
 /// Appends `value` as a 16-bit signed integer.
 pub(crate) fn put_i16(dest: &mut Vec<u8>, value: i16) {
-    put(dest, INT16, value.to_be_bytes());
+    infallible(rmp::encode::write_i16(dest, value));
 }
 
 /// Appends `value` as a 32-bit signed integer.
 pub(crate) fn put_i32(dest: &mut Vec<u8>, value: i32) {
-    put(dest, INT32, value.to_be_bytes());
+    infallible(rmp::encode::write_i32(dest, value));
 }
 
 /// Appends `value` as a 64-bit signed integer.
 pub(crate) fn put_i64(dest: &mut Vec<u8>, value: i64) {
-    put(dest, INT64, value.to_be_bytes());
+    infallible(rmp::encode::write_i64(dest, value));
 }
 
 /// Appends a boolean.
 pub(crate) fn put_bool(dest: &mut Vec<u8>, value: bool) {
-    dest.push(if value { TRUE } else { FALSE });
+    dest.push(if value { Marker::True } else { Marker::False }.to_u8());
 }
 
 /// Appends the marker of an array of `len` items, at most 15.
 pub(crate) fn put_fixarray(dest: &mut Vec<u8>, len: u8) {
     debug_assert!(len < 16);
-    dest.push(FIXARRAY | len);
+    dest.push(Marker::FixArray(len).to_u8());
 }
 
 /// Appends a string of at most 31 bytes.
 pub(crate) fn put_fixstr(dest: &mut Vec<u8>, bytes: &[u8]) {
     let len = u8::try_from(bytes.len()).expect("names are checked to be short");
     debug_assert!(len < 32);
-    dest.push(FIXSTR | len);
+    dest.push(Marker::FixStr(len).to_u8());
     dest.extend_from_slice(bytes);
 }
 
 /// Appends the marker of 16 bytes of extension type `kind`.
 pub(crate) fn put_fixext16(dest: &mut Vec<u8>, kind: u8) {
-    dest.extend_from_slice(&[FIXEXT16, kind]);
+    dest.push(Marker::FixExt16.to_u8());
+    dest.push(kind);
 }
 
 /// Appends the head of a map with `len` pairs.
 pub(crate) fn put_map16(dest: &mut Vec<u8>, len: u16) {
-    put(dest, MAP16, len.to_be_bytes());
+    dest.push(Marker::Map16.to_u8());
+    dest.extend_from_slice(&len.to_be_bytes());
 }
 
 /// Appends the head of an array with `len` items.
 pub(crate) fn put_array16(dest: &mut Vec<u8>, len: u16) {
-    put(dest, ARRAY16, len.to_be_bytes());
+    dest.push(Marker::Array16.to_u8());
+    dest.extend_from_slice(&len.to_be_bytes());
 }
 
 /// Appends `bytes` with a 32-bit length.
 pub(crate) fn put_bin32(dest: &mut Vec<u8>, bytes: &[u8]) {
+    dest.push(Marker::Bin32.to_u8());
     let len = u32::try_from(bytes.len()).expect("contents are checked to be below 2 GiB");
-    put(dest, BIN32, len.to_be_bytes());
+    dest.extend_from_slice(&len.to_be_bytes());
     dest.extend_from_slice(bytes);
+}
+
+fn infallible<E: std::fmt::Debug>(written: std::result::Result<(), E>) {
+    written.expect("writing to a vector cannot fail");
 }
 
 /// The `u16` that is stored big-endian at `at`; like those below, for fields at fixed places.

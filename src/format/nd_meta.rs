@@ -16,7 +16,6 @@
 
 use super::geometry::{BlockGeometry, MAX_DIM};
 use super::metalayers::Metalayer;
-use super::msgpack::{self, STR32};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::memory;
 use std::sync::Arc;
@@ -27,6 +26,8 @@ pub const NAME: &[u8] = b"b2nd";
 pub const OLD_NAME: &[u8] = b"caterva";
 /// The dtype of arrays that name none.
 pub const DEFAULT_DTYPE: &[u8] = b"|u1";
+
+const STR32: u8 = 0xdb;
 
 const CUT_OFF: Error = failure("metalayer of an array cut off");
 
@@ -65,10 +66,16 @@ impl NdMeta {
         let marker = 0x90u8.wrapping_add(ndim);
         let mut bytes = memory::with_capacity(12 + 19 * self.ndim() + dtype.len())?;
         bytes.extend_from_slice(&[0x97, 0, ndim, marker]);
-        self.shape.iter().for_each(|&extent| msgpack::put_i64(&mut bytes, extent));
+        for extent in &self.shape {
+            bytes.push(0xd3);
+            bytes.extend_from_slice(&extent.to_be_bytes());
+        }
         for extents in [&self.chunkshape, &self.blockshape] {
             bytes.push(marker);
-            extents.iter().for_each(|&extent| msgpack::put_i32(&mut bytes, extent));
+            for extent in extents {
+                bytes.push(0xd2);
+                bytes.extend_from_slice(&extent.to_be_bytes());
+            }
         }
         bytes.extend_from_slice(&self.dtype_format.to_be_bytes());
         bytes.push(STR32);
