@@ -393,7 +393,7 @@ impl SchunkHandle {
         let mut inner = self.write_lock()?;
         self.take_over(&mut inner)?;
         let result = operation(&mut inner);
-        if self.shows_layers_of(&inner) {
+        if self.shows_layers_as_of(inner.change_tick()) {
             // SAFETY: nobody else has the super-chunk, and readers come here only while they have it.
             unsafe { self.show_counts(&inner) };
         } else {
