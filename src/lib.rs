@@ -30,7 +30,8 @@
 //! # The layers
 //!
 //! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. At the
-//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork` and `cpu`.
+//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork`,
+//! `single` and `cpu`.
 
 mod bytes;
 mod copy;
@@ -42,6 +43,8 @@ mod kept;
 mod memory;
 mod pages;
 pub mod pool;
+#[cfg(feature = "capi")] // who calls the Rust interface has references
+mod single;
 #[cfg(test)]
 mod testing;
 
