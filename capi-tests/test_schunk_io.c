@@ -471,6 +471,67 @@ static void test_callbacks(bool contiguous) {
   CHECK_INT(blosc2_schunk_free(schunk), 0);
 }
 
+/* What callbacks of a program with one thread find in the super-chunk that calls them. */
+static int look_up(void *schunk, int64_t nchunk) {
+  uint8_t *chunk = NULL;
+  bool needs_free = false;
+  int cbytes = blosc2_schunk_get_chunk((blosc2_schunk *)schunk, nchunk, &chunk, &needs_free);
+  if (needs_free) {
+    free(chunk);
+  }
+  return cbytes > 32 ? 0 : -1;
+}
+
+static int copy_if_found(blosc2_prefilter_params *params) {
+  memcpy(params->output, params->input, (size_t)params->output_size);
+  return params->nchunk == 0 ? 0 : look_up(params->user_data, 0);
+}
+
+static int show_if_found(blosc2_postfilter_params *params) {
+  memcpy(params->output, params->input, (size_t)params->size);
+  return look_up(params->user_data, params->nchunk);
+}
+
+static void test_looking_up_from_callbacks(bool contiguous) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_prefilter_params preparams;
+  blosc2_postfilter_params postparams;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  uint8_t *chunk = NULL;
+  bool needs_free = false;
+  int32_t items[ITEMS];
+  memset(&preparams, 0, sizeof preparams);
+  memset(&postparams, 0, sizeof postparams);
+  cparams.typesize = 4;
+  cparams.nthreads = dparams.nthreads = 1;
+  storage.cparams = &cparams;
+  storage.dparams = &dparams;
+  storage.contiguous = contiguous;
+  schunk = blosc2_schunk_new(&storage);
+  preparams.user_data = postparams.user_data = schunk;
+  cparams.prefilter = copy_if_found;
+  cparams.preparams = &preparams;
+  cparams.schunk = schunk;
+  dparams.postfilter = show_if_found;
+  dparams.postparams = &postparams;
+  dparams.schunk = schunk;
+  blosc2_free_ctx(schunk->cctx);
+  blosc2_free_ctx(schunk->dctx);
+  schunk->cctx = blosc2_create_cctx(cparams);
+  schunk->dctx = blosc2_create_dctx(dparams);
+  fill(items, 0);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 1);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 2);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES), BYTES);
+  CHECK(blosc2_schunk_get_chunk(schunk, 1, &chunk, &needs_free) > 32);
+  CHECK_INT(blosc2_schunk_update_chunk(schunk, 0, chunk, true), 2);
+  CHECK_INT(blosc2_schunk_delete_chunk(schunk, 0), 1);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, items, BYTES), BYTES);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+}
+
 /* ---- Blocks of variable length ---- */
 
 static void test_vl_blocks(bool contiguous, const char *urlpath) {
@@ -579,6 +640,8 @@ static void test_readers(bool contiguous, const char *urlpath) {
 
 int main(void) {
   blosc2_init();
+  test_looking_up_from_callbacks(true);
+  test_looking_up_from_callbacks(false);
   test_plain_files();
   test_back_end(true);
   test_back_end(false);

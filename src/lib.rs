@@ -30,7 +30,7 @@
 //! # The layers
 //!
 //! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. At the
-//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork`, `registered` and `cpu`.
+//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork`, `registered`, `single` and `cpu`.
 
 mod bytes;
 mod copy;
@@ -43,6 +43,8 @@ mod memory;
 mod pages;
 pub mod pool;
 mod registered;
+#[cfg(feature = "capi")] // who calls the Rust interface has references
+mod single;
 #[cfg(test)]
 mod testing;
 

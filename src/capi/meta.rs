@@ -69,7 +69,7 @@ pub unsafe extern "C" fn blosc2_meta_add(
         let (handle, name, content) = unsafe {
             (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?, content_bytes(content, content_len)?)
         };
-        handle.change(|schunk| schunk.meta_add(name, content))
+        handle.change_parts(|schunk| schunk.meta_add(name, content))
     })
 }
 
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn blosc2_meta_update(
             // That there is no such metalayer comes first.
             handle.look(|schunk| schunk.meta_find(name)).and(Err(error))
         })?;
-        handle.change(|schunk| schunk.meta_update(name, content))
+        handle.change_parts(|schunk| schunk.meta_update(name, content))
     })
 }
 
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_add(
         check_name(name)?;
         // SAFETY: as above.
         let content = unsafe { compressed(content, cparams) }?;
-        handle.change(|schunk| schunk.vlmeta_add_stored(name, content))
+        handle.change_parts(|schunk| schunk.vlmeta_add_stored(name, content))
     })
 }
 
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
         // SAFETY: the caller's promise.
         match unsafe { content_bytes(content, content_len).and_then(|content| compressed(content, cparams)) }
         {
-            Ok(content) => handle.change(|schunk| schunk.vlmeta_update_stored(name, content)),
+            Ok(content) => handle.change_parts(|schunk| schunk.vlmeta_update_stored(name, content)),
             // That there is no such metalayer comes first.
             Err(error) => handle.look(|schunk| schunk.vlmeta_find(name)).and(Err(error)),
         }
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_delete(schunk: *mut blosc2_schunk, name: 
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
-        handle.change(|schunk| schunk.vlmeta_delete(name))
+        handle.change_parts(|schunk| schunk.vlmeta_delete(name))
     })
 }
 

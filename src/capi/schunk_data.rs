@@ -103,7 +103,7 @@ pub unsafe extern "C" fn blosc2_schunk_append_chunk(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
-        let count = handle.change(|schunk| {
+        let count = handle.change_parts(|schunk| {
             // SAFETY: the caller's promise.
             unsafe { give(schunk, chunk, copy, Schunk::append_chunk, Schunk::append_owned) }
         })?;
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn blosc2_schunk_insert_chunk(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
-        handle.change(|schunk| {
+        handle.change_parts(|schunk| {
             let at = number(nchunk, schunk.nchunks() + 1).or_else(|e| refused(schunk, e))?;
             let store_copy = |schunk: &mut Schunk, bytes: &[u8]| schunk.insert_chunk(at, bytes);
             let store_owned =
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn blosc2_schunk_update_chunk(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
-        handle.change(|schunk| {
+        handle.change_parts(|schunk| {
             let at = number(nchunk, schunk.nchunks()).or_else(|e| refused(schunk, e))?;
             let store_copy = |schunk: &mut Schunk, bytes: &[u8]| schunk.update_chunk(at, bytes);
             let store_owned = |schunk: &mut Schunk, chunk| schunk.update_owned(at, chunk);
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn blosc2_schunk_delete_chunk(schunk: *mut blosc2_schunk, 
     guard_count(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
-        handle.change(|schunk| {
+        handle.change_parts(|schunk| {
             let at = number(nchunk, schunk.nchunks()).or_else(|e| refused(schunk, e))?;
             handle.set_current(nchunk);
             schunk.delete_chunk(at)
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn blosc2_schunk_append_buffer(
             // SAFETY: the caller's promise.
             let cbytes = unsafe { context::compress((*schunk).cctx, source, dest) }.map_err(missing)?;
             ensure(cbytes > 0, ErrorKind::Failure, "buffer cannot be compressed")?;
-            handle.change(|schunk| schunk.append_chunk(&dest[..cbytes]))
+            handle.change_parts(|schunk| schunk.append_chunk(&dest[..cbytes]))
         })
     })
 }

@@ -36,6 +36,7 @@ use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
 use crate::frame::Frame;
 use crate::schunk::{Reading, Schunk, Writing};
+use crate::single;
 pub(crate) use create::free;
 use shown::{FrameFields, ShownLayers};
 
@@ -370,13 +371,20 @@ impl SchunkHandle {
     /// look it up.
     #[inline(always)] // a call shows
     pub(crate) fn listed_chunk(&self, nchunk: i64) -> Option<NonNull<[u8]>> {
-        let inner = self.shared().try_read()?;
-        let bytes = inner.listed_chunk(usize::try_from(nchunk).ok()?)?;
-        if inner.params_ref().typesize != self.typesize() || self.is_behind() {
-            return None;
+        let find = |inner: &Schunk| {
+            let bytes = inner.listed_chunk(usize::try_from(nchunk).ok()?)?;
+            if inner.params_ref().typesize != self.typesize() || self.is_behind() {
+                return None;
+            }
+            self.set_current(nchunk);
+            Some(NonNull::from(bytes))
+        };
+        let shared = self.shared();
+        if single::is_only_thread() && !shared.is_locked_exclusive() {
+            // SAFETY: this thread is not changing the super-chunk, there are no others, and `find` starts none.
+            return find(unsafe { &*shared.data_ptr() });
         }
-        self.set_current(nchunk);
-        Some(NonNull::from(bytes))
+        find(&*shared.try_read()?)
     }
 
     /// Runs `operation` under the exclusive lock of the frame, if it locks: other handles that lock change nothing between
@@ -391,14 +399,36 @@ impl SchunkHandle {
 
     /// Changes the super-chunk.
     pub(crate) fn change<T>(&self, operation: impl FnOnce(&mut Schunk) -> Result<T>) -> Result<T> {
-        let mut inner = self.write_lock()?;
-        self.take_over(&mut inner)?;
-        let result = operation(&mut inner);
-        if self.shows_layers_of(&inner) {
+        self.change_locked(&mut *self.write_lock()?, operation)
+    }
+
+    /// As [`change`](Self::change), with an `operation` that neither compresses nor decompresses: without a frame it calls
+    /// nothing of the application then, and starts no thread.
+    pub(crate) fn change_parts<T>(&self, operation: impl FnOnce(&mut Schunk) -> Result<T>) -> Result<T> {
+        let shared = self.shared();
+        if single::is_only_thread() && !shared.is_locked() {
+            // SAFETY: this thread does nothing with the super-chunk, and there are no others.
+            let inner = unsafe { &mut *shared.data_ptr() };
+            // With a frame, it may be an application's function that reads and writes, and comes back here.
+            if inner.frame().is_none() {
+                return self.change_locked(inner, operation);
+            }
+        }
+        self.change(operation)
+    }
+
+    fn change_locked<T>(
+        &self,
+        inner: &mut Schunk,
+        operation: impl FnOnce(&mut Schunk) -> Result<T>,
+    ) -> Result<T> {
+        self.take_over(inner)?;
+        let result = operation(inner);
+        if self.shows_layers_as_of(inner.change_tick()) {
             // SAFETY: nobody else has the super-chunk, and readers come here only while they have it.
-            unsafe { self.show_counts(&inner) };
+            unsafe { self.show_counts(inner) };
         } else {
-            self.catch_up(&inner);
+            self.catch_up(inner);
         }
         result
     }

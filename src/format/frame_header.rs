@@ -21,7 +21,9 @@
 use super::consts::MAX_FILTERS;
 use super::metalayers::{self, MAX_METALAYERS, Metalayer, Metalayers, Section};
 use super::msgpack;
+use crate::bytes::to_i32;
 use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::memory;
 use std::sync::Arc;
 
 /// Length of the part with fixed offsets, in bytes.
@@ -221,6 +223,11 @@ impl FrameHeader {
         self.map_at().map_or(Ok(Metalayers::default()), |at| metalayers::read(header, at, MAX_METALAYERS))
     }
 
+    /// Length in bytes of a header with `metalayers`.
+    pub(crate) fn len_with(metalayers: &[Arc<Metalayer>]) -> usize {
+        FIXED_LEN + metalayers::section_len(metalayers)
+    }
+
     /// The whole header with `metalayers`, as stored; its length replaces `header_len`.
     ///
     /// # Errors
@@ -228,10 +235,12 @@ impl FrameHeader {
     /// `InvalidParam` for metalayers that do not fit.
     pub(crate) fn write(&self, metalayers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
         let params = &self.params;
-        let mut bytes = Vec::with_capacity(FIXED_LEN + 10);
+        let len = Self::len_with(metalayers);
+        let header_len = to_i32(len, ErrorKind::InvalidParam)?;
+        let mut bytes = memory::with_capacity(len)?;
         msgpack::put_fixarray(&mut bytes, 14);
         msgpack::put_fixstr(&mut bytes, MAGIC);
-        msgpack::put_i32(&mut bytes, 0); // the length; it is known at the end
+        msgpack::put_i32(&mut bytes, header_len);
         msgpack::put_u64(&mut bytes, self.frame_len);
         let codec = if params.compcode < OTHER_CODEC { params.compcode } else { OTHER_CODEC };
         let sparse = u8::from(self.sparse);
@@ -252,9 +261,7 @@ impl FrameHeader {
         bytes.extend_from_slice(&[u8::from(params.use_dict), 0]);
         debug_assert_eq!(bytes.len(), FIXED_LEN);
         metalayers::write(&mut bytes, Section::Header, metalayers)?;
-        let len = i32::try_from(bytes.len());
-        let len = len.map_err(|_| Error::new(ErrorKind::InvalidParam, "header too large"))?;
-        bytes[0x0b..0x0f].copy_from_slice(&len.to_be_bytes());
+        debug_assert_eq!(bytes.len(), len);
         Ok(bytes)
     }
 

@@ -62,11 +62,12 @@ impl Usage {
 ///
 /// `InvalidParam` for names or contents that do not fit.
 pub(crate) fn write(layers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
-    let mut bytes = vec![0x94, 0x01];
+    let len = metalayers::section_len(layers).saturating_add(2 + TAIL_LEN);
+    let stored_len = to_i32(len, ErrorKind::InvalidParam)?;
+    let mut bytes = memory::with_capacity(len)?;
+    bytes.extend_from_slice(&[0x94, 0x01]);
     metalayers::write(&mut bytes, Section::Trailer, layers)?;
-    let len = to_i32(bytes.len() + TAIL_LEN, ErrorKind::InvalidParam)?;
-    memory::reserve(&mut bytes, TAIL_LEN)?;
-    msgpack::put_u32(&mut bytes, len.unsigned_abs());
+    msgpack::put_u32(&mut bytes, stored_len.unsigned_abs());
     msgpack::put_fixext16(&mut bytes, 0);
     bytes.extend_from_slice(&[0; 16]);
     Ok(bytes)

@@ -154,10 +154,10 @@ impl Metalayers {
         if start.len() > layer.content.len() {
             return Ok(false);
         }
-        if Arc::get_mut(layer).is_none() {
+        if Arc::strong_count(layer) > 1 {
             *layer = Metalayer::new(&layer.name, &layer.content)?;
         }
-        let own = Arc::get_mut(layer).expect("nobody else looks at the layer just made");
+        let own = Arc::get_mut(layer).expect("nobody else looks at the layer");
         own.content[..start.len()].copy_from_slice(start);
         Ok(true)
     }
@@ -226,10 +226,10 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
 ///
 /// `MemoryAlloc`.
 pub(crate) fn changeable(layers: &mut Arc<Metalayers>) -> Result<&mut Metalayers> {
-    if Arc::get_mut(layers).is_none() {
+    if Arc::strong_count(layers) > 1 {
         *layers = Arc::new(layers.copy()?);
     }
-    Ok(Arc::get_mut(layers).expect("nobody else looks at the list just made"))
+    Ok(Arc::get_mut(layers).expect("nobody else looks at the list"))
 }
 
 /// Which of the two sections is meant: they count the map size from different bytes.
@@ -241,7 +241,7 @@ pub(crate) enum Section {
     Trailer,
 }
 
-/// Appends the section for `layers` to `dest`, which holds all that comes before it.
+/// Appends the section for `layers`, of [`section_len`] bytes, to `dest`, which holds all that comes before it.
 ///
 /// # Errors
 ///
@@ -252,6 +252,9 @@ pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Arc<Metalaye
     let map_size = if section == Section::Header { 7 } else { 6 } + names;
     let map_size = u16::try_from(map_size).map_err(|_| too_large)?;
     let count = u16::try_from(layers.len()).map_err(|_| too_large)?;
+    let end = dest.len().saturating_add(section_len(layers));
+    i32::try_from(end).map_err(|_| too_large)?;
+    memory::reserve(dest, end - dest.len())?;
     let mut position = dest.len() + 10 + names;
     msgpack::put_fixarray(dest, 3);
     msgpack::put_u16(dest, map_size);
@@ -260,10 +263,8 @@ pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Arc<Metalaye
         check_name(&layer.name)?;
         msgpack::put_fixstr(dest, &layer.name);
         msgpack::put_i32(dest, i32::try_from(position).map_err(|_| too_large)?);
-        position = position.saturating_add(5 + layer.content.len());
+        position += 5 + layer.content.len();
     }
-    i32::try_from(position).map_err(|_| too_large)?;
-    memory::reserve(dest, position - dest.len())?;
     msgpack::put_array16(dest, count);
     for layer in layers {
         msgpack::put_bin32(dest, &layer.content);
@@ -312,9 +313,9 @@ fn read_content(bytes: &[u8], position: i32) -> Result<&[u8]> {
 }
 
 /// Length in bytes of the section for `layers`.
-#[cfg(test)]
 pub(crate) fn section_len(layers: &[Arc<Metalayer>]) -> usize {
-    10 + layers.iter().map(|layer| 6 + layer.name.len() + 5 + layer.content.len()).sum::<usize>()
+    let lengths = layers.iter().map(|layer| 6 + layer.name.len() + 5 + layer.content.len());
+    lengths.fold(10, usize::saturating_add)
 }
 
 #[cfg(test)]

@@ -49,10 +49,10 @@ impl Frame {
             check(&seen.unwrap_or_else(|_| self.snapshot()))?;
         }
         let session = match self.begin() {
-            Err(e) if e.kind() != ErrorKind::Lock => return check(&self.snapshot()).and(Err(e)),
+            Err(e) if e.kind() != ErrorKind::Lock => return check(self.known()).and(Err(e)),
             begun => begun?,
         };
-        let found = check(&self.snapshot())?;
+        let found = check(self.known())?;
         Ok((session, found))
     }
 
@@ -65,7 +65,7 @@ impl Frame {
         check_name(name)?;
         ensure(i32::try_from(content.len()).is_ok(), ErrorKind::InvalidParam, "metalayer too large")?;
         let (session, ()) = self.begin_if(|state| check_addition(state, name))?;
-        let mut next = State::clone(&self.snapshot());
+        let mut next = State::clone(self.known());
         changeable(&mut next.metalayers)?.push(Metalayer::new(name, content)?)?;
         next.tick += 1;
         // Whatever the payload area still holds is dead.
@@ -85,7 +85,7 @@ impl Frame {
     pub fn meta_update(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
         check_name(name)?;
         let (session, _) = self.begin_if(|state| state.metalayers.find(name))?;
-        let mut next = State::clone(&self.snapshot());
+        let mut next = State::clone(self.known());
         let (number, fits) = next.update_layer(name, content)?;
         if !fits {
             return Ok(number);
@@ -101,6 +101,9 @@ impl Frame {
     /// `NotFound`, `InvalidParam` for a name that is too long, `Lock`.
     pub fn vlmeta_find(&self, name: &[u8]) -> Result<usize> {
         check_name(name)?;
+        if !self.is_on_disk() {
+            return self.state.read().vlmetalayers.find(name);
+        }
         let state = match self.view() {
             Ok(view) => Arc::clone(&view.state),
             Err(e) if e.kind() == ErrorKind::Lock => return Err(e),
@@ -156,7 +159,7 @@ impl Frame {
 
     /// Puts `layers` in the place of the variable-length metalayers.
     fn write_vl_layers(&mut self, session: &Session, layers: Metalayers) -> Result<()> {
-        let mut next = State::clone(&self.snapshot());
+        let mut next = State::clone(self.known());
         next.vlmetalayers = Arc::new(layers);
         next.tick += 1;
         self.write_layers(session, next)
@@ -178,8 +181,12 @@ impl Frame {
         next.header.frame_len = at + trailer.len() as u64; // widening
         // Nothing of the old trailer stays.
         let start = at.min(old_at);
-        let mut tail = zeroed(usize::try_from(at - start).map_err(|_| no_memory())?)?;
-        extend(&mut tail, &trailer)?;
+        let mut tail = trailer;
+        if start < at {
+            let trailer = std::mem::take(&mut tail);
+            tail = zeroed(usize::try_from(at - start).map_err(|_| no_memory())?)?;
+            extend(&mut tail, &trailer)?;
+        }
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
         next.header.params = self.params();
         let header = next.header.write(&next.metalayers)?;

@@ -66,6 +66,7 @@ use crate::memory;
 use holes::Holes;
 use offsets::Index;
 use parking_lot::{Mutex, RwLock};
+use sizes::{Counts, Sizes};
 use state::{Source, State};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -229,6 +230,25 @@ impl Frame {
         Arc::clone(&self.state.read())
     }
 
+    /// The state of a frame that nobody else looks at.
+    fn known(&mut self) -> &Arc<State> {
+        self.state.get_mut()
+    }
+
+    /// What handles show of the frame.
+    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it, as below
+    pub(crate) fn counts(&self) -> Counts {
+        let state = self.state.read();
+        Counts { sizes: state.sizes(), cbytes: state.live_cbytes(), tick: state.tick }
+    }
+
+    /// Length of the frame, as of [`frame_len`](Self::frame_len), and of its trailer, as of one moment.
+    #[cfg_attr(not(feature = "capi"), allow(dead_code))]
+    pub(crate) fn lengths(&self) -> (u64, usize) {
+        let state = self.state.read();
+        (state.header.frame_len, state.trailer_len)
+    }
+
     /// The fixed fields of the header as of the last access; its compression parameters are those read at opening or
     /// written last.
     #[must_use]
@@ -254,8 +274,7 @@ impl Frame {
     #[must_use]
     #[inline(never)] // lists take a few nanoseconds
     pub fn cbytes(&self) -> u64 {
-        let state = self.state.read();
-        if state.header.sparse { state.header.cbytes } else { state.live_end - state.dead }
+        self.state.read().live_cbytes()
     }
 
     /// Bytes per chunk: 0 if they vary, -1 as long as no chunk was stored.
@@ -266,7 +285,7 @@ impl Frame {
     }
 
     /// Number and bytes of the chunks, their size, and what kind of blocks they have, as of one moment.
-    pub(crate) fn sizes(&self) -> sizes::Sizes {
+    pub(crate) fn sizes(&self) -> Sizes {
         self.state.read().sizes()
     }
 

@@ -39,7 +39,7 @@ impl Frame {
                 self.begin_with(disk, &mut session, state)?;
             }
         }
-        let header = self.header();
+        let header = &self.known().header;
         session.frame_len = header.frame_len;
         let writable = header.layout == Layout::Stable;
         ensure(writable, ErrorKind::VersionSupport, "frames of beta releases cannot be changed")?;
@@ -49,10 +49,12 @@ impl Frame {
     /// As [`begin`](Self::begin), after `state` was compared with the file.
     fn begin_with(&self, disk: &Disk, session: &mut Session, mut state: Arc<State>) -> Result<()> {
         let file = disk.writer()?;
-        if disk.repair(&*file)? {
+        let mut size = disk.size_of(&*file)?;
+        if disk.repair(&*file, size)? {
             state = self.adopt(disk.load(&*file)?);
+            size = disk.size_of(&*file)?;
         }
-        session.followed = disk.followed(&*file, state.header.frame_len)?;
+        session.followed = disk.followed(&*file, size, state.header.frame_len)?;
         session.file = Some(file);
         Ok(())
     }

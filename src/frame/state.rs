@@ -232,6 +232,11 @@ impl State {
         }
     }
 
+    /// Bytes that the chunks take, without those of deleted ones as far as they are known.
+    pub(crate) fn live_cbytes(&self) -> u64 {
+        if self.header.sparse { self.header.cbytes } else { self.live_end - self.dead }
+    }
+
     /// Takes over `sizes`.
     pub(crate) fn set_sizes(&mut self, sizes: Sizes) {
         self.header.chunksize = sizes.chunksize;

@@ -265,13 +265,25 @@ impl Disk {
         self.torn.lock().is_some()
     }
 
-    /// Undoes a change that was broken off, also that of another frame in the file: its record is in the way of the next
-    /// one. Tells whether there was one.
+    /// The length of the file; `None` if a back-end of the application cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// `FileRead`.
+    pub(crate) fn size_of(&self, file: &dyn IoFile) -> Result<Option<u64>> {
+        match file.size() {
+            Err(_) if !self.io.features().journal => Ok(None),
+            size => size.map(Some),
+        }
+    }
+
+    /// Undoes a change that was broken off, also that of another frame in the file, of `size` bytes: its record is in the way
+    /// of the next one. Tells whether there was one.
     ///
     /// # Errors
     ///
     /// `FileWrite` and others if the old bytes cannot be written back.
-    pub(crate) fn repair(&self, file: &dyn IoFile) -> Result<bool> {
+    pub(crate) fn repair(&self, file: &dyn IoFile, size: Option<u64>) -> Result<bool> {
         if !self.io.features().journal {
             let mut torn = self.torn.lock();
             let Some(undo) = &*torn else { return Ok(false) };
@@ -279,28 +291,28 @@ impl Disk {
             *torn = None;
             return Ok(true);
         }
-        let undo = Undo::find(file, file.size()?)?;
+        let undo = size.map_or(Ok(None), |size| Undo::find(file, size))?;
         undo.map_or(Ok(false), |undo| undo.roll_back(file, self.sync).map(|()| true))
     }
 
-    /// The length of the file, if data that are not this frame's follow the frame of `frame_len` bytes in it. What a change
-    /// that was broken off has left there goes: the record of the next change must be the end of the file.
+    /// The length of the file, of `size` bytes, if data that are not this frame's follow the frame of `frame_len` bytes in it.
+    /// What a change that was broken off has left there goes: the record of the next change must be the end of the file.
     ///
     /// # Errors
     ///
     /// Those of reading; `FileTruncate`.
-    pub(crate) fn followed(&self, file: &dyn IoFile, frame_len: u64) -> Result<Option<u64>> {
-        let has_journal = self.io.features().journal;
-        let size = match file.size() {
-            // Back-ends of the application may be unable to tell.
-            Err(_) if !has_journal => return Ok(None),
-            size => size?,
-        };
+    pub(crate) fn followed(
+        &self,
+        file: &dyn IoFile,
+        size: Option<u64>,
+        frame_len: u64,
+    ) -> Result<Option<u64>> {
+        let Some(size) = size else { return Ok(None) };
         let end = self.base + frame_len;
         if size > end && !journal::is_leftover(file, end, size)? {
             return Ok(Some(size));
         }
-        if size > end && has_journal {
+        if size > end && self.io.features().journal {
             file.truncate(end)?;
         }
         Ok(None)
@@ -423,7 +435,7 @@ impl Drop for Disk {
         chunk_files::give_up_spares(self);
         if self.is_torn() {
             // The last chance to take back the change that failed.
-            let _ = self.writer().and_then(|file| self.repair(&*file));
+            let _ = self.writer().and_then(|file| self.repair(&*file, None));
         }
     }
 }

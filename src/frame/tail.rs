@@ -6,6 +6,7 @@ use super::session::Session;
 use super::state::State;
 use super::store::{self, Change, Store, Write};
 use crate::error::Result;
+use crate::format::frame_header::FrameHeader;
 use crate::format::frame_trailer;
 use crate::memory::{extend, no_memory, reserve, with_capacity};
 use std::ops::Range;
@@ -32,7 +33,7 @@ impl Frame {
         next.trailer_len = trailer.len();
         next.header.params = self.params;
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
-        next.header.header_len = next.header.write(&next.metalayers)?.len();
+        next.header.header_len = FrameHeader::len_with(&next.metalayers);
         let end = next.index_at() + tail.len() as u64; // widening
         let adds = !next.replaces;
         next.gap = self.gap(session, &mut next, end, adds);
@@ -109,7 +110,7 @@ impl Frame {
             next.counted = Some(count);
             return 0;
         }
-        let live = if next.header.sparse { next.header.cbytes } else { next.live_end - next.dead };
+        let live = next.live_cbytes();
         // Prime numbers, which nothing else in a frame is a multiple of.
         let widest = match live {
             ..0x1000 => 61,

@@ -2,6 +2,7 @@
 
 use super::{Features, FileId, Io, IoFile, OpenMode, transfer};
 use crate::error::{Error, ErrorKind, Result, ensure};
+use std::borrow::Cow;
 use std::fs::{File, Metadata, OpenOptions};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -34,10 +35,14 @@ impl Io for FileIo {
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        // A link stays one; what it leads to is replaced.
-        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        let old = std::fs::metadata(&target).ok();
-        let is_file = old.as_ref().map_or(!path.is_symlink(), |old| old.is_file() && !has_more_names(old));
+        let mut target = Cow::Borrowed(path);
+        let mut old = std::fs::symlink_metadata(path).ok();
+        if old.as_ref().is_some_and(Metadata::is_symlink) {
+            // A link stays one; what it leads to is replaced.
+            target = std::fs::canonicalize(path).map_or(target, Cow::Owned);
+            old = std::fs::symlink_metadata(&target).ok();
+        }
+        let is_file = old.as_ref().is_none_or(|old| old.is_file() && !has_more_names(old));
         let replaces = |new: &Beside| is_file && old.as_ref().is_none_or(|old| new.has_owner_of(old));
         match Beside::create(&target).filter(replaces) {
             Some(new) => new.fill_and_rename(bytes, old.as_ref(), &target),
@@ -69,6 +74,28 @@ fn has_more_names(_: &Metadata) -> bool {
     false
 }
 
+/// A name for a new file in the directory of `target`, which nobody else uses; `None` if that is no path of a file.
+fn name_beside(target: &Path) -> Option<PathBuf> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let mut name = target.file_name()?.to_os_string();
+    name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    Some(target.with_file_name(name))
+}
+
+/// Makes the file `path`, all of it or nothing: `make` makes a new file in the same directory, which then gets that name.
+///
+/// # Errors
+///
+/// Those of `make`, `FileWrite` if the file cannot be renamed, `FileOpen` if `path` is that of no file.
+pub(crate) fn make_beside<R>(path: &Path, make: impl FnOnce(&Path) -> Result<R>) -> Result<R> {
+    let failed = |_| Error::new(ErrorKind::FileWrite, "file cannot be renamed");
+    let beside = name_beside(path).ok_or(unopened())?;
+    let made = make(&beside).and_then(|made| std::fs::rename(&beside, path).map_err(failed).map(|()| made));
+    made.inspect_err(|_| {
+        let _ = std::fs::remove_file(&beside); // it was never anybody's
+    })
+}
+
 /// A new file in the directory of another, removed when dropped unless it took the other's place.
 struct Beside {
     path: PathBuf,
@@ -79,10 +106,7 @@ struct Beside {
 impl Beside {
     /// `None` if no file can be made there.
     fn create(target: &Path) -> Option<Beside> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let mut name = target.file_name()?.to_os_string();
-        name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-        let path = target.with_file_name(name);
+        let path = name_beside(target)?;
         let file = OpenOptions::new().write(true).create_new(true).open(&path).ok()?;
         Some(Beside { path, file, renamed: false })
     }

@@ -12,11 +12,8 @@ use crate::format::geometry::MAX_DIM;
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
 use crate::memory;
-use crate::schunk::{Reading, Schunk, Writing, patch};
+use crate::schunk::{self, Reading, Schunk, Writing, patch};
 use std::sync::Arc;
-
-/// About how many bytes of chunks are handed to a super-chunk at once.
-const BATCH: usize = 16 << 20;
 
 /// Makes an empty super-chunk the container of an array without chunks: presets the chunk size, adds the metalayer of
 /// the array, then `layers`.
@@ -72,7 +69,7 @@ pub fn fill_value(schunk: &mut Schunk, geometry: &Geometry, value: &[u8], params
     let mut chunk = memory::zeroed(EXTENDED_HEADER_LENGTH + typesize)?;
     let nbytes = geometry.chunk_nbytes(typesize)?;
     chunk::special_chunk(&params, nbytes, SpecialValue::Repeated(value), &mut chunk)?;
-    let per_batch = (BATCH / chunk.len()).max(1);
+    let per_batch = (schunk::batch_len(nchunks) / chunk.len()).max(1);
     let mut left = nchunks;
     while left > 0 {
         let n = left.min(per_batch);
@@ -98,7 +95,7 @@ pub fn fill_from_buffer(
     let room = geometry.nitems().checked_mul(typesize).is_some_and(|n| n <= src.len() as u64); // widening
     ensure(room, ErrorKind::InvalidParam, "buffer shorter than the array")?;
     let blocks = Blocks::new(geometry, schunk.typesize())?;
-    let mut batch = Batch::default();
+    let mut batch = Batch::of(geometry);
     for_each_chunk(geometry, |nchunk, part, start| {
         let origin = start.iter().zip(&other).map(|(at, stride)| at * stride).sum();
         let make = PartOfBuffer { blocks: &blocks, part, src, place: (&other, origin) };
@@ -156,7 +153,7 @@ pub fn fill_from_array(
     let unit = schunk.typesize() as u64; // widening
     let blocks = Blocks::new(geometry, schunk.typesize())?;
     let aligned = Aligned::new(geometry, src_geometry, start);
-    let mut batch = Batch::default();
+    let mut batch = Batch::of(geometry);
     let mut buffer = Vec::new();
     for_each_chunk(geometry, |nchunk, part, at| {
         if let Some(from) = aligned.as_ref().and_then(|aligned| aligned.chunk(part, at)) {
@@ -266,13 +263,20 @@ fn for_each_chunk(
 }
 
 /// Chunks on their way to the end of a super-chunk: a frame takes many of them as one change.
-#[derive(Default)]
 struct Batch {
     chunks: Vec<Vec<u8>>,
     bytes: usize,
+    /// How many bytes are handed over at once.
+    enough: usize,
 }
 
 impl Batch {
+    /// For the chunks of an array.
+    fn of(geometry: &Geometry) -> Batch {
+        let nchunks = usize::try_from(geometry.nchunks()).unwrap_or(usize::MAX);
+        Batch { chunks: Vec::new(), bytes: 0, enough: schunk::batch_len(nchunks) }
+    }
+
     /// Compresses the next chunk, whose blocks `make` puts together.
     fn compress(
         &mut self,
@@ -299,7 +303,7 @@ impl Batch {
         };
         // A prefilter may look at the super-chunk, whose number of chunks must be right then.
         let now = schunk.frame().is_none() || writing.enc.prefilter.is_some();
-        if now || self.bytes + chunk.len() >= BATCH {
+        if now || self.bytes + chunk.len() >= self.enough {
             self.flush(schunk)?;
             return schunk.append_chunk(chunk).map(drop);
         }

@@ -68,14 +68,13 @@ impl Step {
 type Runs = Vec<Range<usize>>;
 
 /// The range of cells, in each dimension of the grid of `geometry`, that are inserted or removed.
-fn changed_cells(geometry: &Geometry, steps: &[Step], change: Change) -> Vec<(u64, u64)> {
-    steps.iter().zip(geometry.chunkshape()).map(|(step, &chunk)| step.cells(change, chunk)).collect()
+fn changed_cells(geometry: &Geometry, steps: &[Step], change: Change) -> impl Iterator<Item = (u64, u64)> {
+    steps.iter().zip(geometry.chunkshape()).map(move |(step, &chunk)| step.cells(change, chunk))
 }
 
 /// Whether there are chunks in the changed part of any dimension.
 fn changes_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> bool {
-    let cells = changed_cells(geometry, steps, change);
-    geometry.nitems() > 0 && cells.iter().any(|(from, to)| from < to)
+    geometry.nitems() > 0 && changed_cells(geometry, steps, change).any(|(from, to)| from < to)
 }
 
 /// The chunks of the grid of `geometry`, below 2^31, that lie in the changed part of at least one dimension.
@@ -84,7 +83,7 @@ fn changes_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> bool {
 ///
 /// `MemoryAlloc`.
 fn changed_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> Result<Runs> {
-    let cells = changed_cells(geometry, steps, change);
+    let cells: Vec<(u64, u64)> = changed_cells(geometry, steps, change).collect();
     let innermost = cells.iter().rposition(|(from, to)| from < to).filter(|_| geometry.nitems() > 0);
     let Some(innermost) = innermost else { return Ok(Vec::new()) };
     let grid = &geometry.chunk_grid().extents[..geometry.ndim()];
@@ -116,12 +115,12 @@ pub(super) struct Plan {
     gone: Runs,
     /// New numbers of the chunks that come.
     added: Runs,
-    /// How many chunks come before each run of `added`, and in all.
+    /// How many chunks come before each run of `added`, and in all; nothing if none come or go.
     added_before: Vec<usize>,
     /// Each chunk that comes.
     zeros: [u8; EXTENDED_HEADER_LENGTH],
     /// The metalayer of the array, and its content to be.
-    layer: (Vec<u8>, Vec<u8>),
+    layer: (&'static [u8], Vec<u8>),
     /// How often clients see the metalayer change: as in the C library, once to shrink and once to grow.
     ticks: u64,
 }
@@ -156,7 +155,7 @@ impl Plan {
             target,
             gone: Runs::new(),
             added: Runs::new(),
-            added_before: vec![0],
+            added_before: Vec::new(),
             zeros: [0; EXTENDED_HEADER_LENGTH],
             layer,
             ticks,
@@ -168,7 +167,8 @@ impl Plan {
             ensure(whole, ErrorKind::Failure, "the array lacks chunks, or has too many")?;
             plan.gone = changed_chunks(geometry, &steps, Change::Removed)?;
             plan.added = changed_chunks(&plan.target, &steps, Change::Inserted)?;
-            memory::reserve(&mut plan.added_before, plan.added.len())?;
+            memory::reserve(&mut plan.added_before, plan.added.len() + 1)?;
+            plan.added_before.push(0);
             plan.added_before.extend(plan.added.iter().scan(0, |before, run| {
                 *before += run.len();
                 Some(*before)
@@ -194,7 +194,7 @@ impl Plan {
     pub(super) fn number_before(&self, nchunk: usize) -> Option<usize> {
         let behind = self.added.partition_point(|run| run.end <= nchunk);
         let comes = self.added.get(behind).is_some_and(|run| run.contains(&nchunk));
-        (!comes).then(|| nchunk - self.added_before[behind])
+        (!comes).then(|| nchunk - self.added_before.get(behind).unwrap_or(&0))
     }
 
     /// Carries out the change, and replaces chunks, given by their new numbers, with it.
@@ -284,13 +284,14 @@ fn chunk_of_zeros(
 }
 
 /// The name of the metalayer of the array, and its content with another shape.
-fn shape_layer(schunk: &Schunk, geometry: &Geometry) -> Result<(Vec<u8>, Vec<u8>)> {
+fn shape_layer(schunk: &Schunk, geometry: &Geometry) -> Result<(&'static [u8], Vec<u8>)> {
     let layers = schunk.metalayers();
     let layer = nd_meta::find(&layers);
     let layer = layer.ok_or(Error::new(ErrorKind::Failure, "no metalayer of an array"))?;
     let mut content = layer.content.clone();
     nd_meta::set_shape(&mut content, &signed(geometry.shape()))?;
-    Ok((layer.name.clone(), content))
+    let name = [nd_meta::NAME, nd_meta::OLD_NAME].into_iter().find(|name| layer.name == *name);
+    Ok((name.expect("one of the two"), content))
 }
 
 /// Where items are inserted along one dimension, and how many.

@@ -54,6 +54,15 @@ fn invalid(what: &'static str) -> Error {
     Error::new(ErrorKind::InvalidParam, what)
 }
 
+/// The extents of a shape of at most 16 dimensions.
+fn unsigned<T: Copy + TryInto<u64>>(shape: &[T]) -> Result<Extents> {
+    let mut extents = [1; MAX_DIM];
+    for (extent, &given) in extents.iter_mut().zip(shape) {
+        *extent = given.try_into().map_err(|_| invalid("negative extent"))?;
+    }
+    Ok(extents)
+}
+
 /// The product of `extents`, none of whose partial products may exceed `max`.
 fn product(extents: &[u64], max: u64) -> Result<u64> {
     let too_large = invalid("product of a shape too large");
@@ -85,11 +94,16 @@ impl Geometry {
         let ndim = shape.len();
         let fits = ndim <= MAX_DIM && chunkshape.len() == ndim && blockshape.len() == ndim;
         ensure(fits, ErrorKind::InvalidParam, "number of dimensions")?;
+        Geometry::of(ndim, unsigned(shape)?, unsigned(chunkshape)?, unsigned(blockshape)?)
+    }
+
+    /// As [`new`](Self::new), of shapes whose extents behind the last dimension are 1.
+    fn of(ndim: usize, shape: Extents, chunkshape: Extents, blockshape: Extents) -> Result<Geometry> {
         let mut own = Geometry {
             ndim,
-            shape: [1; MAX_DIM],
-            chunkshape: [1; MAX_DIM],
-            blockshape: [1; MAX_DIM],
+            shape,
+            chunkshape,
+            blockshape,
             extshape: [1; MAX_DIM],
             extchunkshape: [1; MAX_DIM],
             nitems: 1,
@@ -100,18 +114,14 @@ impl Geometry {
             chunks: Grid { extents: [1; MAX_DIM], strides: [0; MAX_DIM] },
             blocks: Grid { extents: [1; MAX_DIM], strides: [0; MAX_DIM] },
         };
-        let negative = |_| invalid("negative extent");
         for i in 0..ndim {
-            let s = u64::try_from(shape[i]).map_err(negative)?;
-            let c = u64::try_from(chunkshape[i]).map_err(negative)?;
-            let b = u64::try_from(blockshape[i]).map_err(negative)?;
+            let (s, c, b) = (shape[i], chunkshape[i], blockshape[i]);
             ensure(s == 0 || (c > 0 && b > 0), ErrorKind::InvalidParam, "items without a chunk or block")?;
             ensure(b > 0 || c == 0, ErrorKind::InvalidParam, "chunk without a block")?;
             // Where padding would overflow, no other extent, not even 0, makes up for it.
             let can_pad = c == 0 || s % c == 0 || s + c <= I64_MAX;
             ensure(can_pad, ErrorKind::InvalidParam, "extent too large for padding")?;
             let round = |n: u64, to: u64| if to == 0 { 0 } else { n.div_ceil(to).saturating_mul(to) };
-            (own.shape[i], own.chunkshape[i], own.blockshape[i]) = (s, c, b);
             own.extshape[i] = round(s, c);
             own.extchunkshape[i] = if c == 0 { 0 } else { round(c, b) };
         }
@@ -140,7 +150,8 @@ impl Geometry {
     ///
     /// As [`new`](Self::new).
     pub fn with_shape(&self, shape: &[i64]) -> Result<Geometry> {
-        Geometry::new(shape, &narrow(self.chunkshape()), &narrow(self.blockshape()))
+        ensure(shape.len() == self.ndim, ErrorKind::InvalidParam, "number of dimensions")?;
+        Geometry::of(self.ndim, unsigned(shape)?, self.chunkshape, self.blockshape)
     }
 
     /// Number of dimensions.

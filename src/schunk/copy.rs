@@ -10,17 +10,21 @@ use crate::format::frame_header::FrameParams;
 use crate::format::geometry::Container;
 use crate::format::metalayers::Metalayers;
 use crate::frame::sizes::ChunkInfo;
-use crate::frame::{ChunkBytes, Frame};
+use crate::frame::{ChunkBytes, Frame, FrameOptions};
 use crate::io::Io;
-use crate::io::file::FileIo;
+use crate::io::file::{self, FileIo};
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
 use crate::memory;
 use std::path::Path;
 use std::sync::Arc;
 
-/// About how many bytes of chunks are handed to a frame as one change.
-const BATCH: usize = 16 << 20;
+/// About how many bytes of chunks to hand to a frame as one change, of `nchunks` chunks in all. What was just read or made is
+/// near at hand, but each change writes the index anew: many chunks go in larger batches.
+pub(crate) fn batch_len(nchunks: usize) -> usize {
+    const PER_INDEX: usize = 16;
+    nchunks.saturating_mul(size_of::<i64>() * PER_INDEX).clamp(4 << 20, 16 << 20)
+}
 
 /// Room for at most this many chunks is made before any of them is seen: a damaged frame may claim to have very many.
 const RESERVED: usize = 1 << 16;
@@ -166,7 +170,21 @@ impl Schunk {
         }
         let failed = |e: Error| Error::new(ErrorKind::SchunkCopy, e.what());
         ensure(std::fs::symlink_metadata(path).is_err(), ErrorKind::SchunkCopy, "path exists already")?;
-        self.to_frame(params).and_then(|frame| frame.write_file(path, &FileIo)).map_err(failed)
+        let copied = match file::make_beside(path, |beside| self.copy_to_file(beside, params)) {
+            // There may be room for no other name in the directory.
+            Err(e) if e.kind() == ErrorKind::FileOpen => {
+                self.to_frame(params).and_then(|frame| frame.write_file(path, &FileIo))
+            }
+            copied => copied,
+        };
+        copied.map_err(failed)
+    }
+
+    /// Makes the file `path`, a contiguous frame with the same content; returns its length in bytes.
+    fn copy_to_file(&self, path: &Path, params: FrameParams) -> Result<u64> {
+        let mut copy = Schunk::over(Frame::create_file(path, params, &FrameOptions::default())?);
+        self.copy_to(&mut copy, None)?;
+        Ok(copy.frame_len())
     }
 
     /// Writes a contiguous frame with the same content behind what the file `path` holds; returns the position at which
@@ -212,6 +230,7 @@ fn copy_chunks(chunks: &StoredChunks<'_>, dest: &mut Schunk) -> Result<()> {
     let Backing::Frame(frame) = &mut dest.backing else {
         return (0..nchunks).try_for_each(|nchunk| append_copy(dest, chunks, nchunk, &mut budget).map(drop));
     };
+    let enough = batch_len(nchunks);
     let mut batch = Vec::new();
     let mut bytes = 0;
     for nchunk in 0..nchunks {
@@ -219,7 +238,7 @@ fn copy_chunks(chunks: &StoredChunks<'_>, dest: &mut Schunk) -> Result<()> {
         budget.spend(chunk.bytes())?;
         bytes += chunk.bytes().len();
         memory::push(&mut batch, chunk)?;
-        if bytes >= BATCH {
+        if bytes >= enough {
             append_batch(frame, &mut batch)?;
             bytes = 0;
         }

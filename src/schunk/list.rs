@@ -60,6 +60,7 @@ impl List {
     /// # Errors
     ///
     /// `InvalidParam` for a number out of range, `Failure` if the chunk is damaged.
+    #[inline]
     pub(super) fn chunk_nbytes(&self, nchunk: usize) -> Result<u64> {
         let info = ChunkInfo::read(self.chunk(nchunk)?);
         let info = info.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
@@ -72,6 +73,7 @@ impl List {
     /// # Errors
     ///
     /// As [`chunk_nbytes`](Self::chunk_nbytes), `ChunkUpdate` if the chunk does not fit in.
+    #[inline]
     pub(super) fn sizes_with_updated(&self, nchunk: usize, chunk: &ChunkInfo) -> Result<Sizes> {
         self.sizes.with_updated(nchunk, self.chunk_nbytes(nchunk)?, chunk)
     }

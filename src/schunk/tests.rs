@@ -324,6 +324,32 @@ fn copies_between_all_back_ends_are_equal() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "megabytes")]
+fn a_large_copy_goes_to_a_file_in_batches_and_all_of_it_or_nothing() {
+    let dir = TempPath::new("batches");
+    let path = dir.0.join("file.b2frame");
+    let mut random = Random::new(5);
+    let noise: Vec<u8> = (0..3 << 20).map(|_| random.below(256).to_le_bytes()[0]).collect();
+    let cparams = cparams(4, 0, codec::LZ4);
+    let writing = Writing::new(Encoding::new(&cparams));
+    let mut list = Schunk::in_memory(params(4));
+    for _ in 0..3 {
+        list.append_buffer(Source::Bytes(&noise), &writing).unwrap();
+    }
+    assert!(list.cbytes() > batch_len(3) as u64); // widening
+    let missing = list.to_file(&path, params(4), &crate::io::file::FileIo).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::SchunkCopy, "there is no directory");
+    std::fs::create_dir(&dir.0).unwrap();
+    let len = list.to_file(&path, params(4), &crate::io::file::FileIo).unwrap();
+    let frame = list.to_frame(params(4)).unwrap();
+    assert_eq!(len, frame.frame_len());
+    assert!(std::fs::read(&path).unwrap() == frame.buffer().unwrap()[..], "one batch or several");
+    let names = std::fs::read_dir(&dir.0).unwrap().count();
+    assert_eq!(names, 1, "nothing is left beside it");
+    std::fs::remove_dir_all(&dir.0).unwrap();
+}
+
+#[test]
 fn special_values_fill_all_back_ends() {
     for kind in KINDS {
         for (value, nitems, expected) in

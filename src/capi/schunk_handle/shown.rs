@@ -81,8 +81,8 @@ impl SchunkHandle {
         let mut shown = self.shown.lock();
         // SAFETY: `shown` is locked, which guards the arrays of metalayers too.
         unsafe {
-            self.show_counts(schunk);
-            if self.shows_layers_of(schunk) {
+            let tick = self.show_counts(schunk);
+            if self.shows_layers_as_of(tick) {
                 return Ok(());
             }
             // What is shown after a failure is looked at as a whole the next time.
@@ -90,10 +90,12 @@ impl SchunkHandle {
             self.shown_tick.store(0, Ordering::Relaxed);
             let change = shown_tick.checked_sub(1).and_then(|tick| schunk.layer_change_since(tick));
             match change {
-                Some(change) => self.show_layer_change(schunk, change, &mut shown)?,
+                Some((change, fixed, variable)) => {
+                    self.show_layer_change(change, fixed, variable, &mut shown)?;
+                }
                 None => self.show_all_layers(schunk, &mut shown)?,
             }
-            self.shown_tick.store(schunk.change_tick() + 1, Ordering::Relaxed);
+            self.shown_tick.store(tick + 1, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -104,13 +106,14 @@ impl SchunkHandle {
     ///
     /// The caller holds the lock of `shown`, which guards `shown`.
     unsafe fn show_all_layers(&self, schunk: &Schunk, shown: &mut ShownLayers) -> Result<()> {
-        let (fixed, variable) = (self.shown_layers(schunk), schunk.vlmetalayers());
-        shown.geometry = nd_meta::block_geometry(&schunk.metalayers());
+        let (fixed, variable) = (schunk.metalayers(), schunk.vlmetalayers());
+        shown.geometry = nd_meta::block_geometry(&fixed);
+        let fixed = self.own_layers().unwrap_or(&fixed);
         let abi = self.abi();
         let known = shown.variable.take().unwrap_or_default();
         // SAFETY: the caller's promise.
         unsafe {
-            show_layers(&mut (*abi).metalayers, &[], &fixed)?;
+            show_layers(&mut (*abi).metalayers, &[], fixed)?;
             show_layers(&mut (*abi).vlmetalayers, &known, &variable)?;
             self.show_layer_counts(fixed.len(), variable.len());
         }
@@ -118,18 +121,19 @@ impl SchunkHandle {
         Ok(())
     }
 
-    /// Shows the metalayers of the super-chunk after a change of those that are shown.
+    /// Shows metalayers of the super-chunk, `fixed` and `variable`, after a change of those that are shown.
     ///
     /// # Safety
     ///
     /// As for [`show_all_layers`](Self::show_all_layers).
     unsafe fn show_layer_change(
         &self,
-        schunk: &Schunk,
         change: LayerChange,
+        fixed: &Metalayers,
+        variable: &Metalayers,
         shown: &mut ShownLayers,
     ) -> Result<()> {
-        let (fixed, variable) = (self.shown_layers(schunk), schunk.vlmetalayers());
+        let fixed = self.own_layers().map_or(fixed, |own| own);
         shown.variable = None;
         let abi = self.abi();
         // SAFETY: the caller's promise.
@@ -138,7 +142,7 @@ impl SchunkHandle {
                 // A view has its own.
                 LayerChange::Fixed(_) if self.own_layers().is_some() => (),
                 LayerChange::Fixed(number) => {
-                    shown.geometry = nd_meta::block_geometry(&fixed);
+                    shown.geometry = nd_meta::block_geometry(fixed);
                     show_layer(&mut (*abi).metalayers[number], &fixed[number])?;
                 }
                 LayerChange::Variable(number) => {
@@ -152,11 +156,6 @@ impl SchunkHandle {
             self.show_layer_counts(fixed.len(), variable.len());
         }
         Ok(())
-    }
-
-    /// The fixed metalayers that the struct is to show.
-    fn shown_layers(&self, schunk: &Schunk) -> Arc<Metalayers> {
-        self.own_layers().cloned().unwrap_or_else(|| schunk.metalayers())
     }
 
     /// # Safety
@@ -192,39 +191,77 @@ impl SchunkHandle {
         if self.is_behind() { self.show(&*self.inner()?) } else { Ok(()) }
     }
 
-    /// Whether the struct shows the metalayers of `schunk` as they are.
-    pub(super) fn shows_layers_of(&self, schunk: &Schunk) -> bool {
-        self.shown_tick.load(Ordering::Relaxed) == schunk.change_tick() + 1
+    /// Whether the struct shows the metalayers as they are when they have changed `tick` times.
+    pub(super) fn shows_layers_as_of(&self, tick: u64) -> bool {
+        self.shown_tick.load(Ordering::Relaxed) == tick + 1
     }
 
-    /// Shows numbers and places.
+    /// Shows numbers and places; returns how often metalayers have changed.
     ///
     /// # Safety
     ///
     /// The caller holds the lock of `shown`, or nobody else has the super-chunk.
     #[inline]
-    pub(super) unsafe fn show_counts(&self, schunk: &Schunk) {
+    pub(super) unsafe fn show_counts(&self, schunk: &Schunk) -> u64 {
         let abi = self.abi();
-        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        // SAFETY: the fields that threads compare are accessed atomically by the library, the others by one thread at a
-        // time, by the caller's promise. The pointers to chunks are those of the super-chunk, valid until its next change.
+        // SAFETY: the caller's promise. The pointers to chunks are those of the super-chunk, valid until its next change.
         unsafe {
-            let store = |field: *mut i64, value| AtomicI64::from_ptr(field).store(value, Ordering::Relaxed);
-            store(&raw mut (*abi).nchunks, number(schunk.nchunks() as u64)); // widening
-            store(&raw mut (*abi).nbytes, number(schunk.nbytes()));
-            store(&raw mut (*abi).cbytes, number(schunk.cbytes()));
-            store(&raw mut (*abi).change_tick, number(schunk.change_tick()));
+            (*abi).version = 0;
+            let Some((pointers, room)) = schunk.pointers() else { return self.show_frame_counts(schunk) };
+            let data = pointers.as_ptr().cast_mut().cast::<*mut u8>();
+            (*abi).data = if room == 0 { ptr::null_mut() } else { data };
+            (*abi).data_len = room * size_of::<*mut u8>();
+            self.show_numbers([
+                schunk.nchunks() as u64,
+                schunk.nbytes(),
+                schunk.cbytes(),
+                schunk.change_tick(),
+            ]); // widening
             (*abi).chunksize = schunk.chunksize();
             (*abi).flags2 = u8::from(schunk.has_vl_blocks());
-            (*abi).version = 0;
-            match schunk.pointers() {
-                Some((pointers, room)) => {
-                    let data = pointers.as_ptr().cast_mut().cast::<*mut u8>();
-                    (*abi).data = if room == 0 { ptr::null_mut() } else { data };
-                    (*abi).data_len = room * size_of::<*mut u8>();
-                }
-                None => self.show_frame(schunk),
-            }
+        }
+        schunk.change_tick()
+    }
+
+    /// As [`show_counts`](Self::show_counts), of a super-chunk with a frame.
+    ///
+    /// # Safety
+    ///
+    /// As for [`show_counts`](Self::show_counts).
+    #[inline(never)] // lists take a few nanoseconds
+    unsafe fn show_frame_counts(&self, schunk: &Schunk) -> u64 {
+        let Some(frame) = schunk.frame() else { return schunk.change_tick() };
+        let (abi, counts) = (self.abi(), frame.counts());
+        let sizes = counts.sizes;
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.show_numbers([sizes.nchunks as u64, sizes.nbytes, counts.cbytes, counts.tick]); // widening
+            (*abi).chunksize = sizes.chunksize;
+            (*abi).flags2 = u8::from(sizes.vl_blocks);
+            self.show_frame(schunk);
+        }
+        counts.tick
+    }
+
+    /// Shows the number of chunks, the sums of their sizes uncompressed and compressed, and the tick.
+    ///
+    /// # Safety
+    ///
+    /// As for [`show_counts`](Self::show_counts).
+    #[inline]
+    unsafe fn show_numbers(&self, [nchunks, nbytes, cbytes, tick]: [u64; 4]) {
+        let abi = self.abi();
+        // SAFETY: the fields that threads compare are accessed atomically by the library, the others by one thread at a
+        // time, by the caller's promise.
+        unsafe {
+            let store = |field: *mut i64, value| {
+                let value = i64::try_from(value).unwrap_or(i64::MAX);
+                AtomicI64::from_ptr(field).store(value, Ordering::Relaxed);
+            };
+            store(&raw mut (*abi).nchunks, nchunks);
+            store(&raw mut (*abi).nbytes, nbytes);
+            store(&raw mut (*abi).cbytes, cbytes);
+            store(&raw mut (*abi).change_tick, tick);
         }
     }
 
@@ -249,8 +286,9 @@ impl SchunkHandle {
             let borrowed = frame.buffer().is_some_and(|bytes| bytes.is_borrowed());
             (*fields).cframe = frame.buffer().map_or(ptr::null_mut(), |bytes| bytes.as_ptr().cast_mut());
             (*fields).avoid_cframe_free = (client_frees || borrowed).into();
-            (*fields).len = number(frame.frame_len());
-            (*fields).trailer_len = u32::try_from(frame.trailer_len()).unwrap_or(u32::MAX);
+            let (len, trailer_len) = frame.lengths();
+            (*fields).len = number(len);
+            (*fields).trailer_len = u32::try_from(trailer_len).unwrap_or(u32::MAX);
             (*fields).sframe = frame.is_sparse().into();
             (*fields).schunk = abi;
             (*fields).file_offset = number(frame.file_offset());
