@@ -390,7 +390,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_vlblock(
             handle.set_current(nchunk);
             let nblock = usize::try_from(nblock)
                 .map_err(|_| Error::new(ErrorKind::InvalidParam, "block number out of range"))?;
-            schunk.vl_block(at, nblock, reading, MallocBuf::zeroed)
+            schunk.vl_block(at, nblock, reading, MallocBuf::for_output)
         })?;
         let size = i32::try_from(block.len()).map_err(|_| Error::new(ErrorKind::Data, "block too large"))?;
         let (start, len) = block.into_raw();

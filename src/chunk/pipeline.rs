@@ -183,6 +183,11 @@ impl Pipeline {
         self.steps().iter().all(|step| matches!(step, Step::None | Step::Shuffle(_) | Step::Bitshuffle))
     }
 
+    /// Whether all steps are the library's own, which write every byte of their output or fail.
+    pub(crate) fn is_built_in(&self) -> bool {
+        !self.steps().iter().any(|step| matches!(step, Step::Registered(..)))
+    }
+
     /// Whether the pipeline is one bit shuffle of the current kind and nothing else.
     pub(crate) fn is_bitshuffle(&self) -> bool {
         matches!(self.steps(), [Step::Bitshuffle])

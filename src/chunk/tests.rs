@@ -5,6 +5,7 @@ use super::*;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_BUFFERSIZE, blosc2_flags, codec, codec_format, filter, flags, split};
+use crate::memory::no_memory;
 use crate::pool::{self, Executor};
 
 /// Data with some structure: slowly rising items and a few odd ones.
@@ -191,6 +192,10 @@ fn variable_length_blocks_come_back_one_by_one_and_together() {
                 opened.decode_block(nblock, &mut dest).unwrap();
                 assert_eq!(&dest, block);
             }
+            // All of what was in the memory before is overwritten.
+            let used = |len: usize, zeroed: bool| if zeroed { Err(no_memory()) } else { Ok(vec![0xee; len]) };
+            assert!(opened.decode_each(used).unwrap() == blocks);
+            assert!(opened.decode_one(7, used).unwrap() == blocks[7]);
             let mut small = vec![0; cbytes - 1];
             assert_eq!(compress_vl(&Encoding::new(&params), &refs, &mut small).unwrap().cbytes, 0);
         }
@@ -205,6 +210,28 @@ fn no_chunk_is_longer_than_its_header_can_tell() {
     let mut dest = crate::memory::zeroed(MAX_BUFFERSIZE + 64).unwrap();
     assert_eq!(compress::within_reach(&mut dest).len(), i32::MAX as usize);
     assert_eq!(compress::within_reach(&mut dest[..1000]).len(), 1000);
+}
+
+/// A postfilter that writes nothing.
+struct Silent;
+
+impl Postfilter for Silent {
+    fn run(&self, _: PostfilterCall<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn memory_for_what_a_callback_leaves_out_is_zeroed() {
+    let block = data(1000, 1);
+    let mut chunk = vec![0; 2000];
+    compress_vl(&Encoding::new(&CParams::default()), &[&block, &block], &mut chunk).unwrap();
+    let header = ChunkHeader::read(&chunk).unwrap();
+    let dec = Decoding { postfilter: Some(&Silent), ..Decoding::default() };
+    let opened = open_vl(&dec, &header, &chunk).unwrap();
+    let room = |len: usize, zeroed: bool| Ok(vec![if zeroed { 0 } else { 0xee }; len]);
+    assert!(opened.decode_each(room).unwrap() == [[0; 1000]; 2]);
+    assert!(opened.decode_one(1, room).unwrap() == [0; 1000]);
 }
 
 /// A prefilter that writes nothing.

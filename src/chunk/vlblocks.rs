@@ -26,6 +26,7 @@ use crate::format::consts::{
 };
 use crate::format::geometry::Container;
 use crate::memory;
+use std::ops::Range;
 
 /// Compresses `blocks` into one chunk; 32 bytes, 8 per block, the data and a dictionary always fit.
 ///
@@ -259,6 +260,7 @@ impl<'a> VlChunk<'a> {
     }
 
     /// Where block `nblock` starts in the chunk.
+    #[inline(always)]
     fn start(&self, nblock: usize) -> Result<usize> {
         self.reader.bstart(nblock)
     }
@@ -269,12 +271,13 @@ impl<'a> VlChunk<'a> {
         self.reader.nblocks
     }
 
-    /// How many bytes block `nblock` takes in the chunk.
-    fn span(&self, nblock: usize) -> Result<usize> {
-        let next = nblock + 1;
+    /// Where block `nblock` lies in the chunk.
+    #[inline(always)]
+    fn place(&self, nblock: usize) -> Result<Range<usize>> {
+        let (start, next) = (self.start(nblock)?, nblock + 1);
         let end = if next < self.nblocks() { self.start(next)? } else { self.reader.header.cbytes };
-        end.checked_sub(self.start(nblock)?)
-            .ok_or(Error::new(ErrorKind::InvalidHeader, "block starts are not in order"))
+        ensure(start <= end, ErrorKind::InvalidHeader, "block starts are not in order")?;
+        Ok(start..end)
     }
 
     /// Uncompressed length of block `nblock` in bytes. For lazy chunks this reads from the source.
@@ -282,6 +285,7 @@ impl<'a> VlChunk<'a> {
     /// # Errors
     ///
     /// `InvalidHeader` if the length is not positive or exceeds the chunk; errors of the source.
+    #[inline]
     pub fn block_len(&self, nblock: usize) -> Result<usize> {
         let start = self.start(nblock)?;
         let stored = match self.reader.lazy {
@@ -302,7 +306,11 @@ impl<'a> VlChunk<'a> {
     /// Checks the size of a block in the trailer of a lazy chunk.
     fn lazy_span(&self, nblock: usize) -> Result<()> {
         let size = self.reader.lazy_size(nblock, self.longest_span)?;
-        ensure(size > 4 && size == self.span(nblock)?, ErrorKind::InvalidHeader, "block size in a lazy chunk")
+        ensure(
+            size > 4 && size == self.place(nblock)?.len(),
+            ErrorKind::InvalidHeader,
+            "block size in a lazy chunk",
+        )
     }
 
     /// Decodes block `nblock` into `dest`, which has its length.
@@ -315,6 +323,7 @@ impl<'a> VlChunk<'a> {
         self.finish_block(&mut worker, 0, nblock, dest)
     }
 
+    #[inline]
     fn finish_block(&self, worker: &mut Worker, tid: usize, nblock: usize, dest: &mut [u8]) -> Result<()> {
         if self.reader.dec.postfilter.is_none() {
             return self.decode(worker, nblock, dest);
@@ -338,19 +347,20 @@ impl<'a> VlChunk<'a> {
         outcome
     }
 
+    #[inline]
     fn decode(&self, worker: &mut Worker, nblock: usize, dest: &mut [u8]) -> Result<()> {
-        let span = self.span(nblock)?;
-        ensure(span > 4, ErrorKind::Data, "block without content")?;
-        let (start, len) = (self.start(nblock)?, dest.len());
+        let place = self.place(nblock)?;
+        ensure(place.len() > 4, ErrorKind::Data, "block without content")?;
+        let (start, len) = (place.start + 4, dest.len());
         let Worker { codecs, buffers, stream, .. } = worker;
         let content = match self.reader.lazy {
             None => {
-                let bytes = self.reader.data.get(start + 4..start + span);
+                let bytes = self.reader.data.get(start..place.end);
                 bytes.ok_or(Error::new(ErrorKind::Data, "block is cut off"))?
             }
             Some(source) => {
-                let bytes = stream.get(span - 4)?;
-                source.read_at(start as u64 + 4, bytes)?;
+                let bytes = stream.get(place.end - start)?;
+                source.read_at(start as u64, bytes)?;
                 bytes
             }
         };
@@ -381,12 +391,38 @@ impl<'a> VlChunk<'a> {
         })
     }
 
-    /// Decodes all blocks, each into a buffer of its own that `room` makes for its length.
+    /// Whether decoding a block writes all of its bytes. What the application brings may leave some as they were.
+    fn fills_blocks(&self) -> bool {
+        let Reader { dec, codec, pipeline, .. } = &self.reader;
+        dec.postfilter.is_none() && codec.is_built_in() && pipeline.is_built_in()
+    }
+
+    /// Decodes block `nblock` into a buffer that `room` makes for its length; that must be zeroed if `room` is told so.
     ///
     /// # Errors
     ///
     /// As [`decode_block`](Self::decode_block), and those of `room`.
-    pub fn decode_each<B: AsMut<[u8]> + Send>(&self, room: impl Fn(usize) -> Result<B>) -> Result<Vec<B>> {
+    pub fn decode_one<B: AsMut<[u8]>>(
+        &self,
+        nblock: usize,
+        room: impl Fn(usize, bool) -> Result<B>,
+    ) -> Result<B> {
+        let mut buffer = room(self.block_len(nblock)?, !self.fills_blocks())?;
+        self.decode_block(nblock, buffer.as_mut())?;
+        Ok(buffer)
+    }
+
+    /// Decodes all blocks, each into a buffer of its own, as [`decode_one`](Self::decode_one) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode_one`](Self::decode_one).
+    pub fn decode_each<B: AsMut<[u8]> + Send>(
+        &self,
+        room: impl Fn(usize, bool) -> Result<B>,
+    ) -> Result<Vec<B>> {
+        let zeroed = !self.fills_blocks();
+        let room = |len| room(len, zeroed);
         let nblocks = self.nblocks();
         let mut buffers = memory::with_capacity(nblocks)?;
         if self.reader.dec.threads.for_blocks(nblocks).is_none() {

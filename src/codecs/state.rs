@@ -92,6 +92,11 @@ impl StreamCodec {
         }
     }
 
+    /// Whether the codec is one of those that write every byte of their output or fail.
+    pub(crate) fn is_built_in(&self) -> bool {
+        !matches!(self, StreamCodec::Registered(_))
+    }
+
     /// Whether the codec asks for the n-d geometry of the container.
     pub(crate) fn needs_geometry(&self) -> bool {
         matches!(self, StreamCodec::Registered(entry) if entry.codec.needs_geometry())

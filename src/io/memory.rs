@@ -131,10 +131,28 @@ impl MallocBuf {
     ///
     /// `MemoryAlloc`.
     pub fn zeroed(len: usize) -> Result<MallocBuf> {
+        // SAFETY: allocating has no preconditions.
+        Self::allocated(len, |capacity| unsafe { libc::calloc(capacity, 1) })
+    }
+
+    /// Memory for `len` bytes of output. Zeros, or what was there before, as in the output of C callers: whoever does not ask
+    /// for zeros writes all bytes before any is read. For small blocks, zeros cost more than all the rest.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn for_output(len: usize, zeroed: bool) -> Result<MallocBuf> {
+        if zeroed {
+            return Self::zeroed(len);
+        }
+        // SAFETY: allocating has no preconditions.
+        Self::allocated(len, |capacity| unsafe { libc::malloc(capacity) })
+    }
+
+    fn allocated(len: usize, allocate: impl FnOnce(usize) -> *mut libc::c_void) -> Result<MallocBuf> {
         let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for a chunk");
         let capacity = len.max(1);
-        // SAFETY: allocating has no preconditions.
-        let data = NonNull::new(unsafe { libc::calloc(capacity, 1) }.cast::<u8>()).ok_or(failed)?;
+        let data = NonNull::new(allocate(capacity).cast::<u8>()).ok_or(failed)?;
         pages::prefer_huge(data.as_ptr(), capacity);
         Ok(MallocBuf { data, len, capacity, borrowed: false })
     }

@@ -420,7 +420,7 @@ impl Schunk {
     }
 
     /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make` returns for
-    /// its length in bytes.
+    /// its length in bytes, which must be zeros if it is told so.
     ///
     /// # Errors
     ///
@@ -431,7 +431,7 @@ impl Schunk {
         nchunk: usize,
         nblock: usize,
         reading: &Reading<'_>,
-        make: impl Fn(usize) -> Result<D>,
+        make: impl Fn(usize, bool) -> Result<D>,
     ) -> Result<D> {
         ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
         reading.visit(nchunk);
@@ -439,9 +439,7 @@ impl Schunk {
             let header = ChunkHeader::read(bytes)?;
             let vl = chunk::open_vl(dec, &header, bytes)?;
             ensure(nblock < vl.nblocks(), ErrorKind::InvalidParam, "block number out of range")?;
-            let mut dest = make(vl.block_len(nblock)?)?;
-            vl.decode_block(nblock, dest.as_mut())?;
-            Ok(dest)
+            vl.decode_one(nblock, &make)
         };
         self.read_one(nchunk, |chunks| chunks.with_lazy(nchunk, &reading.dec, decode))
     }

@@ -388,10 +388,10 @@ fn blocks_of_variable_length_are_read_one_by_one() {
         assert!(schunk.has_vl_blocks());
         let reading = Reading::default();
         for (i, &block) in blocks.iter().enumerate() {
-            let got = schunk.vl_block(0, i, &reading, |len| Ok(vec![0; len])).unwrap();
+            let got = schunk.vl_block(0, i, &reading, |len, _| Ok(vec![0; len])).unwrap();
             assert_eq!(got, block, "{kind:?}");
         }
-        let none = schunk.vl_block(0, 3, &reading, |len| Ok(vec![0; len])).unwrap_err();
+        let none = schunk.vl_block(0, 3, &reading, |len, _| Ok(vec![0; len])).unwrap_err();
         assert_eq!(none.kind(), ErrorKind::InvalidParam);
         let mut whole = vec![0; 33];
         schunk.get_slice(0, 33, &mut whole, &reading).unwrap();

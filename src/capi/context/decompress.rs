@@ -225,7 +225,7 @@ pub(crate) unsafe fn decompress_vl(
     let operation = |vl: &VlChunk<'_>| {
         ensure(vl.nblocks() <= max, ErrorKind::InvalidParam, "more blocks than expected")?;
         begin(vl.nblocks());
-        vl.decode_each(MallocBuf::zeroed)
+        vl.decode_each(MallocBuf::for_output)
     };
     // SAFETY: the caller's promise.
     unsafe { with_vl(context, chunk, operation) }
@@ -244,9 +244,7 @@ pub(crate) unsafe fn decompress_vl_block(
     let operation = |vl: &VlChunk<'_>| {
         let nblock = usize::try_from(nblock).ok().filter(|&nblock| nblock < vl.nblocks());
         let nblock = nblock.ok_or(Error::new(ErrorKind::InvalidParam, "no such block"))?;
-        let mut buffer = MallocBuf::zeroed(vl.block_len(nblock)?)?;
-        vl.decode_block(nblock, buffer.as_mut_slice())?;
-        Ok(buffer)
+        vl.decode_one(nblock, MallocBuf::for_output)
     };
     // SAFETY: the caller's promise.
     unsafe { with_vl(context, chunk, operation) }

@@ -13,7 +13,7 @@
 // `have_avx512` stands for a compiler that knows the intrinsics.
 #![allow(clippy::incompatible_msrv)]
 
-use super::lanes::{self, overlapping, rows_compete};
+use super::lanes;
 use super::{Kernel, avx2};
 use crate::cpu;
 use std::arch::x86_64::*;
@@ -337,60 +337,6 @@ unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &
     }
 }
 
-/// 16 columns of 64 items.
-#[repr(align(64))]
-struct Tile([u8; 16 * 64]);
-
-/// [`Kernel`]'s `shuffle` for items of 17 bytes and more.
-#[inline(always)]
-unsafe fn shuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    let nitems = src.len() / width;
-    if nitems < 64 || !rows_compete(stride) {
-        // SAFETY: passed on to the caller.
-        return unsafe { lanes::shuffle_wide::<__m256i>(width, stride, src, dest) };
-    }
-    let mut tile = Tile([0; 1024]);
-    for i in overlapping(64, nitems) {
-        for j in overlapping(16, width) {
-            // SAFETY: the tile is inside the `nitems` items and the `width` columns.
-            unsafe {
-                for half in [0, 32] {
-                    let at = (i + half) * width + j;
-                    lanes::shuffle_tile::<__m256i, 16, 16>(width, src, at, &mut tile.0, half, 64);
-                }
-                for b in 0..16 {
-                    store(load(&tile.0, 64 * b), dest, (j + b) * stride + i);
-                }
-            }
-        }
-    }
-}
-
-/// [`Kernel`]'s `unshuffle` for items of 17 bytes and more.
-#[inline(always)]
-unsafe fn unshuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    let nitems = dest.len() / width;
-    if nitems < 64 || !rows_compete(stride) {
-        // SAFETY: passed on to the caller.
-        return unsafe { lanes::unshuffle_wide::<__m256i>(width, stride, src, dest) };
-    }
-    let mut tile = Tile([0; 1024]);
-    for i in overlapping(64, nitems) {
-        for j in overlapping(16, width) {
-            // SAFETY: the tile is inside the `nitems` items and the `width` columns.
-            unsafe {
-                for b in 0..16 {
-                    store(load(src, (j + b) * stride + i), &mut tile.0, 64 * b);
-                }
-                for half in [0, 32] {
-                    let out = (i + half) * width + j;
-                    lanes::unshuffle_tile::<__m256i, 16, 16>(width, &tile.0, half, 64, dest, out);
-                }
-            }
-        }
-    }
-}
-
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
@@ -398,7 +344,7 @@ unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
         lanes::by_width!(
             width,
             shuffle_narrow[](stride, src, dest),
-            shuffle_wide(width, stride, src, dest)
+            lanes::shuffle_wide::<__m256i>(width, stride, src, dest)
         );
     }
 }
@@ -413,7 +359,7 @@ unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
             _ => lanes::by_width!(
                 width,
                 unshuffle_narrow[](stride, src, dest),
-                unshuffle_wide(width, stride, src, dest)
+                lanes::unshuffle_wide::<__m256i>(width, stride, src, dest)
             ),
         }
     }

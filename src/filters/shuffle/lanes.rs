@@ -12,6 +12,7 @@
 //! called.
 
 use super::generic;
+use std::ops::Range;
 
 /// A vector register as lanes of 16 bytes.
 ///
@@ -172,6 +173,32 @@ pub(super) unsafe fn shuffle_tile<V: Lanes, const C: usize, const W: usize>(
     }
 }
 
+/// Shuffles two tiles, one behind the other, as [`shuffle_tile`]: whole cache lines of each row.
+///
+/// # Safety
+///
+/// As for [`shuffle_tile`], for both tiles.
+#[inline(always)]
+unsafe fn shuffle_two_tiles<V: Lanes, const C: usize, const W: usize>(
+    width: usize,
+    src: &[u8],
+    at: usize,
+    dest: &mut [u8],
+    out: usize,
+    stride: usize,
+) {
+    let tile = 16 * V::LANES;
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let first = gather::<V, C, W>(src, at, width);
+        let second = gather::<V, C, W>(src, at + tile * width, width);
+        for (j, (first, second)) in first.into_iter().zip(second).enumerate().take(W) {
+            first.store(dest, out + j * stride);
+            second.store(dest, out + j * stride + tile);
+        }
+    }
+}
+
 /// Where the rows are that are unshuffled.
 pub(super) trait Rows: Copy {
     /// The bytes of row `j` from its byte `at` on.
@@ -183,7 +210,7 @@ pub(super) trait Rows: Copy {
     /// Where the first two rows are.
     fn addresses(self) -> [usize; 2];
     /// As [`Kernel`](super::Kernel)'s `unshuffle`, for the items `items` of `dest`.
-    fn unshuffle_few(self, width: usize, dest: &mut [u8], items: std::ops::Range<usize>);
+    fn unshuffle_few(self, width: usize, dest: &mut [u8], items: Range<usize>);
 }
 
 /// Rows that are `stride` bytes apart.
@@ -205,7 +232,7 @@ impl Rows for Strided<'_> {
         [first, first + self.stride]
     }
 
-    fn unshuffle_few(self, width: usize, dest: &mut [u8], items: std::ops::Range<usize>) {
+    fn unshuffle_few(self, width: usize, dest: &mut [u8], items: Range<usize>) {
         generic::unshuffle(width, self.stride, self.src, dest, items);
     }
 }
@@ -223,7 +250,7 @@ impl Rows for &[&[u8]] {
         [self[0].as_ptr().addr(), self[1].as_ptr().addr()]
     }
 
-    fn unshuffle_few(self, _: usize, dest: &mut [u8], items: std::ops::Range<usize>) {
+    fn unshuffle_few(self, _: usize, dest: &mut [u8], items: Range<usize>) {
         generic::unshuffle_planes(self, dest, items);
     }
 }
@@ -323,12 +350,7 @@ pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(
         if V::LANES == 2 && W >= 8 && rows_compete(stride) {
             // Two tiles at a time: whole cache lines of each row.
             while i + 64 <= nitems && (i + 64 - 16 / C) * W + 16 <= src.len() {
-                let first = gather::<V, C, W>(src, i * W, W);
-                let second = gather::<V, C, W>(src, (i + 32) * W, W);
-                for (j, (first, second)) in first.into_iter().zip(second).enumerate().take(W) {
-                    first.store(dest, j * stride + i);
-                    second.store(dest, j * stride + i + 32);
-                }
+                shuffle_two_tiles::<V, C, W>(W, src, i * W, dest, i, stride);
                 i += if i == 0 { 64 - dest.as_ptr().addr() % 64 } else { 64 };
             }
         }
@@ -415,14 +437,128 @@ pub(in crate::filters) fn overlapping(size: usize, len: usize) -> impl Iterator<
     (0..len - size).step_by(size).chain([len - size])
 }
 
+/// Blocks of fewer bytes stay in the first-level cache, however their rows lie.
+const LARGE_BLOCK: usize = 32 << 10;
+/// Bytes of a panel: together with the lines that its rows take, they stay in the cache.
+const PANEL: usize = 32 << 10;
+/// If more rows than this compete for the same lines, they push each other out of the first-level cache: it has up to so many
+/// ways.
+const WAYS: usize = 12;
+/// Rows of a tile. If more than this compete, it pays to touch whole lines of them.
+const FEW_ROWS: usize = 8;
+
+/// How many of `nrows` rows that are `stride` bytes apart take the same lines of the first-level cache as the first one, or
+/// lines beside those.
+fn crowd(nrows: usize, stride: usize) -> usize {
+    /// Lines of addresses that are equal modulo this are the same.
+    const WAY: usize = 4096;
+    const LINE: usize = 64;
+    (0..nrows).filter(|row| (row * stride + LINE - 1) % WAY < 2 * LINE - 1).count()
+}
+
+/// How blocks of wide items are transposed whose rows crowd: where a small multiple of the stride is about a multiple of 4096, as
+/// in blocks of 2^n bytes with items of a multiple of 16 bytes.
+///
+/// Elsewhere, all columns of the items of a tile are transposed before those of the next ones. Here, that is done with panels of
+/// many tiles, so that few rows are touched at a time: 1.2 to 4 times as fast, and elsewhere down to 0.7 times.
+struct Crowded {
+    /// Items per panel, so many tiles.
+    panel: usize,
+    /// Whether to touch rows in whole cache lines.
+    lines: bool,
+}
+
+impl Crowded {
+    /// `None` if rows do not crowd, or there are fewer items than a tile has.
+    fn new(width: usize, stride: usize, nitems: usize, tile: usize) -> Option<Crowded> {
+        if nitems < tile || nitems * width < LARGE_BLOCK || crowd(width, stride) <= WAYS {
+            return None;
+        }
+        let panel = (PANEL / width / tile).max(1) * tile;
+        Some(Crowded { panel, lines: crowd(16, stride) > FEW_ROWS })
+    }
+
+    /// The panels of `nitems` items, each of at least `tile`.
+    fn panels(&self, nitems: usize, tile: usize) -> impl Iterator<Item = Range<usize>> {
+        debug_assert!(nitems >= tile);
+        let len = self.panel;
+        (0..nitems).step_by(len).map(move |start| {
+            let end = nitems.min(start + len);
+            start.min(end - tile)..end
+        })
+    }
+}
+
+/// Shuffles items of 17 bytes and more, `16 * LANES * TILES` or more of them, whose rows crowd. `TILES` is 1, or 2 to write whole
+/// cache lines.
+#[inline(always)]
+unsafe fn shuffle_crowded<V: Lanes, const TILES: usize>(
+    width: usize,
+    stride: usize,
+    src: &[u8],
+    dest: &mut [u8],
+    crowded: &Crowded,
+) {
+    let (nitems, tile) = (src.len() / width, 16 * V::LANES * TILES);
+    for panel in crowded.panels(nitems, tile) {
+        for j in overlapping(16, width) {
+            for i in overlapping(tile, panel.len()).map(|i| panel.start + i) {
+                let (at, out) = (i * width + j, j * stride + i);
+                // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
+                unsafe {
+                    match TILES {
+                        1 => shuffle_tile::<V, 16, 16>(width, src, at, dest, out, stride),
+                        _ => shuffle_two_tiles::<V, 16, 16>(width, src, at, dest, out, stride),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Undoes [`shuffle_crowded`].
+#[inline(always)]
+unsafe fn unshuffle_crowded<V: Lanes, const TILES: usize>(
+    width: usize,
+    stride: usize,
+    src: &[u8],
+    dest: &mut [u8],
+    crowded: &Crowded,
+) {
+    let (nitems, tile) = (dest.len() / width, 16 * V::LANES * TILES);
+    for panel in crowded.panels(nitems, tile) {
+        for j in overlapping(16, width) {
+            for i in overlapping(tile, panel.len()).map(|i| panel.start + i) {
+                let out = i * width + j;
+                // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
+                unsafe {
+                    match TILES {
+                        1 => unshuffle_tile::<V, 16, 16>(width, src, j * stride + i, stride, dest, out),
+                        _ => {
+                            let rows = Strided { src: &src[j * stride..], stride };
+                            unshuffle_two_tiles::<V, _, 16, 16>(width, rows, i, dest, out);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// [`Kernel`](super::Kernel)'s `shuffle` for items of 17 bytes and more.
 #[inline(always)]
 pub(super) unsafe fn shuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    let nitems = src.len() / width;
-    // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
+    let (nitems, tile) = (src.len() / width, 16 * V::LANES);
+    // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns; where rows crowd, the items suffice.
     unsafe {
-        if nitems >= 16 * V::LANES {
-            for i in overlapping(16 * V::LANES, nitems) {
+        if let Some(crowded) = Crowded::new(width, stride, nitems, 2 * tile) {
+            if V::LANES == 2 && crowded.lines {
+                shuffle_crowded::<V, 2>(width, stride, src, dest, &crowded);
+            } else {
+                shuffle_crowded::<V, 1>(width, stride, src, dest, &crowded);
+            }
+        } else if nitems >= tile {
+            for i in overlapping(tile, nitems) {
                 for j in overlapping(16, width) {
                     shuffle_tile::<V, 16, 16>(width, src, i * width + j, dest, j * stride + i, stride);
                 }
@@ -449,18 +585,17 @@ pub(super) unsafe fn shuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[
 /// [`Kernel`](super::Kernel)'s `unshuffle` for items of 17 bytes and more.
 #[inline(always)]
 pub(super) unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    let nitems = dest.len() / width;
-    // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
+    let (nitems, tile) = (dest.len() / width, 16 * V::LANES);
+    // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns; where rows crowd, the items suffice.
     unsafe {
-        if V::LANES == 2 && nitems >= 64 && rows_compete(stride) {
-            for i in overlapping(64, nitems) {
-                for j in overlapping(16, width) {
-                    let rows = Strided { src: &src[j * stride..], stride };
-                    unshuffle_two_tiles::<V, _, 16, 16>(width, rows, i, dest, i * width + j);
-                }
+        if let Some(crowded) = Crowded::new(width, stride, nitems, 2 * tile) {
+            if V::LANES == 2 && crowded.lines {
+                unshuffle_crowded::<V, 2>(width, stride, src, dest, &crowded);
+            } else {
+                unshuffle_crowded::<V, 1>(width, stride, src, dest, &crowded);
             }
-        } else if nitems >= 16 * V::LANES {
-            for i in overlapping(16 * V::LANES, nitems) {
+        } else if nitems >= tile {
+            for i in overlapping(tile, nitems) {
                 for j in overlapping(16, width) {
                     unshuffle_tile::<V, 16, 16>(width, src, j * stride + i, stride, dest, i * width + j);
                 }
