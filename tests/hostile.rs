@@ -171,7 +171,7 @@ fn read_all(schunk: &Schunk) {
         let _ = schunk.lazy_chunk(nchunk);
         let _ = schunk.decompress_chunk(nchunk, &mut dest, &reading);
         for nblock in 0..4 {
-            let make = |len: usize| Ok(vec![0; len.min(1 << 20)]);
+            let make = |len: usize, _: bool| Ok(vec![0; len.min(1 << 20)]);
             let _ = schunk.vl_block(nchunk, nblock, &reading, make);
         }
     }

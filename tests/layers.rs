@@ -6,7 +6,20 @@ use std::path::{Path, PathBuf};
 
 /// The modules of each layer, from the bottom upwards.
 const LAYERS: [&[&str]; 9] = [
-    &["bytes", "copy", "cpu", "error", "fork", "kept", "memory", "pages", "pool", "registered", "single", "testing"],
+    &[
+        "bytes",
+        "copy",
+        "cpu",
+        "error",
+        "fork",
+        "kept",
+        "memory",
+        "pages",
+        "pool",
+        "registered",
+        "single",
+        "testing",
+    ],
     &["format"],
     &["codecs", "filters"],
     &["chunk"],
