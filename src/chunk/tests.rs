@@ -224,7 +224,7 @@ impl Postfilter for Silent {
 #[test]
 fn memory_for_what_a_callback_leaves_out_is_zeroed() {
     let block = data(1000, 1);
-    let mut chunk = vec![0; 2000];
+    let mut chunk = vec![0; 3000];
     compress_vl(&Encoding::new(&CParams::default()), &[&block, &block], &mut chunk).unwrap();
     let header = ChunkHeader::read(&chunk).unwrap();
     let dec = Decoding { postfilter: Some(&Silent), ..Decoding::default() };
