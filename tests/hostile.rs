@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blosc2::chunk::{self, CParams, Encoding, Source};
 use blosc2::error::ErrorKind;
-use blosc2::format::consts::{codec, special};
+use blosc2::format::consts::{codec, filter, special};
 use blosc2::format::frame_header::FrameParams;
 use blosc2::frame::{Frame, FrameOptions};
 use blosc2::io::dirs;
@@ -431,6 +431,12 @@ fn chunks_that_claim_gigabytes_cost_nothing() {
         assert!(schunk.copy_to(&mut copy, Some((&reading, &writing))).is_err(), "{name}");
         assert!(schunk.set_slice(1, 2, &[1; 4], &reading, &writing).is_err(), "{name}");
     }
+    // A part of a block that has to be decoded as a whole.
+    let mut delta = claiming(1 << 30, i32::MAX / 5, special::NONE, &[0xff; 64]);
+    delta[21] = filter::DELTA;
+    let mut schunk = Schunk::over(Frame::create_in_memory(params()).unwrap());
+    schunk.append_chunk(&delta).unwrap();
+    assert!(schunk.get_slice(1, 2, &mut [0; 4], &Reading::default()).is_err());
     assert_modest_since(before, "all");
 }
 

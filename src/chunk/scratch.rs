@@ -7,10 +7,8 @@ use crate::codecs::state::CodecStates;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kept::{SMALL, Share};
 use crate::memory;
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
 
 /// Alignment of scratch memory in bytes: a cache line, and the widest vector.
 const ALIGN: usize = 64;
@@ -30,24 +28,17 @@ pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
 
 /// A work buffer that grows on demand. Contents are left over from earlier uses.
 pub(crate) struct Buffer {
-    ptr: NonNull<u8>,
-    capacity: usize,
+    /// Asked for as plain bytes: memory that is to be zeroed and aligned is touched all over at once, whatever is going to
+    /// be used of it.
+    memory: Vec<u8>,
+    /// The first aligned byte.
+    start: usize,
     share: Share,
 }
 
-// SAFETY: the buffer owns its memory.
-unsafe impl Send for Buffer {}
-// SAFETY: shared references only read.
-unsafe impl Sync for Buffer {}
-
 impl Buffer {
     pub(crate) const fn new() -> Buffer {
-        Buffer { ptr: NonNull::dangling(), capacity: 0, share: Share::NONE }
-    }
-
-    /// The layout of a buffer, or `None` if no memory can be that large.
-    fn layout(capacity: usize) -> Option<Layout> {
-        Layout::from_size_align(capacity, ALIGN).ok()
+        Buffer { memory: Vec::new(), start: 0, share: Share::NONE }
     }
 
     /// The first `len` bytes; the contents are arbitrary.
@@ -57,47 +48,35 @@ impl Buffer {
     /// `ThreadCreate` if there is no memory.
     #[inline]
     pub(crate) fn get(&mut self, len: usize) -> Result<&mut [u8]> {
-        if len > self.capacity {
+        if len > self.capacity() {
             self.grow(len)?;
         }
-        // SAFETY: `len` bytes were allocated zeroed, so they are initialised, and `self` is borrowed for as long.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), len) })
+        Ok(&mut self.memory[self.start..][..len])
+    }
+
+    fn capacity(&self) -> usize {
+        self.memory.len() - self.start
     }
 
     #[cold]
     fn grow(&mut self, len: usize) -> Result<()> {
         self.free();
-        let layout = len.checked_next_multiple_of(4096).and_then(Self::layout).ok_or(NO_MEMORY)?;
-        // SAFETY: the layout is not empty, since `len > capacity >= 0`.
-        let raw = unsafe { alloc_zeroed(layout) };
-        self.ptr = NonNull::new(raw).ok_or(NO_MEMORY)?;
-        self.capacity = layout.size();
+        let capacity = len.checked_next_multiple_of(4096).ok_or(NO_MEMORY)?;
+        self.memory = zeroed(capacity.checked_add(ALIGN).ok_or(NO_MEMORY)?)?;
+        self.start = (self.memory.as_ptr() as usize).wrapping_neg() % ALIGN;
+        self.memory.truncate(self.start + capacity);
         Ok(())
     }
 
     #[cold]
     fn free(&mut self) {
-        if let Some(layout) = Self::layout(self.capacity).filter(|layout| layout.size() > 0) {
-            // SAFETY: the memory was allocated with this layout and is freed once.
-            unsafe { dealloc(self.ptr.as_ptr(), layout) };
-            self.capacity = 0;
-            self.share = Share::NONE;
-        }
+        *self = Buffer::new();
     }
 
     /// Gives the memory back if it is more than a thread should keep.
     #[inline]
     fn trim(&mut self) {
-        if !self.share.resize(self.capacity) {
-            self.free();
-        }
-    }
-}
-
-impl Drop for Buffer {
-    #[inline]
-    fn drop(&mut self) {
-        if self.capacity > 0 {
+        if !self.share.resize(self.capacity()) {
             self.free();
         }
     }
@@ -154,7 +133,7 @@ impl Worker {
             self;
         let buffers = [decoded, ping, pong, stream, callback, block, window];
         // One look at all of them: if the bits of all sizes are no more than this, then none of them is.
-        let bits = buffers.iter().fold(self.codecs.largest(), |bits, buffer| bits | buffer.capacity);
+        let bits = buffers.iter().fold(self.codecs.largest(), |bits, buffer| bits | buffer.capacity());
         bits > SMALL || !self.spare.is_empty()
     }
 
