@@ -3,7 +3,7 @@
 #![no_main]
 
 use blosc2::capi::chunk::{blosc2_getitem_ctx, blosc2_set_maskout, blosc2_vldecompress_block_ctx};
-use blosc2::capi::util::blosc2_cbuffer_sizes;
+use blosc2::capi::facts::blosc2_cbuffer_sizes;
 use libblosc2_rs_fuzz::{MAX_OUTPUT, OURS, int, release};
 use libfuzzer_sys::fuzz_target;
 use std::ptr;

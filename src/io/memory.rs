@@ -141,6 +141,7 @@ impl MallocBuf {
     /// # Errors
     ///
     /// `MemoryAlloc`.
+    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // what C callers get
     pub(crate) fn for_output(len: usize, zeroed: bool) -> Result<MallocBuf> {
         if zeroed {
             return Self::zeroed(len);
