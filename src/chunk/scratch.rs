@@ -51,7 +51,8 @@ impl Buffer {
         if len > self.capacity() {
             self.grow(len)?;
         }
-        Ok(&mut self.memory[self.start..][..len])
+        // SAFETY: as many bytes follow the first aligned one, as was just seen to.
+        Ok(unsafe { self.memory.get_unchecked_mut(self.start..self.start + len) })
     }
 
     fn capacity(&self) -> usize {
