@@ -619,6 +619,9 @@ pub(super) unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: 
     }
 }
 
+/// Type of [`Kernel`](super::Kernel)'s `shuffle` and `unshuffle`.
+type Transposition = unsafe fn(usize, usize, &[u8], &mut [u8]);
+
 /// Calls `$narrow::<$v.., C, W>` for the width, or `$wide` from 17 on.
 macro_rules! by_width {
     ($width:expr, $narrow:ident[$($v:ty,)*] $args:tt, $wide:expr) => {
@@ -645,35 +648,40 @@ macro_rules! by_width {
 #[cfg(all(target_arch = "x86_64", have_avx512))] // elsewhere only this module dispatches by width
 pub(in crate::filters) use by_width;
 
-/// [`Kernel`](super::Kernel)'s `shuffle`.
+/// [`Kernel`](super::Kernel)'s `shuffle`. `wide` does it for items of 17 bytes and more: a function of its own, whose code has no
+/// part in how the loops for narrow ones are laid out.
 ///
 /// # Safety
 ///
-/// The CPU has the instruction set of `V`; arguments as for the field.
+/// The CPU has the instruction set of `V` and of `wide`; arguments as for the field.
 #[inline(always)]
-pub(in crate::filters) unsafe fn shuffle<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: passed on to the caller.
-    unsafe {
-        by_width!(width, shuffle_narrow[V,](stride, src, dest), shuffle_wide::<V>(width, stride, src, dest));
-    }
-}
-
-/// [`Kernel`](super::Kernel)'s `unshuffle`.
-///
-/// # Safety
-///
-/// The CPU has the instruction set of `V`; arguments as for the field.
-#[inline(always)]
-pub(in crate::filters) unsafe fn unshuffle<V: Lanes>(
+pub(super) unsafe fn shuffle<V: Lanes>(
     width: usize,
     stride: usize,
     src: &[u8],
     dest: &mut [u8],
+    wide: Transposition,
 ) {
     // SAFETY: passed on to the caller.
-    unsafe {
-        by_width!(width, unshuffle_narrow[V,](stride, src, dest), unshuffle_wide::<V>(width, stride, src, dest));
-    }
+    unsafe { by_width!(width, shuffle_narrow[V,](stride, src, dest), wide(width, stride, src, dest)) }
+}
+
+/// [`Kernel`](super::Kernel)'s `unshuffle`. `wide` does it for items of 17 bytes and more: a function of its own, whose code has no
+/// part in how the loops for narrow ones are laid out.
+///
+/// # Safety
+///
+/// The CPU has the instruction set of `V` and of `wide`; arguments as for the field.
+#[inline(always)]
+pub(super) unsafe fn unshuffle<V: Lanes>(
+    width: usize,
+    stride: usize,
+    src: &[u8],
+    dest: &mut [u8],
+    wide: Transposition,
+) {
+    // SAFETY: passed on to the caller.
+    unsafe { by_width!(width, unshuffle_narrow[V,](stride, src, dest), wide(width, stride, src, dest)) }
 }
 
 /// [`Kernel`](super::Kernel)'s `unshuffle_planes`.

@@ -13,13 +13,27 @@ pub(in crate::filters) const KERNEL: Kernel =
 #[target_feature(enable = "neon")]
 unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the arguments.
-    unsafe { lanes::shuffle::<uint8x16_t>(width, stride, src, dest) }
+    unsafe { lanes::shuffle::<uint8x16_t>(width, stride, src, dest, shuffle_wide) }
 }
 
 #[target_feature(enable = "neon")]
 unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the arguments.
-    unsafe { lanes::unshuffle::<uint8x16_t>(width, stride, src, dest) }
+    unsafe { lanes::unshuffle::<uint8x16_t>(width, stride, src, dest, unshuffle_wide) }
+}
+
+#[inline(never)]
+#[target_feature(enable = "neon")]
+unsafe fn shuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    // SAFETY: the caller checked the arguments.
+    unsafe { lanes::shuffle_wide::<uint8x16_t>(width, stride, src, dest) }
+}
+
+#[inline(never)]
+#[target_feature(enable = "neon")]
+unsafe fn unshuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    // SAFETY: the caller checked the arguments.
+    unsafe { lanes::unshuffle_wide::<uint8x16_t>(width, stride, src, dest) }
 }
 
 #[target_feature(enable = "neon")]

@@ -14,13 +14,27 @@ pub(in crate::filters) const KERNEL: Kernel =
 #[target_feature(enable = "ssse3")]
 unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::shuffle::<__m128i>(width, stride, src, dest) }
+    unsafe { lanes::shuffle::<__m128i>(width, stride, src, dest, shuffle_wide) }
 }
 
 #[target_feature(enable = "ssse3")]
 unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::unshuffle::<__m128i>(width, stride, src, dest) }
+    unsafe { lanes::unshuffle::<__m128i>(width, stride, src, dest, unshuffle_wide) }
+}
+
+#[inline(never)]
+#[target_feature(enable = "ssse3")]
+unsafe fn shuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    // SAFETY: the caller checked the CPU and the arguments.
+    unsafe { lanes::shuffle_wide::<__m128i>(width, stride, src, dest) }
+}
+
+#[inline(never)]
+#[target_feature(enable = "ssse3")]
+unsafe fn unshuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    // SAFETY: the caller checked the CPU and the arguments.
+    unsafe { lanes::unshuffle_wide::<__m128i>(width, stride, src, dest) }
 }
 
 #[target_feature(enable = "ssse3")]
