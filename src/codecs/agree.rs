@@ -96,7 +96,8 @@ pub(crate) unsafe fn extend_back(src: &[u8], at: usize, distance: usize, floor: 
         // SAFETY: `8 <= at - distance <= at`.
         let differing = unsafe { load64(src, at - 8) ^ load64(src, at - 8 - distance) };
         if differing != 0 {
-            return (at - differing.leading_zeros() as usize / 8).max(floor);
+            // The first byte from the end. Leading zeros take longer to count on x86-64 before version 3.
+            return (at - differing.swap_bytes().trailing_zeros() as usize / 8).max(floor);
         }
     }
     extend_far_back(src, at, distance, floor)

@@ -303,7 +303,7 @@ impl<T: Table> Parser<'_, T> {
             // SAFETY: `at <= last_start`.
             let found = self.probe(at, unsafe { load64(self.src, at) });
             let Some(found) = found else {
-                let next = self.search(at + 1, 1, 0);
+                let next = self.search_behind(at);
                 if WAY == WATCHED {
                     self.guesses.learn(false, next.is_some_and(|next| next.at <= at + 2));
                 }
@@ -407,6 +407,30 @@ impl<T: Table> Parser<'_, T> {
         is_near.then_some(Match { at, candidate, differs })
     }
 
+    /// The first match behind `at`, which is behind a match and where there is none: [`search`](Self::search) from the next
+    /// position on.
+    ///
+    /// Among items of a fixed size, it is often found at the second position, by what was entered just before, two positions
+    /// before `at`. So the first two positions have loads of their own: CPUs learn for each load how far before it the store is
+    /// that it has to wait for.
+    #[inline(always)]
+    fn search_behind(&mut self, at: usize) -> Option<Match> {
+        if at + 1 + self.acceleration > self.last_start() {
+            return self.search(at + 1, 1, 0);
+        }
+        // SAFETY: the sum was just compared.
+        let next = self.probe(at + 1, unsafe { load64(self.src, at + 1) });
+        if next.is_some() {
+            return next;
+        }
+        // SAFETY: the same.
+        let next = self.probe(at + 2, unsafe { load64(self.src, at + 2) });
+        if next.is_some() {
+            return next;
+        }
+        self.search(at + 2 + self.acceleration, self.acceleration, 2)
+    }
+
     /// The first match from `at` on that the search comes to; none at the end. The next position is `step` bytes further;
     /// that many `misses` came before.
     #[inline(always)]
@@ -419,9 +443,14 @@ impl<T: Table> Parser<'_, T> {
                 return None;
             }
             // SAFETY: `at <= last_start`.
-            let found = self.probe(at, unsafe { load64(self.src, at) });
-            if found.is_some() {
-                return found;
+            let bytes = unsafe { load64(self.src, at) };
+            let candidate = self.enter(at, bytes);
+            // In long searches, the CPU would often guess wrong whether it is too far away; and if it is, it has left the cache.
+            let is_far = T::REACHES_FAR & (at - candidate > MAX_DISTANCE);
+            // SAFETY: positions of this stream that were entered, and 0, are at most `last_start`.
+            let differs = bytes ^ unsafe { load64(self.src, select(is_far, at, candidate)) };
+            if differs as u32 | u32::from(is_far) == 0 {
+                return Some(Match { at, candidate, differs });
             }
             step = steps >> PATIENCE;
             steps += 1;
@@ -432,17 +461,22 @@ impl<T: Table> Parser<'_, T> {
     /// Enters position `at`, where these bytes are; the match with the one that was there before.
     #[inline(always)]
     fn probe(&mut self, at: usize, bytes: u64) -> Option<Match> {
-        let slot = T::slot(bytes);
-        let candidate = self.table.get(slot);
-        self.table.put(slot, at);
-        // SAFETY: positions of this stream that were entered, and 0, are at most `last_start`.
+        let candidate = self.enter(at, bytes);
+        if T::REACHES_FAR && at - candidate > MAX_DISTANCE {
+            return None;
+        }
+        // SAFETY: as in `search`.
         let differs = bytes ^ unsafe { load64(self.src, candidate) };
-        is_match::<T>(differs, at - candidate).then_some(Match { at, candidate, differs })
+        (differs as u32 == 0).then_some(Match { at, candidate, differs })
     }
 
+    /// Enters position `at`, where these bytes are; returns the one that was there before.
     #[inline(always)]
-    fn enter(&mut self, at: usize, bytes: u64) {
-        self.table.put(T::slot(bytes), at);
+    fn enter(&mut self, at: usize, bytes: u64) -> usize {
+        let slot = T::slot(bytes);
+        let before = self.table.get(slot);
+        self.table.put(slot, at);
+        before
     }
 }
 

@@ -79,6 +79,17 @@ impl<'a> Output<'a> {
         unsafe { copy::<16>(self.src, from, self.dest, self.at + 1) };
         self.at += 1 + run;
         // SAFETY: the same.
+        unsafe { self.put_match(more, distance) }
+    }
+
+    /// Writes what follows the literals of a sequence. `None` if it does not fit.
+    ///
+    /// # Safety
+    ///
+    /// There are two bytes for the distance.
+    #[inline(always)]
+    unsafe fn put_match(&mut self, more: usize, distance: usize) -> Option<()> {
+        // SAFETY: the caller's promise.
         unsafe { store(self.dest, self.at, (distance as u16).to_le_bytes()) };
         self.at += 2;
         match more >= LONG {
@@ -91,6 +102,14 @@ impl<'a> Output<'a> {
     #[inline(never)]
     fn long_sequence(&mut self, from: usize, to: usize, more: usize, distance: usize) -> Option<()> {
         let run = to - from;
+        let fits = self.at + run + 2 * SLACK <= self.dest.len() && to + SLACK <= self.src.len();
+        if run < LONG + 255 && fits {
+            // SAFETY: the sums were just compared; and behind the run SLACK bytes follow.
+            return unsafe {
+                self.put_run(from, run, more);
+                self.put_match(more, distance)
+            };
+        }
         // As the reference counts, which wants room for a distance, a token and the last literals.
         self.fits(1 + run + run / 255 + 3 + LAST_LITERALS)?;
         let token = (run.min(LONG) << 4 | more.min(LONG)) as u8;
@@ -104,6 +123,24 @@ impl<'a> Output<'a> {
             true => self.put_more_of_match(more),
             false => self.fits(1 + LAST_LITERALS),
         }
+    }
+
+    /// Writes the token of a sequence and its literals, which take one byte for their number at most.
+    ///
+    /// # Safety
+    ///
+    /// SLACK bytes follow the literals in `src`, and twice as many in `dest`.
+    #[inline(always)]
+    unsafe fn put_run(&mut self, from: usize, run: usize, more: usize) {
+        let token = (run.min(LONG) << 4 | more.min(LONG)) as u8;
+        // SAFETY: the caller's promise. The second byte is overwritten where there is none.
+        unsafe { store(self.dest, self.at, [token, run.wrapping_sub(LONG) as u8]) };
+        self.at += 1 + usize::from(run >= LONG);
+        for done in (0..run).step_by(SLACK) {
+            // SAFETY: the caller's promise: at most SLACK bytes are copied past the end.
+            unsafe { copy::<SLACK>(self.src, from + done, self.dest, self.at + done) };
+        }
+        self.at += run;
     }
 
     /// Writes the last literals, and returns the size of the stream. `None` if they do not fit.
