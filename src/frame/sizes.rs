@@ -103,7 +103,7 @@ impl Sizes {
     /// # Errors
     ///
     /// `failure` if the chunk does not fit in.
-    #[inline] // changes of lists take a few nanoseconds, as below
+    #[inline] // as those below: a change of a list takes a few nanoseconds
     pub(crate) fn with_inserted(self, nchunk: usize, chunk: &ChunkInfo, failure: ErrorKind) -> Result<Sizes> {
         let mixed = self.nchunks > 0 && self.vl_blocks != chunk.vl_blocks;
         ensure(!mixed, failure, "chunks with and without variable-length blocks")?;
