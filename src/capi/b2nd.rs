@@ -286,6 +286,8 @@ pub unsafe extern "C" fn b2nd_from_schunk(
     })
 }
 
+/// Makes an array of a super-chunk that holds one.
+///
 /// # Safety
 ///
 /// `schunk` is valid.
@@ -579,6 +581,8 @@ pub unsafe extern "C" fn b2nd_copy(
     })
 }
 
+/// Copies an array as the context says.
+///
 /// # Safety
 ///
 /// As for [`build`].
@@ -593,9 +597,8 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
     let same = handle.typesize() == cparams.typesize;
     ensure(same, ErrorKind::InvalidParam, "items of another size")?;
     if wanted == *known {
-        let schunk = source.schunk()?.abi();
         // SAFETY: the caller's promise.
-        let schunk = unsafe { blosc2_schunk_copy(schunk, &raw mut given) };
+        let schunk = unsafe { blosc2_schunk_copy(handle.abi(), &raw mut given) };
         // SAFETY: just made.
         let made = unsafe { adopt_new(schunk, ErrorKind::Failure) }?;
         // SAFETY: just made.

@@ -217,6 +217,8 @@ fn check_shapes(shape: &[i64], chunkshape: &[i32], blockshape: &[i32], typesize:
     items.checked_mul(typesize).ok_or(invalid)
 }
 
+/// A copy of `dtype` from C's allocator, or of the name of plain bytes.
+///
 /// # Safety
 ///
 /// `dtype` is null or a string.

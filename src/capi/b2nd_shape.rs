@@ -82,6 +82,8 @@ pub unsafe extern "C" fn b2nd_append(
     guard_status(|| unsafe { insert(array, buffer, buffersize, axis, None) })
 }
 
+/// Inserts items before item `at` of a dimension, or at its end.
+///
 /// # Safety
 ///
 /// As for [`b2nd_insert`].

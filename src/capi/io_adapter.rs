@@ -116,7 +116,7 @@ impl Stream<'_> {
         i64::try_from(position).map_err(|_| Error::new(ErrorKind::FileRead, "position out of range"))
     }
 
-    /// Reads into `buf`, or asks where the bytes are; returns how many there are.
+    /// Reads into `*buffer`, or asks where the bytes are, which goes there; returns how many there are.
     fn read_some(&self, position: u64, len: usize, buffer: &mut *mut c_void) -> Result<usize> {
         let read = self.callbacks.read.ok_or_else(missing)?;
         let position = Self::position(position)?;

@@ -91,6 +91,8 @@ fn same_parameters(own: &blosc2_cparams, wanted: &blosc2_cparams) -> bool {
         && own.filters_meta == wanted.filters_meta
 }
 
+/// What [`blosc2_schunk_copy`] does.
+///
 /// # Safety
 ///
 /// The pointers in `given` are null or valid.

@@ -79,7 +79,13 @@ unsafe fn give(
     let data = NonNull::new(chunk).ok_or(Error::new(ErrorKind::InvalidParam, "no chunk"))?;
     let oversized = i32::try_from(bytes.len()).is_ok_and(|cbytes| cbytes < nbytes);
     // SAFETY: the caller gives the memory away, unless the call fails. Chunks that are kept are shrunk first.
-    let chunk = unsafe { MallocBuf::from_malloc_with_slack(data, bytes.len(), oversized) };
+    let chunk = unsafe {
+        if oversized {
+            MallocBuf::from_malloc_with_slack(data, bytes.len())
+        } else {
+            MallocBuf::from_malloc(data, bytes.len())
+        }
+    };
     store_owned(schunk, chunk).map_err(|rejected| {
         // The chunk stays the caller's.
         let _ = rejected.chunk.into_raw();
@@ -332,7 +338,7 @@ unsafe fn hand_out(
 /// # Safety
 ///
 /// `chunk` and `needs_free` are writable.
-#[inline(never)] // lists take a few nanoseconds
+#[inline(never)] // so that the way to lists, which takes a few nanoseconds, has no part in it
 unsafe fn hand_out_any(
     handle: &SchunkHandle,
     nchunk: i64,

@@ -56,6 +56,8 @@ mod sys {
     use super::{File, Result, c_int};
     use std::os::fd::FromRawFd;
 
+    /// The file behind a descriptor.
+    ///
     /// # Safety
     ///
     /// The descriptor is open; the result is not to be dropped.
@@ -70,6 +72,8 @@ mod sys {
     use super::{ErrorKind, File, Result, c_int, ensure};
     use std::os::windows::io::FromRawHandle;
 
+    /// The file behind a descriptor.
+    ///
     /// # Safety
     ///
     /// The descriptor is open; the result is not to be dropped.

@@ -51,6 +51,8 @@ pub(crate) unsafe fn free(storage: *mut blosc2_storage) {
     }
 }
 
+/// Releases what the pointers of `storage` point to.
+///
 /// # Safety
 ///
 /// As for [`free`].

@@ -441,6 +441,19 @@ impl<T> Shared<T> {
     }
 }
 
+/// Reads two of the three chunks of a super-chunk, the first one number `start`, and items 30 to 99.
+unsafe fn read_some_of_three(schunk: *mut blosc2_schunk, start: usize) {
+    for number in [start, (start + 1) % 3] {
+        // SAFETY: a super-chunk of the test.
+        let read = unsafe { read_chunk(schunk, i64::try_from(number).unwrap()) };
+        assert_eq!(read, items(number));
+    }
+    let mut part = [0i32; 70];
+    // SAFETY: `part` holds as many items.
+    let code = unsafe { blosc2_schunk_get_slice_buffer(schunk, 30, 100, part.as_mut_ptr().cast()) };
+    assert_eq!((code, part[34]), (0, items(1)[0]));
+}
+
 #[test]
 fn threads_read_one_super_chunk_with_callbacks() {
     register();
@@ -451,20 +464,9 @@ fn threads_read_one_super_chunk_with_callbacks() {
             let mut cparams = blosc2_cparams { compcode: 200, filters, nthreads, ..params() };
             let schunk = Shared(filled(true, &mut cparams, 3));
             std::thread::scope(|scope| {
-                for start in 0..3i64 {
+                for start in 0..3 {
                     let schunk = &schunk;
-                    scope.spawn(move || {
-                        for nchunk in [start, (start + 1) % 3] {
-                            assert_eq!(
-                                read_chunk(schunk.get(), nchunk),
-                                items(usize::try_from(nchunk).unwrap())
-                            );
-                        }
-                        let mut part = [0i32; 70];
-                        let code =
-                            blosc2_schunk_get_slice_buffer(schunk.get(), 30, 100, part.as_mut_ptr().cast());
-                        assert_eq!((code, part[34]), (0, items(1)[0]));
-                    });
+                    scope.spawn(move || read_some_of_three(schunk.get(), start));
                 }
             });
             assert_eq!(blosc2_schunk_free(schunk.get()), 0);

@@ -94,8 +94,6 @@ pub mod codec {
     pub const ZFP_PRECISION: u8 = 34;
     /// ZFP with fixed rate.
     pub const ZFP_RATE: u8 = 35;
-    /// OpenZL, a plugin; never split.
-    pub const OPENZL: u8 = 38;
     /// First code that applications may register.
     pub const FIRST_USER: u8 = 160;
 }

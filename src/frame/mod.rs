@@ -75,6 +75,7 @@ use store::{Disk, Store};
 
 /// How often reading a frame is tried while another handle may be writing it.
 const ATTEMPTS: usize = 50;
+/// How long to wait before it is tried again.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
 
 /// When written bytes are on the device.
@@ -225,6 +226,9 @@ impl Frame {
     }
 
     // Facts
+    //
+    // A super-chunk asks a frame for some of these, and looks into its list if it has none. What it asks for is never inlined:
+    // for the lock in it the compiler would save registers on the way to the list as well, which takes a few nanoseconds.
 
     fn snapshot(&self) -> Arc<State> {
         Arc::clone(&self.state.read())
@@ -258,28 +262,28 @@ impl Frame {
 
     /// Number of chunks.
     #[must_use]
-    #[inline(never)] // lists take a few nanoseconds
+    #[inline(never)] // see above
     pub fn nchunks(&self) -> usize {
         self.state.read().index.len()
     }
 
     /// Sum of the uncompressed chunk sizes in bytes.
     #[must_use]
-    #[inline(never)] // lists take a few nanoseconds
+    #[inline(never)] // see above
     pub fn nbytes(&self) -> u64 {
         self.state.read().header.nbytes
     }
 
     /// Bytes that the chunks take, without those of deleted ones as far as they are known.
     #[must_use]
-    #[inline(never)] // lists take a few nanoseconds
+    #[inline(never)] // see above
     pub fn cbytes(&self) -> u64 {
         self.state.read().live_cbytes()
     }
 
     /// Bytes per chunk: 0 if they vary, -1 as long as no chunk was stored.
     #[must_use]
-    #[inline(never)] // lists take a few nanoseconds
+    #[inline(never)] // see above
     pub fn chunksize(&self) -> i32 {
         self.state.read().header.chunksize
     }
@@ -291,7 +295,7 @@ impl Frame {
 
     /// Whether the chunks consist of variable-length blocks.
     #[must_use]
-    #[inline(never)] // lists take a few nanoseconds
+    #[inline(never)] // see above
     pub fn has_vl_blocks(&self) -> bool {
         self.state.read().header.vl_blocks
     }
@@ -310,7 +314,7 @@ impl Frame {
 
     /// How often this handle took over changes from elsewhere or changed metalayers.
     #[must_use]
-    #[inline(never)] // lists take a few nanoseconds
+    #[inline(never)] // see above
     pub fn change_tick(&self) -> u64 {
         self.state.read().tick
     }
@@ -635,6 +639,7 @@ fn empty(params: &FrameParams, arrangement: Arrangement) -> Result<(State, Vec<u
     Ok((state, bytes))
 }
 
+/// Calls `read` until it succeeds, at most `attempts` times; returns what the last call did.
 fn retry<T>(attempts: usize, mut read: impl FnMut() -> Result<T>) -> Result<T> {
     let mut result = read();
     for _ in 1..attempts {

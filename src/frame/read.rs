@@ -317,8 +317,8 @@ impl<'a> FrameChunks<'a> {
         self.frame.read_at(self.file_of(place).map(|file| &**file), place.at + start, buf)
     }
 
-    /// The 32 bytes of special chunk `nchunk`.
-    pub(super) fn special_chunk(&self, nchunk: usize, kind: u8) -> Result<[u8; 32]> {
+    /// Special chunk `nchunk`, which is but a header.
+    pub(super) fn special_chunk(&self, nchunk: usize, kind: u8) -> Result<[u8; EXTENDED_HEADER_LENGTH]> {
         let state = &self.view.state;
         let unknown = Error::new(ErrorKind::InvalidHeader, "special chunk of unknown size");
         let nbytes = state.sizes().chunk_nbytes(nchunk).ok_or(unknown)?;

@@ -128,14 +128,7 @@ impl Frame {
             self.count_holes(&session);
         }
         let mut draft = Draft::of(self.snapshot());
-        for range in change.removed {
-            let in_range = range.end <= draft.old.index.len();
-            ensure(in_range, ErrorKind::InvalidParam, "chunk number out of range")?;
-            for nchunk in range.clone() {
-                let nbytes = self.give_up(&session, &mut draft, nchunk)?;
-                draft.sizes = draft.sizes.with_deleted(nbytes);
-            }
-        }
+        self.remove(&session, &mut draft, change.removed)?;
         let fill = change.fill(&mut draft.sizes)?;
         let order = match change.moves_chunks() {
             true => Some(change.order(draft.old.index.len(), draft.sizes.nchunks)?),
@@ -173,6 +166,19 @@ impl Frame {
         let ahead = self.write_chunks(&session, next, sizes, &added, of).map_err(failed)?;
         self.clean_up(&session, &gone, added.len(), &ahead);
         Ok(self.nchunks())
+    }
+
+    /// Notes that the chunks in `ranges` of the old state are removed.
+    fn remove(&self, session: &Session, draft: &mut Draft, ranges: &[Range<usize>]) -> Result<()> {
+        for range in ranges {
+            let in_range = range.end <= draft.old.index.len();
+            ensure(in_range, ErrorKind::InvalidParam, "chunk number out of range")?;
+            for nchunk in range.clone() {
+                let nbytes = self.give_up(session, draft, nchunk)?;
+                draft.sizes = draft.sizes.with_deleted(nbytes);
+            }
+        }
+        Ok(())
     }
 
     /// Notes that chunk `nchunk` of the old state goes; returns its uncompressed size.

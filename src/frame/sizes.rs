@@ -58,7 +58,7 @@ impl ChunkInfo {
         ensure(header.nbytes >= 0, ErrorKind::InvalidHeader, "nbytes is negative")?;
         let cbytes = usize::try_from(header.cbytes).expect("checked to be at least 16");
         // Blosc1 chunks have data where the extended header has its flags.
-        let extended = header.is_extended() && cbytes >= EXTENDED_HEADER_LENGTH && chunk.len() >= 32;
+        let extended = header.is_extended() && cbytes.min(chunk.len()) >= EXTENDED_HEADER_LENGTH;
         let flag_byte = |at: usize| if extended { chunk[at] } else { 0 };
         Ok(ChunkInfo {
             nbytes: header.nbytes,
@@ -103,7 +103,7 @@ impl Sizes {
     /// # Errors
     ///
     /// `failure` if the chunk does not fit in.
-    #[inline] // changes of lists take a few nanoseconds, as below
+    #[inline] // as those below: a change of a list takes a few nanoseconds
     pub(crate) fn with_inserted(self, nchunk: usize, chunk: &ChunkInfo, failure: ErrorKind) -> Result<Sizes> {
         let mixed = self.nchunks > 0 && self.vl_blocks != chunk.vl_blocks;
         ensure(!mixed, failure, "chunks with and without variable-length blocks")?;

@@ -29,7 +29,12 @@ fn header(kind: u8, nbytes: usize, typesize: usize, blocksize: usize, cbytes: us
 /// # Errors
 ///
 /// `InvalidHeader` for sizes that no chunk has.
-pub(crate) fn chunk(kind: u8, nbytes: usize, typesize: usize, blocksize: usize) -> Result<[u8; 32]> {
+pub(crate) fn chunk(
+    kind: u8,
+    nbytes: usize,
+    typesize: usize,
+    blocksize: usize,
+) -> Result<[u8; EXTENDED_HEADER_LENGTH]> {
     ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::InvalidHeader, "special chunk too large")?;
     let mut bytes = [0; EXTENDED_HEADER_LENGTH];
     let value = match kind {

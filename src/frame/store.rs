@@ -409,19 +409,7 @@ impl Disk {
             match *write {
                 Write::Copy { from, to, len } => copy(file, self.base + from, self.base + to, len)?,
                 Write::Bytes(at, bytes) => {
-                    joined.clear();
-                    while let Some((&Write::Bytes(next, more), behind)) = rest.split_first() {
-                        let len = joined.len().max(bytes.len());
-                        let follows = next == at + len as u64; // widening
-                        if !follows || len + more.len() > JOINED {
-                            break;
-                        }
-                        if joined.is_empty() {
-                            extend(&mut joined, bytes)?;
-                        }
-                        extend(&mut joined, more)?;
-                        rest = behind;
-                    }
+                    rest = join(at, bytes, rest, &mut joined)?;
                     file.write_at(self.base + at, if joined.is_empty() { bytes } else { &joined })?;
                 }
             }
@@ -438,6 +426,30 @@ impl Drop for Disk {
             let _ = self.writer().and_then(|file| self.repair(&*file, None));
         }
     }
+}
+
+/// Puts `bytes`, which go to `at`, and what the first of `writes` put right behind them in `joined`, up to [`JOINED`] bytes;
+/// returns the other writes. `joined` is empty if there is nothing to be joined with.
+fn join<'w, 'b>(
+    at: u64,
+    bytes: &[u8],
+    mut writes: &'w [Write<'b>],
+    joined: &mut Vec<u8>,
+) -> Result<&'w [Write<'b>]> {
+    joined.clear();
+    while let Some((&Write::Bytes(next, more), behind)) = writes.split_first() {
+        let len = joined.len().max(bytes.len());
+        let follows = next == at + len as u64; // widening
+        if !follows || len + more.len() > JOINED {
+            break;
+        }
+        if joined.is_empty() {
+            extend(joined, bytes)?;
+        }
+        extend(joined, more)?;
+        writes = behind;
+    }
+    Ok(writes)
 }
 
 /// Copies `len` bytes inside the file from one position to another.

@@ -258,13 +258,13 @@ pub fn id_at(path: &Path) -> Option<FileId> {
 }
 
 #[cfg(unix)]
-fn id_of(meta: &std::fs::Metadata) -> Option<FileId> {
+fn id_of(meta: &Metadata) -> Option<FileId> {
     use std::os::unix::fs::MetadataExt;
     Some(FileId { device: meta.dev(), file: meta.ino() })
 }
 
 #[cfg(not(unix))]
-fn id_of(_: &std::fs::Metadata) -> Option<FileId> {
+fn id_of(_: &Metadata) -> Option<FileId> {
     None
 }
 

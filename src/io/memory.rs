@@ -66,15 +66,15 @@ impl MallocBuf {
         MallocBuf { data, len, capacity, borrowed: false }
     }
 
-    /// As [`from_malloc`](Self::from_malloc). With `slack` there is more memory than these bytes, nobody knows how much:
-    /// the buffer must be [shrunk](Self::shrink) before it is written.
+    /// As [`from_malloc`](Self::from_malloc), of memory that goes on behind these bytes, nobody knows how far: the buffer must
+    /// be [shrunk](Self::shrink) before it is written.
     ///
     /// # Safety
     ///
     /// As for [`from_malloc`](Self::from_malloc).
     #[must_use]
-    pub unsafe fn from_malloc_with_slack(data: NonNull<u8>, len: usize, slack: bool) -> MallocBuf {
-        MallocBuf { data, len, capacity: len + usize::from(slack), borrowed: false }
+    pub unsafe fn from_malloc_with_slack(data: NonNull<u8>, len: usize) -> MallocBuf {
+        MallocBuf { data, len, capacity: len + 1, borrowed: false }
     }
 
     /// Borrows `len` bytes of the caller; the first write copies them.

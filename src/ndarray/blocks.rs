@@ -48,6 +48,8 @@ pub(super) fn size(n: u64) -> Result<usize> {
 }
 
 impl<'a> Blocks<'a> {
+    /// The blocks of the chunks of an array.
+    ///
     /// # Errors
     ///
     /// `InvalidParam` for chunks above 2 GiB.
@@ -67,6 +69,7 @@ impl<'a> Blocks<'a> {
         self.chunksize.checked_div(self.blocksize).unwrap_or(0)
     }
 
+    /// The number of the block at a place in the grid.
     pub(super) fn nblock(&self, at: &Extents) -> usize {
         let grid = self.geometry.block_grid();
         usize::try_from(dot(&at[..self.geometry.ndim()], &grid.strides)).expect("below 2^31")

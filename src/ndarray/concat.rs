@@ -1,7 +1,7 @@
 //! One array behind another.
 
 use super::resize::{self, Plan};
-use super::shape::{Geometry, Region, signed};
+use super::shape::{Geometry, Region, dot, signed};
 use super::slice::{self, BoxChunks};
 use super::write::{self, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -90,7 +90,7 @@ impl Joint<'_> {
             let mut at = chunks.chunk(n);
             let from = chunks.number(&at)?;
             at[self.axis] += shift;
-            let to = super::shape::dot(&at[..self.joined.ndim()], strides);
+            let to = dot(&at[..self.joined.ndim()], strides);
             let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
             let copied = other
                 .with_chunk(from, |chunk| pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing));

@@ -16,6 +16,22 @@ struct Loop {
     dst: usize,
 }
 
+impl Loop {
+    /// Calls `copy` with where each round begins in both buffers.
+    ///
+    /// # Safety
+    ///
+    /// All rounds begin inside of the buffers, or at their end.
+    #[inline(always)]
+    unsafe fn for_each(self, src: *const u8, dst: *mut u8, mut copy: impl FnMut(*const u8, *mut u8)) {
+        for i in 0..self.count {
+            // SAFETY: the caller's promise.
+            let (src, dst) = unsafe { (src.add(i * self.src), dst.add(i * self.dst)) };
+            copy(src, dst);
+        }
+    }
+}
+
 /// How a box lies in two buffers: loops around runs of consecutive bytes. Dimensions that are consecutive in both
 /// buffers are one.
 #[derive(Clone, Copy, Debug)]
@@ -270,43 +286,38 @@ impl BoxCopy {
     ///
     /// The box lies in both buffers, which do not overlap.
     unsafe fn copy_raw(&self, level: usize, src: *const u8, dst: *mut u8) {
-        match level {
-            // SAFETY: the caller's promise.
-            0 if self.past_cache => unsafe { pages::copy_past_cache(src, dst, self.run) },
-            // SAFETY: the caller's promise.
-            0 => unsafe { copy::copy_raw(src, dst, self.run) },
-            // SAFETY: as below.
-            1 if self.past_cache => (0..self.loops[0].count).for_each(|i| unsafe {
-                let (src, dst) = (src.add(i * self.loops[0].src), dst.add(i * self.loops[0].dst));
-                pages::copy_past_cache(src, dst, self.run);
-            }),
-            1 => {
-                let step = self.loops[0];
-                // SAFETY: the caller's promise: all rows of the box lie in both buffers.
-                unsafe {
-                    match self.run {
-                        1 => rows::<1>(step, src, dst),
-                        2 => rows::<2>(step, src, dst),
-                        4 => rows::<4>(step, src, dst),
-                        8 => rows::<8>(step, src, dst),
-                        16 => rows::<16>(step, src, dst),
-                        32 => rows::<32>(step, src, dst),
-                        33..=MIDDLE_ROW => middle_rows(step, self.run, src, dst),
-                        run => {
-                            for i in 0..step.count {
-                                let (src, dst) = (src.add(i * step.src), dst.add(i * step.dst));
-                                copy::copy_raw(src, dst, run);
-                            }
-                        }
-                    }
-                }
+        // SAFETY: the caller's promise: what is below this level lies in both buffers, wherever the loop begins.
+        unsafe {
+            match level {
+                0 if self.past_cache => pages::copy_past_cache(src, dst, self.run),
+                0 => copy::copy_raw(src, dst, self.run),
+                1 => self.copy_rows(src, dst),
+                _ => self.loops[level - 1].for_each(src, dst, |src, dst| self.copy_raw(level - 1, src, dst)),
             }
-            _ => {
-                let step = self.loops[level - 1];
-                for i in 0..step.count {
-                    // SAFETY: as above.
-                    unsafe { self.copy_raw(level - 1, src.add(i * step.src), dst.add(i * step.dst)) };
+        }
+    }
+
+    /// Copies the runs of the innermost loop.
+    ///
+    /// # Safety
+    ///
+    /// As [`copy_raw`](Self::copy_raw); there is a loop.
+    unsafe fn copy_rows(&self, src: *const u8, dst: *mut u8) {
+        let step = self.loops[0];
+        // SAFETY: the caller's promise: all rows lie in both buffers.
+        unsafe {
+            match self.run {
+                run if self.past_cache => {
+                    step.for_each(src, dst, |src, dst| pages::copy_past_cache(src, dst, run));
                 }
+                1 => rows::<1>(step, src, dst),
+                2 => rows::<2>(step, src, dst),
+                4 => rows::<4>(step, src, dst),
+                8 => rows::<8>(step, src, dst),
+                16 => rows::<16>(step, src, dst),
+                32 => rows::<32>(step, src, dst),
+                run @ 33..=MIDDLE_ROW => middle_rows(step, run, src, dst),
+                run => step.for_each(src, dst, |src, dst| copy::copy_raw(src, dst, run)),
             }
         }
     }
@@ -329,18 +340,18 @@ impl BoxCopy {
 ///
 /// # Safety
 ///
-/// As [`BoxCopy::copy_raw`].
+/// As [`BoxCopy::copy_rows`].
 unsafe fn middle_rows(step: Loop, len: usize, src: *const u8, dst: *mut u8) {
     let last = len - PIECE;
-    for i in 0..step.count {
-        // SAFETY: the caller's promise; all pieces are inside the row, and the last one may overlap the one before.
-        unsafe {
-            let (src, dst) = (src.add(i * step.src), dst.add(i * step.dst));
+    // SAFETY: the caller's promise; all pieces are inside the row, and the last one may overlap the one before;
+    // arrays of bytes have no alignment.
+    unsafe {
+        step.for_each(src, dst, |src, dst| {
             for at in (0..last).step_by(PIECE).chain([last]) {
-                let piece: [u8; PIECE] = src.add(at).cast::<[u8; PIECE]>().read_unaligned();
-                dst.add(at).cast::<[u8; PIECE]>().write_unaligned(piece);
+                let piece: [u8; PIECE] = src.add(at).cast::<[u8; PIECE]>().read();
+                dst.add(at).cast::<[u8; PIECE]>().write(piece);
             }
-        }
+        });
     }
 }
 
@@ -348,14 +359,11 @@ unsafe fn middle_rows(step: Loop, len: usize, src: *const u8, dst: *mut u8) {
 ///
 /// # Safety
 ///
-/// As [`BoxCopy::copy_raw`].
+/// As [`BoxCopy::copy_rows`].
 unsafe fn rows<const N: usize>(step: Loop, src: *const u8, dst: *mut u8) {
-    for i in 0..step.count {
-        // SAFETY: the caller's promise; arrays of bytes have no alignment.
-        unsafe {
-            let row = src.add(i * step.src).cast::<[u8; N]>().read();
-            dst.add(i * step.dst).cast::<[u8; N]>().write(row);
-        }
+    // SAFETY: the caller's promise; arrays of bytes have no alignment.
+    unsafe {
+        step.for_each(src, dst, |src, dst| dst.cast::<[u8; N]>().write(src.cast::<[u8; N]>().read()));
     }
 }
 

@@ -152,20 +152,12 @@ pub fn fill_from_array(
     ensure(same, ErrorKind::InvalidParam, "items of another size")?;
     let unit = schunk.typesize() as u64; // widening
     let blocks = Blocks::new(geometry, schunk.typesize())?;
-    let aligned = Aligned::new(geometry, src_geometry, start);
+    let aligned = Aligned::new(geometry, src_geometry, start).filter(|_| reading.dec.postfilter.is_none());
     let mut batch = Batch::of(geometry);
     let mut buffer = Vec::new();
     for_each_chunk(geometry, |nchunk, part, at| {
         if let Some(from) = aligned.as_ref().and_then(|aligned| aligned.chunk(part, at)) {
-            let copied = src.with_chunk(from, |chunk| {
-                let fits = is_alike(chunk, &blocks, writing) && reading.dec.postfilter.is_none();
-                if fits {
-                    batch.push(schunk, NewChunk::Borrowed(chunk), writing).map(|()| true)
-                } else {
-                    Ok(false)
-                }
-            });
-            if copied.map_err(|e| slice::failure(&e))? {
+            if batch.take_over(schunk, &blocks, (src, from), writing)? {
                 return Ok(());
             }
         }
@@ -293,6 +285,26 @@ impl Batch {
         write::with_chunk(schunk, blocks, compress, |schunk, chunk| self.push(schunk, chunk, writing))
     }
 
+    /// Adds chunk `nchunk` of `src` as it is, if compressing its data would yield a chunk of the same kind; tells whether it
+    /// did.
+    fn take_over(
+        &mut self,
+        schunk: &mut Schunk,
+        blocks: &Blocks<'_>,
+        (src, nchunk): (&Schunk, usize),
+        writing: &Writing<'_>,
+    ) -> Result<bool> {
+        let taken = src.with_chunk(nchunk, |chunk| {
+            let fits = is_alike(chunk, blocks, writing);
+            if fits {
+                self.push(schunk, NewChunk::Borrowed(chunk), writing)?;
+            }
+            Ok(fits)
+        });
+        taken.map_err(|e| slice::failure(&e))
+    }
+
+    /// Adds the next chunk.
     fn push(&mut self, schunk: &mut Schunk, chunk: NewChunk<'_>, writing: &Writing<'_>) -> Result<()> {
         let chunk = match chunk {
             NewChunk::Owned(chunk) => {
@@ -312,6 +324,7 @@ impl Batch {
         Ok(())
     }
 
+    /// Hands over what is left.
     fn flush(&mut self, schunk: &mut Schunk) -> Result<()> {
         let chunks: Vec<&[u8]> = memory::collect(self.chunks.iter().map(|chunk| &chunk[..]))?;
         schunk.append_chunks(&chunks).map_err(|e| slice::failure(&e))?;

@@ -240,49 +240,64 @@ impl<'a> ChunkPart<'a> {
         let plain = chunk.plain(self.blocks.typesize);
         if plain.is_some() { self.blocks.check_size(&header) } else { self.blocks.check(&header) }?;
         dec.threads.for_each(self.grid.len(), &|n| {
-            let (nblock, ranges) = self.block(n);
-            // From bytes of the block, the first of which is the one at `start`.
-            let copy_from = |bytes: &[u8], start: usize| {
-                self.for_each_run(&ranges, &mut |from, to, len| {
-                    // SAFETY: the caller's promise.
-                    let part = unsafe { dest.part(to, len) };
-                    part.copy_from_slice(&bytes[from - start..][..len]);
-                    Ok(())
-                })
-            };
-            match plain {
-                Some(Plain::Bytes(bytes)) => return copy_from(&bytes[nblock * self.blocks.blocksize..], 0),
-                Some(Plain::Constant) => {
-                    // SAFETY: the caller's promise.
-                    return self
-                        .for_each_run(&ranges, &mut |_, to, len| chunk.fill(unsafe { dest.part(to, len) }));
-                }
-                None => (),
-            }
-            let span = self.span(&ranges);
-            let each = |run: &mut dyn FnMut(Range<usize>)| {
-                let copy = &mut |from: usize, _, len: usize| {
-                    run(from..from + len);
-                    Ok(())
-                };
-                self.for_each_run(&ranges, copy).expect("this copies nothing");
-            };
-            let (start, end) = (span.start, span.end);
-            let runs = Runs { start, end, granule: self.blocks.typesize, each: &each };
-            chunk.read_runs(nblock, &runs, |decoded| match decoded {
-                Decoded::Window(window) => copy_from(window, start),
-                Decoded::Planes(planes) if span.len() <= nitems(&ranges) * ITEM_WORTH => {
-                    scratch::with_len(span.len(), |window| {
-                        planes.put(start, window);
-                        copy_from(window, start)
-                    })
-                }
-                Decoded::Planes(planes) => self.for_each_run(&ranges, &mut |from, to, len| {
-                    // SAFETY: the caller's promise.
-                    planes.put(from, unsafe { dest.part(to, len) });
-                    Ok(())
-                }),
+            // SAFETY: the caller's promise.
+            unsafe { self.read_block((&chunk, plain), self.block(n), dest) }
+        })
+    }
+
+    /// Copies the selected items of a [block](Self::block) of an opened chunk to `dest`; `plain` is the
+    /// [plain](BlockReader::plain) form of the chunk.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    unsafe fn read_block(
+        &self,
+        (chunk, plain): (&BlockReader<'_>, Option<Plain<'_>>),
+        (nblock, ranges): (usize, Vec<Range<usize>>),
+        dest: &DisjointParts<'_>,
+    ) -> Result<()> {
+        // From bytes of the block, the first of which is the one at `start`.
+        let copy_from = |bytes: &[u8], start: usize| {
+            self.for_each_run(&ranges, &mut |from, to, len| {
+                // SAFETY: the caller's promise.
+                let part = unsafe { dest.part(to, len) };
+                part.copy_from_slice(&bytes[from - start..][..len]);
+                Ok(())
             })
+        };
+        match plain {
+            Some(Plain::Bytes(bytes)) => return copy_from(&bytes[nblock * self.blocks.blocksize..], 0),
+            Some(Plain::Constant) => {
+                // SAFETY: the caller's promise.
+                let mut fill = |_: usize, to, len| chunk.fill(unsafe { dest.part(to, len) });
+                return self.for_each_run(&ranges, &mut fill);
+            }
+            None => (),
+        }
+        let span = self.span(&ranges);
+        let each = |run: &mut dyn FnMut(Range<usize>)| {
+            let copy = &mut |from: usize, _, len: usize| {
+                run(from..from + len);
+                Ok(())
+            };
+            self.for_each_run(&ranges, copy).expect("this copies nothing");
+        };
+        let (start, end) = (span.start, span.end);
+        let runs = Runs { start, end, granule: self.blocks.typesize, each: &each };
+        chunk.read_runs(nblock, &runs, |decoded| match decoded {
+            Decoded::Window(window) => copy_from(window, start),
+            Decoded::Planes(planes) if span.len() <= nitems(&ranges) * ITEM_WORTH => {
+                scratch::with_len(span.len(), |window| {
+                    planes.put(start, window);
+                    copy_from(window, start)
+                })
+            }
+            Decoded::Planes(planes) => self.for_each_run(&ranges, &mut |from, to, len| {
+                // SAFETY: the caller's promise.
+                planes.put(from, unsafe { dest.part(to, len) });
+                Ok(())
+            }),
         })
     }
 

@@ -207,13 +207,16 @@ impl Schunk {
 struct Budget(u64);
 
 impl Budget {
+    /// For all of `chunks`.
     fn of(chunks: &StoredChunks<'_>) -> Budget {
         Budget(chunks.contiguous_len().unwrap_or(u64::MAX))
     }
 
+    /// Counts `chunk`.
+    ///
     /// # Errors
     ///
-    /// `InvalidHeader` if there is no room for `chunk` besides those before.
+    /// `InvalidHeader` if there is no room for it besides those before.
     fn spend(&mut self, chunk: &[u8]) -> Result<()> {
         if chunk.len() > EXTENDED_HEADER_LENGTH {
             let left = self.0.checked_sub(chunk.len() as u64); // widening

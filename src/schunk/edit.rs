@@ -5,7 +5,7 @@ use super::{Backing, Schunk, Writing, scratch};
 use crate::chunk::{self, Source, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::BasicHeader;
-use crate::format::consts::special;
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 use crate::frame::sizes::whole_chunk;
 use crate::frame::{New, Regrid, check_permutation};
 use crate::io::memory::MallocBuf;
@@ -316,7 +316,7 @@ impl Schunk {
         let value = filling_value(kind).ok_or(Error::new(code, "no special value to fill with"))?;
         ensure(typesize > 0 && size % typesize == 0, code, "not a number of items")?;
         let params = chunk::CParams { use_dict: false, typesize, ..params.clone() };
-        let mut full = [0; 32];
+        let mut full = [0; EXTENDED_HEADER_LENGTH];
         let made = chunk::special_chunk(&params, size, value, &mut full);
         made.map_err(|e| Error::new(code, e.what()))?;
         match &mut self.backing {
@@ -345,7 +345,7 @@ impl Schunk {
             }
             let rest = usize::try_from(nitems % items).expect("less than a chunk") * params.typesize;
             if rest > 0 {
-                let mut last = [0; 32];
+                let mut last = [0; EXTENDED_HEADER_LENGTH];
                 chunk::special_chunk(params, rest, value, &mut last)?;
                 schunk.append_chunk(&last)?;
             }

@@ -62,6 +62,7 @@ pub struct Reading<'a> {
 }
 
 impl Reading<'_> {
+    /// Tells that chunk `nchunk` is about to be decompressed.
     pub(crate) fn visit(&self, nchunk: usize) {
         if let Some(visit) = self.visit {
             visit(nchunk);
@@ -99,14 +100,13 @@ impl<'a> Writing<'a> {
         Writing { enc, visit: None, compressor: None }
     }
 
+    /// Tells that chunk `nchunk` is about to be compressed.
     pub(crate) fn visit(&self, nchunk: usize) {
         if let Some(visit) = self.visit {
             visit(nchunk);
         }
     }
-}
 
-impl Writing<'_> {
     /// Whether blocks of old chunks may be kept in new ones, and whole chunks be taken over.
     pub(crate) fn may_reuse(&self) -> bool {
         self.compressor.is_none()
@@ -366,7 +366,7 @@ impl Schunk {
         }
     }
 
-    #[inline(never)] // lists take a few nanoseconds
+    #[inline(never)] // so that the way to lists, which takes a few nanoseconds, has no part in it
     fn framed_chunk_into<'a, B>(
         &'a self,
         frame: &'a Frame,

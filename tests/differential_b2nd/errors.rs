@@ -2,7 +2,7 @@
 
 use super::case::settled;
 use super::common::OURS;
-use super::common::b2nd_api::{Array, ArrayApi, Recipe};
+use super::common::b2nd_api::{Array, ArrayApi, Recipe, SeenArray};
 use super::common::check::{equal, for_seeds};
 use super::common::clib::Clib;
 use super::common::schunk_api::Place;
@@ -53,35 +53,39 @@ const SHAPES: [Shapes; 22] = [
     (&[2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3], &[2; 16], &[1; 16]),
 ];
 
+/// A code, and of an array that was made what it shows, the codes of refreshing it, making it a frame and opening that, and what
+/// is in the frame.
+type Made = (i32, Option<(SeenArray, i32, i32, i32, Option<SeenArray>)>);
+
+/// What comes of an array of these shapes, filled in the way `kind`; `None` if there is no context for it.
+fn made(
+    lib: &'static Clib,
+    (shape, chunkshape, blockshape): Shapes,
+    typesize: i32,
+    kind: usize,
+) -> Option<Made> {
+    let api = ArrayApi::of(lib);
+    let ctx = api.ctx(&recipe(lib, shape, chunkshape, blockshape, typesize))?;
+    let (code, array) = match kind {
+        4 => api.full(&ctx, &[7; 8]),
+        _ => api.make(&ctx, kind),
+    };
+    let told = array.map(|mut array| {
+        let frame = array.to_cframe();
+        let back = api.open_buffer(&frame.2);
+        (settled(&array), array.refresh(), frame.0, back.0, back.1.map(|array| array.seen()))
+    });
+    Some((code, told))
+}
+
 #[test]
 fn shapes_are_taken_or_refused_alike() {
     for_seeds(1, |theirs, _| {
-        for (shape, chunkshape, blockshape) in SHAPES {
+        for shapes in SHAPES {
             for typesize in [1, 4, 8] {
                 for kind in 0..5 {
-                    let run = |lib: &'static Clib| {
-                        let api = ArrayApi::of(lib);
-                        let ctx = api.ctx(&recipe(lib, shape, chunkshape, blockshape, typesize))?;
-                        let (code, made) = match kind {
-                            4 => api.full(&ctx, &[7; 8]),
-                            _ => api.make(&ctx, kind),
-                        };
-                        let told = made.map(|mut array| {
-                            let frame = array.to_cframe();
-                            let back = ArrayApi::of(lib).open_buffer(&frame.2);
-                            (
-                                settled(&array),
-                                array.refresh(),
-                                frame.0,
-                                back.0,
-                                back.1.map(|array| array.seen()),
-                            )
-                        });
-                        Some((code, told))
-                    };
-                    let what =
-                        format!("{shape:?} {chunkshape:?} {blockshape:?} typesize {typesize} kind {kind}");
-                    equal(&what, run(&OURS), run(theirs))?;
+                    let what = format!("{shapes:?} typesize {typesize} kind {kind}");
+                    equal(&what, made(&OURS, shapes, typesize, kind), made(theirs, shapes, typesize, kind))?;
                 }
             }
         }

@@ -6,7 +6,8 @@ use super::common::schunk_api::{Schunk, SchunkApi};
 use super::common::scratch::Scratch;
 
 /// What a filled super-chunk answers: codes, fields and bytes.
-fn answers(mut schunk: Schunk, nitems: i64, kind: i32, chunksize: i32) -> (Vec<String>, Vec<u8>) {
+fn answers(mut schunk: Schunk, filling: Filling) -> (Vec<String>, Vec<u8>) {
+    let Filling { kind, nitems, chunksize, .. } = filling;
     let filled = schunk.fill_special(nitems, kind, chunksize);
     let mut seen = schunk.seen();
     seen.storage.1 = None;
@@ -31,37 +32,51 @@ fn answers(mut schunk: Schunk, nitems: i64, kind: i32, chunksize: i32) -> (Vec<S
     (told, bytes)
 }
 
+/// How a super-chunk is filled.
+#[derive(Clone, Copy, Debug)]
+struct Filling {
+    typesize: i32,
+    kind: i32,
+    nitems: i64,
+    chunksize: i32,
+}
+
+/// All combinations of fields, some of them wrong.
+fn fillings() -> Vec<Filling> {
+    let mut all = Vec::new();
+    for typesize in [1, 4, 8, 256] {
+        for kind in [0, 1, 2, 3, 4, -1] {
+            for nitems in [0, 9, 10, 25, -1] {
+                let chunksizes = [10 * typesize, 10 * typesize + 1, typesize - 1, -5];
+                all.extend(chunksizes.map(|chunksize| Filling { typesize, kind, nitems, chunksize }));
+            }
+        }
+    }
+    all
+}
+
 #[test]
 fn filled_super_chunks_agree() {
     for_seeds(1, |theirs, _| {
         let scratch = Scratch::new("special");
+        // SAFETY: no preconditions.
+        let dparams = unsafe { (theirs.f.blosc2_get_blosc2_dparams_defaults)() };
         for (contiguous, on_disk) in [(false, false), (true, false), (true, true), (false, true)] {
-            for typesize in [1, 4, 8, 256] {
-                for kind in [0, 1, 2, 3, 4, -1] {
-                    for nitems in [0, 9, 10, 25, -1] {
-                        for chunksize in [10 * typesize, 10 * typesize + 1, typesize - 1, -5] {
-                            let mut cparams = theirs.cparams();
-                            cparams.typesize = typesize;
-                            cparams.compcode = 1;
-                            // SAFETY: no preconditions.
-                            let dparams = unsafe { (theirs.f.blosc2_get_blosc2_dparams_defaults)() };
-                            let run = |lib, name: &str| {
-                                let (api, place) =
-                                    (SchunkApi::of(lib), scratch.place(contiguous, on_disk, name));
-                                let schunk = api.create(&place, &cparams, &dparams).expect("a super-chunk");
-                                let told = answers(schunk, nitems, kind, chunksize);
-                                place.urlpath.iter().for_each(|path| assert_eq!(api.remove(path), 0));
-                                told
-                            };
-                            let what = format!(
-                                "contiguous {contiguous} disk {on_disk} typesize {typesize} kind {kind}: {nitems} items, chunks of {chunksize}"
-                            );
-                            let (ours, theirs) = (run(&OURS, "ours"), run(theirs, "theirs"));
-                            equal(&what, ours.0, theirs.0)?;
-                            same(&what, &ours.1, &theirs.1)?;
-                        }
-                    }
-                }
+            for filling in fillings() {
+                let mut cparams = theirs.cparams();
+                cparams.typesize = filling.typesize;
+                cparams.compcode = 1;
+                let run = |lib, name: &str| {
+                    let (api, place) = (SchunkApi::of(lib), scratch.place(contiguous, on_disk, name));
+                    let schunk = api.create(&place, &cparams, &dparams).expect("a super-chunk");
+                    let told = answers(schunk, filling);
+                    place.urlpath.iter().for_each(|path| assert_eq!(api.remove(path), 0));
+                    told
+                };
+                let what = format!("contiguous {contiguous} disk {on_disk} {filling:?}");
+                let (ours, theirs) = (run(&OURS, "ours"), run(theirs, "theirs"));
+                equal(&what, ours.0, theirs.0)?;
+                same(&what, &ours.1, &theirs.1)?;
             }
         }
         Ok(())

@@ -99,9 +99,11 @@ pub(super) struct EachAnew {
 }
 
 impl EachAnew {
+    /// A compressor with this context.
+    ///
     /// # Safety
     ///
-    /// As for [`compress`], as long as the compressor is in use.
+    /// As for [`compress`], as long as it is in use.
     pub(super) unsafe fn with(context: *mut blosc2_context) -> EachAnew {
         EachAnew { context }
     }

@@ -131,6 +131,8 @@ fn make_layer(layer: &Metalayer) -> Result<*mut blosc2_metalayer> {
     })
 }
 
+/// Releases a metalayer that C sees.
+///
 /// # Safety
 ///
 /// `layer` is null or came from [`make_layer`] and is not used any more.
@@ -145,6 +147,8 @@ unsafe fn free_layer(layer: *mut blosc2_metalayer) {
     }
 }
 
+/// Releases the metalayers in `slots`, and empties these.
+///
 /// # Safety
 ///
 /// As for [`show_layers`].

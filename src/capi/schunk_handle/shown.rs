@@ -158,6 +158,8 @@ impl SchunkHandle {
         Ok(())
     }
 
+    /// Shows how many metalayers of either kind there are.
+    ///
     /// # Safety
     ///
     /// As for [`show_all_layers`](Self::show_all_layers).
@@ -228,7 +230,7 @@ impl SchunkHandle {
     /// # Safety
     ///
     /// As for [`show_counts`](Self::show_counts).
-    #[inline(never)] // lists take a few nanoseconds
+    #[inline(never)] // so that the way to lists, which takes a few nanoseconds, has no part in it
     unsafe fn show_frame_counts(&self, schunk: &Schunk) -> u64 {
         let Some(frame) = schunk.frame() else { return schunk.change_tick() };
         let (abi, counts) = (self.abi(), frame.counts());
@@ -270,7 +272,7 @@ impl SchunkHandle {
     /// # Safety
     ///
     /// As for [`show_counts`](Self::show_counts).
-    #[inline(never)] // lists take a few nanoseconds
+    #[inline(never)] // so that the way to lists, which takes a few nanoseconds, has no part in it
     unsafe fn show_frame(&self, schunk: &Schunk) {
         let Some(frame) = schunk.frame() else { return };
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);

@@ -166,47 +166,43 @@ fn whatever_a_byte_is_the_short_way_tells_what_the_general_one_does() {
     }
 }
 
+/// Reads items of `chunk`, which has 9840 bytes of data; returns how often the short way did it.
+fn items_read_the_short_way(chunk: &[u8], params: &CParams) -> usize {
+    let header = ChunkHeader::read(chunk).unwrap();
+    let mut short = 0;
+    let starts = (0..9840 / params.typesize).step_by(7).map(|start| i32::try_from(start).unwrap());
+    for (start, count) in starts.zip([1, 2, 5, 20, 99].into_iter().cycle()) {
+        let (mut dest, mut general) = ([1; 1000], [1; 1000]);
+        let (dec, unit) = (Decoding::default(), Unit::Items);
+        let outcome = getitem_parsed(&dec, &header, chunk, unit, start, count, &mut general);
+        if let Some(len) = getitem_simple(chunk, unit, start, count, &mut dest, |_| ()) {
+            assert_eq!(outcome, Ok(len), "{params:?} {start} {count}");
+            assert!(dest == general, "{params:?} {start} {count}");
+            short += 1;
+        }
+    }
+    short
+}
+
 #[test]
 fn items_of_many_blocks_read_alike_the_short_and_the_general_way() {
-    for (typesize, last, blocksize) in
-        [(4, 0, 400), (4, 1, 400), (4, 2, 512), (3, 1, 300), (8, 2, 4000), (1, 0, 3000)]
-    {
-        for id in [codec::BLOSCLZ, codec::LZ4HC, codec::ZSTD] {
-            for splitmode in [1, 2] {
-                let mut params =
-                    CParams { compcode: i32::from(id), typesize, blocksize, splitmode, ..CParams::default() };
-                params.filters[5] = last;
-                for src in [noise(9840), ramp(9840, 9)] {
-                    let (_, chunk) = compressed(&params, &src, src.len() + 400);
-                    let header = ChunkHeader::read(&chunk).unwrap();
-                    let mut short = 0;
-                    for (start, count) in
-                        (0..9840 / typesize).step_by(7).zip([1, 2, 5, 20, 99].into_iter().cycle())
-                    {
-                        let (start, count) = (i32::try_from(start).unwrap(), count);
-                        let (mut dest, mut general) = ([1; 1000], [1; 1000]);
-                        let unit = Unit::Items;
-                        let outcome = getitem_parsed(
-                            &Decoding::default(),
-                            &header,
-                            &chunk,
-                            unit,
-                            start,
-                            count,
-                            &mut general,
-                        );
-                        if let Some(len) = getitem_simple(&chunk, unit, start, count, &mut dest, |_| ()) {
-                            assert_eq!(outcome, Ok(len), "{params:?} {start} {count}");
-                            assert!(dest == general, "{params:?} {start} {count}");
-                            short += 1;
-                        }
-                    }
-                    assert!(short > 100 || header.blocksize > SMALL_BLOCK, "{params:?}: {short}");
-                    for at in 0..100 {
-                        let mut bad = chunk.clone();
-                        bad[at] ^= 1 << (at % 8);
-                        compare(&bad, || format!("{params:?}, byte {at}"));
-                    }
+    let layouts = [(4, 0, 400), (4, 1, 400), (4, 2, 512), (3, 1, 300), (8, 2, 4000), (1, 0, 3000)];
+    for (typesize, last, blocksize) in layouts {
+        for (id, splitmode) in
+            [codec::BLOSCLZ, codec::LZ4HC, codec::ZSTD].map(|id| [(id, 1), (id, 2)]).concat()
+        {
+            let mut params =
+                CParams { compcode: i32::from(id), typesize, blocksize, splitmode, ..CParams::default() };
+            params.filters[5] = last;
+            for src in [noise(9840), ramp(9840, 9)] {
+                let (_, chunk) = compressed(&params, &src, src.len() + 400);
+                let short = items_read_the_short_way(&chunk, &params);
+                let blocksize = ChunkHeader::read(&chunk).unwrap().blocksize;
+                assert!(short > 100 || blocksize > SMALL_BLOCK, "{params:?}: {short}");
+                for at in 0..100 {
+                    let mut bad = chunk.clone();
+                    bad[at] ^= 1 << (at % 8);
+                    compare(&bad, || format!("{params:?}, byte {at}"));
                 }
             }
         }

@@ -11,18 +11,13 @@
 //! bytes are copied from earlier output. The last sequence ends with its literals, and no other may end near the end of
 //! stream or output; what the reference decoder refuses for that is refused here too.
 
+use super::output::{LONG, MAX_DISTANCE, MIN_MATCH};
 use crate::codecs::matches::{
     SLACK, copy_few_literals, copy_literals, copy_long, copy_safely, copy_short, copy_two_more,
 };
 use crate::codecs::place::{Source, Target, settled};
 use crate::error::{Error, ErrorKind, Result};
 
-/// A length of this much goes on in further bytes.
-const MORE: usize = 15;
-/// Length of the shortest match.
-const MIN_MATCH: usize = 4;
-/// The largest distance. No place at all is as many bytes before a buffer, unless that begins at a lower address.
-const MAX_DISTANCE: usize = 0xffff;
 /// Literals that all but the last sequence leave to come, at least, to the end of the output.
 const LITERALS_END: usize = 12;
 /// Bytes of output that come behind every match.
@@ -32,8 +27,8 @@ const INPUT_END: usize = 8;
 /// Bytes of input behind a token, and of output, from which on the reference decoder overlooks that an end is near.
 const UNASKED_IN: usize = 17;
 const UNASKED_OUT: usize = 32;
-/// From this many bytes on, a token and less than MORE literals leave INPUT_END bytes, and a copy of 16 is within the input.
-const IN_ROOM: usize = MORE + INPUT_END;
+/// From this many bytes on, a token and less than LONG literals leave INPUT_END bytes, and a copy of 16 is within the input.
+const IN_ROOM: usize = LONG + INPUT_END;
 /// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few to have them in the shortest loop.
 const SHORT_MATCH: usize = 16;
 /// Matches and literals up to this length are copied by [`decode_medium`], the former in up to two steps.
@@ -47,7 +42,7 @@ const MEDIUM_PAYS: usize = 1024;
 /// them the count starts anew.
 const MEDIUM_PAUSE: usize = 240;
 /// From this many bytes on, a sequence of two short lengths leaves MATCH_END bytes.
-const OUT_ROOM: usize = MORE - 1 + MORE - 1 + MIN_MATCH + MATCH_END;
+const OUT_ROOM: usize = LONG - 1 + LONG - 1 + MIN_MATCH + MATCH_END;
 
 /// Decompresses `src`, which must give exactly `dest.len()` bytes.
 ///
@@ -114,7 +109,9 @@ fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<
 #[inline(always)]
 fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<(usize, usize)> {
     let (in_len, out_len) = (src.len(), dest.len());
-    if in_len <= IN_ROOM || out_len <= OUT_ROOM || dest.as_ptr().addr() < MAX_DISTANCE {
+    // At lower addresses, the place at the largest distance before the output would not come before it.
+    let is_low = dest.as_ptr().addr() < MAX_DISTANCE;
+    if in_len <= IN_ROOM || out_len <= OUT_ROOM || is_low {
         return Some((0, 0));
     }
     let (in_start, out_start) = (Source::new(src), Target::new(dest));
@@ -206,7 +203,7 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
     loop {
         let Place { ip, op, token } = at;
         let (literals, match_bits) = (token >> 4, token & 15);
-        if literals == MORE || match_bits + MIN_MATCH > SHORT_MATCH {
+        if literals == LONG || match_bits + MIN_MATCH > SHORT_MATCH {
             return Some(at);
         }
         // SAFETY: IN_ROOM bytes follow the token, and OUT_ROOM bytes are left of output.
@@ -270,10 +267,10 @@ unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>
         let Place { mut ip, op, token } = at;
         let (mut literals, match_bits) = (token >> 4, token & 15);
         ip = ip.ahead(1);
-        if literals == MORE {
+        if literals == LONG {
             // SAFETY: SLACK bytes follow the token.
             let more = unsafe { ip.byte() };
-            if more > MEDIUM - MORE {
+            if more > MEDIUM - LONG {
                 break;
             }
             literals += more;
@@ -294,7 +291,7 @@ unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>
             return None;
         }
         let len = match_bits + MIN_MATCH;
-        if match_bits < MORE {
+        if match_bits < LONG {
             // SAFETY: the distance was checked, and SLACK bytes follow the match, as below. The CPU has AVX2 if `AVX2`.
             unsafe { copy_short::<AVX2>(op, distance) };
             // The last two of the 16 bytes once more, or the two behind them: no guess goes wrong. What repeats each byte
@@ -346,7 +343,7 @@ unsafe fn decode_any<'a, const AVX2: bool>(
         return None;
     }
     let mut len = (token & 15) + MIN_MATCH;
-    if len < MORE + MIN_MATCH {
+    if len < LONG + MIN_MATCH {
         // SAFETY: the distance was checked; SLACK bytes follow the literals, or OUT_ROOM counts this match. The CPU has
         // AVX2 if `AVX2`.
         unsafe { copy_short::<AVX2>(op, distance) };
@@ -389,7 +386,7 @@ unsafe fn decode_any<'a, const AVX2: bool>(
 unsafe fn put_literals<'a>(at: Place<'a>, ends: &Ends<'a>) -> Option<(Source<'a>, usize)> {
     let mut ip = at.ip.ahead(1);
     let mut literals = at.token >> 4;
-    if literals < MORE {
+    if literals < LONG {
         // SAFETY: IN_ROOM bytes follow the token, and OUT_ROOM bytes are left of output.
         unsafe { at.op.store(ip.load::<16>()) };
         return Some((ip, literals));
@@ -446,7 +443,7 @@ fn decode_careful<const AVX2: bool>(
         let left = dest.len() - op;
         let literals = read_length(src, &mut ip, token >> 4, left)?;
         // The reference decoder takes a short cut with such sequences, and does not ask then how near the ends are.
-        let unasked = literals < MORE && src.len() - ip >= UNASKED_IN && left >= UNASKED_OUT;
+        let unasked = literals < LONG && src.len() - ip >= UNASKED_IN && left >= UNASKED_OUT;
         // Nothing behind the last wanted byte is looked at.
         let is_last = stop < dest.len() && literals >= stop - op;
         if unasked {
@@ -470,7 +467,7 @@ fn decode_careful<const AVX2: bool>(
         let distance = usize::from(*src.get(ip)?) | usize::from(*src.get(ip + 1)?) << 8;
         ip += 2;
         let len = MIN_MATCH + read_length(src, &mut ip, token & 15, left)?;
-        let end = if unasked && token & 15 < MORE && distance >= 8 { 0 } else { MATCH_END };
+        let end = if unasked && token & 15 < LONG && distance >= 8 { 0 } else { MATCH_END };
         if !(1..=op).contains(&distance) || len + end > left {
             return None;
         }
@@ -484,7 +481,7 @@ fn decode_careful<const AVX2: bool>(
 /// A length that begins with `first`; `None` if it is cut off or exceeds `max`.
 fn read_length(src: &[u8], ip: &mut usize, first: usize, max: usize) -> Option<usize> {
     let mut len = first;
-    if first == MORE {
+    if first == LONG {
         loop {
             let more = *src.get(*ip)?;
             *ip += 1;

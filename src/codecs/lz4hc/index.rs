@@ -125,8 +125,8 @@ impl Index {
         self.end = 0;
     }
 
-    /// Candidates for a match at `at`, which is not before the latest segment: the last positions before it in its bucket, `most` of
-    /// them at most, the nearest of several that are too far away among them.
+    /// Candidates for a match at `at`, which is not before the latest segment: the last `most` positions before it in its bucket,
+    /// or as many as there are in this segment and the one before. Some may be too far away for a match.
     ///
     /// # Safety
     ///

@@ -122,7 +122,7 @@ impl Encoder {
         Ok(if fits { len } else { 0 })
     }
 
-    /// As [`compress`](Self::compress), come what may.
+    /// As [`compress`](Self::compress), by the reference implementation whatever the stream.
     fn compress_by_reference(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
         let (state, level) = (self.reference.as_mut_ptr(), c_int::from(clevel));
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());

@@ -10,10 +10,12 @@ use std::array;
 const MIN_INPUT: usize = 128 << 10;
 /// Bytes of a sample.
 const SAMPLE: usize = 1 << 10;
+/// Samples of a stream.
 const SAMPLES: usize = 8;
 /// Groups in a sample that occur again, at most, where there are few matches. In the reach of a match, which is 64 times as
 /// long, as many are found for each position.
 const FEW: usize = 24;
+/// Groups are told apart by so many bits of a hash.
 const SLOT_BITS: u32 = 11;
 
 /// Whether the stream is long, and there are few matches in half of it at least.

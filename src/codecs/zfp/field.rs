@@ -206,12 +206,12 @@ pub(super) fn kernel(size: usize, dims: usize) -> Kernel {
 
 fn kernel_for<R: Real, const N: usize, const G: usize>() -> Kernel {
     #[cfg(target_arch = "x86_64")]
-    if crate::cpu::has_avx2() {
-        return x86::kernel::<R, N, G>();
+    if let Some(kernel) = x86::kernel::<R, N, G>() {
+        return kernel;
     }
     Kernel {
-        encode: |f, l, s, d| f.encode::<R, N, G>(l, s, d),
-        decode: |f, l, s, d| f.decode::<R, N, G>(l, s, d),
+        encode: Field::encode::<R, N, G>,
+        decode: Field::decode::<R, N, G>,
         decode_items: decode_range::<R, N, G>,
     }
 }
@@ -251,15 +251,15 @@ mod x86 {
         field.decode::<R, N, G>(limits, src, dest)
     }
 
-    /// To be called only on processors with these features.
-    pub(super) fn kernel<R: Real, const N: usize, const G: usize>() -> Kernel {
-        Kernel {
-            // SAFETY: `kernel_for` has checked the processor.
-            encode: |f, l, s, d| unsafe { encode::<R, N, G>(f, l, s, d) },
+    /// The kernel, if the processor has these features.
+    pub(super) fn kernel<R: Real, const N: usize, const G: usize>() -> Option<Kernel> {
+        crate::cpu::has_avx2().then_some(Kernel {
+            // SAFETY: the processor was asked.
+            encode: |field, limits, src, dest| unsafe { encode::<R, N, G>(field, limits, src, dest) },
             // SAFETY: as above.
-            decode: |f, l, s, d| unsafe { decode::<R, N, G>(f, l, s, d) },
+            decode: |field, limits, src, dest| unsafe { decode::<R, N, G>(field, limits, src, dest) },
             decode_items: decode_range::<R, N, G>,
-        }
+        })
     }
 }
 

@@ -87,22 +87,7 @@ impl<R: Real, const N: usize, const G: usize> RangeDecoder<'_, R, N, G> {
                 }
                 continue;
             }
-            let mut inner = [Span::default(); 64];
-            for (part, span) in spans[..parts].iter().enumerate() {
-                for row in 0..SIDE {
-                    let row_start = (slab * SIDE + row) * stride;
-                    let start = span.start.max(row_start);
-                    let end = span.end.min(row_start + stride);
-                    if start < end {
-                        inner[part * SIDE + row] = Span {
-                            start: start - row_start,
-                            end: end - row_start,
-                            dest: span.dest + (start - span.start),
-                        };
-                    }
-                }
-            }
-            self.descend(axis - 1, cell, &inner)?;
+            self.descend(axis - 1, cell, &rows_of(&spans[..parts], slab * SIDE, stride))?;
         }
         Ok(())
     }
@@ -125,6 +110,23 @@ impl<R: Real, const N: usize, const G: usize> RangeDecoder<'_, R, N, G> {
         }
         Ok(())
     }
+}
+
+/// What `spans` cover of each of the [`SIDE`] rows of `stride` items from number `first` on, counted from the start of the row.
+fn rows_of(spans: &[Span], first: usize, stride: usize) -> Spans {
+    let mut rows = [Span::default(); 64];
+    for (span, rows) in spans.iter().zip(rows.chunks_exact_mut(SIDE)) {
+        for (row, n) in rows.iter_mut().zip(first..) {
+            let row_start = n * stride;
+            let start = span.start.max(row_start);
+            let end = span.end.min(row_start + stride);
+            if start < end {
+                let dest = span.dest + (start - span.start);
+                *row = Span { start: start - row_start, end: end - row_start, dest };
+            }
+        }
+    }
+    rows
 }
 
 // The parts of a cell along all but the fastest axis must fit in `Spans`.

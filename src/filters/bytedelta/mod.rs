@@ -80,7 +80,7 @@ impl Kernel {
         let mut start = 0;
         while start < body {
             let end = body.min(start + PIECE);
-            shuffle::unshuffle_range(width, src, start / width, &mut dest[start..end]);
+            shuffle::unshuffle_bytes(width, src, start, &mut dest[start..end]);
             // SAFETY: `usable` gave out this kernel, so the CPU has its features.
             unsafe { sum_items(width, &mut dest[start.saturating_sub(width)..end]) };
             start = end;

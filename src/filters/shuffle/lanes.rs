@@ -504,12 +504,11 @@ unsafe fn shuffle_crowded<V: Lanes, const TILES: usize>(
         for j in overlapping(16, width) {
             for i in overlapping(tile, panel.len()).map(|i| panel.start + i) {
                 let (at, out) = (i * width + j, j * stride + i);
-                // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
-                unsafe {
-                    match TILES {
-                        1 => shuffle_tile::<V, 16, 16>(width, src, at, dest, out, stride),
-                        _ => shuffle_two_tiles::<V, 16, 16>(width, src, at, dest, out, stride),
-                    }
+                match TILES {
+                    // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
+                    1 => unsafe { shuffle_tile::<V, 16, 16>(width, src, at, dest, out, stride) },
+                    // SAFETY: the same.
+                    _ => unsafe { shuffle_two_tiles::<V, 16, 16>(width, src, at, dest, out, stride) },
                 }
             }
         }
@@ -528,19 +527,38 @@ unsafe fn unshuffle_crowded<V: Lanes, const TILES: usize>(
     let (nitems, tile) = (dest.len() / width, 16 * V::LANES * TILES);
     for panel in crowded.panels(nitems, tile) {
         for j in overlapping(16, width) {
+            let rows = Strided { src: &src[j * stride..], stride };
             for i in overlapping(tile, panel.len()).map(|i| panel.start + i) {
-                let out = i * width + j;
-                // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
-                unsafe {
-                    match TILES {
-                        1 => unshuffle_tile::<V, 16, 16>(width, src, j * stride + i, stride, dest, out),
-                        _ => {
-                            let rows = Strided { src: &src[j * stride..], stride };
-                            unshuffle_two_tiles::<V, _, 16, 16>(width, rows, i, dest, out);
-                        }
-                    }
+                let (at, out) = (j * stride + i, i * width + j);
+                match TILES {
+                    // SAFETY: tiles are inside the `nitems` items and the `width >= 17` columns.
+                    1 => unsafe { unshuffle_tile::<V, 16, 16>(width, src, at, stride, dest, out) },
+                    // SAFETY: the same.
+                    _ => unsafe { unshuffle_two_tiles::<V, _, 16, 16>(width, rows, i, dest, out) },
                 }
             }
+        }
+    }
+}
+
+/// Shuffles items of 17 bytes and more, `16 * LANES` or more of them: all columns of a tile, then those of the next one.
+#[inline(always)]
+unsafe fn shuffle_wide_tiles<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    for i in overlapping(16 * V::LANES, src.len() / width) {
+        for j in overlapping(16, width) {
+            // SAFETY: tiles are inside the items and the `width >= 17` columns.
+            unsafe { shuffle_tile::<V, 16, 16>(width, src, i * width + j, dest, j * stride + i, stride) };
+        }
+    }
+}
+
+/// Undoes [`shuffle_wide_tiles`].
+#[inline(always)]
+unsafe fn unshuffle_wide_tiles<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    for i in overlapping(16 * V::LANES, dest.len() / width) {
+        for j in overlapping(16, width) {
+            // SAFETY: tiles are inside the items and the `width >= 17` columns.
+            unsafe { unshuffle_tile::<V, 16, 16>(width, src, j * stride + i, stride, dest, i * width + j) };
         }
     }
 }
@@ -558,24 +576,9 @@ pub(super) unsafe fn shuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[
                 shuffle_crowded::<V, 1>(width, stride, src, dest, &crowded);
             }
         } else if nitems >= tile {
-            for i in overlapping(tile, nitems) {
-                for j in overlapping(16, width) {
-                    shuffle_tile::<V, 16, 16>(width, src, i * width + j, dest, j * stride + i, stride);
-                }
-            }
+            shuffle_wide_tiles::<V>(width, stride, src, dest);
         } else if nitems >= 16 {
-            for i in overlapping(16, nitems) {
-                for j in overlapping(16, width) {
-                    shuffle_tile::<V::Narrow, 16, 16>(
-                        width,
-                        src,
-                        i * width + j,
-                        dest,
-                        j * stride + i,
-                        stride,
-                    );
-                }
-            }
+            shuffle_wide_tiles::<V::Narrow>(width, stride, src, dest);
         } else {
             generic::shuffle(width, stride, src, dest, 0..nitems);
         }
@@ -595,24 +598,9 @@ pub(super) unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: 
                 unshuffle_crowded::<V, 1>(width, stride, src, dest, &crowded);
             }
         } else if nitems >= tile {
-            for i in overlapping(tile, nitems) {
-                for j in overlapping(16, width) {
-                    unshuffle_tile::<V, 16, 16>(width, src, j * stride + i, stride, dest, i * width + j);
-                }
-            }
+            unshuffle_wide_tiles::<V>(width, stride, src, dest);
         } else if nitems >= 16 {
-            for i in overlapping(16, nitems) {
-                for j in overlapping(16, width) {
-                    unshuffle_tile::<V::Narrow, 16, 16>(
-                        width,
-                        src,
-                        j * stride + i,
-                        stride,
-                        dest,
-                        i * width + j,
-                    );
-                }
-            }
+            unshuffle_wide_tiles::<V::Narrow>(width, stride, src, dest);
         } else {
             generic::unshuffle(width, stride, src, dest, 0..nitems);
         }

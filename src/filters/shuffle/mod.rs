@@ -241,13 +241,3 @@ pub fn unshuffle_bytes(width: usize, src: &[u8], start: usize, dest: &mut [u8]) 
 pub(crate) fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
     BEST.unshuffle_planes(rows, dest);
 }
-
-/// [`unshuffle_bytes`] from the start of item `first_item` on.
-///
-/// # Panics
-///
-/// If `width` is 0 or the bytes asked for reach past the end of the block.
-pub fn unshuffle_range(width: usize, src: &[u8], first_item: usize, dest: &mut [u8]) {
-    let start = first_item.checked_mul(width).expect("the item lies in the block");
-    unshuffle_bytes(width, src, start, dest);
-}

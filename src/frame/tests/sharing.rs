@@ -109,6 +109,41 @@ fn without_locking_changes_of_metalayers_are_seen_whatever_their_lengths() {
     }
 }
 
+/// Changes a frame and the list of its chunks: mostly as a queue of `window` chunks.
+fn change_queue(
+    random: &mut Random,
+    frame: &mut Frame,
+    model: &mut Vec<Vec<u8>>,
+    window: usize,
+    step: usize,
+) {
+    let new = if step % 11 == 0 { zeros(400) } else { padded(400, step) };
+    match random.below(12) {
+        0 => {
+            model.reverse();
+            frame.reorder(&(0..model.len()).rev().collect::<Vec<_>>()).unwrap();
+        }
+        1..6 if model.len() <= window => {
+            frame.append(&new).unwrap();
+            model.push(new);
+        }
+        6 => {
+            frame.update(0, &new).unwrap();
+            model[0] = new;
+        }
+        _ => {
+            frame.delete(0).unwrap();
+            frame.append(&new).unwrap();
+            model.remove(0);
+            model.push(new);
+            if model.len() > window {
+                frame.delete(0).unwrap();
+                model.remove(0);
+            }
+        }
+    }
+}
+
 #[test]
 fn without_locking_a_frame_that_comes_back_to_its_size_is_seen_to_have_changed() {
     for kind in [Kind::File, Kind::Dir] {
@@ -123,32 +158,7 @@ fn without_locking_a_frame_that_comes_back_to_its_size_is_seen_to_have_changed()
             }
             let others: Vec<Frame> = (0..9).map(|_| reopen(&a)).collect();
             for step in 1..200_usize {
-                let new = if step % 11 == 0 { zeros(400) } else { padded(400, step) };
-                // As a queue, mostly.
-                match random.below(12) {
-                    0 => {
-                        model.reverse();
-                        a.reorder(&(0..model.len()).rev().collect::<Vec<_>>()).unwrap();
-                    }
-                    1..6 if model.len() <= window => {
-                        a.append(&new).unwrap();
-                        model.push(new);
-                    }
-                    6 => {
-                        a.update(0, &new).unwrap();
-                        model[0] = new;
-                    }
-                    _ => {
-                        a.delete(0).unwrap();
-                        a.append(&new).unwrap();
-                        model.remove(0);
-                        model.push(new);
-                        if model.len() > window {
-                            a.delete(0).unwrap();
-                            model.remove(0);
-                        }
-                    }
-                }
+                change_queue(&mut random, &mut a, &mut model, window, step);
                 for (missed, other) in
                     others.iter().enumerate().filter(|(missed, _)| step % (missed + 1) == 0)
                 {

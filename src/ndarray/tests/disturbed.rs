@@ -140,59 +140,77 @@ const READS: [(&str, Read, Places, Option<ErrorKind>); 3] = [
     ),
 ];
 
+/// How an array in a file or directory is changed while it is read.
+struct Disturbance {
+    dir: bool,
+    change: Change,
+    read: Read,
+    /// The number of the read of the system before which the change happens.
+    before: i64,
+}
+
+impl Disturbance {
+    /// Reads a new array; returns the outcome with the items, and whether the change happened meanwhile.
+    fn read(&self, name: &str, nitems: usize) -> (Result<Vec<u32>>, bool) {
+        let name = format!("blosc2-disturbed-{}-{}-{name}", std::process::id(), self.dir);
+        let path = TempPath(std::env::temp_dir().join(name));
+        drop(make(&path.0, self.dir, &FrameOptions::default()));
+        let reads = AtomicI64::new(-1);
+        let meddler = Arc::new(Meddler { path: path.0.clone(), change: self.change, reads, period: 0 });
+        let io = Arc::new(MeddlingIo(Arc::clone(&meddler)));
+        let schunk = Schunk::open(&path.0, 0, &FrameOptions { io, ..FrameOptions::default() }).unwrap();
+        let (_, geometry) = open(&schunk).unwrap();
+        let mut dest = vec![0xee; nitems * TYPESIZE];
+        meddler.reads.store(self.before, Ordering::SeqCst);
+        let outcome = (self.read)(&schunk, &geometry, &mut dest);
+        let happened = meddler.reads.swap(-1, Ordering::SeqCst) < 0;
+        let items = dest.chunks_exact(4).map(|item| u32::from_le_bytes(item.try_into().unwrap()));
+        (outcome.map(|()| items.collect()), happened)
+    }
+}
+
+/// Has the change happen before one read of the system after the other, until there are no more: what is read is the `old`
+/// items or the `new` ones, or, if these are gone, there is this error.
+fn check_disturbed(
+    what: &str,
+    mut disturbance: Disturbance,
+    old: &[u32],
+    new: &std::result::Result<Vec<u32>, ErrorKind>,
+) {
+    let mut seen = [0; 2];
+    loop {
+        let (outcome, happened) = disturbance.read(what, old.len());
+        let outcome = outcome.map_err(|e| e.kind());
+        let is_new = outcome.as_deref() != Ok(old);
+        if is_new {
+            assert_eq!(&outcome, new, "{what}, read {}", disturbance.before);
+        }
+        assert!(happened || !is_new, "{what}, read {}: changed before it was", disturbance.before);
+        seen[usize::from(is_new)] += 1;
+        if !happened {
+            break;
+        }
+        disturbance.before += 1;
+    }
+    assert!(seen[0] > 0 && seen[1] > 2, "{what}: {seen:?}");
+}
+
 #[test]
 fn what_is_read_is_of_one_moment() {
+    let item = |&(i, j): &(i64, i64)| u32::try_from(i * SHAPE[1] + j + 1).unwrap();
     for dir in [false, true] {
         for (change_name, change) in CHANGES {
             for (read_name, read, places, gone) in READS {
-                let item = |&(i, j): &(i64, i64)| u32::try_from(i * SHAPE[1] + j + 1).unwrap();
                 let old: Vec<u32> = places().iter().map(item).collect();
-                let new: Option<Vec<u32>> = match (change_name, gone) {
-                    ("other items", _) => Some(old.iter().map(|item| item + MORE).collect()),
+                let new = match (change_name, gone) {
+                    ("other items", _) => Ok(old.iter().map(|item| item + MORE).collect()),
                     (_, None) => {
-                        Some(places().iter().map(|at| if at.0 < FEW { item(at) } else { 0 }).collect())
+                        Ok(places().iter().map(|at| if at.0 < FEW { item(at) } else { 0 }).collect())
                     }
-                    (_, Some(_)) => None,
+                    (_, Some(gone)) => Err(gone),
                 };
-                let mut seen = [0; 2];
-                for reads in 0.. {
-                    let name = format!("blosc2-disturbed-{}-{dir}-{read_name}", std::process::id());
-                    let path = TempPath(std::env::temp_dir().join(name));
-                    drop(make(&path.0, dir, &FrameOptions::default()));
-                    let reads_left = AtomicI64::new(-1);
-                    let meddler =
-                        Arc::new(Meddler { path: path.0.clone(), change, reads: reads_left, period: 0 });
-                    let io = Arc::new(MeddlingIo(Arc::clone(&meddler)));
-                    let options = FrameOptions { io, ..FrameOptions::default() };
-                    let schunk = Schunk::open(&path.0, 0, &options).unwrap();
-                    let (_, geometry) = open(&schunk).unwrap();
-                    let mut dest = vec![0xee; old.len() * TYPESIZE];
-                    meddler.reads.store(reads, Ordering::SeqCst);
-                    let outcome = read(&schunk, &geometry, &mut dest);
-                    let happened = meddler.reads.swap(-1, Ordering::SeqCst) < 0;
-                    let got: Vec<u32> = dest
-                        .chunks_exact(4)
-                        .map(|item| u32::from_le_bytes(item.try_into().unwrap()))
-                        .collect();
-                    let what = format!("{read_name}, {change_name}, read {reads}, directory: {dir}");
-                    let is_new = match &outcome {
-                        Ok(()) if got == old => false,
-                        Ok(()) => {
-                            assert_eq!(Some(&got), new.as_ref(), "{what}");
-                            true
-                        }
-                        Err(e) => {
-                            assert_eq!((Some(e.kind()), &new), (gone, &None), "{what}");
-                            true
-                        }
-                    };
-                    assert!(happened || !is_new, "{what}: changed before it was");
-                    seen[usize::from(is_new)] += 1;
-                    if !happened {
-                        break;
-                    }
-                }
-                assert!(seen[0] > 0 && seen[1] > 2, "{read_name}, {change_name}: {seen:?}");
+                let disturbance = Disturbance { dir, change, read, before: 0 };
+                check_disturbed(&format!("{read_name}, {change_name}"), disturbance, &old, &new);
             }
         }
     }

@@ -248,29 +248,31 @@ impl Array<'_> {
 
     /// Copies the items whose index is in each dimension one of its list to `dest`, which they fill.
     pub fn get_selection(&self, lists: &[Vec<i64>], dest: &mut [u8]) -> Result<(), String> {
-        let mut lists = lists.to_vec();
-        let mut sizes: Vec<i64> = lists.iter().map(|list| len(list) / 8).collect();
-        let (mut shape, size) = (sizes.clone(), len(dest));
-        let mut starts: Vec<*mut i64> = lists.iter_mut().map(|list| list.as_mut_ptr()).collect();
-        let (starts, sizes, shape) = (starts.as_mut_ptr(), sizes.as_mut_ptr(), shape.as_mut_ptr());
-        // SAFETY: as above.
-        let code = unsafe {
-            (self.nd.get_selection)(self.raw, starts, sizes, dest.as_mut_ptr().cast(), shape, size)
-        };
+        // SAFETY: pointer and length come from a slice.
+        let code = unsafe { self.select(self.nd.get_selection, lists, dest.as_mut_ptr(), len(dest)) };
         self.nd.check(code, "b2nd_get_orthogonal_selection")
     }
 
     /// Gives the items whose index is in each dimension one of its list the values in `src`.
     pub fn set_selection(&self, lists: &[Vec<i64>], src: &[u8]) -> Result<(), String> {
+        // SAFETY: as above; `src` is only read, and nobody else uses the array.
+        let code = unsafe { self.select(self.nd.set_selection, lists, src.as_ptr().cast_mut(), len(src)) };
+        self.nd.check(code, "b2nd_set_orthogonal_selection")
+    }
+
+    /// Calls `function`, one of the two for orthogonal selections; returns its code.
+    ///
+    /// # Safety
+    ///
+    /// There are `size` bytes at `buffer`, which `function` may read or write.
+    unsafe fn select(&self, function: Selection, lists: &[Vec<i64>], buffer: *mut u8, size: i64) -> c_int {
         let mut lists = lists.to_vec();
         let mut sizes: Vec<i64> = lists.iter().map(|list| len(list) / 8).collect();
-        let (mut shape, size) = (sizes.clone(), len(src));
+        let mut shape = sizes.clone();
         let mut starts: Vec<*mut i64> = lists.iter_mut().map(|list| list.as_mut_ptr()).collect();
         let (starts, sizes, shape) = (starts.as_mut_ptr(), sizes.as_mut_ptr(), shape.as_mut_ptr());
-        let from = src.as_ptr().cast_mut().cast();
-        // SAFETY: as above; `src` is only read.
-        let code = unsafe { (self.nd.set_selection)(self.raw, starts, sizes, from, shape, size) };
-        self.nd.check(code, "b2nd_set_orthogonal_selection")
+        // SAFETY: one list, with its length, per dimension; the buffer is as the caller says.
+        unsafe { function(self.raw, starts, sizes, buffer.cast(), shape, size) }
     }
 
     /// Copies the items with these C-order numbers to `dest`, which they fill.
