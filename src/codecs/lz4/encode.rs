@@ -22,8 +22,8 @@ use crate::memory::zeroed_box;
 
 /// After each 2^`PATIENCE` misses in a row, the search steps over one more byte each time.
 const PATIENCE: u32 = 6;
-/// Shorter streams are left to the reference, which is as fast with them.
-pub(super) const MIN_INPUT: usize = 32 << 10;
+/// Shorter streams are left to the reference: clearing the table takes too large a part of their time.
+pub(super) const MIN_INPUT: usize = 8 << 10;
 /// Up to this length, positions fit in 16 bits: those that are entered end [`LAST_START`] bytes before the end.
 const MAX_SHORT: usize = 65_536 + LAST_START - 2;
 
@@ -34,6 +34,8 @@ const NEAR_END: usize = 48;
 /// Bytes of the source over which guesses are watched, and those after which they are watched again.
 const WATCH: usize = 2 << 10;
 const REST: usize = 14 << 10;
+/// In shorter streams, the CPU may guess without being watched: they are over soon.
+const WATCHED_FROM: usize = 32 << 10;
 /// The largest acceleration.
 pub(super) const MAX_ACCELERATION: usize = 9;
 /// Where this many bytes follow a match, the reference looks at three positions there, if it finds nothing before.
@@ -219,9 +221,12 @@ impl<T: Table> Parser<'_, T> {
         // SAFETY: `encode` saw to MIN_INPUT bytes.
         self.enter(0, unsafe { load64(self.src, 0) });
         let mut place = Place { anchor: 0, next: Next::Sought(self.search(1, 1, 0)) };
+        let is_watched = self.src.len() >= WATCHED_FROM;
         loop {
-            place = self.stretch::<WATCHED>(place, WATCH, out)?;
-            place = match self.guesses.are_bad() {
+            if is_watched {
+                place = self.stretch::<WATCHED>(place, WATCH, out)?;
+            }
+            place = match is_watched && self.guesses.are_bad() {
                 true => self.stretch::<CLOSE_BY>(place, REST, out)?,
                 false => self.stretch::<ONE_BY_ONE>(place, REST, out)?,
             };
