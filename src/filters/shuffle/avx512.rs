@@ -27,6 +27,9 @@ pub(super) const KERNEL: Kernel = Kernel {
     unshuffle_planes: avx2::KERNEL.unshuffle_planes,
 };
 
+/// Up to so many bytes of items of 4 or 8 bytes are unshuffled in the large tiles.
+const FEW_BYTES: usize = 2 << 10;
+
 /// The indices of a two-register byte permutation; 64 and above mean the second register.
 type Index = [u8; 64];
 
@@ -354,8 +357,9 @@ unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU, which has AVX2 as well, and the arguments.
     unsafe {
         match width {
-            // All work of the AVX2 code is one zip per register and round then; compiled for AVX-512, it is slower.
-            2 | 4 | 8 => (avx2::KERNEL.unshuffle)(width, stride, src, dest),
+            // All work of the AVX2 code is one zip per register and round then; compiled for AVX-512, it is slower. For few
+            // items, its tiles are too small.
+            4 | 8 if dest.len() > FEW_BYTES => (avx2::KERNEL.unshuffle)(width, stride, src, dest),
             _ => lanes::by_width!(
                 width,
                 unshuffle_narrow[](stride, src, dest),
