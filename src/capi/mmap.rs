@@ -178,6 +178,8 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_open(
 ) -> *mut c_void {
     guard(|| {
         let _ = mode;
+        // While one reader puts another mapping in the place of one that the file has outgrown, there is none.
+        let _others = RETIRED.lock();
         ensure(!urlpath.is_null() && !params.is_null(), ErrorKind::NullPointer, "no path or parameters")?;
         // SAFETY: the caller's promise.
         let (this, path) = unsafe { (state(params)?, CStr::from_ptr(urlpath)) };
