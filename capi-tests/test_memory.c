@@ -428,6 +428,53 @@ static void many_blocks(void) {
   b2nd_free_ctx(ctx);
 }
 
+#define FAR 5000
+#define FEW 400
+
+/* Items so far apart that each is read by itself. */
+static void far_apart(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  static int64_t coords[FEW];
+  static int16_t found[FEW];
+  int16_t *all = (int16_t *)test_alloc(FEW * FAR * 2);
+  uint32_t noise = 1;
+  int i, rc;
+  for (i = 0; i < FEW * FAR; i++) {
+    noise = noise * 1103515245u + 12345u;
+    all[i] = (int16_t)(noise >> 24);
+  }
+  cparams.typesize = 2;
+  cparams.compcode = BLOSC_LZ4;
+  cparams.blocksize = FEW * FAR * 2;
+  storage.cparams = &cparams;
+  storage.contiguous = true;
+  storage.urlpath = FILE_PATH;
+  blosc2_remove_urlpath(FILE_PATH);
+  schunk = blosc2_schunk_new(&storage);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, all, FEW * FAR * 2), 1);
+  for (i = 0; i < FEW; i++) {
+    coords[i] = (int64_t)i * FAR;
+  }
+  all_that_follow = false;
+  for (fail_at = 0; fail_at < 50; fail_at++) {
+    atomic_store(&allocations, 0);
+    rc = (int)SCARCE(blosc2_schunk_get_sparse_buffer(schunk, FEW, coords, found));
+    for (i = 0; i < FEW && rc >= 0; i++) {
+      CHECK_INT(found[i], all[coords[i]]);
+    }
+    if (atomic_load(&allocations) <= fail_at) {
+      break;
+    }
+  }
+  CHECK(fail_at > 0 && fail_at < 50);
+  CHECK_INT(rc, 0);
+  blosc2_schunk_free(schunk);
+  blosc2_remove_urlpath(FILE_PATH);
+  free(all);
+}
+
 /* The operations on one kind of storage, with one codec. */
 static void run(int kind, const blosc2_cparams *cparams, const blosc2_dparams *dparams) {
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
@@ -488,6 +535,7 @@ int main(void) {
   CHECK(reported > 50);
   layers();
   many_blocks();
+  far_apart();
   blosc2_destroy();
   return test_end();
 }

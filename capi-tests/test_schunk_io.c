@@ -252,6 +252,57 @@ static void test_mapped_memory(bool cleared, bool memory_only) {
 #endif
 
 #ifdef HAVE_PTHREADS
+static int still_growing;
+static int not_opened;
+
+/* Opens a mapping that there is, as often as it can. */
+static void *open_mapping(void *map) {
+  while (__atomic_load_n(&still_growing, __ATOMIC_RELAXED)) {
+    if (blosc2_stdio_mmap_open(PATH, "r", map) != map) {
+      __atomic_add_fetch(&not_opened, 1, __ATOMIC_RELAXED);
+    }
+  }
+  return NULL;
+}
+
+/* Readers of one mapping find that the file has grown while others open it: the mapping stays one of the same file. */
+static void test_growing_while_opening(void) {
+  blosc2_stdio_mmap map = BLOSC2_STDIO_MMAP_DEFAULTS;
+  pthread_t threads[3];
+  FILE *opened, *writer = fopen(PATH, "wb");
+  int64_t size = 1, most = 1 << 24;
+  size_t mappings = 1, before;
+  int i;
+  CHECK_INT(fputc('x', writer), 'x');
+  CHECK_INT(fflush(writer), 0);
+  CHECK(blosc2_stdio_mmap_open(PATH, "r", &map) == &map);
+  opened = map.file;
+  not_opened = 0;
+  still_growing = 1;
+  for (i = 0; i < 3; i++) {
+    CHECK_INT(pthread_create(&threads[i], NULL, open_mapping, &map), 0);
+  }
+  before = map.mapping_size;
+  while (size < most) {
+    size += size / 40 + 1;
+    CHECK_INT(ftruncate(fileno(writer), size), 0);
+    CHECK_INT(blosc2_stdio_mmap_size(&map), size);
+    mappings += map.mapping_size != before;
+    before = map.mapping_size;
+  }
+  __atomic_store_n(&still_growing, 0, __ATOMIC_RELAXED);
+  for (i = 0; i < 3; i++) {
+    pthread_join(threads[i], NULL);
+  }
+  CHECK_INT(not_opened, 0);
+  CHECK(map.file == opened);
+  /* A file that grows bit by bit is seldom mapped anew. */
+  CHECK(mappings < 30);
+  CHECK_INT(blosc2_stdio_mmap_destroy(&map), 0);
+  fclose(writer);
+  blosc2_remove_urlpath(PATH);
+}
+
 /* With BLOSC_INFO, stderr tells how files are mapped and chunks compressed; python-blosc2's tests read it. */
 static void test_messages(void) {
   static const char *const wanted[] = {
@@ -639,6 +690,9 @@ static void test_readers(bool contiguous, const char *urlpath) {
 #endif
 
 int main(void) {
+#ifdef HAVE_PTHREADS
+  int i;
+#endif
   blosc2_init();
   test_looking_up_from_callbacks(true);
   test_looking_up_from_callbacks(false);
@@ -664,6 +718,9 @@ int main(void) {
   test_vl_blocks(false, PATH);
 #ifdef HAVE_PTHREADS
   test_own_streams();
+  for (i = 0; i < 50; i++) {
+    test_growing_while_opening();
+  }
   test_messages();
   test_readers(false, NULL);
   test_readers(true, NULL);

@@ -128,9 +128,9 @@ impl blosc2_stdio_mmap {
         Ok((region, size))
     }
 
-    /// Makes the mapping `len` bytes long, which is more than it was.
+    /// Makes the mapping at least `len` bytes long, which is more than it was.
     fn grow(&mut self, retired: &mut Vec<Retired>, len: usize) -> Result<()> {
-        let region = Region::map(self.plain()?.as_file(), self.kind(), len, 0).ok_or(FAILED)?;
+        let region = Region::map_with_room(self.plain()?.as_file(), self.kind(), len).ok_or(FAILED)?;
         if self.is_private() {
             // SAFETY: both mappings hold `file_size` bytes and do not overlap.
             unsafe { ptr::copy_nonoverlapping(self.addr.cast::<u8>(), region.start(), self.file_size) };
@@ -158,8 +158,7 @@ impl blosc2_stdio_mmap {
         if size <= self.mapping_size {
             return Ok(());
         }
-        let len = size.checked_mul(2).unwrap_or(size);
-        self.grow(&mut RETIRED.lock(), len)
+        self.grow(&mut RETIRED.lock(), size)
     }
 }
 
@@ -179,6 +178,8 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_open(
 ) -> *mut c_void {
     guard(|| {
         let _ = mode;
+        // While one reader puts another mapping in the place of one that the file has outgrown, there is none.
+        let _others = RETIRED.lock();
         ensure(!urlpath.is_null() && !params.is_null(), ErrorKind::NullPointer, "no path or parameters")?;
         // SAFETY: the caller's promise.
         let (this, path) = unsafe { (state(params)?, CStr::from_ptr(urlpath)) };

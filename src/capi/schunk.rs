@@ -17,8 +17,9 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::MAX_TYPESIZE;
 use crate::format::frame_header::{FrameParams, MAGIC};
 use crate::format::packed::Packed;
+use crate::frame::FrameOptions;
+use crate::io::dirs;
 use crate::io::memory::MallocBuf;
-use crate::io::{Io, dirs};
 use crate::schunk::{Schunk, Writing};
 
 /// Makes an empty super-chunk; returns NULL on failure. Release it with `blosc2_schunk_free`.
@@ -403,7 +404,11 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_to_file(schunk: *mut blosc2_schunk, urlpath: *const c_char) -> i64 {
     // SAFETY: the caller's promise.
-    unsafe { write_frame(schunk, urlpath, true, |schunk, path, params, io| schunk.to_file(path, params, io)) }
+    unsafe {
+        write_frame(schunk, urlpath, true, |schunk, path, params, options| {
+            schunk.to_file(path, params, &*options.io)
+        })
+    }
 }
 
 /// Writes a contiguous frame with the content of the super-chunk behind what the file `urlpath` holds; returns the byte at
@@ -419,7 +424,9 @@ pub unsafe extern "C" fn blosc2_schunk_append_file(
 ) -> i64 {
     // SAFETY: the caller's promise.
     unsafe {
-        write_frame(schunk, urlpath, false, |schunk, path, params, io| schunk.append_file(path, params, io))
+        write_frame(schunk, urlpath, false, |schunk, path, params, options| {
+            schunk.append_file(path, params, options)
+        })
     }
 }
 
@@ -433,7 +440,7 @@ unsafe fn write_frame(
     schunk: *mut blosc2_schunk,
     urlpath: *const c_char,
     made: bool,
-    write: impl FnOnce(&Schunk, &Path, FrameParams, &dyn Io) -> Result<u64>,
+    write: impl FnOnce(&Schunk, &Path, FrameParams, &FrameOptions) -> Result<u64>,
 ) -> i64 {
     guard(|| {
         ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
@@ -448,7 +455,7 @@ unsafe fn write_frame(
             let schunk = own.as_ref().unwrap_or(schunk);
             let is_there = is_memory_frame(handle, schunk);
             let path_of = if made && !is_there { storage::path_of } else { storage::plain_path_of };
-            let written = write(schunk, &path_of(urlpath), params, &*options.io)?;
+            let written = write(schunk, &path_of(urlpath), params, &options)?;
             if !is_there {
                 show_last(handle, schunk);
             }

@@ -11,6 +11,7 @@ use crate::bytes::quotient;
 use crate::codecs::state::CodecStates;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::shuffle;
+use crate::memory;
 use crate::pages;
 use std::ops::Range;
 
@@ -47,16 +48,22 @@ pub type EachRun<'a> = dyn Fn(&mut dyn FnMut(Range<usize>)) + 'a;
 
 impl Runs<'_> {
     /// The rows of planes in which the runs of items of `width` bytes are; those that are close to each other are one.
-    fn rows(&self, width: usize) -> Vec<Range<usize>> {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    fn rows(&self, width: usize) -> Result<Vec<Range<usize>>> {
         let mut rows: Vec<Range<usize>> = Vec::new();
+        let mut outcome = Ok(());
         (self.each)(&mut |run| {
             let run = run.start / width..run.end.div_ceil(width);
             match rows.last_mut() {
                 Some(last) if run.start <= last.end + partial_read::GAP => last.end = last.end.max(run.end),
-                _ => rows.push(run),
+                _ if outcome.is_ok() => outcome = memory::push(&mut rows, run),
+                _ => {}
             }
         });
-        rows
+        outcome.map(|()| rows)
     }
 }
 

@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
     pub(super) fn streams_for_rows<'b>(
         &self,
         nblock: usize,
-        rows: &dyn Fn() -> Vec<Range<usize>>,
+        rows: &dyn Fn() -> Result<Vec<Range<usize>>>,
         buffer: &'b mut Buffer,
     ) -> Result<StreamReader<'b>>
     where
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
             return self.streams(nblock, buffer);
         }
         let len = self.header.block_len(nblock) / nstreams;
-        let rows = rows();
+        let rows = rows()?;
         if rows.iter().map(Range::len).sum::<usize>() > len / 2 {
             return self.streams(nblock, buffer);
         }

@@ -1,8 +1,9 @@
 //! Whole frames in memory, written to files.
 
-use super::Frame;
 use super::journal::Undo;
+use super::{Frame, FrameOptions};
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::lock::{self, Mode};
 use crate::io::{Io, OpenMode};
 use std::fs;
 use std::path::Path;
@@ -21,19 +22,24 @@ impl Frame {
     }
 
     /// Writes a frame that is in memory behind what the file `path` holds; the file is made if it is missing. Returns
-    /// the position at which the frame starts.
+    /// the position at which the frame starts. With locking, handles that lock a frame of that file are kept away meanwhile.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileRead`, `FileWrite`.
-    pub fn append_to_file(&self, path: &Path, io: &dyn Io) -> Result<u64> {
+    /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileRead`, `FileWrite`, `Lock`.
+    pub fn append_to_file(&self, path: &Path, options: &FrameOptions) -> Result<u64> {
         let bytes = self.in_memory()?;
         let absent = fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
-        append(path, bytes, io).inspect_err(|_| {
+        append(path, bytes, options).inspect_err(|_| {
             if absent && fs::metadata(path).is_ok_and(|made| made.len() == 0) {
-                let _ = io.remove(path); // what was not there before is not there
+                let _ = options.io.remove(path); // what was not there before is not there
             }
         })
+    }
+
+    /// Whether this handle locks `path`, the file that its frame is in.
+    pub(crate) fn locks_file(&self, path: &Path) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.path() == lock::beside(path))
     }
 
     fn in_memory(&self) -> Result<&[u8]> {
@@ -44,11 +50,14 @@ impl Frame {
 
 /// Writes `bytes` behind what the file `path` holds; returns where they start. A change of a frame there that was broken off
 /// is undone first: its record would not be the end of the file any more.
-fn append(path: &Path, bytes: &[u8], io: &dyn Io) -> Result<u64> {
+fn append(path: &Path, bytes: &[u8], options: &FrameOptions) -> Result<u64> {
+    let io = &options.io;
     let file = io.open(path, OpenMode::Update).or_else(|_| {
         drop(io.open(path, OpenMode::Append)?);
         io.open(path, OpenMode::Update)
     })?;
+    let lock = options.lock_at(|| lock::beside(path));
+    let _held = lock.map(|lock| lock.hold(Mode::Exclusive)).transpose()?;
     if io.features().journal {
         if let Some(undo) = Undo::find(&*file, file.size()?)? {
             undo.roll_back(&*file, false)?;

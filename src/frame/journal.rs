@@ -30,8 +30,6 @@ const COUNT_AT: usize = 16;
 const HEAD: usize = COUNT_AT + 8;
 /// How many bytes behind a frame are looked at together.
 const WINDOW: usize = 1 << 16;
-/// More zeros behind a frame, in bytes, are not looked through for a record.
-const LONGEST_GAP: u64 = 1 << 30;
 /// No record is longer: it holds a header, an index and a trailer.
 const MAX_LEN: u64 = 1 << 33;
 
@@ -214,16 +212,14 @@ impl Undo {
 pub(crate) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool> {
     let mut at = end;
     let mut head: Vec<u8> = zeroed(WINDOW)?;
+    let zeros: Vec<u8> = zeroed(WINDOW)?;
     loop {
         head.resize(WINDOW.min(usize::try_from(size - at).unwrap_or(WINDOW)), 0);
         file.read_exact_at(at, &mut head)?;
         at += head.len() as u64; // widening
-        if at == size || head.iter().any(|&b| b != 0) {
-            break;
-        }
         // The place of a longer frame that was not written comes before the record.
-        if at - end > LONGEST_GAP {
-            return Ok(false);
+        if at == size || head != zeros[..head.len()] {
+            break;
         }
     }
     if head.get(2..10) == Some(MAGIC.as_slice()) {
@@ -347,6 +343,44 @@ mod tests {
             assert!(size <= 4 || is_leftover(&file, 4, size).unwrap(), "cut at {cut}");
             std::fs::remove_file(&path).unwrap();
         }
+    }
+
+    /// A file of zeros that ends with these bytes.
+    struct Zeros<'a>(u64, &'a [u8]);
+
+    impl IoFile for Zeros<'_> {
+        fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
+            let Zeros(size, end) = *self;
+            buf.fill(0);
+            for (at, &byte) in (size - end.len() as u64..).zip(end) {
+                let place = at.checked_sub(position).and_then(|at| buf.get_mut(usize::try_from(at).unwrap()));
+                if let Some(place) = place {
+                    *place = byte;
+                }
+            }
+            Ok(buf.len().min(usize::try_from(size - position).unwrap()))
+        }
+
+        fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
+            unreachable!("only read")
+        }
+
+        fn size(&self) -> Result<u64> {
+            Ok(self.0)
+        }
+
+        fn truncate(&self, _: u64) -> Result<()> {
+            unreachable!("only read")
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "gigabytes")]
+    fn the_start_of_a_record_far_behind_the_frame_is_a_leftover() {
+        let size = (1 << 30) + (1 << 20);
+        let record = record(0, 4, &[(0, &[7; 100])]);
+        assert!(is_leftover(&Zeros(size, &record[..50]), 4, size).unwrap());
+        assert!(!is_leftover(&Zeros(size, b"other data, far behind the frame"), 4, size).unwrap());
     }
 
     #[test]

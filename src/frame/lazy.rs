@@ -253,8 +253,8 @@ impl<'a> FrameChunks<'a> {
         // Raw chunks have no block table; their number of blocks is bounded by their payload.
         let room = if header.is_memcpyed() { cbytes } else { (cbytes - EXTENDED_HEADER_LENGTH) / 4 };
         ensure(nblocks > 0 && nblocks <= room, invalid, "more blocks than the chunk has room for")?;
-        let trailer = EXTENDED_HEADER_LENGTH + 4 * nblocks;
-        resize(buffer, trailer + 12 + 4 * nblocks)?;
+        let (trailer, len) = lazy_lens(nblocks).ok_or_else(memory::no_memory)?;
+        resize(buffer, len)?;
         buffer[31] |= blosc2_flags::LAZY;
         let (front, tail) = buffer.split_at_mut(trailer);
         let (numbers, sizes) = tail.split_at_mut(12);
@@ -279,6 +279,14 @@ impl<'a> FrameChunks<'a> {
         numbers[4..].copy_from_slice(&at.to_le_bytes());
         Ok(())
     }
+}
+
+/// Where the trailer of the lazy form of a chunk with so many blocks starts, and how long the whole is; `None` beyond the
+/// reach of addresses, of which those of 32 bits fall short.
+fn lazy_lens(nblocks: usize) -> Option<(usize, usize)> {
+    let table = nblocks.checked_mul(4)?;
+    let trailer = table.checked_add(EXTENDED_HEADER_LENGTH)?;
+    Some((trailer, trailer.checked_add(12)?.checked_add(table)?))
 }
 
 /// Whether the blocks of the chunk take so many bytes that they are read one by one.
@@ -333,6 +341,16 @@ fn sizes_in_any_order(start: impl Fn(usize) -> Result<usize>, cbytes: usize, siz
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lazy_forms_that_addresses_do_not_reach_have_no_length() {
+        assert_eq!(lazy_lens(3), Some((44, 68)));
+        let most = (usize::MAX - 44) / 8;
+        assert!(lazy_lens(most).is_some_and(|(trailer, len)| len - trailer == 12 + 4 * most));
+        for nblocks in [most + 1, usize::MAX / 4, usize::MAX / 4 + 1, usize::MAX] {
+            assert_eq!(lazy_lens(nblocks), None, "{nblocks}");
+        }
+    }
 
     #[test]
     fn blocks_end_where_the_next_one_begins_in_any_order() {

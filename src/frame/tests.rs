@@ -400,7 +400,7 @@ fn frames_start_anywhere_in_a_file_and_never_overwrite_the_next_one() {
     for seed in 0..3 {
         let mut frame = create(Kind::Memory, Path::new(""));
         frame.append(&chunk(400, seed)).unwrap();
-        frames.push(frame.append_to_file(&path, &FileIo).unwrap());
+        frames.push(frame.append_to_file(&path, &FrameOptions::default()).unwrap());
     }
     assert_eq!(frames[0], 16);
     for (seed, &at) in frames.iter().enumerate() {

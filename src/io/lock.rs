@@ -126,6 +126,11 @@ impl FrameLock {
         Arc::new(FrameLock { path, state: Mutex::new(state), released: Condvar::new() })
     }
 
+    /// The lock file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What this process holds: nothing at first, if it is the child of the one that made the lock.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();

@@ -58,6 +58,13 @@ impl Region {
         None
     }
 
+    /// Maps `len` bytes, none of which a private mapping takes from the file, and as many again if it can: a file that grows
+    /// goes on growing, and mappings that it outgrows stay.
+    pub(crate) fn map_with_room(file: &File, kind: Kind, len: usize) -> Option<Region> {
+        let more = len.saturating_mul(2);
+        Region::map(file, kind, more, 0).or_else(|| Region::map(file, kind, len, 0))
+    }
+
     #[cfg(unix)]
     fn map_at(start: *mut u8, len: usize, access: i32, flags: i32, fd: i32) -> Option<Region> {
         // SAFETY: an address of the system's choice (`start` is null) touches nothing that exists; otherwise `map` asks

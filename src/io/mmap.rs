@@ -140,7 +140,7 @@ impl Mapped {
     /// Makes the region at least `len` bytes long.
     fn remap(&self, state: &mut State, len: usize) -> Result<()> {
         let failed = Error::new(ErrorKind::FileWrite, "mapping cannot grow");
-        let region = Region::map(self.file.as_file(), self.mode.kind(), len, 0).ok_or(failed)?;
+        let region = Region::map_with_room(self.file.as_file(), self.mode.kind(), len).ok_or(failed)?;
         if self.is_private() {
             // SAFETY: both regions hold `state.size` bytes (the old one did, the new one is longer), and a fresh
             // mapping does not overlap the old one.
@@ -178,7 +178,7 @@ impl IoFile for Mapped {
         let end = at.checked_add(bytes.len()).ok_or(failed)?;
         let mut state = self.state.write();
         if end > state.region.len() {
-            self.remap(&mut state, end.saturating_mul(2))?;
+            self.remap(&mut state, end)?;
         }
         if self.is_private() {
             // SAFETY: `end <= region.len`, memory that may be written; `bytes` was not borrowed from this file, since
@@ -288,6 +288,20 @@ mod tests {
         std::fs::write(&path, [7; 10]).unwrap();
         assert_eq!(file.size(), Ok(10));
         assert!(file.bytes(0, 100).is_err());
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_others_make_longer_bit_by_bit_is_seldom_mapped_anew() {
+        let path = path("steps");
+        std::fs::write(&path, [5; 10_000]).unwrap();
+        let mapped = map(&path, MmapMode::Read, 1).unwrap();
+        let writer = PlainFile::open(&path, OpenMode::Update).unwrap();
+        for n in 1..100 {
+            writer.write_at(10_000 * n, &[6; 10_000]).unwrap();
+            assert_eq!(mapped.bytes(10_000 * n + 9_999, 1).unwrap().unwrap(), [6]);
+        }
+        assert!(mapped.state.read().retired.len() < 8);
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -188,17 +188,21 @@ impl Schunk {
     }
 
     /// Writes a contiguous frame with the same content behind what the file `path` holds; returns the position at which
-    /// the frame starts. `params` and `io` as in [`to_file`](Self::to_file).
+    /// the frame starts. `params`, and the back-end of `options`, as in [`to_file`](Self::to_file).
     ///
     /// # Errors
     ///
     /// As [`Frame::append_to_file`], `SchunkCopy` if no copy can be made.
-    pub fn append_file(&self, path: &Path, params: FrameParams, io: &dyn Io) -> Result<u64> {
+    pub fn append_file(&self, path: &Path, params: FrameParams, options: &FrameOptions) -> Result<u64> {
         if let Some(frame) = self.frame().filter(|frame| !frame.is_on_disk()) {
-            return frame.append_to_file(path, io);
+            return frame.append_to_file(path, options);
         }
         let copy = self.to_frame(params).map_err(|e| Error::new(ErrorKind::SchunkCopy, e.what()))?;
-        copy.append_to_file(path, &FileIo)
+        // Another lock of the same file would wait for that of this handle.
+        let own = self.frame().filter(|frame| frame.locks_file(path));
+        let _held = own.map(Frame::exclusive).transpose()?;
+        let locking = options.locking && own.is_none();
+        copy.append_to_file(path, &FrameOptions { locking, ..FrameOptions::default() })
     }
 }
 

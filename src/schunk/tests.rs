@@ -314,13 +314,28 @@ fn copies_between_all_back_ends_are_equal() {
         assert_eq!(list.vlmeta_get(b"v").unwrap().1, b"variable");
         let file = TempPath::new("copy-file");
         let len = schunk.to_file(&file.0, params(4), &crate::io::file::FileIo).unwrap();
-        let at = schunk.append_file(&file.0, params(4), &crate::io::file::FileIo).unwrap();
+        let at = schunk.append_file(&file.0, params(4), &FrameOptions::default()).unwrap();
         assert_eq!(at, len);
         for offset in [0, at] {
             let opened = Schunk::open(&file.0, offset, &FrameOptions::default()).unwrap();
             assert!(all(&opened) == model);
         }
     }
+}
+
+#[test]
+fn a_copy_goes_behind_the_frame_that_is_locked_through_the_same_handle() {
+    let path = TempPath::new("own-lock");
+    let options = FrameOptions { locking: true, ..FrameOptions::default() };
+    let mut schunk = Schunk::over(Frame::create_file(&path.0, params(4), &options).unwrap());
+    let cparams = cparams(4, 0, codec::LZ4);
+    schunk.append_buffer(Source::Bytes(&[7; 400]), &Writing::new(Encoding::new(&cparams))).unwrap();
+    let frame = schunk.frame().unwrap();
+    frame.lock().unwrap();
+    let at = schunk.append_file(&path.0, params(4), &options).unwrap();
+    frame.unlock();
+    let copy = Schunk::open(&path.0, at, &options).unwrap();
+    assert_eq!((at, all(&copy)), (frame.frame_len(), all(&schunk)));
 }
 
 #[test]

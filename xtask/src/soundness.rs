@@ -14,6 +14,7 @@ const MIRI: &[&str] = &[
     "copy::",
     "codecs::agree::",
     "codecs::lz4::encode::",
+    "codecs::lz4hc::encode::",
     "codecs::matches::",
     "format::",
     "pool::",

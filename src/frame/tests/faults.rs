@@ -111,7 +111,8 @@ fn a_frame_that_cannot_be_appended_to_a_file_leaves_nothing() {
             if let Some(bytes) = before {
                 fs::write(&*path, bytes).unwrap();
             }
-            let appended = frame.append_to_file(&path, &FaultyIo(Arc::new(Plan::new(at, fault))));
+            let io = Arc::new(FaultyIo(Arc::new(Plan::new(at, fault))));
+            let appended = frame.append_to_file(&path, &FrameOptions { io, ..FrameOptions::default() });
             if appended.is_err() {
                 assert_eq!(fs::read(&*path).ok().as_deref(), before, "call {at}, {fault:?}");
             } else {

@@ -112,7 +112,7 @@ fn a_change_that_was_broken_off_is_undone_before_another_frame_is_put_behind_it(
             let Some((first, base)) = half_changed(&path, operation, at) else { break };
             let mut third = create(Kind::Memory, Path::new(""));
             third.append(&chunk(64, 51)).unwrap();
-            let position = third.append_to_file(&path, &FileIo).unwrap();
+            let position = third.append_to_file(&path, &FrameOptions::default()).unwrap();
             assert!(see_at(&path, 0) == first, "{name}, call {at}");
             assert_eq!(see_at(&path, base).chunks, [chunk(64, 99)], "{name}, call {at}");
             assert_eq!(see_at(&path, position).chunks, [chunk(64, 51)], "{name}, call {at}");

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::thread;
+use std::time::Duration;
 
 fn locking() -> FrameOptions {
     FrameOptions { locking: true, ..FrameOptions::default() }
@@ -289,6 +290,27 @@ fn with_locking_changes_of_equal_length_are_seen() {
     a.unlock();
     assert_eq!(b.refresh(), Ok(true));
     assert_eq!(b.nchunks(), 3);
+}
+
+#[test]
+fn a_frame_is_put_behind_one_that_is_locked_when_it_is_not_any_more() {
+    let path = TempPath::new("behind-locked");
+    let mut first = Frame::create_file(&path, params(), &locking()).unwrap();
+    first.append(&chunk(64, 0)).unwrap();
+    let mut second = create(Kind::Memory, Path::new(""));
+    second.append(&chunk(64, 1)).unwrap();
+    first.lock().unwrap();
+    thread::scope(|scope| {
+        let appended = scope.spawn(|| second.append_to_file(&path, &locking()).unwrap());
+        thread::sleep(Duration::from_millis(200));
+        first.append(&chunk(64, 2)).unwrap();
+        first.unlock();
+        let position = appended.join().unwrap();
+        assert_eq!(position, first.frame_len());
+        let there = Frame::open(&path, position, &locking()).unwrap();
+        assert_eq!(*there.chunk(0).unwrap(), chunk(64, 1));
+    });
+    assert_eq!(contents(&Frame::open(&path, 0, &locking()).unwrap()), [chunk(64, 0), chunk(64, 2)]);
 }
 
 #[test]

@@ -35,6 +35,29 @@ fn check_against_reference(clevel: u8, src: &[u8], less: usize) {
     assert!(decompress(&whole, &mut back).is_ok() && back == src);
 }
 
+/// Without the reference, for Miri.
+#[test]
+fn streams_come_back_and_end_where_there_is_no_room() {
+    if !OURS || !is_for(3, &[0; 100]) {
+        return; // as above
+    }
+    // Each call sorts into 2^16 buckets.
+    let (kinds, lengths): (_, &[usize]) =
+        if cfg!(miri) { (3..5, &[13, 1500]) } else { (0..8, &[13, 300, 2000, 70_000, 200_000]) };
+    let mut encoder = Encoder::new().unwrap();
+    for (kind, &n) in kinds.flat_map(|kind| lengths.iter().map(move |n| (kind, n))) {
+        let src = bytes_like(kind, 5, n);
+        let mut dest = vec![0; n + n / 255 + 16];
+        let len = encoder.compress(3 + kind % 6, &src, &mut dest).expect("there is room");
+        let mut back = vec![0; n];
+        assert!(decompress(&dest[..len], &mut back).is_ok() && back == src, "kind {kind}, {n} bytes");
+        for room in [len - 1, 5] {
+            let cut = encoder.compress(3 + kind % 6, &src, &mut dest[..room]);
+            assert_eq!(cut, None, "kind {kind}, {n} bytes, room for {room}");
+        }
+    }
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "calls C")]
 fn streams_of_special_lengths_are_those_of_the_reference() {
