@@ -61,6 +61,21 @@ fn every_level_gives_streams_that_all_read_and_the_same_ones_from_used_encoders(
     }
 }
 
+#[test]
+fn what_does_not_fit_leaves_nothing_behind() {
+    let src = bytes(1, if cfg!(miri) { 2000 } else { 300_000 });
+    for clevel in 1..=9 {
+        let (mut used, mut dest) = (Encoder::new(), vec![0; src.len()]);
+        let size = used.compress(clevel, &src, &mut dest).unwrap();
+        let expected = dest[..size].to_vec();
+        for room in [10, size / 2, size - 1] {
+            assert_eq!(used.compress(clevel, &src, &mut dest[..room]).unwrap(), 0);
+            let again = used.compress(clevel, &src, &mut dest).unwrap();
+            assert!(dest[..again] == expected, "level {clevel}, after {room} bytes of {size}");
+        }
+    }
+}
+
 /// Items that count up, bytes of which few are not zero, and four values without order: 64 streams of `len` bytes each.
 fn short_streams(len: usize) -> [Vec<u8>; 3] {
     let mut below = testing::below(3);
