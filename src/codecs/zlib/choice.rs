@@ -1,7 +1,7 @@
 //! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1,
 //! and up to level 8 for streams in which matches are rare or long, as in most of what was shuffled; libdeflate, which
 //! takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs at level 1 and for what
-//! shrinks far at the highest levels; and a decoder of our own for all but text, which can stop early. The choice depends
+//! shrinks far from level 6 on; and a decoder of our own for all but text, which can stop early. The choice depends
 //! on the stream and the level alone, so that equal streams give equal bytes, unless a tiny one does not fit in any other
 //! way.
 
@@ -13,6 +13,7 @@ use super::look::{Shares, begins_with_near_matches};
 use super::{deflate, inflate, libdeflate, stream};
 use crate::error::Result;
 use crate::memory::made;
+use std::ops::Range;
 
 /// How a compression level is reached.
 enum Level {
@@ -21,43 +22,81 @@ enum Level {
     Quick { runs_for_zlib: usize },
     /// Our own encoder's thorough search, if there is one for this level and matches are few: twice as fast as libdeflate
     /// then, four times with runs and noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that
-    /// compresses as well, over all kinds of data, as zlib-ng does on this one.
-    Searched { effort: Option<Effort>, otherwise: i32, zlib_for: ZlibFor },
+    /// compresses as well, over all kinds of data, as zlib-ng does on this one, unless that searches much further for what
+    /// is in a stream.
+    Searched { effort: Option<Effort>, otherwise: i32, further: &'static [Further] },
 }
 
-/// Which streams that shrink far are left to zlib-rs, which makes those of zlib-ng.
-#[derive(PartialEq, Eq)]
-enum ZlibFor {
-    None,
-    /// Those with many matches: libdeflate's would be up to 1.7 times as large.
-    ManyMatches,
-    /// All, which zlib-ng searches to the end at this level: those of others would be up to 8 times as large.
-    All,
+/// Streams that zlib-ng searches much further than the usual encoder of a level does, and who takes them instead: those in
+/// which a literal or match stands for many bytes.
+struct Further {
+    /// Shorter streams are not among them, as there is not much to search.
+    from: usize,
+    /// The least number of bytes for each literal or match, in sixteenths.
+    bytes: usize,
+    /// Where matches are many, how many bits a literal takes, in sixteenths.
+    literal_bits: Range<usize>,
+    /// Whether those with few matches are among them.
+    few_matches: bool,
+    by: By,
+}
+
+/// An encoder for whole streams.
+enum By {
+    /// Our own, with the level's effort.
+    Own,
+    Libdeflate(i32),
+    /// zlib-rs, which makes the streams of zlib-ng.
+    Zlib,
 }
 
 /// The most that our own encoder searches for.
 const UTMOST: Effort = Effort { steps_per_bit: 40, long: 258 };
 
-const fn searched(steps_per_bit: usize, long: usize, otherwise: i32) -> Level {
-    let effort = Some(Effort { steps_per_bit, long });
-    Level::Searched { effort, otherwise, zlib_for: ZlibFor::None }
+const fn searched(effort: Option<Effort>, otherwise: i32, further: &'static [Further]) -> Level {
+    Level::Searched { effort, otherwise, further }
 }
+
+const fn effort(steps_per_bit: usize, long: usize) -> Option<Effort> {
+    Some(Effort { steps_per_bit, long })
+}
+
+/// What repeats itself and has few different bytes, as text of wide characters and codes of categories: of what a place may
+/// repeat, there is more than a search with few steps sees.
+const fn repetitive(by: By) -> Further {
+    Further { from: 8 << 10, bytes: 72, literal_bits: 0..69, few_matches: false, by }
+}
+
+/// The same for what repeats itself more, as drawings do.
+const fn very_repetitive(by: By) -> Further {
+    Further { bytes: 160, ..repetitive(by) }
+}
+
+/// The same where most bytes have one value, as with flags and sparse items.
+const fn sparse(by: By) -> Further {
+    Further { from: 0, bytes: 128, literal_bits: 0..29, ..repetitive(by) }
+}
+
+/// The same where no value is that frequent.
+const fn varied(by: By) -> Further {
+    Further { literal_bits: 29..69, ..repetitive(by) }
+}
+
+/// What shrinks so far that zlib-ng searches it to the end: the streams of others would be up to 8 times as large.
+const FAR: Further = Further { from: 0, bytes: 192, literal_bits: 0..69, few_matches: true, by: By::Zlib };
 
 /// Levels 1 to 9.
 const LEVELS: [Level; 9] = [
     Level::Quick { runs_for_zlib: 75 },
-    searched(2, 8, 1),
-    searched(2, 8, 2),
-    searched(4, 16, 3),
-    searched(10, 24, 4),
-    Level::Searched { effort: Some(UTMOST), otherwise: 5, zlib_for: ZlibFor::ManyMatches },
-    Level::Searched { effort: Some(UTMOST), otherwise: 6, zlib_for: ZlibFor::All },
-    Level::Searched { effort: Some(UTMOST), otherwise: 6, zlib_for: ZlibFor::All },
-    Level::Searched { effort: None, otherwise: 7, zlib_for: ZlibFor::All },
+    searched(effort(2, 8), 1, &[]),
+    searched(effort(2, 8), 2, &[]),
+    searched(effort(4, 16), 3, &[sparse(By::Libdeflate(5)), very_repetitive(By::Libdeflate(5))]),
+    searched(effort(10, 258), 4, &[sparse(By::Own), very_repetitive(By::Libdeflate(6)), varied(By::Zlib)]),
+    searched(Some(UTMOST), 5, &[Further { few_matches: false, ..FAR }, repetitive(By::Zlib)]),
+    searched(Some(UTMOST), 6, &[FAR, varied(By::Zlib), repetitive(By::Libdeflate(7))]),
+    searched(Some(UTMOST), 6, &[FAR, repetitive(By::Libdeflate(8))]),
+    searched(None, 7, &[FAR, sparse(By::Zlib), repetitive(By::Libdeflate(8))]),
 ];
-
-/// Streams shrink far where a literal or match stands for so many bytes and more.
-const FAR: usize = 12;
 
 /// What short streams take: libdeflate, at a level of their own. Its tables take longer to clear than such a stream to
 /// compress, so that levels of equal tables differ little in time.
@@ -90,6 +129,8 @@ pub(crate) struct Encoder {
     deflate: Option<deflate::Encoder>,
     stream: stream::Encoder,
     libdeflate: libdeflate::Encoder,
+    /// For streams that are searched further, so that they do not replace the other one.
+    further: libdeflate::Encoder,
     /// For short streams, such as the last one of a chunk, so that they do not replace the other one.
     short: libdeflate::Encoder,
 }
@@ -100,6 +141,7 @@ impl Encoder {
             deflate: None,
             stream: stream::Encoder::new(),
             libdeflate: libdeflate::Encoder::new(),
+            further: libdeflate::Encoder::new(),
             short: libdeflate::Encoder::new(),
         }
     }
@@ -123,36 +165,40 @@ impl Encoder {
                 self.stream.compress(clevel, src, dest)
             }
             Level::Quick { .. } => Ok(self.deflate()?.compress_quickly(src, dest)),
-            Level::Searched { effort, otherwise, zlib_for } => {
-                if *zlib_for == ZlibFor::All && self.shrinks_far(src)? {
-                    return self.stream.compress(clevel, src, dest);
-                }
-                if let Some(effort) = *effort {
-                    if let Some(cbytes) = self.compress_thoroughly(effort, src, dest)? {
-                        return Ok(cbytes);
+            Level::Searched { effort, otherwise, further } => {
+                let probe = deflate::Probe::of(src);
+                match (self.further(src, &probe, further)?, effort) {
+                    (Some(By::Zlib), _) => self.stream.compress(clevel, src, dest),
+                    (Some(By::Libdeflate(level)), _) => self.further.compress(*level, src, dest),
+                    (by, Some(effort)) if by.is_some() || probe.has_few_matches() => {
+                        Ok(self.deflate()?.compress_thoroughly(src, &probe, *effort, dest))
                     }
+                    _ => self.libdeflate.compress(*otherwise, src, dest),
                 }
-                if *zlib_for == ZlibFor::ManyMatches && self.shrinks_far(src)? {
-                    return self.stream.compress(clevel, src, dest);
-                }
-                self.libdeflate.compress(*otherwise, src, dest)
             }
         }
     }
 
-    /// Our own encoder's thorough search: the compressed size as [`compress`](Self::compress) returns it, or `None` if
-    /// matches are many.
-    fn compress_thoroughly(&mut self, effort: Effort, src: &[u8], dest: &mut [u8]) -> Result<Option<usize>> {
-        let probe = deflate::Probe::of(src);
-        if !probe.has_few_matches() {
+    /// What takes `src`, for which `probe` was made, according to a level's list; `None` if that is the usual encoder.
+    fn further<'a>(
+        &mut self,
+        src: &[u8],
+        probe: &deflate::Probe,
+        list: &'a [Further],
+    ) -> Result<Option<&'a By>> {
+        let may_be = |it: &&Further| {
+            let is_like = if probe.has_few_matches() {
+                it.few_matches
+            } else {
+                it.literal_bits.contains(&probe.first_literal_bits())
+            };
+            is_like && src.len() >= it.from
+        };
+        if !list.iter().any(|it| may_be(&it)) {
             return Ok(None);
         }
-        Ok(Some(self.deflate()?.compress_thoroughly(src, &probe, effort, dest)))
-    }
-
-    /// Whether `src` will shrink to a tenth or so.
-    fn shrinks_far(&mut self, src: &[u8]) -> Result<bool> {
-        Ok(self.deflate()?.bytes_per_token(src) >= FAR)
+        let bytes = self.deflate()?.bytes_per_token(src);
+        Ok(list.iter().filter(may_be).find(|it| bytes >= it.bytes).map(|it| &it.by))
     }
 
     /// [`compress`](Self::compress) for a tiny stream, which takes this level of libdeflate if our own encoder is not enough.

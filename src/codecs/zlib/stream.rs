@@ -72,7 +72,13 @@ impl Encoder {
         // SAFETY: the stream is initialised and its buffers are the slices.
         let code = unsafe { z::deflate(&raw mut **stream, z::Z_FINISH) };
         let left = usize::try_from(stream.avail_out).expect("uInt fits in usize");
-        Ok(if code == z::Z_STREAM_END { dest.len() - left } else { 0 })
+        if code != z::Z_STREAM_END {
+            // A reset in the middle of a stream is not enough for zlib-rs: at level 1, the next one would miss the header
+            // of its first block.
+            self.end();
+            return Ok(0);
+        }
+        Ok(dest.len() - left)
     }
 
     fn end(&mut self) {

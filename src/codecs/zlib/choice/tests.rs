@@ -61,6 +61,21 @@ fn every_level_gives_streams_that_all_read_and_the_same_ones_from_used_encoders(
     }
 }
 
+#[test]
+fn what_does_not_fit_leaves_nothing_behind() {
+    let src = bytes(1, if cfg!(miri) { 2000 } else { 300_000 });
+    for clevel in 1..=9 {
+        let (mut used, mut dest) = (Encoder::new(), vec![0; src.len()]);
+        let size = used.compress(clevel, &src, &mut dest).unwrap();
+        let expected = dest[..size].to_vec();
+        for room in [10, size / 2, size - 1] {
+            assert_eq!(used.compress(clevel, &src, &mut dest[..room]).unwrap(), 0);
+            let again = used.compress(clevel, &src, &mut dest).unwrap();
+            assert!(dest[..again] == expected, "level {clevel}, after {room} bytes of {size}");
+        }
+    }
+}
+
 /// Items that count up, bytes of which few are not zero, and four values without order: 64 streams of `len` bytes each.
 fn short_streams(len: usize) -> [Vec<u8>; 3] {
     let mut below = testing::below(3);
@@ -118,21 +133,27 @@ fn each_encoder_is_chosen_where_it_is_faster() {
         let mut encoder = deflate::Encoder::new().unwrap();
         made(&mut |dest| encoder.compress_thoroughly(&runs, &probe, effort, dest))
     };
-    assert!(chosen(5, &runs) == thorough(Effort { steps_per_bit: 10, long: 24 }));
+    let by_libdeflate = |level: i32, src: &[u8]| {
+        made(&mut |dest| libdeflate::Encoder::new().compress(level, src, dest).unwrap())
+    };
+    let by_zlib =
+        |level: u8, src: &[u8]| made(&mut |dest| stream::Encoder::new().compress(level, src, dest).unwrap());
+    assert!(chosen(5, &runs) == thorough(Effort { steps_per_bit: 10, long: 258 }));
     assert!(chosen(6, &runs) == thorough(UTMOST));
-    assert!(
-        chosen(5, &text) == made(&mut |dest| libdeflate::Encoder::new().compress(4, &text, dest).unwrap())
-    );
-    for (clevel, level) in [(6, 5), (7, 6), (8, 6), (9, 7)] {
-        let by_libdeflate =
-            made(&mut |dest| libdeflate::Encoder::new().compress(level, &text, dest).unwrap());
-        assert!(chosen(clevel, &text) == by_libdeflate);
+    // Words of which each has a letter of its own, and a few words only.
+    let mixed = &words_and_noise()[..20_000];
+    for (clevel, level) in [(5, 4), (6, 5), (7, 6), (8, 6), (9, 7)] {
+        assert!(chosen(clevel, mixed) == by_libdeflate(level, mixed));
     }
+    assert!(chosen(4, &text) == by_libdeflate(3, &text));
+    for clevel in 5..=7 {
+        assert!(chosen(clevel, &text) == by_zlib(clevel, &text));
+    }
+    assert!(chosen(8, &text) == by_libdeflate(8, &text) && chosen(9, &text) == by_libdeflate(8, &text));
     for clevel in 7..=9 {
-        let by_zlib = made(&mut |dest| stream::Encoder::new().compress(clevel, &runs, dest).unwrap());
-        assert!(chosen(clevel, &runs) == by_zlib);
+        assert!(chosen(clevel, &runs) == by_zlib(clevel, &runs));
     }
-    assert!(chosen(1, &runs) == made(&mut |dest| stream::Encoder::new().compress(1, &runs, dest).unwrap()));
+    assert!(chosen(1, &runs) == by_zlib(1, &runs));
     let noise = bytes(0, 20_000);
     assert!(
         chosen(1, &noise[..9000])
@@ -163,6 +184,67 @@ fn what_repeats_is_not_larger_than_with_zlib_from_level_six_on() {
     }
 }
 
+/// What a search with few steps, or one that remembers little of what it has found, makes much larger than others do: rows
+/// in which some bytes change, flags, text of wide characters, items of a few values, and a long period.
+fn hard_to_find() -> [(&'static str, Vec<u8>); 6] {
+    const LEN: usize = 300_000;
+    let mut below = testing::below(4);
+    let mut rows = |len: usize, nchanges: usize| {
+        let row: Vec<u8> = (0..len).map(|_| below(256) as u8).collect();
+        let mut rows: Vec<u8> = row.iter().copied().cycle().take(LEN).collect();
+        for _ in 0..nchanges {
+            // What changes stays so.
+            let (at, new) = (below(LEN), below(256) as u8);
+            rows[at..].iter_mut().step_by(len).for_each(|byte| *byte = new);
+        }
+        rows
+    };
+    let (changing, long, period) = (rows(4000, LEN / 200), rows(30_000, 50), rows(8000, 0));
+    let (mut flags, mut value) = (Vec::new(), 0);
+    while flags.len() < LEN {
+        value ^= 1;
+        let mut len = 1;
+        while below(40) > 0 {
+            len += 1;
+        }
+        flags.resize(flags.len() + len, value);
+    }
+    let words: Vec<Vec<u8>> =
+        (0..500).map(|_| (0..3 + below(5)).map(|_| b'a' + below(20) as u8).collect()).collect();
+    let mut text = Vec::new();
+    while text.len() < LEN {
+        let word = &words[below(500).min(below(500))];
+        word.iter().chain(b" ").for_each(|&letter| text.extend([letter, 0, 0, 0]));
+    }
+    let values: Vec<f32> = (0..12).map(|n| n as f32 * 1.5).collect();
+    let items = (0..LEN / 4).flat_map(|_| values[below(12).min(below(12))].to_le_bytes()).collect();
+    [
+        ("changing rows", changing),
+        ("long rows", long),
+        ("a period", period),
+        ("flags", flags),
+        ("text", text),
+        ("items", items),
+    ]
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "slow")]
+fn streams_are_hardly_larger_than_those_of_zlib() {
+    let mut encoder = Encoder::new();
+    for (what, src) in hard_to_find() {
+        for clevel in 1..=9 {
+            let mut dest = vec![0; src.len() + 1000];
+            let ours = encoder.compress(clevel, &src, &mut dest).unwrap();
+            let mut back = vec![0; src.len()];
+            stream::Decoder::new().decompress(&dest[..ours], &mut back).unwrap();
+            assert!(back == src, "{what} at level {clevel}");
+            let by_zlib = stream::Encoder::new().compress(clevel, &src, &mut dest).unwrap();
+            assert!(ours <= by_zlib + by_zlib / 10, "{ours} and {by_zlib} for {what} at level {clevel}");
+        }
+    }
+}
+
 #[test]
 fn libdeflate_decodes_text_unless_it_is_short_and_what_is_tiny() {
     let coded = |src: &[u8]| {
@@ -171,10 +253,7 @@ fn libdeflate_decodes_text_unless_it_is_short_and_what_is_tiny() {
         dest.truncate(size);
         dest
     };
-    // Words, of which each has a few letters of its own.
-    let noise = bytes(0, 40_000);
-    let text: Vec<u8> =
-        noise.chunks(2).flat_map(|rare| [WORDS[usize::from(rare[0] % 4)], &rare[1..]].concat()).collect();
+    let text = words_and_noise();
     let (long, short) = (&text[..LOOKED_AT], &text[..LOOKED_AT - 1]);
     assert!(is_for_libdeflate(&coded(long), long.len()));
     assert!(!is_for_libdeflate(&coded(short), short.len()));
@@ -201,6 +280,12 @@ fn libdeflate_decodes_the_fixed_codes_unless_matches_are_near() {
 }
 
 const WORDS: [&[u8]; 4] = [b"bits", b"bytes", b"blocks", b"chunks"];
+
+/// Words, of which each has a few letters of its own.
+fn words_and_noise() -> Vec<u8> {
+    let noise = bytes(0, 40_000);
+    noise.chunks(2).flat_map(|rare| [WORDS[usize::from(rare[0] % 4)], &rare[1..]].concat()).collect()
+}
 
 #[test]
 fn damaged_streams_are_refused_by_all() {

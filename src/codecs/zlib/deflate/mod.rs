@@ -104,7 +104,8 @@ impl Encoder {
         self.try_thoroughly(src, probe, effort, dest).unwrap_or(0)
     }
 
-    /// How many bytes a literal or match of `src` stands for on average, judged by samples; 0 if it is too short for them.
+    /// How many bytes a literal or match of `src` stands for on average, in sixteenths, judged by samples; 0 if it is too
+    /// short for them.
     pub(super) fn bytes_per_token(&mut self, src: &[u8]) -> usize {
         let (len, distance) = (SAMPLE.min(src.len() / SAMPLES), src.len() / SAMPLES);
         if len < LEAST_SAMPLE {
@@ -116,7 +117,7 @@ impl Encoder {
             self.dense.parse(&src[start..start + len], 0, len);
             ntokens += self.dense.tokens().len();
         }
-        SAMPLES * len / ntokens
+        16 * SAMPLES * len / ntokens
     }
 
     fn try_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {

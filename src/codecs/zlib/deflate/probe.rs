@@ -80,6 +80,11 @@ impl Probe {
         self.literal_bits[part]
     }
 
+    /// How many bits a literal takes at the beginning, in sixteenths, even if matches are many.
+    pub(in super::super) fn first_literal_bits(&self) -> usize {
+        self.literal_bits[0]
+    }
+
     /// Whether matches that save bits are rare, or so long that there are few.
     pub(in super::super) fn has_few_matches(&self) -> bool {
         self.has_few_matches

@@ -23,6 +23,10 @@ const LAST_START: usize = 12;
 const RECORD_SIZES: std::ops::RangeInclusive<usize> = 8..=32;
 const MAX_RECORDS: u32 = 15;
 
+/// Behind a match of so many bytes, from further back than a record, data may go on as before after so many that changed.
+const LONG_BEFORE: usize = 32;
+const MOST_CHANGED: usize = 8;
+
 /// The table, and what was found in the current block.
 pub(super) struct Parser {
     /// Where a hash occurred last. Positions are counted from `base`, which rises past all of the streams before, so that
@@ -31,13 +35,15 @@ pub(super) struct Parser {
     base: u32,
     /// Where `base` goes for the next stream.
     next_base: u32,
+    /// Distance of the last match, which may go on; 0 before the first.
+    period: usize,
     sequences: Vec<Sequence>,
 }
 
 impl Parser {
     pub(super) fn new() -> Result<Parser> {
         let sequences = with_capacity(RAW_BLOCK / MIN_MATCH + 1)?;
-        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, sequences })
+        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, period: 0, sequences })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.
@@ -49,6 +55,7 @@ impl Parser {
         }
         self.base = self.next_base;
         self.next_base = self.base.checked_add(len)?;
+        self.period = 0;
         Some(())
     }
 
@@ -100,31 +107,38 @@ impl Parser {
     #[inline(always)]
     fn find_matches_with(&mut self, src: &[u8], start: usize, end: usize, counts: &mut Counts) -> usize {
         assert!(end <= src.len() && start + LAST_START <= end);
-        let Parser { table, base, sequences, .. } = self;
+        let Parser { table, base, period, sequences, .. } = self;
         let last_start = end - LAST_START;
         let (mut anchor, mut at) = (start, start);
+        // The block before may have ended in a match.
+        // SAFETY: the period is the distance of a match before, and `start + 12 <= src.len()`.
+        let mut goes_on = unsafe { repeats(src, start, *period) };
         loop {
-            // The step is taken from a count that does not depend on it, one probe ahead.
-            let mut steps = 1_usize << PATIENCE;
-            let mut next = at;
-            let distance = loop {
-                at = next;
-                if at > last_start {
-                    return anchor;
-                }
-                next += steps >> PATIENCE;
-                steps += 1;
-                // SAFETY: `at + 12 <= src.len()`.
-                let bytes = unsafe { load64(src, at) };
-                let entry = &mut table[slot(bytes)];
-                let now = *base + at as u32; // `begin` saw that this is below 2^32
-                let distance = (now - *entry) as usize;
-                *entry = now;
-                if distance <= at.min(MAX_DISTANCE) {
-                    // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`, or is `at` itself.
-                    let differing = bytes ^ unsafe { load64(src, at - distance) };
-                    if differing << (64 - 8 * MIN_MATCH) == 0 && distance > 0 {
-                        break distance;
+            let distance = if goes_on {
+                *period
+            } else {
+                // The step is taken from a count that does not depend on it, one probe ahead.
+                let mut steps = 1_usize << PATIENCE;
+                let mut next = at;
+                loop {
+                    at = next;
+                    if at > last_start {
+                        return anchor;
+                    }
+                    next += steps >> PATIENCE;
+                    steps += 1;
+                    // SAFETY: `at + 12 <= src.len()`.
+                    let bytes = unsafe { load64(src, at) };
+                    let entry = &mut table[slot(bytes)];
+                    let now = *base + at as u32; // `begin` saw that this is below 2^32
+                    let distance = (now - *entry) as usize;
+                    *entry = now;
+                    if distance <= at.min(MAX_DISTANCE) {
+                        // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`, or is `at` itself.
+                        let differing = bytes ^ unsafe { load64(src, at - distance) };
+                        if differing << (64 - 8 * MIN_MATCH) == 0 && distance > 0 {
+                            break distance;
+                        }
                     }
                 }
             };
@@ -140,13 +154,34 @@ impl Parser {
             let records_end =
                 unsafe { find_records(src, match_end, sequence.len(), distance, end, sequences, counts) };
             (anchor, at) = (records_end, records_end);
+            *period = distance;
             if at > last_start {
                 return anchor;
             }
             // SAFETY: the match has six bytes, and twelve follow.
             table[slot(unsafe { load64(src, at - 2) })] = *base + (at - 2) as u32;
+            let behind = at + MOST_CHANGED;
+            // SAFETY: `distance <= at`, and twelve bytes follow.
+            goes_on = sequence.len() >= LONG_BEFORE
+                && distance > *RECORD_SIZES.end()
+                && behind <= last_start
+                && unsafe { repeats(src, behind, distance) };
+            if goes_on {
+                at = behind;
+            }
         }
     }
+}
+
+/// Whether eight bytes at `at` are those `period` bytes before; not if that is 0.
+///
+/// # Safety
+///
+/// `period <= at`, `at + 8 <= src.len()`.
+#[inline(always)]
+unsafe fn repeats(src: &[u8], at: usize, period: usize) -> bool {
+    // SAFETY: the caller's promise.
+    period > 0 && unsafe { load64(src, at) == load64(src, at - period) }
 }
 
 /// Goes on behind a match that ends at `at` as long as the data look like an array of records: where each time the same

@@ -95,6 +95,22 @@ fn matches_of_every_length_and_distance_are_written() {
 }
 
 #[test]
+fn rows_go_on_behind_bytes_that_change_and_ends_of_blocks() {
+    let (row, most) = if cfg!(miri) { (300, 1500) } else { (5000, 200_000) };
+    let mut random = Random::new(12);
+    let mut src: Vec<u8> = random.bytes(row).into_iter().cycle().take(most).collect();
+    for nchanged in (1..9).cycle().take(most / row / 2) {
+        let at = random.below(most - nchanged);
+        src[at..at + nchanged].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+    }
+    let [quick, thorough, _, with_little_effort] = round_trip(&src);
+    // A row, as many bytes for all others together at most, and little for what small data need.
+    for size in [quick, thorough, with_little_effort] {
+        assert!(size < 2 * row + 300, "{size}");
+    }
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "slow")]
 fn what_is_further_back_than_the_window_is_not_found() {
     let mut random = Random::new(7);

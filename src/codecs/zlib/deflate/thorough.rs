@@ -2,8 +2,9 @@
 //! taken.
 //!
 //! It takes what saves most bits, which depends on how many literals take here. It suits data in which matches are long
-//! or rare, as shuffled items are. Runs of one byte are found without the table, positions inside of matches are mostly
-//! left out of it, and where there are no matches, the search takes longer steps.
+//! or rare, as shuffled items are. Runs of one byte are found without the table, and so is what goes on as before behind
+//! a few bytes that changed; positions inside of matches are mostly left out of it, and where there are no matches, the
+//! search takes longer steps.
 
 use super::huffman::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, MIN_PIECE, Sequence};
@@ -34,6 +35,13 @@ const MAX_STRETCH: usize = 16 * MAX_PIECE;
 const REMEMBERED: usize = 16;
 /// The same for runs: further inside, all positions are alike, and would drive out the one where the run begins.
 const RUN_REMEMBERED: usize = MIN_MATCH - 1;
+/// Of matches from this distance on, one in so many of the other positions is remembered as well: those that they repeat
+/// will soon be too far back.
+const FAR_BACK: usize = 4 << 10;
+const FAR_REMEMBERED: usize = 4;
+/// Behind a match of so many bytes, data may go on as before after so many that changed.
+const LONG_BEFORE: usize = 16;
+const MOST_CHANGED: usize = 8;
 /// After 2^PATIENCE misses in a row, the search steps over one more byte each time.
 const PATIENCE: u32 = 6;
 /// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start and behind it.
@@ -66,7 +74,7 @@ pub(super) struct Parser {
     /// How far words are shifted so that the bytes that are hashed are left.
     shift: u32,
     effort: Effort,
-    /// Distance of the match that ends here if it is as long as a code can tell: it may go on. Else 0.
+    /// Distance of the last long match, if it may go on here; else 0.
     period: usize,
 }
 
@@ -167,7 +175,9 @@ impl Parser {
         while at < end.min(last_start) {
             // SAFETY: `at + LAST_START < src.len()`, and the period is the distance of a match before.
             let Some(mut found) = (unsafe { self.best_match(src, at, self.period, 0) }) else {
-                self.period = 0;
+                if at - anchor >= MOST_CHANGED {
+                    self.period = 0;
+                }
                 at += steps >> PATIENCE;
                 steps += 1;
                 continue;
@@ -187,11 +197,21 @@ impl Parser {
             sequences.push(sequence);
             // `at` and the next position were remembered when they were looked up.
             let remembered = if found.distance == 1 { RUN_REMEMBERED } else { REMEMBERED };
-            for inside in (at + 2).max(match_end.saturating_sub(remembered))..match_end.min(last_start) {
+            let (first, last) =
+                ((at + 2).max(match_end.saturating_sub(remembered)), match_end.min(last_start));
+            if found.distance >= FAR_BACK && found.distance != self.period {
+                for inside in (at + 2..first.min(last)).step_by(FAR_REMEMBERED) {
+                    // SAFETY: `inside + LAST_START < src.len()`.
+                    self.remember(inside, unsafe { load64(src, inside) });
+                }
+            }
+            for inside in first..last {
                 // SAFETY: `inside + LAST_START < src.len()`.
                 self.remember(inside, unsafe { load64(src, inside) });
             }
-            self.period = if found.len >= MAX_PIECE { found.distance } else { 0 };
+            if found.len >= LONG_BEFORE {
+                self.period = if found.distance > 1 { found.distance } else { 0 };
+            }
             (anchor, at) = (match_end, match_end);
         }
         if at >= last_start {
