@@ -439,28 +439,14 @@ impl<T: Table> Parser<'_, T> {
     /// The first match from `at` on that the search comes to; none at the end. The next position is `step` bytes further;
     /// that many `misses` came before.
     #[inline(always)]
-    fn search(&mut self, mut at: usize, mut step: usize, misses: usize) -> Option<Match> {
-        let mut steps = (self.acceleration << PATIENCE) + misses;
-        loop {
-            let next = at + step;
-            // The reference goes to the last literals one position early.
-            if next > self.last_start() + 1 {
-                return None;
-            }
-            // SAFETY: `at <= last_start`.
-            let bytes = unsafe { load64(self.src, at) };
-            let candidate = self.enter(at, bytes);
-            // In long searches, the CPU would often guess wrong whether it is too far away; and if it is, it has left the cache.
-            let is_far = T::REACHES_FAR & (at - candidate > MAX_DISTANCE);
-            // SAFETY: positions of this stream that were entered, and 0, are at most `last_start`.
-            let differs = bytes ^ unsafe { load64(self.src, select(is_far, at, candidate)) };
-            if differs as u32 | u32::from(is_far) == 0 {
-                return Some(Match { at, candidate, differs });
-            }
-            step = steps >> PATIENCE;
-            steps += 1;
-            at = next;
-        }
+    fn search(&mut self, at: usize, step: usize, misses: usize) -> Option<Match> {
+        let steps = (self.acceleration << PATIENCE) + misses;
+        let (at, candidate) = search_from(self.table, self.src, at, step, steps);
+        (candidate < at).then(|| {
+            // SAFETY: `at <= last_start`, and the candidate lies before.
+            let differs = unsafe { load64(self.src, at) ^ load64(self.src, candidate) };
+            Match { at, candidate, differs }
+        })
     }
 
     /// Enters position `at`, where these bytes are; the match with the one that was there before.
@@ -470,7 +456,7 @@ impl<T: Table> Parser<'_, T> {
         if T::REACHES_FAR && at - candidate > MAX_DISTANCE {
             return None;
         }
-        // SAFETY: as in `search`.
+        // SAFETY: positions of this stream that were entered, and 0, are at most `last_start`.
         let differs = bytes ^ unsafe { load64(self.src, candidate) };
         (differs as u32 == 0).then_some(Match { at, candidate, differs })
     }
@@ -482,6 +468,44 @@ impl<T: Table> Parser<'_, T> {
         let before = self.table.get(slot);
         self.table.put(slot, at);
         before
+    }
+}
+
+/// [`Parser::search`], which takes a step of `steps` / 2^[`PATIENCE`] bytes after the first: where the match starts, and its
+/// candidate; twice 0 at the end.
+///
+/// Two numbers are returned in registers, a match would not be. Not inlined, as what is around such a loop changes its speed
+/// by up to a quarter.
+#[inline(never)]
+fn search_from<T: Table>(
+    table: &mut T,
+    src: &[u8],
+    mut at: usize,
+    mut step: usize,
+    mut steps: usize,
+) -> (usize, usize) {
+    let last_start = src.len() - LAST_START;
+    loop {
+        let next = at + step;
+        // The reference goes to the last literals one position early.
+        if next > last_start + 1 {
+            return (0, 0);
+        }
+        // SAFETY: `at <= last_start`.
+        let bytes = unsafe { load64(src, at) };
+        let slot = T::slot(bytes);
+        let candidate = table.get(slot);
+        table.put(slot, at);
+        // The CPU would often guess wrong whether it is too far away; and if it is, it has left the cache.
+        let is_far = T::REACHES_FAR & (at - candidate > MAX_DISTANCE);
+        // SAFETY: positions of this stream that were entered, and 0, are at most `last_start`.
+        let differs = bytes ^ unsafe { load64(src, select(is_far, at, candidate)) };
+        if differs as u32 | u32::from(is_far) == 0 {
+            return (at, candidate);
+        }
+        step = steps >> PATIENCE;
+        steps += 1;
+        at = next;
     }
 }
 
