@@ -30,6 +30,9 @@ const COUNT_AT: usize = 16;
 const HEAD: usize = COUNT_AT + 8;
 /// How many bytes behind a frame are looked at together.
 const WINDOW: usize = 1 << 16;
+/// More zeros behind a frame, in bytes, are not looked through for a record: no change makes a frame so much longer, and a file
+/// may claim any length.
+const LONGEST_GAP: u64 = 1 << 33;
 /// No record is longer: it holds a header, an index and a trailer.
 const MAX_LEN: u64 = 1 << 33;
 
@@ -217,9 +220,12 @@ pub(crate) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
         head.resize(WINDOW.min(usize::try_from(size - at).unwrap_or(WINDOW)), 0);
         file.read_exact_at(at, &mut head)?;
         at += head.len() as u64; // widening
-        // The place of a longer frame that was not written comes before the record.
         if at == size || head != zeros[..head.len()] {
             break;
+        }
+        // The place of a longer frame that was not written comes before the record.
+        if at - end > LONGEST_GAP {
+            return Ok(false);
         }
     }
     if head.get(2..10) == Some(MAGIC.as_slice()) {
