@@ -6,7 +6,6 @@
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 #define HAVE_PTHREADS
 #endif
@@ -262,7 +261,6 @@ static void *open_mapping(void *map) {
     if (blosc2_stdio_mmap_open(PATH, "r", map) != map) {
       __atomic_add_fetch(&not_opened, 1, __ATOMIC_RELAXED);
     }
-    sched_yield(); /* valgrind runs one thread at a time */
   }
   return NULL;
 }
@@ -720,7 +718,7 @@ int main(void) {
   test_vl_blocks(false, PATH);
 #ifdef HAVE_PTHREADS
   test_own_streams();
-  for (i = 0; i < 10; i++) {
+  for (i = 0; i < 60; i++) {
     test_growing_while_opening();
   }
   test_messages();

@@ -246,7 +246,8 @@ fn compile_and_run(
         run
     } else if valgrind {
         let mut run = command("valgrind", ["--quiet", "--error-exitcode=99", "--leak-check=full"]);
-        run.arg("--errors-for-leak-kinds=definite").arg(&program);
+        // One thread runs at a time; else those that are busy might keep the others waiting for ever.
+        run.args(["--errors-for-leak-kinds=definite", "--fair-sched=try"]).arg(&program);
         run
     } else {
         command::<&str>(&program, [])
