@@ -8,7 +8,7 @@
 //! From the size of a core's cache on, C libraries take other instructions on these processors. On Zen 5, `rep movsb` is
 //! 1.2 to 1.3 times as fast all the same, for 1 MiB as for 128 MiB; so large copies are made in large pieces there.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::cpu::{ZEN_3_AND_4, ZEN_5, amd_family};
 
 /// Distances count modulo this.
 const PAGE: usize = 4096;
@@ -37,7 +37,7 @@ fn piece(src: *const u8, dst: *const u8, len: usize) -> Option<usize> {
         return None;
     }
     if len >= HUGE {
-        return (family() == ZEN_5).then_some(LARGE_PIECE);
+        return (amd_family() == ZEN_5).then_some(LARGE_PIECE);
     }
     (slow_distance(src.addr(), dst.addr()) != 0 && are_distances_slow()).then_some(SMALL_PIECE)
 }
@@ -84,29 +84,10 @@ unsafe fn copy_raw_in_pieces(src: *const u8, dst: *mut u8, len: usize, piece: us
     }
 }
 
-/// Families of AMD's processors.
-const ZEN_3_AND_4: u32 = 25;
-const ZEN_5: u32 = 26;
-
 /// Whether this is one of the processors on which some distances are slow. Others need not go out of the way of those.
 #[inline]
 pub(crate) fn are_distances_slow() -> bool {
-    family() == ZEN_3_AND_4
-}
-
-/// [`amd_family`](crate::cpu::amd_family), asked once.
-#[inline]
-fn family() -> u32 {
-    const UNKNOWN: u32 = u32::MAX;
-    static KNOWN: AtomicU32 = AtomicU32::new(UNKNOWN);
-    match KNOWN.load(Ordering::Relaxed) {
-        UNKNOWN => {
-            let family = crate::cpu::amd_family();
-            KNOWN.store(family, Ordering::Relaxed);
-            family
-        }
-        known => known,
-    }
+    amd_family() == ZEN_3_AND_4
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! CPU features, each asked once (the standard library caches the answer), the number of processors, and choices that the CPU
 //! does not guess.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 /// How many processors the calling thread, and threads that it starts, may run on; at least 1.
 #[cfg(target_os = "linux")]
 pub(crate) fn processors() -> usize {
@@ -21,8 +23,29 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The family of AMD's processors that this one belongs to: 25 for Zen 3 and Zen 4, 26 for Zen 5. 0 for processors of others.
+/// Families of AMD's processors, as [`amd_family`] tells them.
+pub(crate) const ZEN_3_AND_4: u32 = 25;
+pub(crate) const ZEN_5: u32 = 26;
+
+/// The family of AMD's processors that this one belongs to; 0 for processors of others. Asked once: under a hypervisor, asking
+/// takes microseconds.
+#[inline]
 pub(crate) fn amd_family() -> u32 {
+    const UNKNOWN: u32 = u32::MAX;
+    static KNOWN: AtomicU32 = AtomicU32::new(UNKNOWN);
+    match KNOWN.load(Ordering::Relaxed) {
+        UNKNOWN => {
+            let family = ask_amd_family();
+            KNOWN.store(family, Ordering::Relaxed);
+            family
+        }
+        known => known,
+    }
+}
+
+/// [`amd_family`], asked now.
+#[cold]
+fn ask_amd_family() -> u32 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         #[allow(unused_unsafe)] // newer compilers call it safe

@@ -16,7 +16,7 @@ mod tests;
 use super::output::{LAST_LITERALS, LAST_START, LONG, MAX_DISTANCE, MIN_MATCH, Output, SLACK};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::{load64, store};
-use crate::cpu::select;
+use crate::cpu::{ZEN_3_AND_4, amd_family, select};
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
@@ -112,29 +112,40 @@ impl Table for Far {
 pub(super) struct Encoder {
     short: Box<Short>,
     far: Box<Far>,
+    /// Whether guesses are watched in long streams.
+    watches: bool,
 }
 
 impl Encoder {
     pub(super) fn new() -> Result<Encoder> {
-        Ok(Encoder { short: zeroed_box()?, far: zeroed_box()? })
+        // On Zen 3, looking at three positions at once is slower whatever the data.
+        let watches = amd_family() != ZEN_3_AND_4;
+        Ok(Encoder { short: zeroed_box()?, far: zeroed_box()?, watches })
     }
 
     /// Compresses `src`, of [`MIN_INPUT`] bytes or more, into `dest`; returns the compressed size, or `None` if it does not
     /// fit.
     pub(super) fn compress(&mut self, acceleration: usize, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+        let is_watched = self.watches && src.len() >= WATCHED_FROM;
         if src.len() <= MAX_SHORT {
-            encode(&mut *self.short, acceleration, src, dest)
+            encode(&mut *self.short, acceleration, is_watched, src, dest)
         } else {
-            encode(&mut *self.far, acceleration, src, dest)
+            encode(&mut *self.far, acceleration, is_watched, src, dest)
         }
     }
 }
 
 /// See [`Encoder::compress`].
-fn encode<T: Table>(table: &mut T, acceleration: usize, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+fn encode<T: Table>(
+    table: &mut T,
+    acceleration: usize,
+    is_watched: bool,
+    src: &[u8],
+    dest: &mut [u8],
+) -> Option<usize> {
     assert!(src.len() >= MIN_INPUT && (1..=MAX_ACCELERATION).contains(&acceleration));
     table.clear();
-    let mut parser = Parser { table, acceleration, src, guesses: Guesses::default() };
+    let mut parser = Parser { table, acceleration, is_watched, src, guesses: Guesses::default() };
     let mut out = Output::fast(src, dest);
     let anchor = parser.parse(&mut out)?;
     out.finish(anchor)
@@ -205,6 +216,7 @@ const CLOSE_BY: u8 = 2;
 struct Parser<'a, T> {
     table: &'a mut T,
     acceleration: usize,
+    is_watched: bool,
     src: &'a [u8],
     guesses: Guesses,
 }
@@ -221,12 +233,11 @@ impl<T: Table> Parser<'_, T> {
         // SAFETY: `encode` saw to MIN_INPUT bytes.
         self.enter(0, unsafe { load64(self.src, 0) });
         let mut place = Place { anchor: 0, next: Next::Sought(self.search(1, 1, 0)) };
-        let is_watched = self.src.len() >= WATCHED_FROM;
         loop {
-            if is_watched {
+            if self.is_watched {
                 place = self.stretch::<WATCHED>(place, WATCH, out)?;
             }
-            place = match is_watched && self.guesses.are_bad() {
+            place = match self.is_watched && self.guesses.are_bad() {
                 true => self.stretch::<CLOSE_BY>(place, REST, out)?,
                 false => self.stretch::<ONE_BY_ONE>(place, REST, out)?,
             };
@@ -496,11 +507,11 @@ fn search_from<T: Table>(
         let slot = T::slot(bytes);
         let candidate = table.get(slot);
         table.put(slot, at);
-        // The CPU would often guess wrong whether it is too far away; and if it is, it has left the cache.
-        let is_far = T::REACHES_FAR & (at - candidate > MAX_DISTANCE);
+        // The CPU would often guess wrong whether it is too far away; so it is looked at all the same.
+        let is_far = if T::REACHES_FAR { (at - candidate) / (MAX_DISTANCE + 1) } else { 0 };
         // SAFETY: positions of this stream that were entered, and 0, are at most `last_start`.
-        let differs = bytes ^ unsafe { load64(src, select(is_far, at, candidate)) };
-        if differs as u32 | u32::from(is_far) == 0 {
+        let differs = bytes ^ unsafe { load64(src, candidate) };
+        if differs as u32 | is_far as u32 == 0 {
             return (at, candidate);
         }
         step = steps >> PATIENCE;
