@@ -328,7 +328,8 @@ impl<T: Table> Parser<'_, T> {
             if WAY == WATCHED {
                 self.guesses.learn(true, true);
             }
-            let end = self.unguessed_end(found);
+            // Measured: in shorter streams, a choice costs more than the wrong guesses.
+            let end = if T::REACHES_FAR { self.unguessed_end(found) } else { self.end(found) };
             out.follower(end - at, at - found.candidate)?;
             *anchor = end;
         }
