@@ -238,6 +238,8 @@ fn insert(case: &mut Case, rng: &mut Rng, _: &'static Clib) -> Done {
     let codes = (case.ours.insert(&data, axis, from), case.theirs.insert(&data, axis, from));
     equal(&format!("code: {count} at {from} of {n} of axis {axis}"), codes.0, codes.1)?;
     case.drifted = true;
+    // Where nothing comes in, the C library compresses a chunk again all the same; a special one then is no longer special.
+    case.exact &= count > 0;
     case.take_theirs()?;
     Ok(format!("{count} at {from} of axis {axis}: {}", codes.0))
 }
@@ -295,6 +297,8 @@ fn delete(case: &mut Case, rng: &mut Rng, _: &'static Clib) -> Done {
     let codes = (case.ours.delete(axis, from, count), case.theirs.delete(axis, from, count));
     equal(&format!("code: {count} at {from} of {n} of axis {axis}"), codes.0, codes.1)?;
     case.drifted = true;
+    // Where nothing comes in, the C library compresses a chunk again all the same; a special one then is no longer special.
+    case.exact &= count > 0;
     case.take_theirs()?;
     Ok(format!("{count} at {from} of axis {axis}: {}", codes.0))
 }
@@ -417,8 +421,16 @@ fn concatenate(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Done {
                 .ok_or("no context")
         };
         let (a, b) = (context(&OURS, "our other")?, context(theirs, "their other")?);
-        let made = (case.ours.concatenate(&a, &tail, axis), case.theirs.concatenate(&b, &their_tail, axis));
-        compare_made(case, &format!("joined: {what}"), made, &dense)?;
+        let (mut ours, mut theirs) =
+            (case.ours.concatenate(&a, &tail, axis), case.theirs.concatenate(&b, &their_tail, axis));
+        if theirs.1.as_ref().is_some_and(|array| read_all("joined", array, &dense).is_err()) {
+            // What the C library joins loses items of the tail now and then.
+            if let Some(array) = &ours.1 {
+                read_all("joined", array, &dense)?;
+            }
+            (ours.1, theirs.1) = (None, None);
+        }
+        compare_made(case, &format!("joined: {what}"), (ours, theirs), &dense)?;
     } else {
         equal(
             &format!("code: {what}"),

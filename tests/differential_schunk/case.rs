@@ -29,6 +29,9 @@ pub struct Case {
     pub exact: bool,
     /// Bytes of chunks that were replaced or deleted may be counted differently.
     pub drifted: bool,
+    /// Chunks were stored that other parameters may have made: of those, the C library compresses the blocks again that a slice
+    /// does not touch.
+    pub foreign: bool,
     /// A slice was written, which may have changed the block size of the context.
     pub sliced: bool,
     /// Each library works on the file that the other one made.
@@ -120,6 +123,7 @@ pub fn start(theirs: &'static Clib, rng: &mut Rng) -> Case {
         zeros: !variable,
         exact,
         drifted: false,
+        foreign: false,
         sliced: false,
         swapped: false,
         items,

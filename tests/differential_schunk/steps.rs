@@ -99,6 +99,7 @@ fn put(case: &mut Case, rng: &mut Rng, theirs: &'static Clib, append: bool) -> R
     }
     let maker: &Clib = if rng.one_in(2) { &OURS } else { theirs };
     let chunk = make_chunk(rng, case, maker, &data);
+    case.foreign = true;
     let copy = rng.one_in(2);
     let position = i64::try_from(at).expect("few chunks");
     let call = |s: &mut Schunk| {
@@ -126,6 +127,7 @@ fn update_chunk(case: &mut Case, rng: &mut Rng, theirs: &'static Clib) -> Result
     }
     let maker: &Clib = if rng.one_in(2) { &OURS } else { theirs };
     let chunk = make_chunk(rng, case, maker, &data);
+    case.foreign = true;
     let copy = rng.one_in(2);
     let position = i64::try_from(at).expect("few chunks");
     equal(
@@ -299,7 +301,7 @@ fn set_slice(case: &mut Case, rng: &mut Rng, _: &'static Clib) -> Result<String,
     )?;
     case.model.overwrite(usize::try_from(start * typesize).expect("positive"), &data);
     case.sliced = true;
-    case.drifted |= (specials && !case.framed()) || short != 0;
+    case.drifted |= (specials && !case.framed()) || short != 0 || case.foreign;
     // Whole chunks do not set the number in the C library.
     forget_current(case);
     Ok(format!("{start}..{stop}"))
