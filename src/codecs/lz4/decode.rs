@@ -124,7 +124,7 @@ fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Op
         out_start,
         out_room: out_start.ahead(stop.min(out_len - OUT_ROOM)),
         run_in_room: in_start.ahead(in_len.saturating_sub(RUN_ROOM)),
-        run_out_room: out_start.ahead(out_len.saturating_sub(RUN_ROOM)),
+        run_out_room: out_start.ahead(stop.saturating_sub(MAX_RUN).min(out_len.saturating_sub(RUN_ROOM))),
         medium_room: out_start.ahead(stop.min(out_len.saturating_sub(2 * SLACK))),
         in_slack: in_start.ahead(in_len.saturating_sub(SLACK)),
         out_slack: out_start.ahead(out_len.saturating_sub(SLACK)),
@@ -169,7 +169,7 @@ struct Ends<'a> {
     out_room: Target<'a>,
     /// RUN_ROOM bytes of input are left here, unless it is the start.
     run_in_room: Source<'a>,
-    /// RUN_ROOM bytes of output are left here, unless it is the start.
+    /// RUN_ROOM bytes of output are left here, and MAX_RUN are wanted, unless it is the start.
     run_out_room: Target<'a>,
     /// Twice SLACK bytes of output are left here, or none is wanted any more.
     medium_room: Target<'a>,

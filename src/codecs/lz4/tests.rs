@@ -212,6 +212,30 @@ fn a_prefix_is_what_the_whole_begins_with() {
     assert!(decompress_prefix(&stream[..stream.len() / 2], data.len() - 1, &mut dest).is_err());
 }
 
+/// A stream of runs of literals with a short match behind each, and the size that it decodes to.
+fn runs_of_literals(lengths: impl IntoIterator<Item = usize>, last: usize) -> (Vec<u8>, usize) {
+    let (mut stream, mut size) = (Vec::new(), last);
+    for literals in lengths {
+        let len = 4 + literals % 12;
+        push_sequence(&mut stream, literals, 1 + literals / 2, len);
+        size += literals + len;
+    }
+    push_last(&mut stream, last);
+    (stream, size)
+}
+
+#[test]
+fn runs_of_literals_of_any_length_decode_like_the_reference() {
+    for literals in (1..300).chain([523, 524, 525, 526]).step_by(if cfg!(miri) { 67 } else { 1 }) {
+        for last in (0..16).chain((16..440).step_by(if cfg!(miri) { 101 } else { 3 })) {
+            let (stream, size) = runs_of_literals([literals, 300 - literals.min(290), literals], last);
+            agrees_with_the_reference(&stream, size);
+            agrees_with_the_reference(&stream[..stream.len() - last / 2], size);
+            agrees_with_the_reference(&stream, size - literals);
+        }
+    }
+}
+
 #[test]
 fn what_lies_behind_the_needed_input_does_not_matter() {
     let mut random = Random::new(23);
@@ -219,7 +243,9 @@ fn what_lies_behind_the_needed_input_does_not_matter() {
     let data = [&noise[..700], &[7; 5000], &noise[..40], &repetitive(6, 6000), &noise, &[0; 900]].concat();
     let (medium, size) = medium_matches(&mut random);
     let (few, few_size) = one_match(800, 700, 3000, 900);
-    for (stream, size) in [(compress(9, &data), data.len()), (medium, size), (few, few_size)] {
+    let (runs, runs_size) = runs_of_literals([30, 268, 100, 269, 60, 270, 15, 200], 500);
+    let streams = [(compress(9, &data), data.len()), (medium, size), (few, few_size), (runs, runs_size)];
+    for (stream, size) in streams {
         let whole = decode_by_definition(&stream, size).expect("valid");
         for wanted in (0..size).step_by(if cfg!(miri) { 997 } else { 1 }) {
             let needed = input_for(wanted).min(stream.len());
