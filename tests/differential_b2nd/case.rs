@@ -192,11 +192,19 @@ pub fn compare(case: &Case) -> Result<(), String> {
                     })
                 };
                 same(&format!("chunk {nchunk}, decoded"), &decode(&case.ours), &decode(&case.theirs))?;
-                same(&format!("chunk {nchunk}"), &a.2, &b.2)?;
+                // A chunk that just fits with the blocks kept that it had: compressing them again wants more room.
+                if !(is_stored(&b.2) && a.2.len() < b.2.len()) {
+                    same(&format!("chunk {nchunk}"), &a.2, &b.2)?;
+                }
             }
         }
     }
     Ok(())
+}
+
+/// Whether a chunk holds its data as they are.
+fn is_stored(chunk: &[u8]) -> bool {
+    chunk[2] & 2 != 0
 }
 
 /// Fails with the lines in which the two differ.
