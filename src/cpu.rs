@@ -1,5 +1,5 @@
-//! CPU features, each asked once (the standard library caches the answer), the number of processors, and choices that the CPU
-//! does not guess.
+//! CPU features, each asked once (the standard library caches the answer), the number of processors, choices that the CPU does
+//! not guess, and paths that it rarely takes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -89,6 +89,11 @@ pub(crate) fn has_avx512() -> bool {
 pub(crate) fn has_avx512_gfni() -> bool {
     has_avx512() && std::arch::is_x86_feature_detected!("gfni")
 }
+
+/// Says that the path on which it is called is rarely taken: the compiler puts it out of the way of the other one.
+#[cold]
+#[inline]
+pub(crate) fn rarely() {}
 
 /// `yes` or `no`, without a branch.
 #[inline(always)]

@@ -16,6 +16,7 @@ use crate::codecs::matches::{
     SLACK, copy_few_literals, copy_literals, copy_long, copy_safely, copy_short, copy_two_more,
 };
 use crate::codecs::place::{Source, Target, settled};
+use crate::cpu::rarely;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Literals that all but the last sequence leave to come, at least, to the end of the output.
@@ -220,6 +221,7 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
             // SAFETY: IN_ROOM bytes follow the token, and OUT_ROOM bytes are left of output.
             unsafe { op.store(ip.ahead(1).load::<16>()) };
         } else {
+            rarely(); // most sequences have fewer
             if ip >= ends.run_in_room || op >= ends.run_out_room {
                 return Some(at);
             }
