@@ -634,6 +634,29 @@ fn a_damaged_chunk_of_a_list_does_not_make_the_sum_wrong() {
     }
 }
 
+#[test]
+fn a_short_chunk_inside_a_list_is_counted_as_what_it_is() {
+    // As in a frame in which the C library moved a short last chunk.
+    let with_short_one = || {
+        let mut schunk = create(Kind::List, Path::new(""), 4);
+        for _ in 0..3 {
+            schunk.append_chunk(&stored_chunk(400)).unwrap();
+        }
+        let Backing::List(list) = &mut schunk.backing else { unreachable!("made as one") };
+        list.change(1, 0, |chunk| chunk.write_at(4, &i32::to_le_bytes(100)).unwrap());
+        list.sizes.nbytes = 900;
+        schunk
+    };
+    for (nchunk, deleted, updated) in [(0, 500, 900), (1, 800, 1200), (2, 500, 900)] {
+        let mut schunk = with_short_one();
+        schunk.delete_chunk(nchunk).unwrap();
+        assert_eq!(schunk.nbytes(), deleted);
+        let mut schunk = with_short_one();
+        schunk.update_chunk(nchunk, &stored_chunk(400)).unwrap();
+        assert_eq!(schunk.nbytes(), updated);
+    }
+}
+
 /// Compresses each chunk with another codec than the one before, and counts.
 struct Alternating {
     params: [CParams; 2],
