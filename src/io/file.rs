@@ -77,6 +77,9 @@ fn has_more_names(_: &Metadata) -> bool {
 /// A name for a new file in the directory of `target`, which nobody else uses; `None` if that is no path of a file.
 fn name_beside(target: &Path) -> Option<PathBuf> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
+    if target.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return None;
+    }
     let mut name = target.file_name()?.to_os_string();
     name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
     Some(target.with_file_name(name))
@@ -293,6 +296,10 @@ mod tests {
         std::fs::remove_file(&other_name).unwrap();
         assert_eq!(FileIo.replace(&dir, b"x").unwrap_err().kind(), ErrorKind::FileOpen);
         assert!(FileIo.replace(&dir.join("no/file"), b"x").is_err());
+        for no_file in ["file/", "new/"] {
+            let error = FileIo.replace(&dir.join(no_file), b"x").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::FileOpen, "{no_file}");
+        }
         FileIo.replace(Path::new("/dev/null"), b"x").unwrap();
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
         std::fs::remove_dir_all(&dir).unwrap();

@@ -364,6 +364,22 @@ fn a_large_copy_goes_to_a_file_in_batches_and_all_of_it_or_nothing() {
     std::fs::remove_dir_all(&dir.0).unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn a_copy_goes_where_a_link_leads() {
+    let dir = TempPath::new("link");
+    std::fs::create_dir(&dir.0).unwrap();
+    let (link, target) = (dir.0.join("link"), dir.0.join("target"));
+    std::os::unix::fs::symlink("target", &link).unwrap();
+    let list = Schunk::in_memory(params(4));
+    let len = list.to_file(&link, params(4), &crate::io::file::FileIo).unwrap();
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(std::fs::symlink_metadata(&target).unwrap().len(), len);
+    let again = list.to_file(&link, params(4), &crate::io::file::FileIo).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::SchunkCopy, "a file is there by now");
+    std::fs::remove_dir_all(&dir.0).unwrap();
+}
+
 #[test]
 fn special_values_fill_all_back_ends() {
     for kind in KINDS {
