@@ -308,6 +308,88 @@ static int no_standard_streams(void) {
   return blosc2_remove_urlpath(FRAME) == 0 ? 0 : 3;
 }
 
+/* Takes its time, at a point where threads are cancelled. */
+static int wait_in_block(blosc2_postfilter_params *params) {
+  usleep(300);
+  memcpy(params->output, params->input, (size_t)params->size);
+  return 0;
+}
+
+static void *read_for_ever(void *schunk) {
+  int32_t *data = (int32_t *)test_alloc(SIZE);
+  pthread_cleanup_push(free, data);
+  for (;;) {
+    blosc2_schunk_decompress_chunk(schunk, 0, data, SIZE);
+    pthread_testcancel();
+  }
+  pthread_cleanup_pop(1);
+  return NULL;
+}
+
+static void *write_for_ever(void *opened) {
+  blosc2_schunk *schunk = (blosc2_schunk *)opened;
+  int32_t *data = (int32_t *)test_make_data(TEST_RAMP, SIZE);
+  pthread_cleanup_push(free, data);
+  for (;;) {
+    data[0] = (int32_t)schunk->nchunks;
+    blosc2_schunk_append_buffer(schunk, data, SIZE);
+    pthread_testcancel();
+  }
+  pthread_cleanup_pop(1);
+  return NULL;
+}
+
+/* Starts a thread and cancels it after a while. */
+static bool cancel_soon(void *(*work)(void *), blosc2_schunk *schunk, int round) {
+  pthread_t thread;
+  void *result = NULL;
+  if (pthread_create(&thread, NULL, work, schunk) != 0) {
+    return false;
+  }
+  usleep(200 + 137 * (unsigned)round);
+  return pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED;
+}
+
+/* Threads that are cancelled in the middle of a call take nothing with them. */
+static int cancelled_threads(void) {
+  int contiguous, round;
+  for (contiguous = 0; contiguous < 2; contiguous++) {
+    blosc2_schunk *schunk = make(FRAME, contiguous != 0, 3);
+    blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+    blosc2_postfilter_params params;
+    for (round = 0; round < 20; round++) {
+      if (!cancel_soon(read_for_ever, schunk, round) || !is_whole(schunk, 3)) {
+        return 1;
+      }
+    }
+    memset(&params, 0, sizeof params);
+    dparams.postfilter = wait_in_block;
+    dparams.postparams = &params;
+    dparams.schunk = schunk;
+    blosc2_free_ctx(schunk->dctx);
+    schunk->dctx = blosc2_create_dctx(dparams);
+    for (round = 0; round < 10; round++) {
+      if (!cancel_soon(read_for_ever, schunk, round) || !is_whole(schunk, 3)) {
+        return 2;
+      }
+    }
+    for (round = 0; round < 20; round++) {
+      blosc2_schunk *opened;
+      if (!cancel_soon(write_for_ever, schunk, round)) {
+        return 3;
+      }
+      opened = blosc2_schunk_open(FRAME);
+      if (opened == NULL || !is_whole(opened, (int)schunk->nchunks)) {
+        return 4;
+      }
+      blosc2_schunk_free(opened);
+    }
+    blosc2_schunk_free(schunk);
+    blosc2_remove_urlpath(FRAME);
+  }
+  return 0;
+}
+
 /* A path is looked up at each use, and what is not found is not made. */
 static int another_directory(void) {
   int32_t *data = (int32_t *)test_make_data(TEST_RAMP, SIZE);
@@ -400,6 +482,7 @@ int main(void) {
   IN_CHILD(no_standard_streams);
   IN_CHILD(contexts_without_init);
   IN_CHILD(another_directory);
+  IN_CHILD(cancelled_threads);
 #endif
   CHECK(1);
   blosc2_destroy();

@@ -30,9 +30,11 @@
 //! # The layers
 //!
 //! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. At the
-//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork`, `registered`, `single` and `cpu`.
+//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork`, `registered`, `single`, `cancel`
+//! and `cpu`.
 
 mod bytes;
+mod cancel;
 mod copy;
 mod cpu;
 pub mod error;
@@ -43,7 +45,6 @@ mod memory;
 mod pages;
 pub mod pool;
 mod registered;
-#[cfg(feature = "capi")] // who calls the Rust interface has references
 mod single;
 #[cfg(test)]
 mod testing;

@@ -9,6 +9,7 @@
 //! After `fork` the child has none of the threads. Pools remember the number of forks up to their birth, and [`attach`]
 //! replaces pools of another process.
 
+use crate::cancel;
 use crate::cpu;
 use crate::fork::{self, Global};
 use std::collections::VecDeque;
@@ -277,7 +278,7 @@ impl Pool {
         for handle in handles {
             // The last user of a pool may be one of its own workers; that one cannot wait for itself.
             if handle.thread().id() != me {
-                let _ = handle.join();
+                let _ = cancel::deferred(|| handle.join());
             }
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: [&[&str]; 9] = [
     &[
         "bytes",
+        "cancel",
         "copy",
         "cpu",
         "error",

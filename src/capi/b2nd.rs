@@ -17,6 +17,7 @@ use super::schunk::{
 use super::schunk_handle::{self, SchunkHandle};
 use super::storage;
 use super::types::{CBool, b2nd_array_t, b2nd_context_t, blosc2_schunk};
+use crate::cancel;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::special;
 use crate::format::metalayers::{Metalayer, Metalayers};
@@ -462,7 +463,7 @@ pub unsafe extern "C" fn b2nd_print_meta(array: *const b2nd_array_t) -> c_int {
         let (meta, _) = ndarray::described(&handle.schunk()?.metalayers()?)?;
         let text = CString::new(description(&meta)).expect("no part of it holds a NUL");
         // SAFETY: both are strings; the format takes one. The client's own output goes through the same stream.
-        unsafe { libc::printf(c"%s".as_ptr(), text.as_ptr()) };
+        cancel::deferred(|| unsafe { libc::printf(c"%s".as_ptr(), text.as_ptr()) });
         Ok(())
     })
 }

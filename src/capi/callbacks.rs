@@ -14,6 +14,7 @@ use super::types::{
     CBool, blosc_threads_callback, blosc2_codec, blosc2_context, blosc2_cparams, blosc2_dparams,
     blosc2_filter, blosc2_postfilter_params, blosc2_prefilter_params, blosc2_schunk,
 };
+use crate::cancel;
 use crate::chunk::{Postfilter, PostfilterCall, Prefilter, PrefilterCall};
 use crate::codecs::{Codec, CodecContext};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -45,7 +46,7 @@ pub(crate) fn inside_callback() -> bool {
 pub(super) fn call_back<T>(callback: impl FnOnce() -> T) -> T {
     let step = |by: isize| INSIDE.try_with(|inside| inside.set(inside.get().saturating_add_signed(by)));
     let _ = step(1);
-    let result = callback();
+    let result = cancel::deferred(callback);
     let _ = step(-1);
     result
 }
@@ -348,7 +349,7 @@ impl Executor for UserThreads {
         let mut jobs: Vec<UserJob<'_>> =
             (0..ntasks).map(|index| UserJob { task, index, panicked: false }).collect();
         // SAFETY: the array lives until the callback returns, by when all jobs are done.
-        unsafe {
+        cancel::deferred(|| unsafe {
             (self.callback)(
                 self.data,
                 Some(run_user_job),
@@ -356,7 +357,7 @@ impl Executor for UserThreads {
                 size_of::<UserJob<'_>>(),
                 jobs.as_mut_ptr().cast(),
             );
-        }
+        });
         if jobs.iter().any(|job| job.panicked) {
             resume_unwind(Box::new("a task of a parallel operation panicked"));
         }

@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use super::blosc1::NAMES;
 use super::types::blosc2_cparams;
 use crate::bytes::leading_number;
+use crate::cancel;
 use crate::chunk::{CParams, blocks};
 use crate::codecs::registry;
 use crate::error::{Error, ErrorKind, Result};
@@ -250,7 +251,7 @@ fn print(kind: &str, message: &str) {
         use std::os::fd::FromRawFd;
         // SAFETY: this is never closed here, and written to by nobody if there is no such descriptor.
         let mut stderr = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(libc::STDERR_FILENO) });
-        let _ = stderr.write_all(line.as_bytes()); // nobody to tell
+        let _ = cancel::deferred(|| stderr.write_all(line.as_bytes())); // nobody to tell
     }
     #[cfg(not(unix))]
     eprint!("{line}");

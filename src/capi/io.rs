@@ -6,6 +6,7 @@ use super::guard::{guard, guard_status};
 use super::ptr::{handle_ref, same_name};
 use super::types::{CBool, blosc2_io, blosc2_io_cb, blosc2_stdio_mmap};
 use super::{mmap, stdio};
+use crate::cancel;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork::Global;
 
@@ -101,7 +102,7 @@ pub(crate) fn is_users(id: u8) -> bool {
 pub(crate) unsafe fn destroy(io: &blosc2_io) -> c_int {
     match find(io.id) {
         // SAFETY: the caller's promise, and that of who registered the callback.
-        Ok(blosc2_io_cb { destroy: Some(destroy), .. }) => unsafe { destroy(io.params) },
+        Ok(blosc2_io_cb { destroy: Some(destroy), .. }) => cancel::deferred(|| unsafe { destroy(io.params) }),
         _ => 0,
     }
 }

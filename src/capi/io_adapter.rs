@@ -8,6 +8,7 @@ use super::consts::{BLOSC2_IO_FILESYSTEM, BLOSC2_IO_FILESYSTEM_MMAP};
 use super::io;
 use super::io_streams::{Opener, Streams};
 use super::types::{blosc2_io, blosc2_io_cb, blosc2_stdio_params};
+use crate::cancel::deferred;
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{Durability, FrameOptions};
@@ -122,7 +123,7 @@ impl Stream<'_> {
         let position = Self::position(position)?;
         let wanted = i64::try_from(len).map_err(|_| failed(ErrorKind::FileRead))?;
         // SAFETY: the client vouches for its callback; `*buffer` has room for `len` bytes if the callback fills it.
-        let n = unsafe { read(buffer, 1, wanted, position, self.stream) };
+        let n = deferred(|| unsafe { read(buffer, 1, wanted, position, self.stream) });
         usize::try_from(n).ok().filter(|&n| n <= len).ok_or(failed(ErrorKind::FileRead))
     }
 
@@ -164,21 +165,21 @@ impl Stream<'_> {
         let position = Self::position(position)?;
         let wanted = i64::try_from(bytes.len()).map_err(|_| failed(ErrorKind::FileWrite))?;
         // SAFETY: the client vouches for its callback; `bytes` is as long as told.
-        let n = unsafe { write(bytes.as_ptr().cast(), 1, wanted, position, self.stream) };
+        let n = deferred(|| unsafe { write(bytes.as_ptr().cast(), 1, wanted, position, self.stream) });
         if n == wanted { Ok(()) } else { Err(failed(ErrorKind::FileWrite)) }
     }
 
     fn size(&self) -> Result<u64> {
         let size = self.callbacks.size.ok_or_else(missing)?;
         // SAFETY: the client vouches for its callback.
-        u64::try_from(unsafe { size(self.stream) }).map_err(|_| failed(ErrorKind::FileRead))
+        u64::try_from(deferred(|| unsafe { size(self.stream) })).map_err(|_| failed(ErrorKind::FileRead))
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
         let truncate = self.callbacks.truncate.ok_or_else(missing)?;
         let len = i64::try_from(len).map_err(|_| failed(ErrorKind::FileTruncate))?;
         // SAFETY: the client vouches for its callback.
-        let code = unsafe { truncate(self.stream, len) };
+        let code = deferred(|| unsafe { truncate(self.stream, len) });
         if code == 0 { Ok(()) } else { Err(failed(ErrorKind::FileTruncate)) }
     }
 }
@@ -261,7 +262,7 @@ impl Drop for MappedFile {
     fn drop(&mut self) {
         if let Some(close) = self.callbacks.close {
             // SAFETY: the handle is that of this file.
-            unsafe { close(self.stream) };
+            deferred(|| unsafe { close(self.stream) });
         }
     }
 }

@@ -10,6 +10,7 @@ use std::ffi::{CStr, CString, c_void};
 use parking_lot::{Condvar, Mutex};
 
 use super::types::blosc2_io_cb;
+use crate::cancel::deferred;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::OpenMode;
 
@@ -65,7 +66,8 @@ impl Opener {
     pub(super) fn open(&self) -> Result<*mut c_void> {
         let open = self.callbacks.open.ok_or_else(super::io_adapter::missing)?;
         // SAFETY: the client vouches for its callback and its parameters.
-        let stream = unsafe { open(self.path.as_ptr(), mode_text(self.mode).as_ptr(), self.params) };
+        let open = || unsafe { open(self.path.as_ptr(), mode_text(self.mode).as_ptr(), self.params) };
+        let stream = deferred(open);
         if stream.is_null() {
             Err(Error::new(ErrorKind::FileOpen, "the back-end opens no file"))
         } else {
@@ -131,7 +133,7 @@ impl Drop for Streams {
         let Some(close) = self.opener.callbacks.close else { return };
         for &stream in &self.state.get_mut().idle {
             // SAFETY: the client vouches for its callback; all streams are back, and nobody else has them.
-            unsafe { close(stream) };
+            deferred(|| unsafe { close(stream) });
         }
     }
 }

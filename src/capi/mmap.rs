@@ -21,6 +21,7 @@ use super::mem::c_string;
 use super::ptr::{handle_mut, in_bytes};
 use super::stdio::{self, transfer};
 use super::types::{CBool, blosc2_stdio_mmap};
+use crate::cancel::deferred;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork::Global;
 use crate::io::IoFile;
@@ -213,7 +214,7 @@ fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
     let (how, access, flags) = parsed_mode(mode)?;
     let own_path = c_string(path)?;
     // SAFETY: both are strings.
-    let file = unsafe { libc::fopen(path.as_ptr(), how.as_ptr()) };
+    let file = deferred(|| unsafe { libc::fopen(path.as_ptr(), how.as_ptr()) });
     this.file = file;
     (this.access_flags, this.map_flags) = (access, flags);
     this.is_memory_only = CBool::new(flags == system::PRIVATE);
@@ -239,7 +240,7 @@ fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
             unsafe {
                 libc::free(own_path.cast());
                 if !file.is_null() {
-                    libc::fclose(file);
+                    deferred(|| libc::fclose(file));
                 }
             }
             Err(error)
@@ -411,7 +412,7 @@ fn close(this: &mut blosc2_stdio_mmap) -> bool {
     let owner = ptr::from_mut(this).addr();
     RETIRED.lock().retain(|old| old.owner != owner);
     // SAFETY: the file was opened when the mapping was made.
-    let closed = this.file.is_null() || unsafe { libc::fclose(this.file) } == 0;
+    let closed = this.file.is_null() || deferred(|| unsafe { libc::fclose(this.file) }) == 0;
     // SAFETY: the path was copied when the mapping was made.
     unsafe { libc::free(this.urlpath.cast()) };
     this.file = ptr::null_mut();

@@ -28,6 +28,7 @@ use super::types::{
     blosc2_codec, blosc2_codec_decoder_cb, blosc2_codec_encoder_cb, blosc2_filter_backward_cb,
     blosc2_filter_forward_cb, blosc2_tuner,
 };
+use crate::cancel;
 use crate::codecs::registry::{self, CodecEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::{self, Global};
@@ -123,7 +124,7 @@ impl Turn {
             if start.elapsed() > PATIENCE {
                 return None;
             }
-            thread::sleep(LOOK_AGAIN);
+            cancel::deferred(|| thread::sleep(LOOK_AGAIN));
         }
     }
 }
@@ -193,7 +194,7 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
     if let Some(functions) = recall(kind, name) {
         return functions.ok_or(missing);
     }
-    let functions = find(kind, name);
+    let functions = cancel::deferred(|| find(kind, name));
     if functions.is_none() {
         trace_text(&format!("no plugin {name:?} was found"));
     }

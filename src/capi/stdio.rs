@@ -12,6 +12,7 @@ use super::guard::{guard, guard_or, guard_status};
 use super::mem::c_array;
 use super::ptr::{in_bytes, out_bytes};
 use super::types::blosc2_stdio_file;
+use crate::cancel::deferred;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::io::IoFile;
 use crate::io::file::PlainFile;
@@ -111,11 +112,11 @@ pub unsafe extern "C" fn blosc2_stdio_open(
         let _ = params;
         ensure(!urlpath.is_null() && !mode.is_null(), ErrorKind::NullPointer, "no path or mode")?;
         // SAFETY: the caller's promise.
-        let file = unsafe { libc::fopen(urlpath, mode) };
+        let file = deferred(|| unsafe { libc::fopen(urlpath, mode) });
         ensure(!file.is_null(), ErrorKind::FileOpen, "file cannot be opened")?;
         let handle = c_array(&[blosc2_stdio_file { file }]).inspect_err(|_| {
             // SAFETY: opened above.
-            unsafe { libc::fclose(file) };
+            deferred(|| unsafe { libc::fclose(file) });
         })?;
         Ok(handle.cast::<c_void>())
     })
@@ -131,7 +132,8 @@ pub unsafe extern "C" fn blosc2_stdio_close(stream: *mut c_void) -> c_int {
     guard(|| {
         // SAFETY: the caller gives the handle, from `malloc`, and the file away.
         unsafe {
-            let code = libc::fclose(file_of(stream)?);
+            let file = file_of(stream)?;
+            let code = deferred(|| libc::fclose(file));
             libc::free(stream);
             Ok(code)
         }
@@ -145,7 +147,7 @@ pub unsafe extern "C" fn blosc2_stdio_close(stream: *mut c_void) -> c_int {
 /// `file` is open.
 unsafe fn flush(file: *mut libc::FILE) -> Result<()> {
     // SAFETY: the caller's promise.
-    let flushed = unsafe { libc::fflush(file) } == 0;
+    let flushed = deferred(|| unsafe { libc::fflush(file) }) == 0;
     // Some systems say that a stream which is only read has a bad descriptor.
     let only_read = || std::io::Error::last_os_error().raw_os_error() == Some(libc::EBADF);
     ensure(flushed || only_read(), ErrorKind::FileWrite, "stream cannot be flushed")

@@ -248,7 +248,15 @@ impl Frame {
                 let shared = places.are_shared(&old.index, position)?;
                 match (info, known) {
                     (Ok(info), _) => {
-                        let nbytes = known.unwrap_or_else(|| u64::try_from(info.nbytes).unwrap_or(0));
+                        let own = u64::try_from(info.nbytes).unwrap_or(0);
+                        let nbytes = match known {
+                            Some(known)
+                                if known == own || !places.sizes_hold(|| self.add_up(session, old)) =>
+                            {
+                                known
+                            }
+                            _ => own,
+                        };
                         let cbytes = info.cbytes as u64; // widening
                         Ok((nbytes, Gone { position: (!shared).then_some(position), cbytes }))
                     }
@@ -261,6 +269,17 @@ impl Frame {
                 }
             }
         }
+    }
+
+    /// Whether the sizes in the headers of the chunks of `old`, of a fixed size, add up to that of the frame.
+    fn add_up(&self, session: &Session, old: &Arc<State>) -> bool {
+        let chunks = self.chunks_in(session, old);
+        let nbytes = |(nchunk, raw)| match Entry::decode(raw).ok()? {
+            Entry::Stored(position) => u64::try_from(chunks.info_at(position).ok()?.nbytes).ok(),
+            Entry::Special(_) => old.sizes().chunk_nbytes(nchunk),
+        };
+        let sum = old.index.iter().enumerate().map(nbytes).try_fold(0u64, |sum, n| sum.checked_add(n?));
+        sum == Some(old.header.nbytes)
     }
 
     /// Notes in `next`, where entry `nchunk` still refers to it, that the place of a chunk is free.
@@ -450,6 +469,8 @@ pub(super) struct Gone {
 /// last use is gone.
 #[derive(Default)]
 pub(super) struct Places {
+    /// Whether headers are to be believed where they tell another size than the frame; `None` until one does.
+    sizes_hold: Option<bool>,
     asked: usize,
     /// The places that are used more than once, ascending; `None` until many were asked for.
     shared: Option<Vec<u64>>,
@@ -458,6 +479,12 @@ pub(super) struct Places {
 impl Places {
     /// For this many places the index is searched; for more it is sorted.
     const FEW: usize = 8;
+
+    /// Whether chunks have the sizes in their headers where the frame tells others. They have in frames in which the C
+    /// library put a short last chunk elsewhere: these sizes `add_up`, those of damaged headers do not.
+    fn sizes_hold(&mut self, add_up: impl FnOnce() -> bool) -> bool {
+        *self.sizes_hold.get_or_insert_with(add_up)
+    }
 
     /// Whether more than one chunk is at `position`. `index` is the same each time.
     fn are_shared(&mut self, index: &Index, position: u64) -> Result<bool> {

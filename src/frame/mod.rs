@@ -54,6 +54,7 @@ pub use read::ChunkBytes;
 pub(crate) use read::{FrameChunks, Looked};
 pub(crate) use regrid::Regrid;
 
+use crate::cancel;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::{FIXED_LEN, FrameHeader, FrameParams, Layout, MAGIC, MIN_FRAME_LEN};
 use crate::format::frame_trailer;
@@ -646,7 +647,7 @@ fn retry<T>(attempts: usize, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         if result.is_ok() {
             break;
         }
-        std::thread::sleep(BETWEEN_ATTEMPTS);
+        cancel::deferred(|| std::thread::sleep(BETWEEN_ATTEMPTS));
         result = read();
     }
     result

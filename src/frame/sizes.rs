@@ -137,7 +137,10 @@ impl Sizes {
         let last = nchunk + 1 == self.nchunks;
         let fits = c > 0 && n <= c && (last || n == c);
         let nbytes = self.nbytes.saturating_sub(old_nbytes) + u64::try_from(n).expect("not negative");
-        Ok(Sizes { chunksize: if fits { c } else { 0 }, nbytes, vl_blocks: chunk.vl_blocks, ..self })
+        let fixed = Sizes { nbytes, vl_blocks: chunk.vl_blocks, ..self };
+        // Where there is a short chunk already, in the midst of the others, another one may be one too many.
+        let fits = fits && (n == 0 || n == c || fixed.tell_nchunks());
+        Ok(Sizes { chunksize: if fits { c } else { 0 }, ..fixed })
     }
 
     /// As frames can record the sizes after a change that stored `chunk`: they tell the number of chunks of a fixed size by

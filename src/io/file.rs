@@ -1,10 +1,11 @@
 //! Plain files, read and written at absolute positions.
 
 use super::{Features, FileId, Io, IoFile, OpenMode, transfer};
+use crate::cancel::deferred;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use std::borrow::Cow;
 use std::fs::{File, Metadata, OpenOptions};
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,7 +20,7 @@ impl Io for FileIo {
     }
 
     fn create_anew(&self, path: &Path) -> Result<Arc<dyn IoFile>> {
-        let create = || OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let create = || deferred(|| OpenOptions::new().read(true).write(true).create_new(true).open(path));
         let file = match create() {
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
                 self.remove(path).map_err(|_| unopened())?;
@@ -77,6 +78,9 @@ fn has_more_names(_: &Metadata) -> bool {
 /// A name for a new file in the directory of `target`, which nobody else uses; `None` if that is no path of a file.
 fn name_beside(target: &Path) -> Option<PathBuf> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
+    if target.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return None;
+    }
     let mut name = target.file_name()?.to_os_string();
     name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
     Some(target.with_file_name(name))
@@ -99,7 +103,7 @@ pub(crate) fn make_beside<R>(path: &Path, make: impl FnOnce(&Path) -> Result<R>)
 /// A new file in the directory of another, removed when dropped unless it took the other's place.
 struct Beside {
     path: PathBuf,
-    file: File,
+    file: PlainFile,
     renamed: bool,
 }
 
@@ -107,15 +111,15 @@ impl Beside {
     /// `None` if no file can be made there.
     fn create(target: &Path) -> Option<Beside> {
         let path = name_beside(target)?;
-        let file = OpenOptions::new().write(true).create_new(true).open(&path).ok()?;
-        Some(Beside { path, file, renamed: false })
+        let file = deferred(|| OpenOptions::new().write(true).create_new(true).open(&path)).ok()?;
+        Some(Beside { path, file: file.into(), renamed: false })
     }
 
     /// Whether it belongs to the user and the group of `old`.
     #[cfg(unix)]
     fn has_owner_of(&self, old: &Metadata) -> bool {
         use std::os::unix::fs::MetadataExt;
-        self.file.metadata().is_ok_and(|new| (new.uid(), new.gid()) == (old.uid(), old.gid()))
+        self.file.as_file().metadata().is_ok_and(|new| (new.uid(), new.gid()) == (old.uid(), old.gid()))
     }
 
     #[cfg(not(unix))]
@@ -128,9 +132,9 @@ impl Beside {
         if let Some(old) = old {
             // Opening tells whether the old file may be written.
             PlainFile::open(target, OpenMode::Update)?;
-            self.file.set_permissions(old.permissions()).map_err(failed)?;
+            self.file.as_file().set_permissions(old.permissions()).map_err(failed)?;
         }
-        transfer::write(&self.file, 0, bytes).map_err(failed)?;
+        self.file.write_at(0, bytes)?;
         std::fs::rename(&self.path, target).map_err(failed)?;
         self.renamed = true;
         Ok(())
@@ -148,7 +152,8 @@ impl Drop for Beside {
 /// A file of the host.
 #[derive(Debug)]
 pub struct PlainFile {
-    file: File,
+    /// Closed by `drop`.
+    file: ManuallyDrop<File>,
     /// Which file it is; looked up once.
     id: OnceLock<Option<FileId>>,
 }
@@ -162,12 +167,12 @@ impl PlainFile {
     /// `FileOpen`.
     pub fn open(path: &Path, mode: OpenMode) -> Result<PlainFile> {
         let mut options = OpenOptions::new();
-        let file = match mode {
+        let file = deferred(|| match mode {
             OpenMode::Read => open_to_read(path),
             OpenMode::Update => options.read(true).write(true).open(path),
             OpenMode::Create => options.read(true).write(true).create(true).truncate(true).open(path),
             OpenMode::Append => options.read(true).write(true).create(true).open(path),
-        };
+        });
         file.map(PlainFile::from).map_err(|_| unopened())
     }
 
@@ -179,7 +184,14 @@ impl PlainFile {
 
 impl From<File> for PlainFile {
     fn from(file: File) -> PlainFile {
-        PlainFile { file, id: OnceLock::new() }
+        PlainFile { file: ManuallyDrop::new(file), id: OnceLock::new() }
+    }
+}
+
+impl Drop for PlainFile {
+    fn drop(&mut self) {
+        // SAFETY: the file is not used again.
+        deferred(|| unsafe { ManuallyDrop::drop(&mut self.file) });
     }
 }
 
@@ -213,7 +225,8 @@ impl IoFile for PlainFile {
     }
 
     fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|_| Error::new(ErrorKind::FileWrite, "syncing a file failed"))
+        deferred(|| self.file.sync_data())
+            .map_err(|_| Error::new(ErrorKind::FileWrite, "syncing a file failed"))
     }
 
     fn id(&self) -> Option<FileId> {
@@ -293,6 +306,10 @@ mod tests {
         std::fs::remove_file(&other_name).unwrap();
         assert_eq!(FileIo.replace(&dir, b"x").unwrap_err().kind(), ErrorKind::FileOpen);
         assert!(FileIo.replace(&dir.join("no/file"), b"x").is_err());
+        for no_file in ["file/", "new/"] {
+            let error = FileIo.replace(&dir.join(no_file), b"x").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::FileOpen, "{no_file}");
+        }
         FileIo.replace(Path::new("/dev/null"), b"x").unwrap();
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
         std::fs::remove_dir_all(&dir).unwrap();

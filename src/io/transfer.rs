@@ -3,6 +3,7 @@
 //! Where the kernel would copy over a slow distance (see [`copy`]), reads go a few bytes further up in memory,
 //! and are moved to their place; what is written is copied elsewhere first.
 
+use crate::cancel;
 use crate::copy::{self, CLEAR, LONG, slow_distance};
 use std::fs::File;
 #[cfg(target_os = "linux")]
@@ -162,13 +163,14 @@ fn system_read(file: &File, position: u64, room: &mut [MaybeUninit<u8>]) -> Resu
     use std::os::fd::AsRawFd;
     let at = i64::try_from(position).map_err(|_| Error::from(ErrorKind::InvalidInput))?;
     // SAFETY: `room` has room for as many bytes as said.
-    let n = unsafe { libc::pread64(file.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), at) };
+    let read = || unsafe { libc::pread64(file.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), at) };
+    let n = cancel::deferred(read);
     usize::try_from(n).map_err(|_| Error::last_os_error())
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]
 fn system_read(file: &File, position: u64, room: &mut [MaybeUninit<u8>]) -> Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, super::zeroed(room), position)
+    cancel::deferred(|| std::os::unix::fs::FileExt::read_at(file, super::zeroed(room), position))
 }
 
 #[cfg(windows)]
@@ -181,7 +183,7 @@ fn system_read(file: &File, position: u64, room: &mut [MaybeUninit<u8>]) -> Resu
 
 #[cfg(unix)]
 fn system_write(file: &File, position: u64, bytes: &[u8]) -> Result<usize> {
-    std::os::unix::fs::FileExt::write_at(file, bytes, position)
+    cancel::deferred(|| std::os::unix::fs::FileExt::write_at(file, bytes, position))
 }
 
 #[cfg(windows)]

@@ -4,6 +4,7 @@
 //! ever who wants it alone. Who waits for it alone therefore locks a byte far behind the end of the file, too, without waiting;
 //! and who wants to read looks at that byte first. The C library does neither, and is kept out by nothing but the lock itself.
 
+use crate::cancel::deferred;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ impl Turns {
         }
         let begin = Instant::now();
         while begin.elapsed() < COURTESY {
-            std::thread::sleep(GLANCE);
+            deferred(|| std::thread::sleep(GLANCE));
             if !sys::is_asked_for(file) {
                 return;
             }

@@ -169,13 +169,15 @@ impl Schunk {
             return frame.write_file(path, io);
         }
         let failed = |e: Error| Error::new(ErrorKind::SchunkCopy, e.what());
-        ensure(std::fs::symlink_metadata(path).is_err(), ErrorKind::SchunkCopy, "path exists already")?;
-        let copied = match file::make_beside(path, |beside| self.copy_to_file(beside, params)) {
+        ensure(std::fs::metadata(path).is_err(), ErrorKind::SchunkCopy, "path exists already")?;
+        // Of a link that leads nowhere yet, the file that it names is made.
+        let is_link = std::fs::symlink_metadata(path).is_ok();
+        let beside = (!is_link).then(|| file::make_beside(path, |beside| self.copy_to_file(beside, params)));
+        let copied = match beside {
+            Some(Err(e)) if e.kind() != ErrorKind::FileOpen => Err(e),
+            Some(Ok(len)) => Ok(len),
             // There may be room for no other name in the directory.
-            Err(e) if e.kind() == ErrorKind::FileOpen => {
-                self.to_frame(params).and_then(|frame| frame.write_file(path, &FileIo))
-            }
-            copied => copied,
+            _ => self.to_frame(params).and_then(|frame| frame.write_file(path, &FileIo)),
         };
         copied.map_err(failed)
     }

@@ -54,8 +54,8 @@ impl List {
         Ok(unsafe { std::slice::from_raw_parts(pointer, len_of(pointer)) })
     }
 
-    /// Uncompressed size of a chunk in bytes: what the list knows of it if that is all, so that a damaged chunk does not make
-    /// the sum wrong.
+    /// Uncompressed size of a chunk in bytes: where its header tells another one than the list, the list is believed, so that
+    /// a damaged chunk does not make the sum wrong, unless the headers add up.
     ///
     /// # Errors
     ///
@@ -64,8 +64,20 @@ impl List {
     pub(super) fn chunk_nbytes(&self, nchunk: usize) -> Result<u64> {
         let info = ChunkInfo::read(self.chunk(nchunk)?);
         let info = info.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-        let known = self.sizes.chunk_nbytes(nchunk);
-        Ok(known.unwrap_or_else(|| u64::try_from(info.nbytes).unwrap_or(0)))
+        let own = u64::try_from(info.nbytes).unwrap_or(0);
+        match self.sizes.chunk_nbytes(nchunk) {
+            Some(known) if known != own && !self.sizes_add_up() => Ok(known),
+            _ => Ok(own),
+        }
+    }
+
+    /// Whether the sizes in the headers of the chunks add up to that of the super-chunk. They do where the C library put a
+    /// short last chunk elsewhere, and not where a header is damaged.
+    #[cold]
+    fn sizes_add_up(&self) -> bool {
+        let nbytes = |nchunk| u64::try_from(ChunkInfo::read(self.chunk(nchunk).ok()?).ok()?.nbytes).ok();
+        let sum = (0..self.sizes.nchunks).map(nbytes).try_fold(0u64, |sum, n| sum.checked_add(n?));
+        sum == Some(self.sizes.nbytes)
     }
 
     /// The sizes after chunk `nchunk` was replaced by `chunk`.

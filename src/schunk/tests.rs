@@ -364,6 +364,22 @@ fn a_large_copy_goes_to_a_file_in_batches_and_all_of_it_or_nothing() {
     std::fs::remove_dir_all(&dir.0).unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn a_copy_goes_where_a_link_leads() {
+    let dir = TempPath::new("link");
+    std::fs::create_dir(&dir.0).unwrap();
+    let (link, target) = (dir.0.join("link"), dir.0.join("target"));
+    std::os::unix::fs::symlink("target", &link).unwrap();
+    let list = Schunk::in_memory(params(4));
+    let len = list.to_file(&link, params(4), &crate::io::file::FileIo).unwrap();
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(std::fs::symlink_metadata(&target).unwrap().len(), len);
+    let again = list.to_file(&link, params(4), &crate::io::file::FileIo).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::SchunkCopy, "a file is there by now");
+    std::fs::remove_dir_all(&dir.0).unwrap();
+}
+
 #[test]
 fn special_values_fill_all_back_ends() {
     for kind in KINDS {
@@ -631,6 +647,29 @@ fn a_damaged_chunk_of_a_list_does_not_make_the_sum_wrong() {
             schunk.update_chunk(nchunk, &stored_chunk(400)).unwrap();
             assert_eq!(schunk.nbytes(), if nchunk == 1 { 900 } else { 1200 });
         }
+    }
+}
+
+#[test]
+fn a_short_chunk_inside_a_list_is_counted_as_what_it_is() {
+    // As in a frame in which the C library moved a short last chunk.
+    let with_short_one = || {
+        let mut schunk = create(Kind::List, Path::new(""), 4);
+        for _ in 0..3 {
+            schunk.append_chunk(&stored_chunk(400)).unwrap();
+        }
+        let Backing::List(list) = &mut schunk.backing else { unreachable!("made as one") };
+        list.change(1, 0, |chunk| chunk.write_at(4, &i32::to_le_bytes(100)).unwrap());
+        list.sizes.nbytes = 900;
+        schunk
+    };
+    for (nchunk, deleted, updated) in [(0, 500, 900), (1, 800, 1200), (2, 500, 900)] {
+        let mut schunk = with_short_one();
+        schunk.delete_chunk(nchunk).unwrap();
+        assert_eq!(schunk.nbytes(), deleted);
+        let mut schunk = with_short_one();
+        schunk.update_chunk(nchunk, &stored_chunk(400)).unwrap();
+        assert_eq!(schunk.nbytes(), updated);
     }
 }
 

@@ -228,3 +228,48 @@ fn a_false_note_of_dead_bytes_is_not_trusted_for_ever() {
         assert!(contents(&frame) == left && contents(&reopen(&frame)) == left, "{kind:?}, delete {delete}");
     }
 }
+
+/// Four chunks of a fixed size, of which the C library moved the last, a short one, to the second place.
+fn with_short_one_inside(kind: Kind, path: &Path) -> (Frame, Vec<Vec<u8>>) {
+    let mut frame = create(kind, path);
+    let mut model: Vec<Vec<u8>> = (0..4).map(|i| chunk(4000, i)).collect();
+    for chunk in &model {
+        frame.append(chunk).unwrap();
+    }
+    let at = frame.header().header_len + usize::try_from(frame.offsets().unwrap()[1]).unwrap();
+    drop(frame);
+    model[1] = chunk(1000, 1);
+    let file = if kind == Kind::Dir { path.join("chunks.b2frame") } else { path.to_path_buf() };
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[0x1e..0x26].copy_from_slice(&13_000u64.to_be_bytes());
+    if kind == Kind::Dir {
+        fs::write(path.join("00000001.chunk"), &model[1]).unwrap();
+    } else {
+        bytes[at..][..model[1].len()].copy_from_slice(&model[1]);
+    }
+    fs::write(&file, &bytes).unwrap();
+    (Frame::open(path, 0, &FrameOptions::default()).unwrap(), model)
+}
+
+#[test]
+fn a_short_chunk_inside_is_counted_as_what_it_is() {
+    for kind in [Kind::File, Kind::Dir] {
+        for (at, new) in (0..4).flat_map(|at| [None, Some(4000), Some(1500)].map(|new| (at, new))) {
+            let path = TempPath::new("inside");
+            let (mut frame, mut model) = with_short_one_inside(kind, &path);
+            if let Some(new) = new {
+                model[at] = chunk(new, 77);
+                frame.update(at, &model[at]).unwrap();
+            } else {
+                frame.delete(at).unwrap();
+                model.remove(at);
+            }
+            let what = format!("{kind:?}, {at}, {new:?}");
+            let nbytes =
+                |chunk: &Vec<u8>| u64::from(sizes::ChunkInfo::read(chunk).unwrap().nbytes.unsigned_abs());
+            let sum: u64 = model.iter().map(nbytes).sum();
+            assert!(frame.nbytes() == sum && reopen(&frame).nbytes() == sum, "{what}: {}", frame.nbytes());
+            assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "{what}");
+        }
+    }
+}
