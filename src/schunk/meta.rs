@@ -5,7 +5,7 @@ use super::{Backing, Schunk};
 use crate::chunk::{self, CParams, Decoding, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::special;
+use crate::format::consts::{MAX_BUFFERSIZE, special};
 use crate::format::metalayers::{
     MAX_METALAYERS, MAX_VLMETALAYERS, Metalayer, Metalayers, changeable, check_name,
 };
@@ -27,8 +27,7 @@ pub(crate) fn compress_by(
     content: &[u8],
     compress: impl FnOnce(chunk::Source<'_>, &mut [u8]) -> Result<usize>,
 ) -> Result<Vec<u8>> {
-    let fits = i32::try_from(content.len().saturating_add(32)).is_ok();
-    ensure(fits, ErrorKind::InvalidParam, "metalayer too large")?;
+    ensure(content.len() <= MAX_BUFFERSIZE, ErrorKind::InvalidParam, "metalayer too large")?;
     let mut chunk: Vec<u8> = zeroed(chunk::room_for(content.len()))?;
     let cbytes = compress(chunk::Source::Bytes(content), &mut chunk)?;
     ensure(cbytes > 0, ErrorKind::Failure, "metalayer cannot be compressed")?;
