@@ -24,7 +24,7 @@ pub(crate) use edit::Update;
 pub(crate) use meta::LayerChange;
 pub(crate) use sparse::chunk_numbers;
 
-use crate::chunk::{self, Decoding, Encoding, Source};
+use crate::chunk::{self, Decoding, Encoding, Room, Source};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::frame_header::FrameParams;
@@ -419,8 +419,7 @@ impl Schunk {
         self.read_one(nchunk, |chunks| chunks.with_all_blocks(nchunk, &reading.dec, &mut decompress))
     }
 
-    /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make` returns for
-    /// its length in bytes, which must be zeros if it is told so.
+    /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make` returns.
     ///
     /// # Errors
     ///
@@ -431,7 +430,7 @@ impl Schunk {
         nchunk: usize,
         nblock: usize,
         reading: &Reading<'_>,
-        make: impl Fn(usize, bool) -> Result<D>,
+        make: impl Fn(Room) -> Result<D>,
     ) -> Result<D> {
         ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
         reading.visit(nchunk);
