@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`chunk`] | buffers to chunks and back, in part too |
 //! | [`schunk`] | super-chunks: any amount of data in chunks, in memory or on disk, with metalayers |
-//! | [`ndarray`] | n-dimensional arrays over super-chunks |
+//! | [`ndarray`] | n-dimensional arrays over super-chunks: begin with [`NdArray`](ndarray::NdArray) |
 //! | [`frame`], [`io`] | how super-chunks are stored; back-ends |
 //! | [`codecs`], [`filters`] | the traits, and where more are registered |
 //! | [`format`](mod@format) | what is stored, byte for byte |

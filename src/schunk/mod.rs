@@ -321,7 +321,6 @@ impl Schunk {
     }
 
     /// As [`Frame::exclusive`].
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     pub(crate) fn exclusive(&self) -> Result<Held> {
         self.frame().map_or(Ok(Held::nothing()), Frame::exclusive)
     }
