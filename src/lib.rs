@@ -1,6 +1,6 @@
 //! A drop-in replacement of the C library libblosc2 (C-Blosc2), written in Rust.
 //!
-//! C programs use the functions of [`capi`] and see nothing else. Rust programs can use what lies below it:
+//! C programs use the functions of `capi`, a feature of its own, and see nothing else. Rust programs can use what lies below it:
 //!
 //! | module | what |
 //! |---|---|

@@ -3,6 +3,7 @@
 use blosc2::chunk::CParams;
 use blosc2::format::consts::{codec, filter};
 use blosc2::frame::{Frame, FrameOptions};
+use blosc2::io::memory::MallocBuf;
 use blosc2::ndarray::{Geometry, NdArray, Place};
 use blosc2::schunk::Schunk;
 use blosc2::{Error, ErrorKind};
@@ -306,4 +307,40 @@ fn arrays_that_cannot_be_made_leave_nothing() {
     }
     let plain = Schunk::over(Frame::create_in_memory(params().to_frame().unwrap()).unwrap());
     assert_eq!(kind(NdArray::from_schunk(plain)), ErrorKind::MetalayerNotFound);
+}
+
+/// Uses the array in the frame `bytes` in every way, as far as that fails or takes little memory.
+fn use_damaged(bytes: &[u8]) -> Result<(), Error> {
+    let mut array = NdArray::from_schunk(Schunk::from_buffer(MallocBuf::copy_of(bytes)?)?)?;
+    let (shape, typesize) = (array.shape().to_vec(), array.typesize());
+    let len = usize::try_from(array.geometry().nitems()).ok().and_then(|n| n.checked_mul(typesize));
+    let Some(len @ ..0x10_0000) = len else { return Ok(()) };
+    let (Ok(..0x10_0000) | Err(_)) = array.geometry().chunk_nbytes(typesize) else { return Ok(()) };
+    let zeros = vec![0; shape.len()];
+    let mut items = vec![0; len];
+    let read = array.get_slice(&zeros, &shape, &mut items);
+    let written = array.set_slice(&zeros, &shape, &items);
+    let row = items.len() / usize::try_from(shape.first().map_or(1, |&n| n.max(1))).unwrap();
+    let appended = array.append(0, &items[..row]);
+    let resized = array.resize(&zeros);
+    read.and(written).and(appended).and(resized)
+}
+
+#[test]
+fn damaged_arrays_are_used_without_harm() {
+    let geometry = Geometry::new(&[9, 7], &[4, 5], &[2, 3]).unwrap();
+    let items: Vec<u8> = (0..2 * 9 * 7).collect();
+    let array = NdArray::from_items(Place::Memory, geometry, "<u2", &params(), &items).unwrap();
+    let whole = array.schunk().frame().unwrap().buffer().unwrap();
+    use_damaged(whole).unwrap();
+    let mut refused = 0;
+    for at in 0..whole.len() {
+        for byte in [0, 0xff, whole[at] ^ 1, whole[at] ^ 0x80, whole[at].wrapping_add(1)] {
+            let mut bytes = whole.to_vec();
+            bytes[at] = byte;
+            refused += usize::from(use_damaged(&bytes).is_err());
+        }
+        assert!(use_damaged(&whole[..at]).is_err());
+    }
+    assert!(refused > whole.len());
 }
