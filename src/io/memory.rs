@@ -141,7 +141,6 @@ impl MallocBuf {
     /// # Errors
     ///
     /// `MemoryAlloc`.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // what C callers get
     pub(crate) fn for_output(room: Room) -> Result<MallocBuf> {
         match room {
             Room::Zeros(len) => Self::zeroed(len),

@@ -10,7 +10,6 @@ mod blocks;
 pub mod concat;
 pub(crate) mod copy_buffer;
 pub mod create;
-#[cfg_attr(not(feature = "capi"), allow(dead_code))] // for the C interface
 pub(crate) mod listed;
 mod refresh;
 pub mod resize;

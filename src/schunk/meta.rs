@@ -95,7 +95,6 @@ impl List {
 impl Schunk {
     /// What alone happened to the metalayers since [`change_tick`](Self::change_tick) was `tick`, if that is known: of
     /// thousands of layers, only one need be looked at then. With it come the fixed and the variable-length layers.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     pub(crate) fn layer_change_since(&self, tick: u64) -> Option<(LayerChange, &Metalayers, &Metalayers)> {
         let Backing::List(list) = &self.backing else { return None };
         let (before, change) = list.last_change?;

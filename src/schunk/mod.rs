@@ -338,7 +338,6 @@ impl Schunk {
     }
 
     /// As [`chunk`](Self::chunk) without a frame; `None` if there is a frame or no such chunk.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     #[inline]
     pub(crate) fn listed_chunk(&self, nchunk: usize) -> Option<&[u8]> {
         match &self.backing {
