@@ -172,6 +172,16 @@ pub(crate) fn ensure(holds: bool, kind: ErrorKind, what: &'static str) -> Result
     if holds { Ok(()) } else { Err(Error::new(kind, what)) }
 }
 
+/// Fails with `InvalidParam` unless `holds`.
+///
+/// # Errors
+///
+/// `InvalidParam`, if `holds` is false.
+#[inline]
+pub(crate) fn require(holds: bool, what: &'static str) -> Result<()> {
+    ensure(holds, ErrorKind::InvalidParam, what)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

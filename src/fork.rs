@@ -74,7 +74,6 @@ impl<T> Global<T> {
     }
 
     /// A value whose lock may be held while others are taken. There is one such lock.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // the settings of the C interface
     pub(crate) const fn outer(value: T) -> Global<T> {
         Global::with_lock(true, value)
     }

@@ -1,12 +1,12 @@
 //! A drop-in replacement of the C library libblosc2 (C-Blosc2), written in Rust.
 //!
-//! C programs use the functions of [`capi`] and see nothing else. Rust programs can use what lies below it:
+//! C programs use the functions of `capi`, a feature of its own, and see nothing else. Rust programs can use what lies below it:
 //!
 //! | module | what |
 //! |---|---|
 //! | [`chunk`] | buffers to chunks and back, in part too |
 //! | [`schunk`] | super-chunks: any amount of data in chunks, in memory or on disk, with metalayers |
-//! | [`ndarray`] | n-dimensional arrays over super-chunks |
+//! | [`ndarray`] | n-dimensional arrays over super-chunks: begin with [`NdArray`](ndarray::NdArray) |
 //! | [`frame`], [`io`] | how super-chunks are stored; back-ends |
 //! | [`codecs`], [`filters`] | the traits, and where more are registered |
 //! | [`format`](mod@format) | what is stored, byte for byte |
@@ -32,6 +32,9 @@
 //! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. At the
 //! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork`, `registered`, `single`, `cancel`
 //! and `cpu`.
+
+// What only the C interface needs stays where it belongs. With that interface, the compiler finds what nobody needs.
+#![cfg_attr(not(feature = "capi"), allow(dead_code))]
 
 mod bytes;
 mod cancel;

@@ -148,6 +148,15 @@ pub(crate) fn made<T>(slot: &mut Option<T>, make: impl FnOnce() -> Result<T>) ->
     }
 }
 
+/// How many bytes of memory for output are asked for, and what must be in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Zeros: what writes there may leave some out.
+    Zeros(usize),
+    /// Whatever was there before: all of it is written before any is read.
+    Any(usize),
+}
+
 /// Types of which zero bytes are a value.
 ///
 /// # Safety

@@ -7,7 +7,7 @@ use super::b2nd_handle::{ArrayHandle, Shared, not_null};
 use super::guard::guard_status;
 use super::ptr::{in_bytes, in_slice, out_bytes};
 use super::types::b2nd_array_t;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::geometry::MAX_DIM;
 use crate::ndarray::copy_buffer::BoxCopy;
 use crate::ndarray::select::{self, Selection};
@@ -15,11 +15,6 @@ use crate::ndarray::shape::{Extents, Region, strides};
 use crate::ndarray::write::Access;
 use crate::ndarray::{Geometry, slice, write};
 use crate::schunk::{Reading, Writing};
-
-/// Fails with `InvalidParam` unless `holds`.
-fn require(holds: bool, what: &'static str) -> Result<()> {
-    ensure(holds, ErrorKind::InvalidParam, what)
-}
 
 /// Stores positions or extents, which must not be negative.
 fn put_unsigned(values: &[i64], dest: &mut Extents) -> Result<()> {

@@ -101,6 +101,7 @@ struct Known {
 // SAFETY: the addresses are of functions, in libraries that are never unloaded.
 unsafe impl Send for Known {}
 
+/// What was looked for, whether it was found or not.
 static KNOWN: Global<Vec<Known>> = Global::new(Vec::new());
 
 /// Whether a thread is looking for a plugin: then the number of forks up to its process.

@@ -1,7 +1,7 @@
 //! Exported functions: making, opening, copying, storing and releasing super-chunks.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 
 use super::consts::BLOSC2_IO_FILESYSTEM;
@@ -405,7 +405,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
 pub unsafe extern "C" fn blosc2_schunk_to_file(schunk: *mut blosc2_schunk, urlpath: *const c_char) -> i64 {
     // SAFETY: the caller's promise.
     unsafe {
-        write_frame(schunk, urlpath, true, |schunk, path, params, options| {
+        write_frame(schunk, urlpath, storage::path_of, |schunk, path, params, options| {
             schunk.to_file(path, params, &*options.io)
         })
     }
@@ -424,14 +424,14 @@ pub unsafe extern "C" fn blosc2_schunk_append_file(
 ) -> i64 {
     // SAFETY: the caller's promise.
     unsafe {
-        write_frame(schunk, urlpath, false, |schunk, path, params, options| {
+        write_frame(schunk, urlpath, storage::plain_path_of, |schunk, path, params, options| {
             schunk.append_file(path, params, options)
         })
     }
 }
 
-/// Writes to `urlpath`. As in the C library, a leading `file:///` is left out only if a new frame is `made` there, chunk by
-/// chunk, and not if bytes that are a frame already are written.
+/// Writes to the file that `path_of` makes of `urlpath`. As in the C library, a leading `file:///` is part of the path in any
+/// case if bytes that are a frame already are written.
 ///
 /// # Safety
 ///
@@ -439,7 +439,7 @@ pub unsafe extern "C" fn blosc2_schunk_append_file(
 unsafe fn write_frame(
     schunk: *mut blosc2_schunk,
     urlpath: *const c_char,
-    made: bool,
+    path_of: fn(&CStr) -> PathBuf,
     write: impl FnOnce(&Schunk, &Path, FrameParams, &FrameOptions) -> Result<u64>,
 ) -> i64 {
     guard(|| {
@@ -454,7 +454,7 @@ unsafe fn write_frame(
         let len = handle.look(|schunk| {
             let schunk = own.as_ref().unwrap_or(schunk);
             let is_there = is_memory_frame(handle, schunk);
-            let path_of = if made && !is_there { storage::path_of } else { storage::plain_path_of };
+            let path_of = if is_there { storage::plain_path_of } else { path_of };
             let written = write(schunk, &path_of(urlpath), params, &options)?;
             if !is_there {
                 show_last(handle, schunk);

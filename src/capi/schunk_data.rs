@@ -138,8 +138,7 @@ pub unsafe extern "C" fn blosc2_schunk_insert_chunk(
         handle.change_parts(|schunk| {
             let at = number(nchunk, schunk.nchunks() + 1).or_else(|e| refused(schunk, e))?;
             let store_copy = |schunk: &mut Schunk, bytes: &[u8]| schunk.insert_chunk(at, bytes);
-            let store_owned =
-                |schunk: &mut Schunk, chunk| schunk.insert_owned(at, chunk, ErrorKind::ChunkInsert);
+            let store_owned = |schunk: &mut Schunk, chunk| schunk.insert_owned(at, chunk);
             // SAFETY: the caller's promise.
             let count = unsafe { give(schunk, chunk, copy, store_copy, store_owned) }?;
             handle.set_current(nchunk);

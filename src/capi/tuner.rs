@@ -23,6 +23,7 @@ struct Entry(blosc2_tuner);
 // SAFETY: function pointers, and a name that the client keeps alive.
 unsafe impl Send for Entry {}
 
+/// The tuners of the application.
 static TUNERS: Global<Vec<Entry>> = Global::new(Vec::new());
 
 /// The registered tuner with this id.

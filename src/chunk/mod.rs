@@ -39,5 +39,7 @@ pub use simple::{decompress_simple, getitem_simple};
 pub use special::{SpecialValue, special_chunk};
 pub use vlblocks::{VlChunk, compress_vl, open_vl, vl_nblocks, vl_nbytes};
 
+pub use crate::memory::Room;
+
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use super::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{MAX_BLOCKSIZE, MAX_FILTERS, codec, filter, split};
+use crate::format::frame_header::FrameParams;
 use crate::format::geometry::Container;
 use crate::pool::Executor;
 use parking_lot::Mutex;
@@ -59,9 +60,50 @@ impl CParams {
         ensure((1..=MAX_BLOCKSIZE).contains(&self.typesize), ErrorKind::InvalidParam, "typesize out of range")
     }
 
+    /// What frames record of these parameters.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for values that they have no room for.
+    pub fn to_frame(&self) -> Result<FrameParams> {
+        let invalid = Error::new(ErrorKind::InvalidParam, "parameter that frames cannot record");
+        let splitmode = u8::try_from(self.splitmode).ok().filter(|mode| (1..=4).contains(mode));
+        Ok(FrameParams {
+            typesize: i32::try_from(self.typesize).map_err(|_| invalid)?,
+            blocksize: i32::try_from(self.blocksize).map_err(|_| invalid)?,
+            compcode: self.codec_id().ok_or(invalid)?,
+            compcode_meta: self.compcode_meta,
+            clevel: self.clevel,
+            splitmode: splitmode.ok_or(invalid)?,
+            use_dict: self.use_dict,
+            filters: self.filters,
+            filters_meta: self.filters_meta,
+            nthreads_c: 1,
+            nthreads_d: 1,
+        })
+    }
+
     /// The codec code as one byte, or `None` if no codec can have it.
     pub(crate) fn codec_id(&self) -> Option<u8> {
         u8::try_from(self.compcode).ok()
+    }
+}
+
+/// The parameters that a frame records.
+impl From<&FrameParams> for CParams {
+    fn from(recorded: &FrameParams) -> CParams {
+        CParams {
+            compcode: i32::from(recorded.compcode),
+            compcode_meta: recorded.compcode_meta,
+            clevel: recorded.clevel,
+            use_dict: recorded.use_dict,
+            typesize: usize::try_from(recorded.typesize).unwrap_or(0).max(1),
+            blocksize: usize::try_from(recorded.blocksize).unwrap_or(0),
+            splitmode: i32::from(recorded.splitmode),
+            filters: recorded.filters,
+            filters_meta: recorded.filters_meta,
+            instrumented: false,
+        }
     }
 }
 

@@ -164,7 +164,6 @@ thread_local! {
 }
 
 /// Frees this thread's idle workers if they have much memory.
-#[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
 pub(crate) fn free_large() {
     let _ = IDLE.try_with(|idle| idle.set(idle.take().filter(|worker| !worker.is_large())));
 }

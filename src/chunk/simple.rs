@@ -60,10 +60,11 @@ impl Filter {
     /// The filter in the last slot.
     #[inline(always)]
     fn last(ids: &[u8; MAX_FILTERS], metas: &[u8; MAX_FILTERS], typesize: usize) -> Option<Filter> {
-        match ids[5] {
+        let ([.., id], [.., meta]) = (*ids, *metas);
+        match id {
             filter::NONE => Some(Filter::None),
             filter::SHUFFLE => {
-                let width = if metas[5] == 0 { typesize } else { usize::from(metas[5]) };
+                let width = if meta == 0 { typesize } else { usize::from(meta) };
                 Some(if width > 1 { Filter::Shuffle(width) } else { Filter::None })
             }
             filter::BITSHUFFLE => Some(Filter::Bitshuffle),

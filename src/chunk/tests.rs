@@ -193,7 +193,10 @@ fn variable_length_blocks_come_back_one_by_one_and_together() {
                 assert_eq!(&dest, block);
             }
             // All of what was in the memory before is overwritten.
-            let used = |len: usize, zeroed: bool| if zeroed { Err(no_memory()) } else { Ok(vec![0xee; len]) };
+            let used = |room| match room {
+                Room::Any(len) => Ok(vec![0xee; len]),
+                Room::Zeros(_) => Err(no_memory()),
+            };
             assert!(opened.decode_each(used).unwrap() == blocks);
             assert!(opened.decode_one(7, used).unwrap() == blocks[7]);
             let mut small = vec![0; cbytes - 1];
@@ -229,9 +232,14 @@ fn memory_for_what_a_callback_leaves_out_is_zeroed() {
     let header = ChunkHeader::read(&chunk).unwrap();
     let dec = Decoding { postfilter: Some(&Silent), ..Decoding::default() };
     let opened = open_vl(&dec, &header, &chunk).unwrap();
-    let room = |len: usize, zeroed: bool| Ok(vec![if zeroed { 0 } else { 0xee }; len]);
-    assert!(opened.decode_each(room).unwrap() == [[0; 1000]; 2]);
-    assert!(opened.decode_one(1, room).unwrap() == [0; 1000]);
+    let used = |room| {
+        Ok(match room {
+            Room::Any(len) => vec![0xee; len],
+            Room::Zeros(len) => vec![0; len],
+        })
+    };
+    assert!(opened.decode_each(used).unwrap() == [[0; 1000]; 2]);
+    assert!(opened.decode_one(1, used).unwrap() == [0; 1000]);
 }
 
 /// A prefilter that writes nothing.

@@ -25,7 +25,7 @@ use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, VERSION_VLBLOCKS, blosc2_flags, flags, flags2,
 };
 use crate::format::geometry::Container;
-use crate::memory;
+use crate::memory::{self, Room};
 use std::ops::Range;
 
 /// Compresses `blocks` into one chunk; 32 bytes, 8 per block, the data and a dictionary always fit.
@@ -391,23 +391,20 @@ impl<'a> VlChunk<'a> {
         })
     }
 
-    /// Whether decoding a block writes all of its bytes. What the application brings may leave some as they were.
-    fn fills_blocks(&self) -> bool {
+    /// What decoding a block needs: what the application brings may leave some of the bytes as they were.
+    fn room(&self, len: usize) -> Room {
         let Reader { dec, codec, pipeline, .. } = &self.reader;
-        dec.postfilter.is_none() && codec.is_built_in() && pipeline.is_built_in()
+        let fills_blocks = dec.postfilter.is_none() && codec.is_built_in() && pipeline.is_built_in();
+        if fills_blocks { Room::Any(len) } else { Room::Zeros(len) }
     }
 
-    /// Decodes block `nblock` into a buffer that `room` makes for its length; that must be zeroed if `room` is told so.
+    /// Decodes block `nblock` into a buffer that `make` returns.
     ///
     /// # Errors
     ///
-    /// As [`decode_block`](Self::decode_block), and those of `room`.
-    pub fn decode_one<B: AsMut<[u8]>>(
-        &self,
-        nblock: usize,
-        room: impl Fn(usize, bool) -> Result<B>,
-    ) -> Result<B> {
-        let mut buffer = room(self.block_len(nblock)?, !self.fills_blocks())?;
+    /// As [`decode_block`](Self::decode_block), and those of `make`.
+    pub fn decode_one<B: AsMut<[u8]>>(&self, nblock: usize, make: impl Fn(Room) -> Result<B>) -> Result<B> {
+        let mut buffer = make(self.room(self.block_len(nblock)?))?;
         self.decode_block(nblock, buffer.as_mut())?;
         Ok(buffer)
     }
@@ -417,25 +414,21 @@ impl<'a> VlChunk<'a> {
     /// # Errors
     ///
     /// As [`decode_one`](Self::decode_one).
-    pub fn decode_each<B: AsMut<[u8]> + Send>(
-        &self,
-        room: impl Fn(usize, bool) -> Result<B>,
-    ) -> Result<Vec<B>> {
-        let zeroed = !self.fills_blocks();
-        let room = |len| room(len, zeroed);
+    pub fn decode_each<B: AsMut<[u8]> + Send>(&self, make: impl Fn(Room) -> Result<B>) -> Result<Vec<B>> {
+        let buffer = |nblock| make(self.room(self.block_len(nblock)?));
         let nblocks = self.nblocks();
         let mut buffers = memory::with_capacity(nblocks)?;
         if self.reader.dec.threads.for_blocks(nblocks).is_none() {
             let mut worker = scratch::worker();
             for nblock in 0..nblocks {
-                let mut buffer = room(self.block_len(nblock)?)?;
+                let mut buffer = buffer(nblock)?;
                 self.finish_block(&mut worker, 0, nblock, buffer.as_mut())?;
                 buffers.push(buffer);
             }
             return Ok(buffers);
         }
         for nblock in 0..nblocks {
-            buffers.push(room(self.block_len(nblock)?)?);
+            buffers.push(buffer(nblock)?);
         }
         let slots = memory::collect(buffers.iter_mut().map(parking_lot::Mutex::new))?;
         for_each_block(self.reader.dec.threads, 0..nblocks, |tid, worker, nblock| {

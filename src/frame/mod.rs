@@ -241,14 +241,12 @@ impl Frame {
     }
 
     /// What handles show of the frame.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it, as below
     pub(crate) fn counts(&self) -> Counts {
         let state = self.state.read();
         Counts { sizes: state.sizes(), cbytes: state.live_cbytes(), tick: state.tick }
     }
 
     /// Length of the frame, as of [`frame_len`](Self::frame_len), and of its trailer, as of one moment.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))]
     pub(crate) fn lengths(&self) -> (u64, usize) {
         let state = self.state.read();
         (state.header.frame_len, state.trailer_len)

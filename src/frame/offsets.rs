@@ -5,6 +5,7 @@ use crate::bytes::bytes_of_mut;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
+use crate::format::frame_header::Layout;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::memory::{collect, copy_of, filled, zeroed};
 use std::sync::Arc;
@@ -129,15 +130,15 @@ impl Index {
     }
 
     /// Reads the index chunk `chunk`. `nchunks` is the number of chunks, if the header of the frame gives it;
-    /// `narrow` allows the 16- and 32-bit entries of frames from before 2.0.0-rc1.
+    /// `layout` is that of the header: the old ones, from before 2.0.0-rc1, go with entries of 16 or 32 bits, too.
     ///
     /// # Errors
     ///
     /// `Data` or `InvalidHeader` if the index does not fit the frame, else those of the decompressor.
-    pub(crate) fn read(chunk: &[u8], nchunks: Option<usize>, narrow: bool) -> Result<Index> {
+    pub(crate) fn read(chunk: &[u8], nchunks: Option<usize>, layout: Layout) -> Result<Index> {
         let header = ChunkHeader::read(chunk)?;
         let width = match nchunks {
-            Some(n) if narrow && n > 0 => header.nbytes / n,
+            Some(n) if layout != Layout::Stable && n > 0 => header.nbytes / n,
             _ => 8,
         };
         ensure(matches!(width, 8 | 4 | 2), ErrorKind::Data, "width of the index entries")?;
@@ -196,7 +197,7 @@ mod tests {
             0, 0, 0, 0, 0, 0, 0, 0x82,
         ];
         assert_eq!(chunk, expected);
-        let mut index = Index::read(&chunk, Some(26), false).unwrap();
+        let mut index = Index::read(&chunk, Some(26), Layout::Stable).unwrap();
         assert!(matches!(index, Index::Run { .. }));
         assert_eq!(index.entry(25), Ok(Entry::Special(special::NAN)));
         assert_eq!(index.entry(26).unwrap_err().kind(), ErrorKind::InvalidParam);
@@ -232,8 +233,11 @@ mod tests {
         assert_eq!(chunk.len(), 56);
         assert_eq!(chunk[..16], [5, 1, 7, 8, 0x18, 0, 0, 0, 0x18, 0, 0, 0, 0x38, 0, 0, 0]);
         assert_eq!(chunk[16..32], [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, blosc2_flags::HOST]);
-        assert_eq!(Index::read(&chunk, Some(3), false).unwrap().iter().collect::<Vec<_>>(), [0, 394, 813]);
-        assert!(Index::read(&chunk, Some(4), false).is_err());
-        assert!(Index::read(&chunk[..50], Some(3), false).is_err());
+        assert_eq!(
+            Index::read(&chunk, Some(3), Layout::Stable).unwrap().iter().collect::<Vec<_>>(),
+            [0, 394, 813]
+        );
+        assert!(Index::read(&chunk, Some(4), Layout::Stable).is_err());
+        assert!(Index::read(&chunk[..50], Some(3), Layout::Stable).is_err());
     }
 }

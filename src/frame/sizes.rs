@@ -23,7 +23,6 @@ pub(crate) struct Sizes {
 
 /// What handles show of a super-chunk, as of one moment.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "capi"), allow(dead_code))] // handles of the C interface
 pub(crate) struct Counts {
     /// Number, size and kind of the chunks.
     pub(crate) sizes: Sizes,

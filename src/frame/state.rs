@@ -385,7 +385,7 @@ fn read_index(header: &FrameHeader, tail: &Tail<'_>) -> Result<Index> {
     let nchunks = u64::try_from(header.chunksize).ok().filter(|&c| c > 0).map(|c| header.nbytes.div_ceil(c));
     let too_many = |_| Error::new(ErrorKind::InvalidHeader, "too many chunks");
     let nchunks = nchunks.map(usize::try_from).transpose().map_err(too_many)?;
-    Index::read(&tail.index, nchunks, header.layout != Layout::Stable)
+    Index::read(&tail.index, nchunks, header.layout)
 }
 
 /// Rejects positions that no chunk can have; what lies there is checked when it is read.

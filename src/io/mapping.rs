@@ -79,13 +79,11 @@ impl Region {
     /// # Safety
     ///
     /// Nobody else unmaps it.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // the C interface keeps the parts in a struct of C
     pub(crate) unsafe fn from_raw(start: NonNull<u8>, len: usize) -> Region {
         Region { start, len }
     }
 
     /// Address and length; nobody unmaps the region any more.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // as above
     pub(crate) fn into_raw(self) -> (NonNull<u8>, usize) {
         let this = std::mem::ManuallyDrop::new(self);
         (this.start, this.len)

@@ -3,6 +3,7 @@
 use super::Fill;
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::Room;
 use crate::pages;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -135,19 +136,17 @@ impl MallocBuf {
         Self::allocated(len, |capacity| unsafe { libc::calloc(capacity, 1) })
     }
 
-    /// Memory for `len` bytes of output. Zeros, or what was there before, as in the output of C callers: whoever does not ask
-    /// for zeros writes all bytes before any is read. For small blocks, zeros cost more than all the rest.
+    /// Memory for output. For small blocks, zeros cost more than all the rest.
     ///
     /// # Errors
     ///
     /// `MemoryAlloc`.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // what C callers get
-    pub(crate) fn for_output(len: usize, zeroed: bool) -> Result<MallocBuf> {
-        if zeroed {
-            return Self::zeroed(len);
+    pub(crate) fn for_output(room: Room) -> Result<MallocBuf> {
+        match room {
+            Room::Zeros(len) => Self::zeroed(len),
+            // SAFETY: allocating has no preconditions.
+            Room::Any(len) => Self::allocated(len, |capacity| unsafe { libc::malloc(capacity) }),
         }
-        // SAFETY: allocating has no preconditions.
-        Self::allocated(len, |capacity| unsafe { libc::malloc(capacity) })
     }
 
     fn allocated(len: usize, allocate: impl FnOnce(usize) -> *mut libc::c_void) -> Result<MallocBuf> {
@@ -194,14 +193,22 @@ impl MallocBuf {
         self.borrowed
     }
 
-    /// Says whose the memory is: `true` keeps it from being freed and written, `false` makes it this buffer's own.
+    /// Makes borrowed memory this buffer's own, to be written and freed.
     ///
     /// # Safety
     ///
-    /// With `false`, as [`from_malloc`](Self::from_malloc); with `true`, somebody else frees the memory, and not
-    /// before this buffer is gone.
-    pub unsafe fn set_borrowed(&mut self, borrowed: bool) {
-        self.borrowed = borrowed;
+    /// As for [`from_malloc`](Self::from_malloc).
+    pub unsafe fn take_over(&mut self) {
+        self.borrowed = false;
+    }
+
+    /// Leaves the memory to somebody else: from now on it is borrowed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`borrow`](Self::borrow); whoever frees the memory does so after this buffer is gone.
+    pub unsafe fn leave(&mut self) {
+        self.borrowed = true;
     }
 
     /// Gives the memory away: its address and length in bytes. The new owner calls `free()`.

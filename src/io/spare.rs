@@ -93,7 +93,6 @@ fn keep(mut chunk: MallocBuf) {
 }
 
 /// Frees what is kept, unless another thread is using it at this moment.
-#[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
 pub(crate) fn free_all() {
     let buffers = SPARE.try_lock().map(|mut spare| {
         spare.total = 0;

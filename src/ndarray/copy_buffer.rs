@@ -327,7 +327,6 @@ impl BoxCopy {
     /// # Safety
     ///
     /// The box lies in both buffers, and they do not overlap.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     pub(crate) unsafe fn copy_between(&self, src: *const u8, dst: *mut u8) {
         if self.run > 0 {
             // SAFETY: the caller's promise.

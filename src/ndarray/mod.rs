@@ -1,13 +1,15 @@
 //! N-dimensional arrays: boxes of items over one super-chunk.
 //!
-//! A [`Geometry`] tells where the items of an array are in its super-chunk. The super-chunk is brought to each call,
-//! since C callers hold it themselves. Any number of threads may read one array at the same time.
+//! [`NdArray`] is an array with all that belongs to it, and begins with an example.
+//!
+//! The functions below it take the super-chunk and the [`Geometry`], which tells where the items are in it, one by one,
+//! since C callers hold the super-chunk themselves. Any number of threads may read one array at the same time.
 
+mod array;
 mod blocks;
 pub mod concat;
 pub(crate) mod copy_buffer;
 pub mod create;
-#[cfg_attr(not(feature = "capi"), allow(dead_code))] // for the C interface
 pub(crate) mod listed;
 mod refresh;
 pub mod resize;
@@ -17,6 +19,7 @@ pub(crate) mod slice;
 pub mod view;
 pub(crate) mod write;
 
+pub use array::{NdArray, Place};
 pub use refresh::{described, open, refreshed};
 pub use shape::Geometry;
 

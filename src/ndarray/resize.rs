@@ -5,7 +5,7 @@ use super::shape::{Geometry, Region, signed};
 use super::slice;
 use super::write::{self, Pending};
 use crate::chunk::{self, CParams, SpecialValue};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta;
@@ -13,11 +13,6 @@ use crate::frame::Regrid;
 use crate::memory;
 use crate::schunk::{Reading, Schunk, Update, Writing};
 use std::ops::Range;
-
-/// Fails with `InvalidParam` unless `holds`.
-fn require(holds: bool, what: &'static str) -> Result<()> {
-    ensure(holds, ErrorKind::InvalidParam, what)
-}
 
 /// What happens to items in a resize.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -262,7 +262,6 @@ impl Geometry {
 }
 
 /// Extents of chunks and blocks as they are stored.
-#[cfg_attr(not(feature = "capi"), allow(dead_code))] // what C callers get
 pub(crate) fn narrow(extents: &[u64]) -> Vec<i32> {
     let small =
         |&extent: &u64| i32::try_from(extent).expect("extents of chunks and blocks came from 32 bits");

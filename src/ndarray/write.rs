@@ -51,7 +51,6 @@ const BATCH: usize = 64 << 20;
 /// `InvalidParam` if `src` is too short or chunks are above 2 GiB, `Failure` if a chunk cannot be read, compressed or
 /// replaced. The array is as before then; only if it is on disk and the new chunks take more than about 64 MiB, the first
 /// of them may be there.
-#[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
 pub(crate) fn write(
     schunk: &mut impl Access,
     geometry: &Geometry,

@@ -77,10 +77,7 @@ impl Schunk {
     pub fn append_chunk(&mut self, chunk: &[u8]) -> Result<usize> {
         match &mut self.backing {
             Backing::Frame(frame) => frame.append(chunk),
-            Backing::List(list) => {
-                let n = list.sizes.nchunks;
-                self.insert_in_list(n, chunk, ErrorKind::ChunkAppend)
-            }
+            Backing::List(list) => list.insert_copy(list.sizes.nchunks, chunk, ErrorKind::ChunkAppend),
         }
     }
 
@@ -110,11 +107,11 @@ impl Schunk {
     pub fn insert_chunks(&mut self, nchunk: usize, chunks: &[&[u8]]) -> Result<usize> {
         match &mut self.backing {
             Backing::Frame(frame) => frame.insert_all(nchunk, chunks),
-            Backing::List(_) => {
+            Backing::List(list) => {
                 for (i, chunk) in chunks.iter().enumerate() {
-                    self.insert_in_list(nchunk + i, chunk, ErrorKind::ChunkInsert)?;
+                    list.insert_copy(nchunk + i, chunk, ErrorKind::ChunkInsert)?;
                 }
-                Ok(self.nchunks())
+                Ok(list.sizes.nchunks)
             }
         }
     }
@@ -127,18 +124,8 @@ impl Schunk {
     pub fn insert_chunk(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
         match &mut self.backing {
             Backing::Frame(frame) => frame.insert(nchunk, chunk),
-            Backing::List(_) => self.insert_in_list(nchunk, chunk, ErrorKind::ChunkInsert),
+            Backing::List(list) => list.insert_copy(nchunk, chunk, ErrorKind::ChunkInsert),
         }
-    }
-
-    fn insert_in_list(&mut self, nchunk: usize, chunk: &[u8], kind: ErrorKind) -> Result<usize> {
-        let Backing::List(list) = &mut self.backing else { unreachable!("called for lists only") };
-        ensure(nchunk <= list.sizes.nchunks, ErrorKind::InvalidParam, "chunk number out of range")?;
-        let (bytes, info) = whole_chunk(chunk)?;
-        let sizes = list.sizes.with_inserted(nchunk, &info, kind)?;
-        list.reserve(1)?;
-        list.insert_copy(nchunk, bytes, sizes)?;
-        Ok(sizes.nchunks)
     }
 
     /// Appends `chunk`, whose memory is taken over; returns the number of chunks.
@@ -147,42 +134,24 @@ impl Schunk {
     ///
     /// As [`append_chunk`](Self::append_chunk); the chunk comes back then.
     pub fn append_owned(&mut self, chunk: MallocBuf) -> std::result::Result<usize, Rejected> {
-        self.insert_owned(self.nchunks(), chunk, ErrorKind::ChunkAppend)
+        let appended = match &mut self.backing {
+            Backing::Frame(frame) => frame.append(&chunk),
+            Backing::List(list) => {
+                return list.insert_owned(list.sizes.nchunks, chunk, ErrorKind::ChunkAppend);
+            }
+        };
+        appended.map_err(|error| Rejected { error, chunk })
     }
 
-    /// Inserts `chunk`, whose memory is taken over, before chunk `nchunk`; returns the number of chunks. `kind` is reported
-    /// if it does not fit in.
+    /// Inserts `chunk`, whose memory is taken over, before chunk `nchunk`; returns the number of chunks.
     ///
     /// # Errors
     ///
     /// As [`insert_chunk`](Self::insert_chunk); the chunk comes back then.
-    pub fn insert_owned(
-        &mut self,
-        nchunk: usize,
-        chunk: MallocBuf,
-        kind: ErrorKind,
-    ) -> std::result::Result<usize, Rejected> {
+    pub fn insert_owned(&mut self, nchunk: usize, chunk: MallocBuf) -> std::result::Result<usize, Rejected> {
         let inserted = match &mut self.backing {
-            Backing::Frame(frame) if kind == ErrorKind::ChunkAppend => frame.append(&chunk),
             Backing::Frame(frame) => frame.insert(nchunk, &chunk),
-            Backing::List(list) => {
-                let fits = whole_chunk(&chunk).and_then(|(_, info)| {
-                    ensure(
-                        nchunk <= list.sizes.nchunks,
-                        ErrorKind::InvalidParam,
-                        "chunk number out of range",
-                    )?;
-                    list.reserve(1)?;
-                    Ok((list.sizes.with_inserted(nchunk, &info, kind)?, info))
-                });
-                return match fits {
-                    Ok((sizes, info)) => {
-                        list.insert(nchunk, shrunk(chunk, info.cbytes), sizes);
-                        Ok(sizes.nchunks)
-                    }
-                    Err(error) => Err(Rejected { error, chunk }),
-                };
-            }
+            Backing::List(list) => return list.insert_owned(nchunk, chunk, ErrorKind::ChunkInsert),
         };
         inserted.map_err(|error| Rejected { error, chunk })
     }

@@ -4,7 +4,7 @@
 //! every chunk that is inserted or deleted. So the size in the header of a chunk in the list is always that of its memory,
 //! and clients, who see the chunks, do not write there.
 
-use super::edit::{Update, shrunk};
+use super::edit::{Rejected, Update, shrunk};
 use super::meta::LayerChange;
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -90,24 +90,52 @@ impl List {
         self.sizes.with_updated(nchunk, self.chunk_nbytes(nchunk)?, chunk)
     }
 
-    /// Makes room for `more` chunks, so that [`insert`](Self::insert) cannot fail.
+    /// Makes room for `more` chunks, so that inserting them allocates no memory for the list itself.
     pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
         self.pointers.try_reserve(more).map_err(|_| no_memory())
     }
 
-    pub(super) fn insert(&mut self, nchunk: usize, chunk: MallocBuf, sizes: Sizes) {
-        let len = chunk.len();
-        self.put(nchunk, disown(chunk), len, sizes);
-    }
-
-    /// Inserts a copy of `chunk`, which has the length that its header says.
+    /// Inserts a copy of `chunk` before chunk `nchunk`; returns the number of chunks.
     ///
     /// # Errors
     ///
-    /// `MemoryAlloc` for the copy; there must be [room](Self::reserve) in the list.
-    pub(super) fn insert_copy(&mut self, nchunk: usize, chunk: &[u8], sizes: Sizes) -> Result<()> {
-        self.put(nchunk, copy_of(chunk)?, chunk.len(), sizes);
-        Ok(())
+    /// As [`admit`](Self::admit), `MemoryAlloc` for the copy.
+    pub(super) fn insert_copy(&mut self, nchunk: usize, chunk: &[u8], misfit: ErrorKind) -> Result<usize> {
+        let (cbytes, sizes) = self.admit(nchunk, chunk, misfit)?;
+        let copy = copy_of(&chunk[..cbytes])?;
+        self.put(nchunk, copy, cbytes, sizes);
+        Ok(sizes.nchunks)
+    }
+
+    /// As [`insert_copy`](Self::insert_copy), but the list takes over the memory of `chunk`, unless it fails.
+    pub(super) fn insert_owned(
+        &mut self,
+        nchunk: usize,
+        chunk: MallocBuf,
+        misfit: ErrorKind,
+    ) -> std::result::Result<usize, Rejected> {
+        match self.admit(nchunk, &chunk, misfit) {
+            Ok((cbytes, sizes)) => {
+                self.put(nchunk, disown(shrunk(chunk, cbytes)), cbytes, sizes);
+                Ok(sizes.nchunks)
+            }
+            Err(error) => Err(Rejected { error, chunk }),
+        }
+    }
+
+    /// Makes room for `chunk` before chunk `nchunk`; returns its size in bytes and the sizes of the list with it.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for a number out of range, those of a damaged chunk, `misfit` if it does not go with the others,
+    /// `MemoryAlloc`.
+    #[inline]
+    fn admit(&mut self, nchunk: usize, chunk: &[u8], misfit: ErrorKind) -> Result<(usize, Sizes)> {
+        ensure(nchunk <= self.sizes.nchunks, ErrorKind::InvalidParam, "chunk number out of range")?;
+        let (bytes, info) = whole_chunk(chunk)?;
+        let sizes = self.sizes.with_inserted(nchunk, &info, misfit)?;
+        self.reserve(1)?;
+        Ok((bytes.len(), sizes))
     }
 
     fn put(&mut self, nchunk: usize, chunk: AtomicPtr<u8>, len: usize, sizes: Sizes) {

@@ -5,7 +5,7 @@ use super::{Backing, Schunk};
 use crate::chunk::{self, CParams, Decoding, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::special;
+use crate::format::consts::{MAX_BUFFERSIZE, special};
 use crate::format::metalayers::{
     MAX_METALAYERS, MAX_VLMETALAYERS, Metalayer, Metalayers, changeable, check_name,
 };
@@ -27,8 +27,7 @@ pub(crate) fn compress_by(
     content: &[u8],
     compress: impl FnOnce(chunk::Source<'_>, &mut [u8]) -> Result<usize>,
 ) -> Result<Vec<u8>> {
-    let fits = i32::try_from(content.len().saturating_add(32)).is_ok();
-    ensure(fits, ErrorKind::InvalidParam, "metalayer too large")?;
+    ensure(content.len() <= MAX_BUFFERSIZE, ErrorKind::InvalidParam, "metalayer too large")?;
     let mut chunk: Vec<u8> = zeroed(chunk::room_for(content.len()))?;
     let cbytes = compress(chunk::Source::Bytes(content), &mut chunk)?;
     ensure(cbytes > 0, ErrorKind::Failure, "metalayer cannot be compressed")?;
@@ -96,7 +95,6 @@ impl List {
 impl Schunk {
     /// What alone happened to the metalayers since [`change_tick`](Self::change_tick) was `tick`, if that is known: of
     /// thousands of layers, only one need be looked at then. With it come the fixed and the variable-length layers.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     pub(crate) fn layer_change_since(&self, tick: u64) -> Option<(LayerChange, &Metalayers, &Metalayers)> {
         let Backing::List(list) = &self.backing else { return None };
         let (before, change) = list.last_change?;

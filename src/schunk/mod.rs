@@ -24,7 +24,7 @@ pub(crate) use edit::Update;
 pub(crate) use meta::LayerChange;
 pub(crate) use sparse::chunk_numbers;
 
-use crate::chunk::{self, Decoding, Encoding, Source};
+use crate::chunk::{self, Decoding, Encoding, Room, Source};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::frame_header::FrameParams;
@@ -321,7 +321,6 @@ impl Schunk {
     }
 
     /// As [`Frame::exclusive`].
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     pub(crate) fn exclusive(&self) -> Result<Held> {
         self.frame().map_or(Ok(Held::nothing()), Frame::exclusive)
     }
@@ -339,7 +338,6 @@ impl Schunk {
     }
 
     /// As [`chunk`](Self::chunk) without a frame; `None` if there is a frame or no such chunk.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     #[inline]
     pub(crate) fn listed_chunk(&self, nchunk: usize) -> Option<&[u8]> {
         match &self.backing {
@@ -419,8 +417,7 @@ impl Schunk {
         self.read_one(nchunk, |chunks| chunks.with_all_blocks(nchunk, &reading.dec, &mut decompress))
     }
 
-    /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make` returns for
-    /// its length in bytes, which must be zeros if it is told so.
+    /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make` returns.
     ///
     /// # Errors
     ///
@@ -431,7 +428,7 @@ impl Schunk {
         nchunk: usize,
         nblock: usize,
         reading: &Reading<'_>,
-        make: impl Fn(usize, bool) -> Result<D>,
+        make: impl Fn(Room) -> Result<D>,
     ) -> Result<D> {
         ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
         reading.visit(nchunk);

@@ -232,7 +232,6 @@ impl Piece<'_> {
 
 impl Patch {
     /// Size of a block in bytes.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     pub(crate) fn blocksize(&self) -> usize {
         self.header.blocksize
     }

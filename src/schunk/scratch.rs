@@ -62,7 +62,6 @@ impl Drop for Buffer {
 }
 
 /// Frees what this thread keeps, but for what is small.
-#[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
 pub(crate) fn free_large() {
     let _ = KEPT.try_with(|kept| kept.borrow_mut().retain(|(bytes, _)| bytes.capacity() <= SMALL));
 }

@@ -39,7 +39,6 @@ impl Rewritten {
     /// # Errors
     ///
     /// None, since the chunk was made just now.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     pub(crate) fn blocksize(&self, chunk: &[u8]) -> Result<usize> {
         match self {
             Rewritten::Whole(cbytes) => Ok(ChunkHeader::read(&chunk[..*cbytes])?.blocksize),
@@ -239,7 +238,6 @@ impl Schunk {
     /// # Errors
     ///
     /// Those of storing it, `Lock`.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))] // only the C interface needs it
     pub(crate) fn store_if_current(
         &mut self,
         tick: u64,

@@ -4,7 +4,7 @@ use super::chunks::{StoredChunks, for_each};
 use super::slice::failure;
 use super::{Reading, Schunk};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs, Threads};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::filter;
 use crate::memory;
@@ -49,7 +49,6 @@ impl Schunk {
         dest: &mut [u8],
         reading: &Reading<'_>,
     ) -> Result<()> {
-        let require = |holds: bool, what| ensure(holds, ErrorKind::InvalidParam, what);
         let typesize = self.typesize();
         let sizes = chunks.sizes();
         let chunksize = usize::try_from(sizes.chunksize).unwrap_or(0);

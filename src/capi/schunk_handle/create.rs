@@ -204,7 +204,7 @@ impl SchunkHandle {
         if handle.client_frees.load(Ordering::Relaxed) {
             if let Some(buffer) = handle.shared().write().frame_mut().and_then(|frame| frame.buffer_mut()) {
                 // SAFETY: the client said that it releases the memory, after this handle.
-                unsafe { buffer.set_borrowed(true) };
+                unsafe { buffer.leave() };
             }
         }
         // SAFETY: whatever the client put in these fields is now the library's, by the contract of the struct; nobody

@@ -306,7 +306,7 @@ impl SchunkHandle {
         self.client_frees.store(avoid && !buffer.is_borrowed(), Ordering::Relaxed);
         if !avoid && buffer.is_borrowed() {
             // SAFETY: the client gives the memory, from C's allocator, to the library.
-            unsafe { buffer.set_borrowed(false) };
+            unsafe { buffer.take_over() };
         }
         // SAFETY: nobody else has the super-chunk.
         unsafe { self.show_frame(&inner) };

@@ -56,6 +56,8 @@ const LEAST_SAMPLE: usize = 256;
 pub(super) const TINY: usize = 128;
 /// Blocks that codes make shorter by less than this part are raw: they are decoded ten times as fast.
 const HARDLY: usize = 32;
+/// Where data repeat themselves with changes, at most so many bytes in a row are others.
+const MOST_CHANGED: usize = 8;
 /// Type of a raw block, as its header has it.
 const RAW: u32 = 0;
 

@@ -1,8 +1,8 @@
 //! The quick search where matches are few: greedy, with one candidate per position, from a hash table of positions.
 
-use super::RAW_BLOCK;
 use super::huffman::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, Sequence};
+use super::{MOST_CHANGED, RAW_BLOCK};
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};
 use crate::codecs::mem::load64;
 use crate::error::Result;
@@ -23,9 +23,9 @@ const LAST_START: usize = 12;
 const RECORD_SIZES: std::ops::RangeInclusive<usize> = 8..=32;
 const MAX_RECORDS: u32 = 15;
 
-/// Behind a match of so many bytes, from further back than a record, data may go on as before after so many that changed.
-const LONG_BEFORE: usize = 32;
-const MOST_CHANGED: usize = 8;
+/// Behind a match of so many bytes, from further back than a record, data may go on as before after [`MOST_CHANGED`] that
+/// changed.
+const LONG_FROM_AFAR: usize = 32;
 
 /// The table, and what was found in the current block.
 pub(super) struct Parser {
@@ -162,7 +162,7 @@ impl Parser {
             table[slot(unsafe { load64(src, at - 2) })] = *base + (at - 2) as u32;
             let behind = at + MOST_CHANGED;
             // SAFETY: `distance <= at`, and twelve bytes follow.
-            goes_on = sequence.len() >= LONG_BEFORE
+            goes_on = sequence.len() >= LONG_FROM_AFAR
                 && distance > *RECORD_SIZES.end()
                 && behind <= last_start
                 && unsafe { repeats(src, behind, distance) };

@@ -9,7 +9,7 @@
 use super::huffman::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, MIN_PIECE, Sequence};
 use super::worth::{BIT, Worth};
-use super::{MAX_BLOCK, SEGMENT};
+use super::{MAX_BLOCK, MOST_CHANGED, SEGMENT};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::load64;
 use crate::error::Result;
@@ -39,9 +39,8 @@ const RUN_REMEMBERED: usize = MIN_MATCH - 1;
 /// will soon be too far back.
 const FAR_BACK: usize = 4 << 10;
 const FAR_REMEMBERED: usize = 4;
-/// Behind a match of so many bytes, data may go on as before after so many that changed.
+/// Behind a match of so many bytes, data may go on as before after [`MOST_CHANGED`] that changed.
 const LONG_BEFORE: usize = 16;
-const MOST_CHANGED: usize = 8;
 /// After 2^PATIENCE misses in a row, the search steps over one more byte each time.
 const PATIENCE: u32 = 6;
 /// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start and behind it.
