@@ -8,6 +8,7 @@
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::agree::extend_long;
 use crate::codecs::mem::load64;
+use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
@@ -79,7 +80,7 @@ impl Probe {
     }
 
     /// What the positions of this window are counted from.
-    fn take_base(&mut self, demand: &Demand, window: &[u8]) -> u16 {
+    fn take_base(&mut self, demand: &Demand, window: &[u8]) -> usize {
         assert!((MIN_WINDOW..=1 << demand.bits.min(MAX_BITS)).contains(&window.len()));
         let len = window.len() as u16; // up to 2^14
         if self.base.checked_add(len).is_none() {
@@ -88,7 +89,7 @@ impl Probe {
         }
         let base = self.base;
         self.base += len;
-        base
+        usize::from(base)
     }
 }
 
@@ -99,67 +100,119 @@ impl Probe {
 /// The CPU has AVX2 and BMI2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
-unsafe fn shrinks_avx2(table: &mut [u16; TABLE_LEN], base: u16, demand: &Demand, window: &[u8]) -> bool {
+unsafe fn shrinks_avx2(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, window: &[u8]) -> bool {
     shrinks(table, base, demand, window)
 }
 
 /// Whether the window, of at least MIN_WINDOW bytes, shrinks as much as `demand` says: greedily, with one candidate per
 /// position.
 #[inline(always)]
-fn shrinks(table: &mut [u16; TABLE_LEN], base: u16, demand: &Demand, window: &[u8]) -> bool {
+fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, window: &[u8]) -> bool {
     let shift = 32 - demand.bits;
     let last_start = window.len() - LAST_START;
+    // What all of it may take.
+    let budget = window.len() * 100 / demand.min_ratio;
+    // What the matches take and the literals before them; more literals have come from `anchor` on.
+    let (mut cost, mut anchor) = (0, 0);
     let mut at = FIRST_LITERALS;
-    // Literals since the last match or whole run of them, and all bytes that the stream would take up to here.
-    let (mut run, mut cost) = (FIRST_LITERALS, FIRST_LITERALS);
-    let is_too_much = |cost: usize| window.len() * 100 < cost * demand.min_ratio;
-    while at < last_start {
-        // SAFETY: at least LAST_START bytes follow.
-        let bytes = unsafe { load64(window, at) };
-        let entry = &mut table[slot(bytes as u32, shift)]; // the first four bytes
-        let candidate = usize::from(entry.saturating_sub(base));
-        *entry = base + at as u16; // below 2^14
-        // SAFETY: positions in the table are before `at`, or 0.
-        let differing = bytes ^ unsafe { load64(window, candidate) };
-        if differing as u32 == 0 && candidate < at {
-            let distance = at - candidate;
-            let end = if differing != 0 {
-                at + differing.trailing_zeros() as usize / 8
-            } else {
-                // SAFETY: `distance <= at`, and at least LAST_START bytes follow `at`.
-                unsafe { extend_long(window, at + 8, distance, last_start.max(at + 8)) }
-            };
-            let end = end.min(last_start.max(at + 4));
-            // As the C library counts, whose matches leave their last byte to what follows.
-            let len = end - at - 1;
-            let is_far = distance >= FAR_DISTANCE;
-            if len >= if is_far { MIN_FAR } else { MIN_NEAR } {
-                let long = len.checked_sub(LONG_MATCH).map_or(0, |more| 1 + more / 255);
-                // Without literals before it, the control byte of a run was counted for nothing.
-                cost += 2 + long + if is_far { 2 } else { 0 } + usize::from(run > 0);
-                (at, run) = (at + len, 0);
-                // SAFETY: so long a match ends before `last_start`, and at least LAST_START bytes follow that.
-                let bytes = unsafe { load64(window, at - 2) };
-                table[slot(bytes as u32, shift)] = base + (at - 2) as u16; // below 2^14
-                let rest = last_start.saturating_sub(at);
-                if last_start * 100 >= (cost + rest + rest.div_ceil(MAX_RUN)) * demand.min_ratio {
-                    return true;
-                }
-                if is_too_much(cost) {
-                    return false;
-                }
-                continue;
-            }
+    loop {
+        // Literals up to there are too many.
+        let end = last_start.min(anchor + budget - cost + 1);
+        if at >= end {
+            break;
         }
-        (at, run, cost) = (at + 1, run + 1, cost + 1);
-        if run == MAX_RUN {
-            (run, cost) = (0, cost + 1);
-            if is_too_much(cost) {
-                return false;
-            }
+        // SAFETY: `at < end`, `end` is LAST_START bytes before the end of the window or more, and what the table has of this
+        // window was entered on the way here.
+        let (found, candidate) = unsafe { next_candidate(table, shift, base, window, base + at, base + end) };
+        let candidate = candidate - base;
+        at = found - base;
+        if at == end {
+            break;
+        }
+        let len = match_len(window, at, candidate);
+        let is_far = at - candidate >= FAR_DISTANCE;
+        if len < if is_far { MIN_FAR } else { MIN_NEAR } {
+            at += 1;
+            continue;
+        }
+        let run = at - anchor;
+        let long = len.checked_sub(LONG_MATCH).map_or(0, |more| 1 + more / 255);
+        cost += run + run.div_ceil(MAX_RUN) + 2 + long + if is_far { 2 } else { 0 };
+        at += len;
+        anchor = at;
+        // SAFETY: so long a match ends before `last_start`, and at least LAST_START bytes follow that.
+        let bytes = unsafe { load64(window, at - 2) };
+        table[slot(bytes as u32, shift)] = (base + at - 2) as u16; // below 2^16
+        let rest = last_start.saturating_sub(at);
+        if last_start * 100 >= (cost + rest + rest.div_ceil(MAX_RUN)) * demand.min_ratio {
+            return true;
+        }
+        if cost > budget {
+            return false;
         }
     }
-    at * 100 >= cost * demand.min_ratio
+    // The control byte of the last run is not counted.
+    let run = at - anchor;
+    at * 100 >= (cost + run + run / MAX_RUN) * demand.min_ratio
+}
+
+/// The first position from `at` on and before `end` whose candidate agrees in so many bytes that there may be a match, and
+/// that candidate; `end` if there is none. All of these are counted from `base`, as in the table.
+///
+/// A function of its own, since around its loop the compiler finds no better use for the registers.
+///
+/// # Safety
+///
+/// `at < end`, and LAST_START - 1 bytes follow in the window from `end` on. Positions in the table are before `at`.
+#[inline(never)]
+unsafe fn next_candidate(
+    table: &mut [u16; TABLE_LEN],
+    shift: u32,
+    base: usize,
+    window: &[u8],
+    mut at: usize,
+    end: usize,
+) -> (usize, usize) {
+    let start = window.as_ptr();
+    let origin = start.wrapping_sub(base);
+    let load = |at: *const u8| {
+        debug_assert!((start..=start.wrapping_add(window.len() - 8)).contains(&at));
+        // SAFETY: the caller's promise; what a position of another window would be is not before the start.
+        u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read() })
+    };
+    loop {
+        let bytes = load(origin.wrapping_add(at));
+        let entry = &mut table[slot(bytes as u32, shift)];
+        let before = usize::from(*entry);
+        *entry = at as u16; // below 2^16
+        // Whether it was seen in this window is hardly predictable, so what was not is looked for at the start.
+        let candidate = origin.wrapping_add(before);
+        let candidate = select(candidate > start, candidate, start);
+        // Of a match, one byte more agrees than is counted.
+        if (bytes ^ load(candidate)) << (64 - 8 * (MIN_NEAR + 1)) == 0 {
+            return (at, before.max(base));
+        }
+        at += 1;
+        if at == end {
+            return (end, base);
+        }
+    }
+}
+
+/// The length that the C library counts for the match of `at` with `candidate`: without the last byte, which it leaves to
+/// what follows.
+#[inline(always)]
+fn match_len(window: &[u8], at: usize, candidate: usize) -> usize {
+    let last_start = window.len() - LAST_START;
+    // SAFETY: at least LAST_START bytes follow `at`, and the candidate is before it.
+    let differing = unsafe { load64(window, at) ^ load64(window, candidate) };
+    let end = if differing != 0 {
+        at + differing.trailing_zeros() as usize / 8
+    } else {
+        // SAFETY: as above.
+        unsafe { extend_long(window, at + 8, at - candidate, last_start.max(at + 8)) }
+    };
+    end.min(last_start.max(at + 1)) - at - 1
 }
 
 /// Table index for four bytes; `shift` is 32 less log2 of the number of entries.
