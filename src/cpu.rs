@@ -67,6 +67,7 @@ pub(crate) fn has_ssse3() -> bool {
 
 /// AVX2 and the bit manipulation instructions that come with it.
 #[cfg(target_arch = "x86_64")]
+#[inline]
 pub(crate) fn has_avx2() -> bool {
     std::arch::is_x86_feature_detected!("avx2")
         && std::arch::is_x86_feature_detected!("bmi1")

@@ -299,7 +299,9 @@ impl StreamDecoder<'_> {
             self.decode(states, reader.next_stream()?, part)?;
             rest = behind;
         }
-        rest.fill(0);
+        if !rest.is_empty() {
+            rest.fill(0);
+        }
         Ok(len * nstreams)
     }
 }

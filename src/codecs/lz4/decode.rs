@@ -44,8 +44,6 @@ const MEDIUM_PAYS: usize = 1024;
 const MEDIUM_PAUSE: usize = 240;
 /// The longest run of literals whose length takes one byte beside the token.
 const MAX_RUN: usize = LONG + 254;
-/// From this many bytes on, a token with its byte, so many literals and a short match leave SLACK bytes.
-const RUN_ROOM: usize = 2 + MAX_RUN + 2 + SHORT_MATCH + SLACK;
 /// From this many bytes on, a sequence of two short lengths leaves MATCH_END bytes.
 const OUT_ROOM: usize = LONG - 1 + LONG - 1 + MIN_MATCH + MATCH_END;
 
@@ -54,6 +52,7 @@ const OUT_ROOM: usize = LONG - 1 + LONG - 1 + MIN_MATCH + MATCH_END;
 /// # Errors
 ///
 /// `Data` if it does not; `dest` may hold anything then.
+#[inline]
 pub(crate) fn decompress(src: &[u8], dest: &mut [u8]) -> Result<()> {
     decompress_prefix(src, dest.len(), dest)
 }
@@ -64,6 +63,7 @@ pub(crate) fn decompress(src: &[u8], dest: &mut [u8]) -> Result<()> {
 /// # Errors
 ///
 /// `Data` if the stream is found to be damaged before the wanted bytes are complete.
+#[inline]
 pub(crate) fn decompress_prefix(src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
     if crate::cpu::has_avx2() {
@@ -124,8 +124,7 @@ fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Op
         in_room: in_start.ahead(in_len - IN_ROOM),
         out_start,
         out_room: out_start.ahead(stop.min(out_len - OUT_ROOM)),
-        run_in_room: in_start.ahead(in_len.saturating_sub(RUN_ROOM)),
-        run_out_room: out_start.ahead(stop.saturating_sub(MAX_RUN).min(out_len.saturating_sub(RUN_ROOM))),
+        run_end: out_start.ahead(stop.min(out_len.saturating_sub(SLACK))),
         medium_room: out_start.ahead(stop.min(out_len.saturating_sub(2 * SLACK))),
         in_slack: in_start.ahead(in_len.saturating_sub(SLACK)),
         out_slack: out_start.ahead(out_len.saturating_sub(SLACK)),
@@ -168,10 +167,8 @@ struct Ends<'a> {
     out_start: Target<'a>,
     /// Less than OUT_ROOM bytes of output are left here, or none is wanted any more.
     out_room: Target<'a>,
-    /// RUN_ROOM bytes of input are left here, unless it is the start.
-    run_in_room: Source<'a>,
-    /// RUN_ROOM bytes of output are left here, and MAX_RUN are wanted, unless it is the start.
-    run_out_room: Target<'a>,
+    /// SLACK bytes of output are left here, unless it is the start, or none is wanted any more.
+    run_end: Target<'a>,
     /// Twice SLACK bytes of output are left here, or none is wanted any more.
     medium_room: Target<'a>,
     /// SLACK bytes of input are left here, unless it is the start.
@@ -222,18 +219,16 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
             unsafe { op.store(ip.ahead(1).load::<16>()) };
         } else {
             rarely(); // most sequences have fewer
-            if ip >= ends.run_in_room || op >= ends.run_out_room {
-                return Some(at);
-            }
             ip = ip.ahead(1);
-            // SAFETY: RUN_ROOM bytes follow the token.
+            // SAFETY: IN_ROOM bytes follow the token.
             let more = unsafe { ip.byte() };
-            if more > MAX_RUN - LONG {
+            literals += more;
+            let (from, end) = (ip.ahead(1), op.ahead(literals));
+            if more > MAX_RUN - LONG || from.ahead(literals) > ends.in_slack || end >= ends.run_end {
                 return Some(at);
             }
-            literals += more;
-            // SAFETY: the same, and as many bytes are left of output.
-            unsafe { copy_run(ip.ahead(1), op, literals) };
+            // SAFETY: SLACK bytes follow the literals on both sides.
+            unsafe { copy_run(from, op, literals) };
         }
         // SAFETY: INPUT_END bytes follow the literals, or SLACK: the distance, and the next token.
         let token = settled(unsafe { ip.ahead(literals + 3).byte() });
@@ -243,7 +238,7 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
         if distance == 0 || op.back(distance) < ends.out_start {
             return None;
         }
-        // SAFETY: the distance was checked, and OUT_ROOM or RUN_ROOM counts this match. The CPU has AVX2 if `AVX2`.
+        // SAFETY: the distance was checked, and OUT_ROOM or SLACK counts this match. The CPU has AVX2 if `AVX2`.
         unsafe { copy_short::<AVX2>(op, distance) };
         at = Place { ip, op: op.ahead(match_bits + MIN_MATCH), token };
         if at.is_near_end(ends) {
