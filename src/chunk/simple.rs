@@ -12,10 +12,10 @@ use super::getitem::{Unit, byte_range, in_items};
 use super::params::Encoding;
 use super::plain::{self, Payload};
 use super::scratch::{BlockBuffers, Buffer, Worker, with_worker};
-use super::streams::{StreamDecoder, StreamWriter, raw_streams};
+use super::streams::{Stream, StreamDecoder, StreamReader, StreamWriter, raw_streams};
 use crate::bytes::{put_i32, quotient};
-use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, StreamCodec};
+use crate::codecs::{StreamContext, blosclz, lz4};
 use crate::copy;
 use crate::error::Result;
 use crate::filters::{bitshuffle, shuffle};
@@ -305,7 +305,19 @@ fn decompress_block(chunk: &[u8], dest: &mut [u8], header: &mut ChunkHeader) -> 
     }
     let dest = dest.get_mut(..header.nbytes)?;
     let block = Block::find(chunk, header, 0)?;
+    if let Some(stream) = block.only_stream() {
+        return decode_alone(header, stream, dest);
+    }
     with_worker(|worker| block.decode(&mut worker.codecs, &mut worker.buffers.decoded, dest))
+}
+
+/// Decodes what [`Block::only_stream`] found. Borrowing a worker would take longer than decoding a few bytes.
+#[inline(never)]
+fn decode_alone(header: &ChunkHeader, stream: &[u8], dest: &mut [u8]) -> Option<()> {
+    match header.codec_format() {
+        codec_format::LZ4 => lz4::decompress(stream, dest).ok(),
+        _ => blosclz::decompress(stream, dest).ok(),
+    }
 }
 
 /// [`getitem_simple`] for a chunk with blocks; stores the header in `header`. It only reads from a single block, which must
@@ -401,6 +413,19 @@ impl<'a> Block<'a> {
     #[inline(always)]
     fn raw_stream(&self) -> Option<&'a [u8]> {
         if self.nstreams == 1 { raw_streams(self.bytes, 1, self.stream_len) } else { None }
+    }
+
+    /// The coded stream that the block is all of, if its codec has no state, and no filter needs other memory.
+    #[inline(always)]
+    fn only_stream(&self) -> Option<&'a [u8]> {
+        let stateless = matches!(self.header.codec_format(), codec_format::BLOSCLZ | codec_format::LZ4);
+        if self.nstreams > 1 || self.filter != Filter::None || !stateless {
+            return None;
+        }
+        match StreamReader::new(self.bytes, self.stream_len).next_stream() {
+            Ok(Stream::Coded(bytes)) => Some(bytes),
+            _ => None,
+        }
     }
 
     /// If the block is split in rows of bytes and all are raw: the number of rows, how far apart they begin, and their bytes
