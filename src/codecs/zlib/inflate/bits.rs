@@ -54,11 +54,17 @@ impl<'a> Bits<'a> {
     #[cold]
     #[inline(never)]
     fn refill_near_end(&mut self) {
-        let rest = &self.src[self.at..];
-        let n = rest.len().min((63 - self.count() as usize) / 8);
-        let mut bytes = [0; 8];
-        bytes[..n].copy_from_slice(&rest[..n]);
-        self.buffer |= u64::from_le_bytes(bytes) << self.count();
+        let rest = self.src.len() - self.at;
+        let bytes = match self.src.last_chunk() {
+            Some(last) => u64::from_le_bytes(*last).checked_shr(64 - 8 * rest as u32).unwrap_or(0), // less than 8 are left
+            None => {
+                let mut bytes = [0; 8];
+                bytes[..rest].copy_from_slice(&self.src[self.at..]);
+                u64::from_le_bytes(bytes)
+            }
+        };
+        let n = rest.min((63 - self.count() as usize) / 8);
+        self.buffer |= bytes << self.count();
         self.at += n;
         self.counter = self.count() + 8 * n as u32; // below 64
     }
