@@ -211,24 +211,28 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
     loop {
         let Place { mut ip, op, token } = at;
         let (mut literals, match_bits) = (token >> 4, token & 15);
-        if match_bits + MIN_MATCH > SHORT_MATCH {
-            return Some(at);
-        }
+        // Whether the match is short is asked in both branches: asked before them, it costs 2 to 6 %.
         if literals < LONG {
+            if match_bits + MIN_MATCH > SHORT_MATCH {
+                return Some(at);
+            }
             // SAFETY: IN_ROOM bytes follow the token, and OUT_ROOM bytes are left of output.
             unsafe { op.store(ip.ahead(1).load::<16>()) };
         } else {
             rarely(); // most sequences have fewer
-            ip = ip.ahead(1);
+            if match_bits + MIN_MATCH > SHORT_MATCH {
+                return Some(at);
+            }
             // SAFETY: IN_ROOM bytes follow the token.
-            let more = unsafe { ip.byte() };
+            let more = unsafe { ip.two_bytes() } >> 8;
             literals += more;
-            let (from, end) = (ip.ahead(1), op.ahead(literals));
+            let (from, end) = (ip.ahead(2), op.ahead(literals));
             if more > MAX_RUN - LONG || from.ahead(literals) > ends.in_slack || end >= ends.run_end {
                 return Some(at);
             }
             // SAFETY: SLACK bytes follow the literals on both sides.
             unsafe { copy_run(from, op, literals) };
+            ip = ip.ahead(1);
         }
         // SAFETY: INPUT_END bytes follow the literals, or SLACK: the distance, and the next token.
         let token = settled(unsafe { ip.ahead(literals + 3).byte() });
