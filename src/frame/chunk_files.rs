@@ -111,7 +111,9 @@ pub(super) fn remove(disk: &Disk, ids: impl IntoIterator<Item = u64>) {
 /// were deleted, or became special ones, is given back.
 pub(super) fn retire(disk: &Disk, gone: impl IntoIterator<Item = (u64, u64)>, live: u64, new: usize) {
     let mut spares = disk.spares.lock();
-    let mut to_keep = if disk.sync { 0 } else { new };
+    // Other back-ends cannot rename.
+    let keeps = disk.io.features().local && !disk.sync;
+    let mut to_keep = if keeps { new } else { 0 };
     if to_keep > 0 && spares.is_first() {
         remove_spares(disk, spares::slots());
     }

@@ -78,6 +78,11 @@ impl State {
     pub(super) fn size(&self) -> usize {
         self.0.len() * 8
     }
+
+    /// Makes this the state that `other` is, which has the same size.
+    pub(super) fn copy_from(&mut self, other: &State) {
+        self.0.copy_from_slice(&other.0);
+    }
 }
 
 /// A length as LZ4's `int`. Streams are at most 512 MiB long and hostile sizes are bounded by the chunk.

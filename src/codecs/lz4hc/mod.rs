@@ -134,11 +134,17 @@ impl Encoder {
 
     /// As [`compress`](Self::compress), with the dictionary as history; `clevel` is that of the dictionary.
     pub(crate) fn compress_with(&mut self, dict: &Dict, src: &[u8], dest: &mut [u8]) -> usize {
+        if dict.level < c_int::from(THOROUGH) {
+            // LZ4 misses much of a dictionary that is attached, if the stream is short.
+            self.reference.copy_from(&dict.state);
+        } else {
+            let state = self.reference.as_mut_ptr();
+            // SAFETY: the state was initialised.
+            unsafe { LZ4_resetStreamHC_fast(state, dict.level) };
+            // SAFETY: the dictionary's stream and bytes outlive this call.
+            unsafe { LZ4_attach_HC_dictionary(state, dict.state.as_ptr()) };
+        }
         let state = self.reference.as_mut_ptr();
-        // SAFETY: the state was initialised.
-        unsafe { LZ4_resetStreamHC_fast(state, dict.level) };
-        // SAFETY: the dictionary's stream and bytes outlive this call.
-        unsafe { LZ4_attach_HC_dictionary(state, dict.state.as_ptr()) };
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         // SAFETY: the sizes are those of the slices.
         let written = unsafe { LZ4_compress_HC_continue(state, from, to, int(src.len()), int(dest.len())) };
@@ -164,5 +170,54 @@ impl Dict {
         // SAFETY: the bytes are kept beside the stream and never move, being boxed.
         unsafe { LZ4_loadDictHC(state.as_mut_ptr(), bytes.as_ptr().cast(), int(bytes.len())) };
         Ok(Dict { state, level, _bytes: bytes })
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(miri))]
+mod tests {
+    use super::*;
+
+    /// The size of `src` if the dictionary goes into the stream itself.
+    fn loaded(bytes: &[u8], clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
+        let mut state = new_state().unwrap();
+        let state = state.as_mut_ptr();
+        // SAFETY: the state was initialised, and all sizes are those of slices.
+        let written = unsafe {
+            LZ4_resetStreamHC_fast(state, c_int::from(clevel));
+            LZ4_loadDictHC(state, bytes.as_ptr().cast(), int(bytes.len()));
+            let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
+            LZ4_compress_HC_continue(state, from, to, int(src.len()), int(dest.len()))
+        };
+        usize::try_from(written).unwrap()
+    }
+
+    #[test]
+    fn a_dictionary_made_beforehand_is_worth_as_much_as_one_that_is_loaded() {
+        let words =
+            [&b"temperature"[..], b"pressure", b"alpha", b"beta", b"\"name\":", b"example.com/", b"2024-01-"];
+        let mut seed = 1_u32;
+        let mut text = Vec::new();
+        while text.len() < 40_000 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            text.extend_from_slice(words[(seed >> 16) as usize % words.len()]);
+        }
+        let (bytes, rest) = text.split_at(8000);
+        let mut dest = vec![0; 20_000];
+        for clevel in 1..=9 {
+            let dict = Dict::new(bytes, clevel).unwrap();
+            let mut encoder = Encoder::new().unwrap();
+            for len in [500, 1024, 4096, 10_000] {
+                let (mut made, mut wanted) = (0, 0);
+                for block in rest.chunks_exact(len) {
+                    made += encoder.compress_with(&dict, block, &mut dest);
+                    wanted += loaded(bytes, clevel, block, &mut dest);
+                    // What the stream was for before does not matter.
+                    let alone = encoder.compress(clevel, block, &mut dest).unwrap();
+                    assert_eq!(alone, Encoder::new().unwrap().compress(clevel, block, &mut dest).unwrap());
+                }
+                assert!(made <= wanted + wanted / 100, "level {clevel}, {len} bytes: {made} for {wanted}");
+            }
+        }
     }
 }
