@@ -243,20 +243,11 @@ impl Frame {
             }
             Entry::Stored(position) => {
                 let info = self.chunks_in(session, old).info_at(position);
-                // Where the frame tells it, a damaged chunk has no say in how many chunks there are.
-                let known = old.sizes().chunk_nbytes(nchunk);
                 let shared = places.are_shared(&old.index, position)?;
-                match (info, known) {
+                match (info, old.sizes().chunk_nbytes(nchunk)) {
                     (Ok(info), _) => {
-                        let own = u64::try_from(info.nbytes).unwrap_or(0);
-                        let nbytes = match known {
-                            Some(known)
-                                if known == own || !places.sizes_hold(|| self.add_up(session, old)) =>
-                            {
-                                known
-                            }
-                            _ => own,
-                        };
+                        let add_up = || *places.add_up.get_or_insert_with(|| self.add_up(session, old));
+                        let nbytes = old.sizes().believed_nbytes(nchunk, info.nbytes, add_up);
                         let cbytes = info.cbytes as u64; // widening
                         Ok((nbytes, Gone { position: (!shared).then_some(position), cbytes }))
                     }
@@ -469,8 +460,8 @@ pub(super) struct Gone {
 /// last use is gone.
 #[derive(Default)]
 pub(super) struct Places {
-    /// Whether headers are to be believed where they tell another size than the frame; `None` until one does.
-    sizes_hold: Option<bool>,
+    /// Whether the sizes in the headers add up to that of the frame; `None` until that was asked.
+    add_up: Option<bool>,
     asked: usize,
     /// The places that are used more than once, ascending; `None` until many were asked for.
     shared: Option<Vec<u64>>,
@@ -479,12 +470,6 @@ pub(super) struct Places {
 impl Places {
     /// For this many places the index is searched; for more it is sorted.
     const FEW: usize = 8;
-
-    /// Whether chunks have the sizes in their headers where the frame tells others. They have in frames in which the C
-    /// library put a short last chunk elsewhere: these sizes `add_up`, those of damaged headers do not.
-    fn sizes_hold(&mut self, add_up: impl FnOnce() -> bool) -> bool {
-        *self.sizes_hold.get_or_insert_with(add_up)
-    }
 
     /// Whether more than one chunk is at `position`. `index` is the same each time.
     fn are_shared(&mut self, index: &Index, position: u64) -> Result<bool> {

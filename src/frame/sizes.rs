@@ -179,6 +179,18 @@ impl Sizes {
         let full = u64::try_from(self.chunksize).ok().filter(|&c| c > 0)?;
         Some(if nchunk + 1 == self.nchunks { self.last_nbytes().min(full) } else { full })
     }
+
+    /// Uncompressed size of chunk `nchunk`, whose header says `own`. Where these sizes tell another one, they are believed, so
+    /// that a damaged header does not make the sum wrong, unless the sizes in all headers `add_up`: they do where the C
+    /// library put a short last chunk elsewhere.
+    #[inline]
+    pub(crate) fn believed_nbytes(&self, nchunk: usize, own: i32, add_up: impl FnOnce() -> bool) -> u64 {
+        let own = u64::try_from(own).unwrap_or(0);
+        match self.chunk_nbytes(nchunk) {
+            Some(known) if known != own && !add_up() => known,
+            _ => own,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -232,7 +232,8 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.delete(nchunk),
             Backing::List(list) => {
-                let sizes = list.sizes.with_deleted(list.chunk_nbytes(nchunk)?);
+                let nbytes = list.chunk_nbytes(nchunk)?;
+                let sizes = list.sizes.with_deleted(nbytes);
                 list.remove(nchunk, sizes);
                 Ok(sizes.nchunks)
             }

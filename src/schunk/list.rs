@@ -31,6 +31,9 @@ pub(crate) struct List {
     pub(super) tick: u64,
     /// The last change of a metalayer, and the tick before it.
     pub(super) last_change: Option<(u64, LayerChange)>,
+    /// Whether the sizes in the headers of the chunks were seen to add up to that of the super-chunk. Changes keep it so:
+    /// what they take from one sum, or add to it, they do to the other.
+    add_up: bool,
 }
 
 impl List {
@@ -43,6 +46,7 @@ impl List {
             vlmetalayers: Arc::default(),
             tick: 0,
             last_change: None,
+            add_up: false,
         }
     }
 
@@ -54,30 +58,28 @@ impl List {
         Ok(unsafe { std::slice::from_raw_parts(pointer, len_of(pointer)) })
     }
 
-    /// Uncompressed size of a chunk in bytes: where its header tells another one than the list, the list is believed, so that
-    /// a damaged chunk does not make the sum wrong, unless the headers add up.
+    /// Uncompressed size of a chunk in bytes, as [`Sizes::believed_nbytes`].
     ///
     /// # Errors
     ///
     /// `InvalidParam` for a number out of range, `Failure` if the chunk is damaged.
     #[inline]
-    pub(super) fn chunk_nbytes(&self, nchunk: usize) -> Result<u64> {
+    pub(super) fn chunk_nbytes(&mut self, nchunk: usize) -> Result<u64> {
         let info = ChunkInfo::read(self.chunk(nchunk)?);
         let info = info.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-        let own = u64::try_from(info.nbytes).unwrap_or(0);
-        match self.sizes.chunk_nbytes(nchunk) {
-            Some(known) if known != own && !self.sizes_add_up() => Ok(known),
-            _ => Ok(own),
-        }
+        let sizes = self.sizes;
+        Ok(sizes.believed_nbytes(nchunk, info.nbytes, || self.sizes_add_up()))
     }
 
-    /// Whether the sizes in the headers of the chunks add up to that of the super-chunk. They do where the C library put a
-    /// short last chunk elsewhere, and not where a header is damaged.
+    /// Whether the sizes in the headers of the chunks add up to that of the super-chunk.
     #[cold]
-    fn sizes_add_up(&self) -> bool {
-        let nbytes = |nchunk| u64::try_from(ChunkInfo::read(self.chunk(nchunk).ok()?).ok()?.nbytes).ok();
-        let sum = (0..self.sizes.nchunks).map(nbytes).try_fold(0u64, |sum, n| sum.checked_add(n?));
-        sum == Some(self.sizes.nbytes)
+    fn sizes_add_up(&mut self) -> bool {
+        if !self.add_up {
+            let nbytes = |nchunk| u64::try_from(ChunkInfo::read(self.chunk(nchunk).ok()?).ok()?.nbytes).ok();
+            let sum = (0..self.sizes.nchunks).map(nbytes).try_fold(0u64, |sum, n| sum.checked_add(n?));
+            self.add_up = sum == Some(self.sizes.nbytes);
+        }
+        self.add_up
     }
 
     /// The sizes after chunk `nchunk` was replaced by `chunk`.
@@ -86,8 +88,9 @@ impl List {
     ///
     /// As [`chunk_nbytes`](Self::chunk_nbytes), `ChunkUpdate` if the chunk does not fit in.
     #[inline]
-    pub(super) fn sizes_with_updated(&self, nchunk: usize, chunk: &ChunkInfo) -> Result<Sizes> {
-        self.sizes.with_updated(nchunk, self.chunk_nbytes(nchunk)?, chunk)
+    pub(super) fn sizes_with_updated(&mut self, nchunk: usize, chunk: &ChunkInfo) -> Result<Sizes> {
+        let nbytes = self.chunk_nbytes(nchunk)?;
+        self.sizes.with_updated(nchunk, nbytes, chunk)
     }
 
     /// Makes room for `more` chunks, so that inserting them allocates no memory for the list itself.
@@ -254,7 +257,7 @@ impl List {
     }
 
     /// What comes of the chunks by `change`, with memory for all of it.
-    fn moved(&self, change: &Regrid<'_>) -> Result<Moved> {
+    fn moved(&mut self, change: &Regrid<'_>) -> Result<Moved> {
         let mut sizes = self.sizes;
         for nchunk in change.removed.iter().cloned().flatten() {
             sizes = sizes.with_deleted(self.chunk_nbytes(nchunk)?);

@@ -672,6 +672,14 @@ fn a_short_chunk_inside_a_list_is_counted_as_what_it_is() {
         schunk.update_chunk(nchunk, &stored_chunk(400)).unwrap();
         assert_eq!(schunk.nbytes(), updated);
     }
+    // Once the headers were found to add up, changes keep it so.
+    let mut schunk = with_short_one();
+    schunk.update_chunk(2, &stored_chunk(400)).unwrap();
+    assert_eq!(schunk.nbytes(), 900);
+    for left in [500, 400, 0] {
+        schunk.delete_chunk(schunk.nchunks() - 1).unwrap();
+        assert_eq!(schunk.nbytes(), left);
+    }
 }
 
 /// Compresses each chunk with another codec than the one before, and counts.
