@@ -16,7 +16,7 @@ use super::state::State;
 use super::store::{Disk, Store, Write};
 use super::{Frame, chunk_files, special};
 use crate::chunk::source::BlockSource;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::memory;
@@ -97,7 +97,7 @@ impl Frame {
     /// As [`insert`](Self::insert); none of the chunks is inserted then.
     pub fn insert_all(&mut self, nchunk: usize, chunks: &[&[u8]]) -> Result<usize> {
         let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkInsert))?;
-        ensure(nchunk <= self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        require(nchunk <= self.nchunks(), "chunk number out of range")?;
         self.insert_in(&session, Some(nchunk), chunks, ErrorKind::ChunkInsert)
     }
 
@@ -431,7 +431,7 @@ pub(super) fn convert_specials(
     let typesize = usize::try_from(old.header.params.typesize).unwrap_or(1);
     let specials = old.index.iter().filter(|&raw| raw < 0).take(MAX_CONVERTED + 1).count();
     let too_many = "too many special chunks to store each with its size";
-    ensure(specials <= MAX_CONVERTED, ErrorKind::InvalidParam, too_many)?;
+    require(specials <= MAX_CONVERTED, too_many)?;
     let mut replaced = memory::collect(added.iter().map(|new| new.nchunk))?;
     replaced.sort_unstable();
     for (nchunk, raw) in old.index.iter().enumerate() {

@@ -4,7 +4,7 @@ use super::chunks::StoredChunks;
 use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::bytes::get_i32;
 use crate::chunk::{self, Decoding, Source};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::Container;
@@ -51,7 +51,7 @@ impl Schunk {
         recompress: Option<(&Reading<'_>, &Writing<'_>)>,
         prepared: &dyn Fn(&Schunk),
     ) -> Result<()> {
-        ensure(dest.nchunks() == 0, ErrorKind::InvalidParam, "destination of a copy is not empty")?;
+        require(dest.nchunks() == 0, "destination of a copy is not empty")?;
         // As long as they are held, other handles that lock change nothing.
         let chunks = self.chunks()?;
         let sizes = chunks.sizes();

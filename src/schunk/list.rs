@@ -7,7 +7,7 @@
 use super::edit::{Rejected, Update, shrunk};
 use super::meta::LayerChange;
 use crate::bytes::{get_i32, put_i32};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::metalayers::Metalayers;
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes, whole_chunk};
@@ -134,7 +134,7 @@ impl List {
     /// `MemoryAlloc`.
     #[inline]
     fn admit(&mut self, nchunk: usize, chunk: &[u8], misfit: ErrorKind) -> Result<(usize, Sizes)> {
-        ensure(nchunk <= self.sizes.nchunks, ErrorKind::InvalidParam, "chunk number out of range")?;
+        require(nchunk <= self.sizes.nchunks, "chunk number out of range")?;
         let (bytes, info) = whole_chunk(chunk)?;
         let sizes = self.sizes.with_inserted(nchunk, &info, misfit)?;
         self.reserve(1)?;

@@ -2,7 +2,7 @@
 
 use super::{Reading, Schunk};
 use crate::chunk::{self, CParams, Encoding};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{MIN_HEADER_LENGTH, codec, filter, flags, split};
 use crate::format::frame_header::FrameParams;
@@ -187,7 +187,7 @@ fn packed_params(params: &FrameParams) -> Result<PackedParams> {
     };
     let used: Vec<u8> = params.filters.iter().copied().filter(|&id| id != filter::NONE).collect();
     let known = used.len() <= 1 && used.iter().all(|&id| matches!(id, filter::SHUFFLE | filter::BITSHUFFLE));
-    ensure(known, ErrorKind::InvalidParam, "filters unknown to packed super-chunks")?;
+    require(known, "filters unknown to packed super-chunks")?;
     let mut filters = [0; 5];
     if let Some(&id) = used.first() {
         filters[0] = id;
