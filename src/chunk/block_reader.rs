@@ -7,7 +7,7 @@ use super::plain::Payload;
 use super::planes::{Decoded, Planes, Runs};
 use super::reader::Reader;
 use super::scratch;
-use crate::error::{ErrorKind, Result, ensure, require};
+use crate::error::{Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use std::ops::Range;
 
@@ -55,8 +55,7 @@ impl<'a> BlockReader<'a> {
     pub(crate) fn prepare(&mut self) -> Result<()> {
         let header = self.reader.header;
         require(!header.is_vl(), "blocks of variable length have no items")?;
-        let complete = header.is_lazy() || header.cbytes <= self.reader.data.len();
-        ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+        header.check_complete(self.reader.data.len())?;
         self.reader.prepare()?;
         if self.reader.refers_to_block0() {
             self.first = scratch::zeroed(header.blocksize)?;

@@ -70,8 +70,7 @@ pub fn getitem_parsed(
 ) -> Result<usize> {
     require(!header.is_vl(), "blocks of variable length have no items")?;
     let (start, count) = in_items(header, unit, start, count)?;
-    let complete = header.is_lazy() || header.cbytes <= chunk.len();
-    ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+    header.check_complete(chunk.len())?;
     let range = byte_range(header, start, count, dest.len())?;
     if range.is_empty() {
         return Ok(0);

@@ -194,8 +194,7 @@ pub struct VlChunk<'a> {
 /// `InvalidParam` for other chunks; `InvalidHeader` for contradictions in its tables; `ReadBuffer` if a section is cut off.
 pub fn open_vl<'a>(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> Result<VlChunk<'a>> {
     require(header.is_vl(), "not a chunk of variable-length blocks")?;
-    let complete = header.is_lazy() || header.cbytes <= chunk.len();
-    ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+    header.check_complete(chunk.len())?;
     let mut reader = Reader::new(dec, header, chunk);
     reader.prepare()?;
     VlChunk::new(reader)

@@ -404,6 +404,17 @@ impl ChunkHeader {
         }
     }
 
+    /// Fails unless `len` bytes hold all of the chunk, or it is a lazy one, whose blocks are elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidHeader`.
+    #[inline]
+    pub(crate) fn check_complete(&self, len: usize) -> Result<()> {
+        let complete = self.is_lazy() || self.cbytes <= len;
+        ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")
+    }
+
     /// Number of blocks.
     #[must_use]
     #[inline]
