@@ -4,7 +4,7 @@
 //! and 0 once the sizes vary, which is for good.
 
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::chunk_header::BasicHeader;
+use crate::format::chunk_header::{BasicHeader, offset};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags2};
 use crate::format::offsets::Entry;
 
@@ -62,8 +62,9 @@ impl ChunkInfo {
         Ok(ChunkInfo {
             nbytes: header.nbytes,
             cbytes,
-            vl_blocks: flag_byte(30) & flags2::VL_BLOCKS != 0,
-            special: (flag_byte(31) & blosc2_flags::SPECIAL_MASK) >> blosc2_flags::SPECIAL_SHIFT,
+            vl_blocks: flag_byte(offset::FLAGS2) & flags2::VL_BLOCKS != 0,
+            special: (flag_byte(offset::BLOSC2_FLAGS) & blosc2_flags::SPECIAL_MASK)
+                >> blosc2_flags::SPECIAL_SHIFT,
         })
     }
 

@@ -5,6 +5,7 @@ use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::bytes::get_i32;
 use crate::chunk::{self, Decoding, Source};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::format::chunk_header::offset;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::Container;
@@ -306,7 +307,7 @@ fn append_copy(
     nchunk: usize,
     budget: &mut Budget,
 ) -> Result<i32> {
-    let blocksize = |chunk: &[u8]| get_i32(chunk, 8).unwrap_or(0);
+    let blocksize = |chunk: &[u8]| get_i32(chunk, offset::BLOCKSIZE).unwrap_or(0);
     let chunk = chunks.get_into(nchunk, spare::filled)?;
     budget.spend(chunk.bytes())?;
     match chunk {

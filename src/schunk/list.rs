@@ -8,6 +8,7 @@ use super::edit::{Rejected, Update, shrunk};
 use super::meta::LayerChange;
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::format::chunk_header::offset;
 use crate::format::metalayers::Metalayers;
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes, whole_chunk};
@@ -385,7 +386,7 @@ impl Drop for Lent<'_> {
         let len = chunk.len();
         if !is_one_chunk(&chunk) {
             // The change was not finished. The chunk is lost, but not the memory behind it.
-            put_i32(chunk.as_mut_slice(), CBYTES, i32::try_from(len).unwrap_or(i32::MAX));
+            put_i32(chunk.as_mut_slice(), offset::CBYTES, i32::try_from(len).unwrap_or(i32::MAX));
         }
         let Lent { list, nchunk, old_len, .. } = self;
         list.cbytes = list.cbytes - *old_len as u64 + len as u64; // widening
@@ -393,13 +394,10 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Where the size of a chunk stands in its header.
-const CBYTES: usize = 12;
-
 /// The length of the chunk at `pointer`, which `disown` or `copy_of` gave.
 fn len_of(pointer: *const u8) -> usize {
     // SAFETY: both checked that the chunk has a header, and that this field is its length.
-    let cbytes = unsafe { pointer.add(CBYTES).cast::<[u8; 4]>().read() };
+    let cbytes = unsafe { pointer.add(offset::CBYTES).cast::<[u8; 4]>().read() };
     u32::from_le_bytes(cbytes) as usize // widening
 }
 
@@ -421,7 +419,7 @@ fn copy_of(bytes: &[u8]) -> Result<AtomicPtr<u8>> {
 
 /// Whether `bytes` are as long as the header of the chunk in them says.
 fn is_one_chunk(bytes: &[u8]) -> bool {
-    get_i32(bytes, CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok()) == Some(bytes.len())
+    get_i32(bytes, offset::CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok()) == Some(bytes.len())
 }
 
 /// Takes the memory out of a buffer.
