@@ -1,5 +1,8 @@
 //! Arrays through the Rust interface, against all items in one vector.
 
+#[path = "common/temp.rs"]
+mod temp;
+
 use blosc2::chunk::CParams;
 use blosc2::format::consts::{codec, filter};
 use blosc2::frame::{Frame, FrameOptions};
@@ -7,30 +10,7 @@ use blosc2::io::memory::MallocBuf;
 use blosc2::ndarray::{Geometry, NdArray, Place};
 use blosc2::schunk::Schunk;
 use blosc2::{Error, ErrorKind};
-use std::path::PathBuf;
-
-/// A path at which nothing is; what is made there goes when it is dropped.
-struct TempPath(PathBuf);
-
-impl TempPath {
-    fn new(name: &str) -> TempPath {
-        let path = std::env::temp_dir().join(format!("blosc2-arrays-{name}-{}", std::process::id()));
-        let temp = TempPath(path);
-        temp.clear();
-        temp
-    }
-
-    fn clear(&self) {
-        let _ = std::fs::remove_file(&self.0);
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
+use temp::TempPath;
 
 /// Rows of items of two bytes, all in C order.
 struct Model {

@@ -6,25 +6,8 @@ use crate::format::consts::{codec, special};
 use crate::frame::sizes::ChunkInfo;
 use crate::io::dirs;
 use crate::pool;
-use crate::testing::Random;
+use crate::testing::{Random, TempPath};
 use std::cell::Cell;
-use std::path::PathBuf;
-
-struct TempPath(PathBuf);
-
-impl TempPath {
-    fn new(name: &str) -> TempPath {
-        let path = std::env::temp_dir().join(format!("blosc2-schunk-{name}-{}", std::process::id()));
-        let _ = dirs::remove_frame(&path);
-        TempPath(path)
-    }
-}
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        let _ = dirs::remove_frame(&self.0);
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
