@@ -157,6 +157,21 @@ fn what_was_written_is_there_when_it_is_opened_again() {
 }
 
 #[test]
+fn the_super_chunk_of_an_array_can_be_changed_and_taken() {
+    let items: Vec<u8> = (0..50 * 70).flat_map(u16::to_le_bytes).collect();
+    let mut array = NdArray::from_items(Place::Memory, geometry(), "<u2", &params(), &items).unwrap();
+    let right = array.schunk().chunk(1).unwrap().into_owned();
+    array.schunk_mut().update_chunk(0, &right).unwrap();
+    array.schunk_mut().vlmeta_add(b"note", b"twice the same", None).unwrap();
+    assert!(read(&array, [0, 0], [20, 30]) == read(&array, [0, 30], [20, 60]));
+
+    let schunk = array.into_schunk();
+    assert_eq!(schunk.vlmeta_get(b"note").unwrap().1, b"twice the same");
+    let array = NdArray::from_schunk(schunk).unwrap();
+    assert!(read(&array, [20, 0], [50, 70]) == items[20 * 70 * 2..]);
+}
+
+#[test]
 fn changes_of_other_handles_are_seen() {
     for locking in [false, true] {
         let path = TempPath::new("handles.b2nd");
