@@ -1,5 +1,8 @@
 //! Arrays through the Rust interface, against all items in one vector.
 
+#[path = "common/temp.rs"]
+mod temp;
+
 use blosc2::chunk::CParams;
 use blosc2::format::consts::{codec, filter};
 use blosc2::frame::{Frame, FrameOptions};
@@ -7,30 +10,7 @@ use blosc2::io::memory::MallocBuf;
 use blosc2::ndarray::{Geometry, NdArray, Place};
 use blosc2::schunk::Schunk;
 use blosc2::{Error, ErrorKind};
-use std::path::PathBuf;
-
-/// A path at which nothing is; what is made there goes when it is dropped.
-struct TempPath(PathBuf);
-
-impl TempPath {
-    fn new(name: &str) -> TempPath {
-        let path = std::env::temp_dir().join(format!("blosc2-arrays-{name}-{}", std::process::id()));
-        let temp = TempPath(path);
-        temp.clear();
-        temp
-    }
-
-    fn clear(&self) {
-        let _ = std::fs::remove_file(&self.0);
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
+use temp::TempPath;
 
 /// Rows of items of two bytes, all in C order.
 struct Model {
@@ -174,6 +154,21 @@ fn what_was_written_is_there_when_it_is_opened_again() {
     let array = NdArray::from_schunk(bytes).unwrap();
     assert_eq!(read(&array, [3, 4], [4, 5]), [1, 2]);
     assert!(read(&array, [4, 0], [50, 70]) == items[4 * 70 * 2..]);
+}
+
+#[test]
+fn the_super_chunk_of_an_array_can_be_changed_and_taken() {
+    let items: Vec<u8> = (0..50 * 70).flat_map(u16::to_le_bytes).collect();
+    let mut array = NdArray::from_items(Place::Memory, geometry(), "<u2", &params(), &items).unwrap();
+    let right = array.schunk().chunk(1).unwrap().into_owned();
+    array.schunk_mut().update_chunk(0, &right).unwrap();
+    array.schunk_mut().vlmeta_add(b"note", b"twice the same", None).unwrap();
+    assert!(read(&array, [0, 0], [20, 30]) == read(&array, [0, 30], [20, 60]));
+
+    let schunk = array.into_schunk();
+    assert_eq!(schunk.vlmeta_get(b"note").unwrap().1, b"twice the same");
+    let array = NdArray::from_schunk(schunk).unwrap();
+    assert!(read(&array, [20, 0], [50, 70]) == items[20 * 70 * 2..]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 
 use std::ffi::c_int;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use blosc2::chunk;
 use blosc2::format::consts::special;
@@ -14,6 +14,7 @@ use blosc2::format::frame_header::FrameParams;
 use blosc2::frame::{Frame, FrameOptions};
 use blosc2::io::memory::MallocBuf;
 use common::Rng;
+use common::temp::TempPath;
 use common::theirs::{Api, Theirs, api, int};
 
 /// The parameters that the C library writes for its defaults with typesize 4.
@@ -46,23 +47,6 @@ fn data(rng: &mut Rng, nbytes: usize) -> Vec<u8> {
             let start = rng.below(1000);
             (0..nbytes / 4).flat_map(|i| u32::try_from(start + i * 3).unwrap().to_le_bytes()).collect()
         }
-    }
-}
-
-struct TempPath(PathBuf);
-
-impl TempPath {
-    fn new(name: &str) -> TempPath {
-        let path =
-            TempPath(std::env::temp_dir().join(format!("blosc2-frames-{name}-{}", std::process::id())));
-        let _ = blosc2::io::dirs::remove_frame(&path.0);
-        path
-    }
-}
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        let _ = blosc2::io::dirs::remove_frame(&self.0);
     }
 }
 

@@ -6,7 +6,6 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blosc2::chunk::{self, CParams, Encoding, Room, Source};
 use blosc2::error::ErrorKind;
@@ -18,25 +17,10 @@ use blosc2::io::memory::MallocBuf;
 use blosc2::io::mmap::{MmapIo, MmapMode};
 use blosc2::schunk::{Reading, Schunk, Writing};
 use common::Rng;
+use common::temp::TempPath;
 
 /// What reading a small damaged frame may cost, in bytes.
 const ALLOWANCE: u64 = 300 << 20;
-
-struct TempPath(PathBuf);
-
-impl TempPath {
-    fn new(name: &str) -> TempPath {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        TempPath(std::env::temp_dir().join(format!("blosc2-hostile-{name}-{}-{n}", std::process::id())))
-    }
-}
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        let _ = dirs::remove_frame(&self.0);
-    }
-}
 
 /// The most memory that this process ever had, in bytes; 0 where the system does not tell, and under valgrind, which
 /// touches all that is reserved.

@@ -9,7 +9,7 @@ mod common;
 use std::ffi::CString;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use blosc2::chunk;
 use blosc2::format::frame_header::FrameParams;
@@ -19,24 +19,8 @@ use blosc2::io::dirs;
 use common::OURS;
 use common::b2nd_api::{ArrayApi, Recipe};
 use common::schunk_api::Place;
+use common::temp::TempPath;
 use common::theirs::{Theirs, api};
-
-struct TempPath(PathBuf);
-
-impl TempPath {
-    fn new(name: &str) -> TempPath {
-        let path =
-            TempPath(std::env::temp_dir().join(format!("blosc2-processes-{name}-{}", std::process::id())));
-        let _ = dirs::remove_frame(&path.0);
-        path
-    }
-}
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        let _ = dirs::remove_frame(&self.0);
-    }
-}
 
 fn params() -> FrameParams {
     FrameParams {

@@ -18,7 +18,7 @@ use super::schunk_handle::{self, SchunkHandle};
 use super::storage;
 use super::types::{CBool, b2nd_array_t, b2nd_context_t, blosc2_schunk};
 use crate::cancel;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::special;
 use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::{self, NdMeta};
@@ -443,7 +443,7 @@ pub unsafe extern "C" fn b2nd_save_append(array: *const b2nd_array_t, urlpath: *
     guard(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { ArrayHandle::from_ptr(array) }?;
-        ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
+        require(!urlpath.is_null(), "no path")?;
         let schunk = handle.schunk()?.abi();
         // SAFETY: the caller's promise.
         Ok(unsafe { blosc2_schunk_append_file(schunk, urlpath) })
@@ -544,7 +544,7 @@ unsafe fn slice(
     // SAFETY: the caller's promise.
     let typesize = unsafe { ctx.cparams() }.typesize;
     let same = source.schunk()?.typesize() == typesize;
-    ensure(same, ErrorKind::InvalidParam, "items of another size")?;
+    require(same, "items of another size")?;
     let negative = |_| Error::new(ErrorKind::Failure, "negative position");
     let from = start.iter().map(|&at| u64::try_from(at)).collect::<std::result::Result<Vec<u64>, _>>();
     let empty = extents.contains(&0);
@@ -596,7 +596,7 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
     let wanted = Geometry::from_meta(&meta)?;
     let handle = source.schunk()?;
     let same = handle.typesize() == cparams.typesize;
-    ensure(same, ErrorKind::InvalidParam, "items of another size")?;
+    require(same, "items of another size")?;
     if wanted == *known {
         // SAFETY: the caller's promise.
         let schunk = unsafe { blosc2_schunk_copy(handle.abi(), &raw mut given) };
@@ -665,7 +665,7 @@ pub unsafe extern "C" fn b2nd_concatenate(
         let axis = dimension(axis)?;
         concat::check(&first.geometry(), &second.geometry(), axis)?;
         let same = first.schunk()?.typesize() == second.schunk()?.typesize();
-        ensure(same, ErrorKind::InvalidParam, "items of another size")?;
+        require(same, "items of another size")?;
         if !copy.get() {
             extend(first, second, axis)?;
             // SAFETY: the caller's promise.

@@ -9,7 +9,7 @@ use super::guard::{guard, guard_status};
 use super::mem::{c_array, c_bytes, c_string};
 use super::ptr::{c_str, handle_mut, in_slice, store};
 use super::types::{b2nd_context_t, blosc2_cparams, blosc2_metalayer, blosc2_storage};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::NdMeta;
 use crate::memory;
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn b2nd_create_ctx(
             unsafe { (in_slice(shape, count)?, in_slice(chunkshape, count)?, in_slice(blockshape, count)?) };
         // SAFETY: the caller's promise.
         let layers = unsafe { in_slice(metalayers, nmetalayers.max(0)) }?;
-        ensure(layers.len() <= MAX_LAYERS, ErrorKind::InvalidParam, "too many metalayers")?;
+        require(layers.len() <= MAX_LAYERS, "too many metalayers")?;
         // SAFETY: the caller's promise.
         let storage = unsafe { b2_storage.as_ref() }.copied().unwrap_or(blosc2_storage::DEFAULTS);
         // SAFETY: the caller's promise.
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn b2nd_create_ctx(
 /// The bytes of a block, if the shapes may be those of an array.
 fn check_shapes(shape: &[i64], chunkshape: &[i32], blockshape: &[i32], typesize: i32) -> Result<i32> {
     let invalid = Error::new(ErrorKind::InvalidParam, "shapes of no array");
-    ensure(typesize >= 0, ErrorKind::InvalidParam, "negative typesize")?;
+    require(typesize >= 0, "negative typesize")?;
     let mut items = 1i32;
     for ((&extent, &chunk), &block) in shape.iter().zip(chunkshape).zip(blockshape) {
         if extent < 0 || chunk < 0 || block < 0 || (block == 0 && chunk != 0) {

@@ -10,7 +10,7 @@ use super::guard::guard_status;
 use super::ptr::in_slice;
 use super::schunk_handle;
 use super::types::{CBool, b2nd_array_t};
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{Result, require};
 use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::{self, NdMeta};
 use crate::ndarray::{Geometry, view};
@@ -22,7 +22,7 @@ fn make(base: &ArrayHandle, meta: &NdMeta) -> Result<*mut b2nd_array_t> {
     if !base.is_view() {
         let only = schunk.look(|schunk| Ok(schunk.metalayers().len() == 1))?;
         let named = schunk.look(|schunk| Ok(schunk.meta_find(nd_meta::NAME).is_ok()))?;
-        ensure(only && named, ErrorKind::InvalidParam, "arrays with other metalayers have no views")?;
+        require(only && named, "arrays with other metalayers have no views")?;
     }
     let layer = Metalayer::with_content(nd_meta::NAME, meta.write()?)?;
     let shown = schunk.view(Metalayers::from_iter([layer]))?;

@@ -17,7 +17,7 @@ use super::tuner;
 use super::types::blosc_threads_callback;
 use crate::chunk::{self, CParams, Decoding, Encoding, Source, Unit};
 use crate::codecs::registry as codec_registry;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::filters::registry as filter_registry;
 use crate::fork::{Global, Guard};
 use crate::format::chunk_header::BasicHeader;
@@ -430,7 +430,7 @@ pub extern "C" fn blosc2_get_nthreads() -> i16 {
 pub extern "C" fn blosc2_set_nthreads(nthreads: i16) -> i16 {
     guard(|| {
         let mut global = global();
-        ensure(nthreads > 0, ErrorKind::InvalidParam, "number of threads below 1")?;
+        require(nthreads > 0, "number of threads below 1")?;
         Ok(std::mem::replace(&mut global.nthreads, nthreads))
     })
 }

@@ -8,7 +8,7 @@ use super::ptr::{handle_mut, in_bytes, in_slice, out_bytes, store};
 use super::tuner;
 use super::types::{CBool, blosc2_context, blosc2_cparams, blosc2_dparams};
 use crate::chunk::{self, Source, SpecialValue, Unit};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::memory;
 
 /// The bytes of a destination. Sizes below 32, negative ones too, are refused with `MaxBufsizeExceeded`.
@@ -291,12 +291,11 @@ pub unsafe extern "C" fn blosc2_vlcompress_ctx(
     destsize: i32,
 ) -> c_int {
     guard_count(|| {
-        let invalid = ErrorKind::InvalidParam;
-        ensure(!srcs.is_null() && !srcsizes.is_null() && nblocks > 0, invalid, "no blocks")?;
+        require(!srcs.is_null() && !srcsizes.is_null() && nblocks > 0, "no blocks")?;
         // SAFETY: the caller's promise.
         let (pointers, sizes) = unsafe { (in_slice(srcs, nblocks)?, in_slice(srcsizes, nblocks)?) };
         let blocks = pointers.iter().zip(sizes).map(|(&pointer, &size)| {
-            ensure(!pointer.is_null() && size > 0, invalid, "empty block")?;
+            require(!pointer.is_null() && size > 0, "empty block")?;
             // SAFETY: the caller's promise.
             unsafe { in_bytes(pointer, size) }
         });
@@ -332,7 +331,7 @@ pub unsafe extern "C" fn blosc2_vldecompress_ctx(
     guard_count(|| {
         let max = usize::try_from(maxblocks).unwrap_or(0);
         let given = !dests.is_null() && !destsizes.is_null() && max > 0;
-        ensure(given, ErrorKind::InvalidParam, "no room for blocks")?;
+        require(given, "no room for blocks")?;
         // SAFETY: the caller's promise.
         let chunk = unsafe { chunk_bytes(src, srcsize) };
         // SAFETY: the caller's promise.
@@ -369,7 +368,7 @@ pub unsafe extern "C" fn blosc2_vlchunk_get_nblocks(
     nblocks: *mut i32,
 ) -> c_int {
     guard_status(|| {
-        ensure(!src.is_null() && !nblocks.is_null(), ErrorKind::InvalidParam, "null pointer")?;
+        require(!src.is_null() && !nblocks.is_null(), "null pointer")?;
         // SAFETY: the caller's promise.
         let count = chunk::vl_nblocks(unsafe { chunk_bytes(src, srcsize) })?;
         // SAFETY: the caller's promise.
@@ -396,7 +395,7 @@ pub unsafe extern "C" fn blosc2_vldecompress_block_ctx(
     destsize: *mut i32,
 ) -> c_int {
     guard_count(|| {
-        ensure(!dest.is_null() && !destsize.is_null(), ErrorKind::InvalidParam, "null pointer")?;
+        require(!dest.is_null() && !destsize.is_null(), "null pointer")?;
         // SAFETY: the caller's promise.
         let chunk = unsafe { chunk_bytes(src, srcsize) };
         // SAFETY: the caller's promise.
@@ -481,7 +480,7 @@ unsafe fn special(
     let invalid = |_| Error::new(ErrorKind::InvalidParam, "negative size");
     let (nbytes, typesize) =
         (usize::try_from(nbytes).map_err(invalid)?, usize::try_from(cparams.typesize).map_err(invalid)?);
-    ensure(typesize > 0, ErrorKind::InvalidParam, "typesize is zero")?;
+    require(typesize > 0, "typesize is zero")?;
     // Those of the caller, before the environment has its say.
     ensure(nbytes % typesize == 0, ErrorKind::Data, "not a number of items")?;
     // SAFETY: the caller vouches for the pointers in `cparams`; the context was just made.

@@ -4,16 +4,18 @@
 
 use std::ffi::{CStr, c_int};
 
+use crate::format::{consts, geometry, metalayers};
+
 /// Slots of the filter pipeline.
-pub const BLOSC2_MAX_FILTERS: usize = crate::format::consts::MAX_FILTERS;
+pub const BLOSC2_MAX_FILTERS: usize = consts::MAX_FILTERS;
 /// Most fixed-length metalayers of a super-chunk.
-pub const BLOSC2_MAX_METALAYERS: usize = 16;
+pub const BLOSC2_MAX_METALAYERS: usize = metalayers::MAX_METALAYERS;
 /// Most variable-length metalayers of a super-chunk.
-pub const BLOSC2_MAX_VLMETALAYERS: usize = 8192;
+pub const BLOSC2_MAX_VLMETALAYERS: usize = metalayers::MAX_VLMETALAYERS;
 /// Longest name of a metalayer, in bytes, without the final NUL.
-pub const BLOSC2_METALAYER_NAME_MAXLEN: usize = 31;
+pub const BLOSC2_METALAYER_NAME_MAXLEN: usize = metalayers::MAX_NAME;
 /// Most dimensions of an array.
-pub const B2ND_MAX_DIM: usize = 16;
+pub const B2ND_MAX_DIM: usize = geometry::MAX_DIM;
 
 /// The version of the C API that this library implements; what `blosc2_get_version_string` returns.
 pub const BLOSC2_VERSION_STRING: &CStr = c"3.3.5";

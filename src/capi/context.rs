@@ -27,7 +27,7 @@ use super::types::{
 use crate::chunk::blocks::Layout;
 use crate::chunk::params::check_filter_ids;
 use crate::chunk::{CParams, Threads};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, codec_format, filter, flags};
 use crate::pool::{self, Pool};
@@ -256,7 +256,7 @@ impl Context {
     pub(crate) unsafe fn compressing<'a>(context: *mut blosc2_context) -> Result<&'a mut Context> {
         // SAFETY: the caller's promise.
         let this = unsafe { Context::from_raw(context) }?;
-        ensure(this.is_for_compression(), ErrorKind::InvalidParam, "not a context for compression")?;
+        require(this.is_for_compression(), "not a context for compression")?;
         Ok(this)
     }
 

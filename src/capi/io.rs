@@ -7,7 +7,7 @@ use super::ptr::{handle_ref, same_name};
 use super::types::{CBool, blosc2_io, blosc2_io_cb, blosc2_stdio_mmap};
 use super::{mmap, stdio};
 use crate::cancel;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::fork::Global;
 
 /// First identifier that applications may register.
@@ -119,7 +119,7 @@ pub(crate) unsafe fn destroy(io: &blosc2_io) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_register_io_cb(io: *const blosc2_io_cb) -> c_int {
     guard_status(|| {
-        ensure(!io.is_null(), ErrorKind::InvalidParam, "no I/O back-end")?;
+        require(!io.is_null(), "no I/O back-end")?;
         // SAFETY: the caller's promise.
         let io = unsafe { *handle_ref(io)? };
         ensure(io.id >= FIRST_USER, ErrorKind::PluginIo, "I/O ids below 160 are reserved")?;

@@ -8,7 +8,7 @@ use super::guard::{guard, guard_count};
 use super::ptr::{c_str, in_bytes, invalid};
 use super::schunk_handle::SchunkHandle;
 use super::types::{blosc2_cparams, blosc2_schunk};
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, require};
 use crate::format::metalayers::check_name;
 use crate::io::memory::MallocBuf;
 use crate::schunk::meta;
@@ -19,7 +19,7 @@ use crate::schunk::meta;
 ///
 /// `name` is null or a string.
 unsafe fn name_bytes<'a>(name: *const c_char) -> Result<&'a [u8]> {
-    ensure(!name.is_null(), ErrorKind::InvalidParam, "no name")?;
+    require(!name.is_null(), "no name")?;
     // SAFETY: the caller's promise.
     unsafe { c_str(name) }.map(std::ffi::CStr::to_bytes)
 }
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_get(
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
         let wanted = !content.is_null() && !content_len.is_null();
-        ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the content")?;
+        require(wanted, "nowhere to store the content")?;
         let decoding = handle.decoding();
         let found =
             handle.look(|schunk| decoding.with(|dec| schunk.vlmeta_get_into(name, dec, MallocBuf::zeroed)));
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_get_names(
         let abi = handle.abi();
         // SAFETY: the caller's promise.
         let count = unsafe { (*abi).nvlmetalayers };
-        ensure(count == 0 || !names.is_null(), ErrorKind::InvalidParam, "nowhere to store the names")?;
+        require(count == 0 || !names.is_null(), "nowhere to store the names")?;
         for i in 0..usize::try_from(count).unwrap_or(0) {
             // SAFETY: the first `count` layers are there; `names` has room by the caller's promise.
             unsafe { names.add(i).write((*(*abi).vlmetalayers[i]).name) };

@@ -22,7 +22,7 @@ use super::ptr::{handle_mut, in_bytes};
 use super::stdio::{self, transfer};
 use super::types::{CBool, blosc2_stdio_mmap};
 use crate::cancel::deferred;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::fork::Global;
 use crate::io::IoFile;
 use crate::io::file::PlainFile;
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_open(
             ensure(same, ErrorKind::FileOpen, "another file is mapped already")?;
             return Ok(params);
         }
-        ensure(!this.mode.is_null(), ErrorKind::InvalidParam, "no mode")?;
+        require(!this.mode.is_null(), "no mode")?;
         // SAFETY: the caller's promise.
         open(this, path, unsafe { CStr::from_ptr(this.mode) })?;
         Ok(params)

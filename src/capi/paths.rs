@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int};
 use super::guard::guard_status;
 use super::ptr::c_str;
 use super::storage::plain_path_of;
-use crate::error::{ErrorKind, ensure};
+use crate::error::require;
 use crate::io::dirs;
 
 /// Removes a directory and the files in it; returns 0, or a negative code.
@@ -17,7 +17,7 @@ use crate::io::dirs;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_remove_dir(path: *const c_char) -> c_int {
     guard_status(|| {
-        ensure(!path.is_null(), ErrorKind::InvalidParam, "no path")?;
+        require(!path.is_null(), "no path")?;
         // SAFETY: the caller's promise.
         dirs::remove_dir(&plain_path_of(unsafe { c_str(path) }?))
     })

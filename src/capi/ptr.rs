@@ -12,7 +12,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::slice;
 
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 
 /// The `length` bytes at `pointer`, to read.
 ///
@@ -95,7 +95,7 @@ pub(crate) fn invalid(error: Error) -> Error {
 fn checked_items<T>(length: impl TryInto<usize>) -> Result<usize> {
     let length = length.try_into().map_err(|_| Error::new(ErrorKind::InvalidParam, "negative length"))?;
     let bytes = length.checked_mul(size_of::<T>()).and_then(|bytes| isize::try_from(bytes).ok());
-    ensure(bytes.is_some(), ErrorKind::InvalidParam, "length above half the address space")?;
+    require(bytes.is_some(), "length above half the address space")?;
     Ok(length)
 }
 

@@ -8,7 +8,7 @@ use super::ptr::{c_str, handle_ref, same_name};
 use super::tuner;
 use super::types::{blosc2_codec, blosc2_filter, blosc2_tuner};
 use crate::codecs::registry::{self as codec_registry, CodecEntry};
-use crate::error::{ErrorKind, ensure};
+use crate::error::{ErrorKind, ensure, require};
 use crate::filters::registry::{self as filter_registry, FilterEntry};
 use crate::format::consts::codec;
 
@@ -24,7 +24,7 @@ use crate::format::consts::codec;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_int {
     guard_status(|| {
-        ensure(!codec.is_null(), ErrorKind::InvalidParam, "no codec")?;
+        require(!codec.is_null(), "no codec")?;
         // SAFETY: the caller's promise.
         let codec = unsafe { *handle_ref(codec)? };
         let taken = codec.compcode < codec::FIRST_USER;
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_in
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c_int {
     guard_status(|| {
-        ensure(!filter.is_null(), ErrorKind::InvalidParam, "no filter")?;
+        require(!filter.is_null(), "no filter")?;
         // SAFETY: the caller's promise.
         let filter = unsafe { *handle_ref(filter)? };
         let name = filter.name;
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_register_tuner(tuner: *mut blosc2_tuner) -> c_int {
     guard_status(|| {
-        ensure(!tuner.is_null(), ErrorKind::InvalidParam, "no tuner")?;
+        require(!tuner.is_null(), "no tuner")?;
         // SAFETY: the caller's promise.
         unsafe { tuner::register(handle_ref(tuner)?) }
     })

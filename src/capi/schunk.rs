@@ -13,7 +13,7 @@ use super::ptr::{handle_ref, store};
 use super::schunk_handle::{self, SchunkHandle, frame_cparams};
 use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_io, blosc2_schunk, blosc2_storage};
 use super::{io, io_adapter, storage};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::MAX_TYPESIZE;
 use crate::format::frame_header::{FrameParams, MAGIC};
 use crate::format::packed::Packed;
@@ -282,7 +282,7 @@ pub(crate) unsafe fn open(
     offset: i64,
     udio: &blosc2_io,
 ) -> Result<*mut blosc2_schunk> {
-    ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
+    require(!urlpath.is_null(), "no path")?;
     // SAFETY: the caller's promise.
     let path = storage::path_of(unsafe { CStr::from_ptr(urlpath) });
     let adopt = |opened: Schunk| {
@@ -360,7 +360,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
 ) -> i64 {
     guard(|| {
         let wanted = !cframe.is_null() && !needs_free.is_null();
-        ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the frame")?;
+        require(wanted, "nowhere to store the frame")?;
         // SAFETY: not null; writable by the caller's promise.
         unsafe {
             store(cframe, ptr::null_mut());
@@ -443,7 +443,7 @@ unsafe fn write_frame(
     write: impl FnOnce(&Schunk, &Path, FrameParams, &FrameOptions) -> Result<u64>,
 ) -> i64 {
     guard(|| {
-        ensure(!urlpath.is_null(), ErrorKind::InvalidParam, "no path")?;
+        require(!urlpath.is_null(), "no path")?;
         // SAFETY: the caller's promise.
         let (handle, urlpath) = unsafe { (SchunkHandle::from_ptr(schunk)?, CStr::from_ptr(urlpath)) };
         // SAFETY: clients change the storage only while no other thread uses the handle.
@@ -492,7 +492,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_cparams(
     guard(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
-        ensure(!cparams.is_null(), ErrorKind::InvalidParam, "nowhere to store the parameters")?;
+        require(!cparams.is_null(), "nowhere to store the parameters")?;
         // SAFETY: clients replace contexts only while no other thread uses the handle.
         let context = unsafe { Context::shared((*schunk).cctx) };
         let copy = blosc2_cparams {
@@ -520,8 +520,8 @@ pub unsafe extern "C" fn blosc2_schunk_get_dparams(
     dparams: *mut *mut blosc2_dparams,
 ) -> c_int {
     guard(|| {
-        ensure(!schunk.is_null(), ErrorKind::InvalidParam, "no super-chunk")?;
-        ensure(!dparams.is_null(), ErrorKind::InvalidParam, "nowhere to store the parameters")?;
+        require(!schunk.is_null(), "no super-chunk")?;
+        require(!dparams.is_null(), "nowhere to store the parameters")?;
         // SAFETY: clients replace contexts only while no other thread uses the handle.
         let context = unsafe { Context::shared((*schunk).dctx) };
         let nthreads = context.map_or_else(|_| super::blosc1::blosc2_get_nthreads(), Context::nthreads);

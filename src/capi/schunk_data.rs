@@ -11,7 +11,7 @@ use super::ptr::{in_bytes, in_slice, invalid, out_bytes, store};
 use super::schunk_handle::SchunkHandle;
 use super::types::{CBool, blosc2_schunk};
 use crate::chunk::{self, CParams};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, MIN_HEADER_LENGTH, blosc2_flags};
 use crate::frame::{ChunkBytes, Frame};
@@ -39,14 +39,14 @@ fn refused<T>(schunk: &Schunk, error: Error) -> Result<T> {
 ///
 /// `chunk` is null, a lazy chunk, or readable for the number of bytes that its header tells.
 unsafe fn whole_chunk<'a>(chunk: *const u8) -> Result<(&'a [u8], i32)> {
-    ensure(!chunk.is_null(), ErrorKind::InvalidParam, "no chunk")?;
+    require(!chunk.is_null(), "no chunk")?;
     // SAFETY: the caller's promise.
     let header = BasicHeader::read(unsafe { in_bytes(chunk.cast(), MIN_HEADER_LENGTH) }?)?;
     if header.is_extended() && usize::try_from(header.cbytes).is_ok_and(|len| len >= EXTENDED_HEADER_LENGTH) {
         // SAFETY: the caller's promise; a lazy chunk has such a header, too.
         let head = unsafe { in_bytes(chunk.cast(), EXTENDED_HEADER_LENGTH) }?;
         let is_lazy = head[EXTENDED_HEADER_LENGTH - 1] & blosc2_flags::LAZY != 0;
-        ensure(!is_lazy, ErrorKind::InvalidParam, "a lazy chunk has no data")?;
+        require(!is_lazy, "a lazy chunk has no data")?;
     }
     // SAFETY: the caller's promise.
     Ok((unsafe { in_bytes(chunk.cast(), header.cbytes) }?, header.nbytes))
@@ -318,7 +318,7 @@ unsafe fn hand_out(
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         let wanted = !chunk.is_null() && !needs_free.is_null();
-        ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the chunk")?;
+        require(wanted, "nowhere to store the chunk")?;
         let Some(bytes) = handle.listed_chunk(nchunk) else {
             // SAFETY: not null; writable by the caller's promise.
             return unsafe { hand_out_any(handle, nchunk, chunk, needs_free, get) };
@@ -389,7 +389,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_vlblock(
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         let wanted = !dest.is_null() && !destsize.is_null();
-        ensure(wanted, ErrorKind::InvalidParam, "nowhere to store the block")?;
+        require(wanted, "nowhere to store the block")?;
         let block = handle.read(|schunk, reading| {
             let at = number(nchunk, schunk.nchunks())?;
             handle.set_current(nchunk);

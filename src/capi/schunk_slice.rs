@@ -10,7 +10,7 @@ use super::mem::{c_array, c_numbers};
 use super::ptr::{in_bytes, in_slice, invalid, out_bytes, store};
 use super::schunk_handle::SchunkHandle;
 use super::types::blosc2_schunk;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::nd_meta;
 use crate::frame::Frame;
 use crate::ndarray;
@@ -19,7 +19,7 @@ use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
 
 /// The items `start..stop` of a super-chunk, and how many bytes they have. The error is `outside` if they are not there.
 fn item_range(schunk: &Schunk, start: i64, stop: i64, outside: ErrorKind) -> Result<(u64, u64, usize)> {
-    ensure(schunk.params_ref().typesize > 0, ErrorKind::InvalidParam, "typesize out of range")?;
+    require(schunk.params_ref().typesize > 0, "typesize out of range")?;
     let outside = Error::new(outside, "items out of range");
     let (start, stop) =
         (u64::try_from(start).map_err(|_| outside)?, u64::try_from(stop).map_err(|_| outside)?);
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
         }
         handle.read_in_any_order(|schunk, reading| {
             let variable = schunk.chunksize() == 0;
-            ensure(!variable, ErrorKind::InvalidParam, "chunks of variable size have no slices")?;
+            require(!variable, "chunks of variable size have no slices")?;
             let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::Failure)?;
             let end = schunk.slice_chunks(start, stop)?.end;
             // SAFETY: the caller's promise.
@@ -164,8 +164,8 @@ pub unsafe extern "C" fn blosc2_schunk_get_sparse_buffer(
         if count == 0 {
             return Ok(());
         }
-        ensure(!coords.is_null() && !buffer.is_null(), ErrorKind::InvalidParam, "no coordinates or buffer")?;
-        ensure(handle.typesize() > 0, ErrorKind::InvalidParam, "typesize out of range")?;
+        require(!coords.is_null() && !buffer.is_null(), "no coordinates or buffer")?;
+        require(handle.typesize() > 0, "typesize out of range")?;
         // SAFETY: the caller's promise.
         let coords = unsafe { in_slice(coords, count) }?;
         handle.read_in_any_order(|schunk, reading| {

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use super::guard::{guard, guard_count};
 use super::ptr::{in_bytes, in_slice, out_bytes, out_slice, store};
 use super::types::{blosc2_cparams, blosc2_dparams, blosc2_io, blosc2_storage};
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{Result, require};
 use crate::filters::{bitshuffle, shuffle};
 
 /// A kernel on plain buffers: typesize, source, destination.
@@ -25,7 +25,7 @@ unsafe fn run_kernel(
     dest: *mut c_void,
 ) -> Result<usize> {
     let valid = (1..=max_typesize).contains(&typesize) && blocksize >= 0;
-    ensure(valid, ErrorKind::InvalidParam, "typesize or blocksize out of range")?;
+    require(valid, "typesize or blocksize out of range")?;
     // SAFETY: the caller's promise.
     let (src, dest) = unsafe { (in_bytes(src, blocksize)?, out_bytes(dest, blocksize)?) };
     kernel(usize::try_from(typesize).expect("checked to be positive"), src, dest);

@@ -7,7 +7,7 @@ use super::plain::Payload;
 use super::planes::{Decoded, Planes, Runs};
 use super::reader::Reader;
 use super::scratch;
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use std::ops::Range;
 
@@ -54,9 +54,8 @@ impl<'a> BlockReader<'a> {
     /// As [`open`](Self::open).
     pub(crate) fn prepare(&mut self) -> Result<()> {
         let header = self.reader.header;
-        ensure(!header.is_vl(), ErrorKind::InvalidParam, "blocks of variable length have no items")?;
-        let complete = header.is_lazy() || header.cbytes <= self.reader.data.len();
-        ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+        require(!header.is_vl(), "blocks of variable length have no items")?;
+        header.check_complete(self.reader.data.len())?;
         self.reader.prepare()?;
         if self.reader.refers_to_block0() {
             self.first = scratch::zeroed(header.blocksize)?;
@@ -117,7 +116,7 @@ impl<'a> BlockReader<'a> {
     /// Those of a damaged block, `InvalidParam` for bytes outside of the block.
     pub fn read(&self, nblock: usize, wanted: Range<usize>, dest: &mut [u8]) -> Result<()> {
         self.check(nblock, wanted.end)?;
-        ensure(wanted.len() == dest.len(), ErrorKind::InvalidParam, "bytes outside of the block")?;
+        require(wanted.len() == dest.len(), "bytes outside of the block")?;
         let reference = DeltaReference::Block(&self.first);
         decode_part(&self.reader, &mut scratch::worker(), nblock, wanted, reference, dest)
     }
@@ -169,7 +168,7 @@ impl<'a> BlockReader<'a> {
     fn check(&self, nblock: usize, end: usize) -> Result<()> {
         let header = self.reader.header;
         let inside = nblock < header.nblocks() && end <= header.block_len(nblock);
-        ensure(inside, ErrorKind::InvalidParam, "bytes outside of the block")
+        require(inside, "bytes outside of the block")
     }
 
     /// The width of the shuffle that is all that was done to block `nblock`, if it allows to take out the runs alone.

@@ -12,7 +12,7 @@ use super::streams::{INSTR_LEN, StreamWriter, Written};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{EncodeDict, StreamCodec};
 use crate::copy;
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, MIN_BUFFERSIZE, MIN_HEADER_LENGTH, VERSION_STABLE, blosc2_flags,
@@ -74,7 +74,7 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
     ensure(dict_fits, ErrorKind::CodecParam, "the codec takes no dictionary")?;
     enc.params.check()?;
     let whole = !matches!(src, Source::Gathered(_)) || !enc.wants_whole_buffer();
-    ensure(whole, ErrorKind::InvalidParam, "gathered blocks where the whole buffer is wanted")?;
+    require(whole, "gathered blocks where the whole buffer is wanted")?;
     let layout = Layout::new(enc.params, src.nbytes());
     let longest = dest.len().min(src.nbytes());
     pages::prefer_huge_for(&mut dest[..longest]);

@@ -64,8 +64,7 @@ pub fn decompress_parsed(
     dest: &mut [u8],
 ) -> Result<usize> {
     let dest = front(dest, header)?;
-    let complete = header.is_lazy() || header.cbytes <= chunk.len();
-    ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+    header.check_complete(chunk.len())?;
     let mask_fits = mask.is_none_or(|mask| mask.len() == header.nblocks());
     ensure(mask_fits, ErrorKind::Data, "mask of another length than the number of blocks")?;
     if header.is_memcpyed() {

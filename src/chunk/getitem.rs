@@ -12,7 +12,7 @@ use super::scratch::{self, Buffer, Worker, with_worker};
 use super::simple::getitem_simple;
 use super::streams::Stream;
 use crate::copy;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::filters::{bitshuffle, shuffle};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
@@ -68,10 +68,9 @@ pub fn getitem_parsed(
     count: i32,
     dest: &mut [u8],
 ) -> Result<usize> {
-    ensure(!header.is_vl(), ErrorKind::InvalidParam, "blocks of variable length have no items")?;
+    require(!header.is_vl(), "blocks of variable length have no items")?;
     let (start, count) = in_items(header, unit, start, count)?;
-    let complete = header.is_lazy() || header.cbytes <= chunk.len();
-    ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+    header.check_complete(chunk.len())?;
     let range = byte_range(header, start, count, dest.len())?;
     if range.is_empty() {
         return Ok(0);
@@ -98,7 +97,7 @@ pub(super) fn in_items(header: &ChunkHeader, unit: Unit, start: i32, count: i32)
     }
     let typesize = i32::try_from(header.typesize).expect("typesizes in chunks are one byte");
     let whole = |bytes: i32| bytes >= 0 && bytes % typesize == 0;
-    ensure(whole(start) && whole(count), ErrorKind::InvalidParam, "not a number of whole items")?;
+    require(whole(start) && whole(count), "not a number of whole items")?;
     Ok((start / typesize, count / typesize))
 }
 
@@ -121,7 +120,7 @@ pub(super) fn byte_range(
     ensure(fits, ErrorKind::WriteBuffer, "destination shorter than the items")?;
     let start = u64::try_from(start).map_err(invalid)?;
     let end = (start + count) * typesize;
-    ensure(end <= header.nbytes as u64, ErrorKind::InvalidParam, "items behind the end of the chunk")?;
+    require(end <= header.nbytes as u64, "items behind the end of the chunk")?;
     let position = |value: u64| usize::try_from(value).expect("within the chunk");
     Ok(position(start * typesize)..position(end))
 }

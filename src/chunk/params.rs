@@ -1,7 +1,7 @@
 //! The parameters of compression, and what else an operation on a chunk is given.
 
 use super::source::BlockSource;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::{MAX_BLOCKSIZE, MAX_FILTERS, codec, filter, split};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::Container;
@@ -57,7 +57,7 @@ impl CParams {
     /// Checks what can be checked without knowing the data.
     pub(crate) fn check(&self) -> Result<()> {
         ensure(self.clevel <= 9, ErrorKind::CodecParam, "clevel above 9")?;
-        ensure((1..=MAX_BLOCKSIZE).contains(&self.typesize), ErrorKind::InvalidParam, "typesize out of range")
+        require((1..=MAX_BLOCKSIZE).contains(&self.typesize), "typesize out of range")
     }
 
     /// What frames record of these parameters.

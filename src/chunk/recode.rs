@@ -205,7 +205,7 @@ fn put(stream: Stream<'_>, dest: &mut [u8]) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::chunk::{self, Decoding};
-    use crate::format::chunk_header::ChunkHeader;
+    use crate::format::chunk_header::{ChunkHeader, offset};
     use crate::format::consts::{EXTENDED_HEADER_LENGTH, codec, split};
 
     /// Items whose bytes are constant, slowly changing, and noise.
@@ -287,7 +287,7 @@ mod tests {
             put_i32(&mut chunk, EXTENDED_HEADER_LENGTH + 4 * n, i32::try_from(at).unwrap());
         }
         let cbytes = i32::try_from(chunk.len()).unwrap();
-        put_i32(&mut chunk, 12, cbytes);
+        put_i32(&mut chunk, offset::CBYTES, cbytes);
         let mut data = vec![0; 8000];
         assert_eq!(chunk::decompress(&chunk, &mut data), Ok(8000));
 

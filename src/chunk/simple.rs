@@ -19,7 +19,7 @@ use crate::codecs::{StreamContext, blosclz, lz4};
 use crate::copy;
 use crate::error::Result;
 use crate::filters::{bitshuffle, shuffle};
-use crate::format::chunk_header::ChunkHeader;
+use crate::format::chunk_header::{ChunkHeader, offset};
 use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_FILTERS, MIN_BUFFERSIZE, VERSION_BLOSC1, blosc2_flags, codec_format, filter,
     flags, special,
@@ -238,13 +238,16 @@ impl Kind {
     #[inline(always)]
     fn of(chunk: &[u8]) -> Option<Kind> {
         let raw: &[u8; EXTENDED_HEADER_LENGTH] = chunk.first_chunk()?;
-        if raw[2] & flags::MEMCPYED != 0 || raw[31] & blosc2_flags::SPECIAL_MASK != 0 {
-            let is_other =
-                (raw[31] & blosc2_flags::SPECIAL_MASK) >> blosc2_flags::SPECIAL_SHIFT > special::ZERO;
+        if raw[offset::FLAGS] & flags::MEMCPYED != 0
+            || raw[offset::BLOSC2_FLAGS] & blosc2_flags::SPECIAL_MASK != 0
+        {
+            let is_other = (raw[offset::BLOSC2_FLAGS] & blosc2_flags::SPECIAL_MASK)
+                >> blosc2_flags::SPECIAL_SHIFT
+                > special::ZERO;
             return Some(if is_other { Kind::Special } else { Kind::Plain });
         }
         let size = |at: usize| i32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]);
-        let (nbytes, blocksize) = (size(4), size(8));
+        let (nbytes, blocksize) = (size(offset::NBYTES), size(offset::BLOCKSIZE));
         Some(if blocksize >= nbytes { Kind::Block } else { Kind::Blocks })
     }
 }

@@ -3,7 +3,7 @@
 use super::blocks::Layout;
 use super::compress::check_sizes;
 use super::params::CParams;
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, special};
 
@@ -43,7 +43,7 @@ pub fn special_chunk(
     value: SpecialValue<'_>,
     dest: &mut [u8],
 ) -> Result<usize> {
-    ensure(params.typesize > 0, ErrorKind::InvalidParam, "typesize is zero")?;
+    require(params.typesize > 0, "typesize is zero")?;
     // What readers want the size to be a multiple of.
     let (id, tail, unit): (u8, &[u8], usize) = match value {
         SpecialValue::Zeros => (special::ZERO, &[], 1),

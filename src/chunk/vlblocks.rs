@@ -19,7 +19,7 @@ use super::scratch::{self, BlockBuffers, Buffer, Worker};
 use super::streams::{Stream, Written};
 use crate::bytes::{get_i32, put_i32, to_i32};
 use crate::codecs::state::{EncodeDict, StreamCodec};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, VERSION_VLBLOCKS, blosc2_flags, flags, flags2,
@@ -55,9 +55,8 @@ pub fn compress_vl(enc: &Encoding<'_>, blocks: &[&[u8]], dest: &mut [u8]) -> Res
 ///
 /// `InvalidParam` without blocks or for empty ones, `MaxBufsizeExceeded`.
 pub fn vl_nbytes(blocks: &[&[u8]]) -> Result<usize> {
-    let invalid = ErrorKind::InvalidParam;
-    ensure(!blocks.is_empty(), invalid, "no blocks")?;
-    ensure(blocks.iter().all(|block| !block.is_empty()), invalid, "empty block")?;
+    require(!blocks.is_empty(), "no blocks")?;
+    require(blocks.iter().all(|block| !block.is_empty()), "empty block")?;
     let total = blocks.iter().try_fold(0usize, |sum, block| sum.checked_add(block.len()));
     let nbytes = total.filter(|&sum| sum <= MAX_BUFFERSIZE);
     nbytes.ok_or(Error::new(ErrorKind::MaxBufsizeExceeded, "blocks above 2 GiB"))
@@ -194,9 +193,8 @@ pub struct VlChunk<'a> {
 ///
 /// `InvalidParam` for other chunks; `InvalidHeader` for contradictions in its tables; `ReadBuffer` if a section is cut off.
 pub fn open_vl<'a>(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> Result<VlChunk<'a>> {
-    ensure(header.is_vl(), ErrorKind::InvalidParam, "not a chunk of variable-length blocks")?;
-    let complete = header.is_lazy() || header.cbytes <= chunk.len();
-    ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")?;
+    require(header.is_vl(), "not a chunk of variable-length blocks")?;
+    header.check_complete(chunk.len())?;
     let mut reader = Reader::new(dec, header, chunk);
     reader.prepare()?;
     VlChunk::new(reader)
@@ -209,7 +207,7 @@ pub fn open_vl<'a>(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u
 /// Those of [`ChunkHeader::read`]; `InvalidParam` for other chunks.
 pub fn vl_nblocks(chunk: &[u8]) -> Result<usize> {
     let header = ChunkHeader::read(chunk)?;
-    ensure(header.is_vl(), ErrorKind::InvalidParam, "not a chunk of variable-length blocks")?;
+    require(header.is_vl(), "not a chunk of variable-length blocks")?;
     Ok(header.nblocks())
 }
 

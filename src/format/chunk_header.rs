@@ -20,8 +20,38 @@ use super::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_FILTERS, MIN_HEADER_LENGTH, VERSION_ALPHA, VERSION_STABLE,
     VERSION_VLBLOCKS, blosc2_flags, codec, codec_format, filter, flags, flags2, special,
 };
-use crate::bytes::get_i32;
+use crate::bytes::{get_i32, put_i32};
 use crate::error::{ErrorKind, Result, ensure};
+
+/// Where the fields of a header are, in bytes from its start.
+pub mod offset {
+    /// Format version.
+    pub const VERSION: usize = 0;
+    /// Version of the codec's stream format.
+    pub const VERSIONLZ: usize = 1;
+    /// See [`flags`](super::flags).
+    pub const FLAGS: usize = 2;
+    /// Bytes per item.
+    pub const TYPESIZE: usize = 3;
+    /// Uncompressed size.
+    pub const NBYTES: usize = 4;
+    /// Block size, or number of blocks.
+    pub const BLOCKSIZE: usize = 8;
+    /// Compressed size.
+    pub const CBYTES: usize = 12;
+    /// Filter ids.
+    pub const FILTERS: usize = 16;
+    /// Codec code.
+    pub const COMPCODE: usize = 22;
+    /// Codec meta.
+    pub const COMPCODE_META: usize = 23;
+    /// Filter metas.
+    pub const FILTERS_META: usize = 24;
+    /// See [`flags2`](super::flags2).
+    pub const FLAGS2: usize = 30;
+    /// See [`blosc2_flags`](super::blosc2_flags).
+    pub const BLOSC2_FLAGS: usize = 31;
+}
 
 /// The first 16 bytes of a chunk, checked as far as the query functions of the C API check them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +88,17 @@ impl BasicHeader {
     fn read_fields(bytes: &[u8]) -> Result<BasicHeader> {
         ensure(bytes.len() >= MIN_HEADER_LENGTH, ErrorKind::ReadBuffer, "chunk shorter than its header")?;
         let field = |at| get_i32(bytes, at).expect("16 bytes were checked");
-        let (nbytes, blocksize, cbytes) = (field(4), field(8), field(12));
+        let (nbytes, blocksize, cbytes) =
+            (field(offset::NBYTES), field(offset::BLOCKSIZE), field(offset::CBYTES));
         ensure(cbytes >= 16, ErrorKind::InvalidHeader, "cbytes smaller than the header")?;
         let in_range = usize::try_from(blocksize).is_ok_and(|size| (1..=MAX_BLOCKSIZE).contains(&size));
         ensure(in_range, ErrorKind::InvalidHeader, "blocksize out of range")?;
-        ensure(bytes[3] != 0, ErrorKind::InvalidHeader, "typesize is zero")?;
+        ensure(bytes[offset::TYPESIZE] != 0, ErrorKind::InvalidHeader, "typesize is zero")?;
         Ok(BasicHeader {
-            version: bytes[0],
-            versionlz: bytes[1],
-            flags: bytes[2],
-            typesize: bytes[3],
+            version: bytes[offset::VERSION],
+            versionlz: bytes[offset::VERSIONLZ],
+            flags: bytes[offset::FLAGS],
+            typesize: bytes[offset::TYPESIZE],
             nbytes,
             blocksize,
             cbytes,
@@ -180,32 +211,35 @@ impl ChunkHeader {
             let field = raw[at..].first_chunk().map_or(-1, |field| i32::from_le_bytes(*field));
             usize::try_from(field).ok()
         };
-        let (Some(nbytes), Some(blocksize), Some(cbytes)) = (size(4), size(8), size(12)) else {
+        let (Some(nbytes), Some(blocksize), Some(cbytes)) =
+            (size(offset::NBYTES), size(offset::BLOCKSIZE), size(offset::CBYTES))
+        else {
             return false;
         };
-        let is_ordinary = raw[2] & flags::EXTENDED == flags::EXTENDED
-            && raw[0] != VERSION_ALPHA
-            && raw[3] != 0
+        let is_ordinary = raw[offset::FLAGS] & flags::EXTENDED == flags::EXTENDED
+            && raw[offset::VERSION] != VERSION_ALPHA
+            && raw[offset::TYPESIZE] != 0
             && (1..=MAX_BLOCKSIZE).contains(&blocksize)
             && cbytes >= EXTENDED_HEADER_LENGTH
-            && raw[30] == 0
-            && (raw[31] & blosc2_flags::SPECIAL_MASK) >> blosc2_flags::SPECIAL_SHIFT <= special::ZERO;
+            && raw[offset::FLAGS2] == 0
+            && (raw[offset::BLOSC2_FLAGS] & blosc2_flags::SPECIAL_MASK) >> blosc2_flags::SPECIAL_SHIFT
+                <= special::ZERO;
         if !is_ordinary {
             return false;
         }
-        self.version = raw[0];
-        self.versionlz = raw[1];
-        self.flags = raw[2];
-        self.typesize = usize::from(raw[3]);
+        self.version = raw[offset::VERSION];
+        self.versionlz = raw[offset::VERSIONLZ];
+        self.flags = raw[offset::FLAGS];
+        self.typesize = usize::from(raw[offset::TYPESIZE]);
         self.nbytes = nbytes;
         self.blocksize = if nbytes > 0 { blocksize.min(nbytes) } else { blocksize };
         self.cbytes = cbytes;
-        self.filters.copy_from_slice(&raw[16..22]);
-        self.compcode = raw[22];
-        self.compcode_meta = raw[23];
-        self.filters_meta.copy_from_slice(&raw[24..30]);
+        self.filters.copy_from_slice(&raw[offset::FILTERS..][..MAX_FILTERS]);
+        self.compcode = raw[offset::COMPCODE];
+        self.compcode_meta = raw[offset::COMPCODE_META];
+        self.filters_meta.copy_from_slice(&raw[offset::FILTERS_META..][..MAX_FILTERS]);
         self.flags2 = 0;
-        self.blosc2_flags = raw[31];
+        self.blosc2_flags = raw[offset::BLOSC2_FLAGS];
         true
     }
 
@@ -246,12 +280,12 @@ impl ChunkHeader {
         ensure(self.cbytes >= EXTENDED_HEADER_LENGTH, invalid, "cbytes smaller than the extended header")?;
         let short = ErrorKind::ReadBuffer;
         ensure(bytes.len() >= EXTENDED_HEADER_LENGTH, short, "chunk shorter than its extended header")?;
-        self.filters.copy_from_slice(&bytes[16..22]);
-        self.compcode = bytes[22];
-        self.compcode_meta = bytes[23];
-        self.filters_meta.copy_from_slice(&bytes[24..30]);
-        self.flags2 = bytes[30];
-        self.blosc2_flags = bytes[31];
+        self.filters.copy_from_slice(&bytes[offset::FILTERS..][..MAX_FILTERS]);
+        self.compcode = bytes[offset::COMPCODE];
+        self.compcode_meta = bytes[offset::COMPCODE_META];
+        self.filters_meta.copy_from_slice(&bytes[offset::FILTERS_META..][..MAX_FILTERS]);
+        self.flags2 = bytes[offset::FLAGS2];
+        self.blosc2_flags = bytes[offset::BLOSC2_FLAGS];
         let special = self.special();
         ensure(
             !(self.is_vl() && special != special::NONE),
@@ -291,14 +325,13 @@ impl ChunkHeader {
     ///
     /// If a size does not fit in an `i32`; whoever builds a header has checked that.
     pub fn write(&self, dest: &mut [u8; EXTENDED_HEADER_LENGTH]) {
-        let (basic, extended) = dest.split_at_mut(MIN_HEADER_LENGTH);
-        self.write_basic(basic.try_into().expect("16 bytes"));
-        extended[..6].copy_from_slice(&self.filters);
-        extended[6] = self.compcode;
-        extended[7] = self.compcode_meta;
-        extended[8..14].copy_from_slice(&self.filters_meta);
-        extended[14] = self.flags2;
-        extended[15] = self.blosc2_flags;
+        self.write_basic(dest.first_chunk_mut().expect("16 of 32 bytes"));
+        dest[offset::FILTERS..][..MAX_FILTERS].copy_from_slice(&self.filters);
+        dest[offset::COMPCODE] = self.compcode;
+        dest[offset::COMPCODE_META] = self.compcode_meta;
+        dest[offset::FILTERS_META..][..MAX_FILTERS].copy_from_slice(&self.filters_meta);
+        dest[offset::FLAGS2] = self.flags2;
+        dest[offset::BLOSC2_FLAGS] = self.blosc2_flags;
     }
 
     /// Writes the first 16 bytes, which are all of a Blosc1 header.
@@ -307,14 +340,15 @@ impl ChunkHeader {
     ///
     /// As [`write`](Self::write).
     pub fn write_basic(&self, dest: &mut [u8; MIN_HEADER_LENGTH]) {
-        let size = |value| i32::try_from(value).expect("chunk sizes are below 2 GiB").to_le_bytes();
-        dest[0] = self.version;
-        dest[1] = self.versionlz;
-        dest[2] = self.flags;
-        dest[3] = u8::try_from(self.typesize).expect("typesizes above 255 are stored as 1");
-        dest[4..8].copy_from_slice(&size(self.nbytes));
-        dest[8..12].copy_from_slice(&size(self.blocksize));
-        dest[12..16].copy_from_slice(&size(self.cbytes));
+        let size = |value| i32::try_from(value).expect("chunk sizes are below 2 GiB");
+        let typesize = u8::try_from(self.typesize).expect("typesizes above 255 are stored as 1");
+        dest[offset::VERSION] = self.version;
+        dest[offset::VERSIONLZ] = self.versionlz;
+        dest[offset::FLAGS] = self.flags;
+        dest[offset::TYPESIZE] = typesize;
+        put_i32(dest, offset::NBYTES, size(self.nbytes));
+        put_i32(dest, offset::BLOCKSIZE, size(self.blocksize));
+        put_i32(dest, offset::CBYTES, size(self.cbytes));
     }
 
     /// Whether the header has 32 bytes.
@@ -402,6 +436,17 @@ impl ChunkHeader {
             codec_format::UDCODEC => Some(self.compcode).filter(|&id| id >= codec::FIRST_REGISTERED),
             _ => None,
         }
+    }
+
+    /// Fails unless `len` bytes hold all of the chunk, or it is a lazy one, whose blocks are elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidHeader`.
+    #[inline]
+    pub(crate) fn check_complete(&self, len: usize) -> Result<()> {
+        let complete = self.is_lazy() || self.cbytes <= len;
+        ensure(complete, ErrorKind::InvalidHeader, "chunk shorter than its header says")
     }
 
     /// Number of blocks.

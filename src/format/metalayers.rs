@@ -10,7 +10,7 @@
 //! Positions count from the start of the header or trailer.
 
 use super::msgpack::{self, BIN32, FIXSTR, INT32, MAP16};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::memory;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Metalayers {
     ///
     /// `InvalidParam` if there is one already.
     pub(crate) fn check_new(&self, name: &[u8]) -> Result<()> {
-        ensure(self.find(name).is_err(), ErrorKind::InvalidParam, "metalayer exists already")
+        require(self.find(name).is_err(), "metalayer exists already")
     }
 
     /// A list of its own with these layers.
@@ -217,7 +217,7 @@ pub(crate) const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalaye
 ///
 /// `InvalidParam` if it is too long.
 pub(crate) fn check_name(name: &[u8]) -> Result<()> {
-    ensure(name.len() <= MAX_NAME, ErrorKind::InvalidParam, "metalayer name too long")
+    require(name.len() <= MAX_NAME, "metalayer name too long")
 }
 
 /// `layers` to be changed: another list, if others look at this one.

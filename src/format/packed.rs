@@ -18,7 +18,7 @@
 //! The chunks have the 16-byte header of Blosc1. From August to November 2017 the header had 120 bytes, the first 16 of
 //! which told other things; such buffers are read, not written.
 
-use super::chunk_header::BasicHeader;
+use super::chunk_header::{BasicHeader, offset};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::memory;
 use std::ops::Range;
@@ -127,7 +127,7 @@ impl<'a> Packed<'a> {
         let [filters, codec, metadata, userdata] = special;
         Ok(Packed {
             params,
-            typesize: chunks.first().map_or(1, |chunk| chunk[3]),
+            typesize: chunks.first().map_or(1, |chunk| chunk[offset::TYPESIZE]),
             special: PackedSpecial { filters, codec, metadata, userdata },
             chunks,
         })

@@ -3,7 +3,7 @@
 use super::sizes::{ChunkInfo, whole_chunk};
 use crate::chunk::{self, CParams};
 use crate::error::{ErrorKind, Result, ensure};
-use crate::format::chunk_header::{BasicHeader, ChunkHeader};
+use crate::format::chunk_header::{BasicHeader, ChunkHeader, offset};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags2};
 use crate::memory;
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ fn is_misread(chunk: &[u8]) -> Result<bool> {
     }
     let Some(header) = chunk.first_chunk::<EXTENDED_HEADER_LENGTH>() else { return Ok(true) };
     let marks = blosc2_flags::SPECIAL_MASK | blosc2_flags::LAZY;
-    Ok(header[31] & marks != 0 || header[30] & flags2::VL_BLOCKS != 0)
+    Ok(header[offset::BLOSC2_FLAGS] & marks != 0 || header[offset::FLAGS2] & flags2::VL_BLOCKS != 0)
 }
 
 /// A chunk with an extended header and the data of `chunk`.

@@ -16,7 +16,7 @@ use super::state::State;
 use super::store::{Disk, Store, Write};
 use super::{Frame, chunk_files, special};
 use crate::chunk::source::BlockSource;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::memory;
@@ -97,7 +97,7 @@ impl Frame {
     /// As [`insert`](Self::insert); none of the chunks is inserted then.
     pub fn insert_all(&mut self, nchunk: usize, chunks: &[&[u8]]) -> Result<usize> {
         let session = self.begin().map_err(|e| surface(e, ErrorKind::ChunkInsert))?;
-        ensure(nchunk <= self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        require(nchunk <= self.nchunks(), "chunk number out of range")?;
         self.insert_in(&session, Some(nchunk), chunks, ErrorKind::ChunkInsert)
     }
 
@@ -243,20 +243,11 @@ impl Frame {
             }
             Entry::Stored(position) => {
                 let info = self.chunks_in(session, old).info_at(position);
-                // Where the frame tells it, a damaged chunk has no say in how many chunks there are.
-                let known = old.sizes().chunk_nbytes(nchunk);
                 let shared = places.are_shared(&old.index, position)?;
-                match (info, known) {
+                match (info, old.sizes().chunk_nbytes(nchunk)) {
                     (Ok(info), _) => {
-                        let own = u64::try_from(info.nbytes).unwrap_or(0);
-                        let nbytes = match known {
-                            Some(known)
-                                if known == own || !places.sizes_hold(|| self.add_up(session, old)) =>
-                            {
-                                known
-                            }
-                            _ => own,
-                        };
+                        let add_up = || *places.add_up.get_or_insert_with(|| self.add_up(session, old));
+                        let nbytes = old.sizes().believed_nbytes(nchunk, info.nbytes, add_up);
                         let cbytes = info.cbytes as u64; // widening
                         Ok((nbytes, Gone { position: (!shared).then_some(position), cbytes }))
                     }
@@ -440,7 +431,7 @@ pub(super) fn convert_specials(
     let typesize = usize::try_from(old.header.params.typesize).unwrap_or(1);
     let specials = old.index.iter().filter(|&raw| raw < 0).take(MAX_CONVERTED + 1).count();
     let too_many = "too many special chunks to store each with its size";
-    ensure(specials <= MAX_CONVERTED, ErrorKind::InvalidParam, too_many)?;
+    require(specials <= MAX_CONVERTED, too_many)?;
     let mut replaced = memory::collect(added.iter().map(|new| new.nchunk))?;
     replaced.sort_unstable();
     for (nchunk, raw) in old.index.iter().enumerate() {
@@ -469,8 +460,8 @@ pub(super) struct Gone {
 /// last use is gone.
 #[derive(Default)]
 pub(super) struct Places {
-    /// Whether headers are to be believed where they tell another size than the frame; `None` until one does.
-    sizes_hold: Option<bool>,
+    /// Whether the sizes in the headers add up to that of the frame; `None` until that was asked.
+    add_up: Option<bool>,
     asked: usize,
     /// The places that are used more than once, ascending; `None` until many were asked for.
     shared: Option<Vec<u64>>,
@@ -479,12 +470,6 @@ pub(super) struct Places {
 impl Places {
     /// For this many places the index is searched; for more it is sorted.
     const FEW: usize = 8;
-
-    /// Whether chunks have the sizes in their headers where the frame tells others. They have in frames in which the C
-    /// library put a short last chunk elsewhere: these sizes `add_up`, those of damaged headers do not.
-    fn sizes_hold(&mut self, add_up: impl FnOnce() -> bool) -> bool {
-        *self.sizes_hold.get_or_insert_with(add_up)
-    }
 
     /// Whether more than one chunk is at `position`. `index` is the same each time.
     fn are_shared(&mut self, index: &Index, position: u64) -> Result<bool> {

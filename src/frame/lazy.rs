@@ -14,7 +14,7 @@ use super::store::Store;
 use crate::bytes::get_i32;
 use crate::chunk::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::chunk_header::ChunkHeader;
+use crate::format::chunk_header::{ChunkHeader, offset};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, special};
 use crate::io::lock::Held;
 use crate::io::{IoFile, OpenMode};
@@ -255,7 +255,7 @@ impl<'a> FrameChunks<'a> {
         ensure(nblocks > 0 && nblocks <= room, invalid, "more blocks than the chunk has room for")?;
         let (trailer, len) = lazy_lens(nblocks).ok_or_else(memory::no_memory)?;
         resize(buffer, len)?;
-        buffer[31] |= blosc2_flags::LAZY;
+        buffer[offset::BLOSC2_FLAGS] |= blosc2_flags::LAZY;
         let (front, tail) = buffer.split_at_mut(trailer);
         let (numbers, sizes) = tail.split_at_mut(12);
         let table = &mut front[EXTENDED_HEADER_LENGTH..];

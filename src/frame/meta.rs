@@ -6,7 +6,7 @@ use super::index_codec::IndexOf;
 use super::session::Session;
 use super::state::State;
 use super::store::Write;
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure, require};
 use crate::format::frame_trailer;
 use crate::format::metalayers::{
     MAX_METALAYERS, MAX_VLMETALAYERS_WRITTEN, Metalayer, Metalayers, changeable, check_name,
@@ -27,10 +27,9 @@ impl State {
 
 /// Whether a fixed metalayer `name` can be added.
 fn check_addition(state: &State, name: &[u8]) -> Result<()> {
-    let invalid = ErrorKind::InvalidParam;
     state.metalayers.check_new(name)?;
-    ensure(state.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
-    ensure(state.index.len() == 0 && state.header.nbytes == 0, invalid, "frame has chunks already")
+    require(state.metalayers.len() < MAX_METALAYERS, "too many metalayers")?;
+    require(state.index.len() == 0 && state.header.nbytes == 0, "frame has chunks already")
 }
 
 /// Whether a variable-length metalayer `name` can be added.
@@ -63,7 +62,7 @@ impl Frame {
     /// `InvalidParam` for a name that is too long or in use, a 17th metalayer, or a frame with chunks; those of writing.
     pub fn meta_add(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
         check_name(name)?;
-        ensure(i32::try_from(content.len()).is_ok(), ErrorKind::InvalidParam, "metalayer too large")?;
+        require(i32::try_from(content.len()).is_ok(), "metalayer too large")?;
         let (session, ()) = self.begin_if(|state| check_addition(state, name))?;
         let mut next = State::clone(self.known());
         changeable(&mut next.metalayers)?.push(Metalayer::new(name, content)?)?;

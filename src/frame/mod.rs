@@ -55,7 +55,7 @@ pub(crate) use read::{FrameChunks, Looked};
 pub(crate) use regrid::Regrid;
 
 use crate::cancel;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::frame_header::{FIXED_LEN, FrameHeader, FrameParams, Layout, MAGIC, MIN_FRAME_LEN};
 use crate::format::frame_trailer;
 use crate::format::metalayers::Metalayers;
@@ -193,7 +193,7 @@ impl Frame {
             std::fs::metadata(path).map_err(|_| Error::new(ErrorKind::FileOpen, "no such frame"))
         })?;
         let dir = meta.is_dir().then(|| dirs::strip_trailing_slash(path));
-        ensure(dir.is_none() || offset == 0, ErrorKind::InvalidParam, "offset into a directory")?;
+        require(dir.is_none() || offset == 0, "offset into a directory")?;
         let lock = options.lock_at(|| dir.as_deref().map_or_else(|| lock::beside(path), lock::inside));
         let file = dir.as_ref().map_or_else(|| path.to_path_buf(), |dir| dir.join(dirs::INDEX_NAME));
         let mut disk = Disk::new(Arc::clone(&options.io), file, dir, offset, options.sync());
@@ -422,7 +422,7 @@ impl Frame {
     /// `InvalidParam` if there are chunks.
     pub fn preset_chunksize(&mut self, chunksize: i32) -> Result<()> {
         let state = Arc::make_mut(self.state.get_mut());
-        ensure(state.index.len() == 0, ErrorKind::InvalidParam, "chunks are there already")?;
+        require(state.index.len() == 0, "chunks are there already")?;
         state.header.chunksize = chunksize;
         Ok(())
     }

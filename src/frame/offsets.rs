@@ -2,7 +2,7 @@
 
 use super::index_codec::{self, IndexOf};
 use crate::bytes::bytes_of_mut;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 use crate::format::frame_header::Layout;
@@ -121,7 +121,7 @@ impl Index {
     ///
     /// Those of the compressor; `InvalidParam` for too many chunks.
     pub(crate) fn write(&self, of: IndexOf) -> Result<Vec<u8>> {
-        ensure(self.len() <= MAX_CHUNKS, ErrorKind::InvalidParam, "too many chunks")?;
+        require(self.len() <= MAX_CHUNKS, "too many chunks")?;
         match self {
             Index::Table(table) if table.is_empty() => Ok(Vec::new()),
             Index::Table(table) => index_codec::compress(table, of),

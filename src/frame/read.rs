@@ -6,7 +6,7 @@ use super::state::{self, State};
 use super::store::{Disk, Store};
 use super::{Frame, View, special};
 use crate::copy;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::format::offsets::Entry;
 use crate::io::lock::Held;
@@ -397,7 +397,7 @@ impl Frame {
 
     /// Fails with `InvalidParam` if the handle knows of no chunk `nchunk`; nothing is looked up for that.
     pub(crate) fn check_number(&self, nchunk: usize) -> Result<()> {
-        ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")
+        require(nchunk < self.nchunks(), "chunk number out of range")
     }
 
     /// Whether stored chunks are read where they are: in memory, or in a mapped file.

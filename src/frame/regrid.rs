@@ -10,7 +10,7 @@ use super::sizes::{ChunkInfo, Sizes, whole_chunk};
 use super::state::State;
 use super::{Frame, Whole};
 use crate::chunk::source::BlockSource;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::offsets::{Entry, MAX_CHUNKS};
 use crate::memory;
 use std::borrow::Cow;
@@ -70,17 +70,18 @@ impl Regrid<'_> {
     ///
     /// `InvalidParam` if the numbers do not fit together, `MemoryAlloc`.
     pub(crate) fn order(&self, old: usize, new: usize) -> Result<Vec<Option<usize>>> {
-        let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
+        let out_of_range = "chunk number out of range";
         let mut order = memory::with_capacity(new)?;
         let mut kept = (0..old).filter(|nchunk| !self.removes(*nchunk)).map(Some);
         for range in self.added {
-            let before = range.start.checked_sub(order.len()).ok_or(out_of_range)?;
+            let before = range.start.checked_sub(order.len());
+            let before = before.ok_or(Error::new(ErrorKind::InvalidParam, out_of_range))?;
             order.extend(kept.by_ref().take(before));
-            ensure(order.len() == range.start && range.end <= new, out_of_range.kind(), out_of_range.what())?;
+            require(order.len() == range.start && range.end <= new, out_of_range)?;
             order.resize(range.end, None);
         }
         order.extend(kept);
-        ensure(order.len() == new, out_of_range.kind(), out_of_range.what())?;
+        require(order.len() == new, out_of_range)?;
         Ok(order)
     }
 }
@@ -172,7 +173,7 @@ impl Frame {
     fn remove(&self, session: &Session, draft: &mut Draft, ranges: &[Range<usize>]) -> Result<()> {
         for range in ranges {
             let in_range = range.end <= draft.old.index.len();
-            ensure(in_range, ErrorKind::InvalidParam, "chunk number out of range")?;
+            require(in_range, "chunk number out of range")?;
             for nchunk in range.clone() {
                 let nbytes = self.give_up(session, draft, nchunk)?;
                 draft.sizes = draft.sizes.with_deleted(nbytes);
@@ -224,7 +225,7 @@ impl Frame {
         new: New<'a>,
     ) -> Result<(usize, Cow<'a, [u8]>, ChunkInfo)> {
         let in_range = nchunk < draft.sizes.nchunks;
-        ensure(in_range, ErrorKind::InvalidParam, "chunk number out of range")?;
+        require(in_range, "chunk number out of range")?;
         let before = order.map_or(Some(nchunk), |order| order[nchunk]);
         let chunk = match (new, before) {
             (New::Bytes(bytes), _) => bytes,

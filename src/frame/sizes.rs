@@ -4,7 +4,7 @@
 //! and 0 once the sizes vary, which is for good.
 
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::chunk_header::BasicHeader;
+use crate::format::chunk_header::{BasicHeader, offset};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags2};
 use crate::format::offsets::Entry;
 
@@ -62,8 +62,9 @@ impl ChunkInfo {
         Ok(ChunkInfo {
             nbytes: header.nbytes,
             cbytes,
-            vl_blocks: flag_byte(30) & flags2::VL_BLOCKS != 0,
-            special: (flag_byte(31) & blosc2_flags::SPECIAL_MASK) >> blosc2_flags::SPECIAL_SHIFT,
+            vl_blocks: flag_byte(offset::FLAGS2) & flags2::VL_BLOCKS != 0,
+            special: (flag_byte(offset::BLOSC2_FLAGS) & blosc2_flags::SPECIAL_MASK)
+                >> blosc2_flags::SPECIAL_SHIFT,
         })
     }
 
@@ -178,6 +179,18 @@ impl Sizes {
     pub(crate) fn chunk_nbytes(&self, nchunk: usize) -> Option<u64> {
         let full = u64::try_from(self.chunksize).ok().filter(|&c| c > 0)?;
         Some(if nchunk + 1 == self.nchunks { self.last_nbytes().min(full) } else { full })
+    }
+
+    /// Uncompressed size of chunk `nchunk`, whose header says `own`. Where these sizes tell another one, they are believed, so
+    /// that a damaged header does not make the sum wrong, unless the sizes in all headers `add_up`: they do where the C
+    /// library put a short last chunk elsewhere.
+    #[inline]
+    pub(crate) fn believed_nbytes(&self, nchunk: usize, own: i32, add_up: impl FnOnce() -> bool) -> u64 {
+        let own = u64::try_from(own).unwrap_or(0);
+        match self.chunk_nbytes(nchunk) {
+            Some(known) if known != own && !add_up() => known,
+            _ => own,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::chunk::blocks::capped_typesize;
 use crate::chunk::{CParams, SpecialValue, special_chunk};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_BUFFERSIZE, blosc2_flags, flags, special,
@@ -60,7 +60,7 @@ pub(crate) fn with_payload(kind: u8, nbytes: usize, typesize: usize) -> Result<V
     ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::InvalidHeader, "special chunk too large")?;
     let typesize = typesize.max(1);
     if nbytes == 0 || nbytes % typesize != 0 || typesize > MAX_BLOCKSIZE {
-        ensure(kind != special::NAN, ErrorKind::InvalidParam, "NaNs in a broken number of items")?;
+        require(kind != special::NAN, "NaNs in a broken number of items")?;
         return Ok(zero_runs(nbytes));
     }
     let mut chunk = memory::zeroed(EXTENDED_HEADER_LENGTH + typesize)?;

@@ -6,7 +6,7 @@ use crate::chunk::source::BlockSource;
 use crate::io::Features;
 use crate::io::OpenMode;
 use crate::io::mmap::{MmapIo, MmapMode};
-use crate::testing::Random;
+use crate::testing::{Random, TempPath};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,31 +19,6 @@ mod kept;
 mod numbers;
 mod read_faults;
 mod sharing;
-
-/// A fresh path that is removed, with what is there, when dropped.
-pub(super) struct TempPath(PathBuf);
-
-impl TempPath {
-    pub(super) fn new(name: &str) -> TempPath {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        TempPath(std::env::temp_dir().join(format!("blosc2-frame-{name}-{}-{n}", std::process::id())))
-    }
-}
-
-impl std::ops::Deref for TempPath {
-    type Target = Path;
-
-    fn deref(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        let _ = dirs::remove_frame(&self.0);
-    }
-}
 
 pub(super) fn params() -> FrameParams {
     FrameParams {

@@ -1,6 +1,6 @@
 //! Directories of sparse frames, and removing and renaming frames.
 
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, require};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub fn make(path: &Path) -> Result<()> {
 /// `InvalidParam` for an empty path, `NotFound` unless it is a directory, `Failure` if an entry cannot be removed
 /// (entries before it are gone).
 pub fn remove_dir(path: &Path) -> Result<()> {
-    ensure(!path.as_os_str().is_empty(), ErrorKind::InvalidParam, "empty path")?;
+    require(!path.as_os_str().is_empty(), "empty path")?;
     let entries = fs::read_dir(path).map_err(|_| Error::new(ErrorKind::NotFound, "not a directory"))?;
     for entry in entries.flatten() {
         let file = entry.path();

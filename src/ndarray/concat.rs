@@ -4,7 +4,7 @@ use super::resize::{self, Plan};
 use super::shape::{Geometry, Region, dot, signed};
 use super::slice::{self, BoxChunks};
 use super::write::{self, NewChunk, Pending};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::geometry::MAX_DIM;
 use crate::memory;
 use crate::schunk::{Reading, Schunk, Writing};
@@ -17,7 +17,7 @@ use crate::schunk::{Reading, Schunk, Writing};
 pub fn check(first: &Geometry, second: &Geometry, axis: usize) -> Result<()> {
     let others_agree = |i: usize| i == axis || first.shape()[i] == second.shape()[i];
     let fits = axis < first.ndim() && first.ndim() == second.ndim() && (0..first.ndim()).all(others_agree);
-    ensure(fits, ErrorKind::InvalidParam, "shapes that cannot be joined")
+    require(fits, "shapes that cannot be joined")
 }
 
 /// Extends an array along `axis` by the items of another one; returns the new geometry.
@@ -38,7 +38,7 @@ pub fn extend(
 ) -> Result<Geometry> {
     check(geometry, other_geometry, axis)?;
     let same = schunk.typesize() == other.typesize();
-    ensure(same, ErrorKind::InvalidParam, "items of another size")?;
+    require(same, "items of another size")?;
     let mut shape = signed(geometry.shape());
     let added = signed(other_geometry.shape())[axis];
     let too_large = Error::new(ErrorKind::InvalidParam, "array too large");

@@ -3,7 +3,7 @@
 use super::shape::Extents;
 use crate::chunk::DisjointParts;
 use crate::copy;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::geometry::MAX_DIM;
 use crate::pages;
 use std::ops::Range;
@@ -277,7 +277,7 @@ impl BoxCopy {
 
     fn check(&self, src_len: usize, dst_len: usize) -> Result<()> {
         let inside = self.span().is_some_and(|(src, dst)| src <= src_len && dst <= dst_len);
-        ensure(inside, ErrorKind::InvalidParam, "box outside of its buffer")
+        require(inside, "box outside of its buffer")
     }
 
     /// Copies the loops below `level`.

@@ -5,7 +5,7 @@ use super::shape::{Extents, Geometry, Region, dot, strides};
 use super::slice::{self, BoxChunks};
 use super::write::{self, NewChunk};
 use crate::chunk::{self, CParams, GatherBlocks, ShuffledBlock, SpecialValue};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 use crate::format::geometry::MAX_DIM;
@@ -61,7 +61,7 @@ pub fn fill_special(schunk: &mut Schunk, geometry: &Geometry, kind: u8, params: 
 /// `InvalidParam` if `value` is no item, `Failure` if there are too many chunks or they cannot be written.
 pub fn fill_value(schunk: &mut Schunk, geometry: &Geometry, value: &[u8], params: &CParams) -> Result<()> {
     let typesize = schunk.typesize();
-    ensure(value.len() == typesize, ErrorKind::InvalidParam, "value of another size than an item")?;
+    require(value.len() == typesize, "value of another size than an item")?;
     let nchunks = usize::try_from(geometry.nchunks()).unwrap_or(usize::MAX);
     let few = i32::try_from(nchunks).is_ok();
     ensure(few, ErrorKind::Failure, "too many chunks")?;
@@ -93,7 +93,7 @@ pub fn fill_from_buffer(
     let typesize = schunk.typesize() as u64; // widening
     let other = strides(geometry.shape(), typesize);
     let room = geometry.nitems().checked_mul(typesize).is_some_and(|n| n <= src.len() as u64); // widening
-    ensure(room, ErrorKind::InvalidParam, "buffer shorter than the array")?;
+    require(room, "buffer shorter than the array")?;
     let blocks = Blocks::new(geometry, schunk.typesize())?;
     let mut batch = Batch::of(geometry);
     for_each_chunk(geometry, |nchunk, part, start| {
@@ -149,7 +149,7 @@ pub fn fill_from_array(
     writing: &Writing<'_>,
 ) -> Result<()> {
     let same = src.typesize() == schunk.typesize();
-    ensure(same, ErrorKind::InvalidParam, "items of another size")?;
+    require(same, "items of another size")?;
     let unit = schunk.typesize() as u64; // widening
     let blocks = Blocks::new(geometry, schunk.typesize())?;
     let aligned = Aligned::new(geometry, src_geometry, start).filter(|_| reading.dec.postfilter.is_none());

@@ -6,7 +6,7 @@ use super::shape::{Extents, Geometry, Region, strides};
 use super::slice;
 use super::write::{Access, Overlay, Pending};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
 use crate::memory;
@@ -85,7 +85,7 @@ impl Selection {
     /// `InvalidIndex` for indices outside of the array, `InvalidParam` for another number of lists than dimensions, or none.
     pub fn new(geometry: &Geometry, lists: &[&[i64]]) -> Result<Selection> {
         let fits = lists.len() == geometry.ndim() && !lists.is_empty();
-        ensure(fits, ErrorKind::InvalidParam, "number of dimensions")?;
+        require(fits, "number of dimensions")?;
         let axes = lists.iter().enumerate().map(|(i, list)| {
             Axis::new(list, geometry.shape()[i], geometry.chunkshape()[i], geometry.blockshape()[i])
         });
@@ -335,7 +335,7 @@ fn needed(selection: &Selection, other: &Extents, typesize: usize) -> Option<usi
 
 fn check_buffer(selection: &Selection, other: &Extents, typesize: usize, len: usize) -> Result<()> {
     let fits = needed(selection, other, typesize).is_some_and(|needed| needed <= len);
-    ensure(fits, ErrorKind::InvalidParam, "buffer shorter than the selection")
+    require(fits, "buffer shorter than the selection")
 }
 
 /// Copies the selected items to `dest`, a C-order buffer of shape `dest_shape`.
@@ -465,7 +465,7 @@ pub fn read_sparse(
     dest: &mut [u8],
     reading: &Reading<'_>,
 ) -> Result<()> {
-    ensure(geometry.ndim() > 0, ErrorKind::InvalidParam, "no dimensions")?;
+    require(geometry.ndim() > 0, "no dimensions")?;
     if coords.is_empty() {
         return Ok(());
     }
@@ -488,7 +488,7 @@ fn storage_items(geometry: &Geometry, coords: &[i64]) -> Result<Vec<i64>> {
     let outside = Error::new(ErrorKind::InvalidParam, "item outside of the array");
     // With their padding, the chunks of a damaged array may have more items than there are numbers.
     let all = geometry.nchunks().checked_mul(geometry.extchunknitems());
-    ensure(all.is_some_and(|n| i64::try_from(n).is_ok()), ErrorKind::InvalidParam, "array too large")?;
+    require(all.is_some_and(|n| i64::try_from(n).is_ok()), "array too large")?;
     let storage_item = |&coord: &i64| {
         let mut rest = u64::try_from(coord).ok().filter(|&n| n < geometry.nitems()).ok_or(outside)?;
         let mut item = 0;

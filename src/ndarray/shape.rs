@@ -3,7 +3,7 @@
 //! The array is cut in chunks in C order; edge chunks are padded to a whole chunk, and each chunk to whole blocks. The
 //! blocks of a chunk are stored one after the other in C order, and so are the items of a block.
 
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::MAX_BUFFERSIZE;
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta::NdMeta;
@@ -93,7 +93,7 @@ impl Geometry {
     pub fn new(shape: &[i64], chunkshape: &[i32], blockshape: &[i32]) -> Result<Geometry> {
         let ndim = shape.len();
         let fits = ndim <= MAX_DIM && chunkshape.len() == ndim && blockshape.len() == ndim;
-        ensure(fits, ErrorKind::InvalidParam, "number of dimensions")?;
+        require(fits, "number of dimensions")?;
         Geometry::of(ndim, unsigned(shape)?, unsigned(chunkshape)?, unsigned(blockshape)?)
     }
 
@@ -116,11 +116,11 @@ impl Geometry {
         };
         for i in 0..ndim {
             let (s, c, b) = (shape[i], chunkshape[i], blockshape[i]);
-            ensure(s == 0 || (c > 0 && b > 0), ErrorKind::InvalidParam, "items without a chunk or block")?;
-            ensure(b > 0 || c == 0, ErrorKind::InvalidParam, "chunk without a block")?;
+            require(s == 0 || (c > 0 && b > 0), "items without a chunk or block")?;
+            require(b > 0 || c == 0, "chunk without a block")?;
             // Where padding would overflow, no other extent, not even 0, makes up for it.
             let can_pad = c == 0 || s % c == 0 || s + c <= I64_MAX;
-            ensure(can_pad, ErrorKind::InvalidParam, "extent too large for padding")?;
+            require(can_pad, "extent too large for padding")?;
             let round = |n: u64, to: u64| if to == 0 { 0 } else { n.div_ceil(to).saturating_mul(to) };
             own.extshape[i] = round(s, c);
             own.extchunkshape[i] = if c == 0 { 0 } else { round(c, b) };
@@ -150,7 +150,7 @@ impl Geometry {
     ///
     /// As [`new`](Self::new).
     pub fn with_shape(&self, shape: &[i64]) -> Result<Geometry> {
-        ensure(shape.len() == self.ndim, ErrorKind::InvalidParam, "number of dimensions")?;
+        require(shape.len() == self.ndim, "number of dimensions")?;
         Geometry::of(self.ndim, unsigned(shape)?, self.chunkshape, self.blockshape)
     }
 

@@ -1,6 +1,6 @@
 //! The same chunks under another shape: dimensions of one item left out or put in.
 
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure, require};
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta::NdMeta;
 
@@ -10,7 +10,7 @@ use crate::format::nd_meta::NdMeta;
 ///
 /// `InvalidIndex` if one of them has another extent than 1, `InvalidParam` for another number of entries.
 pub fn squeezed(meta: &NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
-    ensure(leave_out.len() == meta.ndim(), ErrorKind::InvalidParam, "number of dimensions")?;
+    require(leave_out.len() == meta.ndim(), "number of dimensions")?;
     let single = (0..meta.ndim()).all(|i| !leave_out[i] || meta.shape[i] == 1);
     ensure(single, ErrorKind::InvalidIndex, "dimension of more or less than one item")?;
     let kept = |i: &usize| !leave_out[*i];
@@ -31,7 +31,7 @@ pub fn squeezed(meta: &NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
 pub fn expanded(meta: &NdMeta, added: &[bool]) -> Result<NdMeta> {
     let kept = added.iter().filter(|&&added| !added).count();
     let fits = kept == meta.ndim() && added.len() <= MAX_DIM;
-    ensure(fits, ErrorKind::InvalidParam, "number of dimensions")?;
+    require(fits, "number of dimensions")?;
     Ok(NdMeta {
         shape: spread(&meta.shape, added),
         chunkshape: spread(&meta.chunkshape, added),

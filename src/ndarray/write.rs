@@ -10,7 +10,7 @@ use super::shape::{Geometry, Region, strides};
 use super::slice::{BoxChunks, failure};
 use crate::chunk::{self, BlockReader, Decoding, GatherBlocks, Gathered, Source, Threads};
 use crate::copy;
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
@@ -84,7 +84,7 @@ pub(super) fn write_to(
     let ndim = geometry.ndim();
     let last: u64 = (0..ndim).map(|i| (region.extent(i) - 1).saturating_mul(other[i])).sum();
     let enough = size(last)?.checked_add(typesize).is_some_and(|needed| needed <= src.len());
-    ensure(enough, ErrorKind::InvalidParam, "box outside of its buffer")?;
+    require(enough, "box outside of its buffer")?;
     let chunks = BoxChunks::of(geometry, region);
     for n in 0..chunks.len() {
         let at = chunks.chunk(n);

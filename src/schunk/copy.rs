@@ -4,7 +4,8 @@ use super::chunks::StoredChunks;
 use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::bytes::get_i32;
 use crate::chunk::{self, Decoding, Source};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::format::chunk_header::offset;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::Container;
@@ -51,7 +52,7 @@ impl Schunk {
         recompress: Option<(&Reading<'_>, &Writing<'_>)>,
         prepared: &dyn Fn(&Schunk),
     ) -> Result<()> {
-        ensure(dest.nchunks() == 0, ErrorKind::InvalidParam, "destination of a copy is not empty")?;
+        require(dest.nchunks() == 0, "destination of a copy is not empty")?;
         // As long as they are held, other handles that lock change nothing.
         let chunks = self.chunks()?;
         let sizes = chunks.sizes();
@@ -306,7 +307,7 @@ fn append_copy(
     nchunk: usize,
     budget: &mut Budget,
 ) -> Result<i32> {
-    let blocksize = |chunk: &[u8]| get_i32(chunk, 8).unwrap_or(0);
+    let blocksize = |chunk: &[u8]| get_i32(chunk, offset::BLOCKSIZE).unwrap_or(0);
     let chunk = chunks.get_into(nchunk, spare::filled)?;
     budget.spend(chunk.bytes())?;
     match chunk {

@@ -3,7 +3,7 @@
 use super::patch::Patch;
 use super::{Backing, Schunk, Writing, scratch};
 use crate::chunk::{self, Source, SpecialValue};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 use crate::frame::sizes::whole_chunk;
@@ -232,7 +232,8 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.delete(nchunk),
             Backing::List(list) => {
-                let sizes = list.sizes.with_deleted(list.chunk_nbytes(nchunk)?);
+                let nbytes = list.chunk_nbytes(nchunk)?;
+                let sizes = list.sizes.with_deleted(nbytes);
                 list.remove(nchunk, sizes);
                 Ok(sizes.nchunks)
             }
@@ -277,7 +278,7 @@ impl Schunk {
         let is_empty = self.nbytes() == 0 && self.nchunks() == 0;
         ensure(is_empty, ErrorKind::FrameSpecial, "super-chunk is not empty")?;
         let items = (size / typesize) as u64; // widening
-        ensure(items > 0, ErrorKind::InvalidParam, "chunk smaller than an item")?;
+        require(items > 0, "chunk smaller than an item")?;
         let too_many = Error::new(ErrorKind::SchunkSpecial, "too many chunks");
         let nbytes = nitems.checked_mul(typesize as u64).filter(|&n| i64::try_from(n).is_ok()); // widening
         let nbytes = nbytes.filter(|_| i32::try_from(nitems / items).is_ok()).ok_or(too_many)?;

@@ -7,7 +7,8 @@
 use super::edit::{Rejected, Update, shrunk};
 use super::meta::LayerChange;
 use crate::bytes::{get_i32, put_i32};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::format::chunk_header::offset;
 use crate::format::metalayers::Metalayers;
 use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes, whole_chunk};
@@ -31,6 +32,9 @@ pub(crate) struct List {
     pub(super) tick: u64,
     /// The last change of a metalayer, and the tick before it.
     pub(super) last_change: Option<(u64, LayerChange)>,
+    /// Whether the sizes in the headers of the chunks were seen to add up to that of the super-chunk. Changes keep it so:
+    /// what they take from one sum, or add to it, they do to the other.
+    add_up: bool,
 }
 
 impl List {
@@ -43,6 +47,7 @@ impl List {
             vlmetalayers: Arc::default(),
             tick: 0,
             last_change: None,
+            add_up: false,
         }
     }
 
@@ -54,30 +59,28 @@ impl List {
         Ok(unsafe { std::slice::from_raw_parts(pointer, len_of(pointer)) })
     }
 
-    /// Uncompressed size of a chunk in bytes: where its header tells another one than the list, the list is believed, so that
-    /// a damaged chunk does not make the sum wrong, unless the headers add up.
+    /// Uncompressed size of a chunk in bytes, as [`Sizes::believed_nbytes`].
     ///
     /// # Errors
     ///
     /// `InvalidParam` for a number out of range, `Failure` if the chunk is damaged.
     #[inline]
-    pub(super) fn chunk_nbytes(&self, nchunk: usize) -> Result<u64> {
+    pub(super) fn chunk_nbytes(&mut self, nchunk: usize) -> Result<u64> {
         let info = ChunkInfo::read(self.chunk(nchunk)?);
         let info = info.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
-        let own = u64::try_from(info.nbytes).unwrap_or(0);
-        match self.sizes.chunk_nbytes(nchunk) {
-            Some(known) if known != own && !self.sizes_add_up() => Ok(known),
-            _ => Ok(own),
-        }
+        let sizes = self.sizes;
+        Ok(sizes.believed_nbytes(nchunk, info.nbytes, || self.sizes_add_up()))
     }
 
-    /// Whether the sizes in the headers of the chunks add up to that of the super-chunk. They do where the C library put a
-    /// short last chunk elsewhere, and not where a header is damaged.
+    /// Whether the sizes in the headers of the chunks add up to that of the super-chunk.
     #[cold]
-    fn sizes_add_up(&self) -> bool {
-        let nbytes = |nchunk| u64::try_from(ChunkInfo::read(self.chunk(nchunk).ok()?).ok()?.nbytes).ok();
-        let sum = (0..self.sizes.nchunks).map(nbytes).try_fold(0u64, |sum, n| sum.checked_add(n?));
-        sum == Some(self.sizes.nbytes)
+    fn sizes_add_up(&mut self) -> bool {
+        if !self.add_up {
+            let nbytes = |nchunk| u64::try_from(ChunkInfo::read(self.chunk(nchunk).ok()?).ok()?.nbytes).ok();
+            let sum = (0..self.sizes.nchunks).map(nbytes).try_fold(0u64, |sum, n| sum.checked_add(n?));
+            self.add_up = sum == Some(self.sizes.nbytes);
+        }
+        self.add_up
     }
 
     /// The sizes after chunk `nchunk` was replaced by `chunk`.
@@ -86,8 +89,9 @@ impl List {
     ///
     /// As [`chunk_nbytes`](Self::chunk_nbytes), `ChunkUpdate` if the chunk does not fit in.
     #[inline]
-    pub(super) fn sizes_with_updated(&self, nchunk: usize, chunk: &ChunkInfo) -> Result<Sizes> {
-        self.sizes.with_updated(nchunk, self.chunk_nbytes(nchunk)?, chunk)
+    pub(super) fn sizes_with_updated(&mut self, nchunk: usize, chunk: &ChunkInfo) -> Result<Sizes> {
+        let nbytes = self.chunk_nbytes(nchunk)?;
+        self.sizes.with_updated(nchunk, nbytes, chunk)
     }
 
     /// Makes room for `more` chunks, so that inserting them allocates no memory for the list itself.
@@ -131,7 +135,7 @@ impl List {
     /// `MemoryAlloc`.
     #[inline]
     fn admit(&mut self, nchunk: usize, chunk: &[u8], misfit: ErrorKind) -> Result<(usize, Sizes)> {
-        ensure(nchunk <= self.sizes.nchunks, ErrorKind::InvalidParam, "chunk number out of range")?;
+        require(nchunk <= self.sizes.nchunks, "chunk number out of range")?;
         let (bytes, info) = whole_chunk(chunk)?;
         let sizes = self.sizes.with_inserted(nchunk, &info, misfit)?;
         self.reserve(1)?;
@@ -254,7 +258,7 @@ impl List {
     }
 
     /// What comes of the chunks by `change`, with memory for all of it.
-    fn moved(&self, change: &Regrid<'_>) -> Result<Moved> {
+    fn moved(&mut self, change: &Regrid<'_>) -> Result<Moved> {
         let mut sizes = self.sizes;
         for nchunk in change.removed.iter().cloned().flatten() {
             sizes = sizes.with_deleted(self.chunk_nbytes(nchunk)?);
@@ -382,7 +386,7 @@ impl Drop for Lent<'_> {
         let len = chunk.len();
         if !is_one_chunk(&chunk) {
             // The change was not finished. The chunk is lost, but not the memory behind it.
-            put_i32(chunk.as_mut_slice(), CBYTES, i32::try_from(len).unwrap_or(i32::MAX));
+            put_i32(chunk.as_mut_slice(), offset::CBYTES, i32::try_from(len).unwrap_or(i32::MAX));
         }
         let Lent { list, nchunk, old_len, .. } = self;
         list.cbytes = list.cbytes - *old_len as u64 + len as u64; // widening
@@ -390,13 +394,10 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Where the size of a chunk stands in its header.
-const CBYTES: usize = 12;
-
 /// The length of the chunk at `pointer`, which `disown` or `copy_of` gave.
 fn len_of(pointer: *const u8) -> usize {
     // SAFETY: both checked that the chunk has a header, and that this field is its length.
-    let cbytes = unsafe { pointer.add(CBYTES).cast::<[u8; 4]>().read() };
+    let cbytes = unsafe { pointer.add(offset::CBYTES).cast::<[u8; 4]>().read() };
     u32::from_le_bytes(cbytes) as usize // widening
 }
 
@@ -418,7 +419,7 @@ fn copy_of(bytes: &[u8]) -> Result<AtomicPtr<u8>> {
 
 /// Whether `bytes` are as long as the header of the chunk in them says.
 fn is_one_chunk(bytes: &[u8]) -> bool {
-    get_i32(bytes, CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok()) == Some(bytes.len())
+    get_i32(bytes, offset::CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok()) == Some(bytes.len())
 }
 
 /// Takes the memory out of a buffer.

@@ -3,7 +3,7 @@
 use super::list::List;
 use super::{Backing, Schunk};
 use crate::chunk::{self, CParams, Decoding, Encoding};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_BUFFERSIZE, special};
 use crate::format::metalayers::{
@@ -27,7 +27,7 @@ pub(crate) fn compress_by(
     content: &[u8],
     compress: impl FnOnce(chunk::Source<'_>, &mut [u8]) -> Result<usize>,
 ) -> Result<Vec<u8>> {
-    ensure(content.len() <= MAX_BUFFERSIZE, ErrorKind::InvalidParam, "metalayer too large")?;
+    require(content.len() <= MAX_BUFFERSIZE, "metalayer too large")?;
     let mut chunk: Vec<u8> = zeroed(chunk::room_for(content.len()))?;
     let cbytes = compress(chunk::Source::Bytes(content), &mut chunk)?;
     ensure(cbytes > 0, ErrorKind::Failure, "metalayer cannot be compressed")?;
@@ -112,10 +112,9 @@ impl Schunk {
             Backing::Frame(frame) => frame.meta_add(name, content),
             Backing::List(list) => {
                 check_name(name)?;
-                let invalid = ErrorKind::InvalidParam;
                 list.metalayers.check_new(name)?;
-                ensure(list.metalayers.len() < MAX_METALAYERS, invalid, "too many metalayers")?;
-                ensure(i32::try_from(content.len()).is_ok(), invalid, "metalayer too large")?;
+                require(list.metalayers.len() < MAX_METALAYERS, "too many metalayers")?;
+                require(i32::try_from(content.len()).is_ok(), "metalayer too large")?;
                 changeable(&mut list.metalayers)?.push(Metalayer::new(name, content)?)?;
                 let number = list.metalayers.len() - 1;
                 list.note(LayerChange::Fixed(number));
@@ -225,7 +224,7 @@ impl Schunk {
             Backing::List(list) => {
                 list.vlmetalayers.check_new(name)?;
                 let room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
-                ensure(room, ErrorKind::InvalidParam, "too many metalayers")?;
+                require(room, "too many metalayers")?;
                 changeable(&mut list.vlmetalayers)?.push(Metalayer::with_content(name, content)?)?;
                 let number = list.vlmetalayers.len() - 1;
                 list.note(LayerChange::Variable(number));

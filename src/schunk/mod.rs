@@ -25,7 +25,7 @@ pub(crate) use meta::LayerChange;
 pub(crate) use sparse::chunk_numbers;
 
 use crate::chunk::{self, Decoding, Encoding, Room, Source};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayers;
@@ -277,7 +277,7 @@ impl Schunk {
         match &mut self.backing {
             Backing::Frame(frame) => frame.preset_chunksize(chunksize),
             Backing::List(list) => {
-                ensure(list.sizes.nchunks == 0, ErrorKind::InvalidParam, "chunks are there already")?;
+                require(list.sizes.nchunks == 0, "chunks are there already")?;
                 list.sizes.chunksize = chunksize;
                 Ok(())
             }
@@ -399,7 +399,7 @@ impl Schunk {
     /// a frame; else those of reading and decompressing.
     pub fn decompress_chunk(&self, nchunk: usize, dest: &mut [u8], reading: &Reading<'_>) -> Result<usize> {
         let short = if self.frame().is_some() { ErrorKind::WriteBuffer } else { ErrorKind::InvalidParam };
-        ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        require(nchunk < self.nchunks(), "chunk number out of range")?;
         reading.visit(nchunk);
         let mut decompress = |dec: &Decoding<'_>, bytes: &[u8]| {
             let nbytes = BasicHeader::read(bytes)?.nbytes;
@@ -430,12 +430,12 @@ impl Schunk {
         reading: &Reading<'_>,
         make: impl Fn(Room) -> Result<D>,
     ) -> Result<D> {
-        ensure(nchunk < self.nchunks(), ErrorKind::InvalidParam, "chunk number out of range")?;
+        require(nchunk < self.nchunks(), "chunk number out of range")?;
         reading.visit(nchunk);
         let decode = |dec: &Decoding<'_>, bytes: &[u8]| {
             let header = ChunkHeader::read(bytes)?;
             let vl = chunk::open_vl(dec, &header, bytes)?;
-            ensure(nblock < vl.nblocks(), ErrorKind::InvalidParam, "block number out of range")?;
+            require(nblock < vl.nblocks(), "block number out of range")?;
             vl.decode_one(nblock, &make)
         };
         self.read_one(nchunk, |chunks| chunks.with_lazy(nchunk, &reading.dec, decode))

@@ -2,8 +2,8 @@
 
 use super::{Reading, Schunk};
 use crate::chunk::{self, CParams, Encoding};
-use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::chunk_header::BasicHeader;
+use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::format::chunk_header::{BasicHeader, offset};
 use crate::format::consts::{MIN_HEADER_LENGTH, codec, filter, flags, split};
 use crate::format::frame_header::FrameParams;
 use crate::format::packed::{self, Packed, PackedParams, PackedSpecial};
@@ -104,7 +104,7 @@ fn readable(chunk: &[u8]) -> Result<Cow<'_, [u8]>> {
         return Ok(Cow::Borrowed(chunk));
     }
     let mut plain = memory::copy_of(chunk)?;
-    plain[2] &= !flags::EXTENDED;
+    plain[offset::FLAGS] &= !flags::EXTENDED;
     Ok(Cow::Owned(plain))
 }
 
@@ -187,7 +187,7 @@ fn packed_params(params: &FrameParams) -> Result<PackedParams> {
     };
     let used: Vec<u8> = params.filters.iter().copied().filter(|&id| id != filter::NONE).collect();
     let known = used.len() <= 1 && used.iter().all(|&id| matches!(id, filter::SHUFFLE | filter::BITSHUFFLE));
-    ensure(known, ErrorKind::InvalidParam, "filters unknown to packed super-chunks")?;
+    require(known, "filters unknown to packed super-chunks")?;
     let mut filters = [0; 5];
     if let Some(&id) = used.first() {
         filters[0] = id;
@@ -271,7 +271,7 @@ mod tests {
             dest
         };
         let (reference, coded) = (compress(&reference), compress(&delta));
-        assert_eq!(coded[2] & flags::MEMCPYED, 0);
+        assert_eq!(coded[offset::FLAGS] & flags::MEMCPYED, 0);
         let special = PackedSpecial { filters: Some(&reference), ..PackedSpecial::default() };
         let params = PackedParams { filters: [3, 1, 0, 0, 0], clevel: 5, ..PackedParams::default() };
         let bytes = packed::write(&params, &special, &[&coded]).unwrap();

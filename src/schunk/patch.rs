@@ -7,7 +7,7 @@ use crate::chunk::source::BlockSource;
 use crate::chunk::{self, BlockReader, Decoding, Encoding, Threads};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::chunk_header::ChunkHeader;
+use crate::format::chunk_header::{ChunkHeader, offset};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, filter, special};
 use crate::frame::Derive;
 use crate::io::memory::MallocBuf;
@@ -368,7 +368,7 @@ impl Derive for Patch {
         let len = self.cbytes;
         memory::resize(new, len)?;
         copy::copy(&old[..first], &mut new[..first]);
-        new[EXTENDED_HEADER_LENGTH - 1] &= !blosc2_flags::LAZY;
+        new[offset::BLOSC2_FLAGS] &= !blosc2_flags::LAZY;
         write_sizes_of(new, &starts, len)?;
         let mut rest = &mut new[first..];
         for piece in pieces {
@@ -393,6 +393,6 @@ fn write_sizes_of(head: &mut [u8], starts: &[usize], cbytes: usize) -> Result<()
     for (block, &start) in starts.iter().enumerate() {
         put_i32(head, EXTENDED_HEADER_LENGTH + 4 * block, to_i32(start, ErrorKind::Data)?);
     }
-    put_i32(head, 12, cbytes);
+    put_i32(head, offset::CBYTES, cbytes);
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::edit::Update;
 use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
 use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
 use crate::copy;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::frame::sizes::Sizes;
 use crate::frame::{Frame, Wanted};
@@ -193,7 +193,7 @@ impl Schunk {
     ) -> Result<impl Iterator<Item = Part> + use<>> {
         let bytes = self.byte_range(start, stop)?;
         let sizes = self.sizes();
-        ensure(bytes.end <= sizes.nbytes, ErrorKind::InvalidParam, "items out of range")?;
+        require(bytes.end <= sizes.nbytes, "items out of range")?;
         let len = bytes.end - bytes.start;
         ensure(available as u64 >= len, ErrorKind::ReadBuffer, "source too short")?; // widening
         parts(&sizes, bytes)

@@ -6,25 +6,8 @@ use crate::format::consts::{codec, special};
 use crate::frame::sizes::ChunkInfo;
 use crate::io::dirs;
 use crate::pool;
-use crate::testing::Random;
+use crate::testing::{Random, TempPath};
 use std::cell::Cell;
-use std::path::PathBuf;
-
-struct TempPath(PathBuf);
-
-impl TempPath {
-    fn new(name: &str) -> TempPath {
-        let path = std::env::temp_dir().join(format!("blosc2-schunk-{name}-{}", std::process::id()));
-        let _ = dirs::remove_frame(&path);
-        TempPath(path)
-    }
-}
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        let _ = dirs::remove_frame(&self.0);
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
@@ -671,6 +654,14 @@ fn a_short_chunk_inside_a_list_is_counted_as_what_it_is() {
         let mut schunk = with_short_one();
         schunk.update_chunk(nchunk, &stored_chunk(400)).unwrap();
         assert_eq!(schunk.nbytes(), updated);
+    }
+    // Once the headers were found to add up, changes keep it so.
+    let mut schunk = with_short_one();
+    schunk.update_chunk(2, &stored_chunk(400)).unwrap();
+    assert_eq!(schunk.nbytes(), 900);
+    for left in [500, 400, 0] {
+        schunk.delete_chunk(schunk.nchunks() - 1).unwrap();
+        assert_eq!(schunk.nbytes(), left);
     }
 }
 

@@ -10,6 +10,7 @@ pub mod malloc;
 pub mod schunk_api;
 #[cfg(unix)]
 pub mod scratch;
+pub mod temp;
 #[cfg(unix)]
 pub mod theirs;
 

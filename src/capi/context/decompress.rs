@@ -5,7 +5,7 @@ use super::{Backend, Buffers, Context};
 use crate::capi::callbacks::{self, Host};
 use crate::capi::types::blosc2_context;
 use crate::chunk::{self, Decoding, Threads, Unit, VlChunk};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::io::memory::MallocBuf;
 
@@ -109,7 +109,7 @@ pub(crate) unsafe fn decompress(
 ) -> Result<usize> {
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
-    ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
+    require(!this.is_for_compression(), "not a context for decompression")?;
     if this.maskout.is_none() && this.fields.postfilter.is_none() {
         let mut room = dest.len();
         if this.wants_threads() {
@@ -200,7 +200,7 @@ unsafe fn with_vl<T>(
 ) -> Result<T> {
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
-    ensure(!this.is_for_compression(), ErrorKind::InvalidParam, "not a context for decompression")?;
+    require(!this.is_for_compression(), "not a context for decompression")?;
     let buffers = Buffers { src: chunk.as_ptr(), dest: None };
     // SAFETY: as above.
     unsafe {
@@ -223,7 +223,7 @@ pub(crate) unsafe fn decompress_vl(
     begin: impl FnOnce(usize),
 ) -> Result<Vec<MallocBuf>> {
     let operation = |vl: &VlChunk<'_>| {
-        ensure(vl.nblocks() <= max, ErrorKind::InvalidParam, "more blocks than expected")?;
+        require(vl.nblocks() <= max, "more blocks than expected")?;
         begin(vl.nblocks());
         vl.decode_each(MallocBuf::for_output)
     };

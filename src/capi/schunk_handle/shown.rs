@@ -9,7 +9,7 @@ use super::SchunkHandle;
 use super::layers::{remove_layer, show_layer, show_layers};
 use crate::capi::io_adapter;
 use crate::capi::types::{CBool, blosc2_schunk};
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{Result, require};
 use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
 use crate::format::nd_meta;
@@ -63,7 +63,7 @@ impl SchunkHandle {
     fn take_over_assigned(&self, schunk: &mut Schunk) -> Result<()> {
         // Nobody could open a frame with another typesize.
         let fine = self.typesize() > 0 || schunk.frame().is_none();
-        ensure(fine, ErrorKind::InvalidParam, "typesize out of range")?;
+        require(fine, "typesize out of range")?;
         let params = self.params();
         if params != *schunk.params_ref() {
             schunk.set_params(params);

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use super::SchunkHandle;
 use crate::capi::ptr::handle_ref;
 use crate::capi::types::{CBool, blosc2_schunk, blosc2_storage};
-use crate::error::{ErrorKind, Result, ensure};
+use crate::error::{Result, require};
 use crate::format::geometry::Container;
 use crate::format::metalayers::Metalayers;
 use crate::format::nd_meta;
@@ -68,7 +68,7 @@ impl SchunkHandle {
         let geometry = nd_meta::block_geometry(&own.metalayers());
         let shown = Container::Schunk { typesize: self.typesize(), geometry };
         let alike = geometry == self.geometry() || self.decoding().with(|dec| own.reads_alike(dec, shown))?;
-        ensure(alike, ErrorKind::InvalidParam, "chunks that go by another shape of their blocks")?;
+        require(alike, "chunks that go by another shape of their blocks")?;
         Ok(Some(own))
     }
 

@@ -3,45 +3,11 @@
 // Which intrinsics are safe to call depends on the version of the compiler.
 #![allow(unused_unsafe)]
 
-use super::Kernel;
 use super::lanes::{self, Lanes};
 use crate::cpu;
 use std::arch::x86_64::*;
 
-pub(in crate::filters) const KERNEL: Kernel =
-    Kernel { name: "avx2", is_available: cpu::has_avx2, shuffle, unshuffle, unshuffle_planes };
-
-#[target_feature(enable = "avx2")]
-unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::shuffle::<__m256i>(width, stride, src, dest, shuffle_wide) }
-}
-
-#[target_feature(enable = "avx2")]
-unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::unshuffle::<__m256i>(width, stride, src, dest, unshuffle_wide) }
-}
-
-#[inline(never)]
-#[target_feature(enable = "avx2")]
-unsafe fn shuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::shuffle_wide::<__m256i>(width, stride, src, dest) }
-}
-
-#[inline(never)]
-#[target_feature(enable = "avx2")]
-unsafe fn unshuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::unshuffle_wide::<__m256i>(width, stride, src, dest) }
-}
-
-#[target_feature(enable = "avx2")]
-unsafe fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::unshuffle_planes::<__m256i>(rows, dest) }
-}
+lanes::kernel!(__m256i, "avx2", cpu::has_avx2);
 
 impl Lanes for __m256i {
     const LANES: usize = 2;

@@ -689,3 +689,50 @@ pub(super) unsafe fn unshuffle_planes<V: Lanes>(rows: &[&[u8]], dest: &mut [u8])
         );
     }
 }
+
+/// Defines the functions of a variant with registers of type `$v`, and its `KERNEL`. `$is_available` tells whether the CPU has
+/// the instruction set, which the compiler knows as `$feature`.
+macro_rules! kernel {
+    ($v:ty, $feature:literal, $is_available:expr) => {
+        pub(in crate::filters) const KERNEL: super::Kernel = super::Kernel {
+            name: $feature,
+            is_available: $is_available,
+            shuffle,
+            unshuffle,
+            unshuffle_planes,
+        };
+
+        #[target_feature(enable = $feature)]
+        unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+            // SAFETY: the caller checked the CPU and the arguments.
+            unsafe { lanes::shuffle::<$v>(width, stride, src, dest, shuffle_wide) }
+        }
+
+        #[target_feature(enable = $feature)]
+        unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+            // SAFETY: the caller checked the CPU and the arguments.
+            unsafe { lanes::unshuffle::<$v>(width, stride, src, dest, unshuffle_wide) }
+        }
+
+        #[inline(never)]
+        #[target_feature(enable = $feature)]
+        unsafe fn shuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+            // SAFETY: the caller checked the CPU and the arguments.
+            unsafe { lanes::shuffle_wide::<$v>(width, stride, src, dest) }
+        }
+
+        #[inline(never)]
+        #[target_feature(enable = $feature)]
+        unsafe fn unshuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+            // SAFETY: the caller checked the CPU and the arguments.
+            unsafe { lanes::unshuffle_wide::<$v>(width, stride, src, dest) }
+        }
+
+        #[target_feature(enable = $feature)]
+        unsafe fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
+            // SAFETY: the caller checked the CPU and the arguments.
+            unsafe { lanes::unshuffle_planes::<$v>(rows, dest) }
+        }
+    };
+}
+pub(super) use kernel;

@@ -3,44 +3,10 @@
 // Which intrinsics are safe to call depends on the version of the compiler.
 #![allow(unused_unsafe)]
 
-use super::Kernel;
 use super::lanes::{self, Lanes};
 use std::arch::aarch64::*;
 
-pub(in crate::filters) const KERNEL: Kernel =
-    Kernel { name: "neon", is_available: || true, shuffle, unshuffle, unshuffle_planes };
-
-#[target_feature(enable = "neon")]
-unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the arguments.
-    unsafe { lanes::shuffle::<uint8x16_t>(width, stride, src, dest, shuffle_wide) }
-}
-
-#[target_feature(enable = "neon")]
-unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the arguments.
-    unsafe { lanes::unshuffle::<uint8x16_t>(width, stride, src, dest, unshuffle_wide) }
-}
-
-#[inline(never)]
-#[target_feature(enable = "neon")]
-unsafe fn shuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the arguments.
-    unsafe { lanes::shuffle_wide::<uint8x16_t>(width, stride, src, dest) }
-}
-
-#[inline(never)]
-#[target_feature(enable = "neon")]
-unsafe fn unshuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the arguments.
-    unsafe { lanes::unshuffle_wide::<uint8x16_t>(width, stride, src, dest) }
-}
-
-#[target_feature(enable = "neon")]
-unsafe fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
-    // SAFETY: the caller checked the arguments.
-    unsafe { lanes::unshuffle_planes::<uint8x16_t>(rows, dest) }
-}
+lanes::kernel!(uint8x16_t, "neon", || true);
 
 impl Lanes for uint8x16_t {
     const LANES: usize = 1;

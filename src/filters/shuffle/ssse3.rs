@@ -3,45 +3,11 @@
 // Which intrinsics are safe to call depends on the version of the compiler.
 #![allow(unused_unsafe)]
 
-use super::Kernel;
 use super::lanes::{self, Lanes};
 use crate::cpu;
 use std::arch::x86_64::*;
 
-pub(in crate::filters) const KERNEL: Kernel =
-    Kernel { name: "ssse3", is_available: cpu::has_ssse3, shuffle, unshuffle, unshuffle_planes };
-
-#[target_feature(enable = "ssse3")]
-unsafe fn shuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::shuffle::<__m128i>(width, stride, src, dest, shuffle_wide) }
-}
-
-#[target_feature(enable = "ssse3")]
-unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::unshuffle::<__m128i>(width, stride, src, dest, unshuffle_wide) }
-}
-
-#[inline(never)]
-#[target_feature(enable = "ssse3")]
-unsafe fn shuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::shuffle_wide::<__m128i>(width, stride, src, dest) }
-}
-
-#[inline(never)]
-#[target_feature(enable = "ssse3")]
-unsafe fn unshuffle_wide(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::unshuffle_wide::<__m128i>(width, stride, src, dest) }
-}
-
-#[target_feature(enable = "ssse3")]
-unsafe fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
-    // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { lanes::unshuffle_planes::<__m128i>(rows, dest) }
-}
+lanes::kernel!(__m128i, "ssse3", cpu::has_ssse3);
 
 impl Lanes for __m128i {
     const LANES: usize = 1;

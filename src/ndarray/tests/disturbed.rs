@@ -1,6 +1,6 @@
 //! Arrays that another handle changes between any two system calls of somebody who reads: what is read is of one moment.
 
-use super::faults::{SHAPE, TYPESIZE, TempPath, make, params};
+use super::faults::{SHAPE, TYPESIZE, make, params};
 use crate::chunk::Encoding;
 use crate::error::{ErrorKind, Result};
 use crate::frame::FrameOptions;
@@ -10,6 +10,7 @@ use crate::ndarray::select::{self, Selection};
 use crate::ndarray::shape::Region;
 use crate::ndarray::{Geometry, open, resize, slice, write};
 use crate::schunk::{Reading, Schunk, Writing};
+use crate::testing::TempPath;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -152,8 +153,7 @@ struct Disturbance {
 impl Disturbance {
     /// Reads a new array; returns the outcome with the items, and whether the change happened meanwhile.
     fn read(&self, name: &str, nitems: usize) -> (Result<Vec<u32>>, bool) {
-        let name = format!("blosc2-disturbed-{}-{}-{name}", std::process::id(), self.dir);
-        let path = TempPath(std::env::temp_dir().join(name));
+        let path = TempPath::new(name);
         drop(make(&path.0, self.dir, &FrameOptions::default()));
         let reads = AtomicI64::new(-1);
         let meddler = Arc::new(Meddler { path: path.0.clone(), change: self.change, reads, period: 0 });
@@ -250,8 +250,7 @@ fn count_elsewhere(schunk: &mut Schunk, geometry: &Geometry) {
 #[test]
 fn changes_elsewhere_again_and_again_do_not_keep_anybody_from_reading() {
     for dir in [false, true] {
-        let path =
-            TempPath(std::env::temp_dir().join(format!("blosc2-elsewhere-{}-{dir}", std::process::id())));
+        let path = TempPath::new("elsewhere");
         drop(make(&path.0, dir, &FrameOptions::default()));
         for period in 3..9 {
             let (change, reads): (Change, _) = (count_elsewhere, AtomicI64::new(-1));

@@ -12,7 +12,8 @@ use crate::ndarray::select::{self, Selection};
 use crate::ndarray::shape::{Region, narrow, signed};
 use crate::ndarray::{Geometry, concat, create, open, resize, slice, write};
 use crate::schunk::{Reading, Schunk, Writing};
-use std::path::{Path, PathBuf};
+use crate::testing::TempPath;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -212,15 +213,6 @@ fn append(schunk: &mut Schunk, geometry: &Geometry, rows: usize) -> Result<()> {
     resize::insert(schunk, geometry, &items, insertion, &reading, &writing).map(drop)
 }
 
-pub(super) struct TempPath(pub(super) PathBuf);
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 /// Carries out a change of an array of its own, at which a call fails, for each call; `check` looks at what was there
 /// before, what the change makes of it when nothing fails, its outcome, and what handle and disk have afterwards.
 fn fail_each_call(lasting: bool, check: impl Fn(&str, [&(Vec<i64>, Vec<u8>); 4], &Result<()>)) {
@@ -229,8 +221,7 @@ fn fail_each_call(lasting: bool, check: impl Fn(&str, [&(Vec<i64>, Vec<u8>); 4],
         let name = format!("{name}, {}", if dir { "directory" } else { "file" });
         let (mut failures, mut new) = (0, None);
         for calls in std::iter::once(i64::MAX).chain(0..) {
-            let file = format!("blosc2-faults-{}-{lasting}-{dir}-{number}", std::process::id());
-            let path = TempPath(std::env::temp_dir().join(file));
+            let path = TempPath::new("faults");
             let countdown = Countdown::off(lasting);
             let io = Arc::new(FailingIo(countdown.clone()));
             let options = FrameOptions { io, ..FrameOptions::default() };
@@ -273,7 +264,7 @@ fn a_change_from_which_on_all_calls_fail_happens_or_does_not() {
 #[test]
 fn a_damaged_chunk_keeps_a_box_from_being_written_anywhere() {
     let params = params();
-    let path = TempPath(std::env::temp_dir().join(format!("blosc2-faults-{}-damaged", std::process::id())));
+    let path = TempPath::new("damaged");
     let (on_disk, geometry) = make(&path.0, false, &FrameOptions::default());
     let mut schunk = on_disk.to_memory().unwrap();
     let mut damaged = schunk.chunk(4).unwrap().to_vec();
