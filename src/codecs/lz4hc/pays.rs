@@ -6,8 +6,10 @@
 
 use std::array;
 
-/// In shorter streams, the tables of the reference stay in the nearest cache, and the index of ours takes much of the time.
-const MIN_INPUT: usize = 128 << 10;
+/// In shorter streams, the tables of the reference stay in the nearest caches, and the index of ours takes much of the time.
+const MIN_INPUT: usize = 64 << 10;
+/// From this length on, it is enough if there are few matches in half of a stream; before, in more of it.
+const LONG: usize = 128 << 10;
 /// Bytes of a sample.
 const SAMPLE: usize = 1 << 10;
 /// Samples of a stream.
@@ -18,26 +20,31 @@ const FEW: usize = 24;
 /// Groups are told apart by so many bits of a hash.
 const SLOT_BITS: u32 = 11;
 
-/// Whether the stream is long, and there are few matches in half of it at least.
+/// Whether the stream is long enough, and there are few matches in enough of it.
 pub(super) fn pays(src: &[u8]) -> bool {
     if src.len() < MIN_INPUT {
         return false;
     }
-    let few = src.chunks_exact(src.len() / SAMPLES).filter(|part| repeated(&part[..SAMPLE]) <= FEW);
-    few.count() * 2 >= SAMPLES
+    let mut needed = if src.len() < LONG { SAMPLES / 2 + 1 } else { SAMPLES / 2 };
+    for (part, left) in src.chunks_exact(src.len() / SAMPLES).zip((0..SAMPLES).rev()) {
+        needed -= usize::from(has_few(&part[..SAMPLE]));
+        if needed == 0 || needed > left {
+            break;
+        }
+    }
+    needed == 0
 }
 
-/// How many groups of four bytes were there before, in the sample; nearly all of them are noticed.
-fn repeated(sample: &[u8]) -> usize {
+/// Whether at most [`FEW`] groups of four bytes were there before, in the sample; nearly all of them are noticed.
+fn has_few(sample: &[u8]) -> bool {
     // The last one of those with the same hash.
     let mut last = [0; 1 << SLOT_BITS];
     let groups = sample.windows(4).map(|bytes| u32::from_le_bytes(array::from_fn(|i| bytes[i])));
-    groups
-        .filter(|&group| {
-            let slot = group.wrapping_mul(2_654_435_761) >> (u32::BITS - SLOT_BITS);
-            std::mem::replace(&mut last[slot as usize], group) == group
-        })
-        .count()
+    let mut repeated = groups.filter(|&group| {
+        let slot = group.wrapping_mul(2_654_435_761) >> (u32::BITS - SLOT_BITS);
+        std::mem::replace(&mut last[slot as usize], group) == group
+    });
+    repeated.nth(FEW).is_none()
 }
 
 #[cfg(test)]
@@ -55,9 +62,26 @@ mod tests {
     }
 
     #[test]
+    fn half_of_a_long_stream_may_repeat_and_less_of_a_shorter_one() {
+        for (n, least) in [(MIN_INPUT, 5), (LONG - 8, 5), (LONG, 4)] {
+            for noisy in 0..=SAMPLES {
+                // Noise in the middle.
+                let mut src = vec![0; n];
+                let noise = Random::new(2).bytes(n * noisy / SAMPLES);
+                let start = (SAMPLES - noisy) / 2 * (n / SAMPLES);
+                src[start..start + noise.len()].copy_from_slice(&noise);
+                assert_eq!(pays(&src), noisy >= least, "{noisy} of {SAMPLES} of {n} bytes");
+            }
+        }
+    }
+
+    #[test]
     fn repeated_groups_are_counted() {
-        assert_eq!(repeated(&[7; 100]), 96);
-        assert_eq!(repeated(b"abcdefgh-abcde+bcdef"), 4);
-        assert_eq!(repeated(&Random::new(2).bytes(SAMPLE)), 0);
+        for (repeated, few) in [(FEW, true), (FEW + 1, false)] {
+            let mut sample = Random::new(2).bytes(SAMPLE);
+            sample[100..104 + repeated].fill(7);
+            assert_eq!(has_few(&sample), few);
+        }
+        assert!(has_few(b"abcdefgh-abcde+bcdef") && has_few(&Random::new(2).bytes(SAMPLE)));
     }
 }
