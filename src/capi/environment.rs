@@ -11,7 +11,7 @@ use crate::cancel;
 use crate::chunk::{CParams, blocks};
 use crate::codecs::registry;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::consts::{filter, split};
+use crate::format::consts::{DELTA_SLOT, SHUFFLE_SLOT, filter, split};
 use variables::Variables;
 
 /// A code that no codec has.
@@ -187,11 +187,11 @@ impl Environment<'_> {
         }
         match self.shuffle {
             Some(filter::SHUFFLE) if cparams.typesize <= 1 => {}
-            Some(id) => cparams.filters[5] = id,
+            Some(id) => cparams.filters[SHUFFLE_SLOT] = id,
             None => {}
         }
         if self.delta == Some(true) {
-            cparams.filters[4] = filter::DELTA;
+            cparams.filters[DELTA_SLOT] = filter::DELTA;
         }
         match self.compressor() {
             Some(Compressor::BuiltIn(code)) => codec.compcode = i32::from(code),
