@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::filters::registry as filter_registry;
 use crate::fork::{Global, Guard};
 use crate::format::chunk_header::BasicHeader;
-use crate::format::consts::{MIN_HEADER_LENGTH, codec, filter, split};
+use crate::format::consts::{DELTA_SLOT, MAX_FILTERS, MIN_HEADER_LENGTH, SHUFFLE_SLOT, codec, filter, split};
 use crate::pool::{self, Pool};
 
 /// Names of codecs and their codes.
@@ -214,13 +214,13 @@ fn request(clevel: c_int, doshuffle: c_int, typesize: i32, nbytes: usize) -> Res
         2 => filter::BITSHUFFLE,
         _ => filter::NONE,
     });
-    let mut filters = [filter::NONE; 6];
-    filters[5] = match shuffle {
+    let mut filters = [filter::NONE; MAX_FILTERS];
+    filters[SHUFFLE_SLOT] = match shuffle {
         filter::SHUFFLE if typesize <= 1 && !env.nolock => filter::NONE,
         id => id,
     };
     if delta {
-        filters[4] = filter::DELTA;
+        filters[DELTA_SLOT] = filter::DELTA;
     }
     let params = CParams {
         // A name that no codec has spoils this call, and not the setting.

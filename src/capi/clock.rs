@@ -36,6 +36,7 @@ pub extern "C" fn blosc_elapsed_secs(start_time: blosc_timestamp_t, end_time: bl
 mod sys {
     pub(in crate::capi) type Timestamp = libc::timespec;
 
+    /// The time of the monotonic clock.
     pub(in crate::capi) fn now() -> Timestamp {
         let mut now = Timestamp { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `now` is writable.
@@ -43,6 +44,7 @@ mod sys {
         now
     }
 
+    /// The nanoseconds from `start` to `end`.
     pub(in crate::capi) fn nanoseconds(start: Timestamp, end: Timestamp) -> f64 {
         1e9 * (end.tv_sec - start.tv_sec) as f64 + (end.tv_nsec - start.tv_nsec) as f64
     }
@@ -59,6 +61,7 @@ mod sys {
         fn QueryPerformanceFrequency(frequency: *mut i64) -> i32;
     }
 
+    /// The time of the monotonic clock.
     pub(in crate::capi) fn now() -> Timestamp {
         let mut now = 0;
         // SAFETY: `now` is writable; the call never fails.
@@ -66,6 +69,7 @@ mod sys {
         now
     }
 
+    /// The nanoseconds from `start` to `end`.
     pub(in crate::capi) fn nanoseconds(start: Timestamp, end: Timestamp) -> f64 {
         let mut per_second = 0;
         // SAFETY: `per_second` is writable; the call never fails.

@@ -311,6 +311,7 @@ impl Context {
         self.maskout = Some(mask);
     }
 
+    /// Whether the context was made for compression; else it decompresses.
     pub(crate) fn is_for_compression(&self) -> bool {
         self.fields.do_compress != 0
     }

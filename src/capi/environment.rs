@@ -11,7 +11,7 @@ use crate::cancel;
 use crate::chunk::{CParams, blocks};
 use crate::codecs::registry;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::consts::{filter, split};
+use crate::format::consts::{DELTA_SLOT, SHUFFLE_SLOT, filter, split};
 use variables::Variables;
 
 /// A code that no codec has.
@@ -169,7 +169,8 @@ impl Environment<'_> {
         n.map(Some).ok_or(Error::new(ErrorKind::InvalidParam, "BLOSC_NTHREADS out of range"))
     }
 
-    /// Overrides the parameters of a context for compression, of which `codec` can tell more than `cparams`.
+    /// Overrides the parameters of a context for compression. The codec and its level go to `codec`, which can hold values that
+    /// have no place in `cparams`.
     ///
     /// # Errors
     ///
@@ -187,11 +188,11 @@ impl Environment<'_> {
         }
         match self.shuffle {
             Some(filter::SHUFFLE) if cparams.typesize <= 1 => {}
-            Some(id) => cparams.filters[5] = id,
+            Some(id) => cparams.filters[SHUFFLE_SLOT] = id,
             None => {}
         }
         if self.delta == Some(true) {
-            cparams.filters[4] = filter::DELTA;
+            cparams.filters[DELTA_SLOT] = filter::DELTA;
         }
         match self.compressor() {
             Some(Compressor::BuiltIn(code)) => codec.compcode = i32::from(code),
@@ -249,7 +250,8 @@ fn print(kind: &str, message: &str) {
         use std::io::Write;
         use std::mem::ManuallyDrop;
         use std::os::fd::FromRawFd;
-        // SAFETY: this is never closed here, and written to by nobody if there is no such descriptor.
+        // SAFETY: `ManuallyDrop` leaves the descriptor open. If the application has closed it, writing fails, or goes to what it
+        // has opened in its place, as all its messages do.
         let mut stderr = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(libc::STDERR_FILENO) });
         let _ = cancel::deferred(|| stderr.write_all(line.as_bytes())); // nobody to tell
     }

@@ -70,10 +70,12 @@ struct Stream<'a> {
     stream: *mut c_void,
 }
 
+/// The error for a callback that failed.
 fn failed(kind: ErrorKind) -> Error {
     Error::new(kind, "the I/O back-end reported a failure")
 }
 
+/// The error for a callback that the application has left out.
 pub(super) fn missing() -> Error {
     Error::new(ErrorKind::PluginIo, "the I/O back-end lacks a callback")
 }

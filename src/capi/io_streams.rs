@@ -110,12 +110,14 @@ impl Streams {
         }
     }
 
+    /// The back-end that the streams belong to.
     pub(super) fn callbacks(&self) -> &blosc2_io_cb {
         &self.opener.callbacks
     }
 }
 
 impl Taken<'_> {
+    /// The stream, for callbacks of its back-end; nobody else has it until this is dropped.
     pub(super) fn stream(&self) -> *mut c_void {
         self.stream
     }

@@ -42,7 +42,7 @@ pub(crate) unsafe fn copy_literals(mut from: Source<'_>, mut to: Target<'_>, len
 ///
 /// # Safety
 ///
-/// `distance >= 1`, and as many bytes precede `to` as 16 follow. If `AVX2`, the CPU has it.
+/// `distance >= 1`; that many bytes precede `to`, and 16 follow. If `AVX2`, the CPU has it.
 #[inline(always)]
 pub(crate) unsafe fn copy_short<const AVX2: bool>(to: Target<'_>, distance: usize) {
     if !(AVX2 || cfg!(all(target_arch = "aarch64", target_feature = "neon"))) && distance >= 16 {
@@ -51,7 +51,7 @@ pub(crate) unsafe fn copy_short<const AVX2: bool>(to: Target<'_>, distance: usiz
         return unsafe { to.copy_from_back::<16>(distance) };
     }
     let from = to.back(distance);
-    // SAFETY: bytes before `to`, and less than 16 at it. The CPU has AVX2 if `AVX2`.
+    // SAFETY: what is loaded begins before `to` and ends less than 16 bytes after. The CPU has AVX2 if `AVX2`.
     #[cfg(target_arch = "x86_64")]
     let bytes = unsafe { if AVX2 { from.load_halves() } else { from.load() } };
     // SAFETY: the same.
@@ -78,7 +78,7 @@ pub(crate) unsafe fn copy_two_more(to: Target<'_>, distance: usize) {
 ///
 /// # Safety
 ///
-/// `distance >= 1`, as many bytes precede `to`, and `len + SLACK` follow. If `AVX2`, the CPU has it.
+/// `distance >= 1`; that many bytes precede `to`, and `len + SLACK` follow. If `AVX2`, the CPU has it.
 #[inline(always)]
 pub(crate) unsafe fn copy_long<const AVX2: bool>(to: Target<'_>, distance: usize, len: usize) {
     if len >= VERY_LONG {
@@ -132,7 +132,7 @@ unsafe fn copy_vectors(mut to: Target<'_>, mut distance: usize, len: usize) {
 #[inline(always)]
 unsafe fn repeat_pattern<const AVX2: bool>(mut to: Target<'_>, distance: usize, len: usize) {
     let end = to.ahead(len);
-    // SAFETY: bytes before `to`, and less than 16 at it.
+    // SAFETY: what is loaded begins before `to` and ends less than 16 bytes after.
     let bytes = unsafe { to.back(distance).load::<16>() };
     #[cfg(target_arch = "x86_64")]
     if AVX2 {
@@ -194,23 +194,24 @@ unsafe fn copy_very_long(to: Target<'_>, distance: usize, len: usize) {
 ///
 /// # Safety
 ///
-/// `distance >= 1`, as many bytes precede `to`, and `len` follow.
+/// `distance >= 1`; that many bytes precede `to`, and `len` follow.
 unsafe fn copy_growing(to: Target<'_>, distance: usize, len: usize, mut done: usize) {
     while done < len {
         // Everything so far consists of periods of `distance` bytes, so a multiple of it leads to the same bytes.
         let back = (done / distance + 1) * distance;
         let n = back.min(len - done);
-        // SAFETY: `back <= done + distance`, so it does not reach past what precedes `to`; `done + n <= len`.
+        // SAFETY: `back <= done + distance`, so it does not reach past what precedes `to`; `n <= back`, and
+        // `done + n <= len`.
         unsafe { copy_piece(to.ahead(done), back, n) };
         done += n;
     }
 }
 
-/// Copies `len` bytes from `back` bytes back, which are not less; a few without calling a function.
+/// Copies `len` bytes from `back` bytes back, which do not overlap; a few without calling a function.
 ///
 /// # Safety
 ///
-/// `back` bytes precede `to`, and `len` follow.
+/// `len <= back`; `back` bytes precede `to`, and `len` follow.
 #[inline(always)]
 unsafe fn copy_piece(to: Target<'_>, back: usize, len: usize) {
     /// In two pieces of `N` bytes, which may overlap.
@@ -239,8 +240,12 @@ unsafe fn copy_piece(to: Target<'_>, back: usize, len: usize) {
 
 /// Copies `len` bytes from `distance` bytes back to `op`, as if one by one, up to the very end of `dest`. If that is not
 /// near, bytes behind the copy may change too.
-pub(crate) fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usize) {
-    assert!((1..=op).contains(&distance) && len <= dest.len() - op);
+///
+/// # Panics
+///
+/// If `op`, `distance` or `len` reaches out of `dest`, or `distance` is 0.
+fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usize) {
+    assert!((1..=op).contains(&distance) && op <= dest.len() && len <= dest.len() - op);
     if distance == 1 {
         let byte = dest[op - 1];
         dest[op..op + len].fill(byte);
@@ -249,7 +254,7 @@ pub(crate) fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usi
     let room = (dest.len() - op).saturating_sub(SLACK);
     let to = Target::new(dest).ahead(op);
     if len <= distance {
-        // SAFETY: by the assertion.
+        // SAFETY: by the assertion, and as just compared.
         return unsafe { copy_piece(to, distance, len) };
     }
     let mut done = 0;
@@ -274,7 +279,11 @@ pub(crate) fn copy_exactly(dest: &mut [u8], op: usize, distance: usize, len: usi
 ///
 /// # Safety
 ///
-/// If `AVX2`, the CPU has it.
+/// `op <= dest.len()`. If `AVX2`, the CPU has it.
+///
+/// # Panics
+///
+/// If `distance` or `len` reaches out of `dest`.
 #[inline(always)]
 pub(crate) unsafe fn copy_safely<const AVX2: bool>(dest: &mut [u8], op: usize, distance: usize, len: usize) {
     let room = dest.len() - op;

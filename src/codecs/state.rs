@@ -137,6 +137,10 @@ pub(crate) enum DecodeDict<'a> {
 
 impl<'a> DecodeDict<'a> {
     /// Digests `bytes` for `codec`.
+    ///
+    /// # Errors
+    ///
+    /// `CodecDict` if Zstandard refuses it.
     pub(crate) fn new(codec: &StreamCodec, bytes: Cow<'a, [u8]>) -> Result<DecodeDict<'a>> {
         Ok(match codec {
             StreamCodec::Lz4 | StreamCodec::Lz4Hc => DecodeDict::Lz4(bytes),

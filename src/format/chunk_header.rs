@@ -17,8 +17,9 @@
 //! | 31 | 1 | see [`blosc2_flags`] |
 
 use super::consts::{
-    EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_FILTERS, MIN_HEADER_LENGTH, VERSION_ALPHA, VERSION_STABLE,
-    VERSION_VLBLOCKS, blosc2_flags, codec, codec_format, filter, flags, flags2, special,
+    DELTA_SLOT, EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_FILTERS, MIN_HEADER_LENGTH, SHUFFLE_SLOT,
+    VERSION_ALPHA, VERSION_STABLE, VERSION_VLBLOCKS, blosc2_flags, codec, codec_format, filter, flags,
+    flags2, special,
 };
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{ErrorKind, Result, ensure};
@@ -302,20 +303,22 @@ impl ChunkHeader {
             _ => ensure(self.nbytes % self.typesize == 0, invalid, "nbytes is not a number of items")?,
         }
         if self.version == VERSION_ALPHA {
-            self.filters[5] = filter::NONE;
-            self.filters_meta[5] = 0;
+            // That version has one slot less.
+            self.filters[MAX_FILTERS - 1] = filter::NONE;
+            self.filters_meta[MAX_FILTERS - 1] = 0;
         }
         Ok(())
     }
 
+    /// Sets the filters that the flags of a 16-byte header name.
     fn derive_filters(&mut self) {
         if self.flags & flags::SHUFFLE != 0 {
-            self.filters[5] = filter::SHUFFLE;
+            self.filters[SHUFFLE_SLOT] = filter::SHUFFLE;
         } else if self.flags & flags::BITSHUFFLE != 0 {
-            self.filters[5] = filter::BITSHUFFLE;
+            self.filters[SHUFFLE_SLOT] = filter::BITSHUFFLE;
         }
         if self.flags & flags::DELTA != 0 {
-            self.filters[4] = filter::DELTA;
+            self.filters[DELTA_SLOT] = filter::DELTA;
         }
     }
 
@@ -599,7 +602,7 @@ mod tests {
         let mut header = sample();
         header.version = 3;
         let read = ChunkHeader::read(&bytes_of(&header)).unwrap();
-        assert_eq!((read.filters[5], read.filters_meta[5]), (0, 0));
+        assert_eq!((read.filters[MAX_FILTERS - 1], read.filters_meta[MAX_FILTERS - 1]), (0, 0));
     }
 
     #[test]

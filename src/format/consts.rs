@@ -20,6 +20,10 @@ pub const MIN_USEFUL_DICT: usize = 256;
 pub const MAX_STREAMS: usize = 16;
 /// Slots of the filter pipeline.
 pub const MAX_FILTERS: usize = 6;
+/// The slot of SHUFFLE or BITSHUFFLE where a flag or a variable asks for them: the last one, run last in compression.
+pub const SHUFFLE_SLOT: usize = MAX_FILTERS - 1;
+/// The slot of DELTA where a flag or a variable asks for it: before the shuffles.
+pub const DELTA_SLOT: usize = SHUFFLE_SLOT - 1;
 
 /// Chunk format version of Blosc1.
 pub const VERSION_BLOSC1: u8 = 2;

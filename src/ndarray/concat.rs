@@ -75,6 +75,7 @@ impl Joint<'_> {
             && self.start % self.joined.chunkshape()[self.axis] == 0
     }
 
+    /// Adds the second array chunk by chunk, as they are.
     fn copy_chunks(
         &self,
         schunk: &mut Schunk,
@@ -99,6 +100,7 @@ impl Joint<'_> {
         Ok(())
     }
 
+    /// Adds the second array item by item: reads what goes to each chunk of the joined array, and writes it there.
     fn copy_items(
         &self,
         schunk: &mut Schunk,

@@ -283,6 +283,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
+    /// The box from `start` to `stop`, which have one entry per dimension.
     pub(crate) fn new(start: &[u64], stop: &[u64]) -> Region {
         let mut own = Region { ndim: start.len(), start: [0; MAX_DIM], stop: [1; MAX_DIM] };
         own.start[..start.len()].copy_from_slice(start);
@@ -307,11 +308,12 @@ impl Region {
         extents
     }
 
+    /// Whether there is nothing in it; a box without dimensions holds one item.
     pub(crate) fn is_empty(&self) -> bool {
         (0..self.ndim).any(|i| self.extent(i) == 0)
     }
 
-    /// Number of cells; callers know that it fits.
+    /// Number of items or cells; `usize::MAX` if there are more than that.
     pub(crate) fn len(&self) -> usize {
         let n = (0..self.ndim).fold(1u64, |n, i| n.saturating_mul(self.extent(i)));
         usize::try_from(n).unwrap_or(usize::MAX)

@@ -28,6 +28,7 @@ impl<'a> BoxChunks<'a> {
         BoxChunks { geometry, region, cells: region.cells(geometry.chunkshape()) }
     }
 
+    /// Number of chunks; none if the box is empty.
     pub(super) fn len(&self) -> usize {
         if self.region.is_empty() { 0 } else { self.cells.len() }
     }

@@ -9,7 +9,7 @@ use super::{Geometry, concat, create, open, resize, slice, write};
 use crate::chunk::{self, CParams, Encoding, Source};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{codec, filter, special};
+use crate::format::consts::{MAX_FILTERS, SHUFFLE_SLOT, codec, filter, special};
 use crate::format::frame_header::FrameParams;
 use crate::format::nd_meta::NdMeta;
 use crate::frame::Frame;
@@ -73,8 +73,8 @@ struct Case {
 
 impl Case {
     fn params(&self) -> CParams {
-        let mut filters = [0; 6];
-        filters[5] = self.filters;
+        let mut filters = [filter::NONE; MAX_FILTERS];
+        filters[SHUFFLE_SLOT] = self.filters;
         let blocksize = self.block.iter().product::<u64>() as usize * self.typesize;
         CParams { typesize: self.typesize, blocksize, filters, compcode: 1, ..CParams::default() }
     }

@@ -4,7 +4,7 @@ use super::{Reading, Schunk};
 use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::{BasicHeader, offset};
-use crate::format::consts::{MIN_HEADER_LENGTH, codec, filter, flags, split};
+use crate::format::consts::{MAX_FILTERS, MIN_HEADER_LENGTH, codec, filter, flags, split};
 use crate::format::frame_header::FrameParams;
 use crate::format::packed::{self, Packed, PackedParams, PackedSpecial};
 use crate::io::file::FileIo;
@@ -154,7 +154,7 @@ fn compress(enc: &Encoding<'_>, data: &[u8]) -> Result<Vec<u8>> {
 /// The parameters of a super-chunk with the chunks of a packed one.
 fn frame_params(packed: &Packed<'_>) -> FrameParams {
     let old = packed.params.unwrap_or_default();
-    let mut filters = [0; 6];
+    let mut filters = [filter::NONE; MAX_FILTERS];
     for (slot, &id) in old.filters.iter().enumerate() {
         // The delta filter of then is undone on reading.
         filters[slot + 1] = match id {

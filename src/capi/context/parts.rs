@@ -23,6 +23,7 @@ unsafe impl Send for SchunkPtr {}
 unsafe impl Sync for SchunkPtr {}
 
 impl SchunkPtr {
+    /// What filters and codecs are told of the super-chunk.
     pub(super) fn container(self) -> Container {
         // SAFETY: the client vouches for the super-chunk of its parameters, unless it is null.
         unsafe { callbacks::container(self.0) }

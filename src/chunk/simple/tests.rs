@@ -5,7 +5,7 @@ use crate::chunk::getitem::getitem_parsed;
 use crate::chunk::input::Source;
 use crate::chunk::params::{CParams, Decoding, Prefilter, PrefilterCall};
 use crate::chunk::special::{SpecialValue, special_chunk};
-use crate::format::consts::codec;
+use crate::format::consts::{SHUFFLE_SLOT, codec};
 use crate::testing::Random;
 
 const CODECS: [u8; 5] = [codec::BLOSCLZ, codec::LZ4, codec::LZ4HC, codec::ZLIB, codec::ZSTD];
@@ -35,8 +35,8 @@ fn each_case(mut check: impl FnMut(&CParams, &[u8])) {
         })
     }) {
         let mut params = CParams { compcode: i32::from(id), typesize, ..CParams::default() };
-        params.filters = [0, 0, 0, 0, 0, last];
-        params.filters_meta[5] = meta;
+        params.filters[SHUFFLE_SLOT] = last;
+        params.filters_meta[SHUFFLE_SLOT] = meta;
         for nbytes in [32, 64, 100, 300, 1024, 3000] {
             let nbytes = nbytes / typesize * typesize;
             for src in
@@ -145,7 +145,7 @@ fn whatever_a_byte_is_the_short_way_tells_what_the_general_one_does() {
     {
         for last in [0, filter::SHUFFLE, filter::BITSHUFFLE] {
             let mut params = CParams { compcode: i32::from(id), typesize: 4, ..CParams::default() };
-            params.filters[5] = last;
+            params.filters[SHUFFLE_SLOT] = last;
             let (_, chunk) = compressed(&params, &data, data.len() + 32);
             for at in 0..chunk.len().min(60) {
                 for value in [0, 1, 2, 3, 4, 8, 16, 31, 32, 64, 99, 100, 127, 128, 255, chunk[at] ^ 1] {
@@ -193,7 +193,7 @@ fn items_of_many_blocks_read_alike_the_short_and_the_general_way() {
         {
             let mut params =
                 CParams { compcode: i32::from(id), typesize, blocksize, splitmode, ..CParams::default() };
-            params.filters[5] = last;
+            params.filters[SHUFFLE_SLOT] = last;
             for src in [noise(9840), ramp(9840, 9)] {
                 let (_, chunk) = compressed(&params, &src, src.len() + 400);
                 let short = items_read_the_short_way(&chunk, &params);

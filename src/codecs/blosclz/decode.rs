@@ -32,13 +32,15 @@ pub fn decompress_prefix(src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<(
         // SAFETY: the CPU was just asked for AVX2 and BMI2.
         return check(unsafe { decode_avx2(src, dest, wanted) });
     }
-    check(decode::<false>(src, dest, wanted))
+    // SAFETY: no AVX2 is asked for.
+    check(unsafe { decode::<false>(src, dest, wanted) })
 }
 
 /// [`decompress`] with the instructions that every CPU has.
 #[cfg(test)]
 pub(super) fn decompress_portably(src: &[u8], dest: &mut [u8]) -> Result<()> {
-    check(decode::<false>(src, dest, dest.len()))
+    // SAFETY: no AVX2 is asked for.
+    check(unsafe { decode::<false>(src, dest, dest.len()) })
 }
 
 fn check(decoded: Option<()>) -> Result<()> {
@@ -53,24 +55,35 @@ fn check(decoded: Option<()>) -> Result<()> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
 unsafe fn decode_avx2(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
-    decode::<true>(src, dest, stop)
+    // SAFETY: the caller's promise.
+    unsafe { decode::<true>(src, dest, stop) }
 }
 
-/// Decodes `src` into `dest` until `stop` bytes are there. `AVX2` says that the CPU has it.
+/// Decodes `src` into `dest` until `stop` bytes are there.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
 #[inline(always)]
-fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
+unsafe fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
     // The three upper bits of the first byte mean nothing.
     let first = usize::from(*src.first()? & 31) + 1;
     copy_few_literals(src.get(1..=first)?, dest.get_mut(..first)?);
-    let (ip, op) = decode_fast::<AVX2>(src, dest, 1 + first, first, stop)?;
-    let (ip, op) = decode_careful::<AVX2>(src, dest, ip, op, stop)?;
+    // SAFETY: the caller's promise.
+    let (ip, op) = unsafe { decode_fast::<AVX2>(src, dest, 1 + first, first, stop) }?;
+    // SAFETY: the same.
+    let (ip, op) = unsafe { decode_careful::<AVX2>(src, dest, ip, op, stop) }?;
     let whole = ip == src.len() && op == dest.len();
     (whole || (stop < dest.len() && op >= stop)).then_some(())
 }
 
 /// Decodes elements until an end is near. Takes and returns the positions of the next element and of its output.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
 #[inline(always)]
-fn decode_fast<const AVX2: bool>(
+unsafe fn decode_fast<const AVX2: bool>(
     src: &[u8],
     dest: &mut [u8],
     ip: usize,
@@ -148,8 +161,12 @@ fn decode_fast<const AVX2: bool>(
 }
 
 /// Decodes elements with all checks. Takes and returns the positions of the next element and of its output.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
 #[inline(always)]
-fn decode_careful<const AVX2: bool>(
+unsafe fn decode_careful<const AVX2: bool>(
     src: &[u8],
     dest: &mut [u8],
     mut ip: usize,
@@ -192,7 +209,7 @@ fn decode_careful<const AVX2: bool>(
         if distance > op || len >= left || ip >= src.len() {
             return None;
         }
-        // SAFETY: the CPU has AVX2 if `AVX2`.
+        // SAFETY: what is before `op` was written. The CPU has AVX2 if `AVX2`.
         unsafe { copy_safely::<AVX2>(dest, op, distance, len) };
         op += len;
     }

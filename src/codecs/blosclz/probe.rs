@@ -12,25 +12,26 @@ use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
-/// log2 of the number of entries of the largest table, and of the most bytes that are looked at.
+/// The largest [`Demand::bits`].
 const MAX_BITS: u32 = 14;
 const TABLE_LEN: usize = 1 << MAX_BITS;
-/// Shorter windows promise nothing.
-const MIN_WINDOW: usize = 12;
-/// No match starts in the last bytes of a window.
+/// Windows of fewer bytes promise nothing.
+const MIN_WINDOW: usize = LAST_START;
+/// The last match starts this many bytes, or more, before the end of a window.
 const LAST_START: usize = 12;
+/// Bytes at the start of a window in which no match starts.
 const FIRST_LITERALS: usize = 4;
-/// Matches that are counted have at least this length.
+/// Matches that are counted have at least this length: below [`FAR_DISTANCE`], and from it on.
 const MIN_NEAR: usize = 6;
 const MIN_FAR: usize = 8;
 
 /// What a compression level wants to see.
 pub(super) struct Demand {
-    /// log2 of the number of table entries, and of the most bytes that are looked at.
+    /// log2 of the number of table entries, and of the most bytes that are looked at; at most 14.
     pub(super) bits: u32,
     /// The window is the last 1/2^`window_shift` of the stream.
     pub(super) window_shift: u32,
-    /// Smallest ratio, in percent.
+    /// Smallest ratio of the bytes before compression to those after it, in percent: above 100.
     pub(super) min_ratio: usize,
 }
 
@@ -62,28 +63,35 @@ impl Probe {
     }
 
     /// Whether the stream of which this is the window promises as much as `demand` says.
+    ///
+    /// # Panics
+    ///
+    /// If the window is not as long as [`Demand::window_of`] makes them.
     pub(super) fn meets(&mut self, demand: &Demand, window: &[u8]) -> bool {
         let base = self.take_base(demand, window);
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
-            // SAFETY: the CPU was just asked for AVX2 and BMI2.
+            // SAFETY: the CPU was just asked for AVX2 and BMI2; `take_base` has checked the window and gave the base for it.
             return unsafe { shrinks_avx2(&mut self.table, base, demand, window) };
         }
-        shrinks(&mut self.table, base, demand, window)
+        // SAFETY: `take_base` has checked the window and gave the base for it.
+        unsafe { shrinks(&mut self.table, base, demand, window) }
     }
 
     /// As [`meets`](Self::meets), with the instructions that every CPU has.
     #[cfg(test)]
     pub(super) fn meets_portably(&mut self, demand: &Demand, window: &[u8]) -> bool {
         let base = self.take_base(demand, window);
-        shrinks(&mut self.table, base, demand, window)
+        // SAFETY: `take_base` has checked the window and gave the base for it.
+        unsafe { shrinks(&mut self.table, base, demand, window) }
     }
 
-    /// What the positions of this window are counted from.
+    /// What the positions of this window are counted from. No entry of the table is above it, the positions stay below 2^16,
+    /// and it is not above the window's address, which it is taken off.
     fn take_base(&mut self, demand: &Demand, window: &[u8]) -> usize {
         assert!((MIN_WINDOW..=1 << demand.bits.min(MAX_BITS)).contains(&window.len()));
         let len = window.len() as u16; // up to 2^14
-        if self.base.checked_add(len).is_none() {
+        if self.base.checked_add(len).is_none() || usize::from(self.base) > window.as_ptr().addr() {
             self.table.fill(0);
             self.base = 0;
         }
@@ -97,39 +105,46 @@ impl Probe {
 ///
 /// # Safety
 ///
-/// The CPU has AVX2 and BMI2.
+/// The CPU has AVX2 and BMI2; and as [`shrinks`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
 unsafe fn shrinks_avx2(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, window: &[u8]) -> bool {
-    shrinks(table, base, demand, window)
+    // SAFETY: the caller's promise.
+    unsafe { shrinks(table, base, demand, window) }
 }
 
-/// Whether the window, of at least MIN_WINDOW bytes, shrinks as much as `demand` says: greedily, with one candidate per
-/// position.
+/// Whether the window shrinks as much as `demand` says: greedily, with one candidate per position.
+///
+/// # Safety
+///
+/// The window has at least LAST_START bytes, no entry of the table is above `base`, and `base` is not above the window's
+/// address.
 #[inline(always)]
-fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, window: &[u8]) -> bool {
+unsafe fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, window: &[u8]) -> bool {
     let shift = 32 - demand.bits;
     let last_start = window.len() - LAST_START;
-    // What all of it may take.
+    // The most bytes that all of it may take.
     let budget = window.len() * 100 / demand.min_ratio;
-    // What the matches take and the literals before them; more literals have come from `anchor` on.
+    // What the matches so far take, with the literals before them; literals from `anchor` on come to that.
     let (mut cost, mut anchor) = (0, 0);
     let mut at = FIRST_LITERALS;
     loop {
-        // Literals up to there are too many.
+        // If all up to there were literals, that would be too many.
         let end = last_start.min(anchor + budget - cost + 1);
         if at >= end {
             break;
         }
-        // SAFETY: `at < end`, `end` is LAST_START bytes before the end of the window or more, and what the table has of this
-        // window was entered on the way here.
+        // SAFETY: `at < end <= last_start`; the entries above `base` were made on the way here, for positions before `at`;
+        // the rest is the caller's promise.
         let (found, candidate) = unsafe { next_candidate(table, shift, base, window, base + at, base + end) };
         let candidate = candidate - base;
         at = found - base;
         if at == end {
             break;
         }
-        let len = match_len(window, at, candidate);
+        // SAFETY: `at < end <= last_start`; the candidate is the start, or a position entered before `at`, and agrees in more
+        // than a byte.
+        let len = unsafe { match_len(window, at, candidate) };
         let is_far = at - candidate >= FAR_DISTANCE;
         if len < if is_far { MIN_FAR } else { MIN_NEAR } {
             at += 1;
@@ -140,7 +155,7 @@ fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, window: &
         cost += run + run.div_ceil(MAX_RUN) + 2 + long + if is_far { 2 } else { 0 };
         at += len;
         anchor = at;
-        // SAFETY: so long a match ends before `last_start`, and at least LAST_START bytes follow that.
+        // SAFETY: the match has MIN_NEAR bytes or more, and more than LAST_START follow, as `match_len` says.
         let bytes = unsafe { load64(window, at - 2) };
         table[slot(bytes as u32, shift)] = (base + at - 2) as u16; // below 2^16
         let rest = last_start.saturating_sub(at);
@@ -163,7 +178,8 @@ fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, window: &
 ///
 /// # Safety
 ///
-/// `at < end`, and LAST_START - 1 bytes follow in the window from `end` on. Positions in the table are before `at`.
+/// `base < at < end`, and LAST_START bytes or more follow in the window from `end` on. Entries of the table are below `at`.
+/// `base` is not above the window's address.
 #[inline(never)]
 unsafe fn next_candidate(
     table: &mut [u16; TABLE_LEN],
@@ -177,7 +193,9 @@ unsafe fn next_candidate(
     let origin = start.wrapping_sub(base);
     let load = |at: *const u8| {
         debug_assert!((start..=start.wrapping_add(window.len() - 8)).contains(&at));
-        // SAFETY: the caller's promise; what a position of another window would be is not before the start.
+        // SAFETY: `at` is before `end`, from which on more than 8 bytes follow, or it is a candidate. Those are before `at`, and
+        // not before the start: `origin` has not wrapped around, so what was entered in other windows, `base` or less, is not
+        // above the start, and gives way to it.
         u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read() })
     };
     loop {
@@ -185,10 +203,11 @@ unsafe fn next_candidate(
         let entry = &mut table[slot(bytes as u32, shift)];
         let before = usize::from(*entry);
         *entry = at as u16; // below 2^16
-        // Whether it was seen in this window is hardly predictable, so what was not is looked for at the start.
+        // Whether it was seen in this window is hardly predictable; what was not is taken for seen at the start, without a
+        // branch.
         let candidate = origin.wrapping_add(before);
         let candidate = select(candidate > start, candidate, start);
-        // Of a match, one byte more agrees than is counted.
+        // In a match, one byte more agrees than is counted.
         if (bytes ^ load(candidate)) << (64 - 8 * (MIN_NEAR + 1)) == 0 {
             return (at, before.max(base));
         }
@@ -200,16 +219,21 @@ unsafe fn next_candidate(
 }
 
 /// The length that the C library counts for the match of `at` with `candidate`: without the last byte, which it leaves to
-/// what follows.
+/// what follows. After that many bytes, more than LAST_START are left.
+///
+/// # Safety
+///
+/// `candidate < at`, the bytes at both are the same, and more than LAST_START bytes follow from `at` on.
 #[inline(always)]
-fn match_len(window: &[u8], at: usize, candidate: usize) -> usize {
+unsafe fn match_len(window: &[u8], at: usize, candidate: usize) -> usize {
     let last_start = window.len() - LAST_START;
-    // SAFETY: at least LAST_START bytes follow `at`, and the candidate is before it.
+    // SAFETY: the caller's promise.
     let differing = unsafe { load64(window, at) ^ load64(window, candidate) };
     let end = if differing != 0 {
         at + differing.trailing_zeros() as usize / 8
     } else {
-        // SAFETY: as above.
+        // SAFETY: the distance is at most `at`; `at + 8` is not beyond the limit, nor that beyond the window, of which more than
+        // LAST_START bytes are left.
         unsafe { extend_long(window, at + 8, at - candidate, last_start.max(at + 8)) }
     };
     end.min(last_start.max(at + 1)) - at - 1

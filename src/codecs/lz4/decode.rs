@@ -70,13 +70,15 @@ pub(crate) fn decompress_prefix(src: &[u8], wanted: usize, dest: &mut [u8]) -> R
         // SAFETY: the CPU was just asked for AVX2 and BMI2.
         return check(unsafe { decode_avx2(src, dest, wanted) });
     }
-    check(decode::<false>(src, dest, wanted))
+    // SAFETY: no AVX2 is asked for.
+    check(unsafe { decode::<false>(src, dest, wanted) })
 }
 
 /// [`decompress_prefix`] with the instructions that every CPU has.
 #[cfg(test)]
 pub(super) fn decompress_portably(src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
-    check(decode::<false>(src, dest, wanted))
+    // SAFETY: no AVX2 is asked for.
+    check(unsafe { decode::<false>(src, dest, wanted) })
 }
 
 /// How many bytes of a stream are needed at the most to decode its first `wanted` bytes, if a zero follows them: it ends a
@@ -100,19 +102,30 @@ fn check(decoded: Option<()>) -> Result<()> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
 unsafe fn decode_avx2(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
-    decode::<true>(src, dest, stop)
+    // SAFETY: the caller's promise.
+    unsafe { decode::<true>(src, dest, stop) }
 }
 
-/// Decodes `src` into `dest` until `stop` bytes are there. `AVX2` says that the CPU has it.
+/// Decodes `src` into `dest` until `stop` bytes are there.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
 #[inline(always)]
-fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
-    let (ip, op) = decode_fast::<AVX2>(src, dest, stop)?;
-    decode_careful::<AVX2>(src, dest, ip, op, stop)
+unsafe fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
+    // SAFETY: the caller's promise.
+    let (ip, op) = unsafe { decode_fast::<AVX2>(src, dest, stop) }?;
+    // SAFETY: the same.
+    unsafe { decode_careful::<AVX2>(src, dest, ip, op, stop) }
 }
 
 /// Decodes sequences until an end is near. Returns the positions of the next sequence and of its output.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
 #[inline(always)]
-fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<(usize, usize)> {
+unsafe fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<(usize, usize)> {
     let (in_len, out_len) = (src.len(), dest.len());
     // At lower addresses, the place at the largest distance before the output would not come before it.
     let is_low = dest.as_ptr().addr() < MAX_DISTANCE;
@@ -408,7 +421,7 @@ unsafe fn decode_any<'a, const AVX2: bool>(
         if ip >= ends.in_room {
             return Some(None);
         }
-        // SAFETY: just checked.
+        // SAFETY: `ip` is before `in_room`, as just compared.
         let Some(more) = (unsafe { more_of_length(&mut ip, ends) }) else { return Some(None) };
         len += more;
     }
@@ -475,8 +488,12 @@ unsafe fn more_of_length<'a>(ip: &mut Source<'a>, ends: &Ends<'a>) -> Option<usi
 }
 
 /// Decodes sequences with all checks, from the given positions to the end of the stream, or until `stop` bytes are there.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
 #[inline(always)]
-fn decode_careful<const AVX2: bool>(
+unsafe fn decode_careful<const AVX2: bool>(
     src: &[u8],
     dest: &mut [u8],
     mut ip: usize,
@@ -517,7 +534,7 @@ fn decode_careful<const AVX2: bool>(
         if !(1..=op).contains(&distance) || len + end > left {
             return None;
         }
-        // SAFETY: the CPU has AVX2 if `AVX2`.
+        // SAFETY: what is before `op` was written. The CPU has AVX2 if `AVX2`.
         unsafe { copy_safely::<AVX2>(dest, op, distance, len) };
         op += len;
     }

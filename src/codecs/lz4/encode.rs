@@ -435,7 +435,7 @@ impl<T: Table> Parser<'_, T> {
         if at + 1 + self.acceleration > self.last_start() {
             return self.search(at + 1, 1, 0);
         }
-        // SAFETY: the sum was just compared.
+        // SAFETY: `at + 1` is at most `last_start`, as just compared, and more than 8 bytes follow that.
         let next = self.probe(at + 1, unsafe { load64(self.src, at + 1) });
         if next.is_some() {
             return next;

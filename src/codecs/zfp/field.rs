@@ -254,7 +254,7 @@ mod x86 {
     /// The kernel, if the processor has these features.
     pub(super) fn kernel<R: Real, const N: usize, const G: usize>() -> Option<Kernel> {
         crate::cpu::has_avx2().then_some(Kernel {
-            // SAFETY: the processor was asked.
+            // SAFETY: this kernel exists only where `has_avx2` says that the CPU has these features.
             encode: |field, limits, src, dest| unsafe { encode::<R, N, G>(field, limits, src, dest) },
             // SAFETY: as above.
             decode: |field, limits, src, dest| unsafe { decode::<R, N, G>(field, limits, src, dest) },

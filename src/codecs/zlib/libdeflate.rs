@@ -99,7 +99,7 @@ impl Decoder {
         #[cfg(miri)]
         return super::stream::Decoder::new().decompress(src, dest);
         let state = *made(&mut self.decompressor, || {
-            // SAFETY: there is nothing to hold.
+            // SAFETY: the function has no preconditions.
             NonNull::new(unsafe { z::libdeflate_alloc_decompressor() }).ok_or_else(no_memory)
         })?;
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());

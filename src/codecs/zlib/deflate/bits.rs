@@ -65,7 +65,7 @@ impl<'a> BitWriter<'a> {
     #[inline(always)]
     pub(super) fn flush(&mut self) {
         if self.at + 8 <= self.dest.len() {
-            // SAFETY: just checked.
+            // SAFETY: 8 bytes follow, as just compared.
             unsafe { store(self.dest, self.at, self.buffer.to_le_bytes()) };
         } else {
             self.write_near_end();

@@ -57,7 +57,7 @@ pub(super) struct Counts {
     match_bytes: usize,
 }
 
-// SAFETY: integers.
+// SAFETY: the fields are integers and arrays of them, for which zeros are a value.
 unsafe impl Zero for Counts {}
 
 /// From this many literals on, it pays to count them in several places.
@@ -309,11 +309,13 @@ impl Codes {
         out.flush();
     }
 
+    /// The code of a literal.
     #[inline(always)]
     pub(super) fn literal(&self, byte: u8) -> Code {
         self.symbols[usize::from(byte)]
     }
 
+    /// The code that ends the block.
     pub(super) fn end_of_block(&self) -> Code {
         self.symbols[END]
     }

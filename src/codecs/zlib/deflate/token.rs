@@ -60,7 +60,7 @@ pub(super) struct Tally {
     pub(super) distances: [u32; NDISTANCES],
 }
 
-// SAFETY: integers.
+// SAFETY: the fields are integers and arrays of them, for which zeros are a value.
 unsafe impl Zero for Tally {}
 
 impl Tally {

@@ -34,7 +34,8 @@ pub(super) fn decode(
         // SAFETY: the CPU was just asked for AVX2, BMI1, BMI2 and LZCNT.
         return unsafe { decode_avx2(tables, bits, dest, op, stop) };
     }
-    decode_with::<false>(tables, bits, dest, op, stop)
+    // SAFETY: no AVX2 is asked for.
+    unsafe { decode_with::<false>(tables, bits, dest, op, stop) }
 }
 
 /// [`decode`] with the instructions that every CPU has.
@@ -46,7 +47,8 @@ pub(super) fn decode_portably(
     op: &mut usize,
     stop: usize,
 ) -> Option<bool> {
-    decode_with::<false>(tables, bits, dest, op, stop)
+    // SAFETY: no AVX2 is asked for.
+    unsafe { decode_with::<false>(tables, bits, dest, op, stop) }
 }
 
 /// [`decode_with`], compiled for 32-byte registers and byte permutations.
@@ -63,24 +65,31 @@ unsafe fn decode_avx2(
     op: &mut usize,
     stop: usize,
 ) -> Option<bool> {
-    decode_with::<true>(tables, bits, dest, op, stop)
+    // SAFETY: the caller's promise.
+    unsafe { decode_with::<true>(tables, bits, dest, op, stop) }
 }
 
-/// [`decode`]; `AVX2` says that the CPU has it.
+/// [`decode`], in one of two ways.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
 #[inline(always)]
-fn decode_with<const AVX2: bool>(
+unsafe fn decode_with<const AVX2: bool>(
     tables: &mut Tables,
     bits: &mut Bits<'_>,
     dest: &mut [u8],
     op: &mut usize,
     stop: usize,
 ) -> Option<bool> {
+    assert!(*op <= dest.len());
     let fast_end = stop.min(dest.len().saturating_sub(LITERAL_ROOM));
     let is_long = bits.src.len() - bits.at >= PATIENCE + PROSPECT;
     let mut patience = if is_long && tables.pays_to_combine() { bits.at + PATIENCE } else { usize::MAX };
     loop {
         if *op < fast_end {
-            if decode_fast::<AVX2>(tables, bits, dest, op, fast_end, patience)? {
+            // SAFETY: the caller's promise.
+            if unsafe { decode_fast::<AVX2>(tables, bits, dest, op, fast_end, patience)? } {
                 return Some(true);
             }
             if bits.at >= patience {
@@ -92,7 +101,7 @@ fn decode_with<const AVX2: bool>(
         if *op >= stop && stop < dest.len() {
             return Some(false);
         }
-        // SAFETY: the CPU has AVX2 if `AVX2`.
+        // SAFETY: `op` was at most `dest.len()`, and no step leads beyond. The CPU has AVX2 if `AVX2`.
         if unsafe { decode_one::<AVX2>(tables, bits, dest, op)? } {
             return Some(true);
         }
@@ -100,8 +109,12 @@ fn decode_with<const AVX2: bool>(
 }
 
 /// Decodes until `op_end` or `in_end`, or the end of the block, which it tells, or near the end of the input.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
 #[inline(always)]
-fn decode_fast<const AVX2: bool>(
+unsafe fn decode_fast<const AVX2: bool>(
     tables: &Tables,
     bits: &mut Bits<'_>,
     dest: &mut [u8],
@@ -169,7 +182,7 @@ fn decode_fast<const AVX2: bool>(
             input.skip(symbol.bits());
             // Of 56 bits, a length takes at most 20 and a distance 28.
             let Some(distance) = skip_distance(tables, &mut input) else { break None };
-            // SAFETY: `to` is in the output. The CPU has AVX2 if `AVX2`.
+            // SAFETY: `to` is in the output, and distances are never 0. The CPU has AVX2 if `AVX2`.
             if !unsafe { output.put_match::<AVX2>(to, distance, len) } {
                 break None;
             }
@@ -254,7 +267,7 @@ impl<'a> Output<'a> {
 ///
 /// # Safety
 ///
-/// `distance >= 1`, as many bytes precede `to`, and MAX_LEN and SLACK follow. If `AVX2`, the CPU has it.
+/// `distance >= 1`; that many bytes precede `to`, and MAX_LEN and SLACK follow. If `AVX2`, the CPU has it.
 #[inline(always)]
 unsafe fn copy_match<const AVX2: bool>(to: Target<'_>, distance: usize, len: usize) {
     if distance >= 32 {
@@ -280,7 +293,7 @@ unsafe fn copy_match<const AVX2: bool>(to: Target<'_>, distance: usize, len: usi
 ///
 /// # Safety
 ///
-/// `distance >= 1`, as many bytes precede `to`, and `room` follow; `len <= room`. If `AVX2`, the CPU has it.
+/// `distance >= 1`; that many bytes precede `to`, and `room` follow; `len <= room`. If `AVX2`, the CPU has it.
 #[cold]
 unsafe fn copy_near_end<const AVX2: bool>(to: Target<'_>, distance: usize, len: usize, room: usize) {
     let Some(last) = room.checked_sub(16) else {
@@ -320,7 +333,7 @@ unsafe fn put_literals<'a>(
 ///
 /// # Safety
 ///
-/// If `AVX2`, the CPU has it.
+/// `op` is in `dest` or at its end. If `AVX2`, the CPU has it.
 #[inline(always)]
 unsafe fn decode_one<const AVX2: bool>(
     tables: &Tables,

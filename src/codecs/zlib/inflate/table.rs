@@ -180,17 +180,19 @@ impl Symbol {
         self.bits() & 0x3f
     }
 
+    /// Whether this is one literal or more.
     #[inline(always)]
     pub(super) fn is_literals(self) -> bool {
         self.0 & NOT_LITERALS == 0
     }
 
-    /// The number of literals, if this is some: the first of [`literals`](Self::literals).
+    /// The number of literals, if this is one or more: the first of [`literals`](Self::literals).
     #[inline(always)]
     pub(super) fn nliterals(self) -> usize {
         (self.0 >> 56) as usize // a byte
     }
 
+    /// The literals, as many as [`nliterals`](Self::nliterals) says, at the front.
     #[inline(always)]
     pub(super) fn literals(self) -> [u8; 8] {
         (self.0 >> 8).to_le_bytes()
