@@ -31,7 +31,7 @@ pub(super) struct Demand {
     pub(super) bits: u32,
     /// The window is the last 1/2^`window_shift` of the stream.
     pub(super) window_shift: u32,
-    /// Smallest ratio of the bytes before compression to those after it, in percent: above 100.
+    /// Smallest ratio of the bytes before compression to those after it, in percent: 100 or more.
     pub(super) min_ratio: usize,
 }
 
