@@ -34,9 +34,11 @@ const IN_ROOM: usize = LONG + INPUT_END;
 const SHORT_MATCH: usize = 16;
 /// Matches and literals up to this length are copied by [`decode_medium`], the former in up to two steps.
 const MEDIUM: usize = 32;
+/// Bytes of output that a sequence of [`decode_medium`] makes, at most, and SLACK.
+const MEDIUM_ROOM: usize = MEDIUM + 2 * MEDIUM + SLACK;
 /// So many sequences with matches from SHORT_MATCH to MEDIUM, in MEDIUM_DENSE bytes of output, make them prevail.
 const MANY_MEDIUM: usize = 16;
-const MEDIUM_DENSE: usize = MANY_MEDIUM * 48;
+const MEDIUM_DENSE: usize = MANY_MEDIUM * 80;
 /// If [`decode_medium`] comes less far, in bytes of output, it does not pay to call it again soon.
 const MEDIUM_PAYS: usize = 1024;
 /// So many such sequences pass then uncounted. The next MANY_MEDIUM are never dense, since `from` is before the pause; after
@@ -138,7 +140,7 @@ unsafe fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize
         out_start,
         out_room: out_start.ahead(stop.min(out_len - OUT_ROOM)),
         run_end: out_start.ahead(stop.min(out_len.saturating_sub(SLACK))),
-        medium_room: out_start.ahead(stop.min(out_len.saturating_sub(2 * SLACK))),
+        medium_room: out_start.ahead(stop.min(out_len.saturating_sub(MEDIUM_ROOM))),
         in_slack: in_start.ahead(in_len.saturating_sub(SLACK)),
         out_slack: out_start.ahead(out_len.saturating_sub(SLACK)),
     };
@@ -182,7 +184,7 @@ struct Ends<'a> {
     out_room: Target<'a>,
     /// SLACK bytes of output are left here, unless it is the start, or none is wanted any more.
     run_end: Target<'a>,
-    /// Twice SLACK bytes of output are left here, or none is wanted any more.
+    /// MEDIUM_ROOM bytes of output are left here, unless it is the start, or none is wanted any more.
     medium_room: Target<'a>,
     /// SLACK bytes of input are left here, unless it is the start.
     in_slack: Source<'a>,
@@ -362,14 +364,20 @@ unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>
             continue;
         }
         let len = len + next;
-        if len > 2 * MEDIUM || distance < MEDIUM {
+        if len > 2 * MEDIUM || distance < SHORT_MATCH {
             break;
         }
-        // SAFETY: as above, and what is copied lies before.
-        unsafe { op.copy_from_back::<MEDIUM>(distance) };
-        if len > MEDIUM {
-            // SAFETY: the same.
-            unsafe { op.ahead(MEDIUM).copy_from_back::<MEDIUM>(distance) };
+        if distance < MEDIUM {
+            rarely(); // an item that repeats the one before
+            // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
+            unsafe { copy_long::<AVX2>(op, distance, len) };
+        } else {
+            // SAFETY: as above, and what is copied lies before.
+            unsafe { op.copy_from_back::<MEDIUM>(distance) };
+            if len > MEDIUM {
+                // SAFETY: the same.
+                unsafe { op.ahead(MEDIUM).copy_from_back::<MEDIUM>(distance) };
+            }
         }
         // SAFETY: as with `next`.
         let token = settled(unsafe { ip.ahead(1).byte() });
