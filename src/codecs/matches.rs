@@ -8,8 +8,10 @@ use crate::copy;
 
 /// Bytes that [`copy_long`] and [`copy_literals`] may write, and the latter read, past their end.
 pub(crate) const SLACK: usize = 64;
-/// Length from which calling the memory functions of the C library pays.
+/// From this many bytes on, patterns of up to 16 bytes are laid out in ever larger pieces.
 const VERY_LONG: usize = 512;
+/// From this many bytes on, calling the memory functions of the C library pays; a loop over vectors needs no time to start.
+const CALL_PAYS: usize = 4096;
 /// Patterns below this length are laid out a few times before they are copied in growing pieces.
 const SHORT_PATTERN: usize = 128;
 
@@ -20,7 +22,7 @@ const SHORT_PATTERN: usize = 128;
 /// `len + SLACK` bytes exist at both places.
 #[inline(always)]
 pub(crate) unsafe fn copy_literals(mut from: Source<'_>, mut to: Target<'_>, len: usize) {
-    if len >= VERY_LONG {
+    if len >= CALL_PAYS {
         // SAFETY: the caller's promise.
         unsafe { to.copy_from(from, len) };
         return;
@@ -81,16 +83,17 @@ pub(crate) unsafe fn copy_two_more(to: Target<'_>, distance: usize) {
 /// `distance >= 1`; that many bytes precede `to`, and `len + SLACK` follow. If `AVX2`, the CPU has it.
 #[inline(always)]
 pub(crate) unsafe fn copy_long<const AVX2: bool>(to: Target<'_>, distance: usize, len: usize) {
-    if len >= VERY_LONG {
+    if distance <= 16 {
+        if len < VERY_LONG {
+            // SAFETY: the caller's promises.
+            return unsafe { repeat_pattern::<AVX2>(to, distance, len) };
+        }
+    } else if len < CALL_PAYS {
         // SAFETY: the caller's promises.
-        unsafe { copy_very_long(to, distance, len) };
-    } else if distance <= 16 {
-        // SAFETY: the caller's promises.
-        unsafe { repeat_pattern::<AVX2>(to, distance, len) };
-    } else {
-        // SAFETY: the caller's promises.
-        unsafe { copy_vectors(to, distance, len) };
+        return unsafe { copy_vectors(to, distance, len) };
     }
+    // SAFETY: the caller's promises.
+    unsafe { copy_very_long(to, distance, len) };
 }
 
 /// [`copy_long`] for distances above 16.
