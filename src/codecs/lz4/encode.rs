@@ -30,7 +30,7 @@ const MAX_SHORT: usize = 65_536 + LAST_START - 2;
 /// Behind matches of at least this length, the CPU may guess: a wrong guess costs little beside such a match.
 const LONG_MATCH: usize = 32;
 /// Up to this length, the end of a match is sought in steps of eight bytes, and beyond in vectors.
-const NEAR_END: usize = 48;
+const NEAR_END: usize = 44;
 /// Bytes of the source over which guesses are watched, and those after which they are watched again.
 const WATCH: usize = 2 << 10;
 const REST: usize = 14 << 10;
@@ -156,8 +156,6 @@ fn encode<T: Table>(
 struct Match {
     at: usize,
     candidate: usize,
-    /// The difference of the eight bytes at both.
-    differs: u64,
 }
 
 /// How well one guesses whether a match follows the last one immediately, from whether the last few did: about as well as
@@ -256,7 +254,7 @@ impl<T: Table> Parser<'_, T> {
         loop {
             if let Next::Sought(found) = next {
                 let Some(found) = found.filter(|_| anchor < until) else { break };
-                let Match { at, candidate, .. } = found;
+                let Match { at, candidate } = found;
                 let end = self.end(found);
                 // SAFETY: the candidate lies in `src`, before `at`.
                 let start = unsafe { extend_back(self.src, at, at - candidate, anchor) };
@@ -328,45 +326,20 @@ impl<T: Table> Parser<'_, T> {
             if WAY == WATCHED {
                 self.guesses.learn(true, true);
             }
-            // Measured: in shorter streams, a choice costs more than the wrong guesses.
-            let end = if T::REACHES_FAR { self.unguessed_end(found) } else { self.end(found) };
+            let end = self.end(found);
             out.follower(end - at, at - found.candidate)?;
             *anchor = end;
         }
         Some(if *anchor > self.last_start() { Next::Sought(None) } else { Next::NotSought })
     }
 
-    /// Where a match ends, if the CPU guesses well whether that is within the first eight bytes.
+    /// Where a match ends. Its first four bytes are known to match; most end within the eight behind them.
     #[inline(always)]
-    fn end(&self, found: Match) -> usize {
-        match found.differs {
-            0 => self.end_from(8, found),
-            differs => found.at + first_byte(differs),
-        }
-    }
-
-    /// As [`end`](Self::end), asking the CPU to guess only whether it is within the first sixteen bytes.
-    #[inline(always)]
-    fn unguessed_end(&self, found: Match) -> usize {
-        let Match { at, candidate, differs } = found;
-        if at + 16 + LAST_LITERALS > self.src.len() {
-            return self.end(found);
-        }
-        // SAFETY: the sum was just compared, and the candidate lies before.
-        let behind = unsafe { load64(self.src, at + 8) ^ load64(self.src, candidate + 8) };
-        if differs | behind == 0 {
-            return self.end_from(16, found);
-        }
-        at + select(differs != 0, first_byte(differs), 8 + first_byte(behind))
-    }
-
-    /// Where a match ends of at least `len` bytes.
-    #[inline(always)]
-    fn end_from(&self, len: usize, Match { at, candidate, .. }: Match) -> usize {
+    fn end(&self, Match { at, candidate }: Match) -> usize {
         if at + NEAR_END + LAST_LITERALS > self.src.len() {
             return self.far_end(at + MIN_MATCH, at - candidate);
         }
-        for len in (len..NEAR_END).step_by(8) {
+        for len in (MIN_MATCH..NEAR_END).step_by(8) {
             // SAFETY: the sum was just compared, and the candidate lies before.
             let differs = unsafe { load64(self.src, at + len) ^ load64(self.src, candidate + len) };
             if differs != 0 {
@@ -421,7 +394,7 @@ impl<T: Table> Parser<'_, T> {
         let candidate = choose([candidate0, candidate1, candidate2]);
         let differs = select(is0, differs0, select(is1, differs1, differs2));
         let is_near = is_match::<T>(differs, at - candidate);
-        is_near.then_some(Match { at, candidate, differs })
+        is_near.then_some(Match { at, candidate })
     }
 
     /// The first match behind `at`, which is behind a match and where there is none: [`search`](Self::search) from the next
@@ -454,11 +427,7 @@ impl<T: Table> Parser<'_, T> {
     fn search(&mut self, at: usize, step: usize, misses: usize) -> Option<Match> {
         let steps = (self.acceleration << PATIENCE) + misses;
         let (at, candidate) = search_from(self.table, self.src, at, step, steps);
-        (candidate < at).then(|| {
-            // SAFETY: `at <= last_start`, and the candidate lies before.
-            let differs = unsafe { load64(self.src, at) ^ load64(self.src, candidate) };
-            Match { at, candidate, differs }
-        })
+        (candidate < at).then_some(Match { at, candidate })
     }
 
     /// Enters position `at`, where these bytes are; the match with the one that was there before.
@@ -470,7 +439,7 @@ impl<T: Table> Parser<'_, T> {
         }
         // SAFETY: positions of this stream that were entered, and 0, are at most `last_start`.
         let differs = bytes ^ unsafe { load64(self.src, candidate) };
-        (differs as u32 == 0).then_some(Match { at, candidate, differs })
+        (differs as u32 == 0).then_some(Match { at, candidate })
     }
 
     /// Enters position `at`, where these bytes are; returns the one that was there before.
@@ -542,7 +511,7 @@ impl Output<'_> {
     /// `2 <= candidate`, SLACK bytes follow in `dest`, and eight from `anchor` on exist in `src`.
     #[inline(always)]
     unsafe fn short(&mut self, anchor: usize, found: Match, end: usize) -> Option<()> {
-        let Match { at, candidate, .. } = found;
+        let Match { at, candidate } = found;
         let distance = at - candidate;
         // SAFETY: `2 <= candidate < at`, and eight bytes from there on exist.
         let agree = unsafe { load64(self.src, at - 2) ^ load64(self.src, candidate - 2) };
