@@ -30,7 +30,7 @@ const MAX_SHORT: usize = 65_536 + LAST_START - 2;
 /// Behind matches of at least this length, the CPU may guess: a wrong guess costs little beside such a match.
 const LONG_MATCH: usize = 32;
 /// Up to this length, the end of a match is sought in steps of eight bytes, and beyond in vectors.
-const NEAR_END: usize = 44;
+const NEAR_END: usize = 76;
 /// Bytes of the source over which guesses are watched, and those after which they are watched again.
 const WATCH: usize = 2 << 10;
 const REST: usize = 14 << 10;
