@@ -1,6 +1,7 @@
 //! How far bytes agree with earlier ones: the length of matches, for encoders.
 
 use super::mem::load64;
+use crate::cpu::select;
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use self::same_bytes_portable as same_bytes;
@@ -40,6 +41,28 @@ pub(crate) unsafe fn extend_long(src: &[u8], mut end: usize, distance: usize, li
         end += 1;
     }
     end
+}
+
+/// [`extend_long`] where most matches end within sixteen bytes: where exactly, the CPU does not guess.
+///
+/// # Safety
+///
+/// As for [`extend_long`].
+#[inline(always)]
+pub(crate) unsafe fn extend(src: &[u8], end: usize, distance: usize, limit: usize) -> usize {
+    if end + 16 > limit {
+        // SAFETY: the caller's promise.
+        return unsafe { extend_long(src, end, distance, limit) };
+    }
+    // SAFETY: `end + 16 <= limit`, and the candidate lies before.
+    let differing = |at: usize| unsafe { load64(src, at) ^ load64(src, at - distance) };
+    let (low, high) = (differing(end), differing(end + 8));
+    if low | high == 0 {
+        // SAFETY: the same.
+        return unsafe { extend_long(src, end + 16, distance, limit) };
+    }
+    let first = |differing: u64| differing.trailing_zeros() as usize / 8;
+    end + select(low != 0, first(low), 8 + first(high))
 }
 
 /// Which of 32 bytes at `a` and `b` are the same, the first in the lowest bit.
@@ -143,6 +166,8 @@ mod tests {
                 let end = (at..limit).find(|&at| !agrees(at)).unwrap_or(limit);
                 // SAFETY: `distance <= at <= limit <= len`.
                 prop_assert_eq!(unsafe { extend_long(&bytes, at, distance, limit) }, end);
+                // SAFETY: the same.
+                prop_assert_eq!(unsafe { extend(&bytes, at, distance, limit) }, end);
             }
             let first = floor.max(distance);
             let start = (first..at).rev().find(|&at| !agrees(at)).map_or(first.min(at), |at| at + 1).max(floor);

@@ -2,7 +2,7 @@
 
 use super::probe::{Demand, Probe};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
-use crate::codecs::agree::{extend_back, extend_long};
+use crate::codecs::agree::{extend, extend_back};
 use crate::codecs::mem::{copy, load64, store8};
 use crate::error::Result;
 use crate::memory::zeroed_box;
@@ -230,8 +230,8 @@ fn parse<const DRY: bool>(
                 break distance;
             }
         };
-        // SAFETY: `distance <= at`, and `at + 8 <= match_end`.
-        let end = unsafe { extend_long(src, at, distance, match_end) };
+        // SAFETY: `distance <= at`, and `at + MIN_NEAR <= match_end`.
+        let end = unsafe { extend(src, at + MIN_NEAR, distance, match_end) };
         // SAFETY: `distance <= at`.
         let start = unsafe { extend_back(src, at, distance, anchor.max(FIRST_LITERALS)) };
         out.sequence(anchor, start, end - start, distance)?;

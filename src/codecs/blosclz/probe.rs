@@ -6,7 +6,7 @@
 //! in which the encoder makes large steps.
 
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
-use crate::codecs::agree::extend_long;
+use crate::codecs::agree::extend;
 use crate::codecs::mem::load64;
 use crate::cpu::select;
 use crate::error::Result;
@@ -234,7 +234,7 @@ unsafe fn match_len(window: &[u8], at: usize, candidate: usize) -> usize {
     } else {
         // SAFETY: the distance is at most `at`; `at + 8` is not beyond the limit, nor that beyond the window, of which more than
         // LAST_START bytes are left.
-        unsafe { extend_long(window, at + 8, at - candidate, last_start.max(at + 8)) }
+        unsafe { extend(window, at + 8, at - candidate, last_start.max(at + 8)) }
     };
     end.min(last_start.max(at + 1)) - at - 1
 }
