@@ -82,6 +82,11 @@ const fn varied(by: By) -> Further {
     Further { literal_bits: 29..69, ..repetitive(by) }
 }
 
+/// The same in streams with which zlib-rs takes not much longer than zlib-ng, as it does with shorter ones.
+const fn long_and_varied(by: By) -> Further {
+    Further { from: 32 << 10, ..varied(by) }
+}
+
 /// What shrinks so far that zlib-ng searches it to the end: the streams of others would be up to 8 times as large.
 const FAR: Further = Further { from: 0, bytes: 192, literal_bits: 0..69, few_matches: true, by: By::Zlib };
 
@@ -91,7 +96,16 @@ const LEVELS: [Level; 9] = [
     searched(effort(2, 8), 1, &[]),
     searched(effort(2, 8), 2, &[]),
     searched(effort(4, 16), 3, &[sparse(By::Libdeflate(5)), very_repetitive(By::Libdeflate(5))]),
-    searched(effort(10, 258), 4, &[sparse(By::Own), very_repetitive(By::Libdeflate(6)), varied(By::Zlib)]),
+    searched(
+        effort(10, 258),
+        4,
+        &[
+            sparse(By::Own),
+            very_repetitive(By::Libdeflate(6)),
+            long_and_varied(By::Zlib),
+            varied(By::Libdeflate(5)),
+        ],
+    ),
     searched(Some(UTMOST), 5, &[Further { few_matches: false, ..FAR }, repetitive(By::Zlib)]),
     searched(Some(UTMOST), 6, &[FAR, varied(By::Zlib), repetitive(By::Libdeflate(7))]),
     searched(Some(UTMOST), 6, &[FAR, repetitive(By::Libdeflate(8))]),

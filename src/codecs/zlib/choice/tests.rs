@@ -146,7 +146,10 @@ fn each_encoder_is_chosen_where_it_is_faster() {
         assert!(chosen(clevel, mixed) == by_libdeflate(level, mixed));
     }
     assert!(chosen(4, &text) == by_libdeflate(3, &text));
-    for clevel in 5..=7 {
+    let longer_text = bytes(2, 40_000);
+    assert!(chosen(5, &text) == by_libdeflate(5, &text));
+    assert!(chosen(5, &longer_text) == by_zlib(5, &longer_text));
+    for clevel in 6..=7 {
         assert!(chosen(clevel, &text) == by_zlib(clevel, &text));
     }
     assert!(chosen(8, &text) == by_libdeflate(8, &text) && chosen(9, &text) == by_libdeflate(8, &text));
