@@ -3,7 +3,8 @@
 //! The kernels work on words of [`word_size`] bytes; what is left of a block after its last whole word is stored as
 //! it is. (The C library's encoder loses those bytes; its decoder expects them unchanged.)
 
-#![forbid(unsafe_code)]
+#[cfg(target_arch = "x86_64")]
+mod sse2;
 
 /// Bytes per word for items of `typesize` bytes: 1, 2, 4 or 8.
 #[must_use]
@@ -48,8 +49,17 @@ pub fn decode_first(typesize: usize, src: &[u8], dest: &mut [u8]) {
     }
 }
 
-/// The running XOR of words of `W` bytes, 8 bytes at a time.
+/// The running XOR of words of `W` bytes.
 fn running_xor<const W: usize>(src: &[u8], dest: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    let done = sse2::running_xor::<W>(src, dest);
+    #[cfg(not(target_arch = "x86_64"))]
+    let done = 0;
+    running_xor_from::<W>(done, src, dest);
+}
+
+/// The running XOR from byte `done` on, 8 bytes at a time; before, it is there already, in whole words.
+fn running_xor_from<const W: usize>(done: usize, src: &[u8], dest: &mut [u8]) {
     // A multiplication by `spread` repeats a word that is alone in the low bytes.
     let spread = match W {
         1 => 0x0101_0101_0101_0101,
@@ -57,8 +67,11 @@ fn running_xor<const W: usize>(src: &[u8], dest: &mut [u8]) {
         4 => 0x0000_0001_0000_0001,
         _ => 1,
     };
-    let mut last = 0u64; // the last word of the output so far, repeated
-    let mut chunks = src.chunks_exact(8);
+    let (before, dest) = dest.split_at_mut(done);
+    let before = before.last_chunk::<W>().copied().unwrap_or([0; W]);
+    let word = before.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    let mut last = word.wrapping_mul(spread); // the last word of the output so far, repeated
+    let mut chunks = src[done..].chunks_exact(8);
     let mut dest_chunks = dest.chunks_exact_mut(8);
     for (s, d) in (&mut chunks).zip(&mut dest_chunks) {
         let mut x = u64::from_le_bytes(s.try_into().expect("8 bytes"));
@@ -137,6 +150,14 @@ mod tests {
                 let mut back = vec![0xee; len];
                 decode_first(typesize, &dest, &mut back);
                 assert_eq!(back, src, "typesize {typesize} length {len}");
+                back.fill(0xee);
+                match w {
+                    1 => running_xor_from::<1>(0, &dest, &mut back),
+                    2 => running_xor_from::<2>(0, &dest, &mut back),
+                    4 => running_xor_from::<4>(0, &dest, &mut back),
+                    _ => running_xor_from::<8>(0, &dest, &mut back),
+                }
+                assert_eq!(back, src, "without vectors, typesize {typesize} length {len}");
             }
         }
     }
