@@ -29,6 +29,8 @@ pub(super) const KERNEL: Kernel = Kernel {
 
 /// Up to so many bytes of items of 4 or 8 bytes are unshuffled in the large tiles.
 const FEW_BYTES: usize = 2 << 10;
+/// The same for items of 2 bytes, as long as the first-level cache has room for most of it.
+const NEAR_BYTES: usize = 32 << 10;
 
 /// The indices of a two-register byte permutation; 64 and above mean the second register.
 type Index = [u8; 64];
@@ -270,13 +272,34 @@ pub(in crate::filters) unsafe fn scatter<const C: usize, const W: usize>(
     }
 }
 
+/// How many items the second tile of a shuffle is behind the first one: so many that loads, or stores, are of whole cache lines
+/// from then on, as far as may be. Of items of two bytes, loads that are not take twice as long; of wider ones, it is the
+/// stores, if all rows are aligned alike.
+#[inline(always)]
+fn step_of_shuffle<const W: usize>(stride: usize, src: &[u8], dest: &[u8]) -> usize {
+    let (from, to) = (src.as_ptr().addr(), dest.as_ptr().addr());
+    let are_rows_alike = stride % 64 == 0;
+    if W.is_power_of_two() && from % W == 0 && (W == 2 || !are_rows_alike) {
+        64 - from % 64 / W
+    } else if are_rows_alike {
+        64 - to % 64
+    } else {
+        64
+    }
+}
+
+/// The same for an unshuffle, which stores items: those of two bytes in whole cache lines.
+#[inline(always)]
+fn step_of_unshuffle<const W: usize>(dest: &[u8]) -> usize {
+    let to = dest.as_ptr().addr();
+    if W == 2 && to % W == 0 { 64 - to % 64 / W } else { 64 }
+}
+
 /// [`Kernel`]'s `shuffle` for `width == W`, 2 to 16.
 #[inline(always)]
 unsafe fn shuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &[u8], dest: &mut [u8]) {
     let nitems = src.len() / W;
-    // The second tile starts where the rows can be written in whole cache lines from then on, if they are all
-    // aligned alike.
-    let mut step = if stride % 64 == 0 { 64 - dest.as_ptr().addr() % 64 } else { 64 };
+    let mut step = step_of_shuffle::<W>(stride, src, dest);
     let mut i = 0;
     // SAFETY: tiles are inside the `nitems` items; the rest is passed on to the caller.
     unsafe {
@@ -309,6 +332,7 @@ unsafe fn shuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &[u
 unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &[u8], dest: &mut [u8]) {
     let nitems = dest.len() / W;
     let end = dest.len();
+    let mut step = step_of_unshuffle::<W>(dest);
     let mut i = 0;
     // SAFETY: tiles are inside the `nitems` items; the rest is passed on to the caller. What stores overwrite after
     // their tile belongs to later tiles.
@@ -322,7 +346,8 @@ unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &
                 *row = load(src, j * stride + i);
             }
             scatter::<C, W>(rows, dest, i * W, end);
-            i += 64;
+            i += step;
+            step = 64;
         }
         if W == C && i < nitems && nitems >= 64 {
             let mut rows = [_mm512_setzero_si512(); C];
@@ -360,6 +385,7 @@ unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
             // All work of the AVX2 code is one zip per register and round then; compiled for AVX-512, it is slower. For few
             // items, its tiles are too small.
             4 | 8 if dest.len() > FEW_BYTES => (avx2::KERNEL.unshuffle)(width, stride, src, dest),
+            2 if dest.len() > NEAR_BYTES => (avx2::KERNEL.unshuffle)(width, stride, src, dest),
             _ => lanes::by_width!(
                 width,
                 unshuffle_narrow[](stride, src, dest),
