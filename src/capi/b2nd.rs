@@ -593,19 +593,19 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
     ctx.set_shape(&shape);
     // SAFETY: the caller's promise.
     let (meta, cparams, mut given) = unsafe { (ctx.meta()?, ctx.cparams(), ctx.storage()) };
-    let wanted = Geometry::from_meta(&meta)?;
     let handle = source.schunk()?;
     let same = handle.typesize() == cparams.typesize;
     require(same, "items of another size")?;
-    if wanted == *known {
+    let are_alike = |known: &[u64], wanted: &[i32]| {
+        known.iter().copied().eq(wanted.iter().map(|&extent| u64::try_from(extent).unwrap_or(u64::MAX)))
+    };
+    if are_alike(known.chunkshape(), &meta.chunkshape) && are_alike(known.blockshape(), &meta.blockshape) {
         // SAFETY: the caller's promise.
         let schunk = unsafe { blosc2_schunk_copy(handle.abi(), &raw mut given) };
-        // SAFETY: just made.
-        let made = unsafe { adopt_new(schunk, ErrorKind::Failure) }?;
-        // SAFETY: just made.
-        let presented = unsafe { ArrayHandle::from_ptr(made).and_then(|copy| copy.present_as_new(&meta)) };
-        // SAFETY: as above; nobody else knows it.
-        return presented.map(|()| made).inspect_err(|_| unsafe { ArrayHandle::release(made) });
+        ensure(!schunk.is_null(), ErrorKind::Failure, "no super-chunk")?;
+        // SAFETY: just made; nobody else knows it.
+        return ArrayHandle::create(schunk, &meta, known, 0)
+            .inspect_err(|_| unsafe { discard(schunk, given.urlpath) });
     }
     let layers = handle.look(|schunk| Ok(schunk.metalayers()))?;
     let own = |layer: &&Arc<Metalayer>| layer.name != nd_meta::NAME && layer.name != nd_meta::OLD_NAME;

@@ -62,10 +62,10 @@ impl ArrayHandle {
     pub(crate) fn create(
         schunk: *mut blosc2_schunk,
         meta: &NdMeta,
-        geometry: Geometry,
+        geometry: impl Into<Arc<Geometry>>,
         last_tick: u64,
     ) -> Result<*mut b2nd_array_t> {
-        let handle = ArrayHandle::new(schunk, meta, geometry, last_tick)?;
+        let handle = ArrayHandle::new(schunk, meta, geometry.into(), last_tick)?;
         Ok(Box::into_raw(handle).cast())
     }
 
@@ -75,7 +75,7 @@ impl ArrayHandle {
         meta: &NdMeta,
         geometry: Geometry,
     ) -> Result<*mut b2nd_array_t> {
-        let mut handle = ArrayHandle::new(schunk, meta, geometry, 0)?;
+        let mut handle = ArrayHandle::new(schunk, meta, geometry.into(), 0)?;
         *handle.view.get_mut() = true;
         Ok(Box::into_raw(handle).cast())
     }
@@ -83,7 +83,7 @@ impl ArrayHandle {
     fn new(
         schunk: *mut blosc2_schunk,
         meta: &NdMeta,
-        geometry: Geometry,
+        geometry: Arc<Geometry>,
         last_tick: u64,
     ) -> Result<Box<ArrayHandle>> {
         let dtype = c_dtype(meta)?;
@@ -97,7 +97,7 @@ impl ArrayHandle {
         show(&mut abi, &geometry);
         Ok(Box::new(ArrayHandle {
             abi: UnsafeCell::new(abi),
-            geometry: RwLock::new(Arc::new(geometry)),
+            geometry: RwLock::new(geometry),
             view: UnsafeCell::new(false),
         }))
     }
@@ -163,23 +163,6 @@ impl ArrayHandle {
     fn last_tick(&self) -> &AtomicI64 {
         // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
         unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).last_tick) }
-    }
-
-    /// Makes a copy look like a new array: with the dtype that was asked for, though that of the source is stored, and
-    /// its first refresh reads the geometry.
-    ///
-    /// # Safety
-    ///
-    /// No other thread knows the array.
-    pub(crate) unsafe fn present_as_new(&self, asked: &NdMeta) -> Result<()> {
-        let dtype = c_dtype(asked)?;
-        // SAFETY: the caller's promise; the old dtype belongs to the array.
-        unsafe {
-            let abi = self.abi();
-            libc::free((*abi).dtype.cast());
-            ((*abi).dtype, (*abi).dtype_format, (*abi).last_tick) = (dtype, asked.dtype_format, 0);
-        }
-        Ok(())
     }
 
     /// Takes over a geometry.
