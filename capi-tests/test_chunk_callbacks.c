@@ -405,6 +405,42 @@ static void test_registered(void) {
   free(chunk);
 }
 
+/* Of zeros, the filter of the application makes something else on the way back: what it made zeros of comes back, too. */
+static void test_zeros_of_a_filter(void) {
+  static const int32_t sizes[] = {32, 1000, 50000};
+  uint8_t *data = test_alloc(50000), *back = test_alloc(50000), *chunk = test_alloc(50000 + BLOSC2_MAX_OVERHEAD);
+  int i, meta, nthreads;
+  for (i = 0; i < 3; i++) {
+    for (meta = 0; meta < 14; meta += 13) {
+      for (nthreads = 1; nthreads <= 2; nthreads++) {
+        blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+        blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+        blosc2_context *cctx, *dctx;
+        int cbytes;
+        cparams.typesize = 4;
+        cparams.blocksize = 20000;
+        cparams.nthreads = dparams.nthreads = (int16_t)nthreads;
+        cparams.filters[4] = 170;
+        cparams.filters_meta[4] = (uint8_t)meta;
+        cctx = blosc2_create_cctx(cparams);
+        dctx = blosc2_create_dctx(dparams);
+        memset(data, -meta, 50000);
+        cbytes = blosc2_compress_ctx(cctx, data, sizes[i], chunk, sizes[i] + BLOSC2_MAX_OVERHEAD);
+        /* only zeros are a chunk of zeros */
+        CHECK_INT(cbytes == BLOSC_EXTENDED_HEADER_LENGTH, meta == 0);
+        CHECK(cbytes > 0 && cbytes < 100);
+        CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, back, sizes[i]), sizes[i]);
+        CHECK_BYTES(back, data, sizes[i]);
+        blosc2_free_ctx(cctx);
+        blosc2_free_ctx(dctx);
+      }
+    }
+  }
+  free(data);
+  free(back);
+  free(chunk);
+}
+
 /* Pipelines of several filters leave the source alone and come back, in one block and in many. */
 static void test_pipelines(void) {
   static const uint8_t pipelines[][BLOSC2_MAX_FILTERS] = {
@@ -654,6 +690,7 @@ int main(void) {
   test_failing_callbacks();
   test_disposable_output();
   test_registered();
+  test_zeros_of_a_filter();
   test_pipelines();
   test_threads_callback();
   test_many_threads();

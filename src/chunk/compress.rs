@@ -295,10 +295,29 @@ impl<'a> Job<'a> {
                 context.describe_measurements(&mut header);
             }
             let Progress { dest, pos, all_zeros, .. } = progress;
-            Ok(self.finish(header, pos, all_zeros, dest))
+            let is_zero_chunk = all_zeros && !self.enc.blosc1_header && self.reads_as_zeros()?;
+            Ok(self.finish(header, pos, is_zero_chunk, dest))
         } else {
             self.store(header, dest)
         }
+    }
+
+    /// Whether the data are zeros if the filters made zeros of them: a chunk of zeros is read without filters. What a prefilter
+    /// made is not made again to see.
+    fn reads_as_zeros(&self) -> Result<bool> {
+        if !self.pipeline.has_applications() || self.is_disposable() {
+            return Ok(true);
+        }
+        if self.enc.prefilter.is_some() {
+            return Ok(false);
+        }
+        let mut worker = scratch::worker();
+        for nblock in 0..self.nblocks() {
+            if self.input(nblock, 0, &mut worker.callback)?.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The header as far as it is known before any block is encoded.
@@ -307,9 +326,9 @@ impl<'a> Job<'a> {
     }
 
     /// Writes the header of an encoded chunk and returns the chunk's size.
-    fn finish(&self, mut header: ChunkHeader, end: usize, all_zeros: bool, dest: &mut [u8]) -> usize {
+    fn finish(&self, mut header: ChunkHeader, end: usize, is_zero_chunk: bool, dest: &mut [u8]) -> usize {
         let mut cbytes = end;
-        if all_zeros && !self.enc.blosc1_header {
+        if is_zero_chunk {
             header.blosc2_flags |= special::ZERO << blosc2_flags::SPECIAL_SHIFT;
             cbytes = EXTENDED_HEADER_LENGTH;
         }

@@ -183,6 +183,14 @@ impl Pipeline {
         self.steps().iter().all(|step| matches!(step, Step::None | Step::Shuffle(_) | Step::Bitshuffle))
     }
 
+    /// Whether a filter of the application takes part: what it makes of zeros on the way back is not known. Those of the library
+    /// make zeros.
+    pub(crate) fn has_applications(&self) -> bool {
+        let is_applications =
+            |step: &Step| matches!(step, Step::Registered(entry, _) if entry.id >= filter::FIRST_USER);
+        self.steps().iter().any(is_applications)
+    }
+
     /// Whether all steps are the library's own, which write every byte of their output or fail.
     pub(crate) fn is_built_in(&self) -> bool {
         !self.steps().iter().any(|step| matches!(step, Step::Registered(..)))
