@@ -54,7 +54,7 @@ const ROWS_AHEAD: usize = 4;
 const PREFETCHED: usize = 2048;
 
 /// Up to this many bytes, rows take less time to copy than a call of a function.
-const MIDDLE_ROW: usize = 256;
+const MIDDLE_ROW: usize = 8 * PIECE;
 /// What is copied of these rows at once, in bytes.
 const PIECE: usize = 32;
 
@@ -316,7 +316,15 @@ impl BoxCopy {
                 8 => rows::<8>(step, src, dst),
                 16 => rows::<16>(step, src, dst),
                 32 => rows::<32>(step, src, dst),
-                run @ 33..=MIDDLE_ROW => middle_rows(step, run, src, dst),
+                run @ 33..=MIDDLE_ROW => match run.div_ceil(PIECE) {
+                    2 => middle_rows::<2>(step, run, src, dst),
+                    3 => middle_rows::<3>(step, run, src, dst),
+                    4 => middle_rows::<4>(step, run, src, dst),
+                    5 => middle_rows::<5>(step, run, src, dst),
+                    6 => middle_rows::<6>(step, run, src, dst),
+                    7 => middle_rows::<7>(step, run, src, dst),
+                    _ => middle_rows::<8>(step, run, src, dst),
+                },
                 run => step.for_each(src, dst, |src, dst| copy::copy_raw(src, dst, run)),
             }
         }
@@ -335,18 +343,17 @@ impl BoxCopy {
     }
 }
 
-/// Copies rows of `len` bytes, 32 to [`MIDDLE_ROW`].
+/// Copies rows of `len` bytes in `N` pieces, of which the last one may overlap the one before.
 ///
 /// # Safety
 ///
-/// As [`BoxCopy::copy_rows`].
-unsafe fn middle_rows(step: Loop, len: usize, src: *const u8, dst: *mut u8) {
-    let last = len - PIECE;
-    // SAFETY: the caller's promise; all pieces are inside the row, and the last one may overlap the one before;
-    // arrays of bytes have no alignment.
+/// As [`BoxCopy::copy_rows`]; `len` is at most `N * PIECE`, and not below that by a piece or more.
+unsafe fn middle_rows<const N: usize>(step: Loop, len: usize, src: *const u8, dst: *mut u8) {
+    // SAFETY: the caller's promise; all pieces are inside the row; arrays of bytes have no alignment.
     unsafe {
         step.for_each(src, dst, |src, dst| {
-            for at in (0..last).step_by(PIECE).chain([last]) {
+            for n in 0..N {
+                let at = if n == N - 1 { len - PIECE } else { n * PIECE };
                 let piece: [u8; PIECE] = src.add(at).cast::<[u8; PIECE]>().read();
                 dst.add(at).cast::<[u8; PIECE]>().write(piece);
             }
