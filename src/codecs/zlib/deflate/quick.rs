@@ -1,6 +1,6 @@
 //! The quick search where matches are few: greedy, with one candidate per position, from a hash table of positions.
 
-use super::huffman::Counts;
+use super::counts::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, Sequence};
 use super::{MOST_CHANGED, RAW_BLOCK};
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};

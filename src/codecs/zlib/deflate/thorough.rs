@@ -6,7 +6,7 @@
 //! a few bytes that changed; positions inside of matches are mostly left out of it, and where there are no matches, the
 //! search takes longer steps.
 
-use super::huffman::Counts;
+use super::counts::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, MIN_PIECE, Sequence};
 use super::worth::{BIT, Worth};
 use super::{MAX_BLOCK, MOST_CHANGED, SEGMENT};
