@@ -8,8 +8,14 @@ use crate::headers::HEADERS;
 use crate::paths;
 use crate::process;
 
-/// The version of the C API: in the file name of the shared library, `blosc2.pc` and the CMake package.
-pub const VERSION: &str = "3.3.5";
+/// The version of the C API, as its header states it: in the file name of the shared library, `blosc2.pc` and the CMake
+/// package.
+pub fn version() -> &'static str {
+    let header = include_str!("../../cbindgen/blosc2.h.in");
+    let stated = header.lines().find_map(|line| line.strip_prefix("#define BLOSC2_VERSION_STRING \""));
+    stated.and_then(|text| text.strip_suffix('"')).expect("the header states the version")
+}
+
 /// The number in the soname.
 const SOVERSION: &str = "9";
 
@@ -69,14 +75,15 @@ impl Layout {
 
 /// The shared library's file, then the links to it: soname, and the name for linking.
 fn shared_names() -> [String; 3] {
+    let version = version();
     if cfg!(target_os = "macos") {
         [
-            format!("libblosc2.{VERSION}.dylib"),
+            format!("libblosc2.{version}.dylib"),
             format!("libblosc2.{SOVERSION}.dylib"),
             "libblosc2.dylib".to_string(),
         ]
     } else {
-        [format!("libblosc2.so.{VERSION}"), format!("libblosc2.so.{SOVERSION}"), "libblosc2.so".to_string()]
+        [format!("libblosc2.so.{version}"), format!("libblosc2.so.{SOVERSION}"), "libblosc2.so".to_string()]
     }
 }
 
@@ -220,10 +227,11 @@ fn pkg_config(layout: &Layout, built: &Built) -> String {
         "prefix={prefix}\nlibdir={libdir}\nincludedir=${{prefix}}/include\n\n\
          Name: blosc2\n\
          Description: Compressed chunks, super-chunks and n-dimensional arrays (libblosc2-rs)\n\
-         Version: {VERSION}\n\n\
+         Version: {}\n\n\
          {requires}Libs: -L${{libdir}} -lblosc2\n\
          Libs.private: {}\n\
          Cflags: -I${{includedir}}\n",
+        version(),
         built.native_libs
     )
 }
@@ -249,7 +257,7 @@ fn cmake(template: &str, layout: &Layout, built: &Built) -> Result<String, Strin
     let mode = if built.system.is_empty() { "BUNDLED" } else { "EXTERNAL" };
     let text = text
         .replace("@DEPENDENCY_MODE@", mode)
-        .replace("@VERSION@", VERSION)
+        .replace("@VERSION@", version())
         .replace("@PREFIX@", &prefix)
         .replace("@LIBDIR@", &libdir)
         .replace("@SHARED_FILE@", &file)
@@ -280,6 +288,26 @@ mod tests {
         assert!(parsed(&[]).is_err());
         assert!(parsed(&["--prefix"]).is_err());
         assert!(parsed(&["--prefix", "/usr", "--what"]).is_err());
+    }
+
+    /// What cannot take the versions from where they are stated says the same.
+    #[test]
+    fn versions_agree() {
+        let (version, soversion) = (version(), SOVERSION);
+        for (file, text) in [
+            ("src/capi/consts.rs", format!("BLOSC2_VERSION_STRING: &CStr = c\"{version}\";")),
+            (
+                "Cargo.toml",
+                format!("of the C library is {soversion}, in releases 3.x.\nversion = \"{soversion}."),
+            ),
+            ("Cargo.toml", format!("(libblosc2-rs)\"\nversion = \"{version}\"\n")),
+            ("build.rs", format!("-soname,libblosc2.so.{soversion}\"")),
+            ("build.rs", format!("@rpath/libblosc2.{soversion}.dylib\"")),
+            ("cmake/Targets.cmake", format!(" SOVERSION {soversion})")),
+        ] {
+            let found = paths::read(&paths::root().join(file)).unwrap().contains(&text);
+            assert!(found, "{file} does not say {text}");
+        }
     }
 
     #[test]
