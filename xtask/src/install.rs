@@ -258,6 +258,7 @@ fn cmake(template: &str, layout: &Layout, built: &Built) -> Result<String, Strin
     let text = text
         .replace("@DEPENDENCY_MODE@", mode)
         .replace("@VERSION@", version())
+        .replace("@POINTER_SIZE@", &built.pointer_size.to_string())
         .replace("@PREFIX@", &prefix)
         .replace("@LIBDIR@", &libdir)
         .replace("@SHARED_FILE@", &file)
@@ -277,6 +278,28 @@ mod tests {
 
     fn parsed(args: &[&str]) -> Result<Arguments, String> {
         arguments(&args.iter().map(|arg| (*arg).to_string()).collect::<Vec<_>>())
+    }
+
+    fn built() -> Built {
+        Built {
+            shared: PathBuf::new(),
+            archive: PathBuf::new(),
+            native_libs: "-lm".to_string(),
+            system: vec![],
+            runner: None,
+            pointer_size: 8,
+        }
+    }
+
+    /// A package of 32-bit libraries is for 32-bit programs.
+    #[test]
+    fn the_cmake_package_is_for_programs_of_the_word_size_built_for() {
+        let template = paths::read(&paths::root().join("cmake/Blosc2ConfigVersion.cmake.in")).unwrap();
+        for pointer_size in [4, 8] {
+            let built = Built { pointer_size, ..built() };
+            let text = cmake(&template, &Layout::below(PathBuf::from("/opt/b")), &built).unwrap();
+            assert!(text.contains(&format!("NOT CMAKE_SIZEOF_VOID_P EQUAL {pointer_size})")), "{text}");
+        }
     }
 
     #[test]
@@ -312,13 +335,7 @@ mod tests {
 
     #[test]
     fn pkg_config_is_relocatable_unless_libdir_is_elsewhere() {
-        let mut built = Built {
-            shared: PathBuf::new(),
-            archive: PathBuf::new(),
-            native_libs: "-lm".to_string(),
-            system: vec![],
-            runner: None,
-        };
+        let mut built = built();
         let near = pkg_config(&Layout::below(PathBuf::from("/opt/b")), &built);
         assert!(near.starts_with("prefix=${pcfiledir}/../..\nlibdir=${prefix}/lib\n"), "{near}");
         let layout = Layout { prefix: "/opt/b".into(), libdir: "/lib64".into(), destdir: None };
