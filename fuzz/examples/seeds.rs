@@ -4,6 +4,7 @@ use blosc2::capi::b2nd_ctx::b2nd_serialize_meta;
 use blosc2::capi::meta::{blosc2_meta_add, blosc2_vlmeta_add};
 use blosc2::capi::schunk_data::blosc2_schunk_append_buffer;
 use blosc2::capi::util::blosc2_get_blosc2_cparams_defaults;
+use blosc2::format::consts::{codec, filter};
 use libblosc2_rs_fuzz::{OURS, Schunk, int};
 use std::fs;
 use std::path::PathBuf;
@@ -33,10 +34,24 @@ fn main() {
     let ramp: Vec<u8> = (0..600_u32).flat_map(u32::to_le_bytes).collect();
     let noise: Vec<u8> = (0..2400_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let mut name = 0;
-    for compcode in [0, 1, 2, 4, 5, 32, 33] {
-        for (filters, use_dict) in
-            [([0; 6], 0), ([0, 0, 0, 0, 0, 1], 1), ([0, 0, 0, 3, 0, 2], 0), ([4, 35, 0, 0, 0, 1], 0)]
-        {
+    let (shuffle, delta) = (filter::SHUFFLE, filter::DELTA);
+    let pipelines = [
+        ([0; 6], 0),
+        ([0, 0, 0, 0, 0, shuffle], 1),
+        ([0, 0, 0, delta, 0, filter::BITSHUFFLE], 0),
+        ([filter::TRUNC_PREC, filter::BYTEDELTA, 0, 0, 0, shuffle], 0),
+    ];
+    let codecs = [
+        codec::BLOSCLZ,
+        codec::LZ4,
+        codec::LZ4HC,
+        codec::ZLIB,
+        codec::ZSTD,
+        codec::NDLZ,
+        codec::ZFP_ACCURACY,
+    ];
+    for compcode in codecs {
+        for (filters, use_dict) in pipelines {
             for data in [&ramp, &noise, &vec![0; 2400], &vec![7; 30]] {
                 let mut params = blosc2_get_blosc2_cparams_defaults();
                 params.compcode = compcode;

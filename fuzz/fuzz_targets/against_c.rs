@@ -6,6 +6,7 @@
 
 #![no_main]
 
+use blosc2::format::consts::{DELTA_SLOT, codec, filter};
 use libblosc2_rs_fuzz::{Library, OURS, params};
 use libfuzzer_sys::fuzz_target;
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
@@ -37,16 +38,16 @@ fuzz_target!(|data: &[u8]| {
     cparams.use_dict = 0;
     cparams.nthreads = 1;
     cparams.blocksize -= cparams.blocksize % cparams.typesize;
-    cparams.filters[..4].fill(0);
-    for filter in &mut cparams.filters {
-        if *filter == 3 {
-            *filter = 1;
+    cparams.filters[..DELTA_SLOT].fill(filter::NONE);
+    for id in &mut cparams.filters {
+        if *id == filter::DELTA {
+            *id = filter::SHUFFLE;
         }
     }
     let mut src = rest.repeat(1 + usize::from(data[0] >> 4) * 16);
     src.truncate(src.len() - src.len() % usize::try_from(cparams.typesize).expect("positive"));
     let (ours, theirs) = (OURS.compress(cparams, &src), REFERENCE.compress(cparams, &src));
-    if matches!(cparams.compcode, 1 | 2 | 5) {
+    if matches!(cparams.compcode, codec::LZ4 | codec::LZ4HC | codec::ZSTD) {
         assert_eq!(ours, theirs);
     } else {
         assert_eq!(ours.0 < 0, theirs.0 < 0, "{} and {}", ours.0, theirs.0);

@@ -22,6 +22,7 @@ use blosc2::capi::types::{
     CBool, blosc2_context, blosc2_cparams, blosc2_dparams, blosc2_schunk, blosc2_storage,
 };
 use blosc2::capi::util::{blosc2_get_blosc2_cparams_defaults, blosc2_get_blosc2_dparams_defaults};
+use blosc2::format::consts::{EXTENDED_HEADER_LENGTH, MAX_FILTERS, SHUFFLE_SLOT, codec, filter};
 
 /// No result of a hostile chunk or array is asked for above this size, in bytes.
 pub const MAX_OUTPUT: usize = 1 << 22;
@@ -70,7 +71,7 @@ pub const OURS: Library = Library {
 impl Library {
     /// Compresses `src` into a buffer that has room for it; the code, and the chunk if there is one.
     pub fn compress(&self, params: blosc2_cparams, src: &[u8]) -> (c_int, Vec<u8>) {
-        let mut chunk = vec![0_u8; src.len() + 32 + 4096];
+        let mut chunk = vec![0_u8; src.len() + EXTENDED_HEADER_LENGTH + 4096];
         // SAFETY: all pointers in the parameters are null.
         let ctx = unsafe { (self.create_cctx)(params) };
         if ctx.is_null() {
@@ -109,21 +110,26 @@ impl Library {
     }
 }
 
+/// The codecs and filters that parameters are made of: those that lose no data.
+const CODECS: [u8; 5] = [codec::BLOSCLZ, codec::LZ4, codec::LZ4HC, codec::ZLIB, codec::ZSTD];
+const FILTERS: [u8; 4] = [filter::NONE, filter::SHUFFLE, filter::BITSHUFFLE, filter::DELTA];
+
 /// Parameters chosen by the first 16 bytes of `input`, none of which loses data, and the rest of it.
 pub fn params(input: &[u8]) -> Option<(blosc2_cparams, &[u8])> {
     let (head, rest) = input.split_at_checked(16)?;
     let mut params = blosc2_get_blosc2_cparams_defaults();
-    params.compcode = [0, 1, 2, 4, 5][usize::from(head[0] % 5)];
+    params.compcode = CODECS[usize::from(head[0] % 5)];
     params.clevel = head[1] % 10;
     params.typesize = [1, 2, 3, 4, 7, 8, 12, 16, 255, 300][usize::from(head[2] % 10)];
     params.nthreads = i16::from(head[3] % 3) + 1;
     params.blocksize = if head[4] & 1 == 0 { 0 } else { i32::from(u16::from_le_bytes([head[5], head[6]])) };
-    params.splitmode = i32::from(head[7] % 4) + 1;
-    for slot in 0..6 {
-        // None, shuffle, bit shuffle or delta, in the last slot alone or in all.
-        params.filters[slot] = if head[8] & 1 == 0 && slot < 5 { 0 } else { head[9 + slot] % 4 };
+    params.splitmode = i32::from(head[7] % 4) + 1; // all four of them
+    let last_alone = head[8] & 1 == 0;
+    for slot in 0..MAX_FILTERS {
+        let left_out = last_alone && slot != SHUFFLE_SLOT;
+        params.filters[slot] = if left_out { filter::NONE } else { FILTERS[usize::from(head[9 + slot] % 4)] };
     }
-    let takes_dict = matches!(params.compcode, 1 | 2 | 5);
+    let takes_dict = matches!(params.compcode, codec::LZ4 | codec::LZ4HC | codec::ZSTD);
     params.use_dict = c_int::from(head[15] & 7 == 7 && takes_dict);
     Some((params, rest))
 }

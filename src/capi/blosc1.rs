@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use super::callbacks::UserThreads;
-use super::chunk::{chunk_and_dest, chunk_dest, chunk_source};
+use super::chunk::{basic_header, chunk_and_dest, chunk_dest, chunk_source};
 use super::context::Backend;
 use super::environment::{Compressor, Environment, NO_CODEC};
 use super::guard::{guard, guard_count, guard_or};
@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::filters::registry as filter_registry;
 use crate::fork::{Global, Guard};
 use crate::format::chunk_header::BasicHeader;
-use crate::format::consts::{DELTA_SLOT, MAX_FILTERS, MIN_HEADER_LENGTH, SHUFFLE_SLOT, codec, filter, split};
+use crate::format::consts::{DELTA_SLOT, MAX_FILTERS, SHUFFLE_SLOT, codec, filter, split};
 use crate::pool::{self, Pool};
 
 /// Names of codecs and their codes.
@@ -316,8 +316,8 @@ pub unsafe extern "C" fn blosc1_compress(
 ///
 /// `src` is null or points to a whole chunk.
 unsafe fn whole_chunk<'a>(src: *const c_void) -> Result<&'a [u8]> {
-    // SAFETY: every chunk has a header of 16 bytes.
-    let header = BasicHeader::read(unsafe { in_bytes(src, MIN_HEADER_LENGTH) }?)?;
+    // SAFETY: the caller's promise.
+    let header = unsafe { basic_header(src) }?;
     // SAFETY: the caller's promise.
     unsafe { in_bytes(src, header.cbytes) }
 }

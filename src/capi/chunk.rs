@@ -9,15 +9,29 @@ use super::tuner;
 use super::types::{CBool, blosc2_context, blosc2_cparams, blosc2_dparams};
 use crate::chunk::{self, Source, SpecialValue, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::format::chunk_header::BasicHeader;
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::memory;
 
-/// The bytes of a destination. Sizes below 32, negative ones too, are refused with `MaxBufsizeExceeded`.
+/// The first bytes of a chunk, parsed.
+///
+/// # Safety
+///
+/// `chunk` is null or readable for the 16 bytes that every chunk has.
+pub(super) unsafe fn basic_header(chunk: *const c_void) -> Result<BasicHeader> {
+    // SAFETY: the caller's promise.
+    BasicHeader::read(unsafe { in_bytes(chunk, MIN_HEADER_LENGTH) }?)
+}
+
+/// The bytes of a destination. Sizes that are less than a header's, negative ones too, are refused with
+/// `MaxBufsizeExceeded`.
 ///
 /// # Safety
 ///
 /// `dest` is writable for `destsize` bytes.
 pub(super) unsafe fn chunk_dest<'a>(dest: *mut c_void, destsize: i32) -> Result<&'a mut [u8]> {
-    ensure(destsize >= 32, ErrorKind::MaxBufsizeExceeded, "destination smaller than a header")?;
+    let fits = usize::try_from(destsize).is_ok_and(|size| size >= EXTENDED_HEADER_LENGTH);
+    ensure(fits, ErrorKind::MaxBufsizeExceeded, "destination smaller than a header")?;
     // SAFETY: the caller's promise.
     unsafe { out_bytes(dest, destsize) }
 }

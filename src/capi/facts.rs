@@ -3,15 +3,15 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use super::blosc1::NAMES;
+use super::chunk::basic_header;
 use super::consts::BLOSC2_VERSION_STRING;
 use super::guard::{guard, guard_or, guard_status};
 use super::mem::c_string;
-use super::ptr::{c_str, in_bytes, store};
+use super::ptr::{c_str, store};
 use crate::codecs::library_version;
 use crate::codecs::registry;
 use crate::codecs::state::StreamCodec;
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH, codec, codec_format};
 
 /// The version of the C API that this library implements.
@@ -136,16 +136,6 @@ fn complib_info(name: &CStr) -> Result<ComplibInfo<'_>> {
     let compcode = [codec::BLOSCLZ, codec::LZ4, codec::ZLIB, codec::ZSTD].into_iter().find(has_format);
     let version = compcode.and_then(library_version).unwrap_or_default();
     Ok(ComplibInfo { code, name, version: CString::new(version).unwrap_or_default() })
-}
-
-/// The first 16 bytes of a chunk, checked.
-///
-/// # Safety
-///
-/// `cbuffer` is null or readable for 16 bytes.
-unsafe fn basic_header(cbuffer: *const c_void) -> Result<BasicHeader> {
-    // SAFETY: the caller's promise.
-    BasicHeader::read(unsafe { in_bytes(cbuffer, MIN_HEADER_LENGTH) }?)
 }
 
 /// A size of a header for C's `size_t`; negative ones, of hostile chunks, wrap as they do in C.

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 
-use super::consts::BLOSC2_IO_FILESYSTEM;
+use super::consts::{BLOSC2_IO_FILESYSTEM, BLOSC2_MAX_FILTERS};
 use super::context::Context;
 use super::environment::Environment;
 use super::guard::{guard, guard_or};
@@ -75,7 +75,7 @@ fn context_cparams(source: &SchunkHandle) -> blosc2_cparams {
         tuner_id: 0,
         instr_codec: CBool::FALSE,
         codec_params: ptr::null_mut(),
-        filter_params: [ptr::null_mut(); 6],
+        filter_params: [ptr::null_mut(); BLOSC2_MAX_FILTERS],
         typesize: if is_large { params.typesize } else { own.typesize },
         ..own
     }

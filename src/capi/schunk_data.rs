@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::{c_int, c_void};
 use std::ptr::{self, NonNull};
 
-use super::chunk::chunk_source;
+use super::chunk::{basic_header, chunk_source};
 use super::context;
 use super::guard::{guard, guard_count};
 use super::ptr::{in_bytes, in_slice, invalid, out_bytes, store};
@@ -12,8 +12,7 @@ use super::schunk_handle::SchunkHandle;
 use super::types::{CBool, blosc2_schunk};
 use crate::chunk::{self, CParams};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
-use crate::format::chunk_header::BasicHeader;
-use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, MIN_HEADER_LENGTH, blosc2_flags};
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, blosc2_flags};
 use crate::frame::{ChunkBytes, Frame};
 use crate::io::memory::MallocBuf;
 use crate::memory;
@@ -40,8 +39,8 @@ fn refused<T>(schunk: &Schunk, error: Error) -> Result<T> {
 /// `chunk` is null, a lazy chunk, or readable for the number of bytes that its header tells.
 unsafe fn whole_chunk<'a>(chunk: *const u8) -> Result<(&'a [u8], i32)> {
     require(!chunk.is_null(), "no chunk")?;
-    // SAFETY: the caller's promise.
-    let header = BasicHeader::read(unsafe { in_bytes(chunk.cast(), MIN_HEADER_LENGTH) }?)?;
+    // SAFETY: the caller's promise; a lazy chunk has a header, too.
+    let header = unsafe { basic_header(chunk.cast()) }?;
     if header.is_extended() && usize::try_from(header.cbytes).is_ok_and(|len| len >= EXTENDED_HEADER_LENGTH) {
         // SAFETY: the caller's promise; a lazy chunk has such a header, too.
         let head = unsafe { in_bytes(chunk.cast(), EXTENDED_HEADER_LENGTH) }?;
@@ -453,28 +452,14 @@ pub unsafe extern "C" fn blosc2_schunk_fill_special(
         if nitems == 0 {
             return Ok(0);
         }
-        let invalid = Error::new(ErrorKind::InvalidParam, "sizes out of range");
-        let items = u64::try_from(nitems).map_err(|_| invalid)?;
         let params = handle.params();
-        if chunksize <= 0 || params.typesize <= 0 {
-            return Err(invalid);
-        }
-        let params = CParams {
-            compcode: i32::from(params.compcode),
-            compcode_meta: params.compcode_meta,
-            clevel: params.clevel,
-            use_dict: false,
-            typesize: usize::try_from(params.typesize).map_err(|_| invalid)?,
-            blocksize: usize::try_from(params.blocksize).map_err(|_| invalid)?,
-            splitmode: i32::from(params.splitmode),
-            filters: params.filters,
-            filters_meta: params.filters_meta,
-            instrumented: false,
-        };
+        let valid = nitems > 0 && chunksize > 0 && params.typesize > 0 && params.blocksize >= 0;
+        require(valid, "sizes out of range")?;
+        let params = CParams { use_dict: false, ..CParams::from(&params) };
         // A value that does not fit a byte is none of the special ones.
         let kind = u8::try_from(special_value).unwrap_or(u8::MAX);
         let (count, blocksize) = handle.change(|schunk| {
-            let count = schunk.fill_special(items, kind, chunksize, &params)?;
+            let count = schunk.fill_special(nitems.unsigned_abs(), kind, chunksize, &params)?;
             Ok((count, schunk.frame().map(|frame| frame.header().params.blocksize)))
         })?;
         match blocksize {

@@ -18,6 +18,7 @@ use std::ptr;
 use super::consts::{
     B2ND_MAX_DIM, BLOSC2_IO_FILESYSTEM, BLOSC2_MAX_FILTERS, BLOSC2_MAX_METALAYERS, BLOSC2_MAX_VLMETALAYERS,
 };
+use crate::format::consts::{DEFAULT_FILTERS, codec, split};
 
 pub use callbacks::*;
 
@@ -559,16 +560,16 @@ pub struct tuner_info {
 impl blosc2_cparams {
     /// `BLOSC2_CPARAMS_DEFAULTS`: BloscLZ at level 5, byte shuffle in the last filter slot, items of 8 bytes, one thread.
     pub const DEFAULTS: blosc2_cparams = blosc2_cparams {
-        compcode: 0,
+        compcode: codec::BLOSCLZ,
         compcode_meta: 0,
         clevel: 5,
         use_dict: 0,
         typesize: 8,
         nthreads: 1,
         blocksize: 0,
-        splitmode: 4,
+        splitmode: split::FORWARD_COMPAT,
         schunk: ptr::null_mut(),
-        filters: [0, 0, 0, 0, 0, 1],
+        filters: DEFAULT_FILTERS,
         filters_meta: [0; BLOSC2_MAX_FILTERS],
         prefilter: None,
         preparams: ptr::null_mut(),

@@ -2,7 +2,7 @@
 
 use super::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
-use crate::format::consts::{MAX_BLOCKSIZE, MAX_FILTERS, codec, filter, split};
+use crate::format::consts::{DEFAULT_FILTERS, MAX_BLOCKSIZE, MAX_FILTERS, codec, filter, split};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::Container;
 use crate::pool::Executor;
@@ -46,7 +46,7 @@ impl Default for CParams {
             typesize: 8,
             blocksize: 0,
             splitmode: split::FORWARD_COMPAT,
-            filters: [0, 0, 0, 0, 0, filter::SHUFFLE],
+            filters: DEFAULT_FILTERS,
             filters_meta: [0; MAX_FILTERS],
             instrumented: false,
         }

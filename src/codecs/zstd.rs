@@ -173,6 +173,10 @@ impl Encoder {
     }
 
     /// As [`compress`](Self::compress), with a dictionary.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
     pub(crate) fn compress_with(&mut self, dict: &EncodeDict, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         let context = self.context()?;
         let (from, to, dict) = (src.as_ptr().cast(), dest.as_mut_ptr().cast(), dict.0.0.as_ptr());
@@ -200,6 +204,10 @@ pub(crate) struct DecodeDict(DDict);
 
 impl DecodeDict {
     /// Digests `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// `CodecDict` if zstd refuses them, or there is no memory.
     pub(crate) fn new(bytes: &[u8]) -> Result<DecodeDict> {
         // SAFETY: the size is that of the slice, which zstd copies.
         let raw = unsafe { z::ZSTD_createDDict(bytes.as_ptr().cast(), bytes.len()) };
@@ -225,6 +233,10 @@ impl Decoder {
     }
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if the stream is damaged or holds another number of bytes, `MemoryAlloc`.
     pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let context = self.context()?;
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
@@ -235,6 +247,10 @@ impl Decoder {
 
     /// Decompresses at least the first `wanted` bytes of `src`, which holds `dest.len()` bytes in all, to the front of
     /// `dest`: block after block of at most 128 KiB. What follows there is arbitrary afterwards.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if the stream is damaged as far as it is looked at, `MemoryAlloc`.
     pub(crate) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
         let context = self.context()?;
         let damaged = Error::new(ErrorKind::Data, "damaged Zstandard stream");
@@ -263,6 +279,10 @@ impl Decoder {
     }
 
     /// As [`decompress`](Self::decompress), with a dictionary.
+    ///
+    /// # Errors
+    ///
+    /// As [`decompress`](Self::decompress).
     pub(crate) fn decompress_with(&mut self, dict: &DecodeDict, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let context = self.context()?;
         let (from, to, dict) = (src.as_ptr().cast(), dest.as_mut_ptr().cast(), dict.0.0.as_ptr());

@@ -22,6 +22,12 @@ pub const MAX_STREAMS: usize = 16;
 pub const MAX_FILTERS: usize = 6;
 /// The slot of SHUFFLE or BITSHUFFLE where a flag or a variable asks for them: the last one, run last in compression.
 pub const SHUFFLE_SLOT: usize = MAX_FILTERS - 1;
+/// The filters of compressions that are asked for none: SHUFFLE alone.
+pub const DEFAULT_FILTERS: [u8; MAX_FILTERS] = {
+    let mut filters = [filter::NONE; MAX_FILTERS];
+    filters[SHUFFLE_SLOT] = filter::SHUFFLE;
+    filters
+};
 /// The slot of DELTA where a flag or a variable asks for it: before the shuffles.
 pub const DELTA_SLOT: usize = SHUFFLE_SLOT - 1;
 

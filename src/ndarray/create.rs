@@ -15,6 +15,11 @@ use crate::memory;
 use crate::schunk::{self, Reading, Schunk, Writing, patch};
 use std::sync::Arc;
 
+/// The code for super-chunks that cannot be made what they should be.
+fn failed(e: Error) -> Error {
+    Error::new(ErrorKind::Failure, e.what())
+}
+
 /// Makes an empty super-chunk the container of an array without chunks: presets the chunk size, adds the metalayer of
 /// the array, then `layers`.
 ///
@@ -31,7 +36,6 @@ pub fn prepare(
     geometry.check_for_creation(typesize)?;
     let nbytes = i32::try_from(geometry.chunk_nbytes(typesize)?);
     schunk.preset_chunksize(nbytes.map_err(|_| Error::new(ErrorKind::InvalidParam, "chunk too large"))?)?;
-    let failed = |e: Error| Error::new(ErrorKind::Failure, e.what());
     schunk.meta_add(nd_meta::NAME, &meta.write()?).map_err(failed)?;
     for layer in layers {
         schunk.meta_add(&layer.name, &layer.content).map_err(failed)?;
@@ -45,7 +49,6 @@ pub fn prepare(
 ///
 /// `Failure` if there are too many chunks.
 pub fn fill_special(schunk: &mut Schunk, geometry: &Geometry, kind: u8, params: &CParams) -> Result<()> {
-    let failed = |e: Error| Error::new(ErrorKind::Failure, e.what());
     let nitems = geometry.nchunks().checked_mul(geometry.extchunknitems());
     let nitems = nitems.ok_or(Error::new(ErrorKind::Failure, "too many chunks"))?;
     if nitems == 0 {

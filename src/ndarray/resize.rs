@@ -160,19 +160,30 @@ impl Plan {
         {
             let whole = u64::try_from(schunk.nchunks()).ok() == Some(geometry.nchunks());
             ensure(whole, ErrorKind::Failure, "the array lacks chunks, or has too many")?;
-            plan.gone = changed_chunks(geometry, &steps, Change::Removed)?;
-            plan.added = changed_chunks(&plan.target, &steps, Change::Inserted)?;
-            memory::reserve(&mut plan.added_before, plan.added.len() + 1)?;
-            plan.added_before.push(0);
-            plan.added_before.extend(plan.added.iter().scan(0, |before, run| {
-                *before += run.len();
-                Some(*before)
-            }));
+            plan.find_chunks(geometry, &steps)?;
         }
         if !plan.added.is_empty() {
             plan.zeros = chunk_of_zeros(schunk.typesize(), &plan.target, params)?;
         }
         Ok(plan)
+    }
+
+    /// Finds the chunks that go and come.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    fn find_chunks(&mut self, geometry: &Geometry, steps: &[Step]) -> Result<()> {
+        self.gone = changed_chunks(geometry, steps, Change::Removed)?;
+        self.added = changed_chunks(&self.target, steps, Change::Inserted)?;
+        memory::reserve(&mut self.added_before, self.added.len() + 1)?;
+        let mut before = 0;
+        self.added_before.push(before);
+        for run in &self.added {
+            before += run.len();
+            self.added_before.push(before);
+        }
+        Ok(())
     }
 
     /// The geometry of the array with its new shape.

@@ -233,7 +233,7 @@ impl<'a> ChunkPart<'a> {
     ///
     /// # Safety
     ///
-    /// Nobody else touches their places in `dest` meanwhile.
+    /// Nobody else touches their places in `dest` meanwhile, which are all different.
     unsafe fn read(&self, dec: &Decoding<'_>, bytes: &[u8], dest: &DisjointParts<'_>) -> Result<()> {
         let header = ChunkHeader::read(bytes)?;
         let chunk = BlockReader::open(dec, &header, bytes)?;
@@ -323,19 +323,23 @@ fn nitems(ranges: &[Range<usize>]) -> usize {
     ranges.iter().map(Range::len).product()
 }
 
-/// Bytes of the buffer on the other side up to the end of the last selected item.
-fn needed(selection: &Selection, other: &Extents, typesize: usize) -> Option<usize> {
-    let mut last = typesize as u64; // widening
-    for (i, axis) in selection.axes.iter().enumerate() {
-        let count = axis.items.len() as u64; // widening
-        last = last.checked_add(count.checked_sub(1)?.checked_mul(other[i])?)?;
-    }
-    usize::try_from(last).ok()
-}
-
-fn check_buffer(selection: &Selection, other: &Extents, typesize: usize, len: usize) -> Result<()> {
-    let fits = needed(selection, other, typesize).is_some_and(|needed| needed <= len);
-    require(fits, "buffer shorter than the selection")
+/// The strides in bytes of the buffer on the other side: a C-order buffer of shape `shape` and `len` bytes, with a place of its
+/// own for each position of the selection.
+///
+/// # Errors
+///
+/// `InvalidParam` if it has not.
+fn strides_of(selection: &Selection, shape: &[u64], len: usize, typesize: usize) -> Result<Extents> {
+    let counts = || selection.axes.iter().map(|axis| axis.items.len() as u64); // widening
+    let fits = shape.len() == selection.axes.len() && counts().zip(shape).all(|(count, room)| count <= *room);
+    require(fits, "selection larger than the shape of the buffer")?;
+    let strides = strides(shape, typesize as u64); // widening
+    let last = counts().zip(&strides).try_fold(typesize as u64, |last, (count, stride)| {
+        last.checked_add(count.checked_sub(1)?.checked_mul(*stride)?)
+    });
+    let enough = last.and_then(|last| usize::try_from(last).ok()).is_some_and(|needed| needed <= len);
+    require(enough, "buffer shorter than the selection")?;
+    Ok(strides)
 }
 
 /// Copies the selected items to `dest`, a C-order buffer of shape `dest_shape`.
@@ -344,8 +348,8 @@ fn check_buffer(selection: &Selection, other: &Extents, typesize: usize, len: us
 ///
 /// # Errors
 ///
-/// `InvalidParam` if `dest` is too short, `InvalidIndex` if the array lost selected items meanwhile, `Failure` for chunks
-/// that cannot be read.
+/// `InvalidParam` if `dest` is too short, or its shape smaller than the selection in any dimension, `InvalidIndex` if the array
+/// lost selected items meanwhile, `Failure` for chunks that cannot be read.
 pub fn read(
     schunk: &Schunk,
     geometry: &Geometry,
@@ -354,14 +358,13 @@ pub fn read(
     dest_shape: &[u64],
     reading: &Reading<'_>,
 ) -> Result<()> {
-    let other = strides(dest_shape, schunk.typesize() as u64); // widening
     let numbers = |geometry: &Geometry| {
         let chunks = selection.chunks();
         memory::collect((0..chunks.len()).map(|n| selection.nchunk(geometry, &chunks.cell(n))))
     };
     read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
         selection.check(geometry)?;
-        read_once(stored, schunk.typesize(), geometry, selection, (dest, &other), reading)
+        read_once(stored, schunk.typesize(), geometry, selection, (dest, dest_shape), reading)
     })
 }
 
@@ -370,21 +373,21 @@ fn read_once(
     typesize: usize,
     geometry: &Geometry,
     selection: &Selection,
-    (dest, other): (&mut [u8], &Extents),
+    (dest, dest_shape): (&mut [u8], &[u64]),
     reading: &Reading<'_>,
 ) -> Result<()> {
     let blocks = Blocks::new(geometry, typesize)?;
     if selection.is_empty() {
         return Ok(());
     }
-    check_buffer(selection, other, typesize, dest.len())?;
+    let other = strides_of(selection, dest_shape, dest.len(), typesize)?;
     let dest = DisjointParts::new(dest);
     let chunks = selection.chunks();
-    let part = |n: usize| ChunkPart::new(selection, geometry, &blocks, other, chunks.cell(n));
+    let part = |n: usize| ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
     slice::for_each_chunk(reading, chunks.len(), &|n| Ok(part(n).nchunk), &|n, dec| {
         let part = part(n);
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
-            // SAFETY: each position of the selection belongs to one chunk.
+            // SAFETY: each position of the selection belongs to one chunk, and has a place of its own in `dest`.
             unsafe { part.read(dec, bytes, &dest) }
         };
         slice::with_part(stored, &blocks, part.nchunk, part.grid.len(), dec, read)
@@ -397,8 +400,8 @@ fn read_once(
 ///
 /// # Errors
 ///
-/// `InvalidParam` if `src` is too short, before anything is changed; `Failure` for chunks that cannot be read,
-/// compressed or replaced.
+/// `InvalidParam` if `src` is too short, or its shape smaller than the selection in any dimension, before anything is changed;
+/// `Failure` for chunks that cannot be read, compressed or replaced.
 pub fn write(
     schunk: &mut Schunk,
     geometry: &Geometry,
@@ -423,8 +426,7 @@ pub(crate) fn write_to(
     if selection.is_empty() {
         return Ok(());
     }
-    let other = strides(src_shape, blocks.typesize as u64); // widening
-    check_buffer(selection, &other, blocks.typesize, src.len())?;
+    let other = strides_of(selection, src_shape, src.len(), blocks.typesize)?;
     let chunks = selection.chunks();
     let mut pending = Pending::default();
     for n in 0..chunks.len() {

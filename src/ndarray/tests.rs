@@ -508,6 +508,31 @@ fn threads_read_one_array_at_the_same_time() {
 }
 
 #[test]
+fn buffers_have_a_place_for_each_selected_item() {
+    let mut tested = worked_example();
+    let selection = Selection::new(&tested.geometry, &[&[0, 1, 2, 3], &[0, 1, 2, 3]]).unwrap();
+    let reading = Reading::default();
+    let writing = Writing::new(Encoding::new(&tested.params));
+    // With the first of these shapes, two items would have the same place, to which different threads might write at once.
+    for shape in [&[4, 2][..], &[4], &[0, 0], &[16], &[3, 4], &[4, 4, 1]] {
+        let mut buffer = [7; 64];
+        let read = select::read(&tested.schunk, &tested.geometry, &selection, &mut buffer, shape, &reading);
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::InvalidParam, "{shape:?}");
+        assert_eq!(buffer, [7; 64]);
+        let written = select::write(
+            &mut tested.schunk,
+            &tested.geometry,
+            &selection,
+            (&buffer, shape),
+            &reading,
+            &writing,
+        );
+        assert_eq!(written.unwrap_err().kind(), ErrorKind::InvalidParam, "{shape:?}");
+    }
+    tested.check();
+}
+
+#[test]
 fn arrays_without_dimensions_have_no_selections() {
     let geometry = Geometry::new(&[], &[], &[]).unwrap();
     assert_eq!(Selection::new(&geometry, &[]).err().map(|e| e.kind()), Some(ErrorKind::InvalidParam));

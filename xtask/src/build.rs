@@ -45,6 +45,8 @@ pub struct Built {
     pub system: Vec<SystemCodec>,
     /// What starts programs of the platform built for, if it is another: what Cargo is told, too.
     pub runner: Option<String>,
+    /// Bytes of a pointer there.
+    pub pointer_size: usize,
 }
 
 /// A codec library of the system, used in place of the built-in one.
@@ -111,7 +113,19 @@ pub fn libraries(options: &Options) -> Result<Built, String> {
     let system: Vec<_> = SYSTEM_CODECS.into_iter().filter(|codec| options.has(codec.feature)).collect();
     let native_libs = runtime_only(&native_libs, &system);
     let runner = triple.as_deref().and_then(runner);
-    Ok(Built { shared, archive: dir.join("libblosc2.a"), native_libs, system, runner })
+    let pointer_size = pointer_size(triple.as_deref())?;
+    Ok(Built { shared, archive: dir.join("libblosc2.a"), native_libs, system, runner, pointer_size })
+}
+
+/// Bytes of a pointer on a platform, or on this one.
+fn pointer_size(triple: Option<&str>) -> Result<usize, String> {
+    let Some(triple) = triple else { return Ok(size_of::<usize>()) };
+    let facts =
+        process::output(process::tool("RUSTC", "rustc").args(["--print", "cfg", "--target", triple]))?;
+    let width =
+        facts.lines().find_map(|fact| fact.strip_prefix("target_pointer_width=\"")?.strip_suffix('"'));
+    let bits = width.and_then(|bits| bits.parse::<usize>().ok());
+    bits.map(|bits| bits / 8).ok_or(format!("rustc does not tell how large pointers are on {triple}"))
 }
 
 /// The directories whose paths a build would leave in the libraries, in panic messages and debug information, and

@@ -202,7 +202,7 @@ mod tests {
             let line = text.lines().find(|line| line.contains(&name) && line.contains(word)).unwrap();
             line.split_whitespace().nth(2).unwrap()
         });
-        assert_eq!(found.join("."), crate::install::VERSION);
+        assert_eq!(found.join("."), crate::install::version());
     }
 
     #[test]

@@ -8,8 +8,14 @@ use crate::headers::HEADERS;
 use crate::paths;
 use crate::process;
 
-/// The version of the C API: in the file name of the shared library, `blosc2.pc` and the CMake package.
-pub const VERSION: &str = "3.3.5";
+/// The version of the C API, as its header states it: in the file name of the shared library, `blosc2.pc` and the CMake
+/// package.
+pub fn version() -> &'static str {
+    let header = include_str!("../../cbindgen/blosc2.h.in");
+    let stated = header.lines().find_map(|line| line.strip_prefix("#define BLOSC2_VERSION_STRING \""));
+    stated.and_then(|text| text.strip_suffix('"')).expect("the header states the version")
+}
+
 /// The number in the soname.
 const SOVERSION: &str = "9";
 
@@ -69,14 +75,15 @@ impl Layout {
 
 /// The shared library's file, then the links to it: soname, and the name for linking.
 fn shared_names() -> [String; 3] {
+    let version = version();
     if cfg!(target_os = "macos") {
         [
-            format!("libblosc2.{VERSION}.dylib"),
+            format!("libblosc2.{version}.dylib"),
             format!("libblosc2.{SOVERSION}.dylib"),
             "libblosc2.dylib".to_string(),
         ]
     } else {
-        [format!("libblosc2.so.{VERSION}"), format!("libblosc2.so.{SOVERSION}"), "libblosc2.so".to_string()]
+        [format!("libblosc2.so.{version}"), format!("libblosc2.so.{SOVERSION}"), "libblosc2.so".to_string()]
     }
 }
 
@@ -220,10 +227,11 @@ fn pkg_config(layout: &Layout, built: &Built) -> String {
         "prefix={prefix}\nlibdir={libdir}\nincludedir=${{prefix}}/include\n\n\
          Name: blosc2\n\
          Description: Compressed chunks, super-chunks and n-dimensional arrays (libblosc2-rs)\n\
-         Version: {VERSION}\n\n\
+         Version: {}\n\n\
          {requires}Libs: -L${{libdir}} -lblosc2\n\
          Libs.private: {}\n\
          Cflags: -I${{includedir}}\n",
+        version(),
         built.native_libs
     )
 }
@@ -249,7 +257,8 @@ fn cmake(template: &str, layout: &Layout, built: &Built) -> Result<String, Strin
     let mode = if built.system.is_empty() { "BUNDLED" } else { "EXTERNAL" };
     let text = text
         .replace("@DEPENDENCY_MODE@", mode)
-        .replace("@VERSION@", VERSION)
+        .replace("@VERSION@", version())
+        .replace("@POINTER_SIZE@", &built.pointer_size.to_string())
         .replace("@PREFIX@", &prefix)
         .replace("@LIBDIR@", &libdir)
         .replace("@SHARED_FILE@", &file)
@@ -271,6 +280,28 @@ mod tests {
         arguments(&args.iter().map(|arg| (*arg).to_string()).collect::<Vec<_>>())
     }
 
+    fn built() -> Built {
+        Built {
+            shared: PathBuf::new(),
+            archive: PathBuf::new(),
+            native_libs: "-lm".to_string(),
+            system: vec![],
+            runner: None,
+            pointer_size: 8,
+        }
+    }
+
+    /// A package of 32-bit libraries is for 32-bit programs.
+    #[test]
+    fn the_cmake_package_is_for_programs_of_the_word_size_built_for() {
+        let template = paths::read(&paths::root().join("cmake/Blosc2ConfigVersion.cmake.in")).unwrap();
+        for pointer_size in [4, 8] {
+            let built = Built { pointer_size, ..built() };
+            let text = cmake(&template, &Layout::below(PathBuf::from("/opt/b")), &built).unwrap();
+            assert!(text.contains(&format!("NOT CMAKE_SIZEOF_VOID_P EQUAL {pointer_size})")), "{text}");
+        }
+    }
+
     #[test]
     fn libdir_counts_from_the_prefix_and_destdir_goes_before_all() {
         let layout = parsed(&["--prefix=/usr", "--libdir", "lib/x86", "--destdir", "/tmp/d"]).unwrap().layout;
@@ -282,15 +313,29 @@ mod tests {
         assert!(parsed(&["--prefix", "/usr", "--what"]).is_err());
     }
 
+    /// What cannot take the versions from where they are stated says the same.
+    #[test]
+    fn versions_agree() {
+        let (version, soversion) = (version(), SOVERSION);
+        for (file, text) in [
+            ("src/capi/consts.rs", format!("BLOSC2_VERSION_STRING: &CStr = c\"{version}\";")),
+            (
+                "Cargo.toml",
+                format!("of the C library is {soversion}, in releases 3.x.\nversion = \"{soversion}."),
+            ),
+            ("Cargo.toml", format!("(libblosc2-rs)\"\nversion = \"{version}\"\n")),
+            ("build.rs", format!("-soname,libblosc2.so.{soversion}\"")),
+            ("build.rs", format!("@rpath/libblosc2.{soversion}.dylib\"")),
+            ("cmake/Targets.cmake", format!(" SOVERSION {soversion})")),
+        ] {
+            let found = paths::read(&paths::root().join(file)).unwrap().contains(&text);
+            assert!(found, "{file} does not say {text}");
+        }
+    }
+
     #[test]
     fn pkg_config_is_relocatable_unless_libdir_is_elsewhere() {
-        let mut built = Built {
-            shared: PathBuf::new(),
-            archive: PathBuf::new(),
-            native_libs: "-lm".to_string(),
-            system: vec![],
-            runner: None,
-        };
+        let mut built = built();
         let near = pkg_config(&Layout::below(PathBuf::from("/opt/b")), &built);
         assert!(near.starts_with("prefix=${pcfiledir}/../..\nlibdir=${prefix}/lib\n"), "{near}");
         let layout = Layout { prefix: "/opt/b".into(), libdir: "/lib64".into(), destdir: None };

@@ -5,7 +5,7 @@
 //! ends, the code is cut off.
 
 use super::bitstream::{BitReader, BitWriter, low_bits};
-use super::pairs::{decode_planes_of_4, encode_two_planes_of_4};
+use super::pairs::{MAX_PAIR_BITS, PEEKED_BITS, decode_planes_of_4, encode_two_planes_of_4};
 use super::planes::Planes;
 
 /// Writes the planes from `top - 1` down to `bottom` in at most `budget` bits.
@@ -19,8 +19,7 @@ pub(super) fn encode<const N: usize, const G: usize>(
     let mut known = 0;
     let mut left = top;
     if N == 4 {
-        // Two planes take at most 14 bits.
-        while left >= bottom + 2 && budget >= 14 {
+        while left >= bottom + 2 && budget >= MAX_PAIR_BITS {
             let pair = planes.plane(left - 1)[0] | planes.plane(left - 2)[0] << 4;
             budget -= encode_two_planes_of_4(pair, &mut known, writer);
             left -= 2;
@@ -164,7 +163,7 @@ pub(super) fn decode<const N: usize, const G: usize>(
     let mut known = 0;
     let mut left = top;
     if N == 4 {
-        while left >= bottom + 2 && budget >= 8 {
+        while left >= bottom + 2 && budget >= PEEKED_BITS {
             let (pair, count, len) = decode_planes_of_4(&mut known, reader);
             planes.add_plane(left - 1, [pair & 15; G]);
             planes.add_plane(left - 2, [pair >> 4; G]);

@@ -131,7 +131,9 @@ impl Field {
     /// Distance in items from the start of a cell to that of its row `row`.
     #[inline(always)]
     fn row_offset(&self, row: usize) -> usize {
-        (row % 4) * self.stride[1] + (row / 4 % 4) * self.stride[2] + (row / 16) * self.stride[3]
+        (row % SIDE) * self.stride[1]
+            + (row / SIDE % SIDE) * self.stride[2]
+            + row / (SIDE * SIDE) * self.stride[3]
     }
 
     /// Compresses the block `src`, whose length must be that of the field; returns the length of the stream, or `None`

@@ -32,6 +32,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::geometry::Container;
 use cell::Limits;
 use field::Field;
+use real::Real;
 
 /// What is fixed: an absolute error, a relative error, or the length of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +84,9 @@ impl Mode {
             }
             Mode::Rate => {
                 let bits = 8 * size as u32 * 4u32.pow(dims);
-                // Per cent of the bits of the items, rounded to nearest; at least a head.
+                // Per cent of the bits of the items, rounded to nearest; at least a head: a flag and the exponent.
                 let rate = (u32::from(meta) * bits + 50) / 100;
-                let bits = rate.max(if size == 4 { 9 } else { 12 });
+                let bits = rate.max(1 + if size == 4 { f32::EXPONENT_BITS } else { f64::EXPONENT_BITS });
                 Limits { min_bits: bits, max_bits: bits, ..unlimited }
             }
         }
@@ -127,7 +128,8 @@ impl Codec for Zfp {
             .map(|geometry| geometry.blockshape())
             .ok_or(Error::new(ErrorKind::Data, "ZFP needs the shape of the block"))?;
         ensure(
-            (1..=field::MAX_DIMS).contains(&blockshape.len()) && blockshape.iter().all(|&n| n >= 4),
+            (1..=field::MAX_DIMS).contains(&blockshape.len())
+                && blockshape.iter().all(|&n| n >= field::SIDE as i32), // 4
             ErrorKind::Data,
             "ZFP needs 1 to 4 dimensions of at least 4 items",
         )?;

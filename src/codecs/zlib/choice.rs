@@ -268,6 +268,10 @@ impl Decoder {
     }
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if the stream is damaged or holds another number of bytes, `MemoryAlloc`.
     pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         if is_for_libdeflate(src, dest.len()) {
             self.libdeflate.decompress(src, dest)
@@ -278,6 +282,10 @@ impl Decoder {
 
     /// Decompresses at least the first `wanted` bytes of a stream that holds `dest.len()`. What follows them in `dest` is
     /// arbitrary afterwards.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if the stream is damaged as far as it is looked at, `MemoryAlloc`.
     pub(crate) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
         // libdeflate cannot stop early.
         if wanted > dest.len() / 8 * 7 {

@@ -95,6 +95,10 @@ impl Decoder {
     }
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if the stream is damaged or holds another number of bytes, `MemoryAlloc`.
     pub(super) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         #[cfg(miri)]
         return super::stream::Decoder::new().decompress(src, dest);

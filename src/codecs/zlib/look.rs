@@ -3,18 +3,12 @@
 #[cfg(test)]
 mod tests;
 
+use super::format::{END, LONGEST, MAX_CODE, MAX_LEN, length};
 use super::inflate::{Bits, Fixed, Kind, count_lengths, read_fixed, read_kind, read_lengths};
 use std::ops::RangeInclusive;
 
-/// Codes are at most so long.
-const MAX_CODE: u32 = 15;
 /// All symbols together, in the units of [`share`].
 const ALL: u32 = 1 << MAX_CODE;
-/// The symbol of the end of a block; lengths follow.
-const END: usize = 256;
-/// The symbol of the longest matches, and their length.
-const LONGEST: usize = 285;
-const MAX_LEN: u32 = 258;
 /// Distances up to 16 use this many symbols, the first ones.
 const NEAR: usize = 8;
 /// Codes up to this length are short: a decoder can look up two at once.
@@ -44,13 +38,14 @@ impl Shares {
             range.map(|len| u32::from(counts[usize::from(len)]) * share(len)).sum()
         };
         let literals = sum(1..=MAX_CODE as u8); // 15
-        let matches = (END + 1..LONGEST).zip(&lengths.symbols[END + 1..]);
+        // At least so many bytes are in matches of other kinds.
+        let matched = (0..).zip(&lengths.symbols[END + 1..LONGEST]).map(|(n, &len)| share(len) * length(n).0);
         Some(Shares {
             literals,
             short: sum(1..=SHORT),
             near: lengths.distances[..NEAR].iter().map(|&len| share(len)).sum(),
-            longest: share(lengths.symbols[LONGEST]) * MAX_LEN,
-            others: literals + matches.map(|(symbol, &len)| share(len) * shortest(symbol)).sum::<u32>(),
+            longest: share(lengths.symbols[LONGEST]) * MAX_LEN as u32, // 258
+            others: literals + matched.sum::<u32>(),
         })
     }
 
@@ -88,12 +83,6 @@ pub(super) fn begins_with_near_matches(deflated: &[u8]) -> Option<bool> {
         }
     }
     Some(near > SAMPLE / 4 && near > 4 * far)
-}
-
-/// The shortest match that has this symbol, which is above END and below LONGEST.
-fn shortest(symbol: usize) -> u32 {
-    let n = (symbol - END - 1) as u32; // below 28
-    if n < 8 { 3 + n } else { 3 + ((4 + n % 4) << (n / 4 - 1)) }
 }
 
 /// The share that a symbol has for which a code of this length is best.

@@ -9,6 +9,8 @@ mod choice;
 #[cfg(not(feature = "system-zlib"))]
 mod deflate;
 #[cfg(not(feature = "system-zlib"))]
+mod format;
+#[cfg(not(feature = "system-zlib"))]
 mod inflate;
 #[cfg(not(feature = "system-zlib"))]
 mod libdeflate;

@@ -136,12 +136,20 @@ impl Decoder {
     }
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if the stream is damaged or holds another number of bytes, `MemoryAlloc`.
     pub(crate) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let outcome = self.inflate(src, dest, z::Z_FINISH)?;
         ensure(outcome == (z::Z_STREAM_END, dest.len()), ErrorKind::Data, "damaged zlib stream")
     }
 
     /// Decompresses the first `wanted` bytes of a stream that holds `dest.len()`.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if the stream is damaged as far as it is looked at, `MemoryAlloc`.
     #[cfg(feature = "system-zlib")]
     pub(crate) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
         let (code, nbytes) = self.inflate(src, &mut dest[..wanted], z::Z_SYNC_FLUSH)?;

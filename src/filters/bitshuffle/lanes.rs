@@ -8,18 +8,24 @@
 //! a tile. Of others, the bits are transposed 16 bytes of 8 items at a time; that leaves a byte transposition of a few long
 //! rows, which the byte shuffle does well.
 //!
-//! The unsafe functions want a CPU with the instruction set of `V`, and that the items and rows exist for which they are
-//! called; of the tiles that they read, the parts that are used have been written.
+//! The unsafe functions want a CPU with the instruction set of `V`; what else they want is said with each.
 
 use super::generic;
 use crate::filters::shuffle::Kernel as Bytes;
 use crate::filters::shuffle::lanes::{Lanes, gather, overlapping, scatter};
 use std::mem::MaybeUninit;
 
+/// Columns of 8 items that are transposed at once, and as many rows of bits.
+const ROWS: usize = 8 * 16;
+
 /// The registers of one tile: byte `j` of item `m` (mod 8) is register `m * min(typesize, 16) + j`.
-type Tile<V> = [MaybeUninit<V>; 128];
+type Tile<V> = [MaybeUninit<V>; ROWS];
 
 /// Transposes bits: bit `k` of the bytes of register `m` becomes bit `m` of those of register `k`.
+///
+/// # Safety
+///
+/// The CPU has the instruction set of `V`.
 #[inline(always)]
 unsafe fn transpose_bits<V: Lanes>(mut r: [V; 8]) -> [V; 8] {
     // SAFETY: passed on to the caller.
@@ -39,6 +45,10 @@ unsafe fn transpose_bits<V: Lanes>(mut r: [V; 8]) -> [V; 8] {
 
 /// From the byte columns of `columns` bytes, which register `m * pitch + j` of `tile` holds, to the rows of bits; row
 /// `r` goes to `dest[out + r * stride]`.
+///
+/// # Safety
+///
+/// The first `8 * columns` registers have been written, and these rows exist.
 #[inline(always)]
 unsafe fn store_rows<V: Lanes>(tile: &Tile<V>, columns: usize, dest: &mut [u8], out: usize, stride: usize) {
     for j in 0..columns {
@@ -48,6 +58,10 @@ unsafe fn store_rows<V: Lanes>(tile: &Tile<V>, columns: usize, dest: &mut [u8], 
 }
 
 /// [`store_rows`] for column `j`.
+///
+/// # Safety
+///
+/// The 8 registers of the column have been written, and its 8 rows exist.
 #[inline(always)]
 unsafe fn store_column<V: Lanes>(
     tile: &Tile<V>,
@@ -57,7 +71,7 @@ unsafe fn store_column<V: Lanes>(
     out: usize,
     stride: usize,
 ) {
-    // SAFETY: the first `8 * columns` registers are initialised; the rest is passed on to the caller.
+    // SAFETY: passed on to the caller.
     unsafe {
         let mut r = [V::zero(); 8];
         for (m, r) in r.iter_mut().enumerate() {
@@ -70,6 +84,10 @@ unsafe fn store_column<V: Lanes>(
 }
 
 /// Loads the columns of items of 2 to 16 bytes from `src[at]` on, which become the first `8 * typesize` registers of `tile`.
+///
+/// # Safety
+///
+/// The `16 * LANES` groups of items exist.
 #[inline(always)]
 unsafe fn load_columns<V: Lanes>(tile: &mut Tile<V>, typesize: usize, src: &[u8], at: usize) {
     let group = 8 * typesize;
@@ -81,7 +99,11 @@ unsafe fn load_columns<V: Lanes>(tile: &mut Tile<V>, typesize: usize, src: &[u8]
     }
 }
 
-/// Undoes [`store_rows`], initialising the first `8 * columns` registers of `tile`.
+/// Undoes [`store_rows`], writing the first `8 * columns` registers of `tile`.
+///
+/// # Safety
+///
+/// The `8 * columns` rows exist.
 #[inline(always)]
 unsafe fn load_rows<V: Lanes>(tile: &mut Tile<V>, columns: usize, src: &[u8], at: usize, stride: usize) {
     for j in 0..columns {
@@ -115,7 +137,7 @@ unsafe fn shuffle_tile<V: Lanes>(
     let group = 8 * typesize;
     debug_assert!(at + 16 * V::LANES * group <= src.len());
     debug_assert!(out + (group - 1) * stride + 16 * V::LANES <= dest.len());
-    let mut tile: Tile<V> = [MaybeUninit::uninit(); 128];
+    let mut tile: Tile<V> = [MaybeUninit::uninit(); ROWS];
     // SAFETY: all columns read lie in the groups; registers are initialised for all columns before they are used.
     unsafe {
         if typesize == 1 {
@@ -157,7 +179,7 @@ unsafe fn unshuffle_tile<V: Lanes>(
     let group = 8 * typesize;
     debug_assert!(at + (group - 1) * stride + 16 * V::LANES <= src.len());
     debug_assert!(out + 16 * V::LANES * group <= dest.len());
-    let mut tile: Tile<V> = [MaybeUninit::uninit(); 128];
+    let mut tile: Tile<V> = [MaybeUninit::uninit(); ROWS];
     // SAFETY: all columns written lie in the groups; `load_rows` initialises what is read from `tile`.
     unsafe {
         if typesize == 1 {
@@ -193,14 +215,19 @@ unsafe fn unshuffle_tile<V: Lanes>(
 /// The most groups for [`shuffle_few`] and [`unshuffle_few`].
 const FEW: usize = 15;
 
-/// Rows of bits of up to 16 columns, one group after another. There is some room for vectors that reach past the last
-/// row.
-type Few = [u8; 128 * FEW + 128];
+/// Rows of bits of up to 16 columns, one byte each, one group after another. There is some room for vectors that reach past the
+/// last row.
+type Few = [u8; FEW_ROOM];
+const FEW_ROOM: usize = ROWS * (FEW + 1);
 
 /// Room for 8 times [`FEW`] items of up to 15 bytes, and for a vector that reaches past them.
 const PADDED: usize = 8 * FEW * 15 + 16;
 
-/// Bit-shuffles columns `at..at + 16` of one group of items in `src`, to `few[out..out + 128]`.
+/// Bit-shuffles columns `at..at + 16` of one group of items in `src`, to `few[out..out + ROWS]`.
+///
+/// # Safety
+///
+/// `at + 7 * typesize + 16 <= src.len()`, `out + ROWS <= FEW_ROOM`.
 #[inline(always)]
 unsafe fn shuffle_group<V: Lanes>(typesize: usize, src: &[u8], at: usize, few: &mut Few, out: usize) {
     // SAFETY: passed on to the caller.
@@ -214,6 +241,10 @@ unsafe fn shuffle_group<V: Lanes>(typesize: usize, src: &[u8], at: usize, few: &
 }
 
 /// Undoes [`shuffle_group`].
+///
+/// # Safety
+///
+/// `at + ROWS <= FEW_ROOM`, `out + 7 * typesize + 16 <= dest.len()`.
 #[inline(always)]
 unsafe fn unshuffle_group<V: Lanes>(typesize: usize, few: &Few, at: usize, dest: &mut [u8], out: usize) {
     // SAFETY: passed on to the caller.
@@ -229,9 +260,13 @@ unsafe fn unshuffle_group<V: Lanes>(typesize: usize, few: &Few, at: usize, dest:
 const SHORT: usize = 4;
 
 /// The bytes of a narrow tile of short items, or of its rows, and of a vector that reaches past them.
-const TILE: usize = 128 * SHORT + 16;
+const TILE: usize = ROWS * SHORT + 16;
 
 /// [`shuffle_few`] for items of up to [`SHORT`] bytes.
+///
+/// # Safety
+///
+/// As for [`shuffle_few`].
 #[inline(always)]
 unsafe fn shuffle_padded<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8], ngroups: usize) {
     let (mut items, mut rows) = ([0; TILE], [0; TILE]);
@@ -247,11 +282,15 @@ unsafe fn shuffle_padded<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8],
     dest.copy_from_slice(&items[..dest.len()]);
 }
 
-/// [`bitunshuffle`] for few groups of items of up to 16 bytes.
+/// [`bitunshuffle`] for up to [`FEW`] groups of items of up to 16 bytes.
+///
+/// # Safety
+///
+/// As for [`bitunshuffle`].
 #[inline(always)]
 unsafe fn unshuffle_padded<V: Lanes>(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     assert!(typesize <= 16);
-    let (mut rows, mut items) = ([0; 128 * 16], [0; 128 * 16]);
+    let (mut rows, mut items) = ([0; ROWS * 16], [0; ROWS * 16]);
     for (r, row) in rows.chunks_exact_mut(16).take(8 * typesize).enumerate() {
         let bytes = &src[r * stride..];
         match bytes.first_chunk::<16>() {
@@ -265,6 +304,10 @@ unsafe fn unshuffle_padded<V: Lanes>(typesize: usize, stride: usize, src: &[u8],
 }
 
 /// [`bitshuffle`] for 1 to [`FEW`] groups.
+///
+/// # Safety
+///
+/// As for [`bitshuffle`]; there are `ngroups` groups.
 #[inline(always)]
 unsafe fn shuffle_few<V: Lanes>(bytes: &Bytes, typesize: usize, src: &[u8], dest: &mut [u8], ngroups: usize) {
     if typesize <= SHORT {
@@ -272,8 +315,9 @@ unsafe fn shuffle_few<V: Lanes>(bytes: &Bytes, typesize: usize, src: &[u8], dest
         return unsafe { shuffle_padded::<V>(typesize, src, dest, ngroups) };
     }
     let group = 8 * typesize;
-    let mut few: Few = [0; 128 * FEW + 128];
-    // SAFETY: loads of narrow items are from a buffer with room for them; those of others are inside the item.
+    let mut few: Few = [0; FEW_ROOM];
+    // SAFETY: shorter items than vectors are loaded from a buffer with room for that; of others, the columns are inside of the
+    // item. `few` has room for the rows of all groups, and for a group's that reach past those of short items.
     unsafe {
         if typesize < 16 {
             let mut items = [0; PADDED];
@@ -286,16 +330,20 @@ unsafe fn shuffle_few<V: Lanes>(bytes: &Bytes, typesize: usize, src: &[u8], dest
         } else {
             for j in overlapping(16, typesize) {
                 for g in 0..ngroups {
-                    shuffle_group::<V>(typesize, src, g * group + j, &mut few, 128 * g);
+                    shuffle_group::<V>(typesize, src, g * group + j, &mut few, ROWS * g);
                 }
-                let rows = &mut dest[8 * j * ngroups..][..128 * ngroups];
-                bytes.unshuffle(ngroups, &few[..128 * ngroups], rows);
+                let rows = &mut dest[8 * j * ngroups..][..ROWS * ngroups];
+                bytes.unshuffle(ngroups, &few[..ROWS * ngroups], rows);
             }
         }
     }
 }
 
 /// [`bitunshuffle`] for 1 to [`FEW`] groups which are all that there are.
+///
+/// # Safety
+///
+/// As for [`bitunshuffle`]; there are `ngroups` groups, and their rows are as many bytes apart.
 #[inline(always)]
 unsafe fn unshuffle_few<V: Lanes>(
     bytes: &Bytes,
@@ -313,8 +361,9 @@ unsafe fn unshuffle_few<V: Lanes>(
         return;
     }
     let group = 8 * typesize;
-    let mut few: Few = [0; 128 * FEW + 128];
-    // SAFETY: stores of narrow items are to a buffer with room for them; those of others are inside the item.
+    let mut few: Few = [0; FEW_ROOM];
+    // SAFETY: shorter items than vectors are stored to a buffer with room for that; of others, the columns are inside of the
+    // item. `few` has room as in `shuffle_few`.
     unsafe {
         if typesize < 16 {
             let mut items = [0; PADDED];
@@ -325,10 +374,10 @@ unsafe fn unshuffle_few<V: Lanes>(
             dest.copy_from_slice(&items[..dest.len()]);
         } else {
             for j in overlapping(16, typesize) {
-                let rows = &src[8 * j * ngroups..][..128 * ngroups];
-                bytes.shuffle(ngroups, rows, &mut few[..128 * ngroups]);
+                let rows = &src[8 * j * ngroups..][..ROWS * ngroups];
+                bytes.shuffle(ngroups, rows, &mut few[..ROWS * ngroups]);
                 for g in 0..ngroups {
-                    unshuffle_group::<V>(typesize, &few, 128 * g, dest, g * group + j);
+                    unshuffle_group::<V>(typesize, &few, ROWS * g, dest, g * group + j);
                 }
             }
         }
@@ -353,6 +402,10 @@ pub(super) unsafe fn bitshuffle<V: Lanes>(bytes: &Bytes, typesize: usize, src: &
 }
 
 /// [`bitshuffle`] from group `g` on, of 16 or more.
+///
+/// # Safety
+///
+/// As for [`bitshuffle`].
 #[inline(always)]
 unsafe fn bitshuffle_from<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8], mut g: usize) {
     let group = 8 * typesize;
@@ -390,7 +443,7 @@ pub(super) unsafe fn bitshuffle_long<V: Lanes>(typesize: usize, src: &[u8], dest
     assert!((2..=16).contains(&typesize));
     let group = 8 * typesize;
     let stride = src.len() / group;
-    let mut tiles: [Tile<V>; TOGETHER] = [[MaybeUninit::uninit(); 128]; TOGETHER];
+    let mut tiles: [Tile<V>; TOGETHER] = [[MaybeUninit::uninit(); ROWS]; TOGETHER];
     let width = 16 * V::LANES;
     let mut g = 0;
     while g + TOGETHER * width <= stride {

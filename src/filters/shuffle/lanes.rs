@@ -8,8 +8,7 @@
 //! What is left over at the end is covered by one more tile that overlaps the one before; less than 16 items in all go to
 //! [`super::generic`].
 //!
-//! The unsafe functions want a CPU with the instruction set of `V`, and that the items and rows exist for which they are
-//! called.
+//! The unsafe functions want a CPU with the instruction set of `V`; what else they want is said with each.
 
 use super::generic;
 use std::ops::Range;
@@ -46,6 +45,10 @@ pub(in crate::filters) trait Lanes: Copy {
 }
 
 /// One round: in groups of `n` registers, zips neighbours; the low halves go to the first half of the group.
+///
+/// # Safety
+///
+/// As for [`Lanes`].
 #[inline(always)]
 unsafe fn zip_round<V: Lanes, const C: usize, const G: usize>(r: [V; C], n: usize) -> [V; C] {
     let mut out = r;
@@ -332,7 +335,11 @@ pub(super) fn rows_compete(stride: usize) -> bool {
 /// Room for 16 items of up to 15 bytes and for what a lane reaches past them.
 const PADDED: usize = 16 * 16 + 16;
 
-/// [`Kernel`](super::Kernel)'s `shuffle` for `width == W`, 2 to 16.
+/// [`Kernel`](super::Kernel)'s `shuffle` for `width == W`, 2 to 16, of which `C` is the next power of two.
+///
+/// # Safety
+///
+/// As for [`shuffle`].
 #[inline(always)]
 pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     stride: usize,
@@ -376,7 +383,11 @@ pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     }
 }
 
-/// [`Kernel`](super::Kernel)'s `unshuffle` for `width == W`, 2 to 16.
+/// [`Kernel`](super::Kernel)'s `unshuffle` for `width == W`, 2 to 16, of which `C` is the next power of two.
+///
+/// # Safety
+///
+/// As for [`unshuffle`].
 #[inline(always)]
 pub(super) unsafe fn unshuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     stride: usize,
@@ -387,7 +398,11 @@ pub(super) unsafe fn unshuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     unsafe { unshuffle_planes_narrow::<V, _, C, W>(Strided { src, stride }, dest) }
 }
 
-/// As [`unshuffle_narrow`], with rows that may be anywhere. Each has a byte for every item.
+/// As [`unshuffle_narrow`], with rows that may be anywhere.
+///
+/// # Safety
+///
+/// The CPU has the instruction set of `V`; there are `W` rows, each with a byte for every item of `dest`.
 #[inline(always)]
 unsafe fn unshuffle_planes_narrow<V: Lanes, R: Rows, const C: usize, const W: usize>(
     rows: R,
@@ -491,6 +506,10 @@ impl Crowded {
 
 /// Shuffles items of 17 bytes and more, `16 * LANES * TILES` or more of them, whose rows crowd. `TILES` is 1, or 2 to write whole
 /// cache lines.
+///
+/// # Safety
+///
+/// As for [`shuffle`]; there are as many items as said.
 #[inline(always)]
 unsafe fn shuffle_crowded<V: Lanes, const TILES: usize>(
     width: usize,
@@ -516,6 +535,10 @@ unsafe fn shuffle_crowded<V: Lanes, const TILES: usize>(
 }
 
 /// Undoes [`shuffle_crowded`].
+///
+/// # Safety
+///
+/// As for [`unshuffle`]; there are as many items as said there.
 #[inline(always)]
 unsafe fn unshuffle_crowded<V: Lanes, const TILES: usize>(
     width: usize,
@@ -542,6 +565,10 @@ unsafe fn unshuffle_crowded<V: Lanes, const TILES: usize>(
 }
 
 /// Shuffles items of 17 bytes and more, `16 * LANES` or more of them: all columns of a tile, then those of the next one.
+///
+/// # Safety
+///
+/// As for [`shuffle`]; there are as many items as said.
 #[inline(always)]
 unsafe fn shuffle_wide_tiles<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     for i in overlapping(16 * V::LANES, src.len() / width) {
@@ -553,6 +580,10 @@ unsafe fn shuffle_wide_tiles<V: Lanes>(width: usize, stride: usize, src: &[u8], 
 }
 
 /// Undoes [`shuffle_wide_tiles`].
+///
+/// # Safety
+///
+/// As for [`unshuffle`]; there are as many items as said there.
 #[inline(always)]
 unsafe fn unshuffle_wide_tiles<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     for i in overlapping(16 * V::LANES, dest.len() / width) {
@@ -564,6 +595,10 @@ unsafe fn unshuffle_wide_tiles<V: Lanes>(width: usize, stride: usize, src: &[u8]
 }
 
 /// [`Kernel`](super::Kernel)'s `shuffle` for items of 17 bytes and more.
+///
+/// # Safety
+///
+/// As for [`shuffle`].
 #[inline(always)]
 pub(super) unsafe fn shuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     let (nitems, tile) = (src.len() / width, 16 * V::LANES);
@@ -586,6 +621,10 @@ pub(super) unsafe fn shuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[
 }
 
 /// [`Kernel`](super::Kernel)'s `unshuffle` for items of 17 bytes and more.
+///
+/// # Safety
+///
+/// As for [`unshuffle`].
 #[inline(always)]
 pub(super) unsafe fn unshuffle_wide<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     let (nitems, tile) = (dest.len() / width, 16 * V::LANES);

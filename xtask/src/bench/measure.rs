@@ -9,8 +9,9 @@ const SLOW: Duration = Duration::from_millis(4);
 /// How often the subjects are made anew, in changing order. Where a context happens to lie in memory changes the time of
 /// short calls by up to a third; with several placements each subject meets a good one.
 const EPOCHS: u32 = 4;
-/// A cell in which the first subject looks more than 3 % slower is measured this many times as long: such cells are few, and what
-/// remains of the difference is then not noise.
+/// Where the first subject looks more than this many times as slow as the second one, a cell is measured [`DOUBT`] times as long:
+/// such cells are few, and what remains of the difference is then not noise.
+const DOUBTFUL: f64 = 1.03;
 const DOUBT: u32 = 2;
 
 /// Something to time: each call does the work once.
@@ -51,7 +52,7 @@ pub fn interleaved(budget: Duration, first: Prepare<'_>, second: Prepare<'_>) ->
     let mut epoch = 0;
     loop {
         let epochs = if best.0.max(best.1) > SLOW.as_secs_f64() { EPOCHS / 2 } else { EPOCHS };
-        let doubtful = best.0 > best.1 * 1.03;
+        let doubtful = best.0 > best.1 * DOUBTFUL;
         if epoch >= epochs * if doubtful { DOUBT } else { 1 } {
             return Ok(Timing { first: best.0, second: Some(best.1) });
         }

@@ -23,14 +23,15 @@ mod svg;
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
+use crate::{paths, process};
 use clib::Clib;
 use data::Kind;
-use options::{Key, Options};
+use ops::Family;
+use options::Options;
 use report::{Record, Report};
 
 /// The two copies under test.
@@ -55,6 +56,22 @@ impl Bench {
         let file = self.options.file.as_ref().map_or(&[][..], |(bytes, _)| bytes);
         let make = || data::generate(kind, nbytes, file).into();
         self.buffers.entry((kind, nbytes)).or_insert_with(make).clone()
+    }
+
+    /// Measures the wanted cells of a family, in a run that began at `start`.
+    fn measure(&mut self, libs: &Libs, family: &Family, start: Instant) {
+        let mut keys = (family.cells)(&self.options);
+        keys.retain(|key| self.options.wants(key));
+        for (i, key) in keys.iter().enumerate() {
+            let seconds = start.elapsed().as_secs_f64();
+            progress(&format!("{}: {i}/{} cells, {seconds:.0} s", family.name, keys.len()));
+            if let Err(why) = (family.measure)(libs, self, key) {
+                progress("");
+                println!("FAILED {key}: {why}");
+                self.report.failures.push(format!("{}: {key}: {why}", family.name));
+            }
+        }
+        self.buffers.clear();
     }
 
     /// Prints and keeps one result.
@@ -100,36 +117,21 @@ fn bench(options: Options) -> Result<i32, String> {
     let start = Instant::now();
     let mut bench = Bench { options, report: Report::default(), buffers: HashMap::new() };
     for family in ops::FAMILIES {
-        if !family.ops.iter().any(|op| bench.options.wants_op(op)) {
-            continue;
+        if family.ops.iter().any(|op| bench.options.wants_op(op)) {
+            bench.measure(&libs, family, start);
         }
-        let keys: Vec<Key> =
-            (family.cells)(&bench.options).into_iter().filter(|key| bench.options.wants(key)).collect();
-        for (i, key) in keys.iter().enumerate() {
-            progress(&format!(
-                "{}: {}/{} cells, {:.0} s",
-                family.name,
-                i,
-                keys.len(),
-                start.elapsed().as_secs_f64()
-            ));
-            if let Err(why) = (family.measure)(&libs, &mut bench, key) {
-                progress("");
-                println!("FAILED {key}: {why}");
-                bench.report.failures.push(format!("{}: {key}: {why}", family.name));
-            }
-        }
-        bench.buffers.clear();
     }
     progress("");
     print!("{}", bench.report.summary());
     println!("{} cells in {:.0} s", bench.report.records.len(), start.elapsed().as_secs_f64());
     if let Some(path) = &bench.options.csv {
-        std::fs::write(path, bench.report.csv()).map_err(|e| format!("{}: {e}", path.display()))?;
+        paths::write(path, bench.report.csv())?;
     }
     if let Some(path) = &bench.options.svg {
-        let chart = svg::chart("ours / the C library, geometric means of speed", &bench.report.bars());
-        std::fs::write(path, chart).map_err(|e| format!("{}: {e}", path.display()))?;
+        paths::write(
+            path,
+            svg::chart("ours / the C library, geometric means of speed", &bench.report.bars()),
+        )?;
     }
     Ok(i32::from(!bench.report.failures.is_empty()))
 }
@@ -157,7 +159,7 @@ fn load(options: &Options) -> Result<Libs, String> {
 /// The C library: the one that was `named`, else where the environment says, else where the script puts it. Says so if it is
 /// in none of these places.
 fn reference(named: Option<PathBuf>) -> Option<PathBuf> {
-    let fetched = root().join("target/reference/libblosc2.so");
+    let fetched = paths::root().join("target/reference/libblosc2.so");
     let found = named
         .or_else(|| std::env::var_os("BLOSC2_REFERENCE").map(PathBuf::from))
         .or_else(|| fetched.exists().then_some(fetched));
@@ -171,27 +173,11 @@ fn reference(named: Option<PathBuf>) -> Option<PathBuf> {
     found
 }
 
-/// The root of the workspace.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is one level below the root")
-}
-
 /// `cargo build --release` of the library; returns the shared library's path.
 fn build_ours() -> Result<PathBuf, String> {
-    let root = root();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--release", "--package", "libblosc2-rs"])
-        .current_dir(root)
-        .status()
-        .map_err(|e| format!("cargo: {e}"))?;
-    if !status.success() {
-        return Err("the library does not build".into());
-    }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
+    process::run(process::cargo().args(["build", "--release", "--package", "libblosc2-rs"]))?;
     let name = if cfg!(target_os = "macos") { "libblosc2.dylib" } else { "libblosc2.so" };
-    Ok(target.join("release").join(name))
+    Ok(paths::target().join("release").join(name))
 }
 
 /// The CPU's name, as Linux tells it.

@@ -17,6 +17,17 @@ pub enum Versus {
     FewBlocks,
 }
 
+impl Versus {
+    /// Its name in lines of text, and in tables.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Versus::Theirs => ("theirs", "theirs"),
+            Versus::OneThread => ("1 thread", "one_thread"),
+            Versus::FewBlocks => ("10 blocks", "few_blocks"),
+        }
+    }
+}
+
 /// The result of one cell.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -51,11 +62,7 @@ impl Record {
         let mut line = format!("{:<18} {}", self.op, self.key);
         write!(line, "  {}", self.speed(self.timing.first)).expect("strings take all");
         if let Some(second) = self.timing.second {
-            let other = match self.versus {
-                Versus::Theirs => "theirs",
-                Versus::OneThread => "1 thread",
-                Versus::FewBlocks => "10 blocks",
-            };
+            let (other, _) = self.versus.names();
             write!(line, ", {other} {}", self.speed(second)).expect("strings take all");
         }
         if let Some(ratio) = self.ratio() {
@@ -209,11 +216,7 @@ impl Report {
             let number =
                 |x: Option<f64>, digits: usize| x.map_or_else(String::new, |x| format!("{x:.digits$}"));
             let size = |x: Option<usize>| x.map_or_else(String::new, |x| x.to_string());
-            let versus = match r.versus {
-                Versus::Theirs => "theirs",
-                Versus::OneThread => "one_thread",
-                Versus::FewBlocks => "few_blocks",
-            };
+            let (_, versus) = r.versus.names();
             writeln!(
                 text,
                 "{},{},{},{},{},{},{},{versus},{},{},{},{},{}",

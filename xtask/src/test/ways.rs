@@ -169,7 +169,7 @@ fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
     let _ = std::fs::remove_dir_all(&moved);
     process::run(command("cp", ["-a"]).arg(&layout.prefix).arg(&moved))?;
     let ask = |options: &[&str]| ask_pkg_config(&moved.join("lib"), options);
-    if ask(&["--modversion"])?.trim() != install::VERSION {
+    if ask(&["--modversion"])?.trim() != install::version() {
         return Err("blosc2.pc has another version".to_string());
     }
     for (flags, only_static) in

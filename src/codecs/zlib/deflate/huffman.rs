@@ -1,242 +1,20 @@
-//! The codes of a block: how often they are needed, how long that makes them, and how they are told to the decoder.
+//! The codes of a block: how long they are, and how they are told to the decoder.
 
+use super::super::format::{
+    DYNAMIC, END, FIXED, FIXED_DISTANCE, FIXED_SYMBOLS, MAX_CODE, MAX_RUN_CODE, RUN_ORDER, RUNS, SYMBOLS,
+    TOLD_DISTANCES,
+};
 use super::bits::{BitWriter, Code};
-use super::sequence::{Distance, MIN_PIECE, Sequence};
-use super::token::{FIRST_LENGTH, NDISTANCES, NINDICES, Tally, Token};
+use super::counts::Counts;
+use super::sequence::{Distance, LENGTHS, MIN_PIECE};
+use super::token::{FIRST_LENGTH, NDISTANCES, NINDICES, Token};
 use crate::error::Result;
 use crate::memory::{Zero, zeroed_box};
-
-/// Literals, the end of the block, 29 lengths, and two that only take part in the fixed codes.
-const SYMBOLS: usize = 288;
-/// The symbol of the end of the block; lengths follow.
-const END: usize = 256;
-const DISTANCES: usize = 30;
-/// Lengths of codes, three ways to repeat them, and their order in the header of a block.
-const RUNS: usize = 19;
-const ORDER: [usize; RUNS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-/// The longest codes for data, and for lengths of codes.
-const MAX_CODE: usize = 15;
-const MAX_RUN_CODE: usize = 7;
-/// Types of blocks, as their header has them.
-const FIXED: u32 = 1;
-const DYNAMIC: u32 = 2;
-
-/// What a length is made of: a symbol above END, and bits behind it.
-#[derive(Clone, Copy)]
-struct LengthCode {
-    symbol: u16,
-    extra: Code,
-}
-
-/// The codes of the lengths from MIN_PIECE on.
-static LENGTHS: [LengthCode; 256] = {
-    let mut codes = [LengthCode { symbol: 0, extra: Code { bits: 0, len: 0 } }; 256];
-    let (mut n, mut symbol) = (0, 257);
-    while n < 255 {
-        let extra_len = if symbol < 265 { 0 } else { (symbol - 261) as u8 / 4 };
-        let mut bits = 0;
-        while bits < 1 << extra_len && n < 255 {
-            codes[n] = LengthCode { symbol, extra: Code { bits, len: extra_len } };
-            (n, bits) = (n + 1, bits + 1);
-        }
-        symbol += 1;
-    }
-    // The longest one has a symbol of its own.
-    codes[255] = LengthCode { symbol: 285, extra: Code { bits: 0, len: 0 } };
-    codes
-};
-
-/// How often each symbol occurs in a block.
-#[derive(Clone)]
-pub(super) struct Counts {
-    symbols: [u32; SYMBOLS],
-    distances: [u32; DISTANCES],
-    /// Bits behind the symbols.
-    extra_bits: usize,
-    /// Bytes that are in matches.
-    match_bytes: usize,
-}
-
-// SAFETY: the fields are integers and arrays of them, for which zeros are a value.
-unsafe impl Zero for Counts {}
-
-/// From this many literals on, it pays to count them in several places.
-const MANY_LITERALS: usize = 2048;
-
-impl Counts {
-    pub(super) fn new() -> Counts {
-        Counts { symbols: [0; SYMBOLS], distances: [0; DISTANCES], extra_bits: 0, match_bytes: 0 }
-    }
-
-    /// Begins with a block: there is one end.
-    pub(super) fn reset(&mut self) {
-        *self = Counts::new();
-        self.symbols[END] = 1;
-    }
-
-    /// Counts the symbols of a match.
-    #[inline(always)]
-    pub(super) fn count_match(&mut self, sequence: &Sequence) {
-        let distance = sequence.distance();
-        self.match_bytes += sequence.len();
-        for piece in sequence.pieces() {
-            let length = LENGTHS[piece - MIN_PIECE];
-            self.symbols[usize::from(length.symbol)] += 1;
-            self.distances[usize::from(distance.symbol)] += 1;
-            self.extra_bits += usize::from(length.extra.len + distance.extra_len);
-        }
-    }
-
-    /// Counts the literals of `block`, whose matches were counted.
-    pub(super) fn count_literals(&mut self, block: &[u8], sequences: &[Sequence]) {
-        // Incrementing the same number twice in a row takes long.
-        let several = block.len() - self.match_bytes >= MANY_LITERALS;
-        let mut others = [[0_u32; 256]; 3];
-        let mut rest = block;
-        for sequence in sequences {
-            let (mut literals, behind) = rest.split_at(sequence.literals());
-            if several {
-                while let [a, b, c, d, rest @ ..] = literals {
-                    self.symbols[usize::from(*a)] += 1;
-                    others[0][usize::from(*b)] += 1;
-                    others[1][usize::from(*c)] += 1;
-                    others[2][usize::from(*d)] += 1;
-                    literals = rest;
-                }
-            }
-            literals.iter().for_each(|&byte| self.symbols[usize::from(byte)] += 1);
-            rest = &behind[sequence.len()..];
-        }
-        if several {
-            for other in &others {
-                self.symbols.iter_mut().zip(other).for_each(|(sum, n)| *sum += n);
-            }
-        }
-    }
-}
-
-impl Counts {
-    /// Adds the symbols of tokens.
-    pub(super) fn add_tally(&mut self, tally: &Tally) {
-        let (literals, lengths) = tally.indices.split_at(FIRST_LENGTH);
-        self.symbols.iter_mut().zip(literals).for_each(|(sum, n)| *sum += n);
-        for (length, &n) in LENGTHS.iter().zip(lengths) {
-            self.symbols[usize::from(length.symbol)] += n;
-            self.extra_bits += usize::from(length.extra.len) * n as usize;
-        }
-        for (symbol, (sum, &n)) in self.distances.iter_mut().zip(&tally.distances).enumerate() {
-            *sum += n;
-            self.extra_bits += usize::from(Distance::extra_len(symbol)) * n as usize;
-        }
-    }
-}
-
-/// From this many literals on, they tell how long their codes will be.
-const TELLING_LITERALS: u32 = 256;
-
-impl Counts {
-    /// Adds what was counted in the bytes behind.
-    pub(super) fn add(&mut self, behind: &Counts) {
-        self.symbols.iter_mut().zip(&behind.symbols).for_each(|(sum, n)| *sum += n);
-        self.symbols[END] = 1;
-        self.distances.iter_mut().zip(&behind.distances).for_each(|(sum, n)| *sum += n);
-        self.extra_bits += behind.extra_bits;
-        self.match_bytes += behind.match_bytes;
-    }
-
-    /// About how many bits the symbols take with the codes that suit them best, without those behind them.
-    pub(super) fn entropy(&self) -> usize {
-        ((entropy(&self.symbols) + entropy(&self.distances)) >> LOG_FRACTION) as usize
-    }
-
-    /// About how many bits a literal takes, in sixteenths; `None` if there are too few to tell.
-    pub(super) fn literal_bits(&self) -> Option<usize> {
-        let literals = &self.symbols[..END];
-        (literals.iter().sum::<u32>() >= TELLING_LITERALS).then(|| literal_bits(literals))
-    }
-}
-
-/// Below so many bits, in sixteenths, literals take more than their entropy, since each takes one and there is an end as
-/// well.
-const FEW_BITS: usize = 40;
-
-/// About how many bits a literal takes if they occur as often as this, in sixteenths. There are some.
-pub(super) fn literal_bits(counts: &[u32]) -> usize {
-    let n = counts.iter().sum::<u32>();
-    let bits = (entropy(counts) / n) as usize >> (LOG_FRACTION - 4);
-    if bits >= FEW_BITS {
-        return bits;
-    }
-    let mut symbols = [0; END + 1];
-    symbols[..counts.len()].copy_from_slice(counts);
-    symbols[END] = 1;
-    let mut lengths = [0; END + 1];
-    code_lengths(&symbols, MAX_CODE, &mut lengths);
-    let sum: usize = counts.iter().zip(lengths).map(|(&n, len)| n as usize * usize::from(len)).sum();
-    16 * sum / n as usize
-}
-
-/// About how many bits a short stream of these bytes takes without matches: itself, its header and that of its block, and
-/// what the latter tells of each value that there is.
-pub(in super::super) fn coded_bits(bytes: &[u8]) -> usize {
-    const FRAME: usize = 48 + 70;
-    const VALUE: usize = 7;
-    let mut counts = [0; END];
-    bytes.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
-    let nvalues = counts.iter().filter(|&&count| count > 0).count();
-    FRAME + VALUE * nvalues + (entropy(&counts) >> LOG_FRACTION) as usize
-}
-
-/// The logarithms have this many bits behind the point.
-const LOG_FRACTION: u32 = 8;
-
-/// Bits of symbols that occur as often as this, at best. The counts add up to less than 2^19, so that the products fit.
-fn entropy(counts: &[u32]) -> u32 {
-    #[cfg(target_arch = "x86_64")]
-    if crate::cpu::has_avx2() {
-        // SAFETY: the CPU was just asked for AVX2.
-        return unsafe { entropy_avx2(counts) };
-    }
-    entropy_with(counts)
-}
-
-/// [`entropy_with`], compiled for vectors of eight counts.
-///
-/// # Safety
-///
-/// The CPU has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn entropy_avx2(counts: &[u32]) -> u32 {
-    entropy_with(counts)
-}
-
-/// [`entropy`] with what the caller is compiled for.
-#[inline(always)]
-fn entropy_with(counts: &[u32]) -> u32 {
-    let (mut total, mut sum) = (0, 0_u32);
-    for &n in counts {
-        total += n;
-        sum += times_log(n);
-    }
-    times_log(total).saturating_sub(sum)
-}
-
-/// `n` times its logarithm to the base of 2, in integers, so that it is the same everywhere, and without branches.
-#[inline(always)]
-fn times_log(n: u32) -> u32 {
-    // The exponent of a float is the logarithm's whole part, and its mantissa nearly the rest: a parabola is added.
-    let bits = (n as f32).to_bits();
-    let whole = (bits >> 23).wrapping_sub(127);
-    let part = bits >> 7 & 0xffff;
-    let part = part + ((((part * (0x10000 - part)) >> 16) * 22_545) >> 16);
-    n.wrapping_mul((whole << LOG_FRACTION).wrapping_add(part >> (16 - LOG_FRACTION)))
-}
 
 /// The codes of a block.
 pub(super) struct Codes {
     symbols: [Code; SYMBOLS],
-    distances: [Code; DISTANCES],
+    distances: [Code; TOLD_DISTANCES],
     /// Lengths from MIN_PIECE on, with the bits behind.
     lengths: [Code; 256],
     /// What tells the codes to the decoder, unless they are the fixed ones.
@@ -252,7 +30,7 @@ unsafe impl Zero for Codes {}
 impl Codes {
     /// Makes the best codes for these counts, or takes the fixed ones if the header would cost more than it saves.
     pub(super) fn fit(&mut self, counts: &Counts) {
-        let (mut symbols, mut distances) = ([0; SYMBOLS], [0; DISTANCES]);
+        let (mut symbols, mut distances) = ([0; SYMBOLS], [0; TOLD_DISTANCES]);
         code_lengths(&counts.symbols, MAX_CODE, &mut symbols);
         code_lengths(&counts.distances, MAX_CODE, &mut distances);
         self.header.fit(&symbols, &distances);
@@ -286,7 +64,7 @@ impl Codes {
     }
 
     /// Makes the codes of these lengths.
-    fn assign(&mut self, symbols: &[u8; SYMBOLS], distances: &[u8; DISTANCES]) {
+    fn assign(&mut self, symbols: &[u8; SYMBOLS], distances: &[u8; TOLD_DISTANCES]) {
         assign(symbols, &mut self.symbols);
         assign(distances, &mut self.distances);
         for (code, length) in self.lengths.iter_mut().zip(&LENGTHS) {
@@ -381,17 +159,8 @@ impl Codes {
     }
 }
 
-/// Lengths of the codes that need not be told.
-static FIXED_SYMBOLS: [u8; SYMBOLS] = {
-    let mut lengths = [8; SYMBOLS];
-    let mut symbol = 144;
-    while symbol < 280 {
-        lengths[symbol] = if symbol < 256 { 9 } else { 7 };
-        symbol += 1;
-    }
-    lengths
-};
-static FIXED_DISTANCES: [u8; DISTANCES] = [5; DISTANCES];
+/// Lengths of the codes of distances that need not be told.
+static FIXED_DISTANCES: [u8; TOLD_DISTANCES] = [FIXED_DISTANCE; TOLD_DISTANCES];
 
 /// Bits of all symbols with codes of these lengths.
 fn data_bits(counts: &Counts, symbols: &[u8], distances: &[u8]) -> usize {
@@ -410,28 +179,29 @@ struct Header {
     /// Codes for lengths and repetitions.
     codes: [Code; RUNS],
     /// What is coded, with the bits behind: the first `nruns` count.
-    runs: [(u8, Code); SYMBOLS + DISTANCES],
+    runs: [(u8, Code); SYMBOLS + TOLD_DISTANCES],
     nruns: usize,
     nbits: usize,
 }
 
 impl Header {
     /// Makes the header for codes of these lengths.
-    fn fit(&mut self, symbols: &[u8; SYMBOLS], distances: &[u8; DISTANCES]) {
+    fn fit(&mut self, symbols: &[u8; SYMBOLS], distances: &[u8; TOLD_DISTANCES]) {
         let used = |lengths: &[u8]| lengths.iter().rposition(|&len| len > 0).map_or(0, |last| last + 1);
         let (nsymbols, ndistances) = (used(symbols).max(END + 1), used(distances).max(1));
         (self.nsymbols, self.ndistances, self.nruns) = (nsymbols, ndistances, 0);
         let mut counts = [0; RUNS];
-        let mut all = [0; SYMBOLS + DISTANCES];
+        let mut all = [0; SYMBOLS + TOLD_DISTANCES];
         all[..nsymbols].copy_from_slice(&symbols[..nsymbols]);
         all[nsymbols..nsymbols + ndistances].copy_from_slice(&distances[..ndistances]);
         for run in all[..nsymbols + ndistances].chunk_by(|a, b| a == b) {
             self.add_run(run[0], run.len(), &mut counts);
         }
         let mut lengths = [0; RUNS];
-        code_lengths(&counts, MAX_RUN_CODE, &mut lengths);
+        code_lengths(&counts, MAX_RUN_CODE as usize, &mut lengths); // 7
         assign(&lengths, &mut self.codes);
-        self.nlengths = ORDER.iter().rposition(|&run| lengths[run] > 0).map_or(4, |last| (last + 1).max(4));
+        self.nlengths =
+            RUN_ORDER.iter().rposition(|&run| lengths[run] > 0).map_or(4, |last| (last + 1).max(4));
         let coded = &self.runs[..self.nruns];
         let cost = |&(run, extra): &(u8, Code)| usize::from(lengths[usize::from(run)] + extra.len);
         self.nbits = 14 + 3 * self.nlengths + coded.iter().map(cost).sum::<usize>();
@@ -467,7 +237,7 @@ impl Header {
         out.put(Code::new((self.ndistances - 1) as u32, 5));
         out.put(Code::new((self.nlengths - 4) as u32, 4));
         out.flush();
-        for &run in &ORDER[..self.nlengths] {
+        for &run in &RUN_ORDER[..self.nlengths] {
             out.put(Code::new(u32::from(self.codes[run].len), 3));
             out.flush();
         }

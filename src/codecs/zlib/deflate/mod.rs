@@ -9,6 +9,7 @@
 //! thorough one finds as much as others do at their middle levels, and its blocks end where the data change.
 
 mod bits;
+mod counts;
 mod dense;
 mod huffman;
 mod probe;
@@ -20,12 +21,14 @@ mod thorough;
 mod token;
 mod worth;
 
+use super::format::RAW;
 use super::libdeflate::adler32;
 use crate::error::Result;
 use crate::memory::{with_capacity, zeroed_box};
 use bits::{BitWriter, Code};
-pub(super) use huffman::coded_bits;
-use huffman::{Codes, Counts};
+use counts::Counts;
+pub(super) use counts::coded_bits;
+use huffman::Codes;
 pub(super) use probe::Probe;
 use sequence::Sequence;
 pub(super) use thorough::Effort;
@@ -58,8 +61,6 @@ pub(super) const TINY: usize = 128;
 const HARDLY: usize = 32;
 /// Where data repeat themselves with changes, at most so many bytes in a row are others.
 const MOST_CHANGED: usize = 8;
-/// Type of a raw block, as its header has it.
-const RAW: u32 = 0;
 
 /// An encoder with its tables. What is large in it is in memory of its own, so that stacks can be small.
 pub(super) struct Encoder {

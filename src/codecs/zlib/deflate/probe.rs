@@ -1,6 +1,6 @@
 //! A look at samples of a stream: how many bits a literal takes, and how often matches save some.
 
-use super::huffman::literal_bits;
+use super::counts::literal_bits;
 use super::worth::Worth;
 use crate::codecs::agree::extend_long;
 use crate::codecs::mem::load64;

@@ -1,6 +1,6 @@
 //! The quick search where matches are few: greedy, with one candidate per position, from a hash table of positions.
 
-use super::huffman::Counts;
+use super::counts::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, Sequence};
 use super::{MOST_CHANGED, RAW_BLOCK};
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};
@@ -117,30 +117,11 @@ impl Parser {
             let distance = if goes_on {
                 *period
             } else {
-                // The step is taken from a count that does not depend on it, one probe ahead.
-                let mut steps = 1_usize << PATIENCE;
-                let mut next = at;
-                loop {
-                    at = next;
-                    if at > last_start {
-                        return anchor;
-                    }
-                    next += steps >> PATIENCE;
-                    steps += 1;
-                    // SAFETY: `at + 12 <= src.len()`.
-                    let bytes = unsafe { load64(src, at) };
-                    let entry = &mut table[slot(bytes)];
-                    let now = *base + at as u32; // `begin` saw that this is below 2^32
-                    let distance = (now - *entry) as usize;
-                    *entry = now;
-                    if distance <= at.min(MAX_DISTANCE) {
-                        // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`, or is `at` itself.
-                        let differing = bytes ^ unsafe { load64(src, at - distance) };
-                        if differing << (64 - 8 * MIN_MATCH) == 0 && distance > 0 {
-                            break distance;
-                        }
-                    }
-                }
+                // SAFETY: twelve bytes follow `last_start`.
+                let next = unsafe { next_match(table, *base, src, at, last_start) };
+                let Some((found, distance)) = next else { return anchor };
+                at = found;
+                distance
             };
             // SAFETY: `distance <= at`, and `at + 8 <= end`.
             let match_end = unsafe { extend_long(src, at, distance, end) };
@@ -171,6 +152,45 @@ impl Parser {
             }
         }
     }
+}
+
+/// Looks for the next match that begins from `at` up to `last_start`: at least MIN_MATCH bytes that agree with those where their
+/// hash occurred last. All positions that are looked at are put into `table`, counted from `base`. Returns where the match
+/// begins, and its distance.
+///
+/// # Safety
+///
+/// `last_start + 8 <= src.len()`.
+#[inline(always)]
+unsafe fn next_match(
+    table: &mut [u32; TABLE_LEN],
+    base: u32,
+    src: &[u8],
+    at: usize,
+    last_start: usize,
+) -> Option<(usize, usize)> {
+    // The step is taken from a count that does not depend on it, one probe ahead.
+    let mut steps = 1_usize << PATIENCE;
+    let mut next = at;
+    while next <= last_start {
+        let at = next;
+        next += steps >> PATIENCE;
+        steps += 1;
+        // SAFETY: `at <= last_start`.
+        let bytes = unsafe { load64(src, at) };
+        let entry = &mut table[slot(bytes)];
+        let now = base + at as u32; // `begin` saw that this is below 2^32
+        let distance = (now - *entry) as usize;
+        *entry = now;
+        if distance <= at.min(MAX_DISTANCE) {
+            // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`, or is `at` itself.
+            let differing = bytes ^ unsafe { load64(src, at - distance) };
+            if differing << (64 - 8 * MIN_MATCH) == 0 && distance > 0 {
+                return Some((at, distance));
+            }
+        }
+    }
+    None
 }
 
 /// Whether eight bytes at `at` are those `period` bytes before; not if that is 0.

@@ -1,10 +1,12 @@
 //! What a parser makes of bytes: literals and matches, in the terms of the format.
 
-/// The largest distance of a match.
-pub(super) const MAX_DISTANCE: usize = 32 << 10;
-/// The longest match that one code stands for, and the shortest.
-pub(super) const MAX_PIECE: usize = 258;
-pub(super) const MIN_PIECE: usize = 3;
+use super::super::format;
+use super::bits::Code;
+
+pub(super) use format::MAX_DISTANCE;
+/// Matches are cut in pieces that one code stands for; their longest and shortest length.
+pub(super) const MAX_PIECE: usize = format::MAX_LEN;
+pub(super) const MIN_PIECE: usize = format::MIN_LEN;
 
 /// Literals, and a match after them.
 #[derive(Clone, Copy)]
@@ -23,6 +25,31 @@ pub(super) struct Distance {
     pub(super) extra_len: u8,
     pub(super) extra: u16,
 }
+
+/// A length as it is coded: a symbol, and bits behind it.
+#[derive(Clone, Copy)]
+pub(super) struct Length {
+    pub(super) symbol: u16,
+    pub(super) extra: Code,
+}
+
+/// The lengths of pieces, from MIN_PIECE on.
+pub(super) static LENGTHS: [Length; MAX_PIECE - MIN_PIECE + 1] = {
+    let mut lengths = [Length { symbol: 0, extra: Code { bits: 0, len: 0 } }; MAX_PIECE - MIN_PIECE + 1];
+    let mut n = 0;
+    while n < format::LENGTHS {
+        let (shortest, nbits) = format::length(n as u32); // below 29
+        let mut bits = 0;
+        while bits < 1 << nbits {
+            // The last symbol takes the longest length from the one before. Symbols are below 288, and have up to 5 bits.
+            lengths[(shortest + bits) as usize - MIN_PIECE] =
+                Length { symbol: (format::END + 1 + n) as u16, extra: Code { bits, len: nbits as u8 } };
+            bits += 1;
+        }
+        n += 1;
+    }
+    lengths
+};
 
 impl Distance {
     /// The parts of a distance, 1 to MAX_DISTANCE.

@@ -6,7 +6,7 @@
 //! a few bytes that changed; positions inside of matches are mostly left out of it, and where there are no matches, the
 //! search takes longer steps.
 
-use super::huffman::Counts;
+use super::counts::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, MIN_PIECE, Sequence};
 use super::worth::{BIT, Worth};
 use super::{MAX_BLOCK, MOST_CHANGED, SEGMENT};
@@ -195,19 +195,7 @@ impl Parser {
             counts.count_match(&sequence);
             sequences.push(sequence);
             // `at` and the next position were remembered when they were looked up.
-            let remembered = if found.distance == 1 { RUN_REMEMBERED } else { REMEMBERED };
-            let (first, last) =
-                ((at + 2).max(match_end.saturating_sub(remembered)), match_end.min(last_start));
-            if found.distance >= FAR_BACK && found.distance != self.period {
-                for inside in (at + 2..first.min(last)).step_by(FAR_REMEMBERED) {
-                    // SAFETY: `inside + LAST_START < src.len()`.
-                    self.remember(inside, unsafe { load64(src, inside) });
-                }
-            }
-            for inside in first..last {
-                // SAFETY: `inside + LAST_START < src.len()`.
-                self.remember(inside, unsafe { load64(src, inside) });
-            }
+            self.remember_inside(src, at + 2, match_end, found.distance);
             if found.len >= LONG_BEFORE {
                 self.period = if found.distance > 1 { found.distance } else { 0 };
             }
@@ -229,6 +217,24 @@ impl Parser {
         let before = *bucket;
         *bucket = [self.base + at as u32, before[0], before[1], before[2]]; // `begin` saw that this is below 2^32
         before
+    }
+
+    /// Remembers some of the positions in `start..end`, which is part of a match of this distance, or empty.
+    #[inline(always)]
+    fn remember_inside(&mut self, src: &[u8], start: usize, end: usize, distance: usize) {
+        let remembered = if distance == 1 { RUN_REMEMBERED } else { REMEMBERED };
+        let first = start.max(end.saturating_sub(remembered));
+        let last = end.min(src.len().saturating_sub(LAST_START));
+        if distance >= FAR_BACK && distance != self.period {
+            for inside in (start..first.min(last)).step_by(FAR_REMEMBERED) {
+                // SAFETY: `inside + LAST_START < src.len()`.
+                self.remember(inside, unsafe { load64(src, inside) });
+            }
+        }
+        for inside in first..last {
+            // SAFETY: `inside + LAST_START < src.len()`.
+            self.remember(inside, unsafe { load64(src, inside) });
+        }
     }
 
     /// The match of the bytes at `at` that saves most, if that is more than `least` bits: a run, of any length, or one of

@@ -1,12 +1,11 @@
 //! The data of a block: literals and matches.
 
+use super::super::format::MAX_LEN;
 use super::bits::Bits;
 use super::table::{Distance, Main, SYMBOL_BITS, Symbol, Tables};
 use crate::codecs::matches::{SLACK, copy_long, copy_safely, copy_short};
 use crate::codecs::place::Target;
 
-/// The longest match.
-const MAX_LEN: usize = 258;
 /// Look-ups in a row that may give literals, after bits were taken. They use so few that the next one is still good.
 const LOOK_UPS: usize = 4;
 const _: () = assert!((LOOK_UPS as u32 + 1) * SYMBOL_BITS <= 56);

@@ -1,18 +1,11 @@
 //! What comes before the data of a block: its kind, and the lengths of its codes.
 
+use super::super::format::{
+    DISTANCES, DYNAMIC, END, FIXED, LENGTHS, MAX_RUN_CODE, RAW, RUN_ORDER, RUNS, SYMBOLS, TOLD_DISTANCES,
+    TOLD_SYMBOLS, length,
+};
 use super::bits::Bits;
-use super::table::{self, DISTANCES, Lengths, SYMBOLS};
-
-/// The symbol of the end of a block.
-pub(super) const END: usize = 256;
-/// Of these numbers of symbols, the last ones stand for nothing, and lengths of codes are not told for them.
-const MAX_TOLD: usize = 286;
-const MAX_TOLD_DISTANCES: usize = 30;
-/// Lengths of codes, three ways to repeat them, and their order in the header of a block.
-const RUNS: usize = 19;
-const ORDER: [usize; RUNS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-/// The longest codes for lengths of codes.
-const MAX_RUN_CODE: u32 = 7;
+use super::table::{self, Lengths};
 
 /// How the data of a block are coded.
 pub(in super::super) enum Kind {
@@ -25,21 +18,13 @@ pub(in super::super) enum Kind {
 pub(in super::super) fn read_kind(bits: &mut Bits<'_>) -> Option<(bool, Kind)> {
     bits.refill();
     let is_last = bits.take(1)? == 1;
-    let kind = match bits.take(2)? {
-        0 => Kind::Raw,
-        1 => Kind::Fixed,
-        2 => Kind::Dynamic,
+    let kind = match bits.take(2)? as u32 {
+        RAW => Kind::Raw,
+        FIXED => Kind::Fixed,
+        DYNAMIC => Kind::Dynamic,
         _ => return None,
     };
     Some((is_last, kind))
-}
-
-/// The lengths of the codes that need not be told.
-pub(super) fn fixed_lengths() -> Lengths {
-    let mut lengths = Lengths { symbols: [8; SYMBOLS], distances: [5; DISTANCES] };
-    lengths.symbols[144..256].fill(9);
-    lengths.symbols[256..280].fill(7);
-    lengths
 }
 
 /// What a block with the fixed codes consists of.
@@ -68,7 +53,7 @@ pub(in super::super) fn read_fixed(bits: &mut Bits<'_>) -> Option<Fixed> {
     bits.take(len)?;
     let extra = match number {
         0 => return None,
-        9..29 => (number as u32 - 1) / 4 - 1, // below 6
+        1..=LENGTHS => length(number as u32 - 1).1, // below 29
         _ => 0,
     };
     bits.take(extra)?;
@@ -83,11 +68,11 @@ pub(in super::super) fn read_lengths(bits: &mut Bits<'_>) -> Option<Lengths> {
     let nsymbols = bits.take(5)? as usize + END + 1; // up to 5 bits each
     let ndistances = bits.take(5)? as usize + 1;
     let nruns = bits.take(4)? as usize + 4;
-    if nsymbols > MAX_TOLD || ndistances > MAX_TOLD_DISTANCES {
+    if nsymbols > TOLD_SYMBOLS || ndistances > TOLD_DISTANCES {
         return None;
     }
     let mut run_lengths = [0; RUNS];
-    for &run in &ORDER[..nruns] {
+    for &run in &RUN_ORDER[..nruns] {
         bits.refill();
         run_lengths[run] = bits.take(3)? as u8; // below 8
     }
@@ -101,7 +86,7 @@ pub(in super::super) fn read_lengths(bits: &mut Bits<'_>) -> Option<Lengths> {
 }
 
 /// The most lengths that are told.
-const TOLD: usize = MAX_TOLD + MAX_TOLD_DISTANCES;
+const TOLD: usize = TOLD_SYMBOLS + TOLD_DISTANCES;
 /// As many are written at once, more than any run has that is not of zeros.
 const AT_ONCE: usize = 8;
 /// Runs between two refills: each takes at most 14 bits.

@@ -48,6 +48,10 @@ impl Decoder {
     }
 
     /// Decompresses `src`, which must give exactly `dest.len()` bytes. Bytes after the stream's end are ignored.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if the stream is damaged or holds another number of bytes, `MemoryAlloc`.
     pub(super) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let tables = made(&mut self.tables, AllTables::new)?;
         inflate(tables, src, dest, None, decode::decode).ok_or(DAMAGED)
@@ -55,6 +59,10 @@ impl Decoder {
 
     /// Decompresses at least the first `wanted` bytes of a stream that holds `dest.len()`. What follows them in `dest` is
     /// arbitrary afterwards.
+    ///
+    /// # Errors
+    ///
+    /// `Data` if the stream is damaged as far as it is looked at, `MemoryAlloc`.
     pub(super) fn decompress_prefix(&mut self, src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<()> {
         if wanted >= dest.len() {
             return self.decompress(src, dest);

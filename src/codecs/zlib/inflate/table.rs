@@ -4,15 +4,12 @@
 //! codes, an entry holds as many of them as its bits tell, up to six: what limits a decoder is how long it takes until
 //! it knows where the next look-up begins.
 
-use super::header::{END, fixed_lengths};
+use super::super::format::{
+    DISTANCES, END, FIXED_DISTANCE, FIXED_SYMBOLS, LONGEST, MAX_CODE, SYMBOLS, length,
+};
 use crate::error::Result;
 use crate::memory::{Zero, zeroed_box};
 
-/// Symbols of literals, the end and lengths, and those of distances: in each case the last two stand for nothing.
-pub(in super::super) const SYMBOLS: usize = 288;
-pub(in super::super) const DISTANCES: usize = 32;
-/// The longest codes.
-const MAX_CODE: usize = 15;
 /// How many bits the main part of a table looks at.
 pub(super) const SYMBOL_BITS: u32 = 11;
 pub(super) const DISTANCE_BITS: u32 = 8;
@@ -24,6 +21,13 @@ const DISTANCE_ENTRIES: usize = 402;
 pub(in super::super) struct Lengths {
     pub(in super::super) symbols: [u8; SYMBOLS],
     pub(in super::super) distances: [u8; DISTANCES],
+}
+
+impl Lengths {
+    /// Those of the codes that need not be told.
+    fn fixed() -> Lengths {
+        Lengths { symbols: FIXED_SYMBOLS, distances: [FIXED_DISTANCE; DISTANCES] }
+    }
 }
 
 /// Codes by their lengths.
@@ -153,8 +157,8 @@ impl Symbol {
         match symbol {
             0..END => Symbol((symbol as u64) << 8 | ONE_LITERAL),
             END => Symbol(NOT_LITERALS | IS_END),
-            257..286 => {
-                let (base, extra) = length(symbol as u32 - 257); // below 29
+            _ if symbol <= LONGEST => {
+                let (base, extra) = length((symbol - END - 1) as u32); // below 29
                 Symbol(extra as u64 | NOT_LITERALS | (base as u64) << 16)
             }
             _ => Symbol::NOTHING,
@@ -245,15 +249,6 @@ static BASES: [Symbol; SYMBOLS] = {
     bases
 };
 
-/// The smallest value of a length, and how many bits are behind its code; by its number among the 29.
-const fn length(n: u32) -> (u32, u32) {
-    match n {
-        0..8 => (3 + n, 0),
-        28 => (258, 0),
-        _ => (3 + ((4 + n % 4) << (n / 4 - 1)), n / 4 - 1),
-    }
-}
-
 /// What some bits stand for in the table of distances: how many they are, with those behind the code, in the lowest six
 /// bits; in the next byte the length of the code, and the smallest distance from bit 16 on. If there is no distance, the
 /// highest bit is set; where codes go on in a part of their own, its number of bits and its start are in these places.
@@ -330,7 +325,7 @@ impl Tables {
     /// The tables of the codes that need not be told.
     pub(super) fn fixed() -> Result<Box<Tables>> {
         let mut tables = Tables::new()?;
-        tables.fit(&fixed_lengths()).expect("these codes make sense");
+        tables.fit(&Lengths::fixed()).expect("these codes make sense");
         Ok(tables)
     }
 

@@ -1,6 +1,6 @@
 //! What others write is read, whatever they would refuse is refused.
 
-use super::super::{Encoder, libdeflate, stream};
+use super::super::{Encoder, format, libdeflate, stream};
 use super::*;
 use crate::testing;
 use proptest::prelude::*;
@@ -304,7 +304,7 @@ fn combined_entries_have_the_literals_that_their_bits_tell() {
     let lengths: [&dyn Fn(usize) -> u8; 2] = [&skewed, &equal];
     for length in lengths {
         let lengths =
-            table::Lengths { symbols: std::array::from_fn(length), distances: [0; table::DISTANCES] };
+            table::Lengths { symbols: std::array::from_fn(length), distances: [0; format::DISTANCES] };
         let mut tables = Tables::new().unwrap();
         tables.fit(&lengths).unwrap();
         assert!(tables.pays_to_combine());
