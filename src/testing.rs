@@ -71,6 +71,7 @@ pub(crate) fn repetitive(seed: u64, n: usize) -> Vec<u8> {
 }
 
 /// Bytes of many characters: what shuffled numbers, records, text and images come down to.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // other platforms may lack the encoders that are tested with it
 pub(crate) fn bytes_like(kind: u8, seed: u64, n: usize) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut bytes: Vec<u8> = match kind {

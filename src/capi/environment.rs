@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use super::blosc1::NAMES;
 use super::types::blosc2_cparams;
 use crate::bytes::leading_number;
+#[cfg(unix)]
 use crate::cancel;
 use crate::chunk::{CParams, blocks};
 use crate::codecs::registry;

@@ -3,6 +3,7 @@
 //! Where the kernel would copy over a slow distance (see [`copy`]), reads go a few bytes further up in memory,
 //! and are moved to their place; what is written is copied elsewhere first.
 
+#[cfg(unix)]
 use crate::cancel;
 use crate::copy::{self, CLEAR, LONG, slow_distance};
 use std::fs::File;
