@@ -8,7 +8,7 @@ use crate::copy;
 
 /// Bytes that [`copy_long`] and [`copy_literals`] may write, and the latter read, past their end.
 pub(crate) const SLACK: usize = 64;
-/// From this many bytes on, patterns of up to 16 bytes are laid out in ever larger pieces.
+/// From this many bytes on, patterns of up to 16 bytes, and what ends with its buffer, are laid out in ever larger pieces.
 const VERY_LONG: usize = 512;
 /// From this many bytes on, calling the memory functions of the C library pays; a loop over vectors needs no time to start.
 const CALL_PAYS: usize = 4096;
