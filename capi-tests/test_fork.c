@@ -253,26 +253,32 @@ static blosc2_schunk *make_locked(char *path, bool contiguous) {
 
 static blosc2_schunk *shared;
 
-/* Reads over and over. */
+/* Reads over and over: a chunk, then single items, which take hardly more than what surrounds the reading. */
 static void *read_shared(void *arg) {
   uint8_t *dest = malloc(SIZE);
-  int at = 0;
+  int at = 0, item;
   CHECK(dest != NULL);
   while (!__atomic_load_n(&ended, __ATOMIC_RELAXED)) {
     CHECK_INT(blosc2_schunk_decompress_chunk(shared, at++ % 4, dest, SIZE), SIZE);
+    for (item = 0; item < 300; item++) {
+      CHECK_INT(blosc2_schunk_get_slice_buffer(shared, item, item + 1, dest), 0);
+    }
   }
   free(dest);
   return arg;
 }
 
-/* Children read through a handle through which another thread of the parent was reading. */
-static void inherited_while_reading(bool contiguous) {
+/* Children read through a handle through which other threads of the parent were reading. */
+static void inherited_while_reading(bool contiguous, int16_t nthreads) {
   static char path[] = "test_fork_read.b2frame";
   int nforks = test_is_watched() ? 5 : 60, i;
   uint8_t *dest = malloc(SIZE);
-  pthread_t thread;
+  pthread_t threads[2];
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
   blosc2_remove_urlpath(path);
+  dparams.nthreads = nthreads;
+  storage.dparams = &dparams;
   storage.contiguous = contiguous;
   storage.urlpath = path;
   shared = blosc2_schunk_new(&storage);
@@ -281,7 +287,9 @@ static void inherited_while_reading(bool contiguous) {
     CHECK_INT(blosc2_schunk_append_buffer(shared, data, SIZE), i + 1);
   }
   __atomic_store_n(&ended, 0, __ATOMIC_RELAXED);
-  CHECK_INT(pthread_create(&thread, NULL, read_shared, NULL), 0);
+  for (i = 0; i < 2; i++) {
+    CHECK_INT(pthread_create(&threads[i], NULL, read_shared, NULL), 0);
+  }
   for (i = 0; i < nforks; i++) {
     int status = -1, nchunk;
     pid_t child = fork();
@@ -300,7 +308,9 @@ static void inherited_while_reading(bool contiguous) {
     }
   }
   __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
-  CHECK_INT(pthread_join(thread, NULL), 0);
+  for (i = 0; i < 2; i++) {
+    CHECK_INT(pthread_join(threads[i], NULL), 0);
+  }
   free(dest);
   CHECK_INT(blosc2_schunk_free(shared), 0);
   CHECK_INT(blosc2_remove_urlpath(path), 0);
@@ -363,6 +373,49 @@ static void lock_at_the_fork(bool contiguous) {
   blosc2_remove_urlpath(path);
 }
 
+static void *read_one(void *schunk) {
+  uint8_t dest[4000];
+  return blosc2_schunk_decompress_chunk(schunk, 0, dest, sizeof dest) == (int)sizeof dest ? schunk : NULL;
+}
+
+/* A child reads through a handle through which a thread of the parent waits for the lock, which a third process has. */
+static void waiting_at_the_fork(void) {
+  static char path[] = "test_fork_lock.b2frame";
+  blosc2_schunk *schunk = make_locked(path, true);
+  pthread_t thread;
+  pid_t other, child;
+  int status = -1, ends[2];
+  void *outcome;
+  char locked = 0;
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 4000), 1);
+  CHECK_INT(pipe(ends), 0);
+  fflush(stdout);
+  other = fork();
+  if (other == 0) {
+    int code = blosc2_schunk_lock(schunk);
+    if (write(ends[1], &locked, 1) == 1) {
+      usleep(400000);
+    }
+    kill(getpid(), code == 0 && blosc2_schunk_unlock(schunk) == 0 ? SIGKILL : SIGABRT);
+  }
+  CHECK(read(ends[0], &locked, 1) == 1);
+  CHECK_INT(pthread_create(&thread, NULL, read_one, schunk), 0);
+  usleep(100000);
+  child = fork();
+  if (child == 0) {
+    alarm(PATIENCE);
+    kill(getpid(), read_one(schunk) != NULL ? SIGKILL : SIGABRT);
+  }
+  CHECK(waitpid(other, &status, 0) == other && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  CHECK_INT(pthread_join(thread, &outcome), 0);
+  CHECK(outcome == schunk);
+  CHECK_INT(close(ends[0]), 0);
+  CHECK_INT(close(ends[1]), 0);
+  blosc2_schunk_free(schunk);
+  blosc2_remove_urlpath(path);
+}
+
 int main(void) {
   pthread_t threads[THREADS];
   int nforks = test_is_watched() ? 10 : 200; /* valgrind runs one thread at a time, and forks slowly */
@@ -394,12 +447,14 @@ int main(void) {
     CHECK_INT(pthread_join(threads[i], NULL), 0);
   }
   fork_inside_operation();
-  inherited_while_reading(true);
-  inherited_while_reading(false);
+  inherited_while_reading(true, 1);
+  inherited_while_reading(false, 1);
+  inherited_while_reading(true, 3);
   inherited_locks(true);
   inherited_locks(false);
   lock_at_the_fork(true);
   lock_at_the_fork(false);
+  waiting_at_the_fork();
   free(data);
   free(large_data);
   return test_end();

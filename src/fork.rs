@@ -8,13 +8,16 @@
 //! | [`Global`]: settings, registries, the list of pools, spare memory | the forking thread takes all of them before, and releases them after in both processes |
 //! | [`Slot`], [`Lazy`]: dispatch tables, built-in entries of registries, limits that are read once | nothing: there is no lock, threads that come first at once each make the value |
 //! | counters and flags | nothing: they are atomic |
+//! | [`PerProcess`]: what the threads of this process hold of a lock file | the child begins with a value of its own |
 //! | threads: pools, a plugin that somebody is loading | they remember the number of forks, [`count`], and are not those of this process if it has changed |
 //!
 //! No lock of the whole process is taken in any other way; a test looks for them.
 //!
 //! What belongs to one object (a context, a super-chunk, an array) is not covered: if another thread is changing it, the
 //! child has it half-changed, with or without a lock; if another thread is reading it, the child can read it, too, but waits
-//! for ever where it wants to change it. Locks inside of an operation belong to the operation. Both kinds are those of
+//! for ever where it wants to change it. What readers lock on their way is no such lock: a pool that was used last is
+//! taken and put back without one, and a file's handle or its lock is left alone, or begun anew, where a thread that is gone
+//! may have it. Locks inside of an operation belong to the operation. The locks of objects and operations are those of
 //! `parking_lot`, whose table of sleeping threads is the process's: a `fork` at the very moment at which another
 //! thread goes to sleep for such a lock, or is woken, leaves a part of that table locked, and a child that has several
 //! threads of its own may stop where two of them want the same object.
@@ -225,6 +228,71 @@ impl<T: Sync> Deref for Lazy<T> {
     #[inline]
     fn deref(&self) -> &T {
         self.slot.get_or_make(self.make)
+    }
+}
+
+/// A value that each process has for itself, of an object that a child of a `fork` may use while its lock is in the hands of
+/// a thread that does not exist there.
+pub(crate) struct PerProcess<T> {
+    current: AtomicPtr<Owned<T>>,
+    renew: fn(&T) -> T,
+}
+
+/// The value of one process, as [`count`] names it.
+struct Owned<T> {
+    process: u64,
+    value: T,
+}
+
+// SAFETY: the value is shared as a reference, and dropped by whoever drops the whole.
+unsafe impl<T: Send + Sync> Send for PerProcess<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for PerProcess<T> {}
+
+impl<T> PerProcess<T> {
+    /// The value of this process, and what makes that of a child from a reference to it, without waiting for anything.
+    pub(crate) fn new(value: T, renew: fn(&T) -> T) -> PerProcess<T> {
+        PerProcess { current: AtomicPtr::new(Owned::new(count(), value)), renew }
+    }
+
+    /// The value of this process. That of the parent stays in memory: threads of the parent may have been using it.
+    pub(crate) fn get(&self) -> &T {
+        let process = count();
+        let known = self.current.load(Ordering::Acquire);
+        // SAFETY: made by `Owned::new`; only `drop` frees one that others may have seen.
+        let owned = unsafe { &*known };
+        if owned.process == process {
+            return &owned.value;
+        }
+        let fresh = Owned::new(process, (self.renew)(&owned.value));
+        match self.current.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: as above.
+            Ok(_) => unsafe { &(*fresh).value },
+            Err(first) => {
+                // SAFETY: nobody else has seen it.
+                drop(unsafe { Box::from_raw(fresh) });
+                // SAFETY: as above; another thread of this process was first.
+                unsafe { &(*first).value }
+            }
+        }
+    }
+}
+
+impl<T> Owned<T> {
+    fn new(process: u64, value: T) -> *mut Owned<T> {
+        Box::into_raw(Box::new(Owned { process, value }))
+    }
+}
+
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        let current = *self.current.get_mut();
+        // SAFETY: made by `Owned::new`, and nobody uses it any more.
+        let is_ours = unsafe { (*current).process } == count();
+        if is_ours {
+            // SAFETY: as above.
+            drop(unsafe { Box::from_raw(current) });
+        }
     }
 }
 

@@ -16,7 +16,8 @@ use std::collections::VecDeque;
 #[cfg(all(unix, not(miri)))]
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -350,6 +351,50 @@ impl Drop for Pool {
     }
 }
 
+/// The pool that an object used last, for any thread to take and put back.
+///
+/// There is no lock, which the child of a `fork` could find in the hands of a thread that does not exist there. Of two
+/// threads at once, one finds nothing, and attaches to the same pool by way of the list of all pools.
+pub struct LastUsed(AtomicPtr<Pool>);
+
+impl LastUsed {
+    /// No pool.
+    #[must_use]
+    pub const fn new() -> LastUsed {
+        LastUsed(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Takes the pool, if it is there.
+    pub fn take(&self) -> Option<Arc<Pool>> {
+        self.replace(None)
+    }
+
+    /// Puts a pool there.
+    pub fn put(&self, pool: Option<Arc<Pool>>) {
+        drop(self.replace(pool));
+    }
+
+    /// Puts a pool there, and takes the one before.
+    fn replace(&self, pool: Option<Arc<Pool>>) -> Option<Arc<Pool>> {
+        let new = pool.map_or(ptr::null(), Arc::into_raw);
+        let old = self.0.swap(new.cast_mut(), Ordering::AcqRel);
+        // SAFETY: null, or made above from an `Arc` that nobody else gets: each pointer is swapped out once.
+        (!old.is_null()).then(|| unsafe { Arc::from_raw(old) })
+    }
+}
+
+impl Default for LastUsed {
+    fn default() -> LastUsed {
+        LastUsed::new()
+    }
+}
+
+impl Drop for LastUsed {
+    fn drop(&mut self) {
+        self.put(None);
+    }
+}
+
 /// The living pools.
 static POOLS: Global<Vec<Weak<Pool>>> = Global::new(Vec::new());
 
@@ -416,6 +461,24 @@ mod tests {
         let (a, b, c) = (attach(5), attach(5), attach(6));
         assert!(Arc::ptr_eq(&a, &b));
         assert!(!Arc::ptr_eq(&a, &c));
+    }
+
+    #[test]
+    fn what_was_used_last_is_taken_once_and_dropped_with_its_place() {
+        let pool = attach(7);
+        let last = LastUsed::new();
+        assert!(last.take().is_none());
+        last.put(Some(Arc::clone(&pool)));
+        last.put(Some(Arc::clone(&pool)));
+        assert_eq!(Arc::strong_count(&pool), 2);
+        let taken: usize = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| last.take().is_some())).collect();
+            threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+        });
+        assert_eq!((taken, Arc::strong_count(&pool)), (1, 1));
+        last.put(Some(Arc::clone(&pool)));
+        drop(last);
+        assert_eq!(Arc::strong_count(&pool), 1);
     }
 
     #[test]

@@ -13,8 +13,6 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI16, AtomicI64, Ordering};
 
-use parking_lot::Mutex;
-
 use super::blosc1;
 use super::callbacks::{self, CPostfilter, CPrefilter, UserThreads};
 use super::context_fields::ContextFields;
@@ -30,7 +28,7 @@ use crate::chunk::{CParams, Threads};
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, codec_format, filter, flags};
-use crate::pool::{self, Pool};
+use crate::pool::{self, LastUsed, Pool};
 
 pub(crate) use compress::{compress, compress_vl, note_blocksize, special_params};
 pub(crate) use decompress::{decompress, decompress_vl, decompress_vl_block, getitem};
@@ -58,7 +56,7 @@ pub(crate) struct Context {
     tuner_config: *mut c_void,
     preparams: Option<Box<blosc2_prefilter_params>>,
     postparams: Option<Box<blosc2_postfilter_params>>,
-    pool: Mutex<Option<Arc<Pool>>>,
+    last_pool: LastUsed,
     maskout: Option<Vec<bool>>,
 }
 
@@ -159,7 +157,7 @@ impl Context {
             tuner_config: ptr::null_mut(),
             preparams: None,
             postparams: None,
-            pool: Mutex::new(None),
+            last_pool: LastUsed::new(),
             maskout: None,
         })
     }
@@ -352,12 +350,11 @@ impl Context {
     /// [`attach`](Self::attach) for a context with threads, or that had some.
     #[inline(never)]
     fn attach_anew(&self) -> Backend {
-        let mut kept = self.pool.lock();
         let nthreads = self.fields.new_nthreads;
         if nthreads != self.nthreads() {
             self.fields.nthreads.store(nthreads.max(1), Ordering::Relaxed);
         }
-        let backend = Backend::attach(nthreads, kept.take());
+        let backend = Backend::attach(nthreads, self.last_pool.take());
         let (id, pool) = match &backend {
             Backend::Serial => (backend::SERIAL, None),
             Backend::Pool(pool) => (backend::POOL, Some(Arc::clone(pool))),
@@ -368,7 +365,7 @@ impl Context {
         self.fields.thread_backend.store(id, Ordering::Relaxed);
         self.fields.threads_started.store(started, Ordering::Relaxed);
         self.fields.thread_pool.store(shown.cast_mut(), Ordering::Relaxed);
-        *kept = pool;
+        self.last_pool.put(pool);
         backend
     }
 

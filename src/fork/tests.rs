@@ -148,6 +148,25 @@ mod processes {
     }
 
     #[test]
+    fn a_child_has_a_value_of_its_own_though_a_thread_of_the_parent_holds_that() {
+        static HERE: Slot<PerProcess<Mutex<u64>>> = Slot::new();
+        let here = HERE.get_or_make(|| {
+            Box::leak(Box::new(PerProcess::new(Mutex::new(1), |old| {
+                Mutex::new(old.try_lock().map_or(7, |old| *old))
+            })))
+        });
+        let held = lock(here.get());
+        assert!(child(|| {
+            let here = HERE.get().unwrap();
+            let is_fresh = *lock(here.get()) == 7;
+            *lock(here.get()) += 1;
+            // What nobody holds is handed on.
+            is_fresh && *lock(here.get()) == 8 && child(|| *lock(HERE.get().unwrap().get()) == 8)
+        }));
+        assert_eq!(*held, 1);
+    }
+
+    #[test]
     fn every_process_has_a_count_of_its_own() {
         static HERE: AtomicU64 = AtomicU64::new(0);
         HERE.store(count(), Ordering::Relaxed);

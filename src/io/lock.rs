@@ -11,7 +11,7 @@ use super::file::{PlainFile, id_at};
 use super::turn::{Asking, Turns};
 use super::{IoFile, OpenMode, dirs};
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::fork;
+use crate::fork::{self, PerProcess};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::ffi::OsString;
 use std::fs::File;
@@ -58,9 +58,15 @@ pub(crate) enum Mode {
 }
 
 /// The lock of one handle. It counts how often it is taken; only the first and the last touch the file.
-#[derive(Debug)]
 pub(crate) struct FrameLock {
     path: PathBuf,
+    /// A thread may wait for another process while it has the state, and a `fork` may come meanwhile.
+    threads: PerProcess<Threads>,
+}
+
+/// The threads of one process that share a handle.
+#[derive(Default)]
+struct Threads {
     state: Mutex<State>,
     released: Condvar,
 }
@@ -84,14 +90,38 @@ struct State {
     since: Instant,
     /// Whom readers let go first.
     turns: Turns,
-    /// The process that this is about, as [`fork::count`] names it.
-    process: u64,
+}
+
+impl Threads {
+    /// Those of a child of the process with `parent`, which hold nothing.
+    fn of_child(parent: &Threads) -> Threads {
+        // If a thread has the state, it is half-changed, and the child knows nothing.
+        let Some(mut state) = parent.state.try_lock() else { return Threads::default() };
+        // Closing the file here leaves the parent's lock as it is.
+        state.file = None;
+        let own = State { counter: state.counter, changed: state.changed, ..State::default() };
+        Threads { state: Mutex::new(own), released: Condvar::new() }
+    }
+}
+
+impl Default for State {
+    fn default() -> State {
+        State {
+            file: None,
+            depth: 0,
+            mode: Mode::Shared,
+            brackets: 0,
+            counter: 0,
+            changed: false,
+            since: Instant::now(),
+            turns: Turns::default(),
+        }
+    }
 }
 
 /// Holds the lock until dropped.
-#[derive(Debug)]
 pub(crate) struct Held {
-    /// The lock, and the process that took it.
+    /// The lock, and the process that took it, as [`fork::count`] names it.
     lock: Option<(Arc<FrameLock>, u64)>,
 }
 
@@ -112,18 +142,7 @@ impl Drop for Held {
 
 impl FrameLock {
     pub(crate) fn new(path: PathBuf) -> Arc<FrameLock> {
-        let state = State {
-            file: None,
-            depth: 0,
-            mode: Mode::Shared,
-            brackets: 0,
-            counter: 0,
-            changed: false,
-            since: Instant::now(),
-            turns: Turns::default(),
-            process: fork::count(),
-        };
-        Arc::new(FrameLock { path, state: Mutex::new(state), released: Condvar::new() })
+        Arc::new(FrameLock { path, threads: PerProcess::new(Threads::default(), Threads::of_child) })
     }
 
     /// The lock file.
@@ -133,13 +152,7 @@ impl FrameLock {
 
     /// What this process holds: nothing at first, if it is the child of the one that made the lock.
     fn state(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock();
-        let process = fork::count();
-        if state.process != process {
-            // Closing the file here leaves the parent's lock as it is.
-            *state = State { file: None, depth: 0, brackets: 0, process, ..*state };
-        }
-        state
+        self.threads.get().state.lock()
     }
 
     /// Takes the lock and waits for it, until the result is dropped.
@@ -148,8 +161,8 @@ impl FrameLock {
     ///
     /// `Lock` if the lock file cannot be made, read or locked; for an exclusive lock also as long as this handle reads.
     pub(crate) fn hold(self: &Arc<FrameLock>, mode: Mode) -> Result<Held> {
-        let state = self.acquire(mode)?;
-        Ok(Held { lock: Some((Arc::clone(self), state.process)) })
+        drop(self.acquire(mode)?);
+        Ok(Held { lock: Some((Arc::clone(self), fork::count())) })
     }
 
     /// Takes the exclusive lock until [`unlock`](Self::unlock).
@@ -177,9 +190,8 @@ impl FrameLock {
         let mut state = self.state();
         if state.brackets > 0 {
             state.brackets -= 1;
-            let process = state.process;
             drop(state);
-            self.release(process);
+            self.release(fork::count());
         }
     }
 
@@ -191,11 +203,11 @@ impl FrameLock {
         let is_read = |state: &mut State| state.depth > 0 && state.mode == Mode::Shared;
         if mode == Mode::Exclusive {
             // A shared lock of the file becomes an exclusive one only by way of none at all.
-            let waited = self.released.wait_while_for(&mut state, is_read, PATIENCE);
+            let waited = self.threads.get().released.wait_while_for(&mut state, is_read, PATIENCE);
             ensure(!waited.timed_out(), ErrorKind::Lock, "chunks are being read through this handle")?;
         } else if is_read(&mut state) && state.since.elapsed() > SHARED_TURN {
             // A stream of readers of this handle must not keep writers in other processes out for ever.
-            self.released.wait_for(&mut state, SHARED_TURN);
+            self.threads.get().released.wait_for(&mut state, SHARED_TURN);
         }
         if state.depth == 0 {
             self.lock_file(&mut state, mode)?;
@@ -249,17 +261,17 @@ impl FrameLock {
 
     /// Ends one [`acquire`](Self::acquire) of that process.
     fn release(&self, process: u64) {
-        let mut state = self.state();
-        if state.process != process {
+        if process != fork::count() {
             return;
         }
+        let mut state = self.state();
         state.depth -= 1;
         if state.depth == 0 {
             if let Some(file) = &state.file {
                 sys::unlock(file.as_file());
             }
             drop(state);
-            self.released.notify_all();
+            self.threads.get().released.notify_all();
         }
     }
 }
@@ -548,6 +560,6 @@ mod tests {
     #[test]
     fn a_lock_file_that_cannot_be_made_is_a_lock_error() {
         let lock = FrameLock::new(path("absent").join("x.b2lock"));
-        assert_eq!(lock.hold(Mode::Shared).unwrap_err().kind(), ErrorKind::Lock);
+        assert_eq!(lock.hold(Mode::Shared).err().unwrap().kind(), ErrorKind::Lock);
     }
 }
