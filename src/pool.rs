@@ -1,10 +1,11 @@
 //! Thread pools, shared by all contexts with the same number of threads, and the [`Executor`] trait that also covers
 //! threads of the application.
 //!
-//! A pool for `n` threads has up to `n - 1` workers, started when a job needs them: the calling thread takes part. A job
-//! is cut into tasks, and whoever is free takes the next one; tasks share their work through a counter, so a task that
-//! starts late finds nothing left to do and nobody waits for a thread that is slow to wake. Workers spin briefly before
-//! they sleep.
+//! A pool for `n` threads has up to `n - 1` workers, started when a job needs them: the calling thread takes part. Where
+//! several threads of the application have jobs at once, there are as many for each of them, as long as there are
+//! processors for all; with more callers than that, some of the workers rest. A job is cut into tasks, and whoever is free
+//! takes the next one; tasks share their work through a counter, so a task that starts late finds nothing left to do and
+//! nobody waits for a thread that is slow to wake. Workers spin briefly before they sleep.
 //!
 //! After `fork` the child has none of the threads. Pools remember the number of forks up to their birth, and [`attach`]
 //! replaces pools of another process.
@@ -83,6 +84,8 @@ struct Queue {
     jobs: VecDeque<Arc<Job>>,
     /// Workers asleep on the condition variable.
     sleeping: usize,
+    /// Workers that have a job.
+    working: usize,
 }
 
 /// What the workers and the pool share.
@@ -93,6 +96,10 @@ struct Shared {
     submitted: AtomicUsize,
     /// Whether the workers are to end. Set while the queue is locked, so that none falls asleep after it.
     closed: AtomicBool,
+    /// Threads that have a job now, apart from the workers.
+    callers: AtomicUsize,
+    nthreads: usize,
+    processors: usize,
 }
 
 /// Locks a mutex. A panic never happens while one of ours is locked, so poison means nothing.
@@ -103,28 +110,51 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shared {
     /// The body of a worker thread.
     fn serve(&self) {
+        let mut queue = lock(&self.queue);
+        let mut has_watched = false;
         loop {
             let seen = self.submitted.load(Ordering::Acquire);
-            let mut queue = lock(&self.queue);
-            if let Some(job) = queue.next_job() {
+            if let Some(job) = self.take_job(&mut queue) {
                 drop(queue);
                 job.work();
-                continue;
-            }
-            if self.is_closed() {
+                drop(job);
+                queue = lock(&self.queue);
+                queue.working -= 1;
+                has_watched = false;
+            } else if self.is_closed() {
                 return;
-            }
-            drop(queue);
-            if self.spin(seen) {
-                continue;
-            }
-            let mut queue = lock(&self.queue);
-            if queue.next_job().is_none() && !self.is_closed() {
+            } else if !has_watched && self.has_room(&queue) {
+                drop(queue);
+                has_watched = !self.spin(seen);
+                queue = lock(&self.queue);
+            } else {
                 queue.sleeping += 1;
-                let mut woken = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                woken.sleeping -= 1;
+                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.sleeping -= 1;
+                has_watched = false;
             }
         }
+    }
+
+    /// A job for one more worker, if there is one and the processors have room.
+    fn take_job(&self, queue: &mut Queue) -> Option<Arc<Job>> {
+        if !self.has_room(queue) {
+            return None;
+        }
+        let job = queue.next_job()?;
+        queue.working += 1;
+        Some(job)
+    }
+
+    /// Whether one more worker may work.
+    fn has_room(&self, queue: &Queue) -> bool {
+        queue.working < self.wanted(self.nthreads, self.callers.load(Ordering::Relaxed))
+    }
+
+    /// How many workers are wanted for jobs of `ntasks` tasks if `callers` threads have one.
+    fn wanted(&self, ntasks: usize, callers: usize) -> usize {
+        let one = ntasks.min(self.nthreads).saturating_sub(1);
+        (one * callers).min(self.processors.saturating_sub(callers)).max(one)
     }
 
     fn is_closed(&self) -> bool {
@@ -193,9 +223,6 @@ fn usual_stack_size() -> usize {
 /// A pool of worker threads.
 pub struct Pool {
     shared: Arc<Shared>,
-    nthreads: usize,
-    /// How many of them can run at once.
-    at_once: usize,
     /// Value of [`fork::count`] at creation.
     forks: u64,
     /// Workers that were started.
@@ -206,26 +233,26 @@ pub struct Pool {
 impl Pool {
     /// A pool whose workers start with the first jobs that need them.
     fn new(nthreads: usize) -> Pool {
+        Pool::on(cpu::processors(), nthreads)
+    }
+
+    /// A pool for a machine with so many processors.
+    fn on(processors: usize, nthreads: usize) -> Pool {
         let shared = Arc::new(Shared {
-            queue: Mutex::new(Queue { jobs: VecDeque::new(), sleeping: 0 }),
+            queue: Mutex::new(Queue { jobs: VecDeque::new(), sleeping: 0, working: 0 }),
             wake: Condvar::new(),
             submitted: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-        });
-        Pool {
-            shared,
+            callers: AtomicUsize::new(0),
             nthreads,
-            at_once: nthreads.min(cpu::processors()),
-            forks: fork::count(),
-            started: AtomicUsize::new(0),
-            workers: Mutex::new(Vec::new()),
-        }
+            processors,
+        });
+        Pool { shared, forks: fork::count(), started: AtomicUsize::new(0), workers: Mutex::new(Vec::new()) }
     }
 
-    /// Starts workers until there are `count`, or as many as the pool may have. With fewer than asked for, since the system
-    /// refuses more threads for now, jobs only take longer.
+    /// Starts workers until there are `count`. With fewer than asked for, since the system refuses more threads for now, jobs
+    /// only take longer.
     fn start(&self, count: usize) {
-        let count = count.min(self.nthreads - 1);
         if self.started.load(Ordering::Relaxed) >= count {
             return;
         }
@@ -242,14 +269,14 @@ impl Pool {
     /// The number of threads that work on a job, the caller included.
     #[must_use]
     pub fn nthreads(&self) -> usize {
-        self.nthreads
+        self.shared.nthreads
     }
 
     /// How many of these threads the processors can run at once, as far as was known when the pool was made. More tasks
     /// than that only get in each other's way, unless they wait for something.
     #[must_use]
     pub fn at_once(&self) -> usize {
-        self.at_once
+        self.shared.nthreads.min(self.shared.processors)
     }
 
     /// Whether the pool's threads exist in this process.
@@ -287,7 +314,8 @@ impl Pool {
 
 impl Executor for Pool {
     fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        self.start(ntasks.saturating_sub(1));
+        let callers = self.shared.callers.fetch_add(1, Ordering::Relaxed) + 1;
+        self.start(self.shared.wanted(ntasks, callers));
         // SAFETY: only the lifetime is changed; `run` returns after the last use, see `Job::task`.
         let task = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(task)
@@ -304,13 +332,15 @@ impl Executor for Pool {
         if !self.shared.is_closed() {
             queue.jobs.push_back(Arc::clone(&job));
         }
-        let sleeping = queue.sleeping;
+        let room = self.shared.wanted(self.nthreads(), callers).saturating_sub(queue.working);
+        let called = queue.sleeping.min(ntasks.saturating_sub(1)).min(room);
         drop(queue);
         self.shared.submitted.fetch_add(1, Ordering::Release);
-        for _ in 0..sleeping.min(ntasks.saturating_sub(1)) {
+        for _ in 0..called {
             self.shared.wake.notify_one();
         }
         job.work();
+        self.shared.callers.fetch_sub(1, Ordering::Relaxed);
         if !self.is_alive() {
             // A function of the application has called `fork`, and this is the child: the other tasks are nobody's.
             resume_unwind(Box::new("a fork in the middle of a parallel operation"));
@@ -404,7 +434,7 @@ pub fn attach(nthreads: usize) -> Arc<Pool> {
     let mut pools = POOLS.lock();
     pools.retain(|pool| pool.strong_count() > 0);
     let living: Vec<Arc<Pool>> = pools.iter().filter_map(Weak::upgrade).collect();
-    let found = living.iter().find(|pool| pool.nthreads == nthreads && !pool.is_stale()).map(Arc::clone);
+    let found = living.iter().find(|pool| pool.nthreads() == nthreads && !pool.is_stale()).map(Arc::clone);
     let pool = found.unwrap_or_else(|| {
         let fresh = Arc::new(Pool::new(nthreads));
         pools.push(Arc::downgrade(&fresh));
@@ -453,6 +483,33 @@ mod tests {
         for (ntasks, workers) in [(2, 1), (2, 1), (4, 3), (3, 3), (9, 5)] {
             pool.run(ntasks, &|_| ());
             assert_eq!(lock(&pool.workers).len(), workers);
+        }
+    }
+
+    #[test]
+    fn each_caller_has_workers_as_long_as_there_are_processors() {
+        let pool = Pool::on(16, 4);
+        let wanted =
+            [(4, 1), (9, 1), (2, 1), (4, 2), (4, 3), (4, 4), (4, 8), (4, 13), (4, 16), (4, 40), (1, 5)];
+        let workers = [3, 3, 1, 6, 9, 12, 8, 3, 3, 3, 0];
+        assert_eq!(wanted.map(|(ntasks, callers)| pool.shared.wanted(ntasks, callers)), workers);
+    }
+
+    #[test]
+    fn workers_rest_where_callers_take_all_processors() {
+        let pool = Pool::on(4, 2);
+        pool.start(2);
+        // Two workers for two callers; one may work if four have the processors.
+        for (callers, workers) in [(2, 2), (4, 1), (1, 1)] {
+            pool.shared.callers.store(callers - 1, Ordering::Relaxed);
+            let most = AtomicUsize::new(0);
+            let now = AtomicUsize::new(0);
+            pool.run(2 * workers + 6, &|_| {
+                most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(2));
+                now.fetch_sub(1, Ordering::Relaxed);
+            });
+            assert!(most.load(Ordering::Relaxed) <= workers + 1);
         }
     }
 
