@@ -1,6 +1,7 @@
 //! One buffer in, one chunk out.
 
 use super::blocks::Layout;
+use super::decompress::{DisjointParts, for_each_block};
 use super::dict;
 use super::input::{Place, ShuffledBlock, Source, run_prefilter};
 use super::ordered::{OrderedBlocks, Progress, encode_all};
@@ -357,20 +358,23 @@ impl<'a> Job<'a> {
         header.cbytes = cbytes;
         self.write_header(&header, dest);
         let payload = &mut dest[overhead..cbytes];
-        if let Source::Gathered(gathered) = self.src {
-            let mut blocks = payload.chunks_mut(self.layout.blocksize).enumerate();
-            blocks.try_for_each(|(nblock, out)| gathered.blocks.fill(nblock, out))?;
-            return Ok(cbytes);
-        }
-        if self.enc.prefilter.is_none() {
+        let is_buffer = self.enc.prefilter.is_none() && !matches!(self.src, Source::Gathered(_));
+        if is_buffer && self.enc.threads.are_idle_for(nbytes) {
             copy::copy(self.src.bytes(), payload);
             return Ok(cbytes);
         }
-        let mut worker = scratch::worker();
-        for (nblock, out) in payload.chunks_mut(self.layout.blocksize).enumerate() {
-            let block = self.input(nblock, 0, &mut worker.callback)?;
-            copy::copy(block, out);
-        }
+        let parts = DisjointParts::new(payload);
+        for_each_block(self.enc.threads, 0..self.nblocks(), |tid, worker, nblock| {
+            let len = self.block_len(nblock);
+            // SAFETY: every block is handed out once, and blocks do not overlap.
+            let out = unsafe { parts.part(nblock * self.layout.blocksize, len) };
+            if let Source::Gathered(gathered) = self.src {
+                gathered.blocks.fill(nblock, out)?;
+            } else {
+                copy::copy(self.input(nblock, tid, &mut worker.callback)?, out);
+            }
+            Ok(len)
+        })?;
         Ok(cbytes)
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A task takes the next blocks: one, or a group of short ones. If all blocks before them are in the chunk already, it
 //! encodes them there. Otherwise it encodes them into a buffer of its own, which has room for the worst case, and leaves the
-//! result in a ring. Whoever finds the next group of the order in the ring copies it to the chunk, and those that follow it.
+//! result in a ring. Whoever finds the next group of the order in the ring gives it its place in the chunk, and those that
+//! follow it; then any task that has nothing else to do copies them there.
 //!
 //! The parallel part ends when the chunk might be too small for the worst case of the next group: from there on the room
 //! that is left influences what a codec writes, so the calling thread encodes the rest, one block after the other. It does
@@ -18,7 +19,7 @@ use crate::memory;
 use crate::pool::Executor;
 use parking_lot::Mutex;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Groups per task that may be encoded ahead of the one whose turn it is.
 const AHEAD: usize = 4;
@@ -60,18 +61,38 @@ struct Shared<'a, 'd> {
     group: usize,
     /// The next block that nobody encodes yet.
     claimed: AtomicUsize,
-    /// Copy of `Progress::next` to look at without the lock.
-    committed: AtomicUsize,
+    /// Copy of `Order::next` to look at without the lock.
+    ordered: AtomicUsize,
     /// Whether tasks are to end without taking more blocks.
     stop: AtomicBool,
     /// Encoded groups that wait for their turn, by their index modulo the length.
     ring: Vec<Mutex<Option<Encoded>>>,
+    /// Encoded groups that have a place in the chunk, and are not there yet.
+    placed: Mutex<Vec<Placed<'d>>>,
     /// Buffers that no group is in.
     free: Mutex<Vec<Buffer>>,
     error: Mutex<Option<Error>>,
-    progress: Mutex<&'a mut Progress<'d>>,
+    order: Mutex<Order<'d>>,
     /// [`fork::count`] at the start: in the child of a `fork`, nobody encodes the blocks that other tasks have taken.
     forks: u64,
+}
+
+/// How far the order of the blocks is known.
+struct Order<'d> {
+    /// The chunk as far as it was written before.
+    head: &'d mut [u8],
+    /// The chunk from `pos` on; `None` while a group is encoded there.
+    rest: Option<&'d mut [u8]>,
+    /// Where the streams of the next block begin.
+    pos: usize,
+    next: usize,
+    all_zeros: bool,
+}
+
+/// The streams of a group, and where they go.
+struct Placed<'d> {
+    dest: &'d mut [u8],
+    buffer: Buffer,
 }
 
 /// The streams of a group, one block after the other, and what was written for each.
@@ -126,29 +147,33 @@ fn encode_in_parallel(
     ntasks: usize,
 ) -> Result<()> {
     let mut caller = scratch::worker();
-    let left = blocks.nblocks - progress.next;
+    let Progress { dest, pos, next, all_zeros } = progress;
+    let left = blocks.nblocks - *next;
+    let (head, rest) = dest.split_at_mut(*pos);
     let shared = Shared {
         blocks,
         group: (GROUP / blocks.worst_case).min(left / (2 * AHEAD * ntasks)).max(1),
-        claimed: AtomicUsize::new(progress.next),
-        committed: AtomicUsize::new(progress.next),
+        claimed: AtomicUsize::new(*next),
+        ordered: AtomicUsize::new(*next),
         stop: AtomicBool::new(false),
         ring: (0..AHEAD * ntasks).map(|_| Mutex::new(None)).collect(),
+        placed: Mutex::new(Vec::new()),
         free: Mutex::new(std::mem::take(&mut caller.spare)),
         error: Mutex::new(None),
-        progress: Mutex::new(progress),
+        order: Mutex::new(Order { head, rest: Some(rest), pos: *pos, next: *next, all_zeros: *all_zeros }),
         forks: fork::count(),
     };
     executor.run(ntasks, &|tid| shared.work(tid));
-    shared.commit_ready(&mut shared.progress.lock());
     caller.spare = shared.free.into_inner();
+    let order = shared.order.into_inner();
+    (*pos, *next, *all_zeros) = (order.pos, order.next, order.all_zeros);
     match shared.error.into_inner() {
         Some(error) => Err(error),
         None => Ok(()),
     }
 }
 
-impl Shared<'_, '_> {
+impl<'d> Shared<'_, 'd> {
     /// The body of a task.
     fn work(&self, tid: usize) {
         let _stop = StopOnPanic(&self.stop);
@@ -157,28 +182,32 @@ impl Shared<'_, '_> {
             if !self.encode_in_place(tid, &mut worker, group.clone()) {
                 self.encode_aside(tid, &mut worker, group);
             }
-            self.try_commit();
+            self.place_ready();
+            self.copy_placed();
         }
     }
 
     /// Encodes a group straight into the chunk if it is its turn; tells whether that was so.
     ///
-    /// Meanwhile nobody else can copy to the chunk: finished groups wait in the ring.
+    /// Meanwhile no other group has a place in the chunk: finished ones wait in the ring.
     fn encode_in_place(&self, tid: usize, worker: &mut Worker, group: Range<usize>) -> bool {
-        let Some(mut progress) = self.progress.try_lock() else { return false };
-        if progress.next != group.start || !self.has_room(&progress, group.len()) {
-            return false;
-        }
+        let Some(mut rest) = self.take_rest(&group) else { return false };
         for nblock in group {
-            let start = progress.pos;
-            let dest = &mut progress.dest[start..start + self.blocks.worst_case];
-            let encoded = (self.blocks.encode)(tid, worker, nblock, dest);
+            let encoded = (self.blocks.encode)(tid, worker, nblock, &mut rest[..self.blocks.worst_case]);
             let Some(written) = self.written(encoded) else { return true };
-            progress.advance(self.blocks.bstarts, written);
+            rest = &mut rest[written.len..];
+            self.order.lock().advance(self.blocks.bstarts, written);
         }
-        self.committed.store(progress.next, Ordering::Release);
-        self.commit_ready(&mut progress);
+        let mut order = self.order.lock();
+        order.rest = Some(rest);
+        self.ordered.store(order.next, Ordering::Release);
         true
+    }
+
+    /// The rest of the chunk, if it is this group's turn and there is room for it.
+    fn take_rest(&self, group: &Range<usize>) -> Option<&'d mut [u8]> {
+        let mut order = self.order.lock();
+        if order.next == group.start && self.has_room(&order, group.len()) { order.rest.take() } else { None }
     }
 
     /// Encodes a group into a buffer, and puts that into the ring. Without memory for a buffer, the parallel part ends.
@@ -235,8 +264,8 @@ impl Shared<'_, '_> {
     }
 
     /// Whether the chunk has room for the worst case of the next `count` blocks.
-    fn has_room(&self, progress: &Progress<'_>, count: usize) -> bool {
-        count * self.blocks.worst_case <= progress.dest.len() - progress.pos
+    fn has_room(&self, order: &Order<'_>, count: usize) -> bool {
+        order.rest.as_ref().is_some_and(|rest| count * self.blocks.worst_case <= rest.len())
     }
 
     /// The next group to encode, once the ring has room for it.
@@ -248,58 +277,70 @@ impl Shared<'_, '_> {
         if first >= self.blocks.nblocks {
             return None;
         }
-        while first >= self.committed.load(Ordering::Acquire) + self.ring.len() * self.group {
+        while first >= self.ordered.load(Ordering::Acquire) + self.ring.len() * self.group {
             if self.stop.load(Ordering::Relaxed) || self.forks != fork::count() {
                 return None;
             }
-            self.try_commit();
+            self.place_ready();
+            self.copy_placed();
             std::thread::yield_now();
         }
         Some(first..self.blocks.nblocks.min(first + self.group))
     }
 
-    /// Copies what is ready, unless another task is at it; that one looks again when it is done.
-    fn try_commit(&self) {
-        loop {
-            fence(Ordering::SeqCst);
-            let Some(mut progress) = self.progress.try_lock() else { return };
-            self.commit_ready(&mut progress);
-            let next = progress.next;
-            drop(progress);
-            fence(Ordering::SeqCst);
-            if self.stop.load(Ordering::Relaxed) || self.slot(next).lock().is_none() {
-                return;
-            }
-        }
-    }
-
-    /// Copies the groups whose turn it is from the ring to the chunk.
-    fn commit_ready(&self, progress: &mut Progress<'_>) {
-        while progress.next < self.blocks.nblocks {
-            let count = self.group.min(self.blocks.nblocks - progress.next);
-            if !self.has_room(progress, count) {
+    /// Gives the groups in the ring whose turn it is their places in the chunk.
+    fn place_ready(&self) {
+        let mut order = self.order.lock();
+        while order.rest.is_some() && order.next < self.blocks.nblocks {
+            let count = self.group.min(self.blocks.nblocks - order.next);
+            if !self.has_room(&order, count) {
                 self.stop.store(true, Ordering::Relaxed);
                 return;
             }
-            let Some(Encoded { mut buffer, written }) = self.slot(progress.next).lock().take() else {
-                return;
-            };
-            let len = written.iter().map(|written| written.len).sum();
-            let streams = buffer.get(len).expect("they are in the buffer already");
-            progress.append(self.blocks.bstarts, streams, &written);
-            self.committed.store(progress.next, Ordering::Release);
+            let Some(Encoded { buffer, written }) = self.slot(order.next).lock().take() else { return };
+            let dest = order.place(self.blocks.bstarts, &written);
+            self.ordered.store(order.next, Ordering::Release);
+            self.placed.lock().push(Placed { dest, buffer });
+        }
+    }
+
+    /// Copies the groups that have places to them. Whoever gives places copies afterwards, so none is left in the end.
+    fn copy_placed(&self) {
+        loop {
+            let Some(Placed { dest, mut buffer }) = self.placed.lock().pop() else { return };
+            let streams = buffer.get(dest.len()).expect("they are in the buffer already");
+            copy::copy(streams, dest);
             self.free.lock().push(buffer);
         }
     }
 }
 
-impl Progress<'_> {
-    /// Copies the streams of the next blocks to the chunk, which has room for them.
-    fn append(&mut self, bstarts: usize, streams: &[u8], written: &[Written]) {
-        copy::copy(streams, &mut self.dest[self.pos..self.pos + streams.len()]);
+impl<'d> Order<'d> {
+    /// The place of the next blocks, of which this was written.
+    fn place(&mut self, bstarts: usize, written: &[Written]) -> &'d mut [u8] {
+        let len = written.iter().map(|written| written.len).sum();
+        let rest = self.rest.take().expect("nobody encodes there");
+        let (place, rest) = rest.split_at_mut(len);
+        self.rest = Some(rest);
         written.iter().for_each(|&written| self.advance(bstarts, written));
+        place
     }
 
+    /// Records that the next block is at `pos`.
+    fn advance(&mut self, bstarts: usize, written: Written) {
+        record_start(self.head, bstarts, self.next, self.pos);
+        self.pos += written.len;
+        self.next += 1;
+        self.all_zeros &= written.all_zeros;
+    }
+}
+
+/// Notes where the streams of a block begin.
+fn record_start(chunk: &mut [u8], bstarts: usize, nblock: usize, pos: usize) {
+    put_i32(chunk, bstarts + 4 * nblock, i32::try_from(pos).expect("chunks are below 2 GiB"));
+}
+
+impl Progress<'_> {
     /// Writes the dictionary section, for which there is room.
     pub(crate) fn append_dict(&mut self, dict: &[u8]) {
         let len = i32::try_from(dict.len()).expect("dictionaries are at most 32 KiB long");
@@ -311,8 +352,7 @@ impl Progress<'_> {
 
     /// Records that the next block was written at `pos`.
     fn advance(&mut self, bstarts: usize, written: Written) {
-        let start = i32::try_from(self.pos).expect("chunks are below 2 GiB");
-        put_i32(self.dest, bstarts + 4 * self.next, start);
+        record_start(self.dest, bstarts, self.next, self.pos);
         self.pos += written.len;
         self.next += 1;
         self.all_zeros &= written.all_zeros;

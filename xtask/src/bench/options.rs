@@ -115,7 +115,8 @@ Measures our library against the C library: ratio of speeds per cell, above 1 wh
                    else target/reference/libblosc2.so)
   --ours FILE      our shared library (default: built with --release)
   --op, --codec, --filter, --data, --clevel, --threads LIST
-                   only these, separated by commas; a family's name stands for its ops
+                   only these, separated by commas; a family's name stands for its ops;
+                   numbers of threads may be any, for buffers in bulk
   --file FILE[:N]  the data of this file, items of N bytes (default 4), in place of
                    the data kinds
   --quick          about 80 s: one level, fewer data kinds, smaller buffers
@@ -165,6 +166,9 @@ impl Options {
         if !(options.time > 0.0 && options.time <= 1000.0) {
             return Err("--time takes a number above 0".into());
         }
+        if options.threads.iter().any(|&threads| threads < 1) {
+            return Err("numbers of threads begin with 1".into());
+        }
         if options.clevels.iter().any(|&c| c > 9) {
             return Err("compression levels go from 0 to 9".into());
         }
@@ -184,6 +188,12 @@ impl Options {
             && any(&self.kinds, key.data.name())
             && (self.clevels.is_empty() || self.clevels.contains(&key.clevel))
             && (self.threads.is_empty() || self.threads.contains(&key.threads))
+    }
+
+    /// Numbers of threads above one: those asked for, or two.
+    pub fn thread_counts(&self) -> Vec<i16> {
+        let listed = self.threads.iter().copied().filter(|&threads| threads > 1);
+        if self.threads.is_empty() { vec![2] } else { listed.collect() }
     }
 
     /// The compression levels: those asked for, or the usual ones.

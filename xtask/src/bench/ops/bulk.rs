@@ -40,14 +40,17 @@ fn cells(options: &Options) -> Vec<Key> {
         for filter in &FILTERS[1..] {
             for data in options.kinds_or_file(&[Kind::Smooth, Kind::Ramps, Kind::Records]) {
                 let nbytes = buffer_size(options, codec, 5);
-                keys.push(Key { codec, clevel: 5, filter: *filter, data, threads: 2, nbytes });
+                for threads in options.thread_counts() {
+                    keys.push(Key { codec, clevel: 5, filter: *filter, data, threads, nbytes });
+                }
             }
         }
     }
     keys
 }
 
-/// About 8 MiB, less for slow encoders so that a cell stays a fraction of a second.
+/// About 8 MiB, less for slow encoders so that a cell stays a fraction of a second; four times that if there are to be blocks
+/// for many threads.
 fn buffer_size(options: &Options, codec: Codec, clevel: u8) -> usize {
     let kib = match (codec.name, clevel) {
         ("blosclz" | "lz4", _) => 8192,
@@ -57,7 +60,8 @@ fn buffer_size(options: &Options, codec: Codec, clevel: u8) -> usize {
         _ => 1024,
     };
     let kib = if options.quick { kib / 2 } else { kib };
-    kib * 1024
+    let many = options.thread_counts().iter().any(|&threads| threads > 2);
+    if many { 4 * kib * 1024 } else { kib * 1024 }
 }
 
 fn measure(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
