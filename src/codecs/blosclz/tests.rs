@@ -552,6 +552,20 @@ fn repeated_noise_is_found_although_the_search_makes_large_steps() {
 }
 
 #[test]
+fn the_ninth_byte_of_a_match_goes_to_what_follows() {
+    let noise = Random::new(2).bytes(60);
+    let mut dest = vec![0; 200];
+    for (len, first) in [(8, 6 << 5), (9, 6 << 5), (10, 7 << 5)] {
+        let plain = [&noise[..30], &noise[10..10 + len], &noise[30..]].concat();
+        let size = Encoder::new().unwrap().compress_portably(5, &plain, &mut dest).unwrap();
+        assert_eq!(decode(&dest[..size], plain.len()).as_deref(), Some(&plain[..]));
+        assert_eq!(dest[31], first, "{len} bytes");
+        // All literals, their two runs, and the match: a ninth byte does not need an extension byte.
+        assert_eq!(size, if len == 8 { 64 } else { 65 }, "{len} bytes");
+    }
+}
+
+#[test]
 fn repetitions_in_noise_are_found_at_any_distance() {
     for distance in (5000..5040).chain([16_384, 16_391]) {
         let mut plain = Random::new(21).bytes(20_000);
