@@ -1,5 +1,7 @@
-//! The decoder: a fast loop while both buffers have room for an element of the usual size, and a careful one for the rest.
+//! The decoder: a fast loop while both buffers have room for an element of the usual size, or another one if the stream is
+//! erratic, and a careful one for the rest.
 
+use super::erratic::{LOOK_AT, LOOK_FROM, decode_evenly, is_erratic};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::matches::{SLACK, copy_few_literals, copy_long, copy_safely, copy_short};
 use crate::codecs::place::{Source, Target};
@@ -30,17 +32,29 @@ pub fn decompress_prefix(src: &[u8], wanted: usize, dest: &mut [u8]) -> Result<(
     #[cfg(target_arch = "x86_64")]
     if crate::cpu::has_avx2() {
         // SAFETY: the CPU was just asked for AVX2 and BMI2.
-        return check(unsafe { decode_avx2(src, dest, wanted) });
+        return check(unsafe { decode_avx2::<false>(src, dest, wanted) });
     }
     // SAFETY: no AVX2 is asked for.
-    check(unsafe { decode::<false>(src, dest, wanted) })
+    check(unsafe { decode::<false, false>(src, dest, wanted) })
 }
 
 /// [`decompress`] with the instructions that every CPU has.
 #[cfg(test)]
 pub(super) fn decompress_portably(src: &[u8], dest: &mut [u8]) -> Result<()> {
     // SAFETY: no AVX2 is asked for.
-    check(unsafe { decode::<false>(src, dest, dest.len()) })
+    check(unsafe { decode::<false, false>(src, dest, dest.len()) })
+}
+
+/// [`decompress`] as if `src` were erratic, with AVX2 if so wanted and if the CPU has it.
+#[cfg(test)]
+pub(super) fn decompress_evenly(src: &[u8], dest: &mut [u8], _avx2: bool) -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    if _avx2 && crate::cpu::has_avx2() {
+        // SAFETY: the CPU was just asked for AVX2 and BMI2.
+        return check(unsafe { decode_avx2::<true>(src, dest, dest.len()) });
+    }
+    // SAFETY: no AVX2 is asked for.
+    check(unsafe { decode::<false, true>(src, dest, dest.len()) })
 }
 
 fn check(decoded: Option<()>) -> Result<()> {
@@ -54,24 +68,45 @@ fn check(decoded: Option<()>) -> Result<()> {
 /// The CPU has AVX2 and BMI2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
-unsafe fn decode_avx2(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
+unsafe fn decode_avx2<const EVENLY: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
     // SAFETY: the caller's promise.
-    unsafe { decode::<true>(src, dest, stop) }
+    unsafe { decode::<true, EVENLY>(src, dest, stop) }
 }
 
-/// Decodes `src` into `dest` until `stop` bytes are there.
+/// Decodes `src` into `dest` until `stop` bytes are there. If `EVENLY`, `src` counts as erratic from the start.
 ///
 /// # Safety
 ///
 /// If `AVX2`, the CPU has it.
 #[inline(always)]
-unsafe fn decode<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
+unsafe fn decode<const AVX2: bool, const EVENLY: bool>(
+    src: &[u8],
+    dest: &mut [u8],
+    stop: usize,
+) -> Option<()> {
     // The three upper bits of the first byte mean nothing.
     let first = usize::from(*src.first()? & 31) + 1;
     copy_few_literals(src.get(1..=first)?, dest.get_mut(..first)?);
+    let (mut ip, mut op) = (1 + first, first);
+    let mut pause = match stop {
+        _ if EVENLY => first,
+        LOOK_FROM.. => LOOK_AT,
+        _ => stop,
+    };
+    loop {
+        // SAFETY: the caller's promise.
+        (ip, op) = unsafe { decode_fast::<AVX2>(src, dest, ip, op, pause) }?;
+        if pause == stop {
+            break;
+        }
+        if EVENLY || is_erratic(&src[ip..]) {
+            // SAFETY: the caller's promise.
+            (ip, op) = unsafe { decode_evenly::<AVX2>(src, dest, ip, op, stop) }?;
+            break;
+        }
+        pause = stop;
+    }
     // SAFETY: the caller's promise.
-    let (ip, op) = unsafe { decode_fast::<AVX2>(src, dest, 1 + first, first, stop) }?;
-    // SAFETY: the same.
     let (ip, op) = unsafe { decode_careful::<AVX2>(src, dest, ip, op, stop) }?;
     let whole = ip == src.len() && op == dest.len();
     (whole || (stop < dest.len() && op >= stop)).then_some(())

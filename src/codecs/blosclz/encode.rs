@@ -234,14 +234,16 @@ fn parse<const DRY: bool>(
         let end = unsafe { extend(src, at + MIN_NEAR, distance, match_end) };
         // SAFETY: `distance <= at`.
         let start = unsafe { extend_back(src, at, distance, anchor.max(FIRST_LITERALS)) };
-        out.sequence(anchor, start, end - start, distance)?;
+        // Nine bytes take one byte more than eight; the ninth is left to the next sequence, where it costs nothing more.
+        let rest = usize::from(!DRY && end - start == LONG_MATCH);
+        out.sequence(anchor, start, end - rest - start, distance)?;
         if DRY && end >= HOPEFUL_FROM && out.at + end / HOPEFUL <= end {
             let ratio = 100 * end / out.at;
             if end >= SURE_FROM || ratio < SURE * level.demand.min_ratio {
                 return Some(ratio.max(level.demand.min_ratio));
             }
         }
-        anchor = end;
+        anchor = end - rest;
         if end > last_start {
             break;
         }

@@ -14,6 +14,7 @@
 
 mod decode;
 mod encode;
+mod erratic;
 mod probe;
 #[cfg(test)]
 mod tests;

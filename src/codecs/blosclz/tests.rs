@@ -10,13 +10,18 @@ fn compress(clevel: u8, src: &[u8]) -> Option<Vec<u8>> {
     (size > 0).then_some(dest)
 }
 
-/// What the decoders make of `stream`; the portable one and the one for this CPU must agree.
+/// What the decoders make of `stream`; those for erratic streams and for others, portable and for this CPU, must agree.
 fn decode(stream: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut out = vec![0xaa; size];
     let decoded = decompress(stream, &mut out).ok().map(|()| out);
     let mut out = vec![0x55; size];
     let portable = decode::decompress_portably(stream, &mut out).ok().map(|()| out);
     assert!(decoded == portable);
+    for avx2 in [false, true] {
+        let mut out = vec![0xee; size];
+        let evenly = decode::decompress_evenly(stream, &mut out, avx2).ok().map(|()| out);
+        assert!(decoded == evenly);
+    }
     decoded
 }
 
@@ -185,6 +190,80 @@ fn every_distance_and_length_decodes_like_the_definition() {
             }
         }
     }
+}
+
+/// A stream of elements of random kinds, and what it stands for.
+fn erratic(seed: u64, elements: usize) -> (Vec<u8>, Vec<u8>) {
+    let mut random = Random::new(seed);
+    let (mut stream, mut plain) = (vec![31], random.bytes(32));
+    stream.extend(&plain);
+    for _ in 0..elements {
+        let run = random.below(9);
+        if run > 0 {
+            let literals = random.bytes(run);
+            stream.push(literals.len().to_le_bytes()[0] - 1);
+            stream.extend(&literals);
+            plain.extend(literals);
+        }
+        let len = 3 + random.below(12) + if random.below(40) == 0 { random.below(900) } else { 0 };
+        let most = if random.below(2) == 0 { 40 } else { 70_000 };
+        let distance = 1 + random.below(plain.len().min(most));
+        let far = distance.checked_sub(8192);
+        let near = far.map_or(distance - 1, |_| 8191);
+        stream.push(((len - 2).min(7) << 5 | near >> 8).to_le_bytes()[0]);
+        if len >= 9 {
+            stream.extend(vec![255; (len - 9) / 255]);
+            stream.push(((len - 9) % 255).to_le_bytes()[0]);
+        }
+        stream.push(near.to_le_bytes()[0]);
+        if let Some(far) = far {
+            stream.extend(u16::try_from(far).unwrap().to_be_bytes());
+        }
+        (0..len).for_each(|_| plain.push(plain[plain.len() - distance]));
+    }
+    let run = 1 + random.below(32);
+    let last = random.bytes(run);
+    stream.push(last.len().to_le_bytes()[0] - 1);
+    stream.extend(&last);
+    plain.extend(last);
+    (stream, plain)
+}
+
+#[test]
+fn erratic_streams_decode() {
+    for seed in 0..if cfg!(miri) { 2 } else { 200 } {
+        let (stream, plain) = erratic(seed, 1 + 37 * usize::try_from(seed).unwrap());
+        assert!(decode(&stream, plain.len()) == Some(plain), "seed {seed}");
+    }
+}
+
+#[test]
+fn damaged_erratic_streams_decode_like_the_definition() {
+    let (stream, plain) = erratic(3, if cfg!(miri) { 30 } else { 4000 });
+    let mut random = Random::new(8);
+    for round in 0..if cfg!(miri) { 10 } else { 300 } {
+        let mut bad = stream.clone();
+        let at = random.below(bad.len());
+        bad[at] = [0, 31, 63, 224, 254, 255][random.below(6)];
+        bad.truncate(bad.len() - if round % 3 == 0 { random.below(100) } else { 0 });
+        let size = plain.len() - if round % 5 == 0 { random.below(100) } else { 0 };
+        assert!(decode(&bad, size) == decode_by_definition(&bad, size), "byte {at} = {}", bad[at]);
+    }
+}
+
+#[test]
+fn what_is_erratic_is_told_from_what_is_not() {
+    let is_erratic = |stream: &[u8]| erratic::is_erratic(&stream[33..]);
+    let (stream, _) = erratic(1, 4000);
+    assert!(is_erratic(&stream));
+    assert!(!is_erratic(&stream[..8200])); // little is left
+    // The same three kinds in turn; matches with many literals between them; what ends in a match.
+    let regular = |element: &[u8]| [&stream[..33], &element.repeat(8192 / element.len() + 1)].concat();
+    assert!(!is_erratic(&regular(&[0x20, 7, 0xe0, 3, 7, 0, 1, 0x3f, 0xff, 0, 1])));
+    let noise =
+        |i: usize| [&[31][..], &[7; 32], if i % 7 % 2 == 0 { &[0x20, 9] } else { &[0xe0, 9, 9] }].concat();
+    assert!(!is_erratic(&(0..400).flat_map(noise).collect::<Vec<_>>()));
+    assert!(!is_erratic(&regular(&[0xff])));
 }
 
 #[test]
@@ -473,6 +552,20 @@ fn repeated_noise_is_found_although_the_search_makes_large_steps() {
 }
 
 #[test]
+fn the_ninth_byte_of_a_match_goes_to_what_follows() {
+    let noise = Random::new(2).bytes(60);
+    let mut dest = vec![0; 200];
+    for (len, first) in [(8, 6 << 5), (9, 6 << 5), (10, 7 << 5)] {
+        let plain = [&noise[..30], &noise[10..10 + len], &noise[30..]].concat();
+        let size = Encoder::new().unwrap().compress_portably(5, &plain, &mut dest).unwrap();
+        assert_eq!(decode(&dest[..size], plain.len()).as_deref(), Some(&plain[..]));
+        assert_eq!(dest[31], first, "{len} bytes");
+        // All literals, their two runs, and the match: a ninth byte does not need an extension byte.
+        assert_eq!(size, if len == 8 { 64 } else { 65 }, "{len} bytes");
+    }
+}
+
+#[test]
 fn repetitions_in_noise_are_found_at_any_distance() {
     for distance in (5000..5040).chain([16_384, 16_391]) {
         let mut plain = Random::new(21).bytes(20_000);
@@ -540,4 +633,11 @@ fn a_prefix_is_what_the_whole_begins_with() {
     }
     let mut dest = vec![0; data.len()];
     assert!(decompress_prefix(&stream[..len / 2], data.len() - 1, &mut dest).is_err());
+
+    let (stream, data) = erratic(5, 4000);
+    for wanted in (0..data.len()).step_by(997) {
+        let mut dest = vec![0; data.len()];
+        decompress_prefix(&stream, wanted, &mut dest).unwrap();
+        assert!(dest[..wanted] == data[..wanted], "{wanted}");
+    }
 }
