@@ -4,16 +4,16 @@
 //! A match is written only after looking whether a longer one begins behind it, and that one, too (see [`Parser::settle`]). Nearly
 //! all of the time goes to finding the longest of some candidates, in which the CPU guesses badly: how many there are,
 //! which of them match, and how far. So the index finds them without guesses, and [`longest_of`] measures all of them and then
-//! chooses.
+//! chooses. Stretches without any are left to a loop of the index.
 
 #[cfg(test)]
 mod tests;
 
-use super::index::{BLOCKS, Candidates, Index, Nearest};
+use super::index::{Candidates, Index, Nearest};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::lz4::output::{LAST_LITERALS, LAST_START, LONG, MAX_DISTANCE, MIN_MATCH, Output};
 use crate::codecs::mem::load32;
-use crate::cpu;
+use crate::cpu::{self, select};
 use crate::error::Result;
 use std::arch::x86_64::*;
 use std::ops::RangeInclusive;
@@ -33,7 +33,7 @@ pub(super) fn is_for(clevel: u8, src: &[u8]) -> bool {
     LEVELS.contains(&clevel) && src.len() > LAST_START && cpu::has_avx2()
 }
 
-/// Compresses streams, one per call, and owns the tables for that (768 KiB).
+/// Compresses streams, one per call, and owns the tables for that (832 KiB).
 pub(super) struct Encoder {
     index: Index,
 }
@@ -100,7 +100,13 @@ impl Parser<'_> {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     unsafe fn parse(&mut self, out: &mut Output<'_>) -> Option<()> {
         let mut at = 0;
-        while at <= self.last_start() {
+        loop {
+            // SAFETY: a match may start at `last_start`, and the index was cleared for this source; the caller guarantees
+            // the features.
+            at = unsafe { self.index.seek(self.src, at, self.last_start()) };
+            if at > self.last_start() {
+                return Some(());
+            }
             let sought = Sought { at, low: at, longest: MIN_MATCH - 1 };
             match self.find::<false>(sought) {
                 Some(first) => {
@@ -110,7 +116,6 @@ impl Parser<'_> {
                 None => at += 1,
             }
         }
-        Some(())
     }
 
     /// Writes the sequences that begin with `first`, or with better matches near it. `None` if they do not fit.
@@ -174,23 +179,41 @@ impl Parser<'_> {
     /// The match that is sought. `BACK`: it may start before the position.
     #[inline(always)]
     fn find<const BACK: bool>(&mut self, sought: Sought) -> Option<Match> {
+        let Sought { at, low, longest } = sought;
         let src = self.src;
-        // SAFETY: `at` is at most `last_start`, and the index was cleared for this source.
-        let mut candidates = unsafe { self.index.candidates(src, sought.at, self.attempts) };
+        // SAFETY: `at` is at most `last_start`, the index was cleared for this source, and the CPU has the features, as there
+        // is a parser.
+        let mut candidates = unsafe { self.index.candidates(src, at, self.attempts) };
         let nearest = candidates.next();
         if nearest.is_empty() && candidates.is_empty() {
             return None;
         }
-        // SAFETY: the CPU has the features, as there is a parser, and `at` is at most `last_start`.
-        match unsafe { longest_of::<BACK>(src, sought, &nearest) } {
-            Ok(found) if candidates.is_empty() => found,
-            Ok(found) => longest_of_all(src, sought, found, candidates),
-            Err(Unclear) => {
-                // SAFETY: as before.
-                let candidates = unsafe { self.index.candidates(src, sought.at, self.attempts) };
-                longest_of_all(src, sought, None, candidates)
-            }
+        // SAFETY: as above.
+        let Nearby { len, position } = unsafe { longest_of::<BACK>(src, sought, nearest) };
+        if len == UNCLEAR || !candidates.is_empty() {
+            // SAFETY: as above.
+            return unsafe { self.find_among_all(sought) };
         }
+        if len as usize <= longest {
+            return None;
+        }
+        let distance = at - position as usize;
+        // SAFETY: the position lies in the source, before `at`.
+        let start = if BACK { unsafe { extend_back(src, at, distance, low) } } else { at };
+        Some(Match { at: start, len: len as usize, distance })
+    }
+
+    /// The match that is sought, whatever the candidates are.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the features, and `sought.at` is at most `last_start`.
+    #[inline(never)]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+    unsafe fn find_among_all(&mut self, sought: Sought) -> Option<Match> {
+        // SAFETY: the caller's promise, and the index was cleared for this source.
+        let candidates = unsafe { self.index.candidates(self.src, sought.at, self.attempts) };
+        longest_of_all(self.src, sought, candidates)
     }
 
     /// Writes the match and the literals before it. `None` if they do not fit.
@@ -228,37 +251,36 @@ struct Sought {
     longest: usize,
 }
 
-/// Some candidate matches further than [`longest_of`] looks.
-struct Unclear;
+/// The longest match near by. As two numbers, it comes back in registers.
+#[derive(Clone, Copy)]
+struct Nearby {
+    /// [`UNCLEAR`] if some candidate matches further than [`longest_of`] looks.
+    len: u32,
+    position: u32,
+}
 
-/// The match that is sought, among the nearest candidates, which are positions before `at`.
+const UNCLEAR: u32 = u32::MAX;
+
+/// The match that is sought, among the nearest candidates, which are positions before `at`, or a shorter one.
 ///
 /// # Safety
 ///
 /// The CPU has the features, and `at + MIN_MATCH <= src.len()`.
 #[inline(never)] // in one function with the loop over positions, both would lack registers
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-unsafe fn longest_of<const BACK: bool>(
-    src: &[u8],
-    sought: Sought,
-    nearest: &Nearest<'_>,
-) -> std::result::Result<Option<Match>, Unclear> {
+unsafe fn longest_of<const BACK: bool>(src: &[u8], sought: Sought, nearest: Nearest<'_>) -> Nearby {
+    let unclear = Nearby { len: UNCLEAR, position: 0 };
     let Sought { at, low, longest } = sought;
     let before = if BACK { (at - low).min(MOST_BEFORE) } else { 0 };
     if at + WINDOW + LAST_LITERALS > src.len() {
-        return Err(Unclear);
+        return unclear;
     }
-    let mut positions = [0; BLOCKS];
-    let mut n = nearest.positions(&mut positions);
-    while n > 0 && positions[n - 1] as usize + MAX_DISTANCE < at {
-        n -= 1;
-    }
-    if BACK && n > 0 && (positions[n - 1] as usize) < before {
-        return Err(Unclear);
+    if BACK && !nearest.is_empty() && (nearest.farthest() as usize) < before {
+        return unclear;
     }
     // The length in the upper half, and the position in the lower.
     let mut best = 0;
-    for &position in &positions[..n] {
+    for position in nearest {
         // SAFETY: the window begins in the source and ends there, that at `at` as compared, and this one lies before.
         let differs = unsafe { differing(src, at - before, position as usize - before) };
         let mut len = (differs >> before).trailing_zeros();
@@ -266,23 +288,19 @@ unsafe fn longest_of<const BACK: bool>(
             // A bit ends what lies before at `before`, which is less than the width.
             len += (differs << (WINDOW - before) | 1 << (WINDOW - 1 - before)).leading_zeros();
         }
+        let len = select(position as usize + MAX_DISTANCE < at, 0, len);
         best = best.max(u64::from(len) << 32 | u64::from(position));
     }
-    let (len, position) = ((best >> 32) as usize, best as u32 as usize);
-    if len >= WINDOW || BACK && before == MOST_BEFORE && len >= MOST_BEFORE {
-        return Err(Unclear);
-    }
-    if len <= longest {
-        return Ok(None);
+    let (len, position) = ((best >> 32) as u32, best as u32);
+    let reached = len as usize;
+    if reached >= WINDOW || BACK && before == MOST_BEFORE && reached >= MOST_BEFORE {
+        return unclear;
     }
     // SAFETY: there is a window at `at`, and the position lies before.
-    if unsafe { load32(src, at) != load32(src, position) } {
-        return Err(Unclear);
+    if reached > longest && unsafe { load32(src, at) != load32(src, position as usize) } {
+        return unclear;
     }
-    let distance = at - position;
-    // SAFETY: the position lies in the source, before `at`.
-    let start = if BACK { unsafe { extend_back(src, at, distance, low) } } else { at };
-    Ok(Some(Match { at: start, len, distance }))
+    Nearby { len, position }
 }
 
 /// Which of [`WINDOW`] bytes at `a` and `b` differ, the first in the lowest bit.
@@ -301,21 +319,14 @@ unsafe fn differing(src: &[u8], a: usize, b: usize) -> u32 {
     }
 }
 
-/// The match that is sought, among all of the candidates, or else `found`, which is nearer.
-#[inline(never)]
-fn longest_of_all(
-    src: &[u8],
-    sought: Sought,
-    mut found: Option<Match>,
-    mut candidates: Candidates<'_>,
-) -> Option<Match> {
-    let Sought { at, low, longest } = sought;
+/// The match that is sought, among all of the candidates.
+#[inline(always)]
+fn longest_of_all(src: &[u8], sought: Sought, mut candidates: Candidates<'_>) -> Option<Match> {
+    let Sought { at, low, mut longest } = sought;
     let limit = src.len() - LAST_LITERALS;
-    let mut longest = found.map_or(longest, |found| found.len);
-    let mut positions = [0; BLOCKS];
+    let mut found = None;
     while !candidates.is_empty() {
-        let n = candidates.next().positions(&mut positions);
-        for &position in &positions[..n] {
+        for position in candidates.next() {
             let position = position as usize;
             let distance = at - position;
             if distance > MAX_DISTANCE || longest == limit - low {
