@@ -6,6 +6,7 @@
 //! which of them match, and how far. So the index finds them without guesses, and [`longest_of`] measures all of them and then
 //! chooses. Stretches without any are left to a loop of the index.
 
+mod runs;
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +19,10 @@ use crate::error::Result;
 use std::arch::x86_64::*;
 use std::ops::RangeInclusive;
 
-/// Where the reference looks for matches in this way. At higher levels it skips parts of runs.
-const LEVELS: RangeInclusive<u8> = 3..=8;
+/// Where the reference looks for matches in this way.
+const LEVELS: RangeInclusive<u8> = 3..=9;
+/// From this level on, it passes parts of runs.
+const PASSES_RUNS: u8 = 9;
 /// Longest match whose length stands in the token alone.
 const SHORT_MATCH: usize = MIN_MATCH + LONG - 1;
 /// Of matches that start closer to each other than this, only one is written.
@@ -47,7 +50,13 @@ impl Encoder {
     pub(super) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Option<usize> {
         assert!(is_for(clevel, src));
         self.index.clear();
-        let mut parser = Parser { index: &mut self.index, src, attempts: 2 << (clevel - 2), anchor: 0 };
+        let mut parser = Parser {
+            index: &mut self.index,
+            src,
+            attempts: 2 << (clevel - 2),
+            passes_runs: clevel >= PASSES_RUNS,
+            anchor: 0,
+        };
         let mut out = Output::high(src, dest);
         // SAFETY: the CPU has the features, as `is_for` says.
         unsafe { parser.parse(&mut out)? };
@@ -81,6 +90,7 @@ struct Parser<'a> {
     src: &'a [u8],
     /// Candidates that are looked at for each match.
     attempts: u16,
+    passes_runs: bool,
     /// The end of the last sequence.
     anchor: usize,
 }
@@ -181,6 +191,11 @@ impl Parser<'_> {
     fn find<const BACK: bool>(&mut self, sought: Sought) -> Option<Match> {
         let Sought { at, low, longest } = sought;
         let src = self.src;
+        // SAFETY: `at` is at most `last_start`.
+        if self.passes_runs && unsafe { runs::is_run(src, at) } {
+            // SAFETY: the same, and the CPU has the features, as there is a parser.
+            return unsafe { self.find_run(sought) };
+        }
         // SAFETY: `at` is at most `last_start`, the index was cleared for this source, and the CPU has the features, as there
         // is a parser.
         let mut candidates = unsafe { self.index.candidates(src, at, self.attempts) };
@@ -332,24 +347,37 @@ fn longest_of_all(src: &[u8], sought: Sought, mut candidates: Candidates<'_>) ->
             if distance > MAX_DISTANCE || longest == limit - low {
                 return found;
             }
-            // A longer match has these bytes, and the first ones.
-            let ahead = (low + longest).saturating_sub(at + 3);
-            // SAFETY: `at + MIN_MATCH` and `low + longest` are less than the limit, and the position lies before.
-            if unsafe { load32(src, at + ahead) != load32(src, position + ahead) } {
-                continue;
-            }
-            // SAFETY: the position lies in the source, before `at`, and that before the limit.
-            let end = unsafe { extend_long(src, at, distance, limit) };
-            if end < at + MIN_MATCH {
-                continue;
-            }
-            // SAFETY: as above.
-            let start = unsafe { extend_back(src, at, distance, low) };
-            if end - start > longest {
-                longest = end - start;
-                found = Some(Match { at: start, len: longest, distance });
+            // SAFETY: what is sought is not as long as it may be, and the position lies before `at`.
+            if let Some(longer) = unsafe { longer_match(src, Sought { at, low, longest }, position) } {
+                longest = longer.len;
+                found = Some(longer);
             }
         }
     }
     found
+}
+
+/// The match with the candidate at `position`, if it is longer than `sought.longest`.
+///
+/// # Safety
+///
+/// `position < sought.at`, and `sought.at + MIN_MATCH` and `sought.low + sought.longest` are less than `src.len() - LAST_LITERALS`.
+#[inline(always)]
+unsafe fn longer_match(src: &[u8], sought: Sought, position: usize) -> Option<Match> {
+    let Sought { at, low, longest } = sought;
+    let (limit, distance) = (src.len() - LAST_LITERALS, at - position);
+    // A longer match has these bytes, and the first ones.
+    let ahead = (low + longest).saturating_sub(at + 3);
+    // SAFETY: all of it ends before the limit, and the position lies before.
+    if unsafe { load32(src, at + ahead) != load32(src, position + ahead) } {
+        return None;
+    }
+    // SAFETY: the position lies in the source, before `at`, and that before the limit.
+    let end = unsafe { extend_long(src, at, distance, limit) };
+    if end < at + MIN_MATCH {
+        return None;
+    }
+    // SAFETY: as above.
+    let start = unsafe { extend_back(src, at, distance, low) };
+    (end - start > longest).then_some(Match { at: start, len: end - start, distance })
 }

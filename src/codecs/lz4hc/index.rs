@@ -376,6 +376,20 @@ impl<'a> Candidates<'a> {
     pub(super) fn is_empty(&self) -> bool {
         self.near == 0 && self.far == 0
     }
+
+    /// That before which there are `n` nearer ones, whatever its tag.
+    #[inline(always)]
+    pub(super) fn position(&self, n: usize) -> Option<usize> {
+        let near = usize::from(self.near);
+        let (entries, end, start, n) = if n < near {
+            (&self.index.latest, self.near_end, self.index.start, n)
+        } else if n - near < usize::from(self.far) {
+            (&self.index.before, self.far_end, self.index.start - SEGMENT, n - near)
+        } else {
+            return None;
+        };
+        Some(start + (entries[BLOCK - 1 + usize::from(end) - n] & 0xffff) as usize)
+    }
 }
 
 /// The positions of the nearest candidates that have the tag, nearest first.

@@ -48,11 +48,11 @@ fn streams_come_back_and_end_where_there_is_no_room() {
     for (kind, &n) in kinds.flat_map(|kind| lengths.iter().map(move |n| (kind, n))) {
         let src = bytes_like(kind, 5, n);
         let mut dest = vec![0; n + n / 255 + 16];
-        let len = encoder.compress(3 + kind % 6, &src, &mut dest).expect("there is room");
+        let len = encoder.compress(3 + kind % 7, &src, &mut dest).expect("there is room");
         let mut back = vec![0; n];
         assert!(decompress(&dest[..len], &mut back).is_ok() && back == src, "kind {kind}, {n} bytes");
         for room in [len - 1, 5] {
-            let cut = encoder.compress(3 + kind % 6, &src, &mut dest[..room]);
+            let cut = encoder.compress(3 + kind % 7, &src, &mut dest[..room]);
             assert_eq!(cut, None, "kind {kind}, {n} bytes, room for {room}");
         }
     }
@@ -64,7 +64,7 @@ fn streams_of_special_lengths_are_those_of_the_reference() {
     for kind in 0..8 {
         // Around the shortest, and around where segments end.
         for n in (13..60).chain(65_535..65_550).chain(131_070..131_085) {
-            check_against_reference(3 + (n % 6) as u8, &bytes_like(kind, n as u64, n), 1 + n % 100);
+            check_against_reference(3 + (n % 7) as u8, &bytes_like(kind, n as u64, n), 1 + n % 100);
         }
     }
 }
@@ -79,6 +79,7 @@ fn streams_of_long_runs_are_those_of_the_reference() {
         check_against_reference(3, &src, 7);
         src[at - 3..at].copy_from_slice(&[8, 7, 8]);
         check_against_reference(8, &src, 3);
+        check_against_reference(PASSES_RUNS, &src, 3);
     }
 }
 
@@ -107,6 +108,26 @@ fn the_farthest_matches_are_those_of_the_reference() {
                 src.copy_within(start..start + len, start + distance);
                 check_against_reference(5, &src, 9);
             }
+        }
+    }
+}
+
+/// Of up to four bytes, or as many as the period has, or long ones, from near and from far.
+#[test]
+#[cfg_attr(miri, ignore = "calls C")]
+fn streams_of_runs_of_any_length_are_those_of_the_reference() {
+    for (seed, longest) in (0..).zip([4, 5, 6, 7, 8, 20, 100, 1000, 10_000, 70_000]) {
+        for kinds in [2, 3, 20, 256] {
+            let mut random = Random::new(seed);
+            let (mut src, mut byte) = (Vec::new(), 0);
+            while src.len() < 150_000 {
+                byte = (byte + 1 + random.below(kinds - 1)) % kinds;
+                src.extend(std::iter::repeat_n(byte as u8, 1 + random.below(longest)));
+                if random.below(4) == 0 {
+                    src.extend(random.bytes(longest.min(50)));
+                }
+            }
+            check_against_reference(PASSES_RUNS, &src, 5);
         }
     }
 }
