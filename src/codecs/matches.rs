@@ -8,6 +8,8 @@ use crate::copy;
 
 /// Bytes that [`copy_long`] and [`copy_literals`] may write, and the latter read, past their end.
 pub(crate) const SLACK: usize = 64;
+/// Bytes that [`copy_vector`] writes, and the most that it copies.
+pub(crate) const VECTOR: usize = 32;
 /// From this many bytes on, patterns of up to 16 bytes, and what ends with its buffer, are laid out in ever larger pieces.
 const VERY_LONG: usize = 512;
 /// From this many bytes on, calling the memory functions of the C library pays; a loop over vectors needs no time to start.
@@ -61,6 +63,41 @@ pub(crate) unsafe fn copy_short<const AVX2: bool>(to: Target<'_>, distance: usiz
     let bytes = unsafe { from.load::<16>() };
     // SAFETY: 16 bytes follow. The CPU has AVX2 if `AVX2`.
     unsafe { to.store(repeat::<AVX2>(bytes, distance.min(16))) };
+}
+
+/// Whether [`copy_vector`] copies `len` bytes from `distance` bytes back.
+///
+/// `distance >= 1`, or the answer means nothing.
+#[inline(always)]
+pub(crate) fn fits_vector<const AVX2: bool>(_distance: usize, len: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if AVX2 {
+        return len <= usize::from(PATTERNS[_distance.min(VECTOR)].len);
+    }
+    len <= 16
+}
+
+/// Copies as many bytes from `distance` bytes back as [`fits_vector`] allows, as if one by one, without a branch if `AVX2`.
+///
+/// # Safety
+///
+/// `distance >= 1`; that many bytes precede `to`, and VECTOR follow. If `AVX2`, the CPU has it.
+#[inline(always)]
+pub(crate) unsafe fn copy_vector<const AVX2: bool>(to: Target<'_>, distance: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if AVX2 {
+        let pattern = &PATTERNS[distance.min(VECTOR)];
+        let from = to.back(distance);
+        // SAFETY: what is loaded begins before `to` and ends less than 16 bytes after.
+        let first = unsafe { from.load::<16>() };
+        // SAFETY: the same, as what is 16 bytes ahead begins before `to` too.
+        let second = unsafe { from.ahead(usize::from(pattern.second)).load::<16>() };
+        // SAFETY: the CPU has AVX2.
+        unsafe { to.store(permute([first, second], &pattern.order)) };
+        return;
+    }
+    // SAFETY: the caller's promises.
+    unsafe { copy_short::<AVX2>(to, distance) };
 }
 
 /// Copies two bytes behind the sixteen that [`copy_short`] has copied from `distance` bytes back.
@@ -135,12 +172,22 @@ unsafe fn copy_vectors(mut to: Target<'_>, mut distance: usize, len: usize) {
 #[inline(always)]
 unsafe fn repeat_pattern<const AVX2: bool>(mut to: Target<'_>, distance: usize, len: usize) {
     let end = to.ahead(len);
-    // SAFETY: what is loaded begins before `to` and ends less than 16 bytes after.
-    let bytes = unsafe { to.back(distance).load::<16>() };
+    let from = to.back(distance);
     #[cfg(target_arch = "x86_64")]
     if AVX2 {
+        // What a load brings along from behind the pattern may have been stored by something else just before, and then the CPU
+        // waits until both are in the cache.
+        let halves: [[u8; 16]; 2] = if distance <= 8 {
+            // SAFETY: the eight bytes begin before `to`, and end less than 8 bytes after.
+            let eight = unsafe { from.load::<8>() };
+            // SAFETY: both types are 32 bytes.
+            unsafe { std::mem::transmute::<[[u8; 8]; 4], [[u8; 16]; 2]>([eight; 4]) }
+        } else {
+            // SAFETY: the sixteen bytes begin before `to`, and end less than 8 bytes after.
+            [unsafe { from.load::<16>() }; 2]
+        };
         // SAFETY: the CPU has AVX2.
-        let pattern = unsafe { repeat_twice(bytes, distance) };
+        let pattern = unsafe { permute(halves, &PATTERNS[distance].order) };
         let step = usize::from(WHOLE_IN_32[distance]);
         loop {
             // SAFETY: `to` is before `end`, or nothing is wanted, so SLACK bytes follow.
@@ -153,6 +200,8 @@ unsafe fn repeat_pattern<const AVX2: bool>(mut to: Target<'_>, distance: usize, 
             }
         }
     }
+    // SAFETY: what is loaded begins before `to` and ends less than 16 bytes after.
+    let bytes = unsafe { from.load::<16>() };
     // SAFETY: nothing is asked for without AVX2.
     let pattern = unsafe { repeat::<false>(bytes, distance) };
     let step = usize::from(WHOLE_IN_16[distance]);
@@ -380,7 +429,7 @@ unsafe fn repeat<const AVX2: bool>(bytes: [u8; 16], period: usize) -> [u8; 16] {
         // SAFETY: both types are sixteen bytes without invalid values.
         let bytes = unsafe { std::mem::transmute::<[u8; 16], __m128i>(bytes) };
         // SAFETY: as above.
-        let order = unsafe { std::mem::transmute::<[u8; 16], __m128i>(ORDERS[period].0[0]) };
+        let order = unsafe { std::mem::transmute::<[u8; 16], __m128i>(PATTERNS[period].order[0]) };
         // SAFETY: a CPU with AVX2 has SSSE3.
         let repeated = unsafe { _mm_shuffle_epi8(bytes, order) };
         // SAFETY: as above.
@@ -392,7 +441,7 @@ unsafe fn repeat<const AVX2: bool>(bytes: [u8; 16], period: usize) -> [u8; 16] {
         // SAFETY: both types are sixteen bytes without invalid values.
         let bytes = unsafe { std::mem::transmute::<[u8; 16], uint8x16_t>(bytes) };
         // SAFETY: as above.
-        let order = unsafe { std::mem::transmute::<[u8; 16], uint8x16_t>(ORDERS[period].0[0]) };
+        let order = unsafe { std::mem::transmute::<[u8; 16], uint8x16_t>(PATTERNS[period].order[0]) };
         // SAFETY: the target has NEON.
         let repeated = unsafe { vqtbl1q_u8(bytes, order) };
         // SAFETY: as above.
@@ -413,44 +462,55 @@ unsafe fn repeat<const AVX2: bool>(bytes: [u8; 16], period: usize) -> [u8; 16] {
     }
 }
 
-/// [`repeat`], for 32 bytes.
+/// Permutes each half of 32 bytes.
 ///
 /// # Safety
 ///
 /// The CPU has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn repeat_twice(bytes: [u8; 16], period: usize) -> [u8; 32] {
+unsafe fn permute(halves: [[u8; 16]; 2], order: &[[u8; 16]; 2]) -> [u8; 32] {
     use std::arch::x86_64::{__m256i, _mm256_shuffle_epi8};
     // SAFETY: both types are 32 bytes without invalid values.
-    let bytes = unsafe { std::mem::transmute::<[[u8; 16]; 2], __m256i>([bytes; 2]) };
+    let bytes = unsafe { std::mem::transmute::<[[u8; 16]; 2], __m256i>(halves) };
     // SAFETY: as above.
-    let order = unsafe { std::mem::transmute::<[[u8; 16]; 2], __m256i>(ORDERS[period].0) };
+    let order = unsafe { std::mem::transmute::<[[u8; 16]; 2], __m256i>(*order) };
     // SAFETY: the CPU has AVX2.
-    let repeated = unsafe { _mm256_shuffle_epi8(bytes, order) };
+    let permuted = unsafe { _mm256_shuffle_epi8(bytes, order) };
     // SAFETY: as above.
-    unsafe { std::mem::transmute::<__m256i, [u8; 32]>(repeated) }
+    unsafe { std::mem::transmute::<__m256i, [u8; 32]>(permuted) }
 }
 
-/// Which of the first bytes goes where when they are repeated; each half permutes the same sixteen.
+/// What becomes of the bytes at a distance when they are copied in one vector.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-#[repr(align(32))]
-struct Order([[u8; 16]; 2]);
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Pattern {
+    /// Which byte goes where; each half permutes sixteen bytes.
+    order: [[u8; 16]; 2],
+    /// How far the sixteen bytes for the second half are ahead of those for the first one.
+    second: u8,
+    /// The number of bytes that are right.
+    len: u8,
+}
 
-/// The orders by period.
+/// The patterns by distance; the last one is that of larger distances, too.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-static ORDERS: [Order; 17] = {
-    let mut orders = [const { Order([[0; 16]; 2]) }; 17];
-    let mut period = 1;
-    while period <= 16 {
+static PATTERNS: [Pattern; VECTOR + 1] = {
+    let mut patterns = [Pattern { order: [[0; 16]; 2], second: 0, len: 0 }; VECTOR + 1];
+    let mut distance = 1;
+    while distance <= VECTOR {
+        let repeats = distance <= 16;
         let mut i = 0;
         while i < 32 {
-            orders[period].0[i / 16][i % 16] = (i % period) as u8;
+            patterns[distance].order[i / 16][i % 16] = if repeats { i % distance } else { i % 16 } as u8;
             i += 1;
         }
-        period += 1;
+        patterns[distance].second = if repeats { 0 } else { 16 };
+        patterns[distance].len = if repeats { VECTOR } else { distance } as u8;
+        distance += 1;
     }
-    orders
+    patterns
 };
 
 #[cfg(test)]
@@ -524,6 +584,16 @@ mod tests {
             // SAFETY: 60 bytes precede and 16 follow; the caller asked for AVX2.
             unsafe { copy_short::<AVX2>(Target::new(&mut bytes).ahead(60), distance) };
             assert_eq!(bytes, expected(distance, 16, 76));
+        }
+        for distance in 1..=60 {
+            let mut bytes = expected(distance, 0, 60 + VECTOR);
+            // SAFETY: 60 bytes precede and VECTOR follow; the caller asked for AVX2.
+            unsafe { copy_vector::<AVX2>(Target::new(&mut bytes).ahead(60), distance) };
+            let len = (0..100).rfind(|&len| fits_vector::<AVX2>(distance, len)).unwrap();
+            assert!(
+                len >= 16 && bytes[..60 + len] == expected(distance, len, 60 + len),
+                "distance {distance}"
+            );
         }
     }
 

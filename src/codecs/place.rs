@@ -54,6 +54,19 @@ macro_rules! place {
                 self
             }
 
+            /// This place, in a register from here on; see [`settled`].
+            #[inline(always)]
+            #[allow(dead_code, reason = "one of the two kinds of places needs it")]
+            #[allow(clippy::pointers_in_nomem_asm_block, reason = "nothing is read through it")]
+            pub(crate) fn settled(mut self) -> Self {
+                #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+                // SAFETY: there is no instruction, only a register that the compiler must fill.
+                unsafe {
+                    std::arch::asm!("/* {0} */", inout(reg) self.at, options(nomem, nostack, preserves_flags));
+                }
+                self
+            }
+
             /// The number of bytes from `start`, an earlier place in the same buffer, to this one.
             #[inline(always)]
             pub(crate) fn since(self, start: Self) -> usize {

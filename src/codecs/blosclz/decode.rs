@@ -1,7 +1,7 @@
 //! The decoder: a fast loop while both buffers have room for an element of the usual size, or another one if the stream is
 //! erratic, and a careful one for the rest.
 
-use super::erratic::{LOOK_AT, LOOK_FROM, decode_evenly, is_erratic};
+use super::erratic::{LOOK_AT, LOOK_FROM, decode_erratic, is_erratic};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::matches::{SLACK, copy_few_literals, copy_long, copy_safely, copy_short};
 use crate::codecs::place::{Source, Target};
@@ -88,28 +88,82 @@ unsafe fn decode<const AVX2: bool, const EVENLY: bool>(
     let first = usize::from(*src.first()? & 31) + 1;
     copy_few_literals(src.get(1..=first)?, dest.get_mut(..first)?);
     let (mut ip, mut op) = (1 + first, first);
-    let mut pause = match stop {
-        _ if EVENLY => first,
-        LOOK_FROM.. => LOOK_AT,
-        _ => stop,
-    };
-    loop {
+    if EVENLY || stop >= LOOK_FROM {
         // SAFETY: the caller's promise.
-        (ip, op) = unsafe { decode_fast::<AVX2>(src, dest, ip, op, pause) }?;
-        if pause == stop {
-            break;
-        }
-        if EVENLY || is_erratic(&src[ip..]) {
-            // SAFETY: the caller's promise.
-            (ip, op) = unsafe { decode_evenly::<AVX2>(src, dest, ip, op, stop) }?;
-            break;
-        }
-        pause = stop;
+        (ip, op) = unsafe { decode_looking::<AVX2, EVENLY>(src, dest, ip, op, stop) }?;
     }
+    // SAFETY: the caller's promise.
+    (ip, op) = unsafe { decode_fast::<AVX2>(src, dest, ip, op, stop) }?;
     // SAFETY: the caller's promise.
     let (ip, op) = unsafe { decode_careful::<AVX2>(src, dest, ip, op, stop) }?;
     let whole = ip == src.len() && op == dest.len();
     (whole || (stop < dest.len() && op >= stop)).then_some(())
+}
+
+/// Decodes the beginning of a stream and, if it is erratic, what follows until an end is near. Takes and returns the positions
+/// of the next element and of its output.
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
+#[inline(always)]
+unsafe fn decode_looking<const AVX2: bool, const EVENLY: bool>(
+    src: &[u8],
+    dest: &mut [u8],
+    ip: usize,
+    op: usize,
+    stop: usize,
+) -> Option<(usize, usize)> {
+    #[cfg(target_arch = "x86_64")]
+    if AVX2 {
+        // SAFETY: the CPU has AVX2, and BMI2, which is asked for with it.
+        return unsafe { decode_looking_avx2::<EVENLY>(src, dest, ip, op, stop) };
+    }
+    // SAFETY: no AVX2 is asked for.
+    unsafe { look::<false, EVENLY>(src, dest, ip, op, stop) }
+}
+
+/// [`decode_looking`], apart from what decodes short streams: they would have to save registers for it.
+///
+/// # Safety
+///
+/// The CPU has AVX2 and BMI2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2")]
+#[inline(never)]
+unsafe fn decode_looking_avx2<const EVENLY: bool>(
+    src: &[u8],
+    dest: &mut [u8],
+    ip: usize,
+    op: usize,
+    stop: usize,
+) -> Option<(usize, usize)> {
+    // SAFETY: the caller's promise.
+    unsafe { look::<true, EVENLY>(src, dest, ip, op, stop) }
+}
+
+/// See [`decode_looking`].
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
+#[inline(always)]
+unsafe fn look<const AVX2: bool, const EVENLY: bool>(
+    src: &[u8],
+    dest: &mut [u8],
+    mut ip: usize,
+    mut op: usize,
+    stop: usize,
+) -> Option<(usize, usize)> {
+    if !EVENLY {
+        // SAFETY: the caller's promise.
+        (ip, op) = unsafe { decode_fast::<AVX2>(src, dest, ip, op, LOOK_AT) }?;
+        if !is_erratic::<AVX2>(&src[ip..]) {
+            return Some((ip, op));
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { decode_erratic::<AVX2>(src, dest, ip, op, stop) }
 }
 
 /// Decodes elements until an end is near. Takes and returns the positions of the next element and of its output.

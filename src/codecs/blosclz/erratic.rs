@@ -4,7 +4,7 @@
 //! into wrong guesses; here it computes what it would guess, which takes longer than a right guess.
 
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
-use crate::codecs::matches::{SLACK, copy_long, copy_short};
+use crate::codecs::matches::{SLACK, VECTOR, copy_long, copy_vector, fits_vector};
 use crate::codecs::place::{Source, Target, settled};
 use crate::cpu::select;
 
@@ -13,42 +13,46 @@ pub(super) const LOOK_AT: usize = 8 << 10;
 pub(super) const LOOK_FROM: usize = 2 * LOOK_AT;
 /// It must go on for this many bytes, too.
 const WORTHWHILE: usize = 8 << 10;
-/// Matches that are looked at, in no more than so many bytes: with fewer matches than that, literals take most of the time.
+/// Matches that are looked at, in no more than so many bytes; and how few are enough: with fewer than that, literals take most of
+/// the time.
 const MATCHES: usize = 128;
 const LOOKED_AT: usize = 2 << 10;
-/// Surprises among them that make a stream erratic.
-const SURPRISES: usize = 45;
+const ENOUGH: usize = 64;
+/// Surprises per hundred of them that make a stream erratic.
+const SURPRISES: usize = 35;
 
-/// Longest match that is copied without a branch, and bytes that copying it writes.
-const SHORT_COPY: usize = 16;
 /// From this many bytes on, a match and the literals behind it can be read whole; matches with many extension bytes are
 /// longer.
 const IN_ROOM: usize = 8 + MAX_RUN;
 /// From this many bytes on, a short match and the literals behind it can be written whole.
-const OUT_ROOM: usize = SHORT_COPY + MAX_RUN;
+const OUT_ROOM: usize = VECTOR + MAX_RUN;
 
-/// Whether the kinds of the elements that begin here are hard to foresee.
-pub(super) fn is_erratic(elements: &[u8]) -> bool {
+/// Whether the kinds of the elements that begin here are hard to foresee, for a decoder with or without AVX2.
+#[inline(never)]
+pub(super) fn is_erratic<const AVX2: bool>(elements: &[u8]) -> bool {
     elements.len() >= WORTHWHILE
-        && count_surprises(&elements[..LOOKED_AT]).is_some_and(|count| count >= SURPRISES)
+        && count_surprises::<AVX2>(elements)
+            .is_some_and(|(surprises, matches)| matches >= ENOUGH && 100 * surprises >= SURPRISES * matches)
 }
 
-/// How often the kind of one of the first MATCHES matches is not what it was after the last two kinds when these came before;
-/// less how often it is copied in another way than the match before it, which [`decode_evenly`] has to guess as well. `None` if
-/// there are fewer matches.
-fn count_surprises(elements: &[u8]) -> Option<usize> {
-    // The last kind that followed two kinds, of three bits each.
+/// How many of the usual decoder's branches for the first matches go another way than when the same two kinds of matches came
+/// before, less how many of [`decode_evenly`] do; and how many matches that were. `None` if the stream ends before.
+fn count_surprises<const AVX2: bool>(elements: &[u8]) -> Option<(usize, usize)> {
+    /// Four bits for each match: the first three are its kind.
+    const KIND: u8 = 7;
+    const FITS_VECTOR: u8 = 8;
+    // What the last match was that followed two kinds.
     let mut followed_by = [0; 64];
     let mut last_two = 0;
-    let (mut was_short, mut surprises, mut guesses) = (true, 0, 0);
+    let (mut surprises, mut guesses) = (0, 0);
     let (mut at, mut matches) = (0, 0);
-    while matches < MATCHES {
+    while at < LOOKED_AT && matches < MATCHES {
         let c = usize::from(*elements.get(at)?);
+        at += 1;
         if c < MAX_RUN {
-            at += c + 2;
+            at += c + 1;
             continue;
         }
-        at += 1;
         let mut len = (c >> 5) + 2;
         let is_long = len == LONG_MATCH;
         let mut is_more = is_long;
@@ -58,18 +62,49 @@ fn count_surprises(elements: &[u8]) -> Option<usize> {
             len += usize::from(more);
             is_more = more == 255;
         }
-        let is_far = c & 31 == 31 && *elements.get(at)? == 255;
+        let near = near_distance(c, usize::from(*elements.get(at)?));
+        let is_far = near == FAR_DISTANCE;
         at += if is_far { 3 } else { 1 };
         let is_before_literals = usize::from(*elements.get(at)?) < MAX_RUN;
-        let kind = u8::from(is_long) | u8::from(is_far) << 1 | u8::from(is_before_literals) << 2;
-        surprises += usize::from(std::mem::replace(&mut followed_by[last_two], kind) != kind);
-        last_two = (last_two << 3 | usize::from(kind)) & 63;
-        let is_short = len <= SHORT_COPY;
-        guesses += usize::from(std::mem::replace(&mut was_short, is_short) != is_short);
+        let mut this = u8::from(is_long) | u8::from(is_far) << 1 | u8::from(is_before_literals) << 2;
+        if fits_vector::<AVX2>(near, len) {
+            this |= FITS_VECTOR;
+        }
+        let wrong = std::mem::replace(&mut followed_by[last_two], this) ^ this;
+        surprises += (wrong & KIND).count_ones();
+        guesses += (wrong & FITS_VECTOR).count_ones();
+        last_two = (last_two << 3 | usize::from(this & KIND)) & 63;
         matches += 1;
     }
-    Some(surprises.saturating_sub(guesses))
+    Some((surprises.saturating_sub(guesses) as usize, matches))
 }
+
+/// What the first byte of a match says.
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+struct Start {
+    /// The length, less extension bytes.
+    len: u8,
+    /// 255 if there are extension bytes, else 0.
+    extended: u8,
+    /// Bits before the distance byte, if there is no more than one extension byte.
+    bits: u8,
+    /// The distance if that byte is 0.
+    distance: u16,
+}
+
+/// By first byte; those below MAX_RUN are no matches.
+static STARTS: [Start; 256] = {
+    let mut starts = [Start { len: 0, extended: 0, bits: 0, distance: 0 }; 256];
+    let mut c = MAX_RUN;
+    while c < 256 {
+        let len = (c >> 5) + 2;
+        let (extended, bits) = if len == LONG_MATCH { (255, 16) } else { (0, 8) };
+        starts[c] = Start { len: len as u8, extended, bits, distance: near_distance(c, 0) as u16 };
+        c += 1;
+    }
+    starts
+};
 
 /// Decodes elements until an end is near. Takes and returns the positions of the next element and of its output.
 ///
@@ -77,7 +112,48 @@ fn count_surprises(elements: &[u8]) -> Option<usize> {
 ///
 /// If `AVX2`, the CPU has it.
 #[inline(always)]
-pub(super) unsafe fn decode_evenly<const AVX2: bool>(
+pub(super) unsafe fn decode_erratic<const AVX2: bool>(
+    src: &[u8],
+    dest: &mut [u8],
+    ip: usize,
+    op: usize,
+    stop: usize,
+) -> Option<(usize, usize)> {
+    #[cfg(target_arch = "x86_64")]
+    if AVX2 {
+        // SAFETY: the CPU has AVX2, and what [`crate::cpu::has_avx2`] asks for beside it.
+        return unsafe { decode_avx2(src, dest, ip, op, stop) };
+    }
+    // SAFETY: no AVX2 is asked for.
+    unsafe { decode_evenly::<false>(src, dest, ip, op, stop) }
+}
+
+/// [`decode_evenly`], compiled for AVX2: by itself, as it needs all registers.
+///
+/// # Safety
+///
+/// The CPU has AVX2, BMI1 and BMI2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+#[inline(never)]
+unsafe fn decode_avx2(
+    src: &[u8],
+    dest: &mut [u8],
+    ip: usize,
+    op: usize,
+    stop: usize,
+) -> Option<(usize, usize)> {
+    // SAFETY: the caller's promise.
+    unsafe { decode_evenly::<true>(src, dest, ip, op, stop) }
+}
+
+/// See [`decode_erratic`].
+///
+/// # Safety
+///
+/// If `AVX2`, the CPU has it.
+#[inline(always)]
+unsafe fn decode_evenly<const AVX2: bool>(
     src: &[u8],
     dest: &mut [u8],
     ip: usize,
@@ -90,38 +166,44 @@ pub(super) unsafe fn decode_evenly<const AVX2: bool>(
     }
     let (in_start, out_start) = (Source::new(src), Target::new(dest));
     let in_end = in_start.ahead(in_len - IN_ROOM);
-    let out_end = out_start.ahead(stop.min(out_len - OUT_ROOM));
-    let (mut ip, mut op) = (in_start.ahead(ip), out_start.ahead(op));
+    let out_end = stop.min(out_len - OUT_ROOM);
+    let (mut ip, mut op) = (in_start.ahead(ip), op);
+    // With or without one extension byte and two more for the distance, a match has two to five bytes. These are so many bits;
+    // and if the bits of the masks are set in what begins with the match, its distance is far.
+    let [short_near, short_far, long_near, long_far] = [16, 32, 24, 40].map(settled);
+    let [short_mask, long_mask] = [0xff1f, 0xff_001f].map(|mask| settled(mask) as u64);
     while ip < in_end && op < out_end {
+        let to = out_start.ahead(op);
         // SAFETY: `ip` is before `in_end`.
         let word = u64::from_le_bytes(unsafe { ip.load() });
         let c = word as usize & 255;
         if c < MAX_RUN {
             // Rare: literals are copied with the match before them, unless there are more than MAX_RUN.
             // SAFETY: IN_ROOM and OUT_ROOM bytes are left.
-            unsafe { op.store(ip.ahead(1).load::<MAX_RUN>()) };
-            (ip, op) = (ip.ahead(c + 2), op.ahead(c + 1));
+            unsafe { to.store(ip.ahead(1).load::<MAX_RUN>()) };
+            (ip, op) = (ip.ahead(c + 2), op + c + 1);
             continue;
         }
-        // With or without one extension byte and two more for the distance, the match has two to five bytes. All that follows
-        // waits for their number: so whether the distance is far is asked for either case at once, and the numbers come from
-        // registers, as the compiler would compute them from the answers.
-        let is_long = c >= 7 << 5;
-        let short_bits = select(!word & 0xff1f == 0, settled(32), settled(16));
-        let long_bits = select(!word & 0xff_001f == 0, settled(40), settled(24));
-        let bits = select(is_long, long_bits, short_bits);
+        // All that follows waits for the number of bits: so whether the distance is far is asked for either case at once. The
+        // rest is looked up, as CPUs can load more than they can compute.
+        let short_bits = select(!word & short_mask == 0, short_far, short_near);
+        let long_bits = select(!word & long_mask == 0, long_far, long_near);
+        let bits = select(c >= 7 << 5, long_bits, short_bits);
         let mut after = ip.ahead(bits / 8);
         let mut next = (word >> bits) as usize & 255;
-        let tail = word >> select(is_long, 16, 8);
-        let mut distance = distance(c, tail as usize & 255, swapped((tail >> 8) as u16));
-        let extension = (word >> 8) as usize & 255;
-        let mut len = (c >> 5) + 2 + select(is_long, extension, 0);
-        if len <= SHORT_COPY {
-            if distance > op.since(out_start) {
+        let start = STARTS[c];
+        let extension = (word >> 8) as u8;
+        let mut len = usize::from(start.len) + usize::from(extension & start.extended);
+        let near = usize::from(start.distance) + ((word >> start.bits) as usize & 255);
+        // SAFETY: these are the last two bytes of the match.
+        let far = FAR_DISTANCE + swapped(unsafe { ip.ahead(bits / 8 - 2).two_bytes() } as u16);
+        let mut distance = select(near == FAR_DISTANCE, far, near);
+        if fits_vector::<AVX2>(distance, len) {
+            if distance > op {
                 return None;
             }
             // SAFETY: the distance was just checked, and OUT_ROOM bytes are left. The CPU has AVX2 if `AVX2`.
-            unsafe { copy_short::<AVX2>(op, distance) };
+            unsafe { copy_vector::<AVX2>(to, distance) };
         } else {
             if extension == 255 {
                 // SAFETY: `ip` is before `in_end`.
@@ -130,31 +212,30 @@ pub(super) unsafe fn decode_evenly<const AVX2: bool>(
                 // SAFETY: IN_ROOM covers it.
                 next = unsafe { after.byte() };
             }
-            if distance > op.since(out_start) {
+            if distance > op {
                 return None;
             }
-            if len + SLACK > out_len - op.since(out_start) {
+            if len + SLACK > out_len - op {
                 break;
             }
             // SAFETY: distance and length were just checked. The CPU has AVX2 if `AVX2`.
-            unsafe { copy_long::<AVX2>(op, distance, len) };
+            unsafe { copy_long::<AVX2>(to, distance, len) };
         }
-        op = op.ahead(len);
+        op += len;
         // If there are no literals, this will be overwritten.
         // SAFETY: IN_ROOM covers them in `src`; in `dest`, OUT_ROOM or SLACK.
-        unsafe { op.store(after.ahead(1).load::<MAX_RUN>()) };
+        unsafe { out_start.ahead(op).store(after.ahead(1).load::<MAX_RUN>()) };
         let is_run = next < MAX_RUN;
-        ip = after.ahead(select(is_run, next + 2, 0));
-        op = op.ahead(select(is_run, next + 1, 0));
+        ip = select(is_run, after.ahead(2).settled().ahead(next).settled(), after);
+        op = select(is_run, settled(op + next + 1), op);
     }
-    Some((ip.since(in_start), op.since(out_start)))
+    Some((ip.since(in_start), op))
 }
 
-/// The distance of a match whose first byte is `c`, with the byte `low`, and `far` if that is not all.
+/// The distance of a match whose first byte is `c`, with the byte `low`; FAR_DISTANCE if that is not all.
 #[inline(always)]
-fn distance(c: usize, low: usize, far: usize) -> usize {
-    let near = (c & 31) << 8 | low;
-    near + 1 + select(near == FAR_DISTANCE - 1, far, 0)
+const fn near_distance(c: usize, low: usize) -> usize {
+    ((c & 31) << 8 | low) + 1
 }
 
 /// Two bytes as they are stored, the first one in the highest bits.
@@ -194,6 +275,6 @@ unsafe fn read_very_long<'a>(
     let low = unsafe { at.byte() };
     // SAFETY: as above.
     let far = swapped(unsafe { at.ahead(1).two_bytes() } as u16);
-    let is_far = c & 31 == 31 && low == 255;
-    Some((len, distance(c, low, far), at.ahead(if is_far { 3 } else { 1 })))
+    let near = near_distance(c, low);
+    Some(if near == FAR_DISTANCE { (len, near + far, at.ahead(3)) } else { (len, near, at.ahead(1)) })
 }
