@@ -54,10 +54,12 @@ const PROBED: usize = 2 << 10;
 const PROBE: usize = 1 << 10;
 /// A match every this many bytes is often, as there is hardly any history yet.
 const DENSE: usize = 42;
-/// So many samples of a stream are parsed to see how far it shrinks, of at most and at least so many bytes.
+/// So many samples of a stream, of at most so many bytes, are parsed to see how far it shrinks: one for every SAMPLED bytes,
+/// as to parse all would take an eighth of the time of compressing it. Streams below LEAST_SAMPLED bytes are not looked at.
 const SAMPLES: usize = 4;
 const SAMPLE: usize = 4 << 10;
-const LEAST_SAMPLE: usize = 256;
+const SAMPLED: usize = 16 << 10;
+const LEAST_SAMPLED: usize = 1 << 10;
 /// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
 /// long as all the rest.
 pub(super) const TINY: usize = 128;
@@ -122,17 +124,18 @@ impl Encoder {
     /// How many bytes a literal or match of `src` stands for on average, in sixteenths, judged by samples; 0 if it is too
     /// short for them.
     pub(super) fn bytes_per_token(&mut self, src: &[u8]) -> usize {
-        let (len, distance) = (SAMPLE.min(src.len() / SAMPLES), src.len() / SAMPLES);
-        if len < LEAST_SAMPLE {
+        if src.len() < LEAST_SAMPLED {
             return 0;
         }
+        let nsamples = (src.len() / SAMPLED).clamp(1, SAMPLES);
+        let (len, distance) = (SAMPLE.min(src.len()), src.len() / nsamples);
         let mut ntokens = 0;
-        for start in (0..SAMPLES).map(|n| n * distance) {
+        for start in (0..nsamples).map(|n| n * distance) {
             self.dense.begin();
             self.dense.parse(&src[start..start + len], 0, len);
             ntokens += self.dense.tokens().len();
         }
-        16 * SAMPLES * len / ntokens
+        16 * nsamples * len / ntokens
     }
 
     fn try_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
