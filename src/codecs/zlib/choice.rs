@@ -1,14 +1,14 @@
-//! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1,
-//! and up to level 8 for streams in which matches are rare or long, as in most of what was shuffled; libdeflate, which
-//! takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs at level 1 and for what
-//! shrinks far from level 6 on; and a decoder of our own for all but text, which can stop early. The choice depends
-//! on the stream and the level alone, so that equal streams give equal bytes, unless a tiny one does not fit in any other
-//! way.
+//! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1, for
+//! short streams, and up to level 8 for those in which matches are rare or long, as in most of what was shuffled;
+//! libdeflate, which takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs
+//! at level 1 and for what shrinks far from level 6 on; and a decoder of our own for all but text, which can stop early. The
+//! choice depends on the stream and the level alone, so that equal streams give equal bytes, unless a tiny one does not fit
+//! in any other way.
 
 #[cfg(test)]
 mod tests;
 
-use super::deflate::Effort;
+use super::deflate::{Effort, WAYS};
 use super::look::{Shares, begins_with_near_matches};
 use super::{deflate, inflate, libdeflate, stream};
 use crate::error::Result;
@@ -51,14 +51,14 @@ enum By {
 }
 
 /// The most that our own encoder searches for.
-const UTMOST: Effort = Effort { steps_per_bit: 40, long: 258 };
+const UTMOST: Effort = Effort { steps_per_bit: 40, long: 258, ways: WAYS };
 
 const fn searched(effort: Option<Effort>, otherwise: i32, further: &'static [Further]) -> Level {
     Level::Searched { effort, otherwise, further }
 }
 
 const fn effort(steps_per_bit: usize, long: usize) -> Option<Effort> {
-    Some(Effort { steps_per_bit, long })
+    Some(Effort { steps_per_bit, long, ways: WAYS })
 }
 
 /// What repeats itself and has few different bytes, as text of wide characters and codes of categories: of what a place may
@@ -112,23 +112,13 @@ const LEVELS: [Level; 9] = [
     searched(None, 7, &[FAR, sparse(By::Zlib), repetitive(By::Libdeflate(8))]),
 ];
 
-/// What short streams take: libdeflate, at a level of their own. Its tables take longer to clear than such a stream to
-/// compress, so that levels of equal tables differ little in time.
-struct Short {
-    /// Streams below this number of bytes are short.
-    below: usize,
-    /// libdeflate's level.
-    level: i32,
-}
+/// Streams of up to this number of bytes, and of half as many at level 2, are short: they are searched thoroughly by our own
+/// encoder, whatever they are like. Others have tables that take longer to clear than such a stream to compress.
+const SHORT: usize = 1 << 10;
 
-/// For levels 1 to 3, 4 to 6 and 7 to 9. The first has the smallest tables; with the others, streams shrink about as much as
-/// those of zlib-ng.
-const SHORT: [Short; 3] =
-    [Short { below: 512, level: 1 }, Short { below: 513, level: 5 }, Short { below: 513, level: 7 }];
-
-/// Streams below this number of bytes take our own encoder, which has nothing to clear at all and needs a tenth of the
-/// time, but knows only the fixed codes there. From CODED bytes on, codes of their own may pay; from level 4 on, they are
-/// tried where it leaves more than SMALL eighths of a stream, and else where it has nothing that fits.
+/// Streams below this number of bytes are tiny: the quick search needs a fifth of the time, but knows only the fixed codes
+/// there. From CODED bytes on, codes of their own may pay; from level 4 on, they are tried where it leaves more than SMALL
+/// eighths of a stream, and else where it has nothing that fits.
 const TINY: usize = deflate::TINY;
 const CODED: usize = 64;
 const SMALL: usize = 3;
@@ -145,8 +135,6 @@ pub(crate) struct Encoder {
     libdeflate: libdeflate::Encoder,
     /// For streams that are searched further, so that they do not replace the other one.
     further: libdeflate::Encoder,
-    /// For short streams, such as the last one of a chunk, so that they do not replace the other one.
-    short: libdeflate::Encoder,
 }
 
 impl Encoder {
@@ -156,7 +144,6 @@ impl Encoder {
             stream: stream::Encoder::new(),
             libdeflate: libdeflate::Encoder::new(),
             further: libdeflate::Encoder::new(),
-            short: libdeflate::Encoder::new(),
         }
     }
 
@@ -167,12 +154,11 @@ impl Encoder {
     /// `MemoryAlloc`.
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         let nlevel = usize::from(clevel.clamp(1, 9) - 1);
-        let short = &SHORT[nlevel / 3];
         if src.len() < TINY {
-            return self.compress_tiny(short.level, src, dest);
+            return self.compress_tiny(clevel, src, dest);
         }
-        if src.len() < short.below {
-            return self.short.compress(short.level, src, dest);
+        if is_short(clevel, src.len()) {
+            return Ok(self.deflate()?.compress_short(src, short_effort(clevel, src.len()), dest));
         }
         match &LEVELS[nlevel] {
             Level::Quick { runs_for_zlib } if share_of_runs(src) >= *runs_for_zlib => {
@@ -215,11 +201,11 @@ impl Encoder {
         Ok(list.iter().filter(may_be).find(|it| bytes >= it.bytes).map(|it| &it.by))
     }
 
-    /// [`compress`](Self::compress) for a tiny stream, which takes this level of libdeflate if our own encoder is not enough.
-    fn compress_tiny(&mut self, level: i32, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+    /// [`compress`](Self::compress) for a tiny stream, which is searched thoroughly if the quick search is not enough.
+    fn compress_tiny(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         let quick = self.deflate()?.compress_quickly(src, dest);
         // What does not shrink is stored as it is if there is room for that.
-        let is_enough = if level > 1 {
+        let is_enough = if clevel > 3 {
             (1..=src.len() / 8 * SMALL).contains(&quick)
         } else {
             quick > 0 || dest.len() >= src.len()
@@ -229,7 +215,8 @@ impl Encoder {
             return Ok(quick);
         }
         let mut room = [0; TINY];
-        let smaller = self.short.compress(level, src, &mut room[..limit])?;
+        let smaller =
+            self.deflate()?.compress_short(src, short_effort(clevel, src.len()), &mut room[..limit]);
         if smaller == 0 {
             return Ok(quick);
         }
@@ -241,6 +228,22 @@ impl Encoder {
     fn deflate(&mut self) -> Result<&mut deflate::Encoder> {
         made(&mut self.deflate, deflate::Encoder::new)
     }
+}
+
+/// Whether a stream of so many bytes is short at a level. At the first one, the quick search suits all.
+fn is_short(clevel: u8, len: usize) -> bool {
+    match clevel {
+        ..=1 => false,
+        2 => len <= SHORT / 2,
+        _ => len <= SHORT,
+    }
+}
+
+/// How thoroughly a short stream of so many bytes is searched at a level: up to half of the length, there is time for more. It
+/// shrinks about as much as with zlib-ng.
+fn short_effort(clevel: u8, len: usize) -> Effort {
+    let is_little = clevel <= 2 || clevel <= 6 && len > SHORT / 2;
+    Effort { ways: if is_little { 1 } else { WAYS }, ..UTMOST }
 }
 
 /// How many percent of `src` are runs of one byte, judged by samples; 0 if it is too short for them.

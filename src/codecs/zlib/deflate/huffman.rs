@@ -6,7 +6,7 @@ use super::super::format::{
 };
 use super::bits::{BitWriter, Code};
 use super::counts::Counts;
-use super::sequence::{Distance, LENGTHS, MIN_PIECE};
+use super::sequence::{Distance, LENGTHS, Length, MIN_PIECE};
 use super::token::{FIRST_LENGTH, NDISTANCES, NINDICES, Token};
 use crate::error::Result;
 use crate::memory::{Zero, zeroed_box};
@@ -15,8 +15,6 @@ use crate::memory::{Zero, zeroed_box};
 pub(super) struct Codes {
     symbols: [Code; SYMBOLS],
     distances: [Code; TOLD_DISTANCES],
-    /// Lengths from MIN_PIECE on, with the bits behind.
-    lengths: [Code; 256],
     /// What tells the codes to the decoder, unless they are the fixed ones.
     header: Header,
     is_fixed: bool,
@@ -28,21 +26,16 @@ pub(super) struct Codes {
 unsafe impl Zero for Codes {}
 
 impl Codes {
-    /// Makes the best codes for these counts, or takes the fixed ones if the header would cost more than it saves.
-    pub(super) fn fit(&mut self, counts: &Counts) {
+    /// Makes the best codes for these counts.
+    fn fit(&mut self, counts: &Counts) {
         let (mut symbols, mut distances) = ([0; SYMBOLS], [0; TOLD_DISTANCES]);
         code_lengths(&counts.symbols, MAX_CODE, &mut symbols);
         code_lengths(&counts.distances, MAX_CODE, &mut distances);
         self.header.fit(&symbols, &distances);
-        let saved = data_bits(counts, &FIXED_SYMBOLS, &FIXED_DISTANCES)
-            .saturating_sub(data_bits(counts, &symbols, &distances));
-        self.is_fixed = saved <= self.header.nbits;
-        if self.is_fixed {
-            (symbols, distances) = (FIXED_SYMBOLS, FIXED_DISTANCES);
-        }
-        self.assign(&symbols, &distances);
-        let data = data_bits(counts, &symbols, &distances) + counts.extra_bits;
-        self.nbits = 3 + data + if self.is_fixed { 0 } else { self.header.nbits };
+        self.is_fixed = false;
+        assign(&symbols, &mut self.symbols);
+        assign(&distances, &mut self.distances);
+        self.nbits = 3 + self.header.nbits + data_bits(counts, &symbols, &distances) + counts.extra_bits;
     }
 
     /// The fixed codes.
@@ -53,23 +46,33 @@ impl Codes {
     pub(super) fn fixed() -> Result<Box<Codes>> {
         let mut codes = zeroed_box::<Codes>()?;
         codes.is_fixed = true;
-        codes.assign(&FIXED_SYMBOLS, &FIXED_DISTANCES);
+        assign(&FIXED_SYMBOLS, &mut codes.symbols);
+        assign(&FIXED_DISTANCES, &mut codes.distances);
         Ok(codes)
     }
 
-    /// Takes the fixed codes, which these are, for a block with these counts.
+    /// Takes these codes, which are the fixed ones, for a block with these counts.
     pub(super) fn take(&mut self, counts: &Counts) {
         debug_assert!(self.is_fixed);
         self.nbits = 3 + data_bits(counts, &FIXED_SYMBOLS, &FIXED_DISTANCES) + counts.extra_bits;
     }
 
-    /// Makes the codes of these lengths.
-    fn assign(&mut self, symbols: &[u8; SYMBOLS], distances: &[u8; TOLD_DISTANCES]) {
-        assign(symbols, &mut self.symbols);
-        assign(distances, &mut self.distances);
-        for (code, length) in self.lengths.iter_mut().zip(&LENGTHS) {
-            *code = self.symbols[usize::from(length.symbol)].then(length.extra);
+    /// The codes for a block with these counts: the best ones, for which there is room in `own`, or the `fixed` ones if the
+    /// header of others costs more than they save. Others that seem to save less than `least_saved` bits are not even made.
+    pub(super) fn suited<'a>(
+        own: &'a mut Codes,
+        fixed: &'a mut Codes,
+        counts: &Counts,
+        least_saved: usize,
+    ) -> &'a Codes {
+        fixed.take(counts);
+        if counts.least_bits() + least_saved < fixed.nbits {
+            own.fit(counts);
+            if own.nbits < fixed.nbits {
+                return own;
+            }
         }
+        fixed
     }
 
     /// Size of the block.
@@ -101,7 +104,12 @@ impl Codes {
     /// The code of a length and the bits behind it.
     #[inline(always)]
     pub(super) fn length(&self, len: usize) -> Code {
-        self.lengths[len - MIN_PIECE]
+        self.length_of(LENGTHS[len - MIN_PIECE])
+    }
+
+    #[inline(always)]
+    fn length_of(&self, length: Length) -> Code {
+        self.symbols[usize::from(length.symbol)].then(length.extra)
     }
 
     /// The code of a distance and the bits behind it.
@@ -126,7 +134,9 @@ impl Codes {
     pub(super) fn write_tokens(&self, tokens: &[Token], out: &mut BitWriter<'_>) {
         let mut codes = [Code::default(); NINDICES];
         codes[..FIRST_LENGTH].copy_from_slice(&self.symbols[..FIRST_LENGTH]);
-        codes[FIRST_LENGTH..].copy_from_slice(&self.lengths);
+        for (code, &length) in codes[FIRST_LENGTH..].iter_mut().zip(&LENGTHS) {
+            *code = self.length_of(length);
+        }
         // That of none is empty.
         let mut distances = [DistanceCode::default(); NDISTANCES];
         for (symbol, (distance, code)) in distances.iter_mut().zip(&self.distances).enumerate() {
@@ -164,10 +174,11 @@ static FIXED_DISTANCES: [u8; TOLD_DISTANCES] = [FIXED_DISTANCE; TOLD_DISTANCES];
 
 /// Bits of all symbols with codes of these lengths.
 fn data_bits(counts: &Counts, symbols: &[u8], distances: &[u8]) -> usize {
-    let cost = |counts: &[u32], lengths: &[u8]| -> usize {
-        counts.iter().zip(lengths).map(|(&n, &len)| n as usize * usize::from(len)).sum()
+    let cost = |counts: &[u32], lengths: &[u8]| {
+        counts.iter().zip(lengths).map(|(&n, &len)| n * u32::from(len)).sum()
     };
-    cost(&counts.symbols, symbols) + cost(&counts.distances, distances)
+    let [symbols, distances]: [u32; 2] = [cost(&counts.symbols, symbols), cost(&counts.distances, distances)];
+    symbols as usize + distances as usize
 }
 
 /// The lengths of the codes of a block, in short.
@@ -252,12 +263,12 @@ impl Header {
 /// do not occur get none; a single one gets a code of one bit. Counts are below 2^22.
 pub(super) fn code_lengths<const N: usize>(counts: &[u32; N], max: usize, lengths: &mut [u8; N]) {
     lengths.fill(0);
-    // Count and symbol in one number.
+    // Count and symbol in one number. In short blocks, whether a symbol occurs is as good as random.
     let mut leaves = [0; N];
     let mut n = 0;
-    for (symbol, &count) in (0..).zip(counts).filter(|&(_, &count)| count > 0) {
+    for (symbol, &count) in (0..).zip(counts) {
         leaves[n] = count << SYMBOL_BITS | symbol;
-        n += 1;
+        n += usize::from(count > 0);
     }
     let leaves = &mut leaves[..n];
     leaves.sort_unstable();
@@ -322,19 +333,28 @@ fn count_depths<const N: usize>(leaves: &[u32], max: usize, per_length: &mut [u3
     }
 }
 
-/// Makes the codes of these lengths, in the order that the format prescribes.
+/// Makes the codes of these lengths, at most SYMBOLS, in the order that the format prescribes.
 fn assign(lengths: &[u8], codes: &mut [Code]) {
+    // Those of symbols that do not occur, in most blocks the most, are nothing.
+    let mut used = [0_u16; SYMBOLS];
+    let mut n = 0;
+    for (symbol, &len) in (0..).zip(lengths) {
+        used[n] = symbol;
+        n += usize::from(len > 0);
+    }
+    let used = used[..n].iter().map(|&symbol| usize::from(symbol));
     let mut per_length = [0_u32; MAX_CODE + 1];
-    lengths.iter().for_each(|&len| per_length[usize::from(len)] += 1);
-    per_length[0] = 0;
+    used.clone().for_each(|symbol| per_length[usize::from(lengths[symbol])] += 1);
     let mut next = [0_u32; MAX_CODE + 1];
     for len in 1..=MAX_CODE {
         next[len] = (next[len - 1] + per_length[len - 1]) << 1;
     }
-    for (code, &len) in codes.iter_mut().zip(lengths) {
+    codes.fill(Code::default());
+    for symbol in used {
+        let len = lengths[symbol];
         let bits = next[usize::from(len)];
-        next[usize::from(len)] += u32::from(len > 0);
+        next[usize::from(len)] += 1;
         // Codes are written from their highest bit on.
-        *code = Code::new(bits.reverse_bits().checked_shr(32 - u32::from(len)).unwrap_or(0), len);
+        codes[symbol] = Code::new(bits.reverse_bits() >> (32 - u32::from(len)), len);
     }
 }

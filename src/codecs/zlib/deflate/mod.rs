@@ -1,4 +1,4 @@
-//! An encoder of our own: quick streams of any data, streams in which matches are rare or long, and very short ones.
+//! An encoder of our own: quick streams of any data, streams in which matches are rare or long, and short ones.
 //!
 //! A stream is cut in blocks. Each is parsed into literals and matches first and then written with the codes that suit it,
 //! or raw. Other libraries write their first level with fixed codes while they search; apart, both are so much faster that
@@ -7,6 +7,9 @@
 //! There are three parsers. The two quick ones have one candidate per position, as the fast codecs do, and blocks of
 //! equal size; one is for few matches and steps over what has none (`quick.rs`), the other for many (`dense.rs`). The
 //! thorough one finds as much as others do at their middle levels, and its blocks end where the data change.
+//!
+//! Short streams take little time: the tables of the first and the last parser are not cleared for each of them, and codes
+//! are made only where they may save something.
 
 mod bits;
 mod counts;
@@ -31,7 +34,8 @@ pub(super) use counts::coded_bits;
 use huffman::Codes;
 pub(super) use probe::Probe;
 use sequence::Sequence;
-pub(super) use thorough::Effort;
+pub(super) use thorough::{Effort, WAYS};
+use worth::BIT;
 
 /// The most bytes that a raw block can hold. With the quick parser, no block has more.
 const RAW_BLOCK: usize = 0xffff;
@@ -50,13 +54,17 @@ const PROBED: usize = 2 << 10;
 const PROBE: usize = 1 << 10;
 /// A match every this many bytes is often, as there is hardly any history yet.
 const DENSE: usize = 42;
-/// So many samples of a stream are parsed to see how far it shrinks, of at most and at least so many bytes.
+/// So many samples of a stream, of at most so many bytes, are parsed to see how far it shrinks: one for every SAMPLED bytes,
+/// as to parse all would take an eighth of the time of compressing it. Streams below LEAST_SAMPLED bytes are not looked at.
 const SAMPLES: usize = 4;
 const SAMPLE: usize = 4 << 10;
-const LEAST_SAMPLE: usize = 256;
+const SAMPLED: usize = 16 << 10;
+const LEAST_SAMPLED: usize = 1 << 10;
 /// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
 /// long as all the rest.
 pub(super) const TINY: usize = 128;
+/// The quick search takes the fixed codes as well if others would save less than about so many bits.
+const QUICKLY_SAVED: usize = 160;
 /// Blocks that codes make shorter by less than this part are raw: they are decoded ten times as fast.
 const HARDLY: usize = 32;
 /// Where data repeat themselves with changes, at most so many bytes in a row are others.
@@ -107,20 +115,27 @@ impl Encoder {
         self.try_thoroughly(src, probe, effort, dest).unwrap_or(0)
     }
 
+    /// Compresses `src`, which is short, into `dest` with a thorough search; returns the compressed size, or 0 if it does not
+    /// fit.
+    pub(super) fn compress_short(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> usize {
+        self.try_short(src, effort, dest).unwrap_or(0)
+    }
+
     /// How many bytes a literal or match of `src` stands for on average, in sixteenths, judged by samples; 0 if it is too
     /// short for them.
     pub(super) fn bytes_per_token(&mut self, src: &[u8]) -> usize {
-        let (len, distance) = (SAMPLE.min(src.len() / SAMPLES), src.len() / SAMPLES);
-        if len < LEAST_SAMPLE {
+        if src.len() < LEAST_SAMPLED {
             return 0;
         }
+        let nsamples = (src.len() / SAMPLED).clamp(1, SAMPLES);
+        let (len, distance) = (SAMPLE.min(src.len()), src.len() / nsamples);
         let mut ntokens = 0;
-        for start in (0..SAMPLES).map(|n| n * distance) {
+        for start in (0..nsamples).map(|n| n * distance) {
             self.dense.begin();
             self.dense.parse(&src[start..start + len], 0, len);
             ntokens += self.dense.tokens().len();
         }
-        16 * SAMPLES * len / ntokens
+        16 * nsamples * len / ntokens
     }
 
     fn try_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
@@ -140,7 +155,7 @@ impl Encoder {
 
     /// Compresses `src`, of which the first `parsed` bytes are in the current block of the parser, and no others.
     fn try_densely(&mut self, src: &[u8], parsed: usize, dest: &mut [u8]) -> Option<usize> {
-        let Encoder { dense, counts, codes, .. } = self;
+        let Encoder { dense, counts, codes, fixed, .. } = self;
         let mut out = BitWriter::new(dest);
         out.append(&QUICK_HEADER)?;
         let (mut block_start, mut start) = (0, parsed);
@@ -149,7 +164,7 @@ impl Encoder {
             dense.parse(src, start, end);
             counts.reset();
             counts.add_tally(dense.tally());
-            codes.fit(counts);
+            let codes = Codes::suited(codes, fixed, counts, 0);
             let (block, is_last) = (&src[block_start..end], end == src.len());
             write_block(codes, block, is_last, &mut out, |out| codes.write_tokens(dense.tokens(), out))?;
             dense.begin_block();
@@ -174,14 +189,28 @@ impl Encoder {
                 fixed.take(counts);
                 &*fixed
             } else {
-                codes.fit(counts);
-                &*codes
+                Codes::suited(codes, fixed, counts, QUICKLY_SAVED)
             };
             write_block(codes, block, end == src.len(), &mut out, |out| {
                 write_sequences(codes, block, sequences, out)
             })?;
             start = end;
         }
+        finish(src, out)
+    }
+
+    fn try_short(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> Option<usize> {
+        let Encoder { thorough, sequences, counts, codes, fixed, .. } = self;
+        thorough.begin(src, effort)?;
+        thorough.begin_short(BIT * coded_bits(src) / src.len());
+        sequences.clear();
+        counts.reset();
+        thorough.parse(src, 0, src.len(), sequences, counts);
+        counts.count_literals(src, sequences);
+        let codes = Codes::suited(codes, fixed, counts, 0);
+        let mut out = BitWriter::new(dest);
+        out.append(&THOROUGH_HEADER)?;
+        write_block(codes, src, true, &mut out, |out| write_sequences(codes, src, sequences, out))?;
         finish(src, out)
     }
 
@@ -192,7 +221,7 @@ impl Encoder {
         effort: Effort,
         dest: &mut [u8],
     ) -> Option<usize> {
-        let Encoder { thorough, sequences, counts, segment, codes, .. } = self;
+        let Encoder { thorough, sequences, counts, segment, codes, fixed, .. } = self;
         thorough.begin(src, effort)?;
         let mut out = BitWriter::new(dest);
         out.append(&THOROUGH_HEADER)?;
@@ -216,7 +245,7 @@ impl Encoder {
             both.add(segment);
             let (apart, together) = (entropy + segment.entropy(), both.entropy());
             if start > block_start && (end - block_start > MAX_BLOCK || together > apart + NEW_CODES) {
-                codes.fit(counts);
+                let codes = Codes::suited(codes, fixed, counts, 0);
                 let block = &src[block_start..start];
                 write_block(codes, block, false, &mut out, |out| {
                     write_sequences(codes, block, &sequences[..nbefore], out)
@@ -229,7 +258,7 @@ impl Encoder {
             }
             start = end;
         }
-        codes.fit(counts);
+        let codes = Codes::suited(codes, fixed, counts, 0);
         let block = &src[block_start..];
         write_block(codes, block, true, &mut out, |out| write_sequences(codes, block, sequences, out))?;
         finish(src, out)

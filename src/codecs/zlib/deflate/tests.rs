@@ -6,15 +6,33 @@ use proptest::prelude::*;
 
 type Compress = fn(&mut Encoder, &[u8], &mut [u8]) -> usize;
 
-const SEARCHES: [Compress; 4] =
-    [Encoder::compress_quickly, compress_thoroughly, compress_densely, compress_with_little_effort];
+const SEARCHES: [Compress; 5] = [
+    Encoder::compress_quickly,
+    compress_thoroughly,
+    compress_densely,
+    compress_with_little_effort,
+    compress_short,
+];
 
 fn compress_thoroughly(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize {
-    encoder.compress_thoroughly(src, &Probe::of(src), Effort { steps_per_bit: 10, long: 24 }, dest)
+    encoder.compress_thoroughly(
+        src,
+        &Probe::of(src),
+        Effort { steps_per_bit: 10, long: 24, ways: WAYS },
+        dest,
+    )
 }
 
 fn compress_with_little_effort(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize {
-    encoder.compress_thoroughly(src, &Probe::of(src), Effort { steps_per_bit: 1, long: 5 }, dest)
+    encoder.compress_thoroughly(src, &Probe::of(src), Effort { steps_per_bit: 1, long: 5, ways: 1 }, dest)
+}
+
+/// For what is short enough.
+fn compress_short(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize {
+    if src.len() > 1 << 16 {
+        return compress_thoroughly(encoder, src, dest);
+    }
+    encoder.compress_short(src, Effort { steps_per_bit: 40, long: 258, ways: WAYS }, dest)
 }
 
 fn compress_densely(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize {
@@ -31,7 +49,7 @@ fn compress(search: Compress, src: &[u8]) -> Vec<u8> {
 }
 
 /// Compresses, and decompresses with all decoders; returns the compressed sizes.
-fn round_trip(src: &[u8]) -> [usize; 4] {
+fn round_trip(src: &[u8]) -> [usize; 5] {
     SEARCHES.map(|search| {
         let coded = compress(search, src);
         let mut back = vec![0xee; src.len()];
@@ -103,7 +121,7 @@ fn rows_go_on_behind_bytes_that_change_and_ends_of_blocks() {
         let at = random.below(most - nchanged);
         src[at..at + nchanged].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
     }
-    let [quick, thorough, _, with_little_effort] = round_trip(&src);
+    let [quick, thorough, _, with_little_effort, _] = round_trip(&src);
     // A row, as many bytes for all others together at most, and little for what small data need.
     for size in [quick, thorough, with_little_effort] {
         assert!(size < 2 * row + 300, "{size}");
@@ -138,12 +156,13 @@ fn long_codes_are_whole_where_a_segment_ends_without_a_match() {
     let (mut counts, mut codes) = (Counts::new(), Codes::fixed().unwrap());
     counts.reset();
     counts.count_literals(&block, &sequences);
-    codes.fit(&counts);
+    let mut fixed = Codes::fixed().unwrap();
+    let codes = Codes::suited(&mut codes, &mut fixed, &counts, 0);
     assert!(rare.iter().map(|&byte| u32::from(codes.literal(byte).len)).sum::<u32>() > 64);
     let mut dest = vec![0; block.len()];
     let mut out = BitWriter::new(&mut dest);
     out.append(&THOROUGH_HEADER).unwrap();
-    write_block(&codes, &block, true, &mut out, |out| write_sequences(&codes, &block, &sequences, out))
+    write_block(codes, &block, true, &mut out, |out| write_sequences(codes, &block, &sequences, out))
         .unwrap();
     let size = finish(&block, out).unwrap();
     let mut back = vec![0; block.len()];
@@ -222,7 +241,7 @@ fn what_does_not_fit_is_given_up_and_what_just_fits_is_written() {
 #[test]
 fn noise_costs_eleven_bytes() {
     let noise = Random::new(1).bytes(1000);
-    assert_eq!(round_trip(&noise), [1011; 4]);
+    assert_eq!(round_trip(&noise), [1011; 5]);
 }
 
 #[test]
@@ -384,7 +403,7 @@ fn bytes_without_order_are_coded_one_by_one() {
     let mut below = testing::below(3);
     for (n, bits) in [(4, 2.3), (7, 3.0), (16, 4.1), (100, 6.8)] {
         let src: Vec<u8> = (0..100_000).map(|_| below(n) as u8).collect();
-        let [_, size, _, little] = round_trip(&src);
+        let [_, size, _, little, _] = round_trip(&src);
         let most = (src.len() as f64 * bits / 8.0) as usize;
         assert!(size <= most && little <= most, "{n} values: {size} and {little} bytes, not {most}");
     }

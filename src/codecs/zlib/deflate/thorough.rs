@@ -18,13 +18,14 @@ use crate::memory::zeroed_box;
 /// log2 of the number of hashes, and how many positions are remembered for each.
 const BUCKET_BITS: u32 = 13;
 const BUCKETS: usize = 1 << BUCKET_BITS;
-const WAYS: usize = 4;
+pub(in super::super) const WAYS: usize = 4;
 /// Positions with the same hash, the latest first.
 type Bucket = [u32; WAYS];
-/// Shortest match. At least as many bytes are hashed, and up to eight where shorter matches save nothing.
+/// Shortest match, but for short streams. At least as many bytes are hashed, and up to eight where shorter matches save nothing.
 const MIN_MATCH: usize = 4;
-/// Of this distance.
+/// Of this distance; in short streams, of that.
 const FAR: usize = 256;
+const NEAR: usize = 64;
 /// Runs from this length on are taken without asking the table for a longer match.
 const LONG_RUN: usize = 32;
 /// No run is longer, so that blocks do not get too long.
@@ -44,7 +45,7 @@ const LONG_BEFORE: usize = 16;
 /// After 2^PATIENCE misses in a row, the search steps over one more byte each time.
 const PATIENCE: u32 = 6;
 /// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start and behind it.
-const LAST_START: usize = 12;
+const LAST_START: usize = 8;
 /// The most sequences of a block: every match at the shortest, and what is left of each segment.
 pub(super) const MOST_SEQUENCES: usize = {
     let nbytes = MAX_BLOCK + SEGMENT;
@@ -59,6 +60,8 @@ pub(in super::super) struct Effort {
     pub(in super::super) steps_per_bit: usize,
     /// Matches from this length on are taken at once.
     pub(in super::super) long: usize,
+    /// How many candidates are looked at, up to [`WAYS`].
+    pub(in super::super) ways: usize,
 }
 
 /// The table.
@@ -88,7 +91,7 @@ struct Match {
 impl Parser {
     pub(super) fn new() -> Result<Parser> {
         let (worth, shift) = (Worth::new(8 * BIT), 64 - 8 * MIN_MATCH as u32); // below 64
-        let effort = Effort { steps_per_bit: 0, long: 0 };
+        let effort = Effort { steps_per_bit: 0, long: 0, ways: 0 };
         Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, worth, shift, effort, period: 0 })
     }
 
@@ -110,6 +113,14 @@ impl Parser {
         self.worth = Worth::new(literal_bits);
         // What was remembered by other hashes may not be found again, but nothing is found by mistake.
         self.shift = 64 - 8 * self.worth.shortest(FAR).clamp(MIN_MATCH, 8) as u32; // below 64
+    }
+
+    /// Begins with a short stream in which literals seem to take so many bits, in sixteenths. Even the shortest matches may
+    /// be worth it there, as they are from nearby; but among several candidates only, or they hide longer ones.
+    pub(super) fn begin_short(&mut self, literal_bits: usize) {
+        self.worth = Worth::of_frequent(literal_bits);
+        let shortest = if self.effort.ways == WAYS { MIN_PIECE } else { MIN_MATCH };
+        self.shift = 64 - 8 * self.worth.shortest(NEAR).clamp(shortest, 8) as u32; // below 64
     }
 
     /// Tells how many bits a literal takes here, in sixteenths.
@@ -270,7 +281,7 @@ impl Parser {
             }
         }
         let now = self.base + at as u32; // as in `remember`
-        for entry in self.remember(at, bytes) {
+        for entry in self.remember(at, bytes).into_iter().take(self.effort.ways) {
             let distance = (now - entry) as usize;
             if distance > at.min(MAX_DISTANCE) {
                 break;
