@@ -47,7 +47,7 @@ fn needed(n: usize) -> usize {
     match n {
         0..0x8000 => 14,
         0x8000..0x1_0000 => 10,
-        0x1_0000..0x2_0000 => 6,
+        0x1_0000..0x2_0000 => 8,
         _ => 5,
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn the_longer_a_stream_is_the_more_of_it_may_repeat() {
         for (n, least) in
-            [(0x6000, 14), (0x7ff0, 14), (0x8000, 10), (0xfff0, 10), (0x1_0000, 6), (0x2_0000, 5)]
+            [(0x6000, 14), (0x7ff0, 14), (0x8000, 10), (0xfff0, 10), (0x1_0000, 8), (0x2_0000, 5)]
         {
             for noisy in 0..=SAMPLES {
                 // Noise in the middle.
