@@ -23,9 +23,9 @@ const LAST_START: usize = 12;
 const RECORD_SIZES: std::ops::RangeInclusive<usize> = 8..=32;
 const MAX_RECORDS: u32 = 15;
 
-/// Behind a match of so many bytes, from further back than a record, data may go on as before after [`MOST_CHANGED`] that
-/// changed.
-const LONG_FROM_AFAR: usize = 32;
+/// Behind a match of so many bytes, data may go on as before after [`MOST_CHANGED`] that changed: the next run of an item that
+/// is repeated, or what the match is from. Or they begin with a run that was shorter there.
+const LONG: usize = 32;
 
 /// The table, and what was found in the current block.
 pub(super) struct Parser {
@@ -142,13 +142,17 @@ impl Parser {
             // SAFETY: the match has six bytes, and twelve follow.
             table[slot(unsafe { load64(src, at - 2) })] = *base + (at - 2) as u32;
             let behind = at + MOST_CHANGED;
-            // SAFETY: `distance <= at`, and twelve bytes follow.
-            goes_on = sequence.len() >= LONG_FROM_AFAR
-                && distance > *RECORD_SIZES.end()
-                && behind <= last_start
-                && unsafe { repeats(src, behind, distance) };
-            if goes_on {
-                at = behind;
+            goes_on = false;
+            if sequence.len() >= LONG && behind <= last_start {
+                // SAFETY: `1 <= at`, and twelve bytes follow.
+                let in_run = unsafe { repeats(src, at, 1) };
+                // SAFETY: `distance <= at`, and twelve bytes follow `behind`.
+                goes_on = in_run || unsafe { repeats(src, behind, distance) };
+                if in_run {
+                    *period = 1;
+                } else if goes_on {
+                    at = behind;
+                }
             }
         }
     }

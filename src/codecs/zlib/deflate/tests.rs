@@ -129,6 +129,22 @@ fn rows_go_on_behind_bytes_that_change_and_ends_of_blocks() {
 }
 
 #[test]
+fn what_is_between_runs_costs_little_more_than_its_literals() {
+    let (n, mut random) = (if cfg!(miri) { 20 } else { 600 }, Random::new(13));
+    let (mut steps, mut sparse) = (Vec::new(), Vec::new());
+    for _ in 0..n {
+        let item = random.bytes(8);
+        steps.extend(item.repeat(6 + random.below(10)));
+        sparse.extend(item);
+        sparse.resize(sparse.len() + 40 + random.below(300), 0);
+    }
+    for src in [steps, sparse] {
+        let [quick, ..] = round_trip(&src);
+        assert!(quick < 13 * n + 200, "{quick}");
+    }
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "slow")]
 fn what_is_further_back_than_the_window_is_not_found() {
     let mut random = Random::new(7);
