@@ -112,7 +112,7 @@ fn the_farthest_matches_are_those_of_the_reference() {
     }
 }
 
-/// Of up to four bytes, or as many as the period has, or long ones, from near and from far.
+/// Of which the longest have four bytes, just too few to be passed, up to more than a match reaches back.
 #[test]
 #[cfg_attr(miri, ignore = "calls C")]
 fn streams_of_runs_of_any_length_are_those_of_the_reference() {
