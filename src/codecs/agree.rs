@@ -130,6 +130,14 @@ pub(crate) unsafe fn extend_back(src: &[u8], at: usize, distance: usize, floor: 
 #[cold]
 #[inline(never)]
 fn extend_far_back(src: &[u8], mut at: usize, distance: usize, floor: usize) -> usize {
+    while at >= floor + 32 && at >= distance + 32 {
+        // SAFETY: `at - distance` is at least 32.
+        let same = unsafe { same_bytes(src, at - 32, at - 32 - distance) };
+        if same != u32::MAX {
+            return at - same.leading_ones() as usize;
+        }
+        at -= 32;
+    }
     while at >= floor + 8 && at >= distance + 8 {
         // SAFETY: `at - distance` is at least 8.
         let differing = unsafe { load64(src, at - 8) ^ load64(src, at - 8 - distance) };

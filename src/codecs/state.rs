@@ -155,7 +155,7 @@ impl<'a> DecodeDict<'a> {
 pub(crate) struct CodecStates {
     blosclz: Option<blosclz::Encoder>,
     lz4: Option<lz4::Encoder>,
-    lz4hc: Option<lz4hc::Encoder>,
+    lz4hc: lz4hc::Encoder,
     deflate: Option<zlib::Encoder>,
     inflate: Option<zlib::Decoder>,
     zstd: Option<zstd::Encoder>,
@@ -196,7 +196,7 @@ impl CodecStates {
                 made(&mut self.lz4, lz4::Encoder::new)?.compress_with(dict, clevel, src, dest)
             }
             (StreamCodec::Lz4Hc, Some(EncodeDict::Lz4Hc(dict))) => {
-                made(&mut self.lz4hc, lz4hc::Encoder::new)?.compress_with(dict, src, dest)
+                self.lz4hc.compress_with(dict, src, dest)?
             }
             (StreamCodec::Zstd, Some(EncodeDict::Zstd(dict))) => {
                 self.zstd.get_or_insert_with(zstd::Encoder::new).compress_with(dict, src, dest)?
@@ -205,9 +205,7 @@ impl CodecStates {
                 made(&mut self.blosclz, blosclz::Encoder::new)?.compress(clevel, src, dest)
             }
             (StreamCodec::Lz4, _) => made(&mut self.lz4, lz4::Encoder::new)?.compress(clevel, src, dest)?,
-            (StreamCodec::Lz4Hc, _) => {
-                made(&mut self.lz4hc, lz4hc::Encoder::new)?.compress(clevel, src, dest)?
-            }
+            (StreamCodec::Lz4Hc, _) => self.lz4hc.compress(clevel, src, dest)?,
             (StreamCodec::Zlib, _) => {
                 self.deflate.get_or_insert_with(zlib::Encoder::new).compress(clevel, src, dest)?
             }

@@ -60,7 +60,7 @@ fn compress(clevel: u8, src: &[u8]) -> Vec<u8> {
     let mut dest = vec![0; src.len() + src.len() / 200 + 32];
     let len = match clevel {
         1..=9 => Encoder::new().unwrap().compress(clevel, src, &mut dest).unwrap(),
-        _ => lz4hc::Encoder::new().unwrap().compress(9, src, &mut dest).unwrap(),
+        _ => lz4hc::Encoder::default().compress(9, src, &mut dest).unwrap(),
     };
     assert!(len > 0);
     dest.truncate(len);

@@ -2,21 +2,26 @@
 //! time.
 //!
 //! A match is written only after looking whether a longer one begins behind it, and that one, too (see [`Parser::settle`]). Nearly
-//! all of the time goes to finding the longest of some candidates, in which the CPU guesses badly: how many there are,
-//! which of them match, and how far. So the index finds them without guesses, and [`longest_of`] measures all of them and then
-//! chooses. Stretches without any are left to a loop of the index.
+//! all of the time goes to finding the longest of some candidates. There are two ways to do that: [`indexed`], where there are
+//! few matches, and [`chains`].
 
+mod chains;
+mod index;
+mod indexed;
+mod pays;
 mod runs;
 #[cfg(test)]
 mod tests;
 
-use super::index::{Candidates, Index, Nearest};
 use crate::codecs::agree::{extend_back, extend_long};
-use crate::codecs::lz4::output::{LAST_LITERALS, LAST_START, LONG, MAX_DISTANCE, MIN_MATCH, Output};
+use crate::codecs::lz4::output::{LAST_LITERALS, LAST_START, LONG, MIN_MATCH, Output};
 use crate::codecs::mem::load32;
-use crate::cpu::{self, select};
+use crate::cpu;
 use crate::error::Result;
-use std::arch::x86_64::*;
+use crate::memory::made;
+use chains::{Chained, Chains};
+use index::Index;
+use indexed::Indexed;
 use std::ops::RangeInclusive;
 
 /// Where the reference looks for matches in this way.
@@ -27,41 +32,58 @@ const PASSES_RUNS: u8 = 9;
 const SHORT_MATCH: usize = MIN_MATCH + LONG - 1;
 /// Of matches that start closer to each other than this, only one is written.
 const LEAST_STEP: usize = 3;
-/// Bytes that are compared at once, and how many of them may lie before the position of a candidate.
-const WINDOW: usize = 32;
-const MOST_BEFORE: usize = 16;
 
 /// Whether the encoder can compress `src` at this level: whether the CPU has what it is written for, too.
 pub(super) fn is_for(clevel: u8, src: &[u8]) -> bool {
     LEVELS.contains(&clevel) && src.len() > LAST_START && cpu::has_avx2()
 }
 
-/// Compresses streams, one per call, and owns the tables for that (832 KiB).
+/// Compresses streams, one per call, and owns the tables for that: 256 KiB for the chains, and 832 KiB for the index, made for
+/// the first stream that needs them.
+#[derive(Default)]
 pub(super) struct Encoder {
-    index: Index,
+    chains: Option<Chains>,
+    index: Option<Index>,
 }
 
 impl Encoder {
-    pub(super) fn new() -> Result<Encoder> {
-        Ok(Encoder { index: Index::new()? })
+    /// Compresses `src`, which it [`is_for`], into `dest`; returns the compressed size, or `None` if it does not fit.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<Option<usize>> {
+        match pays::index_pays(src) {
+            true => self.compress_indexed(clevel, src, dest),
+            false => self.compress_chained(clevel, src, dest),
+        }
     }
 
-    /// Compresses `src`, which it [`is_for`], into `dest`; returns the compressed size, or `None` if it does not fit.
-    pub(super) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Option<usize> {
+    /// As [`compress`](Self::compress), whatever the stream.
+    fn compress_indexed(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<Option<usize>> {
         assert!(is_for(clevel, src));
-        self.index.clear();
-        let mut parser = Parser {
-            index: &mut self.index,
-            src,
-            attempts: 2 << (clevel - 2),
-            passes_runs: clevel >= PASSES_RUNS,
-            anchor: 0,
-        };
-        let mut out = Output::high(src, dest);
-        // SAFETY: the CPU has the features, as `is_for` says.
-        unsafe { parser.parse(&mut out)? };
-        out.finish(parser.anchor)
+        let index = made(&mut self.index, Index::new)?;
+        index.clear();
+        let (attempts, passes_runs) = (attempts(clevel), clevel >= PASSES_RUNS);
+        Ok(Parser::new(src, Indexed { index, src, attempts, passes_runs }).compress(dest))
     }
+
+    /// As [`compress`](Self::compress), whatever the stream.
+    fn compress_chained(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<Option<usize>> {
+        assert!(is_for(clevel, src));
+        let chains = made(&mut self.chains, Chains::new)?;
+        chains.begin(src.len());
+        let attempts = attempts(clevel);
+        Ok(match clevel >= PASSES_RUNS {
+            true => Parser::new(src, Chained::<true> { chains, src, attempts }).compress(dest),
+            false => Parser::new(src, Chained::<false> { chains, src, attempts }).compress(dest),
+        })
+    }
+}
+
+/// Candidates that are looked at for each match.
+fn attempts(clevel: u8) -> u16 {
+    2 << (clevel - 2)
 }
 
 /// A match: `len` bytes from `at` on are those `distance` bytes before.
@@ -84,18 +106,44 @@ impl Match {
     }
 }
 
+/// Finds the matches of a source, never before a position of an earlier search.
+trait Search {
+    /// The match at the first position from `at` to `last` where there is one, if there is.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the features, and `last + LAST_START` is at most the length of the source.
+    unsafe fn first(&mut self, at: usize, last: usize) -> Option<Match>;
+
+    /// The match that is sought, which may start before the position.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the features, and `sought.at + LAST_START` is at most the length of the source.
+    unsafe fn longer(&mut self, sought: Sought) -> Option<Match>;
+}
+
 /// Made only where the CPU has the features.
-struct Parser<'a> {
-    index: &'a mut Index,
+struct Parser<'a, S> {
+    search: S,
     src: &'a [u8],
-    /// Candidates that are looked at for each match.
-    attempts: u16,
-    passes_runs: bool,
     /// The end of the last sequence.
     anchor: usize,
 }
 
-impl Parser<'_> {
+impl<'a, S: Search> Parser<'a, S> {
+    fn new(src: &'a [u8], search: S) -> Self {
+        Parser { search, src, anchor: 0 }
+    }
+
+    /// Compresses the source into `dest`; returns the compressed size, or `None` if it does not fit.
+    fn compress(&mut self, dest: &mut [u8]) -> Option<usize> {
+        let mut out = Output::high(self.src, dest);
+        // SAFETY: the CPU has the features, as `is_for` says.
+        unsafe { self.parse(&mut out)? };
+        out.finish(self.anchor)
+    }
+
     /// The last position at which a match may start.
     #[inline(always)]
     fn last_start(&self) -> usize {
@@ -109,23 +157,11 @@ impl Parser<'_> {
     /// The CPU has the features.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     unsafe fn parse(&mut self, out: &mut Output<'_>) -> Option<()> {
-        let mut at = 0;
-        loop {
-            // SAFETY: a match may start at `last_start`, and the index was cleared for this source; the caller guarantees
-            // the features.
-            at = unsafe { self.index.seek(self.src, at, self.last_start()) };
-            if at > self.last_start() {
-                return Some(());
-            }
-            let sought = Sought { at, low: at, longest: MIN_MATCH - 1 };
-            match self.find::<false>(sought) {
-                Some(first) => {
-                    self.settle(first, out)?;
-                    at = self.anchor;
-                }
-                None => at += 1,
-            }
+        // SAFETY: a match may start at `last_start`; the caller guarantees the features.
+        while let Some(first) = unsafe { self.search.first(self.anchor, self.last_start()) } {
+            self.settle(first, out)?;
         }
+        Some(())
     }
 
     /// Writes the sequences that begin with `first`, or with better matches near it. `None` if they do not fit.
@@ -183,52 +219,9 @@ impl Parser<'_> {
         if found.end() > self.last_start() {
             return None;
         }
-        self.find::<true>(Sought { at: found.end() - before_end, low: found.at, longest: found.len })
-    }
-
-    /// The match that is sought. `BACK`: it may start before the position.
-    #[inline(always)]
-    fn find<const BACK: bool>(&mut self, sought: Sought) -> Option<Match> {
-        let Sought { at, low, longest } = sought;
-        let src = self.src;
-        // SAFETY: `at` is at most `last_start`.
-        if self.passes_runs && unsafe { runs::is_run(src, at) } {
-            // SAFETY: the same, and the CPU has the features, as there is a parser.
-            return unsafe { self.find_run(sought) };
-        }
-        // SAFETY: `at` is at most `last_start`, the index was cleared for this source, and the CPU has the features, as there
-        // is a parser.
-        let mut candidates = unsafe { self.index.candidates(src, at, self.attempts) };
-        let nearest = candidates.next();
-        if nearest.is_empty() && candidates.is_empty() {
-            return None;
-        }
-        // SAFETY: as above.
-        let Nearby { len, position } = unsafe { longest_of::<BACK>(src, sought, nearest) };
-        if len == UNCLEAR || !candidates.is_empty() {
-            // SAFETY: as above.
-            return unsafe { self.find_among_all(sought) };
-        }
-        if len as usize <= longest {
-            return None;
-        }
-        let distance = at - position as usize;
-        // SAFETY: the position lies in the source, before `at`.
-        let start = if BACK { unsafe { extend_back(src, at, distance, low) } } else { at };
-        Some(Match { at: start, len: len as usize, distance })
-    }
-
-    /// The match that is sought, whatever the candidates are.
-    ///
-    /// # Safety
-    ///
-    /// The CPU has the features, and `sought.at` is at most `last_start`.
-    #[inline(never)]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    unsafe fn find_among_all(&mut self, sought: Sought) -> Option<Match> {
-        // SAFETY: the caller's promise, and the index was cleared for this source.
-        let candidates = unsafe { self.index.candidates(self.src, sought.at, self.attempts) };
-        longest_of_all(self.src, sought, candidates)
+        let sought = Sought { at: found.end() - before_end, low: found.at, longest: found.len };
+        // SAFETY: a match may start there, and the CPU has the features, as there is a parser.
+        unsafe { self.search.longer(sought) }
     }
 
     /// Writes the match and the literals before it. `None` if they do not fit.
@@ -266,95 +259,11 @@ struct Sought {
     longest: usize,
 }
 
-/// The longest match near by. As two numbers, it comes back in registers.
-#[derive(Clone, Copy)]
-struct Nearby {
-    /// [`UNCLEAR`] if some candidate matches further than [`longest_of`] looks.
-    len: u32,
-    position: u32,
-}
-
-const UNCLEAR: u32 = u32::MAX;
-
-/// The match that is sought, among the nearest candidates, which are positions before `at`, or a shorter one.
-///
-/// # Safety
-///
-/// The CPU has the features, and `at + MIN_MATCH <= src.len()`.
-#[inline(never)] // in one function with the loop over positions, both would lack registers
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-unsafe fn longest_of<const BACK: bool>(src: &[u8], sought: Sought, nearest: Nearest<'_>) -> Nearby {
-    let unclear = Nearby { len: UNCLEAR, position: 0 };
-    let Sought { at, low, longest } = sought;
-    let before = if BACK { (at - low).min(MOST_BEFORE) } else { 0 };
-    if at + WINDOW + LAST_LITERALS > src.len() {
-        return unclear;
+impl Sought {
+    /// The longest match that starts at `at`.
+    fn any(at: usize) -> Sought {
+        Sought { at, low: at, longest: MIN_MATCH - 1 }
     }
-    if BACK && !nearest.is_empty() && (nearest.farthest() as usize) < before {
-        return unclear;
-    }
-    // The length in the upper half, and the position in the lower.
-    let mut best = 0;
-    for position in nearest {
-        // SAFETY: the window begins in the source and ends there, that at `at` as compared, and this one lies before.
-        let differs = unsafe { differing(src, at - before, position as usize - before) };
-        let mut len = (differs >> before).trailing_zeros();
-        if BACK {
-            // A bit ends what lies before at `before`, which is less than the width.
-            len += (differs << (WINDOW - before) | 1 << (WINDOW - 1 - before)).leading_zeros();
-        }
-        let len = select(position as usize + MAX_DISTANCE < at, 0, len);
-        best = best.max(u64::from(len) << 32 | u64::from(position));
-    }
-    let (len, position) = ((best >> 32) as u32, best as u32);
-    let reached = len as usize;
-    if reached >= WINDOW || BACK && before == MOST_BEFORE && reached >= MOST_BEFORE {
-        return unclear;
-    }
-    // SAFETY: there is a window at `at`, and the position lies before.
-    if reached > longest && unsafe { load32(src, at) != load32(src, position as usize) } {
-        return unclear;
-    }
-    Nearby { len, position }
-}
-
-/// Which of [`WINDOW`] bytes at `a` and `b` differ, the first in the lowest bit.
-///
-/// # Safety
-///
-/// The CPU has AVX2, and `a + WINDOW` and `b + WINDOW` are at most `src.len()`.
-#[inline(always)]
-unsafe fn differing(src: &[u8], a: usize, b: usize) -> u32 {
-    debug_assert!(a + WINDOW <= src.len() && b + WINDOW <= src.len());
-    // SAFETY: the caller guarantees as many readable bytes, and the instructions.
-    unsafe {
-        let a = _mm256_loadu_si256(src.as_ptr().add(a).cast());
-        let b = _mm256_loadu_si256(src.as_ptr().add(b).cast());
-        !_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b)) as u32 // 32 bits
-    }
-}
-
-/// The match that is sought, among all of the candidates.
-#[inline(always)]
-fn longest_of_all(src: &[u8], sought: Sought, mut candidates: Candidates<'_>) -> Option<Match> {
-    let Sought { at, low, mut longest } = sought;
-    let limit = src.len() - LAST_LITERALS;
-    let mut found = None;
-    while !candidates.is_empty() {
-        for position in candidates.next() {
-            let position = position as usize;
-            let distance = at - position;
-            if distance > MAX_DISTANCE || longest == limit - low {
-                return found;
-            }
-            // SAFETY: what is sought is not as long as it may be, and the position lies before `at`.
-            if let Some(longer) = unsafe { longer_match(src, Sought { at, low, longest }, position) } {
-                longest = longer.len;
-                found = Some(longer);
-            }
-        }
-    }
-    found
 }
 
 /// The match with the candidate at `position`, if it is longer than `sought.longest`.

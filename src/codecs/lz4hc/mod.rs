@@ -1,26 +1,20 @@
 //! LZ4HC: the slow encoder of the LZ4 format. Its streams are decoded by [`super::lz4`].
 //!
-//! An encoder of our own for streams with few matches, which makes the bytes of the reference implementation, and the
-//! reference for all others.
+//! An encoder of our own for most levels, where the CPU has what it needs, which makes the bytes of the reference implementation; and
+//! the reference for the others, and with dictionaries.
 //!
-//! Its 256 KiB state lives on between streams and is only reset the fast way: entries of earlier streams lie more
-//! than 64 KiB back and are never matched, so output depends on the arguments alone.
+//! Their tables live on between streams and are only reset the fast way: entries of earlier streams lie more than 64 KiB
+//! back and are never matched, so output depends on the arguments alone.
 
 #[cfg(target_arch = "x86_64")]
 mod encode;
-#[cfg(target_arch = "x86_64")]
-mod index;
 mod novelty;
-#[cfg(target_arch = "x86_64")]
-mod pays;
 
 #[cfg(target_arch = "x86_64")]
 use super::lz4::OURS;
 use super::lz4::{State, int};
 use crate::error::Result;
-#[cfg(target_arch = "x86_64")]
-use crate::memory::made;
-use crate::memory::{copy_of, grow};
+use crate::memory::{copy_of, grow, made};
 use novelty::Novelty;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -74,27 +68,18 @@ const fn longest(n: usize) -> usize {
 }
 
 /// The high-compression encoder.
+#[derive(Default)]
 pub(crate) struct Encoder {
-    reference: State,
-    novelty: Novelty,
     /// Made for the first stream that it is for.
+    reference: Option<State>,
+    novelty: Novelty,
     #[cfg(target_arch = "x86_64")]
-    ours: Option<encode::Encoder>,
+    ours: encode::Encoder,
     /// A short stream on its way.
     whole: Vec<u8>,
 }
 
 impl Encoder {
-    pub(crate) fn new() -> Result<Encoder> {
-        Ok(Encoder {
-            reference: new_state()?,
-            novelty: Novelty::default(),
-            #[cfg(target_arch = "x86_64")]
-            ours: None,
-            whole: Vec::new(),
-        })
-    }
-
     /// Compresses `src` into `dest`; returns the compressed size, or 0 if it does not fit.
     ///
     /// # Errors
@@ -105,50 +90,51 @@ impl Encoder {
             return Ok(0);
         }
         #[cfg(target_arch = "x86_64")]
-        if OURS && encode::is_for(clevel, src) && pays::pays(src) {
-            let ours = made(&mut self.ours, encode::Encoder::new)?;
-            return Ok(ours.compress(clevel, src, dest).unwrap_or(0));
+        if OURS && encode::is_for(clevel, src) {
+            return Ok(self.ours.compress(clevel, src, dest)?.unwrap_or(0));
         }
         let longest = longest(src.len());
         if src.len() > SHORT || longest <= dest.len() {
-            return Ok(self.compress_by_reference(clevel, src, dest));
+            return self.compress_by_reference(clevel, src, dest);
         }
         // After a stream that does not fit in, LZ4 clears all its state, which takes longer than a short stream does.
         let mut whole = std::mem::take(&mut self.whole);
         grow(&mut whole, longest)?;
-        let len = self.compress_by_reference(clevel, src, &mut whole[..longest]);
+        let len = self.compress_by_reference(clevel, src, &mut whole[..longest])?;
         let fits = dest.get_mut(..len).map(|dest| dest.copy_from_slice(&whole[..len])).is_some();
         self.whole = whole;
         Ok(if fits { len } else { 0 })
     }
 
     /// As [`compress`](Self::compress), by the reference implementation whatever the stream.
-    fn compress_by_reference(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> usize {
-        let (state, level) = (self.reference.as_mut_ptr(), c_int::from(clevel));
+    fn compress_by_reference(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let state = made(&mut self.reference, new_state)?.as_mut_ptr();
+        let level = c_int::from(clevel);
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         let (len, room) = (int(src.len()), int(dest.len()));
         // SAFETY: the state was initialised; the sizes are those of the slices.
         let written = unsafe { LZ4_compress_HC_extStateHC_fastReset(state, from, to, len, room, level) };
-        usize::try_from(written).unwrap_or(0)
+        Ok(usize::try_from(written).unwrap_or(0))
     }
 
     /// As [`compress`](Self::compress), with the dictionary as history; `clevel` is that of the dictionary.
-    pub(crate) fn compress_with(&mut self, dict: &Dict, src: &[u8], dest: &mut [u8]) -> usize {
+    pub(crate) fn compress_with(&mut self, dict: &Dict, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        let reference = made(&mut self.reference, new_state)?;
         if dict.level < c_int::from(THOROUGH) {
             // LZ4 misses much of a dictionary that is attached, if the stream is short.
-            self.reference.copy_from(&dict.state);
+            reference.copy_from(&dict.state);
         } else {
-            let state = self.reference.as_mut_ptr();
+            let state = reference.as_mut_ptr();
             // SAFETY: the state was initialised.
             unsafe { LZ4_resetStreamHC_fast(state, dict.level) };
             // SAFETY: the dictionary's stream and bytes outlive this call.
             unsafe { LZ4_attach_HC_dictionary(state, dict.state.as_ptr()) };
         }
-        let state = self.reference.as_mut_ptr();
+        let state = reference.as_mut_ptr();
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         // SAFETY: the sizes are those of the slices.
         let written = unsafe { LZ4_compress_HC_continue(state, from, to, int(src.len()), int(dest.len())) };
-        usize::try_from(written).unwrap_or(0)
+        Ok(usize::try_from(written).unwrap_or(0))
     }
 }
 
@@ -206,15 +192,15 @@ mod tests {
         let mut dest = vec![0; 20_000];
         for clevel in 1..=9 {
             let dict = Dict::new(bytes, clevel).unwrap();
-            let mut encoder = Encoder::new().unwrap();
+            let mut encoder = Encoder::default();
             for len in [500, 1024, 4096, 10_000] {
                 let (mut made, mut wanted) = (0, 0);
                 for block in rest.chunks_exact(len) {
-                    made += encoder.compress_with(&dict, block, &mut dest);
+                    made += encoder.compress_with(&dict, block, &mut dest).unwrap();
                     wanted += loaded(bytes, clevel, block, &mut dest);
                     // What the stream was for before does not matter.
                     let alone = encoder.compress(clevel, block, &mut dest).unwrap();
-                    assert_eq!(alone, Encoder::new().unwrap().compress(clevel, block, &mut dest).unwrap());
+                    assert_eq!(alone, Encoder::default().compress(clevel, block, &mut dest).unwrap());
                 }
                 assert!(made <= wanted + wanted / 100, "level {clevel}, {len} bytes: {made} for {wanted}");
             }

@@ -117,7 +117,7 @@ mod tests {
     /// Size of the LZ4HC stream of `src`.
     fn size(clevel: u8, src: &[u8]) -> usize {
         let mut stream = vec![0; src.len() + src.len() / 200 + 32];
-        let size = Encoder::new().unwrap().compress_by_reference(clevel, src, &mut stream);
+        let size = Encoder::default().compress_by_reference(clevel, src, &mut stream).unwrap();
         assert!(size > 0);
         size
     }

@@ -1,7 +1,7 @@
 //! Matches of runs, at levels where the reference passes parts of the runs before: only there does it matter at which of their
 //! positions it looks.
 
-use super::{Match, Parser, Sought, longer_match};
+use super::{Match, Sought, longer_match};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::lz4::output::{LAST_LITERALS, MAX_DISTANCE};
 use crate::codecs::mem::load32;
@@ -42,62 +42,70 @@ impl Run {
     }
 }
 
-impl Parser<'_> {
-    /// The match that is sought, of a run. Where candidates lie in another run, most of them are passed: to the one from which as many
-    /// bytes follow as here, or else to the first.
-    ///
-    /// # Safety
-    ///
-    /// The CPU has the features, `sought.at` is at most `last_start`, and [`is_run`].
-    #[cold]
-    #[inline(never)]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    pub(super) unsafe fn find_run(&mut self, sought: Sought) -> Option<Match> {
-        let Sought { at, low, mut longest } = sought;
-        let (src, attempts) = (self.src, self.attempts);
-        let limit = src.len() - LAST_LITERALS;
-        let lowest = at.saturating_sub(MAX_DISTANCE);
-        // SAFETY: `at` is before the limit.
-        let wanted = unsafe { extend_long(src, at + 1, 1, limit) } - at;
-        // SAFETY: the caller's promise, and the index was cleared for this source.
-        let candidates = unsafe { self.index.candidates(src, at, u16::MAX) };
-        let mut found = None;
-        let mut next = 0;
-        for _ in 0..attempts {
-            let Some(position) = candidates.position(next).filter(|&position| position >= lowest) else {
-                break;
-            };
-            if longest == limit - low {
-                break;
-            }
-            // SAFETY: what is sought is not as long as it may be, and the position lies before `at`.
-            if let Some(longer) = unsafe { longer_match(src, Sought { at, low, longest }, position) } {
-                longest = longer.len;
-                found = Some(longer);
-            }
-            // SAFETY: the position lies before `at`.
-            if position == lowest || unsafe { load32(src, position - 1) != load32(src, at) } {
-                next += 1;
-                continue;
-            }
-            // SAFETY: the position lies before the limit, and behind `lowest`.
-            let run = unsafe { Run::around(src, position - 1, lowest, limit) };
-            // All of its positions up to this one are in this bucket.
-            let (whole, behind) = (run.end - run.start, run.end - (position - 1));
-            if whole >= wanted && behind <= wanted {
-                next += position - (run.end - wanted);
-                continue;
-            }
-            next += position - run.start;
-            if low == at {
-                let len = whole.min(wanted);
-                if len > longest {
-                    longest = len;
-                    found = Some(Match { at, len, distance: at - run.start });
-                }
-                next += 1;
-            }
+/// A candidate among those of its bucket, which are all positions of a run but the last three.
+pub(super) trait Candidate {
+    /// Where it is; nothing behind the last one.
+    fn at(&self) -> Option<usize>;
+
+    /// Goes on to the next one, which lies before.
+    fn go_on(&mut self);
+
+    /// Goes on to the one that lies `n` before, in the same run.
+    fn go_back(&mut self, n: usize);
+}
+
+/// The match that is sought, of a run, from this candidate on. Where candidates lie in another run, most of them are passed: to the
+/// one from which as many bytes follow as here, or else to the first.
+///
+/// # Safety
+///
+/// As for [`Search::longer`](super::Search::longer), [`is_run`] at `sought.at`, and candidates lie before that.
+#[inline(always)]
+pub(super) unsafe fn longest(
+    src: &[u8],
+    sought: Sought,
+    attempts: u16,
+    mut candidate: impl Candidate,
+) -> Option<Match> {
+    let Sought { at, low, mut longest } = sought;
+    let limit = src.len() - LAST_LITERALS;
+    let lowest = at.saturating_sub(MAX_DISTANCE);
+    // SAFETY: `at` is before the limit.
+    let wanted = unsafe { extend_long(src, at + 1, 1, limit) } - at;
+    let mut found = None;
+    for _ in 0..attempts {
+        let Some(position) = candidate.at().filter(|&position| position >= lowest) else {
+            break;
+        };
+        if longest == limit - low {
+            break;
         }
-        found
+        // SAFETY: what is sought is not as long as it may be, and the position lies before `at`.
+        if let Some(longer) = unsafe { longer_match(src, Sought { at, low, longest }, position) } {
+            longest = longer.len;
+            found = Some(longer);
+        }
+        // SAFETY: the position lies before `at`.
+        if position == lowest || unsafe { load32(src, position - 1) != load32(src, at) } {
+            candidate.go_on();
+            continue;
+        }
+        // SAFETY: the position lies before the limit, and behind `lowest`.
+        let run = unsafe { Run::around(src, position - 1, lowest, limit) };
+        let (whole, behind) = (run.end - run.start, run.end - (position - 1));
+        if whole >= wanted && behind <= wanted {
+            candidate.go_back(position - (run.end - wanted));
+            continue;
+        }
+        candidate.go_back(position - run.start);
+        if low == at {
+            let len = whole.min(wanted);
+            if len > longest {
+                longest = len;
+                found = Some(Match { at, len, distance: at - run.start });
+            }
+            candidate.go_on();
+        }
     }
+    found
 }

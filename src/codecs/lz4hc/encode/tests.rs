@@ -2,6 +2,7 @@
 
 use super::super::Encoder as Reference;
 use super::*;
+use crate::codecs::lz4::output::MAX_DISTANCE;
 use crate::codecs::lz4::{OURS, decompress};
 use crate::testing::{Random, bytes_like};
 use proptest::prelude::*;
@@ -9,27 +10,33 @@ use proptest::prelude::*;
 /// What the reference makes of `src`, with `room` bytes for it; nothing if it does not fit.
 fn compress_by_reference(clevel: u8, src: &[u8], room: usize) -> Option<Vec<u8>> {
     let mut dest = vec![0; room];
-    let len = Reference::new().unwrap().compress_by_reference(clevel, src, &mut dest);
+    let len = Reference::default().compress_by_reference(clevel, src, &mut dest).unwrap();
     dest.truncate(len);
     (len > 0).then_some(dest)
 }
 
-/// Checks that our encoder does the same as the reference, where there is more room than the stream needs, just enough, and
+/// Compresses a stream.
+type Way = fn(&mut Encoder, u8, &[u8], &mut [u8]) -> Result<Option<usize>>;
+const WAYS: [Way; 2] = [Encoder::compress_chained, Encoder::compress_indexed];
+
+/// Checks that our encoder does the same as the reference in both ways, where there is more room than the stream needs, just enough, and
 /// not enough.
 fn check_against_reference(clevel: u8, src: &[u8], less: usize) {
     if !OURS || !is_for(clevel, src) {
         return; // on this CPU, or with this LZ4, streams are the reference's
     }
-    let mut encoder = Encoder::new().unwrap();
+    let mut encoder = Encoder::default();
     let most = src.len() + src.len() / 255 + 16;
     let whole = compress_by_reference(clevel, src, most).expect("there is room");
     let less = whole.len() - 1 - less % whole.len();
     for room in [most, whole.len(), whole.len() - 1, src.len(), whole.len() + 10, whole.len() + 5, less] {
-        let mut dest = vec![0; room];
-        let len = encoder.compress(clevel, src, &mut dest);
-        let ours = len.map(|len| &dest[..len]);
         let theirs = compress_by_reference(clevel, src, room);
-        assert!(ours == theirs.as_deref(), "{} bytes, room {room}, level {clevel}", src.len());
+        for (way, compress) in WAYS.iter().enumerate() {
+            let mut dest = vec![0; room];
+            let len = compress(&mut encoder, clevel, src, &mut dest).unwrap();
+            let ours = len.map(|len| &dest[..len]);
+            assert!(ours == theirs.as_deref(), "way {way}, {} bytes, room {room}, level {clevel}", src.len());
+        }
     }
     let mut back = vec![0; src.len()];
     assert!(decompress(&whole, &mut back).is_ok() && back == src);
@@ -44,16 +51,41 @@ fn streams_come_back_and_end_where_there_is_no_room() {
     // Each call sorts into 2^16 buckets.
     let (kinds, lengths): (_, &[usize]) =
         if cfg!(miri) { (4..6, &[13, 1500]) } else { (0..8, &[13, 300, 2000, 70_000, 200_000]) };
-    let mut encoder = Encoder::new().unwrap();
-    for (kind, &n) in kinds.flat_map(|kind| lengths.iter().map(move |n| (kind, n))) {
+    let mut encoder = Encoder::default();
+    let cases = kinds.flat_map(|kind| lengths.iter().map(move |n| (kind, n)));
+    for ((kind, &n), compress) in cases.flat_map(|case| WAYS.map(|way| (case, way))) {
         let (clevel, src) = (3 + (kind + 1) % 7, bytes_like(kind, 5, n));
         let mut dest = vec![0; n + n / 255 + 16];
-        let len = encoder.compress(clevel, &src, &mut dest).expect("there is room");
+        let len = compress(&mut encoder, clevel, &src, &mut dest).unwrap().expect("there is room");
         let mut back = vec![0; n];
         assert!(decompress(&dest[..len], &mut back).is_ok() && back == src, "kind {kind}, {n} bytes");
         for room in [len - 1, 5] {
-            let cut = encoder.compress(clevel, &src, &mut dest[..room]);
+            let cut = compress(&mut encoder, clevel, &src, &mut dest[..room]).unwrap();
             assert_eq!(cut, None, "kind {kind}, {n} bytes, room for {room}");
+        }
+    }
+}
+
+/// Also where the positions of the chains begin anew, as they would no longer fit.
+#[test]
+#[cfg_attr(miri, ignore = "calls C")]
+fn earlier_streams_do_not_matter() {
+    if !OURS || !is_for(3, &[0; 100]) {
+        return; // as above
+    }
+    for before_end in [200_000, 300_000, 1_000_000] {
+        let mut chains = Chains::new().unwrap();
+        chains.start_from(u32::MAX - before_end);
+        let mut encoder = Encoder { chains: Some(chains), index: None };
+        for (clevel, kind) in (3..=9).zip(0..) {
+            // All of them have much in common.
+            let src = bytes_like(kind % 3, 1, 40_000 + 7 * usize::from(kind));
+            let whole = compress_by_reference(clevel, &src, 2 * src.len()).expect("there is room");
+            let mut dest = vec![0; 2 * src.len()];
+            for compress in WAYS {
+                let len = compress(&mut encoder, clevel, &src, &mut dest).unwrap().expect("there is room");
+                assert!(dest[..len] == whole, "kind {kind}, level {clevel}, {before_end} before the end");
+            }
         }
     }
 }

@@ -1,14 +1,13 @@
-//! Which streams our encoder compresses faster than the reference.
+//! Which streams are compressed faster with the index than with chains.
 //!
 //! Where groups of four bytes hardly ever occur again, as in noise and in the lower bytes of shuffled numbers, finding that out is
-//! all that there is to do, and our encoder does it two to four times as fast. Where many of them do, both have as many
-//! candidates to look at, in which ours is a bit faster; and the inside of long matches, which is not looked at, has to be counted by
-//! ours all the same.
+//! all that there is to do, which the index does about twice as fast: it does not guess how many candidates there are.
+//! Where many of them do, making it takes longer than all else, as it has the inside of long matches, too, which is not looked at.
 
 use std::array;
 
-/// In shorter streams, the tables of the reference stay in the nearest caches, and the index of ours takes much of the time.
-const MIN_INPUT: usize = 24 << 10;
+/// In shorter streams, chains stay in the nearest cache, and making the index takes much of the time.
+const MIN_INPUT: usize = 32 << 10;
 /// From this length on, looking at larger samples does not take long beside the rest.
 const LONG: usize = 64 << 10;
 /// Bytes of a sample of a stream that is [`LONG`]; of others it is half of that.
@@ -22,7 +21,7 @@ const FEW: usize = 42;
 const SLOT_BITS: u32 = 11;
 
 /// Whether the stream is long enough, and there are few matches in enough of it.
-pub(super) fn pays(src: &[u8]) -> bool {
+pub(super) fn index_pays(src: &[u8]) -> bool {
     if src.len() < MIN_INPUT {
         return false;
     }
@@ -41,15 +40,10 @@ pub(super) fn pays(src: &[u8]) -> bool {
     needed == 0
 }
 
-/// The samples in which there must be few matches, in a stream of `n` bytes. Measured on some fifty kinds of data, on CPUs with
-/// nearest caches of 1 and 2 MiB: the longer the streams, the more often the reference waits for its tables.
+/// The samples in which there must be few matches, in a stream of `n` bytes. Measured on some forty kinds of data, on a CPU with a
+/// nearer cache of 512 KiB: the longer the streams, the more often chains are waited for.
 fn needed(n: usize) -> usize {
-    match n {
-        0..0x8000 => 14,
-        0x8000..0x1_0000 => 10,
-        0x1_0000..0x2_0000 => 8,
-        _ => 5,
-    }
+    if n < 2 * LONG { 12 } else { 9 }
 }
 
 /// Whether at most one of [`FEW`] groups of four bytes was there before, in the sample; nearly all of them are noticed.
@@ -72,24 +66,22 @@ mod tests {
     #[test]
     fn noise_pays_and_repetitions_do_not() {
         for n in [0, MIN_INPUT - 1, MIN_INPUT, MIN_INPUT + 7, 1 << 20] {
-            assert_eq!(pays(&Random::new(1).bytes(n)), n >= MIN_INPUT, "{n} bytes");
-            assert!(!pays(&repetitive(1, n)), "{n} bytes");
-            assert!(!pays(&vec![0; n]), "{n} bytes");
+            assert_eq!(index_pays(&Random::new(1).bytes(n)), n >= MIN_INPUT, "{n} bytes");
+            assert!(!index_pays(&repetitive(1, n)), "{n} bytes");
+            assert!(!index_pays(&vec![0; n]), "{n} bytes");
         }
     }
 
     #[test]
     fn the_longer_a_stream_is_the_more_of_it_may_repeat() {
-        for (n, least) in
-            [(0x6000, 14), (0x7ff0, 14), (0x8000, 10), (0xfff0, 10), (0x1_0000, 8), (0x2_0000, 5)]
-        {
+        for (n, least) in [(0x8000, 12), (0xfff0, 12), (0x1_fff0, 12), (0x2_0000, 9), (0x10_0000, 9)] {
             for noisy in 0..=SAMPLES {
                 // Noise in the middle.
                 let mut src = vec![0; n];
                 let noise = Random::new(2).bytes(n * noisy / SAMPLES);
                 let start = (SAMPLES - noisy) / 2 * (n / SAMPLES);
                 src[start..start + noise.len()].copy_from_slice(&noise);
-                assert_eq!(pays(&src), noisy >= least, "{noisy} of {SAMPLES} of {n} bytes");
+                assert_eq!(index_pays(&src), noisy >= least, "{noisy} of {SAMPLES} of {n} bytes");
             }
         }
     }
@@ -103,7 +95,7 @@ mod tests {
             for j in (0..2 * noisy).step_by(2) {
                 src[j * plane..][..plane].copy_from_slice(&Random::new(2).bytes(plane));
             }
-            assert!(!pays(&src), "{noisy} of {width}");
+            assert!(!index_pays(&src), "{noisy} of {width}");
         }
     }
 

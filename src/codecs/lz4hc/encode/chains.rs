@@ -1,0 +1,403 @@
+//! Matches where there are many: each position leads to the one before it in its bucket, as in the reference implementation.
+//!
+//! Which candidates match, and how far, the CPU guesses badly. So a vector tells how many bytes each of them matches around the
+//! position, and a maximum which is the longest ([`near`]); following the chain takes as long. From the first match that is longer than
+//! the vector on, few candidates are as long, and only those are measured ([`far`]).
+
+use super::runs::{self, Candidate, is_run};
+use super::{Match, Search, Sought};
+use crate::codecs::agree::{extend_back, extend_long};
+use crate::codecs::lz4::output::{LAST_LITERALS, MAX_DISTANCE, MIN_MATCH};
+use crate::codecs::mem::load32;
+use crate::cpu::select;
+use crate::error::Result;
+use crate::memory::zeroed_box;
+use std::arch::x86_64::*;
+
+/// Those of the reference: which candidates are found depends on which positions share a bucket.
+const BUCKET_BITS: u32 = 15;
+/// Positions of which the steps are kept: as many as matches reach back, and one more.
+const REACH: usize = MAX_DISTANCE + 1;
+/// Bytes that are compared at once, and how many of them may lie before the position of a candidate.
+const WINDOW: usize = 32;
+const MOST_BEFORE: usize = 16;
+
+/// The positions of a stream, in a chain for each bucket, which is those with the same hash of the four bytes there. They are counted from
+/// before the streams that were there earlier, so that those need not be cleared away.
+pub(super) struct Chains {
+    /// The last position of each bucket; of no stream where there is none.
+    heads: Box<[u32; 1 << BUCKET_BITS]>,
+    /// How far it is from a position, modulo [`REACH`], to the one before in its bucket; too far if there is none.
+    steps: Box<[u16; REACH]>,
+    /// Where the stream begins.
+    start: u32,
+    /// Where the next one may begin.
+    end: u32,
+    /// The first byte of the stream whose position is not entered.
+    next: usize,
+}
+
+impl Chains {
+    pub(super) fn new() -> Result<Chains> {
+        Ok(Chains { heads: zeroed_box()?, steps: zeroed_box()?, start: 0, end: REACH as u32, next: 0 })
+    }
+
+    /// As if earlier streams had used up the positions before `end`.
+    #[cfg(test)]
+    pub(super) fn start_from(&mut self, end: u32) {
+        self.end = end;
+    }
+
+    /// Begins a stream of `n` bytes, of less than 2 GiB.
+    pub(super) fn begin(&mut self, n: usize) {
+        let n = n as u32; // fits
+        if self.end > u32::MAX - 2 * REACH as u32 - n {
+            self.heads.fill(0);
+            self.end = REACH as u32;
+        }
+        self.start = self.end;
+        self.end += n + REACH as u32;
+        self.next = 0;
+    }
+
+    #[inline(always)]
+    fn bucket(group: u32) -> usize {
+        (group.wrapping_mul(2_654_435_761) >> (u32::BITS - BUCKET_BITS)) as usize
+    }
+
+    /// The position of byte `at`.
+    #[inline(always)]
+    fn position(&self, at: usize) -> u32 {
+        self.start + at as u32 // within the stream
+    }
+
+    /// The first position that a match at `at` reaches.
+    #[inline(always)]
+    fn lowest(&self, at: usize) -> u32 {
+        self.start.max(self.position(at) - MAX_DISTANCE as u32)
+    }
+
+    /// Where the byte of position 0 would be.
+    #[inline(always)]
+    fn origin(&self, src: &[u8]) -> *const u8 {
+        src.as_ptr().wrapping_sub(self.start as usize)
+    }
+
+    /// The position before this one in its bucket.
+    #[inline(always)]
+    fn before(&self, position: u32) -> u32 {
+        position - u32::from(self.steps[position as usize % REACH])
+    }
+
+    /// Enters the positions before `end`.
+    ///
+    /// # Safety
+    ///
+    /// `end + 3 <= src.len()`.
+    #[inline(always)]
+    unsafe fn enter_until(&mut self, src: &[u8], end: usize) {
+        let mut at = self.next;
+        while at < end {
+            // SAFETY: `at` is less than `end`.
+            let group = unsafe { load32(src, at) };
+            let mut position = self.position(at);
+            let head = &mut self.heads[Self::bucket(group)];
+            let step = position - *head;
+            self.steps[position as usize % REACH] =
+                select(step > MAX_DISTANCE as u32, MAX_DISTANCE as u32, step) as u16;
+            at += 1;
+            // In a run, each waits for the one before if the head is read again.
+            // SAFETY: the same.
+            while at < end && unsafe { load32(src, at) } == group {
+                position += 1;
+                self.steps[position as usize % REACH] = 1;
+                at += 1;
+            }
+            *head = position;
+        }
+        self.next = self.next.max(end);
+    }
+}
+
+/// Made only where the CPU has the features. `RUNS`: parts of runs are passed.
+pub(super) struct Chained<'a, const RUNS: bool> {
+    /// Begun for this source.
+    pub(super) chains: &'a mut Chains,
+    pub(super) src: &'a [u8],
+    /// Candidates that are looked at for each match.
+    pub(super) attempts: u16,
+}
+
+impl<const RUNS: bool> Search for Chained<'_, RUNS> {
+    #[inline(always)]
+    unsafe fn first(&mut self, mut at: usize, last: usize) -> Option<Match> {
+        while at <= last {
+            // SAFETY: the caller's promise.
+            let found = unsafe { self.find::<false>(Sought::any(at)) };
+            if found.is_some() {
+                return found;
+            }
+            at += 1;
+        }
+        None
+    }
+
+    #[inline(always)]
+    unsafe fn longer(&mut self, sought: Sought) -> Option<Match> {
+        // SAFETY: the caller's promise.
+        unsafe { self.find::<true>(sought) }
+    }
+}
+
+impl<const RUNS: bool> Chained<'_, RUNS> {
+    /// The match that is sought. `BACK`: it may start before the position.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Search::longer`].
+    #[inline(always)]
+    unsafe fn find<const BACK: bool>(&mut self, sought: Sought) -> Option<Match> {
+        let Sought { at, low, longest } = sought;
+        let src = self.src;
+        // SAFETY: behind `at` more bytes follow than that.
+        unsafe { self.chains.enter_until(src, at) };
+        // SAFETY: the same.
+        if RUNS && unsafe { is_run(src, at) } {
+            // SAFETY: the caller's promise.
+            return unsafe { self.find_run(sought) };
+        }
+        // SAFETY: the same.
+        let rest = unsafe { self.seek(at) }?;
+        let chains = &*self.chains;
+        let (mut best, rest) = if at + WINDOW + LAST_LITERALS <= src.len() {
+            // SAFETY: the caller guarantees the features, there is a window, and candidates are in the chains of this source.
+            unsafe { near::<BACK>(src, chains, at, low, rest) }
+        } else {
+            (Longest(0), rest)
+        };
+        if rest.attempts > 0 {
+            // SAFETY: the same. Matches in the window end before the limit.
+            best = unsafe { far::<BACK>(src, chains, &sought, best, rest) };
+        }
+        if best.len() <= longest {
+            return None;
+        }
+        let distance = (chains.position(at) - best.position()) as usize;
+        // SAFETY: the position is one of the source, before `at`.
+        let start = if BACK { unsafe { extend_back(src, at, distance, low) } } else { at };
+        Some(Match { at: start, len: best.len(), distance })
+    }
+
+    /// The candidates for a match at `at`, from the nearest one on that has the same four bytes; nothing if none has.
+    ///
+    /// # Safety
+    ///
+    /// `at + 4 <= src.len()`.
+    #[inline(always)]
+    unsafe fn seek(&self, at: usize) -> Option<Rest> {
+        let chains = &*self.chains;
+        // SAFETY: the caller's promise.
+        let group = unsafe { load32(self.src, at) };
+        let lowest = chains.lowest(at);
+        let mut position = chains.heads[Chains::bucket(group)];
+        let mut attempts = self.attempts.into();
+        let origin = chains.origin(self.src);
+        while position >= lowest {
+            // SAFETY: the position is one of the source, before `at`.
+            let there = unsafe { origin.wrapping_add(position as usize).cast::<[u8; 4]>().read() };
+            if u32::from_le_bytes(there) == group {
+                return Some(Rest { position, attempts });
+            }
+            position = chains.before(position);
+            attempts -= 1;
+            if attempts == 0 {
+                break;
+            }
+        }
+        None
+    }
+
+    /// The match that is sought, of a run.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Search::longer`], and [`is_run`] at `sought.at`.
+    #[cold]
+    #[inline(never)]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+    unsafe fn find_run(&self, sought: Sought) -> Option<Match> {
+        // SAFETY: behind `at` more bytes follow than that.
+        let group = unsafe { load32(self.src, sought.at) };
+        let candidate = Chain { chains: self.chains, position: self.chains.heads[Chains::bucket(group)] };
+        // SAFETY: the caller's promise, and positions of the chain were entered, which lie before `at`.
+        unsafe { runs::longest(self.src, sought, self.attempts, candidate) }
+    }
+}
+
+/// A candidate in its chain.
+struct Chain<'a> {
+    chains: &'a Chains,
+    position: u32,
+}
+
+impl Candidate for Chain<'_> {
+    #[inline(always)]
+    fn at(&self) -> Option<usize> {
+        self.position.checked_sub(self.chains.start).map(|at| at as usize)
+    }
+
+    #[inline(always)]
+    fn go_on(&mut self) {
+        self.position = self.chains.before(self.position);
+    }
+
+    #[inline(always)]
+    fn go_back(&mut self, n: usize) {
+        self.position -= n as u32; // within a run
+    }
+}
+
+/// Candidates that are left: the nearest one, and how many are looked at.
+#[derive(Clone, Copy)]
+struct Rest {
+    position: u32,
+    attempts: u32,
+}
+
+/// The longest match so far: its length in the upper half, and its position in the lower, so that of those with the same length the
+/// nearest is the largest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Longest(u64);
+
+impl Longest {
+    #[inline(always)]
+    fn new(len: u32, position: u32) -> Longest {
+        Longest(u64::from(len) << 32 | u64::from(position))
+    }
+
+    #[inline(always)]
+    fn len(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    #[inline(always)]
+    fn position(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// The longest match for `at` among the candidates up to the first one that matches further than the window shows, and the
+/// candidates from there on.
+///
+/// # Safety
+///
+/// The CPU has the features, `src` has a window at `at` before the last literals, `low` is less than `at` if `BACK`, and the chains have the
+/// positions before `at`.
+#[inline(never)] // in one function with the parser, both would lack registers
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+unsafe fn near<const BACK: bool>(
+    src: &[u8],
+    chains: &Chains,
+    at: usize,
+    low: usize,
+    rest: Rest,
+) -> (Longest, Rest) {
+    let before = if BACK { (at - low).min(MOST_BEFORE) } else { 0 };
+    // SAFETY: a window before the end.
+    let here = unsafe { window(src, at - before) };
+    // Ends what lies before, unless there is more of it.
+    let end_before = if at - low > MOST_BEFORE { 0 } else { 1 << (WINDOW - 1 - before) };
+    let lowest = chains.lowest(at);
+    let first = lowest.max(chains.position(before));
+    let Rest { mut position, mut attempts } = rest;
+    let origin = chains.origin(src).wrapping_sub(before);
+    let mut best = Longest(0);
+    while position >= first {
+        // SAFETY: the position is that of at least byte `before` of the source, and lies before `at`; the caller guarantees
+        // the instructions.
+        let differs = unsafe {
+            let there = _mm256_loadu_si256(origin.wrapping_add(position as usize).cast());
+            !_mm256_movemask_epi8(_mm256_cmpeq_epi8(here, there)) as u32 // 32 bits
+        };
+        let ahead = (differs >> before).trailing_zeros();
+        let mut len = ahead;
+        if BACK {
+            len += (differs << (WINDOW - before) | end_before).leading_zeros();
+        }
+        let len = select(ahead < MIN_MATCH as u32, 0, len);
+        if len >= WINDOW as u32 {
+            return (best, Rest { position, attempts });
+        }
+        best = best.max(Longest::new(len, position));
+        position = chains.before(position);
+        attempts -= 1;
+        if attempts == 0 {
+            break;
+        }
+    }
+    (best, Rest { position, attempts: if position < lowest { 0 } else { attempts } })
+}
+
+/// The [`WINDOW`] bytes from `at` on.
+///
+/// # Safety
+///
+/// The CPU has AVX, and `at + WINDOW <= src.len()`.
+#[inline(always)]
+unsafe fn window(src: &[u8], at: usize) -> __m256i {
+    debug_assert!(at + WINDOW <= src.len());
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_loadu_si256(src.as_ptr().add(at).cast()) }
+}
+
+/// The longest match that is sought, `best` or one with the candidates, of which only those are measured that may have a longer one.
+///
+/// # Safety
+///
+/// As for [`Search::longer`], and the chains have the positions before `sought.at`.
+#[inline(never)] // as `near`
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+unsafe fn far<const BACK: bool>(
+    src: &[u8],
+    chains: &Chains,
+    sought: &Sought,
+    mut best: Longest,
+    rest: Rest,
+) -> Longest {
+    let &Sought { at, low, longest } = sought;
+    let Rest { mut position, mut attempts } = rest;
+    let limit = src.len() - LAST_LITERALS;
+    let lowest = chains.lowest(at);
+    // SAFETY: positions are at most `at`, and what is read there ends before the limit.
+    let load = |at: usize| unsafe { load32(src, at) };
+    let group = load(at);
+    // A longer match has these bytes, too.
+    let last_of_longer = |longest: usize| (low + longest).saturating_sub(at + 3);
+    let mut longest = longest.max(best.len());
+    let mut ahead = last_of_longer(longest);
+    let mut wanted = load(at + ahead);
+    while position >= lowest {
+        let there = (position - chains.start) as usize;
+        if load(there + ahead) == wanted && load(there) == group {
+            // SAFETY: the position lies before `at`, and that before the limit.
+            let end = unsafe { extend_long(src, at, at - there, limit) };
+            // SAFETY: the same.
+            let start = if BACK { unsafe { extend_back(src, at, at - there, low) } } else { at };
+            if end - start > longest {
+                longest = end - start;
+                best = Longest::new(longest as u32, position);
+                if longest == limit - low {
+                    break;
+                }
+                ahead = last_of_longer(longest);
+                wanted = load(at + ahead);
+            }
+        }
+        position = chains.before(position);
+        attempts -= 1;
+        if attempts == 0 {
+            break;
+        }
+    }
+    best
+}
