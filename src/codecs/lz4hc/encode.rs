@@ -12,6 +12,7 @@ mod pays;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::lz4::output::{LAST_LITERALS, LAST_START, LONG, MIN_MATCH, Output};

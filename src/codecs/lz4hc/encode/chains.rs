@@ -1,26 +1,23 @@
 //! Matches where there are many: each position leads to the one before it in its bucket, as in the reference implementation.
 //!
-//! Which candidates match, and how far, the CPU guesses badly. So a vector tells how many bytes each of them matches around the
-//! position, and a maximum which is the longest ([`near`]); following the chain takes as long. From the first match that is longer than
-//! the vector on, few candidates are as long, and only those are measured ([`far`]).
+//! Which candidates match, and how far, the CPU guesses badly. So a [`Window`] tells how many bytes each of them matches around the
+//! position, and a maximum which is the longest ([`near`]); following the chain takes as long. From the first match on that is longer
+//! than the window, few candidates are as long, and only those are measured ([`far`]).
 
 use super::runs::{self, Candidate, is_run};
+use super::window::{Longest, WINDOW, Window};
 use super::{Match, Search, Sought};
 use crate::codecs::agree::{extend_back, extend_long};
-use crate::codecs::lz4::output::{LAST_LITERALS, MAX_DISTANCE, MIN_MATCH};
+use crate::codecs::lz4::output::{LAST_LITERALS, MAX_DISTANCE};
 use crate::codecs::mem::load32;
 use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
-use std::arch::x86_64::*;
 
 /// Those of the reference: which candidates are found depends on which positions share a bucket.
 const BUCKET_BITS: u32 = 15;
 /// Positions of which the steps are kept: as many as matches reach back, and one more.
 const REACH: usize = MAX_DISTANCE + 1;
-/// Bytes that are compared at once, and how many of them may lie before the position of a candidate.
-const WINDOW: usize = 32;
-const MOST_BEFORE: usize = 16;
 
 /// The positions of a stream, in a chain for each bucket, which is those with the same hash of the four bytes there. They are counted from
 /// before the streams that were there earlier, so that those need not be cleared away.
@@ -173,7 +170,7 @@ impl<const RUNS: bool> Chained<'_, RUNS> {
             // SAFETY: the caller guarantees the features, there is a window, and candidates are in the chains of this source.
             unsafe { near::<BACK>(src, chains, at, low, rest) }
         } else {
-            (Longest(0), rest)
+            (Longest::NONE, rest)
         };
         if rest.attempts > 0 {
             // SAFETY: the same. Matches in the window end before the limit.
@@ -264,28 +261,6 @@ struct Rest {
     attempts: u32,
 }
 
-/// The longest match so far: its length in the upper half, and its position in the lower, so that of those with the same length the
-/// nearest is the largest.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Longest(u64);
-
-impl Longest {
-    #[inline(always)]
-    fn new(len: u32, position: u32) -> Longest {
-        Longest(u64::from(len) << 32 | u64::from(position))
-    }
-
-    #[inline(always)]
-    fn len(self) -> usize {
-        (self.0 >> 32) as usize
-    }
-
-    #[inline(always)]
-    fn position(self) -> u32 {
-        self.0 as u32
-    }
-}
-
 /// The longest match for `at` among the candidates up to the first one that matches further than the window shows, and the
 /// candidates from there on.
 ///
@@ -302,29 +277,16 @@ unsafe fn near<const BACK: bool>(
     low: usize,
     rest: Rest,
 ) -> (Longest, Rest) {
-    let before = if BACK { (at - low).min(MOST_BEFORE) } else { 0 };
-    // SAFETY: a window before the end.
-    let here = unsafe { window(src, at - before) };
-    // Ends what lies before, unless there is more of it.
-    let end_before = if at - low > MOST_BEFORE { 0 } else { 1 << (WINDOW - 1 - before) };
+    // SAFETY: the caller's promise.
+    let window = unsafe { Window::new::<BACK>(src, at, low) };
     let lowest = chains.lowest(at);
-    let first = lowest.max(chains.position(before));
+    let first = lowest.max(chains.position(window.before()));
+    let origin = chains.origin(src).wrapping_sub(window.before());
     let Rest { mut position, mut attempts } = rest;
-    let origin = chains.origin(src).wrapping_sub(before);
-    let mut best = Longest(0);
+    let mut best = Longest::NONE;
     while position >= first {
-        // SAFETY: the position is that of at least byte `before` of the source, and lies before `at`; the caller guarantees
-        // the instructions.
-        let differs = unsafe {
-            let there = _mm256_loadu_si256(origin.wrapping_add(position as usize).cast());
-            !_mm256_movemask_epi8(_mm256_cmpeq_epi8(here, there)) as u32 // 32 bits
-        };
-        let ahead = (differs >> before).trailing_zeros();
-        let mut len = ahead;
-        if BACK {
-            len += (differs << (WINDOW - before) | end_before).leading_zeros();
-        }
-        let len = select(ahead < MIN_MATCH as u32, 0, len);
+        // SAFETY: as many bytes lie before the position, as compared, and it is before `at`.
+        let len = unsafe { window.matching::<BACK>(origin.wrapping_add(position as usize)) };
         if len >= WINDOW as u32 {
             return (best, Rest { position, attempts });
         }
@@ -336,18 +298,6 @@ unsafe fn near<const BACK: bool>(
         }
     }
     (best, Rest { position, attempts: if position < lowest { 0 } else { attempts } })
-}
-
-/// The [`WINDOW`] bytes from `at` on.
-///
-/// # Safety
-///
-/// The CPU has AVX, and `at + WINDOW <= src.len()`.
-#[inline(always)]
-unsafe fn window(src: &[u8], at: usize) -> __m256i {
-    debug_assert!(at + WINDOW <= src.len());
-    // SAFETY: the caller's promise.
-    unsafe { _mm256_loadu_si256(src.as_ptr().add(at).cast()) }
 }
 
 /// The longest match that is sought, `best` or one with the candidates, of which only those are measured that may have a longer one.

@@ -1,19 +1,14 @@
 //! Matches of streams with few of them: the CPU guesses badly how many candidates there are, which of them match, and how far.
-//! So the index finds them without guesses, and [`longest_of`] measures all of them and then chooses. Stretches without any are
+//! So the index finds them without guesses, a [`Window`] measures all of them, and then the longest is chosen. Stretches without any are
 //! left to a loop of the index.
 
 use super::index::{Candidates, Index, Nearest};
 use super::runs::{self, Candidate, is_run};
+use super::window::{Longest, WINDOW, Window};
 use super::{Match, Search, Sought, longer_match};
 use crate::codecs::agree::extend_back;
 use crate::codecs::lz4::output::{LAST_LITERALS, MAX_DISTANCE};
-use crate::codecs::mem::load32;
 use crate::cpu::select;
-use std::arch::x86_64::*;
-
-/// Bytes that are compared at once, and how many of them may lie before the position of a candidate.
-const WINDOW: usize = 32;
-const MOST_BEFORE: usize = 16;
 
 /// Made only where the CPU has the features.
 pub(super) struct Indexed<'a> {
@@ -34,7 +29,8 @@ impl Search for Indexed<'_> {
             if at > last {
                 return None;
             }
-            let found = self.find::<false>(Sought::any(at));
+            // SAFETY: the caller's promise.
+            let found = unsafe { self.find::<false>(Sought::any(at)) };
             if found.is_some() {
                 return found;
             }
@@ -44,48 +40,52 @@ impl Search for Indexed<'_> {
 
     #[inline(always)]
     unsafe fn longer(&mut self, sought: Sought) -> Option<Match> {
-        self.find::<true>(sought)
+        // SAFETY: the caller's promise.
+        unsafe { self.find::<true>(sought) }
     }
 }
 
 impl Indexed<'_> {
     /// The match that is sought. `BACK`: it may start before the position.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Search::longer`].
     #[inline(always)]
-    fn find<const BACK: bool>(&mut self, sought: Sought) -> Option<Match> {
+    unsafe fn find<const BACK: bool>(&mut self, sought: Sought) -> Option<Match> {
         let Sought { at, low, longest } = sought;
         let src = self.src;
-        // SAFETY: `at` is at most `last_start`.
+        // SAFETY: behind `at` more bytes follow than that.
         if self.passes_runs && unsafe { is_run(src, at) } {
-            // SAFETY: the same, and the CPU has the features, as there is a parser.
+            // SAFETY: the caller's promise.
             return unsafe { self.find_run(sought) };
         }
-        // SAFETY: `at` is at most `last_start`, the index was cleared for this source, and the CPU has the features, as there
-        // is a parser.
+        // SAFETY: the caller's promise, and the index was cleared for this source.
         let mut candidates = unsafe { self.index.candidates(src, at, self.attempts) };
         let nearest = candidates.next();
         if nearest.is_empty() && candidates.is_empty() {
             return None;
         }
-        // SAFETY: as above.
-        let Nearby { len, position } = unsafe { longest_of::<BACK>(src, sought, nearest) };
-        if len == UNCLEAR || !candidates.is_empty() {
-            // SAFETY: as above.
+        // SAFETY: the caller's promise, and candidates lie before `at`.
+        let best = unsafe { longest_of::<BACK>(src, at, low, nearest) };
+        let Some(best) = best.filter(|_| candidates.is_empty()) else {
+            // SAFETY: the caller's promise.
             return unsafe { self.find_among_all(sought) };
-        }
-        if len as usize <= longest {
+        };
+        if best.len() <= longest {
             return None;
         }
-        let distance = at - position as usize;
+        let distance = at - best.position() as usize;
         // SAFETY: the position lies in the source, before `at`.
         let start = if BACK { unsafe { extend_back(src, at, distance, low) } } else { at };
-        Some(Match { at: start, len: len as usize, distance })
+        Some(Match { at: start, len: best.len(), distance })
     }
 
     /// The match that is sought, of a run.
     ///
     /// # Safety
     ///
-    /// The CPU has the features, `sought.at` is at most `last_start`, and [`is_run`].
+    /// As for [`Search::longer`], and [`is_run`] at `sought.at`.
     #[cold]
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
@@ -100,7 +100,7 @@ impl Indexed<'_> {
     ///
     /// # Safety
     ///
-    /// The CPU has the features, and `sought.at` is at most `last_start`.
+    /// As for [`Search::longer`].
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     unsafe fn find_among_all(&mut self, sought: Sought) -> Option<Match> {
@@ -133,72 +133,35 @@ impl Candidate for Numbered<'_> {
     }
 }
 
-/// The longest match near by. As two numbers, it comes back in registers.
-#[derive(Clone, Copy)]
-struct Nearby {
-    /// [`UNCLEAR`] if some candidate matches further than [`longest_of`] looks.
-    len: u32,
-    position: u32,
-}
-
-const UNCLEAR: u32 = u32::MAX;
-
-/// The match that is sought, among the nearest candidates, which are positions before `at`, or a shorter one.
+/// The longest match for `at` among the nearest candidates; nothing if some of them match further than the window shows.
 ///
 /// # Safety
 ///
-/// The CPU has the features, and `at + MIN_MATCH <= src.len()`.
+/// As for [`Search::longer`], and the candidates lie before `at`.
 #[inline(never)] // in one function with the loop over positions, both would lack registers
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-unsafe fn longest_of<const BACK: bool>(src: &[u8], sought: Sought, nearest: Nearest<'_>) -> Nearby {
-    let unclear = Nearby { len: UNCLEAR, position: 0 };
-    let Sought { at, low, longest } = sought;
-    let before = if BACK { (at - low).min(MOST_BEFORE) } else { 0 };
+unsafe fn longest_of<const BACK: bool>(
+    src: &[u8],
+    at: usize,
+    low: usize,
+    nearest: Nearest<'_>,
+) -> Option<Longest> {
     if at + WINDOW + LAST_LITERALS > src.len() {
-        return unclear;
+        return None;
     }
-    if BACK && !nearest.is_empty() && (nearest.farthest() as usize) < before {
-        return unclear;
+    // SAFETY: the window lies in the source; the caller guarantees the features, and that `low` is before `at` if `BACK`.
+    let window = unsafe { Window::new::<BACK>(src, at, low) };
+    if BACK && !nearest.is_empty() && (nearest.farthest() as usize) < window.before() {
+        return None;
     }
-    // The length in the upper half, and the position in the lower.
-    let mut best = 0;
+    let mut best = Longest::NONE;
     for position in nearest {
-        // SAFETY: the window begins in the source and ends there, that at `at` as compared, and this one lies before.
-        let differs = unsafe { differing(src, at - before, position as usize - before) };
-        let mut len = (differs >> before).trailing_zeros();
-        if BACK {
-            // A bit ends what lies before at `before`, which is less than the width.
-            len += (differs << (WINDOW - before) | 1 << (WINDOW - 1 - before)).leading_zeros();
-        }
+        // SAFETY: as many bytes lie before the position, as compared, and it is before `at`.
+        let len = unsafe { window.matching::<BACK>(src.as_ptr().add(position as usize - window.before())) };
         let len = select(position as usize + MAX_DISTANCE < at, 0, len);
-        best = best.max(u64::from(len) << 32 | u64::from(position));
+        best = best.max(Longest::new(len, position));
     }
-    let (len, position) = ((best >> 32) as u32, best as u32);
-    let reached = len as usize;
-    if reached >= WINDOW || BACK && before == MOST_BEFORE && reached >= MOST_BEFORE {
-        return unclear;
-    }
-    // SAFETY: there is a window at `at`, and the position lies before.
-    if reached > longest && unsafe { load32(src, at) != load32(src, position as usize) } {
-        return unclear;
-    }
-    Nearby { len, position }
-}
-
-/// Which of [`WINDOW`] bytes at `a` and `b` differ, the first in the lowest bit.
-///
-/// # Safety
-///
-/// The CPU has AVX2, and `a + WINDOW` and `b + WINDOW` are at most `src.len()`.
-#[inline(always)]
-unsafe fn differing(src: &[u8], a: usize, b: usize) -> u32 {
-    debug_assert!(a + WINDOW <= src.len() && b + WINDOW <= src.len());
-    // SAFETY: the caller guarantees as many readable bytes, and the instructions.
-    unsafe {
-        let a = _mm256_loadu_si256(src.as_ptr().add(a).cast());
-        let b = _mm256_loadu_si256(src.as_ptr().add(b).cast());
-        !_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b)) as u32 // 32 bits
-    }
+    (best.len() < WINDOW).then_some(best)
 }
 
 /// The match that is sought, among all of the candidates.
