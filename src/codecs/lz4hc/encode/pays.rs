@@ -64,6 +64,7 @@ mod tests {
     use crate::testing::{Random, repetitive};
 
     #[test]
+    #[cfg_attr(miri, ignore = "nothing is unsafe here, and it takes long")]
     fn noise_pays_and_repetitions_do_not() {
         for n in [0, MIN_INPUT - 1, MIN_INPUT, MIN_INPUT + 7, 1 << 20] {
             assert_eq!(index_pays(&Random::new(1).bytes(n)), n >= MIN_INPUT, "{n} bytes");
@@ -73,6 +74,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "nothing is unsafe here, and it takes long")]
     fn the_longer_a_stream_is_the_more_of_it_may_repeat() {
         for (n, least) in [(0x8000, 12), (0xfff0, 12), (0x1_fff0, 12), (0x2_0000, 9), (0x10_0000, 9)] {
             for noisy in 0..=SAMPLES {
@@ -87,6 +89,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "nothing is unsafe here, and it takes long")]
     fn some_planes_at_regular_distances_are_not_taken_for_more_than_they_are() {
         for (width, noisy) in [(16, 3), (32, 6), (100, 20)] {
             let plane = (4 << 20) / width;
@@ -100,6 +103,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "nothing is unsafe here, and it takes long")]
     fn repeated_groups_are_counted() {
         for (repeated, few) in [(SAMPLE / FEW, true), (SAMPLE / FEW + 1, false)] {
             let mut sample = Random::new(2).bytes(SAMPLE);
