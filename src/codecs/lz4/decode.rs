@@ -32,13 +32,17 @@ const UNASKED_OUT: usize = 32;
 const IN_ROOM: usize = LONG + INPUT_END;
 /// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few to have them in the shortest loop.
 const SHORT_MATCH: usize = 16;
-/// Matches and literals up to this length are copied by [`decode_medium`], the former in up to two steps.
+/// Literals up to this length are copied by [`decode_medium`], and most matches there are not longer.
 const MEDIUM: usize = 32;
-/// Bytes of output that a sequence of [`decode_medium`] makes, at most, and SLACK.
-const MEDIUM_ROOM: usize = MEDIUM + 2 * MEDIUM + SLACK;
+/// Matches whose length takes one byte beside the token are shorter than this.
+const LONG_MATCH: usize = MIN_MATCH + LONG + 255;
+/// More bytes of output than a sequence of [`decode_medium`] makes, and SLACK.
+const MEDIUM_ROOM: usize = MEDIUM + LONG_MATCH + SLACK;
 /// So many sequences with matches from SHORT_MATCH to MEDIUM, in MEDIUM_DENSE bytes of output, make them prevail.
 const MANY_MEDIUM: usize = 16;
-const MEDIUM_DENSE: usize = MANY_MEDIUM * 80;
+const MEDIUM_DENSE: usize = MANY_MEDIUM * 160;
+/// If [`decode_medium`] stops sooner, in bytes of output, other sequences prevail.
+const MEDIUM_STAYS: usize = 426;
 /// If [`decode_medium`] comes less far, in bytes of output, it does not pay to call it again soon.
 const MEDIUM_PAYS: usize = 1024;
 /// So many such sequences pass then uncounted. The next MANY_MEDIUM are never dense, since `from` is before the pause; after
@@ -300,7 +304,7 @@ unsafe fn decode_mostly_medium<'a, const AVX2: bool>(
         let from = at.op;
         // SAFETY: the caller's promise.
         at = unsafe { decode_medium::<AVX2>(at, ends) }?;
-        if at.op.since(from) < MEDIUM_DENSE / 3 || at.is_near_end(ends) {
+        if at.op.since(from) < MEDIUM_STAYS || at.is_near_end(ends) {
             return Some(at);
         }
         // It counts for the caller of both, who asks only how far this function came.
@@ -313,11 +317,12 @@ unsafe fn decode_mostly_medium<'a, const AVX2: bool>(
     }
 }
 
-/// Decodes sequences of up to MEDIUM literals and twice as long a match. Stops at the first other one, or when an end is
-/// near.
+/// Decodes sequences of up to MEDIUM literals and a match whose length takes one byte beside the token, at most. Stops at the first
+/// other one, behind one with a short pattern, or when an end is near.
 ///
-/// Text and padded records consist of them. Neither is it known then which matches are short, nor does it take long to copy
-/// a few bytes more; in data with shorter matches, it would.
+/// Text and records consist of them. It is not known then which matches are short, and they repeat what was written a few
+/// stores before: a load of that waits until it is in the cache, unless one store wrote all of it. So it is copied in pieces of
+/// eight bytes, which are rarely in two stores. The patterns that numbers have in shuffled rows would each be a surprise here.
 ///
 /// # Safety
 ///
@@ -353,30 +358,46 @@ unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>
         }
         let len = match_bits + MIN_MATCH;
         if match_bits < LONG {
-            // SAFETY: the distance was checked, and SLACK bytes follow the match, as below. The CPU has AVX2 if `AVX2`.
-            unsafe { copy_short::<AVX2>(op, distance) };
-            // The last two of the 16 bytes once more, or the two behind them: no guess goes wrong. What repeats each byte
-            // repeats the last two.
-            let two_more = (len - 1) >> 3 & 2;
+            if distance < 8 {
+                rarely();
+                // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
+                unsafe { copy_short::<AVX2>(op, distance) };
+                // SAFETY: the same. What repeats each byte repeats the last two.
+                unsafe { op.ahead(SHORT_MATCH).copy_from_back::<2>(distance.max(2)) };
+                return Some(Place { ip, op: op.ahead(len), token: next });
+            }
+            // SAFETY: the distance was checked, and SLACK bytes follow the match.
+            unsafe { op.copy_from_back::<8>(distance) };
             // SAFETY: the same.
-            unsafe { op.ahead(SHORT_MATCH - 2 + two_more).copy_from_back::<2>(distance.max(2)) };
+            unsafe { op.ahead(8).copy_from_back::<8>(distance) };
+            // SAFETY: the same.
+            unsafe { op.ahead(SHORT_MATCH).copy_from_back::<2>(distance) };
             at = Place { ip, op: op.ahead(len), token: next };
             continue;
         }
         let len = len + next;
-        if len > 2 * MEDIUM || distance < SHORT_MATCH {
+        if next == 255 {
             break;
         }
-        if distance < MEDIUM {
-            rarely(); // an item that repeats the one before
+        if distance < 16 {
+            rarely();
             // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
             unsafe { copy_long::<AVX2>(op, distance, len) };
         } else {
-            // SAFETY: as above, and what is copied lies before.
-            unsafe { op.copy_from_back::<MEDIUM>(distance) };
-            if len > MEDIUM {
+            let (mut to, end) = (op, op.ahead(len));
+            loop {
+                // SAFETY: `to` is before `end`, so SLACK bytes follow, and what is copied lies before.
+                unsafe { to.copy_from_back::<8>(distance) };
                 // SAFETY: the same.
-                unsafe { op.ahead(MEDIUM).copy_from_back::<MEDIUM>(distance) };
+                unsafe { to.ahead(8).copy_from_back::<8>(distance) };
+                // SAFETY: the same.
+                unsafe { to.ahead(16).copy_from_back::<8>(distance) };
+                // SAFETY: the same.
+                unsafe { to.ahead(24).copy_from_back::<8>(distance) };
+                to = to.ahead(32);
+                if to >= end {
+                    break;
+                }
             }
         }
         // SAFETY: as with `next`.

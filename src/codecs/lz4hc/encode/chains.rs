@@ -4,6 +4,7 @@
 //! position, and a maximum which is the longest ([`near`]); following the chain takes as long. From the first match on that is longer
 //! than the window, few candidates are as long, and only those are measured ([`far`]).
 
+use super::index::{BUCKETS, Hash};
 use super::runs::{self, Candidate, is_run};
 use super::window::{Longest, WINDOW, Window};
 use super::{Match, Search, Sought};
@@ -14,8 +15,6 @@ use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
-/// Those of the reference: which candidates are found depends on which positions share a bucket.
-const BUCKET_BITS: u32 = 15;
 /// Positions of which the steps are kept: as many as matches reach back, and one more.
 const REACH: usize = MAX_DISTANCE + 1;
 
@@ -23,7 +22,7 @@ const REACH: usize = MAX_DISTANCE + 1;
 /// before the streams that were there earlier, so that those need not be cleared away.
 pub(super) struct Chains {
     /// The last position of each bucket; of no stream where there is none.
-    heads: Box<[u32; 1 << BUCKET_BITS]>,
+    heads: Box<[u32; BUCKETS]>,
     /// How far it is from a position, modulo [`REACH`], to the one before in its bucket; too far if there is none.
     steps: Box<[u16; REACH]>,
     /// Where the stream begins.
@@ -57,9 +56,10 @@ impl Chains {
         self.next = 0;
     }
 
+    /// The last position of the bucket of these four bytes.
     #[inline(always)]
-    fn bucket(group: u32) -> usize {
-        (group.wrapping_mul(2_654_435_761) >> (u32::BITS - BUCKET_BITS)) as usize
+    fn head(&self, group: u32) -> u32 {
+        self.heads[Hash::of(group).bucket()]
     }
 
     /// The position of byte `at`.
@@ -93,12 +93,13 @@ impl Chains {
     /// `end + 3 <= src.len()`.
     #[inline(always)]
     unsafe fn enter_until(&mut self, src: &[u8], end: usize) {
+        assert!(self.next <= end, "positions before were searched from");
         let mut at = self.next;
         while at < end {
             // SAFETY: `at` is less than `end`.
             let group = unsafe { load32(src, at) };
             let mut position = self.position(at);
-            let head = &mut self.heads[Self::bucket(group)];
+            let head = &mut self.heads[Hash::of(group).bucket()];
             let step = position - *head;
             self.steps[position as usize % REACH] =
                 select(step > MAX_DISTANCE as u32, MAX_DISTANCE as u32, step) as u16;
@@ -112,11 +113,12 @@ impl Chains {
             }
             *head = position;
         }
-        self.next = self.next.max(end);
+        self.next = at;
     }
 }
 
-/// Made only where the CPU has the features. `RUNS`: parts of runs are passed.
+/// Made only where the CPU has the features. `RUNS`: parts of runs are passed; a constant here, where each position is looked at, so that
+/// there is nothing to ask where they are not.
 pub(super) struct Chained<'a, const RUNS: bool> {
     /// Begun for this source.
     pub(super) chains: &'a mut Chains,
@@ -196,7 +198,7 @@ impl<const RUNS: bool> Chained<'_, RUNS> {
         // SAFETY: the caller's promise.
         let group = unsafe { load32(self.src, at) };
         let lowest = chains.lowest(at);
-        let mut position = chains.heads[Chains::bucket(group)];
+        let mut position = chains.head(group);
         let mut attempts = self.attempts.into();
         let origin = chains.origin(self.src);
         while position >= lowest {
@@ -225,7 +227,7 @@ impl<const RUNS: bool> Chained<'_, RUNS> {
     unsafe fn find_run(&self, sought: Sought) -> Option<Match> {
         // SAFETY: behind `at` more bytes follow than that.
         let group = unsafe { load32(self.src, sought.at) };
-        let candidate = Chain { chains: self.chains, position: self.chains.heads[Chains::bucket(group)] };
+        let candidate = Chain { chains: self.chains, position: self.chains.head(group) };
         // SAFETY: the caller's promise, and positions of the chain were entered, which lie before `at`.
         unsafe { runs::longest(self.src, sought, self.attempts, candidate) }
     }

@@ -17,7 +17,7 @@ use std::arch::x86_64::*;
 const SEGMENT: usize = MAX_DISTANCE;
 /// Those of the reference: which candidates are found depends on which positions share a bucket.
 const BUCKET_BITS: u32 = 15;
-const BUCKETS: usize = 1 << BUCKET_BITS;
+pub(super) const BUCKETS: usize = 1 << BUCKET_BITS;
 /// Candidates of a segment that are looked at together.
 const BLOCK: usize = 16;
 /// Those of a segment that [`Index::seek`] looks at.
@@ -25,16 +25,16 @@ const FEW: usize = 8;
 
 /// A hash of four bytes that no other four bytes have.
 #[derive(Clone, Copy)]
-struct Hash(u32);
+pub(super) struct Hash(u32);
 
 impl Hash {
     #[inline(always)]
-    fn of(group: u32) -> Hash {
+    pub(super) fn of(group: u32) -> Hash {
         Hash(group.wrapping_mul(2_654_435_761))
     }
 
     #[inline(always)]
-    fn bucket(self) -> usize {
+    pub(super) fn bucket(self) -> usize {
         (self.0 >> (u32::BITS - BUCKET_BITS)) as usize
     }
 
