@@ -4,7 +4,7 @@ use super::blocks::{Blocks, ITEM_WORTH};
 use super::refresh::read_undisturbed;
 use super::shape::{Extents, Geometry, Region, strides};
 use super::slice;
-use super::write::{Access, Overlay, Pending};
+use super::write::{Access, Overlay, Pending, blocks_of};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
@@ -422,7 +422,7 @@ pub(crate) fn write_to(
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
-    let blocks = Blocks::new(geometry, schunk.look(|schunk| Ok(schunk.typesize()))?)?;
+    let blocks = blocks_of(schunk, geometry)?;
     if selection.is_empty() {
         return Ok(());
     }

@@ -79,7 +79,8 @@ fn unordered(reading: &Reading<'_>) -> bool {
 ///
 /// # Errors
 ///
-/// `InvalidParam` if `dest` is too short or chunks are above 2 GiB, `Failure` for chunks that cannot be read.
+/// `InvalidParam` if `dest` is too short or chunks are above 2 GiB, `Failure` for chunks that cannot be read. `dest` is all zeros
+/// then: whoever passes it on all the same does not pass on what was in that memory before.
 pub(crate) fn read(
     schunk: &Schunk,
     geometry: &Geometry,
@@ -94,13 +95,17 @@ pub(crate) fn read(
         let chunks = BoxChunks::of(geometry, &region);
         memory::collect((0..chunks.len()).filter_map(|n| chunks.number(&chunks.chunk(n)).ok()))
     };
-    read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
+    let read = read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
         if again {
             dest.fill(0);
         }
         again = true;
         read_once(schunk, stored, geometry, &region.clipped(geometry.shape()), dest, dest_shape, reading)
-    })
+    });
+    if read.is_err() {
+        dest.fill(0);
+    }
+    read
 }
 
 fn read_once(

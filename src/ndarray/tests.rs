@@ -490,6 +490,29 @@ fn changes_that_make_no_sense_leave_the_array_alone() {
 }
 
 #[test]
+fn a_read_that_fails_leaves_nothing_of_what_was_in_the_buffer() {
+    let mut tested = worked_example();
+    tested.schunk.delete_chunk(tested.schunk.nchunks() - 1).unwrap();
+    let (geometry, reading) = (&tested.geometry, Reading::default());
+    let mut dest = vec![0xee; tested.model.bytes().len()];
+    let all = Region::all(geometry);
+    let read = slice::read(&tested.schunk, geometry, &all, &mut dest, geometry.shape(), &reading);
+    assert_eq!(read.unwrap_err().kind(), ErrorKind::Failure);
+    assert!(dest.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn nothing_is_made_of_another_size_than_the_chunks_that_are_there() {
+    let mut tested = worked_example();
+    let other = Geometry::new(&[5, 4], &[5, 4], &[2, 2]).unwrap();
+    let (reading, writing) = (Reading::default(), Writing::new(Encoding::new(&tested.params)));
+    let region = Region::new(&[0, 0], &[1, 1]);
+    let written = write::write(&mut tested.schunk, &other, &region, &[1], &[1, 1], &reading, &writing);
+    assert_eq!(written.unwrap_err().what(), "the array has chunks of another size");
+    tested.check();
+}
+
+#[test]
 fn threads_read_one_array_at_the_same_time() {
     let case = Case {
         shape: vec![30, 40],

@@ -75,15 +75,14 @@ pub(super) fn write_to(
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
-    let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
-    let blocks = Blocks::new(geometry, typesize)?;
+    let blocks = blocks_of(schunk, geometry)?;
     if region.is_empty() {
         return Ok(());
     }
-    let other = strides(src_shape, typesize as u64); // widening
+    let other = strides(src_shape, blocks.typesize as u64); // widening
     let ndim = geometry.ndim();
     let last: u64 = (0..ndim).map(|i| (region.extent(i) - 1).saturating_mul(other[i])).sum();
-    let enough = size(last)?.checked_add(typesize).is_some_and(|needed| needed <= src.len());
+    let enough = size(last)?.checked_add(blocks.typesize).is_some_and(|needed| needed <= src.len());
     require(enough, "box outside of its buffer")?;
     let chunks = BoxChunks::of(geometry, region);
     for n in 0..chunks.len() {
@@ -101,6 +100,21 @@ pub(super) fn write_to(
         overlay.store(schunk, pending, reading, writing)?;
     }
     Ok(())
+}
+
+/// The blocks of an array that is written to.
+///
+/// # Errors
+///
+/// `Failure` if the array has chunks, and of another size: those of the size that it should have may be much larger, and would be
+/// made to be refused.
+pub(super) fn blocks_of<'a>(schunk: &impl Access, geometry: &'a Geometry) -> Result<Blocks<'a>> {
+    schunk.look(|schunk| {
+        let blocks = Blocks::new(geometry, schunk.typesize())?;
+        let is_other = |size: i32| size > 0 && size as usize != blocks.chunksize; // widening
+        ensure(!is_other(schunk.chunksize()), ErrorKind::Failure, "the array has chunks of another size")?;
+        Ok(blocks)
+    })
 }
 
 /// New chunks on their way into the super-chunk.
