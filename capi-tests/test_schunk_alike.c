@@ -278,6 +278,97 @@ static void short_headers_keep_their_data(int place) {
   }
 }
 
+/* A super-chunk of two chunks and a half, of four blocks each, whose context is to skip blocks. */
+static blosc2_schunk *make_masked(int place, bool *mask, int nblocks) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  uint8_t data[4000];
+  int i;
+  cparams.typesize = 4;
+  cparams.blocksize = 1000;
+  storage.cparams = &cparams;
+  storage.contiguous = places[place].contiguous;
+  storage.urlpath = (char *)places[place].urlpath;
+  blosc2_remove_urlpath(storage.urlpath);
+  schunk = blosc2_schunk_new(&storage);
+  if (!CHECK(schunk != NULL)) {
+    exit(EXIT_FAILURE);
+  }
+  for (i = 0; i < 4000; i++) {
+    data[i] = (uint8_t)(1 + i % 7 + i / 1000);
+  }
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 4000), 1);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 4000), 2);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 2000), 3);
+  CHECK_INT(blosc2_set_maskout(schunk->dctx, mask, nblocks), 0);
+  return schunk;
+}
+
+/* Which of `nblocks` blocks of 1000 bytes were written: a digit each. Makes the buffer as it was. */
+static int written(uint8_t *buffer, int nblocks) {
+  int i, digits = 0;
+  for (i = 0; i < nblocks; i++) {
+    digits = digits * 10 + (buffer[i * 1000 + 1] != 0);
+  }
+  memset(buffer, 0, (size_t)nblocks * 1000);
+  return digits;
+}
+
+/* Reads a chunk with the super-chunk's context, which is where a mask was left. */
+static int written_next(blosc2_schunk *schunk, uint8_t *buffer) {
+  uint8_t *chunk;
+  bool needs_free;
+  int cbytes = blosc2_schunk_get_chunk(schunk, 0, &chunk, &needs_free);
+  CHECK_INT(blosc2_decompress_ctx(schunk->dctx, chunk, cbytes, buffer, 4000), 4000);
+  if (needs_free) {
+    free(chunk);
+  }
+  return written(buffer, 4);
+}
+
+static void masks_are_for_the_next_whole_chunk(int place) {
+  static uint8_t buffer[10000];
+  bool mask[] = {true, false, true, false, false};
+  int64_t coords[] = {0, 5, 1300};
+  blosc2_schunk *schunk = make_masked(place, mask, 4);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, buffer, 4000), 4000);
+  CHECK_INT(written(buffer, 4), 101);
+  CHECK_INT(written_next(schunk, buffer), 1111);
+
+  CHECK_INT(blosc2_set_maskout(schunk->dctx, mask, 4), 0);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 500, 2500, buffer), 0);
+  CHECK_INT(written(buffer, 8), 11010111);
+  CHECK_INT(written_next(schunk, buffer), 1111);
+
+  /* Parts of chunks, and single items, are read without it. */
+  CHECK_INT(blosc2_set_maskout(schunk->dctx, mask, 4), 0);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 0, 999, buffer), 0);
+  written(buffer, 4);
+  CHECK_INT(blosc2_schunk_get_sparse_buffer(schunk, 3, coords, buffer), 0);
+  written(buffer, 4);
+  CHECK_INT(written_next(schunk, buffer), 101);
+
+  /* Another number of blocks is an error, after which the mask is gone. */
+  CHECK_INT(blosc2_set_maskout(schunk->dctx, mask, 3), 0);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, buffer, 4000), BLOSC2_ERROR_DATA);
+  CHECK_INT(written_next(schunk, buffer), 1111);
+  CHECK_INT(blosc2_set_maskout(schunk->dctx, mask, 5), 0);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 0, 1000, buffer), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(written_next(schunk, buffer), 1111);
+  CHECK_INT(blosc2_set_maskout(schunk->dctx, mask, 4), 0);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 2, buffer, 4000), BLOSC2_ERROR_DATA);
+  CHECK_INT(written_next(schunk, buffer), 1111);
+
+  /* It waits for a call that finds a chunk and room for it. */
+  CHECK_INT(blosc2_set_maskout(schunk->dctx, mask, 4), 0);
+  CHECK(blosc2_schunk_decompress_chunk(schunk, 0, buffer, 3999) < 0);
+  CHECK(blosc2_schunk_decompress_chunk(schunk, 3, buffer, 4000) < 0);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, buffer, 4000), 4000);
+  CHECK_INT(written(buffer, 4), 101);
+  release(place, schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -290,6 +381,7 @@ int main(void) {
     refused_chunks_are_not_current(place);
     frames_do_not_begin_with_empty_chunks(place);
     short_headers_keep_their_data(place);
+    masks_are_for_the_next_whole_chunk(place);
   }
   null_follows_the_last_chunk();
   empty_boxes_are_in_no_chunks();

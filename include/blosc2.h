@@ -1365,7 +1365,9 @@ BLOSC_EXPORT int blosc2_ctx_get_cparams(blosc2_context *ctx, struct blosc2_cpara
 BLOSC_EXPORT int blosc2_ctx_get_dparams(blosc2_context *ctx, struct blosc2_dparams *dparams);
 
 /**
- * Sets a mask of blocks to skip in the next call of `blosc2_decompress_ctx`, which uses it up.
+ * Sets a mask of blocks to skip in the next call of `blosc2_decompress_ctx`, which uses it up. If the context is the `dctx` of a
+ * super-chunk, so does the next chunk that `blosc2_schunk_decompress_chunk` or `blosc2_schunk_get_slice_buffer` reads as a
+ * whole; reading parts of chunks goes on without it.
  *
  * `maskout` holds one flag for each of the `nblocks` blocks; true skips the block, whose bytes in the destination stay
  * as they are. It is copied. Returns 0, or a negative code.

@@ -702,7 +702,8 @@ fn extend(dest: &ArrayHandle, other: &ArrayHandle, axis: usize) -> Result<()> {
         let snapshot = other.schunk()?.look(Schunk::to_memory)?;
         let geometry = if other.is_view() { other.geometry() } else { ndarray::open(&snapshot)?.1.into() };
         let parts = other.schunk()?.decoding();
-        return parts.with(|dec| append(&snapshot, &geometry, &Reading { dec: *dec, visit: None }));
+        return parts
+            .with(|dec| append(&snapshot, &geometry, &Reading { dec: *dec, visit: None, mask: None }));
     }
     other.read(append)
 }

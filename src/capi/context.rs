@@ -6,6 +6,7 @@
 
 mod compress;
 mod decompress;
+mod mask;
 mod parts;
 
 use std::ffi::c_void;
@@ -29,6 +30,7 @@ use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, codec_format, filter, flags};
 use crate::pool::{self, LastUsed, Pool};
+use mask::PendingMask;
 
 pub(crate) use compress::{compress, compress_vl, note_blocksize, special_params};
 pub(crate) use decompress::{decompress, decompress_vl, decompress_vl_block, getitem};
@@ -57,7 +59,7 @@ pub(crate) struct Context {
     preparams: Option<Box<blosc2_prefilter_params>>,
     postparams: Option<Box<blosc2_postfilter_params>>,
     last_pool: LastUsed,
-    maskout: Option<Vec<bool>>,
+    maskout: PendingMask,
 }
 
 /// A request that outlives the effective value shown in its place.
@@ -158,7 +160,7 @@ impl Context {
             preparams: None,
             postparams: None,
             last_pool: LastUsed::new(),
-            maskout: None,
+            maskout: PendingMask::none(),
         })
     }
 
@@ -306,7 +308,12 @@ impl Context {
 
     /// Sets the mask for the next decompression.
     pub(crate) fn set_maskout(&mut self, mask: Vec<bool>) {
-        self.maskout = Some(mask);
+        self.maskout.set(mask);
+    }
+
+    /// Takes that mask, if there is one.
+    pub(crate) fn take_maskout(&self) -> Option<Vec<bool>> {
+        self.maskout.take()
     }
 
     /// Whether the context was made for compression; else it decompresses.

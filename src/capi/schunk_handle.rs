@@ -325,7 +325,7 @@ impl SchunkHandle {
         let compressor = encoding.compressor();
         decoding.with(|dec| {
             encoding.with(|enc| {
-                let reading = Reading { dec: *dec, visit: Some(&visit) };
+                let reading = Reading { dec: *dec, visit: Some(&visit), mask: None };
                 operation(&reading, &Writing { enc: *enc, visit: Some(&visit), compressor })
             })
         })
@@ -335,7 +335,7 @@ impl SchunkHandle {
     pub(crate) fn read<T>(&self, operation: impl FnOnce(&Schunk, &Reading<'_>) -> Result<T>) -> Result<T> {
         let parts = self.decoding();
         let visit = self.visitor(Some(&parts), None);
-        self.look(|schunk| parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit: Some(&visit) })))
+        self.read_with(&parts, Some(&visit), operation)
     }
 
     /// Reads with the handle's context, chunks in any order and at the same time: unless there is a postfilter, which is
@@ -347,7 +347,23 @@ impl SchunkHandle {
         let parts = self.decoding();
         let visit = self.visitor(Some(&parts), None);
         let visit = parts.has_postfilter().then_some(&visit as &dyn Fn(usize));
-        self.look(|schunk| parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit })))
+        self.read_with(&parts, visit, operation)
+    }
+
+    /// Reads with these parts of the handle's context, and with the mask that waits there for a whole chunk.
+    #[inline]
+    fn read_with<T>(
+        &self,
+        parts: &DecodingParts,
+        visit: Option<&dyn Fn(usize)>,
+        operation: impl FnOnce(&Schunk, &Reading<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let take = || {
+            // SAFETY: as for `decoding`.
+            unsafe { Context::shared((*self.abi()).dctx) }.ok().and_then(Context::take_maskout)
+        };
+        let mask = parts.has_mask().then_some(&take as &dyn Fn() -> Option<Vec<bool>>);
+        self.look(|schunk| parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit, mask })))
     }
 
     /// Reads without decompressing.

@@ -112,7 +112,7 @@ impl Coding {
         let container = || self.container;
         let dec = Decoding { threads, container: Some(&container), ..Decoding::default() };
         let enc = Encoding { threads, container: Some(&container), ..Encoding::new(&self.params) };
-        work(&Reading { dec, visit: None }, &Writing::new(enc))
+        work(&Reading { dec, visit: None, mask: None }, &Writing::new(enc))
     }
 }
 

@@ -36,6 +36,7 @@ use crate::io::lock::Held;
 use crate::io::memory::MallocBuf;
 use list::List;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
@@ -59,9 +60,17 @@ pub struct Reading<'a> {
     pub dec: Decoding<'a>,
     /// Called with the number of each chunk before it is decompressed, in ascending order.
     pub visit: Option<&'a dyn Fn(usize)>,
+    /// Takes the mask that waits for the next chunk to be decompressed as a whole: of each block, whether it is skipped, as in
+    /// [`chunk::decompress_with`]. Reading parts of chunks leaves it where it is, and so do copying and writing.
+    pub mask: Option<&'a dyn Fn() -> Option<Vec<bool>>>,
 }
 
 impl Reading<'_> {
+    /// Takes the mask, if there is one.
+    fn take_mask(&self) -> Option<Vec<bool>> {
+        self.mask.and_then(|take| take())
+    }
+
     /// Tells that chunk `nchunk` is about to be decompressed.
     pub(crate) fn visit(&self, nchunk: usize) {
         if let Some(visit) = self.visit {
@@ -391,7 +400,8 @@ impl Schunk {
         }
     }
 
-    /// Decompresses chunk `nchunk` into the front of `dest`; returns the number of bytes.
+    /// Decompresses chunk `nchunk` into the front of `dest`; returns the number of bytes, those of blocks that a mask skips
+    /// included.
     ///
     /// # Errors
     ///
@@ -401,11 +411,14 @@ impl Schunk {
         let short = if self.frame().is_some() { ErrorKind::WriteBuffer } else { ErrorKind::InvalidParam };
         require(nchunk < self.nchunks(), "chunk number out of range")?;
         reading.visit(nchunk);
+        // Whatever is read again is masked again.
+        let mask = OnceCell::new();
         let mut decompress = |dec: &Decoding<'_>, bytes: &[u8]| {
             let nbytes = BasicHeader::read(bytes)?.nbytes;
             let fits = usize::try_from(nbytes).is_ok_and(|nbytes| nbytes <= dest.len());
             ensure(fits, short, "destination shorter than the chunk")?;
-            chunk::decompress_with(dec, bytes, None, dest)
+            let mask = mask.get_or_init(|| reading.take_mask());
+            chunk::decompress_with(dec, bytes, mask.as_deref(), dest)
         };
         if self.frame().is_some_and(|frame| frame.locks() && !frame.is_at_hand()) {
             // Nobody has to wait for the lock while the chunk is decompressed.

@@ -11,6 +11,7 @@ use crate::frame::sizes::Sizes;
 use crate::frame::{Frame, Wanted};
 use crate::memory::{self, resize, zeroed};
 use crate::pages;
+use std::cell::OnceCell;
 use std::ops::Range;
 
 /// The part of one chunk that a range of bytes covers.
@@ -78,10 +79,16 @@ impl Part {
     }
 }
 
-/// Decompresses `part` into `dest`, which has its length.
-fn read_part(chunks: &StoredChunks<'_>, part: &Part, dec: &Decoding<'_>, dest: &mut [u8]) -> Result<()> {
+/// Decompresses `part` into `dest`, which has its length; of a whole chunk, the blocks that `mask` lets through.
+fn read_part(
+    chunks: &StoredChunks<'_>,
+    part: &Part,
+    mask: Option<&[bool]>,
+    dec: &Decoding<'_>,
+    dest: &mut [u8],
+) -> Result<()> {
     let n = if part.is_whole() {
-        let decompressed = |dec: &Decoding<'_>, bytes: &[u8]| chunk::decompress_with(dec, bytes, None, dest);
+        let decompressed = |dec: &Decoding<'_>, bytes: &[u8]| chunk::decompress_with(dec, bytes, mask, dest);
         chunks.with_all_blocks(part.nchunk, dec, decompressed)?
     } else {
         let param = |value: usize| i32::try_from(value).map_err(|_| out_of_range());
@@ -99,11 +106,13 @@ pub(super) fn failure(e: Error) -> Error {
     Error::new(ErrorKind::Failure, e.what())
 }
 
-/// Copies a range of bytes of the data to `dest`.
+/// Copies a range of bytes of the data to `dest`. The first whole chunk in it has the mask that `reading` takes, which is kept
+/// in `mask`.
 fn read_parts(
     chunks: &StoredChunks<'_>,
     bytes: Range<u64>,
     reading: &Reading<'_>,
+    mask: &OnceCell<Option<Vec<bool>>>,
     dest: &mut [u8],
 ) -> Result<()> {
     // Others may change the frame at any time: what counts is how large these chunks are.
@@ -111,10 +120,14 @@ fn read_parts(
     ensure(bytes.end <= sizes.nbytes, ErrorKind::Failure, "items out of range")?;
     pages::prefer_huge_for(dest);
     let parts = parts(&sizes, bytes)?;
-    if reading.visit.is_some() || parts.size_hint().1 == Some(1) {
+    if reading.visit.is_some() || reading.mask.is_some() || parts.size_hint().1 == Some(1) {
+        let mut masked = false;
         for part in parts {
             reading.visit(part.nchunk);
-            read_part(chunks, &part, &reading.dec, &mut dest[part.place()]).map_err(failure)?;
+            let is_first = part.is_whole() && !masked;
+            masked |= is_first;
+            let mask = if is_first { mask.get_or_init(|| reading.take_mask()).as_deref() } else { None };
+            read_part(chunks, &part, mask, &reading.dec, &mut dest[part.place()]).map_err(failure)?;
         }
         return Ok(());
     }
@@ -123,7 +136,7 @@ fn read_parts(
     let read = |part: &Part, dec: &Decoding<'_>| {
         // SAFETY: each part is read once, and their places do not overlap.
         let dest = unsafe { dest.part(part.at, part.range.len()) };
-        read_part(chunks, part, dec, dest)
+        read_part(chunks, part, None, dec, dest)
     };
     chunks::for_each(&parts, &reading.dec, read).map_err(failure)
 }
@@ -146,7 +159,8 @@ impl Schunk {
             let parts = parts(&self.sizes(), bytes.clone())?;
             memory::collect(parts.map(|part| part.nchunk))
         };
-        let read = |chunks: &StoredChunks<'_>| read_parts(chunks, bytes.clone(), reading, dest);
+        let mask = OnceCell::new();
+        let read = |chunks: &StoredChunks<'_>| read_parts(chunks, bytes.clone(), reading, &mask, dest);
         self.read_without_layout(numbers, read).map_err(failure)?
     }
 

@@ -110,7 +110,7 @@ pub(crate) unsafe fn decompress(
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
     require(!this.is_for_compression(), "not a context for decompression")?;
-    if this.maskout.is_none() && this.fields.postfilter.is_none() {
+    if !this.maskout.is_set() && this.fields.postfilter.is_none() {
         let mut room = dest.len();
         if this.wants_threads() {
             // They are there after any operation; but a single block and a short copy are for this thread alone.

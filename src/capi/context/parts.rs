@@ -96,6 +96,7 @@ pub(crate) struct DecodingParts {
     postfilter: Option<CPostfilter>,
     schunk: SchunkPtr,
     host: Option<Host>,
+    has_mask: bool,
 }
 
 impl DecodingParts {
@@ -114,12 +115,14 @@ impl DecodingParts {
                 postfilter: None,
                 schunk,
                 host: None,
+                has_mask: false,
             };
         };
         let backend = this.attach();
         let postfilter = this.postfilter(context);
         let (nthreads, schunk) = (this.nthreads(), SchunkPtr(this.fields.schunk));
-        DecodingParts { backend, nthreads, postfilter, schunk, host: Some(Host(context)) }
+        let has_mask = this.maskout.is_set();
+        DecodingParts { backend, nthreads, postfilter, schunk, host: Some(Host(context)), has_mask }
     }
 
     /// Sets the number of the chunk that the postfilter is told.
@@ -132,6 +135,11 @@ impl DecodingParts {
     /// Whether a postfilter is at work.
     pub(crate) fn has_postfilter(&self) -> bool {
         self.postfilter.is_some()
+    }
+
+    /// Whether a mask waited in the context.
+    pub(crate) fn has_mask(&self) -> bool {
+        self.has_mask
     }
 
     /// Runs `operation`.
