@@ -465,6 +465,78 @@ static void lazy_chunks_are_not_stored(int place) {
   blosc2_remove_urlpath(places[place].urlpath);
 }
 
+/* A super-chunk in memory of which the client took chunk `nchunk`. */
+static blosc2_schunk *make_without(int nchunk) {
+  blosc2_schunk *schunk = make(0, 3);
+  free(schunk->data[nchunk]);
+  schunk->data[nchunk] = NULL;
+  return schunk;
+}
+
+/* Where the C library crashes, there is an error. */
+static void missing_chunks_are_not_read(void) {
+  int32_t items[3 * ITEMS], size;
+  int64_t coords[] = {ITEMS + 1, ITEMS + 50};
+  uint8_t *chunk = (uint8_t *)items;
+  bool needs_free = true;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk = make_without(1);
+  CHECK_INT(blosc2_schunk_get_chunk(schunk, 1, &chunk, &needs_free), 0);
+  CHECK(chunk == NULL && !needs_free);
+  CHECK_INT(schunk->current_nchunk, 1);
+  chunk = (uint8_t *)items;
+  CHECK_INT(blosc2_schunk_get_lazychunk(schunk, 1, &chunk, &needs_free), 0);
+  CHECK(chunk == NULL && !needs_free);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES), 0);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, ITEMS, 2 * ITEMS, items), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, ITEMS + 1, ITEMS + 2, items), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(blosc2_schunk_get_sparse_buffer(schunk, 2, coords, items), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(blosc2_schunk_get_vlblock(schunk, 1, 0, &chunk, &size), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, ITEMS + 1, ITEMS + 2, items), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(blosc2_schunk_to_buffer(schunk, &chunk, &needs_free), BLOSC2_ERROR_SCHUNK_COPY);
+  CHECK(blosc2_schunk_copy(schunk, &storage) == NULL);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 2, items, BYTES), BYTES);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+}
+
+static void missing_chunks_are_replaced_moved_and_deleted(void) {
+  int32_t items[3 * ITEMS], back[3 * ITEMS];
+  int64_t order[] = {2, 1, 0};
+  uint8_t *chunk;
+  bool needs_free;
+  int i;
+  blosc2_schunk *schunk = make_without(1);
+  for (i = 0; i < 3; i++) {
+    fill(items + i * ITEMS, i);
+  }
+  CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, ITEMS - 5, 2 * ITEMS + 5, items + ITEMS - 5), 0);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 0, 3 * ITEMS, back), 0);
+  CHECK_BYTES(back, items, sizeof back);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+
+  schunk = make_without(1);
+  CHECK(blosc2_schunk_get_chunk(schunk, 0, &chunk, &needs_free) > 0);
+  CHECK_INT(blosc2_schunk_update_chunk(schunk, 1, chunk, true), 3);
+  CHECK_INT(schunk->nbytes, 3 * BYTES);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, back, BYTES), BYTES);
+  CHECK_BYTES(back, items, BYTES);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+
+  schunk = make_without(2);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 4);
+  CHECK_INT(blosc2_schunk_delete_chunk(schunk, 0), 3);
+  CHECK_INT(blosc2_schunk_reorder_offsets(schunk, order), 0);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, back, BYTES), BYTES);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, back, BYTES), 0);
+  CHECK_INT(blosc2_schunk_delete_chunk(schunk, 1), 2);
+  CHECK_INT(schunk->nbytes, 2 * BYTES);
+  CHECK(schunk->data[2] == NULL);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 0, 2 * ITEMS, back), 0);
+  CHECK_BYTES(back, items, BYTES);
+  CHECK_BYTES(back + ITEMS, items + ITEMS, BYTES);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -487,6 +559,8 @@ int main(void) {
   copies_keep_large_items();
   broken_items();
   copies_of_vl_blocks();
+  missing_chunks_are_not_read();
+  missing_chunks_are_replaced_moved_and_deleted();
   blosc2_destroy();
   return test_end();
 }

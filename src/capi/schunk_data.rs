@@ -247,7 +247,10 @@ pub unsafe extern "C" fn blosc2_schunk_decompress_chunk(
             // A negative size is one that is too small.
             // SAFETY: the caller's promise.
             let dest = unsafe { out_bytes(dest, nbytes.max(0)) }.map_err(invalid)?;
-            schunk.decompress_chunk(at, dest, reading)
+            // As in the C library, where a client took the chunk.
+            schunk
+                .decompress_chunk(at, dest, reading)
+                .or_else(|e| if schunk.is_missing(at) { Ok(0) } else { Err(e) })
         })
     })
 }
@@ -351,6 +354,10 @@ unsafe fn hand_out_any(
         unsafe {
             store(chunk, ptr::null_mut());
             store(needs_free, CBool::FALSE);
+        }
+        if schunk.is_missing(at) {
+            // As in the C library, where a client took the chunk.
+            return Ok(0);
         }
         let (start, len, owned) = match get(schunk, at)? {
             ChunkBytes::Held(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), false),

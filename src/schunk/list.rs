@@ -3,6 +3,9 @@
 //! How long a buffer is stands in the header of its chunk and nowhere else: a table of lengths would have to be moved with
 //! every chunk that is inserted or deleted. So the size in the header of a chunk in the list is always that of its memory,
 //! and clients, who see the chunks, do not write there.
+//!
+//! C callers may free a chunk and make the pointer to it null. Such a chunk is missing: it cannot be read, but replaced,
+//! moved and deleted. It still counts in the sums, as it would if it were there.
 
 use super::edit::{Rejected, Update, shrunk};
 use super::meta::LayerChange;
@@ -55,21 +58,37 @@ impl List {
     pub(super) fn chunk(&self, nchunk: usize) -> Result<&[u8]> {
         let none = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
         let pointer = self.pointers.get(nchunk).ok_or(none)?.load(Ordering::Relaxed);
+        require(!pointer.is_null(), "chunk is missing")?;
         // SAFETY: the list took the chunk over with this address and length, and it is freed only through `&mut self`.
         Ok(unsafe { std::slice::from_raw_parts(pointer, len_of(pointer)) })
     }
 
-    /// Uncompressed size of a chunk in bytes, as [`Sizes::believed_nbytes`].
+    /// Whether a chunk is missing.
+    pub(super) fn is_missing(&self, nchunk: usize) -> bool {
+        self.pointers.get(nchunk).is_some_and(|pointer| pointer.load(Ordering::Relaxed).is_null())
+    }
+
+    /// Uncompressed size of a chunk in bytes, as [`Sizes::believed_nbytes`]; of one that is missing, as far as the sizes tell.
     ///
     /// # Errors
     ///
     /// `InvalidParam` for a number out of range, `Failure` if the chunk is damaged.
     #[inline]
     pub(super) fn chunk_nbytes(&mut self, nchunk: usize) -> Result<u64> {
+        if self.is_missing(nchunk) {
+            return Ok(self.missing_nbytes(nchunk));
+        }
         let info = ChunkInfo::read(self.chunk(nchunk)?);
         let info = info.map_err(|e| Error::new(ErrorKind::Failure, e.what()))?;
         let sizes = self.sizes;
         Ok(sizes.believed_nbytes(nchunk, info.nbytes, || self.sizes_add_up()))
+    }
+
+    #[cold]
+    fn missing_nbytes(&mut self, nchunk: usize) -> u64 {
+        // Nobody knows what its header said.
+        self.add_up = false;
+        self.sizes.chunk_nbytes(nchunk).unwrap_or(0)
     }
 
     /// Whether the sizes in the headers of the chunks add up to that of the super-chunk.
@@ -184,9 +203,9 @@ impl List {
         }
     }
 
-    /// Frees a chunk that has left the list.
+    /// Frees a chunk that has left the list, unless it is missing.
     fn free(&mut self, pointer: AtomicPtr<u8>) {
-        let chunk = own(pointer);
+        let Some(chunk) = own(pointer) else { return };
         self.cbytes -= chunk.len() as u64; // widening
         spare::give_back(chunk);
     }
@@ -195,7 +214,7 @@ impl List {
     /// [made](Self::make_room), or for those that the chunk has.
     pub(super) fn change(&mut self, nchunk: usize, room: usize, work: impl FnOnce(&mut MallocBuf)) {
         let pointer = self.pointers[nchunk].load(Ordering::Relaxed);
-        let pointer = NonNull::new(pointer).expect("chunks have at least a header");
+        let pointer = NonNull::new(pointer).expect("`prepare` read the chunk");
         let old_len = len_of(pointer.as_ptr());
         // SAFETY: it comes from C's allocator, with this length or as much more as `make_room` made of it, and nobody else
         // uses it until it goes back to its place.
@@ -210,7 +229,8 @@ impl List {
     ///
     /// `MemoryAlloc`.
     fn make_room(&mut self, nchunk: usize, room: usize) -> Result<()> {
-        let mut chunk = own(AtomicPtr::new(self.pointers[nchunk].load(Ordering::Relaxed)));
+        let chunk = own(AtomicPtr::new(self.pointers[nchunk].load(Ordering::Relaxed)));
+        let mut chunk = chunk.expect("`prepare` read the chunk");
         let made = chunk.reserve_exact(room);
         self.pointers[nchunk] = disown(chunk);
         made
@@ -356,7 +376,7 @@ impl List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        self.pointers.drain(..).for_each(|pointer| spare::give_back(own(pointer)));
+        self.pointers.drain(..).filter_map(own).for_each(spare::give_back);
     }
 }
 
@@ -432,10 +452,10 @@ fn disown(chunk: MallocBuf) -> AtomicPtr<u8> {
     AtomicPtr::new(chunk.into_raw().0)
 }
 
-/// Puts the memory back in a buffer, which frees it.
-fn own(pointer: AtomicPtr<u8>) -> MallocBuf {
-    let pointer = NonNull::new(pointer.into_inner()).expect("chunks have at least a header");
+/// Puts the memory back in a buffer, which frees it; `None` if the chunk is missing.
+fn own(pointer: AtomicPtr<u8>) -> Option<MallocBuf> {
+    let pointer = NonNull::new(pointer.into_inner())?;
     let len = len_of(pointer.as_ptr());
     // SAFETY: it comes from C's allocator, with this length, and has left the list, so nobody else uses it.
-    unsafe { MallocBuf::from_malloc(pointer, len) }
+    Some(unsafe { MallocBuf::from_malloc(pointer, len) })
 }

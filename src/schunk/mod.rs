@@ -355,6 +355,15 @@ impl Schunk {
         }
     }
 
+    /// Whether chunk `nchunk` is one that a C caller freed, and made the pointer to it null.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_missing(&self, nchunk: usize) -> bool {
+        match &self.backing {
+            Backing::List(list) => list.is_missing(nchunk),
+            Backing::Frame(_) => false,
+        }
+    }
+
     /// As [`chunk`](Self::chunk), with the bytes that are not in memory where `make` wants them: it gets their number and
     /// what fills as much memory with them.
     ///
