@@ -369,6 +369,45 @@ static void masks_are_for_the_next_whole_chunk(int place) {
   release(place, schunk);
 }
 
+/* Whether a metalayer is there is asked before anything else of it is looked at. */
+static void names_come_before_contents(int place) {
+  blosc2_cparams cparams[3] = {BLOSC2_CPARAMS_DEFAULTS, BLOSC2_CPARAMS_DEFAULTS, BLOSC2_CPARAMS_DEFAULTS};
+  uint8_t content[1000] = {1, 2, 3}, *back;
+  int32_t len;
+  int i;
+  blosc2_schunk *schunk = make(place, 1);
+  cparams[0].clevel = 10;
+  cparams[1].compcode = 77;
+  cparams[2].filters[5] = 20;
+  CHECK_INT(blosc2_vlmeta_add(schunk, "there", content, 10, NULL), 0);
+  for (i = 0; i < 3; i++) {
+    CHECK_INT(blosc2_vlmeta_add(schunk, "there", content, 1000, &cparams[i]), BLOSC2_ERROR_INVALID_PARAM);
+    CHECK_INT(blosc2_vlmeta_update(schunk, "none", content, 1000, &cparams[i]), BLOSC2_ERROR_NOT_FOUND);
+    CHECK(blosc2_vlmeta_add(schunk, "new", content, 1000, &cparams[i]) < 0);
+    CHECK(blosc2_vlmeta_update(schunk, "there", content, 1000, &cparams[i]) < 0);
+  }
+  CHECK_INT(blosc2_vlmeta_update(schunk, "none", content, 2000000000, NULL), BLOSC2_ERROR_NOT_FOUND);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "there", content, 2000000000, NULL), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_vlmeta_get(schunk, "there", &back, &len), 0);
+  CHECK_INT(len, 10);
+  free(back);
+  CHECK_INT(schunk->nvlmetalayers, 1);
+  release(place, schunk);
+}
+
+/* What other handles of a frame did is known all the same. */
+static void names_come_from_the_frame(void) {
+  uint8_t content[10] = {1, 2, 3};
+  blosc2_schunk *schunk = make(2, 1);
+  blosc2_schunk *other = blosc2_schunk_open(FILE_PATH);
+  CHECK_INT(blosc2_vlmeta_add(other, "there", content, 10, NULL), 0);
+  CHECK_INT(blosc2_vlmeta_update(schunk, "there", content, 9, NULL), 0);
+  CHECK_INT(blosc2_vlmeta_delete(other, "there"), 0);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "there", content, 8, NULL), 0);
+  CHECK_INT(blosc2_schunk_free(other), 0);
+  release(2, schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -382,7 +421,9 @@ int main(void) {
     frames_do_not_begin_with_empty_chunks(place);
     short_headers_keep_their_data(place);
     masks_are_for_the_next_whole_chunk(place);
+    names_come_before_contents(place);
   }
+  names_come_from_the_frame();
   null_follows_the_last_chunk();
   empty_boxes_are_in_no_chunks();
   negative_sizes_make_no_frame();

@@ -8,8 +8,7 @@ use super::guard::{guard, guard_count};
 use super::ptr::{c_str, in_bytes, invalid};
 use super::schunk_handle::SchunkHandle;
 use super::types::{blosc2_cparams, blosc2_schunk};
-use crate::error::{ErrorKind, Result, require};
-use crate::format::metalayers::check_name;
+use crate::error::{ErrorKind, Result, ensure, require};
 use crate::io::memory::MallocBuf;
 use crate::schunk::meta;
 
@@ -130,12 +129,12 @@ pub unsafe extern "C" fn blosc2_vlmeta_add(
 ) -> c_int {
     guard_count(|| {
         // SAFETY: the caller's promise.
-        let (handle, name, content) = unsafe {
-            (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?, content_bytes(content, content_len)?)
-        };
-        check_name(name)?;
+        let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        // That there is such a metalayer comes before what is wrong with the content or the parameters.
+        let is_new = !handle.look(|schunk| schunk.has_vlmeta(name, false))?;
+        require(is_new, "metalayer exists already")?;
         // SAFETY: as above.
-        let content = unsafe { compressed(content, cparams) }?;
+        let content = unsafe { compressed(content_bytes(content, content_len)?, cparams) }?;
         handle.change_parts(|schunk| schunk.vlmeta_add_stored(name, content))
     })
 }
@@ -157,14 +156,12 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
-        check_name(name)?;
-        // SAFETY: the caller's promise.
-        match unsafe { content_bytes(content, content_len).and_then(|content| compressed(content, cparams)) }
-        {
-            Ok(content) => handle.change_parts(|schunk| schunk.vlmeta_update_stored(name, content)),
-            // That there is no such metalayer comes first.
-            Err(error) => handle.look(|schunk| schunk.vlmeta_find(name)).and(Err(error)),
-        }
+        // That there is no such metalayer comes before what is wrong with the content or the parameters.
+        let is_there = handle.look(|schunk| schunk.has_vlmeta(name, true))?;
+        ensure(is_there, ErrorKind::NotFound, "no such metalayer")?;
+        // SAFETY: as above.
+        let content = unsafe { compressed(content_bytes(content, content_len)?, cparams) }?;
+        handle.change_parts(|schunk| schunk.vlmeta_update_stored(name, content))
     })
 }
 

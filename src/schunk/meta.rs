@@ -170,6 +170,24 @@ impl Schunk {
         }
     }
 
+    /// Whether there is a variable-length metalayer `name`. What other handles changed in the frame is looked at only if that is
+    /// not as `expected`: it is looked at again with the change that this is asked for.
+    ///
+    /// # Errors
+    ///
+    /// As [`vlmeta_find`](Self::vlmeta_find).
+    #[cfg(feature = "capi")]
+    pub(crate) fn has_vlmeta(&self, name: &[u8], expected: bool) -> Result<bool> {
+        check_name(name)?;
+        if self.vlmetalayers().find(name).is_ok() == expected {
+            return Ok(expected);
+        }
+        match self.vlmeta_find(name) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            found => found.map(|_| true),
+        }
+    }
+
     /// Number and content of the variable-length metalayer `name`.
     ///
     /// # Errors
