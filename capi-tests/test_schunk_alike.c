@@ -408,6 +408,32 @@ static void names_come_from_the_frame(void) {
   release(2, schunk);
 }
 
+/* The client assigns the size of the chunks to come. */
+static void copies_keep_a_preset_chunk_size(int place) {
+  int32_t items[ITEMS] = {1, 2, 3};
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *copy, *schunk = make(place, 0);
+  schunk->chunksize = 2 * BYTES;
+  for (int contiguous = 0; contiguous < 2; contiguous++) {
+    storage.contiguous = contiguous != 0;
+    copy = blosc2_schunk_copy(schunk, &storage);
+    CHECK(copy != NULL);
+    CHECK_INT(copy->chunksize, 2 * BYTES);
+    CHECK_INT(blosc2_schunk_append_buffer(copy, items, BYTES), 1);
+    CHECK_INT(copy->chunksize, 2 * BYTES);
+    CHECK_INT(blosc2_schunk_free(copy), 0);
+  }
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 1);
+  CHECK_INT(schunk->chunksize, 2 * BYTES);
+  CHECK_INT(blosc2_schunk_delete_chunk(schunk, 0), 0);
+  schunk->chunksize = BYTES;
+  copy = blosc2_schunk_copy(schunk, &storage);
+  CHECK(copy != NULL);
+  CHECK_INT(copy->chunksize, BYTES);
+  CHECK_INT(blosc2_schunk_free(copy), 0);
+  release(place, schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -422,6 +448,7 @@ int main(void) {
     short_headers_keep_their_data(place);
     masks_are_for_the_next_whole_chunk(place);
     names_come_before_contents(place);
+    copies_keep_a_preset_chunk_size(place);
   }
   names_come_from_the_frame();
   null_follows_the_last_chunk();

@@ -113,6 +113,10 @@ unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut 
     }
     // SAFETY: the caller's promise; `own` lives until the end of this function.
     let raw = unsafe { SchunkHandle::create(&given) }?;
+    if let Some(chunksize) = source.preset_chunksize() {
+        // SAFETY: just made; nobody else knows it.
+        unsafe { (*raw).chunksize = chunksize };
+    }
     // SAFETY: just made.
     let made = unsafe { SchunkHandle::from_ptr(raw) }.and_then(|dest| copy_content(source, dest, same));
     if made.is_err() {

@@ -76,6 +76,14 @@ impl SchunkHandle {
         Ok(())
     }
 
+    /// The chunk size of a super-chunk without chunks, which the client may have assigned.
+    pub(crate) fn preset_chunksize(&self) -> Option<i32> {
+        let _shown = self.shown.lock();
+        let abi = self.abi();
+        // SAFETY: clients assign the field only while no other thread uses the handle, and what shows the state holds the lock.
+        unsafe { ((*abi).nchunks == 0).then(|| (*abi).chunksize.max(-1)) }
+    }
+
     /// Shows the state of the super-chunk in the struct.
     pub(super) fn show(&self, schunk: &Schunk) -> Result<()> {
         let mut shown = self.shown.lock();
