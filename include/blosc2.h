@@ -1634,6 +1634,9 @@ typedef struct blosc2_frame_s blosc2_frame;
 
 /**
  * A named piece of metadata.
+ *
+ * Of those that a super-chunk shows, programs may change contents, in place or in other memory from `malloc`, and names; calls
+ * that use metalayers look for that.
  */
 typedef struct blosc2_metalayer {
   /**

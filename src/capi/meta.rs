@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_int};
 use super::chunk::with_new_cctx;
 use super::context;
 use super::guard::{guard, guard_count};
-use super::ptr::{c_str, in_bytes, invalid};
-use super::schunk_handle::SchunkHandle;
+use super::ptr::{c_str, handle_ref, in_bytes, invalid};
+use super::schunk_handle::{SchunkHandle, Used};
 use super::types::{blosc2_cparams, blosc2_schunk};
 use crate::error::{ErrorKind, Result, ensure, require};
 use crate::io::memory::MallocBuf;
@@ -68,6 +68,7 @@ pub unsafe extern "C" fn blosc2_meta_add(
         let (handle, name, content) = unsafe {
             (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?, content_bytes(content, content_len)?)
         };
+        handle.adopt_layers(Used::Fixed)?;
         handle.change_parts(|schunk| schunk.meta_add(name, content))
     })
 }
@@ -89,6 +90,7 @@ pub unsafe extern "C" fn blosc2_meta_update(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        handle.adopt_layers(Used::Fixed)?;
         // SAFETY: the caller's promise.
         let content = unsafe { content_bytes(content, content_len) }.or_else(|error| {
             // That there is no such metalayer comes first.
@@ -108,6 +110,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_exists(schunk: *mut blosc2_schunk, name: 
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        handle.adopt_layers(Used::Variable(name))?;
         handle.look(|schunk| schunk.vlmeta_find(name))
     })
 }
@@ -130,6 +133,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_add(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        handle.adopt_layers(Used::Variable(name))?;
         // That there is such a metalayer comes before what is wrong with the content or the parameters.
         let is_new = !handle.look(|schunk| schunk.has_vlmeta(name, false))?;
         require(is_new, "metalayer exists already")?;
@@ -156,6 +160,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        handle.adopt_layers(Used::Variable(name))?;
         // That there is no such metalayer comes before what is wrong with the content or the parameters.
         let is_there = handle.look(|schunk| schunk.has_vlmeta(name, true))?;
         ensure(is_there, ErrorKind::NotFound, "no such metalayer")?;
@@ -184,6 +189,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_get(
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
         let wanted = !content.is_null() && !content_len.is_null();
         require(wanted, "nowhere to store the content")?;
+        handle.adopt_layers(Used::Variable(name))?;
         let decoding = handle.decoding();
         let found =
             handle.look(|schunk| decoding.with(|dec| schunk.vlmeta_get_into(name, dec, MallocBuf::zeroed)));
@@ -213,6 +219,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_delete(schunk: *mut blosc2_schunk, name: 
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
+        handle.adopt_layers(Used::Variable(name))?;
         handle.change_parts(|schunk| schunk.vlmeta_delete(name))
     })
 }
@@ -239,8 +246,10 @@ pub unsafe extern "C" fn blosc2_vlmeta_get_names(
         let count = unsafe { (*abi).nvlmetalayers };
         require(count == 0 || !names.is_null(), "nowhere to store the names")?;
         for i in 0..usize::try_from(count).unwrap_or(0) {
-            // SAFETY: the first `count` layers are there; `names` has room by the caller's promise.
-            unsafe { names.add(i).write((*(*abi).vlmetalayers[i]).name) };
+            // SAFETY: the array is the handle's, and its entries are null or layers.
+            let layer = unsafe { handle_ref((*abi).vlmetalayers[i]) }.map_err(invalid)?;
+            // SAFETY: `names` has room by the caller's promise.
+            unsafe { names.add(i).write(layer.name) };
         }
         Ok(c_int::from(count))
     })

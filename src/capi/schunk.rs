@@ -10,7 +10,7 @@ use super::environment::Environment;
 use super::guard::{guard, guard_or};
 use super::mem::c_array;
 use super::ptr::{handle_ref, store};
-use super::schunk_handle::{self, SchunkHandle, frame_cparams};
+use super::schunk_handle::{self, SchunkHandle, Used, frame_cparams};
 use super::types::{CBool, blosc2_cparams, blosc2_dparams, blosc2_io, blosc2_schunk, blosc2_storage};
 use super::{io, io_adapter, storage};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
@@ -98,6 +98,7 @@ fn same_parameters(own: &blosc2_cparams, wanted: &blosc2_cparams) -> bool {
 ///
 /// The pointers in `given` are null or valid.
 unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut blosc2_schunk> {
+    source.adopt_layers(Used::All)?;
     let mut own = context_cparams(source);
     // SAFETY: the caller's promise.
     let wanted = unsafe { given.cparams.as_ref() }.copied();
@@ -372,6 +373,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
         }
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        handle.adopt_layers(Used::All)?;
         let own = handle.as_own()?;
         let (start, len, owned) = handle.look(|schunk| {
             let schunk = own.as_ref().unwrap_or(schunk);
@@ -453,6 +455,7 @@ unsafe fn write_frame(
         // SAFETY: clients change the storage only while no other thread uses the handle.
         let io = unsafe { (*handle.abi()).storage.as_ref().and_then(|storage| storage.io.as_ref()) };
         let options = io_adapter::options(io.unwrap_or(&blosc2_io::DEFAULTS))?;
+        handle.adopt_layers(Used::All)?;
         let params = copy_params(handle);
         let own = handle.as_own()?;
         let len = handle.look(|schunk| {

@@ -1,7 +1,7 @@
 //! The object behind `blosc2_schunk`: the struct that C sees, and the super-chunk.
 //!
 //! Clients read the fields of `blosc2_schunk` at any time and assign some of them (`cctx`, `dctx`, the compression
-//! parameters, `chunksize` before there are chunks, `current_nchunk`). So every operation takes over what clients may
+//! parameters, `chunksize` before there are chunks, `current_nchunk`, the metalayers). So every operation takes over what clients may
 //! have set, works on the [`Schunk`], and shows its new state in the struct.
 //!
 //! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and each takes
@@ -10,8 +10,9 @@
 //! it would be for ever.
 //!
 //! Here are the accesses. `create` makes and releases handles, `view` makes those that share a super-chunk, and `shown`,
-//! with `layers`, keeps the struct up to date.
+//! with `layers`, keeps the struct up to date; `adopt` takes over what clients change in metalayers.
 
+mod adopt;
 mod create;
 mod layers;
 mod shown;
@@ -37,6 +38,7 @@ use crate::format::metalayers::Metalayers;
 use crate::frame::Frame;
 use crate::schunk::{Reading, Schunk, Writing};
 use crate::single;
+pub(crate) use adopt::Used;
 pub(crate) use create::free;
 use shown::{FrameFields, ShownLayers};
 

@@ -291,6 +291,9 @@ pub struct blosc2_storage {
 }
 
 /// A named piece of metadata.
+///
+/// Of those that a super-chunk shows, programs may change contents, in place or in other memory from `malloc`, and names; calls
+/// that use metalayers look for that.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct blosc2_metalayer {

@@ -7,6 +7,8 @@ use super::session::Session;
 use super::state::State;
 use super::store::Write;
 use crate::error::{ErrorKind, Result, ensure, require};
+#[cfg(feature = "capi")]
+use crate::format::frame_header::FrameHeader;
 use crate::format::frame_trailer;
 use crate::format::metalayers::{
     MAX_METALAYERS, MAX_VLMETALAYERS_WRITTEN, Metalayer, Metalayers, changeable, check_name,
@@ -53,6 +55,25 @@ impl Frame {
         };
         let found = check(self.known())?;
         Ok((session, found))
+    }
+
+    /// Puts `fixed` and `variable` in the place of the metalayers in memory; the next change writes them.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if the header would have another length, since what follows it stays where it is; `Failure` for more
+    /// variable-length metalayers than the C library could write.
+    #[cfg(feature = "capi")]
+    pub(crate) fn adopt_layers(&mut self, fixed: Arc<Metalayers>, variable: Arc<Metalayers>) -> Result<()> {
+        let known = self.known();
+        let same_len = FrameHeader::len_with(&fixed) == FrameHeader::len_with(&known.metalayers);
+        require(same_len, "metalayers in the header of a frame cannot change their lengths")?;
+        let room = variable.len() <= known.vlmetalayers.len().max(MAX_VLMETALAYERS_WRITTEN);
+        ensure(room, ErrorKind::Failure, "too many metalayers for a frame")?;
+        let mut next = State::clone(known);
+        (next.metalayers, next.vlmetalayers) = (fixed, variable);
+        *self.state.get_mut() = Arc::new(next);
+        Ok(())
     }
 
     /// Adds a fixed metalayer; returns its number. They live in the header, so the frame must not have chunks yet.

@@ -10,6 +10,8 @@ use crate::format::metalayers::{
     MAX_METALAYERS, MAX_VLMETALAYERS, Metalayer, Metalayers, changeable, check_name,
 };
 use crate::memory::{self, zeroed};
+#[cfg(feature = "capi")]
+use std::sync::Arc;
 
 fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let default = CParams::default();
@@ -100,6 +102,23 @@ impl Schunk {
         let (before, change) = list.last_change?;
         let alone = before == tick && list.tick == tick + 1;
         alone.then_some((change, &list.metalayers, &list.vlmetalayers))
+    }
+
+    /// Puts `fixed` and `variable` in the place of the metalayers, as if these had been there all along: no change is counted,
+    /// and a frame holds them from its next change on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::adopt_layers`](crate::frame::Frame::adopt_layers).
+    #[cfg(feature = "capi")]
+    pub(crate) fn adopt_layers(&mut self, fixed: Arc<Metalayers>, variable: Arc<Metalayers>) -> Result<()> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.adopt_layers(fixed, variable),
+            Backing::List(list) => {
+                (list.metalayers, list.vlmetalayers) = (fixed, variable);
+                Ok(())
+            }
+        }
     }
 
     /// Adds a fixed metalayer; returns its number.

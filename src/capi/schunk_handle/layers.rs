@@ -88,7 +88,9 @@ unsafe fn bring_forward(slots: &mut [*mut blosc2_metalayer], name: &[u8]) {
 /// As for [`show_layers`].
 unsafe fn is_named(shown: *const blosc2_metalayer, name: &[u8]) -> bool {
     // SAFETY: the caller's promise.
-    unsafe { shown.as_ref().is_some_and(|shown| CStr::from_ptr(shown.name).to_bytes() == name) }
+    let shown = unsafe { shown.as_ref() }.filter(|shown| !shown.name.is_null());
+    // SAFETY: as above; not null.
+    shown.is_some_and(|shown| unsafe { CStr::from_ptr(shown.name) }.to_bytes() == name)
 }
 
 /// Gives a layer that is shown this content.
@@ -98,7 +100,7 @@ unsafe fn is_named(shown: *const blosc2_metalayer, name: &[u8]) -> bool {
 /// As for [`show_layers`].
 unsafe fn show_content(shown: &mut blosc2_metalayer, content: &[u8]) -> Result<()> {
     let len = i32::try_from(content.len()).unwrap_or(i32::MAX);
-    if shown.content_len == len {
+    if shown.content_len == len && !shown.content.is_null() {
         // SAFETY: the caller's promise: the content is as long as it was made, and nobody else uses it.
         let old = unsafe { std::slice::from_raw_parts_mut(shown.content, content.len()) };
         if old != content {

@@ -50,13 +50,24 @@ pub(super) struct ShownLayers {
     variable: Option<Arc<Metalayers>>,
 }
 
+impl ShownLayers {
+    /// The client replaced variable-length metalayers: nobody knows which are shown.
+    pub(super) fn forget_variable(&mut self) {
+        self.variable = None;
+    }
+}
+
 impl SchunkHandle {
     /// Takes over what the client assigned.
     #[inline]
     pub(super) fn take_over(&self, schunk: &mut Schunk) -> Result<()> {
         let is_as_before =
             self.has_params(schunk.params_ref()) && self.typesize() > 0 && schunk.nchunks() > 0;
-        if is_as_before { Ok(()) } else { self.take_over_assigned(schunk) }
+        if !is_as_before {
+            self.take_over_assigned(schunk)?;
+        }
+        // Each change of a frame writes its metalayers.
+        if schunk.frame().is_some() { self.adopt_layers_into(schunk) } else { Ok(()) }
     }
 
     #[cold]

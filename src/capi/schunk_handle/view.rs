@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::RwLock;
 
-use super::SchunkHandle;
+use super::{SchunkHandle, Used};
 use crate::capi::ptr::handle_ref;
 use crate::capi::types::{CBool, blosc2_schunk, blosc2_storage};
 use crate::error::{Result, require};
@@ -46,6 +46,7 @@ impl SchunkHandle {
 
     /// The fixed metalayers: those of the view, if this is one.
     pub(crate) fn metalayers(&self) -> Result<Arc<Metalayers>> {
+        self.adopt_layers(Used::Fixed)?;
         let own = self.own_layers().cloned();
         own.map_or_else(|| self.look(|schunk| Ok(schunk.metalayers())), Ok)
     }

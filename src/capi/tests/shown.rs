@@ -122,3 +122,54 @@ fn changes_through_a_view_are_shown_by_both_handles() {
         assert_eq!((b2nd_free(view), b2nd_free(base), b2nd_free_ctx(ctx)), (0, 0, 0));
     }
 }
+
+#[test]
+fn what_a_client_changes_in_the_layers_is_what_is_there() {
+    for contiguous in [false, true] {
+        // SAFETY: a client that keeps the rules.
+        unsafe {
+            let schunk = filled(contiguous, &mut params(), 0);
+            let (mut content, mut layers) = (*b"fixed", Vec::new());
+            assert_eq!(blosc2_meta_add(schunk, c"fixed".as_ptr(), content.as_mut_ptr(), 5), 0);
+            change(schunk, 0, &mut layers);
+            change(schunk, 1, &mut layers);
+            let fixed = (*schunk).metalayers[0];
+            *(*fixed).content.add(4) = b'!';
+            assert_eq!(blosc2_meta_update(schunk, c"fixed".as_ptr(), content.as_mut_ptr(), 1), 0);
+            assert_eq!(std::slice::from_raw_parts((*fixed).content, 5), b"fixe!");
+            let renamed = (*schunk).vlmetalayers[0];
+            (*renamed).name.write(c"L".as_ptr().read());
+            assert_eq!(blosc2_vlmeta_exists(schunk, c"Layer 0".as_ptr()), 0);
+            assert!(blosc2_vlmeta_exists(schunk, c"layer 0".as_ptr()) < 0);
+            (*schunk).vlmetalayers.swap(0, 1);
+            assert_eq!(blosc2_vlmeta_exists(schunk, c"Layer 0".as_ptr()), 1);
+            (*schunk).nvlmetalayers = 1;
+            assert!(blosc2_vlmeta_exists(schunk, c"Layer 0".as_ptr()) < 0);
+            for part in [(*renamed).name.cast(), (*renamed).content.cast(), renamed.cast()] {
+                libc::free(part);
+            }
+            layers.remove(0);
+            layers[0].shown = null_mut();
+            change(schunk, 4, &mut layers);
+            check(schunk, &mut layers);
+            assert_eq!(blosc2_schunk_free(schunk), 0);
+        }
+    }
+}
+
+#[test]
+fn a_chunk_that_a_client_took_is_missing() {
+    // SAFETY: a client that keeps the rules.
+    unsafe {
+        let schunk = filled(false, &mut params(), 3);
+        libc::free((*(*schunk).data.add(1)).cast());
+        (*schunk).data.add(1).write(null_mut());
+        let (mut chunk, mut needs_free) = (null_mut(), CBool::TRUE);
+        assert_eq!(blosc2_schunk_get_chunk(schunk, 1, &raw mut chunk, &raw mut needs_free), 0);
+        assert!(chunk.is_null());
+        assert_eq!(blosc2_schunk_delete_chunk(schunk, 1), 2);
+        libc::free((*(*schunk).data).cast());
+        (*schunk).data.write(null_mut());
+        assert_eq!(blosc2_schunk_free(schunk), 0);
+    }
+}
