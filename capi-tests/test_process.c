@@ -390,6 +390,108 @@ static int cancelled_threads(void) {
   return 0;
 }
 
+/* How many threads the process has; 0 if that is not known. A thread that has ended may be seen for a little longer. */
+static int count_threads(int expected) {
+  int nthreads = 0, tries;
+  for (tries = 0; tries < 1000; tries++) {
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *entry;
+    nthreads = 0;
+    while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
+      nthreads += entry->d_name[0] != '.';
+    }
+    if (tasks != NULL) {
+      closedir(tasks);
+    }
+    if (nthreads == expected || nthreads == 0) {
+      break;
+    }
+    usleep(1000);
+  }
+  return nthreads;
+}
+
+/* Contexts that a thread keeps for itself. */
+struct kept {
+  blosc2_context *cctx, *dctx;
+  int round; /* in which their destructor uses and frees them */
+  bool early; /* whether the thread uses them before it ends */
+};
+
+static pthread_key_t kept_key;
+static int32_t kept_data[SIZE / 4], kept_back[SIZE / 4];
+static uint8_t kept_chunk[SIZE + BLOSC2_MAX_OVERHEAD];
+static int kept_uses, kept_failures;
+
+static void use_kept(const struct kept *kept) {
+  int cbytes = blosc2_compress_ctx(kept->cctx, kept_data, SIZE, kept_chunk, sizeof kept_chunk);
+  memset(kept_back, 0, SIZE);
+  kept_uses++;
+  kept_failures += cbytes <= 0 || blosc2_decompress_ctx(kept->dctx, kept_chunk, cbytes, kept_back, SIZE) != SIZE ||
+                   memcmp(kept_data, kept_back, SIZE) != 0;
+}
+
+static void end_kept(void *argument) {
+  struct kept *kept = (struct kept *)argument;
+  if (kept->round-- > 0) {
+    pthread_setspecific(kept_key, kept);
+    return;
+  }
+  use_kept(kept);
+  blosc2_free_ctx(kept->cctx);
+  blosc2_free_ctx(kept->dctx);
+}
+
+static void *keep(void *argument) {
+  struct kept *kept = (struct kept *)argument;
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  cparams.typesize = 4;
+  cparams.blocksize = SIZE / 20;
+  cparams.nthreads = dparams.nthreads = NTHREADS;
+  kept->cctx = blosc2_create_cctx(cparams);
+  kept->dctx = blosc2_create_dctx(dparams);
+  if (kept->early) {
+    use_kept(kept);
+  }
+  pthread_setspecific(kept_key, kept);
+  return NULL;
+}
+
+/* Threads use and free their contexts in the destructors of thread-specific data: also in those rounds of them that come after
+   the end of whatever else a thread has. */
+static int contexts_of_ending_threads(void) {
+  int n;
+  char errors[200];
+  FILE *output;
+  for (n = 0; n < SIZE / 4; n++) {
+    kept_data[n] = n;
+  }
+  if (freopen(FRAME, "w+", stderr) == NULL || pthread_key_create(&kept_key, end_kept) != 0) {
+    return TEST_IMPOSSIBLE;
+  }
+  for (n = 0; n < 8; n++) {
+    struct kept kept = {NULL, NULL, n / 2, n % 2 != 0};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, keep, &kept) != 0 || pthread_join(thread, NULL) != 0) {
+      return TEST_IMPOSSIBLE;
+    }
+  }
+  if (kept_uses != 12 || kept_failures != 0) {
+    return 1;
+  }
+  /* nobody has anything to complain of */
+  fflush(stderr);
+  output = fopen(FRAME, "r");
+  if (output == NULL || fgets(errors, sizeof errors, output) != NULL) {
+    return 2;
+  }
+  fclose(output);
+  remove(FRAME);
+  blosc2_destroy();
+  return count_threads(1) == 1 ? 0 : 3;
+}
+
 /* A path is looked up at each use, and what is not found is not made. */
 static int another_directory(void) {
   int32_t *data = (int32_t *)test_make_data(TEST_RAMP, SIZE);
@@ -421,27 +523,6 @@ static int another_directory(void) {
 #endif
 
 #ifdef __linux__
-/* How many threads the process has; 0 if that is not known. A thread that has ended may be seen for a little longer. */
-static int count_threads(int expected) {
-  int nthreads = 0, tries;
-  for (tries = 0; tries < 1000; tries++) {
-    DIR *tasks = opendir("/proc/self/task");
-    const struct dirent *entry;
-    nthreads = 0;
-    while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
-      nthreads += entry->d_name[0] != '.';
-    }
-    if (tasks != NULL) {
-      closedir(tasks);
-    }
-    if (nthreads == expected || nthreads == 0) {
-      break;
-    }
-    usleep(1000);
-  }
-  return nthreads;
-}
-
 /* Contexts with threads initialise the library, so that blosc2_destroy() has something to end. */
 static int contexts_without_init(void) {
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
@@ -481,6 +562,7 @@ int main(void) {
   }
   IN_CHILD(no_standard_streams);
   IN_CHILD(contexts_without_init);
+  IN_CHILD(contexts_of_ending_threads);
   IN_CHILD(another_directory);
   IN_CHILD(cancelled_threads);
 #endif

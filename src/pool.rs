@@ -7,12 +7,17 @@
 //! takes the next one; tasks share their work through a counter, so a task that starts late finds nothing left to do and
 //! nobody waits for a thread that is slow to wake. Workers spin briefly before they sleep.
 //!
+//! A thread that ends may still have jobs, and be the last user of a pool, in the destructors of its thread-specific data
+//! (`pthread_key_create`). Its locals in Rust are gone by then, and with them `std::thread::current`, so nothing here asks
+//! for it: callers sleep on a condition variable of their job, and workers know their place in their pool.
+//!
 //! After `fork` the child has none of the threads. Pools remember the number of forks up to their birth, and [`attach`]
 //! replaces pools of another process.
 
 use crate::cancel;
 use crate::cpu;
 use crate::fork::{self, Global};
+use std::cell::Cell;
 use std::collections::VecDeque;
 #[cfg(all(unix, not(miri)))]
 use std::mem::MaybeUninit;
@@ -20,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long an idle worker watches for new jobs before it sleeps.
@@ -41,11 +46,17 @@ struct Job {
     ntasks: usize,
     /// The next task to hand out.
     next: AtomicUsize,
-    /// Tasks that have not ended.
+    /// Tasks that have not ended; and [`ASLEEP`], once the caller has no patience left.
     pending: AtomicUsize,
     panicked: AtomicBool,
-    caller: Thread,
+    /// Held by a caller that is about to sleep.
+    bed: Mutex<()>,
+    /// The caller sleeps on this until all tasks have ended.
+    ended: Condvar,
 }
+
+/// What [`Job::pending`] has beside the number of tasks if the caller sleeps, or is about to.
+const ASLEEP: usize = 1 << (usize::BITS - 1);
 
 // SAFETY: the task is `Sync` and outlives its use, see `Job::task`; the other fields are Send and Sync.
 unsafe impl Send for Job {}
@@ -70,11 +81,43 @@ impl Job {
             if catch_unwind(AssertUnwindSafe(|| task(index))).is_err() {
                 self.panicked.store(true, Ordering::Relaxed);
             }
-            // The caller's handle is cloned first: once `pending` is 0, `run` may return.
-            let caller = self.caller.clone();
-            if self.pending.fetch_sub(1, Ordering::Release) == 1 {
-                caller.unpark();
+            if self.pending.fetch_sub(1, Ordering::Release) == ASLEEP + 1 {
+                self.wake_caller();
             }
+        }
+    }
+
+    #[cold]
+    fn wake_caller(&self) {
+        // Once this has had the lock, the caller is not between its last look at `pending` and its sleep.
+        drop(lock(&self.bed));
+        self.ended.notify_one();
+    }
+
+    /// Whether all tasks have ended.
+    fn has_ended(&self) -> bool {
+        self.pending.load(Ordering::Acquire) & !ASLEEP == 0
+    }
+
+    /// Returns when all tasks have ended: after a while of watching, the caller sleeps.
+    fn wait_for_end(&self) {
+        let start = Instant::now();
+        while !self.has_ended() {
+            for _ in 0..64 {
+                std::hint::spin_loop();
+            }
+            if start.elapsed() >= CALLER_SPIN {
+                return self.sleep_until_end();
+            }
+        }
+    }
+
+    #[cold]
+    fn sleep_until_end(&self) {
+        let mut bed = lock(&self.bed);
+        self.pending.fetch_or(ASLEEP, Ordering::Relaxed);
+        while !self.has_ended() {
+            bed = self.ended.wait(bed).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -220,6 +263,12 @@ fn usual_stack_size() -> usize {
     0
 }
 
+thread_local! {
+    /// The pool that this thread works for, and the place of its handle there. It has no destructor, and so is there for
+    /// as long as the thread.
+    static PLACE: Cell<(*const Shared, usize)> = const { Cell::new((ptr::null(), 0)) };
+}
+
 /// A pool of worker threads.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -258,9 +307,14 @@ impl Pool {
         }
         let mut workers = lock(&self.workers);
         while workers.len() < count && !self.shared.is_closed() {
-            let shared = Arc::clone(&self.shared);
+            let (shared, place) = (Arc::clone(&self.shared), workers.len());
             let builder = thread::Builder::new().name("blosc2".into()).stack_size(stack_size());
-            let Ok(handle) = builder.spawn(move || shared.serve()) else { return };
+            let serve = move || {
+                PLACE.set((Arc::as_ptr(&shared), place));
+                shared.serve();
+            };
+            // Up to Rust 1.85 at least, a thread whose locals are gone cannot start another: it panics.
+            let Ok(Ok(handle)) = catch_unwind(AssertUnwindSafe(|| builder.spawn(serve))) else { return };
             workers.push(handle);
             self.started.store(workers.len(), Ordering::Relaxed);
         }
@@ -302,10 +356,9 @@ impl Pool {
         self.shared.submitted.fetch_add(1, Ordering::Release);
         self.shared.wake.notify_all();
         let handles = std::mem::take(&mut *lock(&self.workers));
-        let me = thread::current().id();
-        for handle in handles {
+        for (place, handle) in handles.into_iter().enumerate() {
             // The last user of a pool may be one of its own workers; that one cannot wait for itself.
-            if handle.thread().id() != me {
+            if PLACE.get() != (Arc::as_ptr(&self.shared), place) {
                 let _ = cancel::deferred(|| handle.join());
             }
         }
@@ -326,7 +379,8 @@ impl Executor for Pool {
             next: AtomicUsize::new(0),
             pending: AtomicUsize::new(ntasks),
             panicked: AtomicBool::new(false),
-            caller: thread::current(),
+            bed: Mutex::new(()),
+            ended: Condvar::new(),
         });
         let mut queue = lock(&self.shared.queue);
         if !self.shared.is_closed() {
@@ -345,25 +399,9 @@ impl Executor for Pool {
             // A function of the application has called `fork`, and this is the child: the other tasks are nobody's.
             resume_unwind(Box::new("a fork in the middle of a parallel operation"));
         }
-        wait_for_end(&job);
+        job.wait_for_end();
         if job.panicked.load(Ordering::Relaxed) {
             resume_unwind(Box::new("a task of a parallel operation panicked"));
-        }
-    }
-}
-
-/// Returns when all tasks of the job have ended.
-fn wait_for_end(job: &Job) {
-    let start = Instant::now();
-    let mut spinning = true;
-    while job.pending.load(Ordering::Acquire) != 0 {
-        if spinning {
-            for _ in 0..64 {
-                std::hint::spin_loop();
-            }
-            spinning = start.elapsed() < CALLER_SPIN;
-        } else {
-            thread::park();
         }
     }
 }
@@ -553,6 +591,72 @@ mod tests {
         assert!(outcome.is_err());
         assert_eq!(ended.load(Ordering::Relaxed), 2);
         pool.run(2, &|_| ());
+    }
+
+    /// What a thread does in the destructor of its thread-specific data, in the given round of several.
+    #[cfg(unix)]
+    struct Last {
+        key: libc::pthread_key_t,
+        round: usize,
+        work: Box<dyn FnOnce() + Send>,
+    }
+
+    #[cfg(unix)]
+    extern "C" fn at_exit(last: *mut libc::c_void) {
+        // SAFETY: a box of the test below, which nobody else has.
+        let mut last = unsafe { Box::from_raw(last.cast::<Last>()) };
+        if last.round == 0 {
+            return (last.work)();
+        }
+        last.round -= 1;
+        let key = last.key;
+        // SAFETY: the key exists; the destructor comes again in the next round.
+        unsafe { libc::pthread_setspecific(key, Box::into_raw(last).cast()) };
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_thread_whose_locals_are_gone_has_jobs_and_ends_pools() {
+        let mut key = 0;
+        // SAFETY: there is room for the key, and the destructor knows what is stored with it.
+        assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(at_exit)) }, 0);
+        for round in 0..4 {
+            let ended = Arc::new(AtomicUsize::new(0));
+            let seen = Arc::clone(&ended);
+            let thread = thread::spawn(move || {
+                let pool = Pool::on(4, 3);
+                pool.run(3, &|_| ());
+                let work = Box::new(move || {
+                    let tasks = AtomicUsize::new(0);
+                    // The caller goes to sleep before the other task has ended.
+                    pool.run(2, &|_| {
+                        thread::sleep(2 * CALLER_SPIN * tasks.fetch_add(1, Ordering::Relaxed) as u32);
+                    });
+                    let shared = Arc::downgrade(&pool.shared);
+                    drop(pool);
+                    // The workers had a part of it until they ended.
+                    let joined = usize::from(shared.strong_count() == 0);
+                    seen.store(tasks.load(Ordering::Relaxed) + joined, Ordering::Relaxed);
+                });
+                let last = Box::into_raw(Box::new(Last { key, round, work }));
+                // SAFETY: the key exists.
+                unsafe { libc::pthread_setspecific(key, last.cast()) };
+            });
+            thread.join().unwrap();
+            assert_eq!(ended.load(Ordering::Relaxed), 3, "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_worker_ends_its_own_pool_without_waiting_for_itself() {
+        let pool = Pool::on(3, 3);
+        let (caller, all) = (thread::current().id(), std::sync::Barrier::new(3));
+        pool.run(3, &|_| {
+            if all.wait().is_leader() && thread::current().id() != caller {
+                pool.shut_down();
+            }
+        });
+        pool.run(3, &|_| ());
     }
 
     #[test]
