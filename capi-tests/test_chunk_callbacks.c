@@ -441,6 +441,121 @@ static void test_zeros_of_a_filter(void) {
   free(chunk);
 }
 
+/* Buffers that a callback got where it could not have used vectors of 32 bytes. */
+static int unaligned;
+
+static void check_aligned(const void *buffer) {
+  unaligned += (uintptr_t)buffer % 32 != 0;
+}
+
+static int xor_bytes(const uint8_t *src, uint8_t *dest, int32_t length) {
+  int32_t i;
+  check_aligned(src);
+  check_aligned(dest);
+  for (i = 0; i < length; i++) {
+    dest[i] = src[i] ^ 0x55;
+  }
+  return 0;
+}
+
+static int xor_forward(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_cparams *cparams,
+                       uint8_t id) {
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(cparams);
+  BLOSC_UNUSED_PARAM(id);
+  return xor_bytes(src, dest, length);
+}
+
+static int xor_backward(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_dparams *dparams,
+                        uint8_t id) {
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(dparams);
+  BLOSC_UNUSED_PARAM(id);
+  return xor_bytes(src, dest, length);
+}
+
+static int aligned_prefilter(blosc2_prefilter_params *params) {
+  check_aligned(params->output);
+  check_aligned(params->ttmp);
+  memcpy(params->output, params->input, (size_t)params->output_size);
+  return 0;
+}
+
+static int aligned_postfilter(blosc2_postfilter_params *params) {
+  check_aligned(params->input);
+  check_aligned(params->output);
+  check_aligned(params->ttmp);
+  memcpy(params->output, params->input, (size_t)params->size);
+  return 0;
+}
+
+/* Functions of the application can use vectors on buffers, whatever was stored: the C library aligns to 32 bytes. */
+static void test_alignment(void) {
+  enum { NBYTES = 32 * 1000, GAP = 64 };
+  static const uint8_t pipelines[][BLOSC2_MAX_FILTERS] = {
+      {0, 0, 0, 0, 0, 0},   {0, 0, 0, 0, 0, 171},
+      {0, 0, 0, 0, 171, 171}, {0, 0, 0, 0, BLOSC_SHUFFLE, 171},
+      {0, 0, 0, 171, 171, 171}, {0, 0, 171, BLOSC_DELTA, BLOSC_SHUFFLE, 171},
+  };
+  static const int32_t blocksizes[] = {32 * 10, 32 * 300, NBYTES};
+  static char name[] = "xor";
+  uint8_t *memory = test_alloc(2 * (NBYTES + GAP)), *chunk = test_alloc(NBYTES + BLOSC2_MAX_OVERHEAD);
+  uint8_t *noise = test_make_data(TEST_NOISE, NBYTES), *data, *back;
+  blosc2_filter filter;
+  size_t p, b;
+  int rounds;
+  data = memory + (GAP - (uintptr_t)memory % GAP);
+  back = data + NBYTES;
+  memcpy(data, noise, NBYTES);
+  memset(&filter, 0, sizeof filter);
+  filter.id = 171;
+  filter.name = name;
+  filter.forward = xor_forward;
+  filter.backward = xor_backward;
+  CHECK_INT(blosc2_register_filter(&filter), 0);
+  for (p = 0; p < sizeof pipelines / sizeof *pipelines; p++) {
+    for (b = 0; b < sizeof blocksizes / sizeof *blocksizes; b++) {
+      for (rounds = 0; rounds < 2; rounds++) {
+        blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+        blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+        blosc2_prefilter_params preparams = {0};
+        blosc2_postfilter_params postparams = {0};
+        blosc2_context *cctx, *dctx;
+        int cbytes;
+        memcpy(cparams.filters, pipelines[p], sizeof cparams.filters);
+        cparams.compcode = BLOSC_LZ4;
+        cparams.typesize = 8;
+        cparams.splitmode = BLOSC_NEVER_SPLIT;
+        cparams.blocksize = blocksizes[b];
+        memset(data, 0, (size_t)blocksizes[b] / 2); /* so that there are blocks at all, most of which are stored */
+        if (rounds > 0) {
+          cparams.prefilter = aligned_prefilter;
+          cparams.preparams = &preparams;
+          dparams.postfilter = aligned_postfilter;
+          dparams.postparams = &postparams;
+        }
+        unaligned = 0;
+        cctx = blosc2_create_cctx(cparams);
+        dctx = blosc2_create_dctx(dparams);
+        cbytes = blosc2_compress_ctx(cctx, data, NBYTES, chunk, NBYTES + BLOSC2_MAX_OVERHEAD);
+        CHECK(cbytes > 0);
+        CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, back, NBYTES), NBYTES);
+        CHECK_BYTES(back, data, NBYTES);
+        /* from the middle of a vector on, a whole block among others */
+        CHECK_INT(blosc2_getitem_ctx(dctx, chunk, cbytes, 1, NBYTES / 8 - 2, back, NBYTES), NBYTES - 16);
+        CHECK_BYTES(back, data + 8, NBYTES - 16);
+        CHECK_INT(unaligned, 0);
+        blosc2_free_ctx(cctx);
+        blosc2_free_ctx(dctx);
+        memcpy(data, noise, NBYTES);
+      }
+    }
+  }
+  free(memory);
+  free(chunk);
+  free(noise);
+}
+
 /* Pipelines of several filters leave the source alone and come back, in one block and in many. */
 static void test_pipelines(void) {
   static const uint8_t pipelines[][BLOSC2_MAX_FILTERS] = {
@@ -691,6 +806,7 @@ int main(void) {
   test_disposable_output();
   test_registered();
   test_zeros_of_a_filter();
+  test_alignment();
   test_pipelines();
   test_threads_callback();
   test_many_threads();

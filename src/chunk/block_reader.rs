@@ -6,7 +6,7 @@ use super::pipeline::DeltaReference;
 use super::plain::Payload;
 use super::planes::{Decoded, Planes, Runs};
 use super::reader::Reader;
-use super::scratch;
+use super::scratch::{self, Block};
 use crate::error::{Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use std::ops::Range;
 pub struct BlockReader<'a> {
     reader: Reader<'a>,
     /// The first block, if others refer to it.
-    first: Vec<u8>,
+    first: Block,
 }
 
 /// What a chunk without coded blocks consists of.
@@ -44,7 +44,7 @@ impl<'a> BlockReader<'a> {
     /// stays where it is: moving it out of a `Result` shows with small chunks.
     #[inline(always)]
     pub(crate) fn new(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> BlockReader<'a> {
-        BlockReader { reader: Reader::new(dec, header, chunk), first: Vec::new() }
+        BlockReader { reader: Reader::new(dec, header, chunk), first: Block::default() }
     }
 
     /// The second step after [`new`](Self::new).
@@ -58,7 +58,7 @@ impl<'a> BlockReader<'a> {
         header.check_complete(self.reader.data.len())?;
         self.reader.prepare()?;
         if self.reader.refers_to_block0() {
-            self.first = scratch::zeroed(header.blocksize)?;
+            self.first = Block::zeroed(header.blocksize)?;
             let mut worker = scratch::worker();
             self.reader.decode_block(&mut worker, 0, DeltaReference::Own, &mut self.first)?;
         }

@@ -20,7 +20,7 @@ use crate::format::consts::{
     filter, flags, special,
 };
 use crate::format::geometry::Container;
-use crate::memory::{copy_of, extend, with_capacity};
+use crate::memory::{extend, with_capacity};
 use crate::pages;
 use std::time::Instant;
 
@@ -230,9 +230,9 @@ struct Context<'a> {
 #[derive(Default)]
 pub(super) struct Block0 {
     /// Its prefiltered bytes, if they had to be made early.
-    input: Option<Vec<u8>>,
+    input: Option<scratch::Block>,
     /// What a decoder will have as the first block, if DELTA refers to it and it is neither source nor `input`.
-    decoded: Option<Vec<u8>>,
+    decoded: Option<scratch::Block>,
 }
 
 impl<'a> Job<'a> {
@@ -417,14 +417,16 @@ impl<'a> Job<'a> {
                 self.pipeline.run_forward(self.filter_host(), DeltaReference::Own, input, ping, pong)?;
             let from = block.get(len)?;
             copy::copy(filtered, from);
-            let mut decoded = scratch::zeroed(len)?;
+            let mut decoded = scratch::Block::zeroed(len)?;
             let mut inverse = Pipeline::empty();
             inverse.set_backward(&self.header());
             inverse.run_backward(self.filter_host(), DeltaReference::Own, from, ping, pong, &mut decoded)?;
             known.decoded = Some(decoded);
         }
         if self.enc.prefilter.is_some() || matches!(self.src, Source::Gathered(_)) {
-            known.input = Some(copy_of(input)?);
+            let mut early = scratch::Block::zeroed(len)?;
+            copy::copy(input, &mut early);
+            known.input = Some(early);
         }
         Ok(known)
     }
@@ -457,7 +459,7 @@ impl<'a> Job<'a> {
                 return Ok(buffers.ping.get(len)?);
             }
         }
-        let input = match (&block0.input, nblock) {
+        let input: &[u8] = match (&block0.input, nblock) {
             (Some(early), 0) => early,
             _ => self.input(nblock, tid, buffers.callback)?,
         };

@@ -8,7 +8,7 @@ use super::pipeline::DeltaReference;
 use super::plain::Payload;
 use super::planes::{self, Planes, Runs};
 use super::reader::Reader;
-use super::scratch::{self, Buffer, Worker, with_worker};
+use super::scratch::{self, Block, Buffer, Worker, with_worker};
 use super::simple::getitem_simple;
 use super::streams::Stream;
 use crate::copy;
@@ -134,9 +134,9 @@ fn decode_blocks(
 ) -> Result<()> {
     let blocksize = reader.header.blocksize;
     let last = (range.end - 1) / blocksize;
-    let mut first_block = Vec::new();
+    let mut first_block = Block::default();
     if reader.refers_to_block0() && last > 0 {
-        first_block = scratch::zeroed(blocksize)?;
+        first_block = Block::zeroed(blocksize)?;
         reader.decode_block(worker, 0, DeltaReference::Own, &mut first_block)?;
     }
     let reference = DeltaReference::Block(&first_block);
@@ -183,7 +183,7 @@ fn check_covered(covered: usize, end: usize) -> Result<()> {
     ensure(end <= covered, ErrorKind::Data, "fewer bytes than asked for")
 }
 
-/// Decodes a block into scratch and copies the part of it.
+/// Decodes a block into scratch and copies the part of it; without the detour, if all of it is wanted.
 fn decode_whole(
     reader: &Reader<'_>,
     worker: &mut Worker,
@@ -193,7 +193,7 @@ fn decode_whole(
     dest: &mut [u8],
 ) -> Result<()> {
     let len = reader.header.block_len(nblock);
-    if wanted.len() == len {
+    if wanted.len() == len && (scratch::is_aligned(dest) || !reader.calls_application()) {
         let covered = reader.finish_block(worker, 0, nblock, reference, dest)?;
         return check_covered(covered, wanted.end);
     }

@@ -141,7 +141,7 @@ pub(super) fn run_prefilter<'b>(
         .ok_or(Error::new(ErrorKind::InvalidParam, "items of the prefilter's output are too large"))?;
     let area = output_len.max(place.len);
     let scratch_len = callback_scratch_len(layout.blocksize.max(place.len), layout.typesize);
-    let (output, scratch) = buffer.get(area + scratch_len)?.split_at_mut(area);
+    let (output, scratch) = buffer.get_two(area, scratch_len)?;
     // Even if it is not wanted, it may be stored: it must not show what the memory was used for before.
     output.fill(0);
     prefilter.run(PrefilterCall {

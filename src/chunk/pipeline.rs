@@ -1,6 +1,6 @@
 //! The filter pipeline of a chunk: one block forward, one block back.
 
-use super::scratch::Buffer;
+use super::scratch::{Buffer, is_aligned};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::registry::{self, FilterEntry};
@@ -28,6 +28,11 @@ enum Step {
     Registered(&'static FilterEntry, u8),
     /// No such filter: an error of this kind as soon as a block goes through.
     Unknown(ErrorKind),
+}
+
+/// Whether the step is a filter of the application.
+fn is_applications(step: &Step) -> bool {
+    matches!(step, Step::Registered(entry, _) if entry.id >= filter::FIRST_USER)
 }
 
 /// What DELTA takes differences to.
@@ -186,8 +191,6 @@ impl Pipeline {
     /// Whether a filter of the application takes part: what it makes of zeros on the way back is not known. Those of the library
     /// make zeros.
     pub(crate) fn has_applications(&self) -> bool {
-        let is_applications =
-            |step: &Step| matches!(step, Step::Registered(entry, _) if entry.id >= filter::FIRST_USER);
         self.steps().iter().any(is_applications)
     }
 
@@ -242,18 +245,18 @@ impl Pipeline {
     ) -> Result<()> {
         match self.steps() {
             [] => copy::copy(src, dest),
-            [step] => self.apply_backward(step, host, reference, src, dest)?,
+            [step] => self.apply_first_backward(step, host, reference, src, ping, dest)?,
             [first, last] => {
                 if !self.backward_fused(first, last, host, src, dest)? {
                     let between = ping.get(src.len())?;
-                    self.apply_backward(first, host, reference, src, between)?;
+                    self.apply_first_backward(first, host, reference, src, pong, between)?;
                     self.apply_backward(last, host, reference, between, dest)?;
                 }
             }
             [first, steps @ .., last] => {
                 let len = src.len();
                 let (mut from, mut to) = (ping, pong);
-                self.apply_backward(first, host, reference, src, from.get(len)?)?;
+                self.apply_first_backward(first, host, reference, src, to, from.get(len)?)?;
                 for step in steps {
                     self.apply_backward(step, host, reference, from.get(len)?, to.get(len)?)?;
                     std::mem::swap(&mut from, &mut to);
@@ -262,6 +265,26 @@ impl Pipeline {
             }
         }
         Ok(())
+    }
+
+    /// Undoes the step whose source is what is stored, possibly the chunk itself, where it can be at any address: filters of
+    /// the application get a copy in `spare` then.
+    #[inline(always)]
+    fn apply_first_backward(
+        &self,
+        step: &Step,
+        host: FilterHost<'_>,
+        reference: DeltaReference<'_>,
+        src: &[u8],
+        spare: &mut Buffer,
+        dest: &mut [u8],
+    ) -> Result<()> {
+        if !is_applications(step) || is_aligned(src) {
+            return self.apply_backward(step, host, reference, src, dest);
+        }
+        let aligned = spare.get(src.len())?;
+        copy::copy(src, aligned);
+        self.apply_backward(step, host, reference, aligned, dest)
     }
 
     /// Runs two neighbouring steps forward at once if there is a way to do so that touches less memory; tells whether it did.

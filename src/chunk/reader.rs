@@ -408,7 +408,7 @@ impl<'a> Reader<'a> {
         dest: &mut [u8],
     ) -> Result<usize> {
         let scratch_len = callback_scratch_len(self.header.blocksize, self.header.typesize);
-        let (block, scratch) = buffer.get(dest.len() + scratch_len)?.split_at_mut(dest.len());
+        let (block, scratch) = buffer.get_two(dest.len(), scratch_len)?;
         if self.payload == Payload::Uninit {
             block.fill(0);
         }
@@ -434,6 +434,11 @@ impl<'a> Reader<'a> {
                 .map_err(|_| Error::new(ErrorKind::Postfilter, "the postfilter reported a failure")),
             None => Ok(()),
         }
+    }
+
+    /// Whether blocks are finished by functions of the application, which get them where vectors can be used on them.
+    pub(super) fn calls_application(&self) -> bool {
+        self.dec.postfilter.is_some() || self.pipeline.has_applications()
     }
 
     /// Bytes of an item; of a chunk that is one value over and over, of that value.

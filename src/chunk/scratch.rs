@@ -13,6 +13,11 @@ use std::ops::{Deref, DerefMut};
 /// Alignment of scratch memory in bytes: a cache line, and the widest vector.
 const ALIGN: usize = 64;
 
+/// Whether functions of the application can use vectors on `bytes` as on scratch memory. The C library promises them 32 bytes.
+pub(crate) fn is_aligned(bytes: &[u8]) -> bool {
+    bytes.as_ptr() as usize % 32 == 0
+}
+
 /// What fails if there is no memory to work in, with the code of the C library. The size of blocks is in the hands of
 /// whoever wrote a chunk, so that must not end the process.
 const NO_MEMORY: Error = Error::new(ErrorKind::ThreadCreate, "no memory to work in");
@@ -24,6 +29,41 @@ const NO_MEMORY: Error = Error::new(ErrorKind::ThreadCreate, "no memory to work 
 /// `ThreadCreate` if there is no memory.
 pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
     memory::zeroed(len).map_err(|_| NO_MEMORY)
+}
+
+/// Bytes to work in, for once, that are aligned as work buffers are: functions of the application may get them.
+#[derive(Default)]
+pub(crate) struct Block {
+    memory: Vec<u8>,
+    start: usize,
+}
+
+impl Block {
+    /// `len` zero bytes.
+    ///
+    /// # Errors
+    ///
+    /// `ThreadCreate` if there is no memory.
+    pub(crate) fn zeroed(len: usize) -> Result<Block> {
+        let mut memory = zeroed(len.checked_add(ALIGN).ok_or(NO_MEMORY)?)?;
+        let start = (memory.as_ptr() as usize).wrapping_neg() % ALIGN;
+        memory.truncate(start + len);
+        Ok(Block { memory, start })
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..]
+    }
+}
+
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..]
+    }
 }
 
 /// A work buffer that grows on demand. Contents are left over from earlier uses.
@@ -53,6 +93,17 @@ impl Buffer {
         }
         // SAFETY: as many bytes follow the first aligned one, as was just seen to.
         Ok(unsafe { self.memory.get_unchecked_mut(self.start..self.start + len) })
+    }
+
+    /// Two buffers in one, of `first` and `second` bytes, both of them aligned.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub(crate) fn get_two(&mut self, first: usize, second: usize) -> Result<(&mut [u8], &mut [u8])> {
+        let start = first.checked_next_multiple_of(ALIGN).ok_or(NO_MEMORY)?;
+        let (front, back) = self.get(start.checked_add(second).ok_or(NO_MEMORY)?)?.split_at_mut(start);
+        Ok((&mut front[..first], back))
     }
 
     fn capacity(&self) -> usize {
@@ -243,6 +294,20 @@ mod tests {
         buffer.get(10).unwrap()[9] = 7;
         assert_eq!(buffer.get(10).unwrap()[9], 7);
         assert_eq!(buffer.get(100_000).unwrap().as_ptr().align_offset(ALIGN), 0);
+        for first in [0, 1, 64, 100_001] {
+            let (front, back) = buffer.get_two(first, 70).unwrap();
+            assert_eq!((front.len(), back.len()), (first, 70));
+            assert!([&*front, back].iter().all(|part| part.as_ptr().align_offset(ALIGN) == 0));
+        }
+    }
+
+    #[test]
+    fn a_block_is_aligned_zeros() {
+        for len in [0, 1, 100, 70_000] {
+            let block = Block::zeroed(len).unwrap();
+            assert!(*block == vec![0; len] && (len == 0 || block.as_ptr().align_offset(ALIGN) == 0));
+        }
+        assert!(Block::default().is_empty());
     }
 
     #[test]

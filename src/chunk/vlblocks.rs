@@ -329,7 +329,7 @@ impl<'a> VlChunk<'a> {
         let mut buffer = std::mem::replace(&mut worker.callback, Buffer::new());
         let longest = self.longest.unwrap_or(dest.len());
         let scratch_len = callback_scratch_len(longest, self.reader.header.typesize);
-        let (input, scratch) = buffer.get(dest.len() + scratch_len)?.split_at_mut(dest.len());
+        let (input, scratch) = buffer.get_two(dest.len(), scratch_len)?;
         let outcome = self.decode(worker, nblock, input).and_then(|()| {
             self.reader.run_postfilter(PostfilterCall {
                 input,
