@@ -126,6 +126,10 @@ impl Encoder {
     fn is_worthwhile(&mut self, level: &Level, src: &[u8]) -> bool {
         let demand = &level.demand;
         let Some(window) = demand.window_of(src) else { return false };
+        if window.len() < 1 << SHORT_BITS {
+            // A glance would not take any steps either.
+            return self.probe.meets(demand, window);
+        }
         let least = (demand.min_ratio * GLANCE / 100).max(ANYTHING);
         match self.parser.encode::<true>(level, window, &mut []) {
             Some(ratio) if ratio >= SURE * demand.min_ratio => true,

@@ -17,10 +17,11 @@ const MAX_BITS: u32 = 14;
 const TABLE_LEN: usize = 1 << MAX_BITS;
 /// Windows of fewer bytes promise nothing.
 const MIN_WINDOW: usize = LAST_START;
-/// The last match starts this many bytes, or more, before the end of a window.
+/// The last match starts more than this many bytes before the end of a window, and reaches to the last bytes of it at most.
 const LAST_START: usize = 12;
-/// Bytes at the start of a window in which no match starts.
-const FIRST_LITERALS: usize = 4;
+const LAST_LITERALS: usize = 2;
+/// Bytes that are counted before anything is. They decide about small windows.
+const START_COST: usize = 5;
 /// Matches that are counted have at least this length: below [`FAR_DISTANCE`], and from it on.
 const MIN_NEAR: usize = 6;
 const MIN_FAR: usize = 8;
@@ -126,11 +127,11 @@ unsafe fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, wi
     // The most bytes that all of it may take.
     let budget = window.len() * 100 / demand.min_ratio;
     // What the matches so far take, with the literals before them; literals from `anchor` on come to that.
-    let (mut cost, mut anchor) = (0, 0);
-    let mut at = FIRST_LITERALS;
+    let (mut cost, mut anchor) = (START_COST, 0);
+    let mut at = 1;
     loop {
         // If all up to there were literals, that would be too many.
-        let end = last_start.min(anchor + budget - cost + 1);
+        let end = last_start.min((anchor + budget + 1).saturating_sub(cost));
         if at >= end {
             break;
         }
@@ -155,10 +156,12 @@ unsafe fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, wi
         cost += run + run.div_ceil(MAX_RUN) + 2 + long + if is_far { 2 } else { 0 };
         at += len;
         anchor = at;
-        // SAFETY: the match has MIN_NEAR bytes or more, and more than LAST_START follow, as `match_len` says.
-        let bytes = unsafe { load64(window, at - 2) };
-        table[slot(bytes as u32, shift)] = (base + at - 2) as u16; // below 2^16
         let rest = last_start.saturating_sub(at);
+        if rest > 0 {
+            // SAFETY: the match has MIN_NEAR bytes or more, and more than LAST_START follow.
+            let bytes = unsafe { load64(window, at - 2) };
+            table[slot(bytes as u32, shift)] = (base + at - 2) as u16; // below 2^16
+        }
         if last_start * 100 >= (cost + rest + rest.div_ceil(MAX_RUN)) * demand.min_ratio {
             return true;
         }
@@ -219,24 +222,23 @@ unsafe fn next_candidate(
 }
 
 /// The length that the C library counts for the match of `at` with `candidate`: without the last byte, which it leaves to
-/// what follows. After that many bytes, more than LAST_START are left.
+/// what follows.
 ///
 /// # Safety
 ///
-/// `candidate < at`, the bytes at both are the same, and more than LAST_START bytes follow from `at` on.
+/// `candidate < at`, two bytes or more are the same there, and more than LAST_START bytes follow from `at` on.
 #[inline(always)]
 unsafe fn match_len(window: &[u8], at: usize, candidate: usize) -> usize {
-    let last_start = window.len() - LAST_START;
+    let limit = window.len() - LAST_LITERALS;
     // SAFETY: the caller's promise.
     let differing = unsafe { load64(window, at) ^ load64(window, candidate) };
     let end = if differing != 0 {
         at + differing.trailing_zeros() as usize / 8
     } else {
-        // SAFETY: the distance is at most `at`; `at + 8` is not beyond the limit, nor that beyond the window, of which more than
-        // LAST_START bytes are left.
-        unsafe { extend(window, at + 8, at - candidate, last_start.max(at + 8)) }
+        // SAFETY: the distance is at most `at`; `at + 8` is not beyond the limit, as more than LAST_START bytes are left.
+        unsafe { extend(window, at + 8, at - candidate, limit) }
     };
-    end.min(last_start.max(at + 1)) - at - 1
+    end - at - 1
 }
 
 /// Table index for four bytes; `shift` is 32 less log2 of the number of entries.

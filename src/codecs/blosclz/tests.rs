@@ -423,15 +423,14 @@ fn unshuffled_ramps_of_integers_are_given_up() {
 fn shrinks_by_definition(bits: u32, min_ratio: usize, window: &[u8]) -> bool {
     let mut seen = vec![0_usize; 1 << bits];
     let last_start = window.len() - 12;
-    let (mut at, mut run, mut cost) = (4, 4, 4);
+    let (mut at, mut run, mut cost) = (1, 1, 6);
     let slot = |at: usize| {
         let four = u32::from_le_bytes(window[at..at + 4].try_into().unwrap());
         (four.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize
     };
     while at < last_start {
         let before = std::mem::replace(&mut seen[slot(at)], at);
-        let agree =
-            (0..(last_start - at).max(4)).take_while(|&i| window[before + i] == window[at + i]).count();
+        let agree = (0..window.len() - 2 - at).take_while(|&i| window[before + i] == window[at + i]).count();
         let is_far = at - before >= 8192;
         if before < at && agree > if is_far { 8 } else { 6 } {
             let len = agree - 1;
@@ -469,6 +468,25 @@ fn the_probe_decides_as_by_its_definition() {
         }
     }
     assert!(yes > 200 && no > 200, "{yes} {no}");
+}
+
+#[test]
+fn short_streams_are_compressed_where_the_c_library_does() {
+    // The longest period, in bytes, of the streams that it compresses.
+    for (len, longest) in [(91_usize, [1, 3, 6, 26]), (300, [8, 38, 50, 110])] {
+        for (clevel, longest) in (1..).zip(longest) {
+            for period in 2..len / 2 {
+                let plain: Vec<u8> = (0..len).map(|i| (i % period * 73).to_le_bytes()[0]).collect();
+                let stream = compress(clevel, &plain);
+                assert_eq!(
+                    stream.is_some(),
+                    period <= longest,
+                    "{len} bytes, level {clevel}, period {period}"
+                );
+                assert!(stream.is_none_or(|stream| decode(&stream, len) == Some(plain)));
+            }
+        }
+    }
 }
 
 #[test]
