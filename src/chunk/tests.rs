@@ -4,7 +4,9 @@ use super::scratch;
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{MAX_BUFFERSIZE, blosc2_flags, codec, codec_format, filter, flags, split};
+use crate::format::consts::{
+    EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, blosc2_flags, codec, codec_format, filter, flags, split,
+};
 use crate::memory::no_memory;
 use crate::pool::{self, Executor};
 
@@ -289,6 +291,32 @@ fn what_a_prefilter_leaves_unwritten_is_zero_and_nothing_of_earlier_work() {
             let cbytes = compress_vl(&enc, &blocks, &mut chunk).unwrap().cbytes;
             chunk.truncate(cbytes);
             assert!(!chunk.contains(&0xAB) && decompressed(&chunk) == vec![0; 20_000]);
+        }
+    }
+}
+
+#[test]
+fn a_dictionary_that_leaves_too_little_room_for_variable_blocks_is_left_out() {
+    let words = data(6000, 4);
+    let noise = crate::testing::Random::new(5).bytes(6000);
+    let mixed: Vec<u8> = words.iter().zip(&noise).map(|(a, b)| if b % 2 == 0 { *a } else { *b }).collect();
+    for src in [&words, &mixed, &noise] {
+        let blocks: Vec<&[u8]> = src.chunks(200).collect();
+        let enough = EXTENDED_HEADER_LENGTH + 8 * blocks.len() + src.len();
+        for id in [codec::LZ4, codec::LZ4HC, codec::ZSTD] {
+            let params =
+                CParams { compcode: i32::from(id), use_dict: true, typesize: 4, ..CParams::default() };
+            let compressed = |params: &CParams, room: usize| {
+                let mut chunk = vec![0; room];
+                let cbytes = compress_vl(&Encoding::new(params), &blocks, &mut chunk).unwrap().cbytes;
+                assert!(cbytes == 0 || decompressed(&chunk[..cbytes]) == *src);
+                cbytes
+            };
+            let plain = compressed(&CParams { use_dict: false, ..params.clone() }, enough);
+            assert!((1..=enough).contains(&plain));
+            for room in [plain + 200, enough, enough + 40_000] {
+                assert!((1..=room).contains(&compressed(&params, room)), "codec {id}, {room} bytes");
+            }
         }
     }
 }

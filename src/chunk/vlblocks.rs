@@ -28,7 +28,8 @@ use crate::format::geometry::Container;
 use crate::memory::{self, Room};
 use std::ops::Range;
 
-/// Compresses `blocks` into one chunk; 32 bytes, 8 per block, the data and a dictionary always fit.
+/// Compresses `blocks` into one chunk; 32 bytes, 8 per block and the data always fit. A dictionary that leaves too little room
+/// for them is left out.
 ///
 /// # Errors
 ///
@@ -73,23 +74,31 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Writes the chunk, with a dictionary if that is wanted and leaves enough room; returns its size, 0 if it does not fit.
     fn run(&self, nbytes: usize, dest: &mut [u8]) -> Result<usize> {
-        let dict = self.make_dict()?;
+        if let Some((bytes, digested)) = self.make_dict()? {
+            let cbytes = self.write(nbytes, Some((&bytes, &digested)), dest)?;
+            if cbytes > 0 {
+                return Ok(cbytes);
+            }
+        }
+        self.write(nbytes, None, dest)
+    }
+
+    fn write(&self, nbytes: usize, dict: Option<(&[u8], &EncodeDict)>, dest: &mut [u8]) -> Result<usize> {
         let start = EXTENDED_HEADER_LENGTH + 4 * self.blocks.len();
-        if start + dict.as_ref().map_or(0, |(bytes, _)| 4 + bytes.len()) > dest.len() {
+        if start + dict.map_or(0, |(bytes, _)| 4 + bytes.len()) > dest.len() {
             return Ok(0);
         }
         let mut progress = Progress { dest, pos: start, next: 0, all_zeros: false };
-        let has_dict = dict.is_some();
-        let dict = dict.map(|(bytes, digested)| {
-            progress.append_dict(&bytes);
-            digested
-        });
-        if !self.encode_all(dict.as_ref(), &mut progress)? {
+        if let Some((bytes, _)) = dict {
+            progress.append_dict(bytes);
+        }
+        if !self.encode_all(dict.map(|(_, digested)| digested), &mut progress)? {
             return Ok(0);
         }
         let Progress { dest, pos: cbytes, .. } = progress;
-        let header = self.header(nbytes, cbytes, has_dict);
+        let header = self.header(nbytes, cbytes, dict.is_some());
         header.write(dest.first_chunk_mut().expect("the room was checked"));
         Ok(cbytes)
     }
