@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, Sequence};
-use super::{MOST_CHANGED, RAW_BLOCK};
+use super::{MOST_CHANGED, RAW_BLOCK, TINY};
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};
 use crate::codecs::mem::load64;
 use crate::error::Result;
@@ -10,13 +10,15 @@ use crate::memory::{with_capacity, zeroed_box};
 
 /// Shortest agreement that makes a match. Shorter ones save few bits, if any, and take as long to write as others.
 const MIN_MATCH: usize = 6;
+/// The same in tiny blocks: with the fixed codes, and distances as short as they are there, it saves bits.
+const TINY_MATCH: usize = 4;
 /// log2 of the number of positions that are remembered.
 const TABLE_BITS: u32 = 12;
 const TABLE_LEN: usize = 1 << TABLE_BITS;
 /// After 2^PATIENCE misses in a row, the search steps over one more byte each time.
 const PATIENCE: u32 = 5;
 /// No match starts in the last bytes of a block, so that eight bytes can be loaded at every start.
-const LAST_START: usize = 12;
+const LAST_START: usize = 8;
 
 /// Distances that may be the size of a record in an array, and records until the table is asked again, in case there is a
 /// longer match further back.
@@ -70,20 +72,30 @@ impl Parser {
         self.sequences.clear();
         let mut anchor = start;
         if end - start >= LAST_START {
-            anchor = self.find_matches(src, start, end, counts);
+            anchor = if end - start < TINY {
+                self.find_matches::<TINY_MATCH>(src, start, end, counts)
+            } else {
+                self.find_matches::<MIN_MATCH>(src, start, end, counts)
+            };
         }
         self.sequences.push(Sequence::literals_only(end - anchor));
         &self.sequences
     }
 
     /// Finds the matches in `start..end`; returns the end of the last one.
-    fn find_matches(&mut self, src: &[u8], start: usize, end: usize, counts: &mut Counts) -> usize {
+    fn find_matches<const LEAST: usize>(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        end: usize,
+        counts: &mut Counts,
+    ) -> usize {
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
             // SAFETY: the CPU was just asked for AVX2, BMI1, BMI2 and LZCNT.
-            return unsafe { self.find_matches_avx2(src, start, end, counts) };
+            return unsafe { self.find_matches_avx2::<LEAST>(src, start, end, counts) };
         }
-        self.find_matches_with(src, start, end, counts)
+        self.find_matches_with::<LEAST>(src, start, end, counts)
     }
 
     /// [`find_matches_with`](Self::find_matches_with), compiled for newer CPUs.
@@ -93,32 +105,38 @@ impl Parser {
     /// The CPU has AVX2, BMI1, BMI2 and LZCNT.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    unsafe fn find_matches_avx2(
+    unsafe fn find_matches_avx2<const LEAST: usize>(
         &mut self,
         src: &[u8],
         start: usize,
         end: usize,
         counts: &mut Counts,
     ) -> usize {
-        self.find_matches_with(src, start, end, counts)
+        self.find_matches_with::<LEAST>(src, start, end, counts)
     }
 
     /// [`find_matches`](Self::find_matches) with what the caller is compiled for.
     #[inline(always)]
-    fn find_matches_with(&mut self, src: &[u8], start: usize, end: usize, counts: &mut Counts) -> usize {
+    fn find_matches_with<const LEAST: usize>(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        end: usize,
+        counts: &mut Counts,
+    ) -> usize {
         assert!(end <= src.len() && start + LAST_START <= end);
         let Parser { table, base, period, sequences, .. } = self;
         let last_start = end - LAST_START;
         let (mut anchor, mut at) = (start, start);
         // The block before may have ended in a match.
-        // SAFETY: the period is the distance of a match before, and `start + 12 <= src.len()`.
+        // SAFETY: the period is the distance of a match before, and `start + 8 <= src.len()`.
         let mut goes_on = unsafe { repeats(src, start, *period) };
         loop {
             let distance = if goes_on {
                 *period
             } else {
-                // SAFETY: twelve bytes follow `last_start`.
-                let next = unsafe { next_match(table, *base, src, at, last_start) };
+                // SAFETY: eight bytes follow `last_start`.
+                let next = unsafe { next_match::<LEAST>(table, *base, src, at, last_start) };
                 let Some((found, distance)) = next else { return anchor };
                 at = found;
                 distance
@@ -139,14 +157,14 @@ impl Parser {
             if at > last_start {
                 return anchor;
             }
-            // SAFETY: the match has six bytes, and twelve follow.
-            table[slot(unsafe { load64(src, at - 2) })] = *base + (at - 2) as u32;
+            // SAFETY: the match has four bytes or more, and eight follow.
+            table[slot::<LEAST>(unsafe { load64(src, at - 2) })] = *base + (at - 2) as u32;
             let behind = at + MOST_CHANGED;
             goes_on = false;
             if sequence.len() >= LONG && behind <= last_start {
-                // SAFETY: `1 <= at`, and twelve bytes follow.
+                // SAFETY: `1 <= at`, and eight bytes follow.
                 let in_run = unsafe { repeats(src, at, 1) };
-                // SAFETY: `distance <= at`, and twelve bytes follow `behind`.
+                // SAFETY: `distance <= at`, and eight bytes follow `behind`.
                 goes_on = in_run || unsafe { repeats(src, behind, distance) };
                 if in_run {
                     *period = 1;
@@ -158,7 +176,7 @@ impl Parser {
     }
 }
 
-/// Looks for the next match that begins from `at` up to `last_start`: at least MIN_MATCH bytes that agree with those where their
+/// Looks for the next match that begins from `at` up to `last_start`: at least LEAST bytes that agree with those where their
 /// hash occurred last. All positions that are looked at are put into `table`, counted from `base`. Returns where the match
 /// begins, and its distance.
 ///
@@ -166,7 +184,7 @@ impl Parser {
 ///
 /// `last_start + 8 <= src.len()`.
 #[inline(always)]
-unsafe fn next_match(
+unsafe fn next_match<const LEAST: usize>(
     table: &mut [u32; TABLE_LEN],
     base: u32,
     src: &[u8],
@@ -182,14 +200,14 @@ unsafe fn next_match(
         steps += 1;
         // SAFETY: `at <= last_start`.
         let bytes = unsafe { load64(src, at) };
-        let entry = &mut table[slot(bytes)];
+        let entry = &mut table[slot::<LEAST>(bytes)];
         let now = base + at as u32; // `begin` saw that this is below 2^32
         let distance = (now - *entry) as usize;
         *entry = now;
         if distance <= at.min(MAX_DISTANCE) {
             // SAFETY: `distance <= at`, so the candidate lies in `src` before `at`, or is `at` itself.
             let differing = bytes ^ unsafe { load64(src, at - distance) };
-            if differing << (64 - 8 * MIN_MATCH) == 0 && distance > 0 {
+            if differing << (64 - 8 * LEAST) == 0 && distance > 0 {
                 return Some((at, distance));
             }
         }
@@ -250,10 +268,10 @@ unsafe fn find_records(
     at
 }
 
-/// Table index for the first MIN_MATCH bytes of `bytes`.
+/// Table index for the first LEAST bytes of `bytes`.
 #[inline(always)]
-fn slot(bytes: u64) -> usize {
+fn slot<const LEAST: usize>(bytes: u64) -> usize {
     const PRIME: u64 = 0x9e37_79b1_85eb_ca87;
     // TABLE_BITS bits are left after the shift.
-    ((bytes << (64 - 8 * MIN_MATCH)).wrapping_mul(PRIME) >> (64 - TABLE_BITS)) as usize
+    ((bytes << (64 - 8 * LEAST)).wrapping_mul(PRIME) >> (64 - TABLE_BITS)) as usize
 }

@@ -255,6 +255,18 @@ fn what_does_not_fit_is_given_up_and_what_just_fits_is_written() {
 }
 
 #[test]
+fn tiny_streams_are_searched_up_to_their_end_and_for_short_matches() {
+    let noise = Random::new(1).bytes(16);
+    let runs = [&noise[..], &[0; 24], &[255; 16], &[0; 8]].concat();
+    let rows: Vec<u8> = (0..12).flat_map(|row| [row * 17, 1, 2, 3, 4]).collect();
+    for (src, most) in [(runs, 34), (rows, 45)] {
+        let coded = compress(Encoder::compress_quickly, &src);
+        assert!(coded.len() <= most, "{} bytes", coded.len());
+        round_trip(&src);
+    }
+}
+
+#[test]
 fn noise_costs_eleven_bytes() {
     let noise = Random::new(1).bytes(1000);
     assert_eq!(round_trip(&noise), [1011; 5]);
