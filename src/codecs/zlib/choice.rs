@@ -2,8 +2,7 @@
 //! short streams, and up to level 8 for those in which matches are rare or long, as in most of what was shuffled;
 //! libdeflate, which takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs
 //! at level 1 and for what shrinks far from level 6 on; and a decoder of our own for all but text, which can stop early. The
-//! choice depends on the stream and the level alone, so that equal streams give equal bytes, unless a tiny one does not fit
-//! in any other way.
+//! choice depends on the stream and the level alone, so that equal streams give equal bytes, whatever room there is.
 
 #[cfg(test)]
 mod tests;
@@ -117,11 +116,22 @@ const LEVELS: [Level; 9] = [
 const SHORT: usize = 1 << 10;
 
 /// Streams below this number of bytes are tiny: the quick search needs a fifth of the time, but knows only the fixed codes
-/// there. From CODED bytes on, codes of their own may pay; from level 4 on, they are tried where it leaves more than SMALL
-/// eighths of a stream, and else where it has nothing that fits.
+/// there, which is what zlib-ng has at level 1. From CODED bytes on, codes of their own may pay.
 const TINY: usize = deflate::TINY;
 const CODED: usize = 64;
-const SMALL: usize = 3;
+
+/// Where tiny streams have codes of their own.
+struct Tiny {
+    /// They are tried where the quick search leaves more than so many eighths of a stream,
+    small: usize,
+    /// and only if they seem to save more than so many eighths of a bit for each of its bytes. To try takes three times as
+    /// long as the quick search.
+    saved: usize,
+}
+
+/// From level 4 on; at levels 2 and 3.
+const TINY_CODED: Tiny = Tiny { small: 3, saved: 0 };
+const TINY_HARDLY_CODED: Tiny = Tiny { small: 4, saved: 4 };
 
 /// Streams of this many bytes and more may be looked at before they are decoded. With shorter ones, that takes longer than
 /// it saves.
@@ -203,15 +213,28 @@ impl Encoder {
 
     /// [`compress`](Self::compress) for a tiny stream, which is searched thoroughly if the quick search is not enough.
     fn compress_tiny(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        if dest.len() >= src.len() {
+            return self.compress_tiny_with_room(clevel, src, dest);
+        }
+        // What the quick search makes of the stream has to be known even if it does not fit.
+        let mut room = [0; TINY];
+        let size = self.compress_tiny_with_room(clevel, src, &mut room[..src.len()])?;
+        let Some(dest) = dest.get_mut(..size) else { return Ok(0) };
+        dest.copy_from_slice(&room[..size]);
+        Ok(size)
+    }
+
+    /// [`compress_tiny`](Self::compress_tiny) if there is room for the stream as it is.
+    fn compress_tiny_with_room(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         let quick = self.deflate()?.compress_quickly(src, dest);
-        // What does not shrink is stored as it is if there is room for that.
-        let is_enough = if clevel > 3 {
-            (1..=src.len() / 8 * SMALL).contains(&quick)
-        } else {
-            quick > 0 || dest.len() >= src.len()
+        let Tiny { small, saved } = match clevel {
+            ..=1 => return Ok(quick),
+            2..=3 => TINY_HARDLY_CODED,
+            _ => TINY_CODED,
         };
+        let is_small = (1..=src.len() * small / 8).contains(&quick);
         let limit = if quick > 0 { quick - 1 } else { dest.len() }.min(src.len());
-        if is_enough || src.len() < CODED || deflate::coded_bits(src) > 8 * limit {
+        if is_small || src.len() < CODED || deflate::coded_bits(src) + src.len() * saved / 8 > 8 * limit {
             return Ok(quick);
         }
         let mut room = [0; TINY];
