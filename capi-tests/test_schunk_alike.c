@@ -1,50 +1,12 @@
 /* Corners of super-chunks in which programs and files of the C library meet those of this one. */
 
-#include "test.h"
+#define NAME "test_schunk_alike"
+#include "schunks.h"
 
 #include <b2nd.h>
 #include <unistd.h>
 
-#define ITEMS 100
-#define BYTES (ITEMS * 4)
-#define FILE_PATH "test_schunk_alike.b2frame"
-#define DIR_PATH "test_schunk_alike_dir.b2frame"
-#define OTHER_PATH "test_schunk_alike_other.b2frame"
-
-static const struct {
-  bool contiguous;
-  const char *urlpath;
-} places[] = {{false, NULL}, {true, NULL}, {true, FILE_PATH}, {false, DIR_PATH}};
-#define NPLACES ((int)(sizeof places / sizeof places[0]))
-
-static blosc2_schunk *make(int place, int nchunks) {
-  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
-  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
-  blosc2_schunk *schunk;
-  int32_t items[ITEMS];
-  int i, j;
-  cparams.typesize = 4;
-  storage.cparams = &cparams;
-  storage.contiguous = places[place].contiguous;
-  storage.urlpath = (char *)places[place].urlpath;
-  blosc2_remove_urlpath(storage.urlpath);
-  schunk = blosc2_schunk_new(&storage);
-  if (!CHECK(schunk != NULL)) {
-    exit(EXIT_FAILURE);
-  }
-  for (i = 0; i < nchunks; i++) {
-    for (j = 0; j < ITEMS; j++) {
-      items[j] = i * 1000 + j * j;
-    }
-    CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), i + 1);
-  }
-  return schunk;
-}
-
-static void release(int place, blosc2_schunk *schunk) {
-  CHECK_INT(blosc2_schunk_free(schunk), 0);
-  blosc2_remove_urlpath(places[place].urlpath);
-}
+#define OTHER_PATH NAME "_other.b2frame"
 
 static void put(const char *path, const char *bytes) {
   FILE *file = fopen(path, "wb");
@@ -72,7 +34,7 @@ static void urls_are_for_making_and_opening(int place) {
   put(OTHER_PATH, "x");
   CHECK_INT(blosc2_remove_urlpath(url), 0);
   CHECK_INT(blosc2_remove_dir(url), BLOSC2_ERROR_NOT_FOUND);
-  CHECK_INT(blosc2_rename_urlpath((char *)url, (char *)"test_schunk_alike_gone"), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(blosc2_rename_urlpath((char *)url, (char *)NAME "_gone"), BLOSC2_ERROR_FAILURE);
   CHECK_INT(size_of(OTHER_PATH), 1);
   remove(OTHER_PATH);
   CHECK_INT(blosc2_schunk_append_file(schunk, url), BLOSC2_ERROR_FILE_OPEN);
@@ -281,20 +243,12 @@ static void short_headers_keep_their_data(int place) {
 /* A super-chunk of two chunks and a half, of four blocks each, whose context is to skip blocks. */
 static blosc2_schunk *make_masked(int place, bool *mask, int nblocks) {
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
-  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
   blosc2_schunk *schunk;
   uint8_t data[4000];
   int i;
   cparams.typesize = 4;
   cparams.blocksize = 1000;
-  storage.cparams = &cparams;
-  storage.contiguous = places[place].contiguous;
-  storage.urlpath = (char *)places[place].urlpath;
-  blosc2_remove_urlpath(storage.urlpath);
-  schunk = blosc2_schunk_new(&storage);
-  if (!CHECK(schunk != NULL)) {
-    exit(EXIT_FAILURE);
-  }
+  schunk = make_empty(place, &cparams);
   for (i = 0; i < 4000; i++) {
     data[i] = (uint8_t)(1 + i % 7 + i / 1000);
   }

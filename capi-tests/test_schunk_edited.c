@@ -1,49 +1,19 @@
 /* What clients change in the metalayers that a super-chunk shows is what it has, as in the C library. */
 
-#include <blosc2.h>
-
-#include "test.h"
-
-#define ITEMS 100
-#define BYTES (ITEMS * 4)
-#define FILE_PATH "test_schunk_edited.b2frame"
-#define DIR_PATH "test_schunk_edited_dir.b2frame"
-
-static const struct {
-  bool contiguous;
-  const char *urlpath;
-} places[] = {{false, NULL}, {true, NULL}, {true, FILE_PATH}, {false, DIR_PATH}};
-#define NPLACES ((int)(sizeof places / sizeof places[0]))
+#define NAME "test_schunk_edited"
+#include "schunks.h"
 
 static int32_t items[ITEMS] = {1, 2, 3};
 
-static blosc2_schunk *make(int place, int nchunks) {
-  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
-  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
-  blosc2_schunk *schunk;
-  int i;
-  cparams.typesize = 4;
-  storage.cparams = &cparams;
-  storage.contiguous = places[place].contiguous;
-  storage.urlpath = (char *)places[place].urlpath;
-  blosc2_remove_urlpath(storage.urlpath);
-  schunk = blosc2_schunk_new(&storage);
-  if (!CHECK(schunk != NULL)) {
-    exit(EXIT_FAILURE);
-  }
+/* A super-chunk with two metalayers of either kind. */
+static blosc2_schunk *make_layered(int place, int nchunks) {
+  blosc2_schunk *schunk = make(place, 0);
   CHECK_INT(blosc2_meta_add(schunk, "first", (uint8_t *)"0123456789", 10), 0);
   CHECK_INT(blosc2_meta_add(schunk, "second", (uint8_t *)"abcdef", 6), 1);
-  for (i = 0; i < nchunks; i++) {
-    CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), i + 1);
-  }
+  append_chunks(schunk, nchunks);
   CHECK_INT(blosc2_vlmeta_add(schunk, "vl0", (uint8_t *)"zero", 4, NULL), 0);
   CHECK_INT(blosc2_vlmeta_add(schunk, "vl1", (uint8_t *)"eleven", 6, NULL), 1);
   return schunk;
-}
-
-static void release(int place, blosc2_schunk *schunk) {
-  CHECK_INT(blosc2_schunk_free(schunk), 0);
-  blosc2_remove_urlpath(places[place].urlpath);
 }
 
 static char *text(const char *bytes) {
@@ -56,12 +26,9 @@ static void rename_layer(blosc2_metalayer *layer, const char *name) {
   layer->name = text(name);
 }
 
-/* What a metalayer holds, for comparisons: "-16" if there is none. */
-static const char *fixed(blosc2_schunk *schunk, const char *name) {
+/* What a getter found, for comparisons: the index and the content, which is released, or the code alone. */
+static const char *found(int rc, uint8_t *content, int32_t len) {
   static char held[100];
-  uint8_t *content;
-  int32_t len;
-  int rc = blosc2_meta_get(schunk, name, &content, &len);
   if (rc < 0) {
     sprintf(held, "%d", rc);
   } else {
@@ -71,18 +38,18 @@ static const char *fixed(blosc2_schunk *schunk, const char *name) {
   return held;
 }
 
+static const char *fixed(blosc2_schunk *schunk, const char *name) {
+  uint8_t *content = NULL;
+  int32_t len = 0;
+  int rc = blosc2_meta_get(schunk, name, &content, &len);
+  return found(rc, content, len);
+}
+
 static const char *variable(blosc2_schunk *schunk, const char *name) {
-  static char held[100];
-  uint8_t *content;
-  int32_t len;
+  uint8_t *content = NULL;
+  int32_t len = 0;
   int rc = blosc2_vlmeta_get(schunk, name, &content, &len);
-  if (rc < 0) {
-    sprintf(held, "%d", rc);
-  } else {
-    sprintf(held, "%d:%.*s", rc, len, (char *)content);
-    free(content);
-  }
-  return held;
+  return found(rc, content, len);
 }
 
 /* A copy, and what is in the buffer or on disk after a change. */
@@ -118,7 +85,7 @@ static blosc2_schunk *stored(int place, blosc2_schunk *schunk) {
 }
 
 static void contents_are_edited_in_place(int place) {
-  blosc2_schunk *other, *schunk = make(place, 2);
+  blosc2_schunk *other, *schunk = make_layered(place, 2);
   memcpy(schunk->metalayers[0]->content, "XY", 2);
   other = copied(schunk);
   CHECK_STR(fixed(other, "first"), "0:XY23456789");
@@ -135,7 +102,7 @@ static void contents_are_edited_in_place(int place) {
 
 static void contents_are_exchanged(int place) {
   blosc2_metalayer *layer;
-  blosc2_schunk *other, *schunk = make(place, 2);
+  blosc2_schunk *other, *schunk = make_layered(place, 2);
   free(schunk->metalayers[1]->content);
   schunk->metalayers[1]->content = (uint8_t *)text("fedcba");
   layer = schunk->vlmetalayers[0];
@@ -160,7 +127,7 @@ static void contents_are_exchanged(int place) {
 
 static void layers_are_renamed_and_reordered(int place) {
   blosc2_metalayer *layer;
-  blosc2_schunk *other, *schunk = make(place, 2);
+  blosc2_schunk *other, *schunk = make_layered(place, 2);
   rename_layer(schunk->vlmetalayers[0], "renamed");
   CHECK_INT(blosc2_vlmeta_exists(schunk, "renamed"), 0);
   CHECK_INT(blosc2_vlmeta_exists(schunk, "vl0"), BLOSC2_ERROR_NOT_FOUND);
@@ -184,7 +151,7 @@ static void layers_are_renamed_and_reordered(int place) {
 
 static void layers_come_and_go(int place) {
   blosc2_metalayer *layer = test_alloc(sizeof *layer), *last;
-  blosc2_schunk *other, *schunk = make(place, 2);
+  blosc2_schunk *other, *schunk = make_layered(place, 2);
   last = schunk->vlmetalayers[1];
   *layer = *last;
   layer->name = text("manual");
@@ -218,7 +185,7 @@ static void nonsense_is_refused(int place) {
   char *name, *long_name = text("a name that is longer than thirty-one bytes");
   uint8_t *content;
   int i;
-  blosc2_schunk *other, *schunk = make(place, 2);
+  blosc2_schunk *other, *schunk = make_layered(place, 2);
   layer = schunk->vlmetalayers[1];
   name = layer->name;
   content = layer->content;
@@ -258,7 +225,7 @@ static void nonsense_is_refused(int place) {
 }
 
 static void changes_of_other_handles_come_first(void) {
-  blosc2_schunk *schunk = make(2, 2), *other = blosc2_schunk_open(FILE_PATH);
+  blosc2_schunk *schunk = make_layered(2, 2), *other = blosc2_schunk_open(FILE_PATH);
   CHECK_INT(blosc2_vlmeta_add(other, "theirs", (uint8_t *)"t", 1, NULL), 2);
   rename_layer(schunk->vlmetalayers[0], "mine");
   CHECK_INT(blosc2_vlmeta_exists(schunk, "theirs"), 2);
@@ -272,7 +239,7 @@ static void changes_of_other_handles_come_first(void) {
 static void one_of_thousands_is_edited(void) {
   char name[20] = "";
   int i;
-  blosc2_schunk *other, *schunk = make(0, 0);
+  blosc2_schunk *other, *schunk = make_layered(0, 0);
   for (i = 2; i < 3000; i++) {
     sprintf(name, "vl%d", i);
     CHECK_INT(blosc2_vlmeta_add(schunk, name, (uint8_t *)name, 6, NULL), i);

@@ -1,55 +1,7 @@
 /* Odd uses of super-chunks, in which programs for the C library must see what they see with that. */
 
-#include <blosc2.h>
-
-#include "test.h"
-
-#define ITEMS 100
-#define BYTES (ITEMS * 4)
-#define FILE_PATH "test_schunk_odd.b2frame"
-#define DIR_PATH "test_schunk_odd_dir.b2frame"
-
-static const struct {
-  const char *name;
-  bool contiguous;
-  const char *urlpath;
-} places[] = {
-    {"sparse in memory", false, NULL},
-    {"contiguous in memory", true, NULL},
-    {"file", true, FILE_PATH},
-    {"directory", false, DIR_PATH},
-};
-#define NPLACES ((int)(sizeof places / sizeof places[0]))
-
-static void fill(int32_t *items, int nchunk) {
-  int i;
-  for (i = 0; i < ITEMS; i++) {
-    items[i] = nchunk * ITEMS * 1000 + i * i;
-  }
-}
-
-static blosc2_schunk *make(int place, int nchunks) {
-  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
-  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
-  blosc2_schunk *schunk;
-  int32_t items[ITEMS];
-  int i;
-  cparams.typesize = 4;
-  storage.cparams = &cparams;
-  storage.contiguous = places[place].contiguous;
-  storage.urlpath = (char *)places[place].urlpath;
-  blosc2_remove_urlpath(storage.urlpath);
-  schunk = blosc2_schunk_new(&storage);
-  if (!CHECK(schunk != NULL)) {
-    printf("cannot make a super-chunk: %s\n", places[place].name);
-    exit(EXIT_FAILURE);
-  }
-  for (i = 0; i < nchunks; i++) {
-    fill(items, i);
-    CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), i + 1);
-  }
-  return schunk;
-}
+#define NAME "test_schunk_odd"
+#include "schunks.h"
 
 /* A copy made from a buffer shows the block size of its chunks, and is compressed and stored with that of the frame. */
 static void copies_of_buffers_keep_the_block_size_of_the_frame(int place) {
@@ -81,8 +33,7 @@ static void copies_of_buffers_keep_the_block_size_of_the_frame(int place) {
   if (needs_free) {
     free(cframe);
   }
-  CHECK_INT(blosc2_schunk_free(schunk), 0);
-  blosc2_remove_urlpath(places[place].urlpath);
+  release(place, schunk);
 
   /* Chunks of one block size, none asked for. */
   schunk = make(place, 2);
@@ -100,8 +51,7 @@ static void copies_of_buffers_keep_the_block_size_of_the_frame(int place) {
   if (needs_free) {
     free(cframe);
   }
-  CHECK_INT(blosc2_schunk_free(schunk), 0);
-  blosc2_remove_urlpath(places[place].urlpath);
+  release(place, schunk);
 }
 
 /* An empty buffer at the end of a list of chunks leaves slices possible. Frames cannot count such a chunk unless the sizes
@@ -138,8 +88,7 @@ static void empty_chunks_at_the_end(int place) {
     CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 4);
     CHECK_INT(schunk->chunksize, 0);
   }
-  CHECK_INT(blosc2_schunk_free(schunk), 0);
-  blosc2_remove_urlpath(places[place].urlpath);
+  release(place, schunk);
 }
 
 /* What is written to a file that somebody removed would be lost: that is an error, and the handle stays as it was. */
@@ -190,8 +139,7 @@ static void unknown_special_values(int place) {
     }
     CHECK_INT(blosc2_schunk_delete_chunk(schunk, 1), 1);
   }
-  CHECK_INT(blosc2_schunk_free(schunk), 0);
-  blosc2_remove_urlpath(places[place].urlpath);
+  release(place, schunk);
 }
 
 /* Metalayers stay where they are in memory as long as they are there. */
@@ -220,8 +168,7 @@ static void metalayers_stay_where_they_are(int place) {
   CHECK(schunk->vlmetalayers[1] == layer && layer->name == name);
   CHECK_STR(name, "third");
   CHECK_INT(schunk->nvlmetalayers, 2);
-  CHECK_INT(blosc2_schunk_free(schunk), 0);
-  blosc2_remove_urlpath(places[place].urlpath);
+  release(place, schunk);
 }
 
 /* The members at the front of what `blosc2_schunk.frame` points to, which tests of the C library read. */
@@ -282,8 +229,7 @@ static void headers_of_copies_are_those_of_the_context(int place) {
     CHECK_INT(cframe[0x4c], BLOSC_BITSHUFFLE);
     free(cframe);
   }
-  CHECK_INT(blosc2_schunk_free(schunk), 0);
-  blosc2_remove_urlpath(places[place].urlpath);
+  release(place, schunk);
 }
 
 /* Contexts know items of more than 255 bytes as bytes; copies know them as they are. */
@@ -393,8 +339,7 @@ static void lent_chunks_are_stored_again(int place) {
   }
   free(data);
   free(back);
-  blosc2_schunk_free(schunk);
-  blosc2_remove_urlpath(places[place].urlpath);
+  release(place, schunk);
 }
 
 /* Lazy chunks that somebody has edited: the trailer tells where the chunk is and how long its blocks are. */
@@ -461,8 +406,7 @@ static void lazy_chunks_are_not_stored(int place) {
   if (needs_free) {
     free(lazy);
   }
-  blosc2_schunk_free(schunk);
-  blosc2_remove_urlpath(places[place].urlpath);
+  release(place, schunk);
 }
 
 /* A super-chunk in memory of which the client took chunk `nchunk`. */
