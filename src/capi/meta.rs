@@ -110,8 +110,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_exists(schunk: *mut blosc2_schunk, name: 
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
-        handle.adopt_layers(Used::Variable(name))?;
-        handle.look(|schunk| schunk.vlmeta_find(name))
+        handle.look_at_layers(Used::Variable(name), |schunk| schunk.vlmeta_find(name))
     })
 }
 
@@ -133,10 +132,10 @@ pub unsafe extern "C" fn blosc2_vlmeta_add(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
-        handle.adopt_layers(Used::Variable(name))?;
         // That there is such a metalayer comes before what is wrong with the content or the parameters.
-        let is_new = !handle.look(|schunk| schunk.has_vlmeta(name, false))?;
-        require(is_new, "metalayer exists already")?;
+        let is_there =
+            handle.look_at_layers(Used::Variable(name), |schunk| schunk.has_vlmeta(name, false))?;
+        require(!is_there, "metalayer exists already")?;
         // SAFETY: as above.
         let content = unsafe { compressed(content_bytes(content, content_len)?, cparams) }?;
         handle.change_parts(|schunk| schunk.vlmeta_add_stored(name, content))
@@ -160,9 +159,8 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
-        handle.adopt_layers(Used::Variable(name))?;
         // That there is no such metalayer comes before what is wrong with the content or the parameters.
-        let is_there = handle.look(|schunk| schunk.has_vlmeta(name, true))?;
+        let is_there = handle.look_at_layers(Used::Variable(name), |schunk| schunk.has_vlmeta(name, true))?;
         ensure(is_there, ErrorKind::NotFound, "no such metalayer")?;
         // SAFETY: as above.
         let content = unsafe { compressed(content_bytes(content, content_len)?, cparams) }?;
@@ -189,10 +187,10 @@ pub unsafe extern "C" fn blosc2_vlmeta_get(
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
         let wanted = !content.is_null() && !content_len.is_null();
         require(wanted, "nowhere to store the content")?;
-        handle.adopt_layers(Used::Variable(name))?;
         let decoding = handle.decoding();
-        let found =
-            handle.look(|schunk| decoding.with(|dec| schunk.vlmeta_get_into(name, dec, MallocBuf::zeroed)));
+        let found = handle.look_at_layers(Used::Variable(name), |schunk| {
+            decoding.with(|dec| schunk.vlmeta_get_into(name, dec, MallocBuf::zeroed))
+        });
         let (number, bytes) = match found {
             Ok((number, bytes)) => (Ok(number), Some(bytes).filter(|bytes| !bytes.is_empty())),
             // Damaged contents reset the outputs.

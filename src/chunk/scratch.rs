@@ -13,7 +13,7 @@ use std::ops::{Deref, DerefMut};
 /// Alignment of scratch memory in bytes: a cache line, and the widest vector.
 const ALIGN: usize = 64;
 
-/// Whether functions of the application can use vectors on `bytes` as on scratch memory. The C library promises them 32 bytes.
+/// Whether functions of the application can use vectors on `bytes` as on scratch memory. The C library gives them 32 bytes.
 pub(crate) fn is_aligned(bytes: &[u8]) -> bool {
     bytes.as_ptr() as usize % 32 == 0
 }

@@ -15,6 +15,7 @@ use crate::capi::types::blosc2_metalayer;
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::metalayers::{MAX_NAME, Metalayer, Metalayers};
 use crate::format::nd_meta;
+use crate::frame::Frame;
 use crate::schunk::Schunk;
 
 /// Which metalayers are about to be used.
@@ -48,8 +49,30 @@ impl SchunkHandle {
     ///
     /// `InvalidParam` for what cannot be metalayers, or not those of a frame, which keep their place in the header.
     pub(crate) fn adopt_layers(&self, used: Used<'_>) -> Result<()> {
-        let edited = self.look(|schunk| self.has_edited(schunk, used))?;
-        if edited { self.adopt_layers_into(&mut *self.write_lock()?) } else { Ok(()) }
+        self.look_at_layers(used, |_| Ok(()))
+    }
+
+    /// As [`look`](Self::look), after [`adopt_layers`](Self::adopt_layers).
+    ///
+    /// # Errors
+    ///
+    /// Those of either.
+    pub(crate) fn look_at_layers<T>(
+        &self,
+        used: Used<'_>,
+        operation: impl Fn(&Schunk) -> Result<T>,
+    ) -> Result<T> {
+        let found = self.look(|schunk| {
+            let edited = self.has_edited(schunk, used)?;
+            if edited { Ok(None) } else { operation(schunk).map(Some) }
+        })?;
+        found.map_or_else(
+            || {
+                self.adopt_layers_into(&mut *self.write_lock()?)?;
+                self.look(operation)
+            },
+            Ok,
+        )
     }
 
     /// As [`adopt_layers`](Self::adopt_layers) for all of them.
@@ -78,12 +101,15 @@ impl SchunkHandle {
 
     /// Whether the struct shows other metalayers than those of `schunk`, if it was brought up to date since they changed.
     fn has_edited(&self, schunk: &Schunk, used: Used<'_>) -> Result<bool> {
-        let _shown = self.shown.lock();
+        // The caller has the super-chunk. While that lasts, readers change what is shown only where other handles can change
+        // the frame, or where the struct does not show all: then this has nothing to say.
+        let may_be_shown_anew = schunk.frame().is_some_and(Frame::is_on_disk);
+        let _shown = may_be_shown_anew.then(|| self.shown.lock());
         if self.own_layers().is_some() || !self.shows_layers_as_of(schunk.change_tick()) {
             return Ok(false);
         }
         let abi = self.abi();
-        // SAFETY: `shown` is locked; the entries are null or layers, made here or by the client.
+        // SAFETY: nobody changes the entries, as said above; they are null or layers, made here or by the client.
         unsafe {
             let fixed = in_use(&(*abi).metalayers, (*abi).nmetalayers)?;
             let variable = in_use(&(*abi).vlmetalayers, (*abi).nvlmetalayers)?;

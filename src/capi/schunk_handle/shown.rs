@@ -114,7 +114,7 @@ impl SchunkHandle {
                 }
                 None => self.show_all_layers(schunk, &mut shown)?,
             }
-            self.shown_tick.store(tick + 1, Ordering::Relaxed);
+            self.shown_tick.store(tick + 1, Ordering::Release);
         }
         Ok(())
     }
@@ -212,9 +212,9 @@ impl SchunkHandle {
         if self.is_behind() { self.show(&*self.inner()?) } else { Ok(()) }
     }
 
-    /// Whether the struct shows the metalayers as they are when they have changed `tick` times.
+    /// Whether the struct shows the metalayers as they are when they have changed `tick` times; if so, what was shown is seen.
     pub(super) fn shows_layers_as_of(&self, tick: u64) -> bool {
-        self.shown_tick.load(Ordering::Relaxed) == tick + 1
+        self.shown_tick.load(Ordering::Acquire) == tick + 1
     }
 
     /// Shows numbers and places; returns how often metalayers have changed.

@@ -46,9 +46,8 @@ impl SchunkHandle {
 
     /// The fixed metalayers: those of the view, if this is one.
     pub(crate) fn metalayers(&self) -> Result<Arc<Metalayers>> {
-        self.adopt_layers(Used::Fixed)?;
         let own = self.own_layers().cloned();
-        own.map_or_else(|| self.look(|schunk| Ok(schunk.metalayers())), Ok)
+        own.map_or_else(|| self.look_at_layers(Used::Fixed, |schunk| Ok(schunk.metalayers())), Ok)
     }
 
     /// What a copy of a view is made of if its chunks are made anew: the shared ones with the view's metalayers. `None` unless

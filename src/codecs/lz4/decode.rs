@@ -42,7 +42,7 @@ const MEDIUM_ROOM: usize = MEDIUM + LONG_MATCH + SLACK;
 const MANY_MEDIUM: usize = 16;
 const MEDIUM_DENSE: usize = MANY_MEDIUM * 160;
 /// If [`decode_medium`] stops sooner, in bytes of output, other sequences prevail.
-const MEDIUM_STAYS: usize = 426;
+const MEDIUM_STAYS: usize = 400;
 /// If [`decode_medium`] comes less far, in bytes of output, it does not pay to call it again soon.
 const MEDIUM_PAYS: usize = 1024;
 /// So many such sequences pass then uncounted. The next MANY_MEDIUM are never dense, since `from` is before the pause; after
@@ -385,6 +385,7 @@ unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>
             unsafe { copy_long::<AVX2>(op, distance, len) };
         } else {
             let (mut to, end) = (op, op.ahead(len));
+            // Four copies, written out: a loop of eight bytes each, or a function, is slower.
             loop {
                 // SAFETY: `to` is before `end`, so SLACK bytes follow, and what is copied lies before.
                 unsafe { to.copy_from_back::<8>(distance) };
