@@ -199,7 +199,12 @@ static void nonsense_is_refused(int place) {
       case 4: schunk->vlmetalayers[1] = NULL; break;
       default: schunk->nvlmetalayers = -1; break;
     }
-    CHECK_INT(blosc2_vlmeta_exists(schunk, "vl1"), BLOSC2_ERROR_INVALID_PARAM);
+    if (i == 2 || i == 3) {
+      CHECK_INT(blosc2_vlmeta_exists(schunk, "vl1"), 1);
+      CHECK_STR(variable(schunk, "vl1"), "-12");
+    } else {
+      CHECK_INT(blosc2_vlmeta_exists(schunk, "vl1"), BLOSC2_ERROR_INVALID_PARAM);
+    }
     CHECK(blosc2_vlmeta_add(schunk, "new", (uint8_t *)"new", 3, NULL) < 0 || i == 2 || i == 3);
     CHECK(blosc2_vlmeta_delete(schunk, "new") < 0 || i == 2 || i == 3);
     CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), place == 0 ? 3 + i : BLOSC2_ERROR_INVALID_PARAM);

@@ -110,7 +110,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_exists(schunk: *mut blosc2_schunk, name: 
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
-        handle.look_at_layers(Used::Variable(name), |schunk| schunk.vlmeta_find(name))
+        handle.look_at_layers(Used::Name(name), |schunk| schunk.vlmeta_find(name))
     })
 }
 
@@ -133,8 +133,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_add(
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
         // That there is such a metalayer comes before what is wrong with the content or the parameters.
-        let is_there =
-            handle.look_at_layers(Used::Variable(name), |schunk| schunk.has_vlmeta(name, false))?;
+        let is_there = handle.look_at_layers(Used::Name(name), |schunk| schunk.has_vlmeta(name, false))?;
         require(!is_there, "metalayer exists already")?;
         // SAFETY: as above.
         let content = unsafe { compressed(content_bytes(content, content_len)?, cparams) }?;
@@ -160,7 +159,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
         // That there is no such metalayer comes before what is wrong with the content or the parameters.
-        let is_there = handle.look_at_layers(Used::Variable(name), |schunk| schunk.has_vlmeta(name, true))?;
+        let is_there = handle.look_at_layers(Used::Name(name), |schunk| schunk.has_vlmeta(name, true))?;
         ensure(is_there, ErrorKind::NotFound, "no such metalayer")?;
         // SAFETY: as above.
         let content = unsafe { compressed(content_bytes(content, content_len)?, cparams) }?;

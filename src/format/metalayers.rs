@@ -56,12 +56,18 @@ fn tag(name: &[u8]) -> u16 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut hash = name.len() as u64; // widening
     for part in name.chunks(8) {
-        let mut word = [0; 8];
-        word[..part.len()].copy_from_slice(part);
-        hash = (hash.rotate_left(29) ^ u64::from_le_bytes(word)).wrapping_mul(ODD);
+        hash = (hash.rotate_left(29) ^ word(part)).wrapping_mul(ODD);
     }
     let [.., low, high] = hash.to_le_bytes();
     u16::from_le_bytes([low, high])
+}
+
+/// A number made of up to eight bytes. (In a register: to read eight bytes where fewer were just written takes long.)
+fn word(part: &[u8]) -> u64 {
+    match <[u8; 8]>::try_from(part) {
+        Ok(bytes) => u64::from_le_bytes(bytes),
+        Err(_) => part.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    }
 }
 
 impl Metalayers {

@@ -27,6 +27,8 @@ pub(crate) enum Used<'a> {
     Fixed,
     /// The variable-length one with this name, or the fact that there is none.
     Variable(&'a [u8]),
+    /// As `Variable`, but not its content.
+    Name(&'a [u8]),
 }
 
 /// Of more variable-length metalayers than this, those with other names than the one that is looked for are not looked at.
@@ -117,7 +119,8 @@ impl SchunkHandle {
             Ok(!match used {
                 Used::Fixed => same_fixed(),
                 Used::All => same_fixed() && show_all(variable, &schunk.vlmetalayers()),
-                Used::Variable(name) => show_named(variable, &schunk.vlmetalayers(), name),
+                Used::Variable(name) => show_named(variable, &schunk.vlmetalayers(), name, shows),
+                Used::Name(name) => show_named(variable, &schunk.vlmetalayers(), name, is_named),
             })
         }
     }
@@ -134,12 +137,17 @@ unsafe fn show_all(slots: &[*mut blosc2_metalayer], layers: &Metalayers) -> bool
         && slots.iter().zip(&**layers).all(|(&slot, layer)| unsafe { shows(slot, layer) })
 }
 
-/// Whether the slots show the layer `name` as it is among these, or none where there is none.
+/// Whether the slots show the layer `name` as it is among these, as `shows` judges, or none where there is none.
 ///
 /// # Safety
 ///
 /// As for [`show_all`].
-unsafe fn show_named(slots: &[*mut blosc2_metalayer], layers: &Metalayers, name: &[u8]) -> bool {
+unsafe fn show_named(
+    slots: &[*mut blosc2_metalayer],
+    layers: &Metalayers,
+    name: &[u8],
+    shows: unsafe fn(*const blosc2_metalayer, &Metalayer) -> bool,
+) -> bool {
     if slots.len() != layers.len() {
         return false;
     }
