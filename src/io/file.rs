@@ -75,15 +75,24 @@ fn has_more_names(_: &Metadata) -> bool {
     false
 }
 
+/// Number of names that [`name_beside`] has tried.
+static NAMES: AtomicUsize = AtomicUsize::new(0);
+
 /// A name for a new file in the directory of `target`, which nobody else uses; `None` if that is no path of a file.
 fn name_beside(target: &Path) -> Option<PathBuf> {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
     if target.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return None;
     }
-    let mut name = target.file_name()?.to_os_string();
-    name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    Some(target.with_file_name(name))
+    let file_name = target.file_name()?;
+    loop {
+        let mut name = file_name.to_os_string();
+        name.push(format!(".{}-{}.tmp", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed)));
+        let path = target.with_file_name(name);
+        // One that was killed may have had the number of this process, as in containers, and left its file.
+        if std::fs::symlink_metadata(&path).is_err() {
+            return Some(path);
+        }
+    }
 }
 
 /// Makes the file `path`, all of it or nothing: `make` makes a new file in the same directory, which then gets that name.
@@ -330,6 +339,32 @@ mod tests {
         assert_eq!(after.ino() == before.ino(), other);
         assert_eq!(std::fs::read(&path).unwrap(), b"newer");
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_killed_process_of_the_same_number_left_is_in_nobodys_way() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = std::env::temp_dir().join(format!("blosc2-left-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let target = dir.join("file");
+        std::fs::write(&target, b"old").unwrap();
+        let inode = || std::fs::metadata(&target).unwrap().ino();
+        let next = NAMES.load(Ordering::Relaxed);
+        let left: Vec<_> =
+            (next..next + 50).map(|n| dir.join(format!("file.{}-{n}.tmp", std::process::id()))).collect();
+        left.iter().for_each(|path| std::fs::write(path, b"left").unwrap());
+        let before = inode();
+        FileIo.replace(&target, b"new").unwrap();
+        assert_ne!(inode(), before, "the file was overwritten where it is");
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+        make_beside(&target, |beside| {
+            let made = OpenOptions::new().write(true).create_new(true).open(beside);
+            made.map(drop).map_err(|_| unopened())
+        })
+        .unwrap();
+        assert!(left.iter().all(|path| std::fs::read(path).unwrap() == b"left"));
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[cfg(unix)]
