@@ -203,8 +203,9 @@ impl FrameLock {
         let is_read = |state: &mut State| state.depth > 0 && state.mode == Mode::Shared;
         if mode == Mode::Exclusive {
             // A shared lock of the file becomes an exclusive one only by way of none at all.
-            let waited = self.threads.get().released.wait_while_for(&mut state, is_read, PATIENCE);
-            ensure(!waited.timed_out(), ErrorKind::Lock, "chunks are being read through this handle")?;
+            self.threads.get().released.wait_while_for(&mut state, is_read, PATIENCE);
+            // Not whether the time is up: the last reader may be done since.
+            ensure(!is_read(&mut state), ErrorKind::Lock, "chunks are being read through this handle")?;
         } else if is_read(&mut state) && state.since.elapsed() > SHARED_TURN {
             // A stream of readers of this handle must not keep writers in other processes out for ever.
             self.threads.get().released.wait_for(&mut state, SHARED_TURN);
