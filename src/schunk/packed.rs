@@ -80,8 +80,10 @@ impl Schunk {
             self.decompress_chunk(nchunk, &mut data, &Reading::default())?;
             chunks.push(compress(&enc, &data)?);
         }
-        let layer =
-            |name: &[u8]| self.vlmeta_get(name).ok().map(|(_, content)| compress(&enc, &content)).transpose();
+        let layer = |name: &[u8]| match self.vlmeta_get(name) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            found => compress(&enc, &found?.1).map(Some),
+        };
         let (metadata, userdata) = (layer(METADATA)?, layer(USERDATA)?);
         let special = PackedSpecial {
             metadata: metadata.as_deref(),
@@ -231,6 +233,16 @@ mod tests {
             assert_eq!(again.vlmeta_get(USERDATA).unwrap().1, b"about it");
             assert_eq!(again.params().compcode, compcode);
         }
+    }
+
+    #[test]
+    fn damaged_userdata_are_an_error_and_not_left_out() {
+        let params = FrameParams { typesize: 1, clevel: 5, ..FrameParams::default() };
+        let mut schunk = Schunk::in_memory(params);
+        schunk.vlmeta_add(USERDATA, &ramp(0, 100), None).unwrap();
+        assert!(schunk.to_packed().is_ok());
+        schunk.vlmeta_update_stored(USERDATA, vec![1; 40]).unwrap();
+        assert_eq!(schunk.to_packed().unwrap_err().kind(), ErrorKind::Data);
     }
 
     #[test]
