@@ -30,7 +30,8 @@ pub(crate) fn chunks_of_box(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Resul
         // A box that starts behind the items is held by no chunk, one that is empty by the chunk that it lies in.
         let (first, end) =
             if from >= extent || to <= 0 { (0, 0) } else { (from / chunk, (to - 1) / chunk + 1) };
-        let total = numbers.len() as u64 * u64::try_from((end - first).max(0)).unwrap_or(0); // widening
+        let along = u64::try_from(end - first).unwrap_or(0);
+        let total = along.saturating_mul(numbers.len() as u64); // widening
         if total > MAX_LISTED_CHUNKS {
             return Err(invalid);
         }
@@ -70,5 +71,12 @@ mod tests {
         assert_eq!(chunks([0, 0], [600, 700]), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert!(chunks_of_box(&meta(), &[-1, 0], &[2, 2]).is_err());
         assert_eq!(chunks_of_box(&NdMeta { shape: vec![6, 0], ..meta() }, &[0, 0], &[1, 1]), Ok(None));
+    }
+
+    #[test]
+    fn more_chunks_than_there_are_numbers_are_refused() {
+        let shape = vec![1 << 16, 1 << 48];
+        let huge = NdMeta { shape: shape.clone(), chunkshape: vec![1, 1], ..meta() };
+        assert_eq!(chunks_of_box(&huge, &[0, 0], &shape).unwrap_err().kind(), ErrorKind::InvalidParam);
     }
 }

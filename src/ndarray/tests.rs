@@ -560,3 +560,25 @@ fn arrays_without_dimensions_have_no_selections() {
     let geometry = Geometry::new(&[], &[], &[]).unwrap();
     assert_eq!(Selection::new(&geometry, &[]).err().map(|e| e.kind()), Some(ErrorKind::InvalidParam));
 }
+
+#[test]
+fn a_buffer_of_a_shape_that_no_memory_holds_is_too_short() {
+    let params = CParams { typesize: 1, ..CParams::default() };
+    let meta = NdMeta {
+        shape: vec![2, 2, 6],
+        chunkshape: vec![2, 2, 6],
+        blockshape: vec![2, 2, 6],
+        dtype: None,
+        dtype_format: 0,
+    };
+    let geometry = Geometry::from_meta(&meta).unwrap();
+    let mut schunk = Schunk::in_memory(FrameParams { typesize: 1, ..FrameParams::default() });
+    create::prepare(&mut schunk, &geometry, &meta, &[]).unwrap();
+    create::fill_special(&mut schunk, &geometry, special::ZERO, &params).unwrap();
+    let (region, writing) = (Region::new(&[0; 3], &[2, 1, 6]), Writing::new(Encoding::new(&params)));
+    let mut write = |shape: [u64; 3]| {
+        write::write(&mut schunk, &geometry, &region, &[7; 100], &shape, &Reading::default(), &writing)
+    };
+    assert_eq!(write([1, 1 << 62, 8]).unwrap_err().kind(), ErrorKind::InvalidParam);
+    assert_eq!(write([2, 1, 8]), Ok(()));
+}

@@ -81,7 +81,8 @@ pub(super) fn write_to(
     }
     let other = strides(src_shape, blocks.typesize as u64); // widening
     let ndim = geometry.ndim();
-    let last: u64 = (0..ndim).map(|i| (region.extent(i) - 1).saturating_mul(other[i])).sum();
+    let last =
+        (0..ndim).map(|i| (region.extent(i) - 1).saturating_mul(other[i])).fold(0, u64::saturating_add);
     let enough = size(last)?.checked_add(blocks.typesize).is_some_and(|needed| needed <= src.len());
     require(enough, "box outside of its buffer")?;
     let chunks = BoxChunks::of(geometry, region);
