@@ -115,11 +115,13 @@ impl Selection {
         self.grid(|i| self.axes[i].chunks.len())
     }
 
-    /// The number of the chunk `at`, which counts the chunks of each dimension that are met.
+    /// The number of the chunk `at`, which counts the chunks of each dimension that are met. One that addresses of 32 bits do
+    /// not reach is none that there is.
     fn nchunk(&self, geometry: &Geometry, at: &Extents) -> usize {
         let strides = &geometry.chunk_grid().strides;
         let axes = self.axes.iter().enumerate();
-        nth(axes.map(|(i, axis)| axis.chunks[nth(at[i])].chunk * strides[i]).sum())
+        let number = axes.map(|(i, axis)| axis.chunks[nth(at[i])].chunk * strides[i]).sum::<u64>();
+        usize::try_from(number).unwrap_or(usize::MAX)
     }
 }
 
