@@ -4,7 +4,7 @@
 //! behind the end of both the old and the new frame. Readers ignore what follows a frame, so a complete file never shows
 //! it. Then the change is written, and cutting the file off at the new end commits it: that removes the record in one
 //! step. A file that still ends in a valid record holds a change that was not finished, and the saved bytes are the
-//! truth.
+//! truth. What a record that was not finished looks like is for the module [`leftover`](super::leftover) to tell.
 //!
 //! | bytes | meaning |
 //! |---|---|
@@ -17,22 +17,18 @@
 //! | 16 | end mark |
 
 use crate::error::{ErrorKind, Result, ensure};
-use crate::format::frame_header::MAGIC;
-use crate::format::frame_trailer::Usage;
 use crate::io::IoFile;
 use crate::memory::{no_memory, zeroed};
 
-const START: &[u8; 16] = b"\0blosc2-rs undo\x01";
+/// The start mark.
+pub(super) const START: &[u8; 16] = b"\0blosc2-rs undo\x01";
 const END: &[u8; 16] = b"\x01undo blosc2-rs\0";
-const FOOTER: usize = 4 * 8 + 16;
+/// Length of what comes behind the ranges, in bytes.
+pub(super) const FOOTER: usize = 4 * 8 + 16;
 /// Position of the number of ranges.
-const COUNT_AT: usize = 16;
-const HEAD: usize = COUNT_AT + 8;
-/// How many bytes behind a frame are looked at together.
-const WINDOW: usize = 1 << 16;
-/// More zeros behind a frame, in bytes, are not looked through for a record: no change makes a frame so much longer, and a file
-/// may claim any length.
-const LONGEST_GAP: u64 = 1 << 33;
+pub(super) const COUNT_AT: usize = 16;
+/// Length of what comes before the ranges, in bytes.
+pub(super) const HEAD: usize = COUNT_AT + 8;
 /// No record is longer: it holds a header, an index and a trailer.
 const MAX_LEN: u64 = 1 << 33;
 
@@ -206,66 +202,6 @@ impl Undo {
     }
 }
 
-/// Whether what follows the frame that ends at `end` of a file of `size` bytes may be overwritten: the rest of a change
-/// that was broken off, but no other data.
-///
-/// # Errors
-///
-/// Those of reading.
-pub(crate) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool> {
-    let mut at = end;
-    let mut head: Vec<u8> = zeroed(WINDOW)?;
-    let zeros: Vec<u8> = zeroed(WINDOW)?;
-    loop {
-        head.resize(WINDOW.min(usize::try_from(size - at).unwrap_or(WINDOW)), 0);
-        file.read_exact_at(at, &mut head)?;
-        at += head.len() as u64; // widening
-        if at == size || head != zeros[..head.len()] {
-            break;
-        }
-        // The place of a longer frame that was not written comes before the record.
-        if at - end > LONGEST_GAP {
-            return Ok(false);
-        }
-    }
-    if head.get(2..10) == Some(MAGIC.as_slice()) {
-        return Ok(false);
-    }
-    let marked = head.iter().position(|&b| b != 0).is_none_or(|at| {
-        // The mark starts with a zero byte, and may have been cut off itself.
-        let found = &head[at..(at + START.len() - 1).min(head.len())];
-        START[1..].starts_with(found)
-    });
-    if marked {
-        return Ok(true);
-    }
-    // The C library cuts a file off last, so a crash of it leaves the end of the old trailer.
-    let mut tail = [0; 23];
-    if size - end < tail.len() as u64 {
-        return Ok(false);
-    }
-    file.read_exact_at(size - tail.len() as u64, &mut tail)?; // widening
-    let noted = Usage::read(&tail).is_some_and(|usage| usage.area < size);
-    let trailer = tail[0] == 0xce && tail[5..7] == [0xd8, 0] && (noted || tail[7..] == [0; 16]);
-    // It may as well be the trailer of another frame.
-    Ok(trailer && !holds_frame(file, end, size)?)
-}
-
-/// Whether a frame may start between `at` and `end`.
-fn holds_frame(file: &dyn IoFile, mut at: u64, end: u64) -> Result<bool> {
-    let mut window: Vec<u8> = zeroed(WINDOW)?;
-    while at < end {
-        let n = window.len().min(usize::try_from(end - at).unwrap_or(WINDOW));
-        file.read_exact_at(at, &mut window[..n])?;
-        if window[..n].windows(MAGIC.len()).any(|bytes| bytes == MAGIC) {
-            return Ok(true);
-        }
-        // The next window begins with what may be the first part of the mark.
-        at += (n - (MAGIC.len() - 1).min(n - 1)) as u64; // widening
-    }
-    Ok(false)
-}
-
 /// The first range in a record: its position and bytes, and what follows it; `None` if it is cut off.
 fn split_range(bytes: &[u8]) -> Option<(u64, &[u8], &[u8])> {
     let (head, rest) = bytes.split_at_checked(16)?;
@@ -277,7 +213,8 @@ fn put(bytes: &mut Vec<u8>, value: u64) {
     bytes.extend_from_slice(&value.to_le_bytes());
 }
 
-fn get(bytes: &[u8], at: usize) -> u64 {
+/// The LE64 at `at`, which `bytes` has room for.
+pub(super) fn get(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
@@ -338,55 +275,15 @@ mod tests {
     }
 
     #[test]
-    fn a_record_cut_off_anywhere_is_none_but_recognised_as_leftover() {
-        let record = record(0, 4, &[(0, &[7; 100])]);
+    fn a_record_cut_off_anywhere_is_none() {
+        let record = record(0, 4, &[(0, b"abcd")]);
         for cut in 0..record.len() {
             let (path, file) = scratch("cut");
             file.write_at(0, b"abcd").unwrap();
             file.write_at(40, &record[..cut]).unwrap();
-            let size = file.size().unwrap();
-            assert_eq!(Undo::find(&file, size).unwrap(), None);
-            assert!(size <= 4 || is_leftover(&file, 4, size).unwrap(), "cut at {cut}");
+            assert_eq!(Undo::find(&file, file.size().unwrap()).unwrap(), None, "cut at {cut}");
             std::fs::remove_file(&path).unwrap();
         }
-    }
-
-    /// A file of zeros that ends with these bytes.
-    struct Zeros<'a>(u64, &'a [u8]);
-
-    impl IoFile for Zeros<'_> {
-        fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
-            let Zeros(size, end) = *self;
-            buf.fill(0);
-            for (at, &byte) in (size - end.len() as u64..).zip(end) {
-                let place = at.checked_sub(position).and_then(|at| buf.get_mut(usize::try_from(at).unwrap()));
-                if let Some(place) = place {
-                    *place = byte;
-                }
-            }
-            Ok(buf.len().min(usize::try_from(size - position).unwrap()))
-        }
-
-        fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
-            unreachable!("only read")
-        }
-
-        fn size(&self) -> Result<u64> {
-            Ok(self.0)
-        }
-
-        fn truncate(&self, _: u64) -> Result<()> {
-            unreachable!("only read")
-        }
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "gigabytes")]
-    fn the_start_of_a_record_far_behind_the_frame_is_a_leftover() {
-        let size = (1 << 30) + (1 << 20);
-        let record = record(0, 4, &[(0, &[7; 100])]);
-        assert!(is_leftover(&Zeros(size, &record[..50]), 4, size).unwrap());
-        assert!(!is_leftover(&Zeros(size, b"other data, far behind the frame"), 4, size).unwrap());
     }
 
     #[test]
@@ -411,16 +308,6 @@ mod tests {
             let size = file.size().unwrap();
             assert_eq!(Undo::find(&file, size).unwrap().is_some(), found, "{len}");
         }
-        std::fs::remove_file(&path).unwrap();
-    }
-
-    #[test]
-    fn another_frame_is_no_leftover() {
-        let (path, file) = scratch("other");
-        file.write_at(0, b"....\x9e\xa8b2frame\0 and so on").unwrap();
-        assert!(!is_leftover(&file, 4, file.size().unwrap()).unwrap());
-        file.write_at(0, b"....something else entirely, long").unwrap();
-        assert!(!is_leftover(&file, 4, file.size().unwrap()).unwrap());
         std::fs::remove_file(&path).unwrap();
     }
 }

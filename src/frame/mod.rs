@@ -31,6 +31,7 @@ mod holes;
 mod index_codec;
 mod journal;
 mod lazy;
+mod leftover;
 mod meta;
 mod numbers;
 mod offsets;

@@ -1,7 +1,8 @@
 //! Where a frame is kept, and how a change of it is written.
 
 use super::chunk_files;
-use super::journal::{self, Mark, Record, Undo};
+use super::journal::{Mark, Record, Undo};
+use super::leftover::is_leftover;
 use super::read;
 use super::readers::{self, Reader};
 use super::spares::{self, Spares};
@@ -309,7 +310,7 @@ impl Disk {
     ) -> Result<Option<u64>> {
         let Some(size) = size else { return Ok(None) };
         let end = self.base + frame_len;
-        if size > end && !journal::is_leftover(file, end, size)? {
+        if size > end && !is_leftover(file, end, size)? {
             return Ok(Some(size));
         }
         if size > end && self.io.features().journal {

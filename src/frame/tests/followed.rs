@@ -119,3 +119,34 @@ fn a_change_that_was_broken_off_is_undone_before_another_frame_is_put_behind_it(
         }
     }
 }
+
+#[test]
+fn what_was_put_behind_a_change_that_was_broken_off_outlives_the_next_change() {
+    let behind = other_frame();
+    for (&(name, operation), by_others) in OPERATIONS.iter().flat_map(|op| [(op, false), (op, true)]) {
+        for at in 0.. {
+            let path = TempPath::new("behind");
+            build(&path, false, 6);
+            let (options, calls) = faulty(at);
+            let _ = operation(&mut Frame::open(&path, 0, &options).unwrap());
+            if calls() <= at {
+                break;
+            }
+            let position = if by_others {
+                // As the C library does it: behind whatever the file holds.
+                let bytes = fs::read(&*path).unwrap();
+                fs::write(&*path, [&bytes[..], &behind].concat()).unwrap();
+                bytes.len() as u64
+            } else {
+                let frame = Frame::from_buffer(MallocBuf::copy_of(&behind).unwrap()).unwrap();
+                frame.append_to_file(&path, &FrameOptions::default()).unwrap()
+            };
+            // There may be no room for it, or no way to read what is there.
+            let changed = Frame::open(&path, 0, &FrameOptions::default());
+            let _ = changed.and_then(|mut frame| frame.append(&chunk(64, 50)));
+            let whole = fs::read(&*path).unwrap();
+            assert!(whole.ends_with(&behind), "{name}, call {at}, by others: {by_others}");
+            assert_eq!(see_at(&path, position).chunks, [chunk(64, 99)], "{name}, call {at}");
+        }
+    }
+}
