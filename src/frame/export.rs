@@ -22,7 +22,8 @@ impl Frame {
     }
 
     /// Writes a frame that is in memory behind what the file `path` holds; the file is made if it is missing. Returns
-    /// the position at which the frame starts. With locking, handles that lock a frame of that file are kept away meanwhile.
+    /// the position at which the frame starts. With locking, handles that lock a frame of that file are kept away meanwhile;
+    /// with [`Durability::Sync`](super::Durability::Sync), the frame is on the device then.
     ///
     /// # Errors
     ///
@@ -60,11 +61,12 @@ fn append(path: &Path, bytes: &[u8], options: &FrameOptions) -> Result<u64> {
     let _held = lock.map(|lock| lock.hold(Mode::Exclusive)).transpose()?;
     if io.features().journal {
         if let Some(undo) = Undo::find(&*file, file.size()?)? {
-            undo.roll_back(&*file, false)?;
+            undo.roll_back(&*file, options.sync())?;
         }
     }
     let at = file.size()?;
-    if let Err(e) = file.write_at(at, bytes) {
+    let sync = || if options.sync() { file.sync().and_then(|()| io.sync_name(path)) } else { Ok(()) };
+    if let Err(e) = file.write_at(at, bytes).and_then(|()| sync()) {
         let _ = file.truncate(at); // what was there before stays as it was
         return Err(e);
     }

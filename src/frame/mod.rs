@@ -86,7 +86,8 @@ pub enum Durability {
     /// When the system sees fit: a killed process loses nothing, a power loss may.
     #[default]
     System,
-    /// Before each change returns, and in the right order.
+    /// Before each change returns, and in the right order, as far as the back-end can wait for it (see [`IoFile::sync`] and
+    /// [`Io::sync_name`]).
     Sync,
 }
 

@@ -103,6 +103,7 @@ impl Disk {
             file.write_at(0, bytes)?;
             file.truncate(bytes.len() as u64)?; // widening
             self.sync(&**file)?;
+            self.sync_new_names()?;
             Ok(file.id())
         });
         let was_made = file.is_ok();
@@ -337,6 +338,10 @@ impl Disk {
         if !self.io.features().journal {
             return self.write_without_journal(file, head, change, (old_len, new_size));
         }
+        if self.sync && self.dir.is_some() {
+            // The new index may refer to new chunk files, which lie beside it.
+            self.io.sync_name(&self.file)?;
+        }
         let record = self.save(file, head, change)?.finish(self.base, old_len);
         let written = file
             .write_at(old_size.max(new_size), &record)
@@ -376,6 +381,15 @@ impl Disk {
     /// Waits for the device, if that is asked for.
     fn sync(&self, file: &dyn IoFile) -> Result<()> {
         if self.sync { file.sync() } else { Ok(()) }
+    }
+
+    /// As [`sync`](Self::sync), for the names of the file and the directory, which were just made.
+    fn sync_new_names(&self) -> Result<()> {
+        if !self.sync {
+            return Ok(());
+        }
+        self.io.sync_name(&self.file)?;
+        self.dir.as_ref().map_or(Ok(()), |dir| self.io.sync_name(dir))
     }
 
     /// The record of what the old content needs and the steps overwrite.

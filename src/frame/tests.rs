@@ -12,6 +12,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 mod damaged;
+mod durable;
 mod faults;
 mod followed;
 mod holes;

@@ -60,6 +60,20 @@ impl Io for FileIo {
         std::fs::rename(from, to).map_err(|_| failed)
     }
 
+    #[cfg(unix)]
+    fn sync_name(&self, path: &Path) -> Result<()> {
+        let sync_directory = || {
+            // Where a link leads, there is the name.
+            let path = std::fs::canonicalize(path)?;
+            File::open(path.parent().unwrap_or(&path))?.sync_all()
+        };
+        match deferred(sync_directory) {
+            // Of directories, the file system of this one writes nothing later.
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => Ok(()),
+            synced => synced.map_err(|_| Error::new(ErrorKind::FileWrite, "a directory cannot be synced")),
+        }
+    }
+
     fn features(&self) -> Features {
         Features { keeps_handles: cfg!(unix), local: true, maps: false, journal: true }
     }

@@ -10,7 +10,7 @@
 //! The file has its logical size at all times. A file that others cut off under a mapping is noticed when its size is asked
 //! for, not while somebody reads it or uses bytes that were borrowed earlier.
 
-use super::file::PlainFile;
+use super::file::{FileIo, PlainFile};
 use super::mapping::{Kind, Region};
 use super::{Features, Io, IoFile, OpenMode};
 use crate::copy;
@@ -75,6 +75,10 @@ impl Io for MmapIo {
 
     fn remove(&self, _: &Path) -> Result<()> {
         Err(Error::new(ErrorKind::FileRemove, "mapped files cannot be removed"))
+    }
+
+    fn sync_name(&self, path: &Path) -> Result<()> {
+        FileIo.sync_name(path)
     }
 
     fn features(&self) -> Features {

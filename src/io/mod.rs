@@ -105,6 +105,16 @@ pub trait Io: Send + Sync {
         Err(Error::new(ErrorKind::FileOpen, "files cannot be renamed"))
     }
 
+    /// Waits until it has reached the device that there is something at `path`, a file or directory that was just made.
+    ///
+    /// # Errors
+    ///
+    /// `FileWrite`.
+    fn sync_name(&self, path: &Path) -> Result<()> {
+        let _ = path;
+        Ok(())
+    }
+
     /// What the back-end can do.
     fn features(&self) -> Features;
 }

@@ -194,7 +194,8 @@ impl Schunk {
     }
 
     /// Writes a contiguous frame with the same content behind what the file `path` holds; returns the position at which
-    /// the frame starts. `params`, and the back-end of `options`, as in [`to_file`](Self::to_file).
+    /// the frame starts. `params`, and the back-end of `options`, as in [`to_file`](Self::to_file); the rest of `options` counts
+    /// in any case.
     ///
     /// # Errors
     ///
@@ -208,7 +209,8 @@ impl Schunk {
         let own = self.frame().filter(|frame| frame.locks_file(path));
         let _held = own.map(Frame::exclusive).transpose()?;
         let locking = options.locking && own.is_none();
-        copy.append_to_file(path, &FrameOptions { locking, ..FrameOptions::default() })
+        let durability = options.durability;
+        copy.append_to_file(path, &FrameOptions { locking, durability, ..FrameOptions::default() })
     }
 }
 
