@@ -105,7 +105,8 @@ pub(super) fn front<'d>(dest: &'d mut [u8], header: &ChunkHeader) -> Result<&'d 
 /// Decodes all blocks that the mask lets through; returns the number of bytes that the streams of all blocks cover.
 fn decode_blocks(reader: &Reader<'_>, mask: Option<&[bool]>, dest: &mut [u8]) -> Result<usize> {
     let blocksize = reader.header.blocksize;
-    if !reader.refers_to_block0() {
+    let none_wanted = mask.is_some_and(|mask| !mask.contains(&false));
+    if !reader.refers_to_block0() || none_wanted {
         return decode_range(reader, 0, mask, DeltaReference::Own, dest);
     }
     if mask.is_some_and(|mask| mask[0]) || reader.dec.postfilter.is_some() {
