@@ -103,6 +103,11 @@ impl Frame {
     ///
     /// `NotFound`, `InvalidParam` for a name that is too long; those of writing.
     pub fn meta_update(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
+        self.meta_update_ticks(name, content, 1)
+    }
+
+    /// As [`meta_update`](Self::meta_update), and counts as so many changes, at least 1.
+    pub(crate) fn meta_update_ticks(&mut self, name: &[u8], content: &[u8], ticks: u64) -> Result<usize> {
         check_name(name)?;
         let (session, _) = self.begin_if(|state| state.metalayers.find(name))?;
         let mut next = State::clone(self.known());
@@ -110,6 +115,7 @@ impl Frame {
         if !fits {
             return Ok(number);
         }
+        next.tick += ticks - 1;
         self.write_layers(&session, next)?;
         Ok(number)
     }

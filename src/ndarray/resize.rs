@@ -211,7 +211,10 @@ impl Plan {
     pub(super) fn apply(&self, schunk: &mut Schunk, updates: Vec<(usize, Update)>) -> Result<()> {
         let (name, content) = &self.layer;
         let changed = if self.gone.is_empty() && self.added.is_empty() && updates.is_empty() {
-            (0..self.ticks).try_for_each(|_| schunk.meta_update(name, content).map(drop))
+            match self.ticks {
+                0 => Ok(()),
+                ticks => schunk.meta_update_ticks(name, content, ticks).map(drop),
+            }
         } else {
             let change = Regrid {
                 removed: &self.gone,

@@ -148,13 +148,19 @@ impl Schunk {
     ///
     /// As [`Frame::meta_update`](crate::frame::Frame::meta_update).
     pub fn meta_update(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
+        self.meta_update_ticks(name, content, 1)
+    }
+
+    /// As [`meta_update`](Self::meta_update), and counts as so many changes, at least 1.
+    pub(crate) fn meta_update_ticks(&mut self, name: &[u8], content: &[u8], ticks: u64) -> Result<usize> {
         match &mut self.backing {
-            Backing::Frame(frame) => frame.meta_update(name, content),
+            Backing::Frame(frame) => frame.meta_update_ticks(name, content, ticks),
             Backing::List(list) => {
                 check_name(name)?;
                 let number = list.metalayers.find(name)?;
                 if changeable(&mut list.metalayers)?.overwrite(number, content)? {
                     list.note(LayerChange::Fixed(number));
+                    list.tick += ticks - 1;
                 }
                 Ok(number)
             }

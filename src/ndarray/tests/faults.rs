@@ -161,7 +161,7 @@ fn content(schunk: &Schunk) -> (Vec<i64>, Vec<u8>) {
 type Change = fn(&mut Schunk, &Geometry) -> Result<()>;
 
 /// A name and a change of the array.
-const CHANGES: [(&str, Change); 10] = [
+const CHANGES: [(&str, Change); 11] = [
     ("a box over all chunks", |schunk, geometry| {
         let (reading, params) = (Reading::default(), params());
         let region = Region::new(&[1, 1], &[10, 9]);
@@ -186,6 +186,9 @@ const CHANGES: [(&str, Change); 10] = [
     ("shrinking", |schunk, geometry| resize::resize(schunk, geometry, &[3, 4], None, &params()).map(drop)),
     ("shrinking one way and growing the other", |schunk, geometry| {
         resize::resize(schunk, geometry, &[2, 23], None, &params()).map(drop)
+    }),
+    ("shrinking one way and growing the other, with the same chunks", |schunk, geometry| {
+        resize::resize(schunk, geometry, &[12, 9], None, &params()).map(drop)
     }),
     ("inserting", |schunk, geometry| {
         let (reading, params) = (Reading::default(), params());
