@@ -1,7 +1,6 @@
 //! Metalayers of a frame.
 
 use super::Frame;
-use super::holes::Holes;
 use super::index_codec::IndexOf;
 use super::session::Session;
 use super::state::State;
@@ -88,9 +87,7 @@ impl Frame {
         let mut next = State::clone(self.known());
         changeable(&mut next.metalayers)?.push(Metalayer::new(name, content)?)?;
         next.tick += 1;
-        // Whatever the payload area still holds is dead.
-        (next.header.cbytes, next.live_end, next.dead) = (0, 0, 0);
-        next.holes = Holes::of_disjoint_chunks();
+        next.close_if_empty();
         let number = next.metalayers.len() - 1;
         self.write_tail(&session, next, &[], IndexOf::Other, None)?;
         Ok(number)
@@ -198,7 +195,7 @@ impl Frame {
             usage.put(&mut trailer);
         }
         let old_at = next.header.frame_len - next.trailer_len as u64; // widening
-        let index_end = old_at - next.gap;
+        let index_end = if next.close_if_empty() { next.index_at() } else { old_at - next.gap };
         // A frame that gets longer is seen to have changed.
         let longer = trailer.len() > next.trailer_len;
         next.gap = self.gap(session, &mut next, index_end + trailer.len() as u64, longer); // widening

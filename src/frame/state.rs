@@ -271,6 +271,17 @@ impl State {
         hollow.then_some(Usage { area, live })
     }
 
+    /// Ends the payload area at its start if there are no chunks, and tells whether there are none: what it still holds is dead,
+    /// and readers find the trailer of an empty frame right behind the header.
+    pub(super) fn close_if_empty(&mut self) -> bool {
+        let is_empty = self.index.len() == 0 && !self.header.sparse;
+        if is_empty {
+            (self.header.cbytes, self.live_end, self.dead) = (0, 0, 0);
+            self.holes = Holes::of_disjoint_chunks();
+        }
+        is_empty
+    }
+
     /// Position of the index in the frame.
     pub(crate) fn index_at(&self) -> u64 {
         index_at(&self.header)

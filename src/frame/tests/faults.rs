@@ -460,6 +460,37 @@ fn a_frame_that_the_c_library_emptied_is_as_safe_as_the_rest() {
     }
 }
 
+#[test]
+fn the_trailer_follows_the_header_when_an_empty_frame_changes_next() {
+    let base = TempPath::new("base");
+    build(&base, false, 1);
+    let mut left_behind = 0;
+    for at in 0.. {
+        let path = TempPath::new("emptied");
+        copy_frame(&base, &path);
+        let plan = Arc::new(Plan::new(at, Fault::Once));
+        plan.begun.store(false, Ordering::SeqCst);
+        let options = FrameOptions { io: Arc::new(FaultyIo(Arc::clone(&plan))), ..FrameOptions::default() };
+        let mut frame = Frame::open(&path, 0, &options).unwrap();
+        plan.begun.store(true, Ordering::SeqCst);
+        if frame.delete(0).is_err() {
+            continue;
+        }
+        // The area of the chunk was to be given back by a change of its own.
+        left_behind += usize::from(frame.snapshot().header.cbytes > 0);
+        let is_hit = plan.calls.swap(at + 1, Ordering::SeqCst) > at;
+        frame.vlmeta_update(b"v1", vec![8; 3]).unwrap();
+        let state = frame.snapshot();
+        assert_eq!(state.header.frame_len, (state.header.header_len + state.trailer_len) as u64, "{at}");
+        assert_eq!(fs::metadata(&*path).unwrap().len(), state.header.frame_len, "{at}");
+        assert_eq!(see(&path).vlmeta[0].content, [8; 3]);
+        if !is_hit {
+            break;
+        }
+    }
+    assert!(left_behind > 0);
+}
+
 /// The start of a chunk, changed.
 struct Changed;
 
