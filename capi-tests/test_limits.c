@@ -225,6 +225,39 @@ static int no_leftovers(void) {
   return blosc2_remove_urlpath(FRAME) == 0 ? 0 : 6;
 }
 
+/* What a change of a mapped frame could write before it failed is not left behind it. */
+static int no_leftovers_of_a_mapping(void) {
+  blosc2_stdio_mmap mapping = BLOSC2_STDIO_MMAP_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_io io = BLOSC2_IO_DEFAULTS;
+  blosc2_schunk *schunk;
+  uint8_t data[100] = {1, 2, 3};
+  struct stat before, after;
+  mapping.mode = "w+";
+  io.id = BLOSC2_IO_FILESYSTEM_MMAP;
+  io.params = &mapping;
+  storage.contiguous = true;
+  storage.urlpath = (char *)FRAME;
+  storage.io = &io;
+  blosc2_remove_urlpath(FRAME);
+  schunk = blosc2_schunk_new(&storage);
+  if (schunk == NULL || blosc2_meta_add(schunk, "layer", data, 3) != 0 || stat(FRAME, &before) != 0) {
+    return 1;
+  }
+  if (!limit_files((rlim_t)before.st_size + 50) || blosc2_meta_update(schunk, "layer", data + 1, 2) >= 0) {
+    return 2;
+  }
+  if (stat(FRAME, &after) != 0 || after.st_size != before.st_size) {
+    return 3;
+  }
+  limit_files(RLIM_INFINITY);
+  if (blosc2_meta_update(schunk, "layer", data + 1, 2) != 0 || blosc2_schunk_append_buffer(schunk, data, 100) != 1) {
+    return 4;
+  }
+  blosc2_schunk_free(schunk);
+  return blosc2_remove_urlpath(FRAME) == 0 ? 0 : 5;
+}
+
 #define DISK "test_limits_disk"
 #define DISK_FILE DISK "/file.b2frame"
 
@@ -325,6 +358,7 @@ int main(void) {
     IN_CHILD(no_room_for_an_index);
   }
   IN_CHILD(no_leftovers);
+  IN_CHILD(no_leftovers_of_a_mapping);
   CHECK(mkdir(DISK, 0755) == 0);
   IN_CHILD(fill_disk_with_files);
   IN_CHILD(fill_disk_with_mapping);

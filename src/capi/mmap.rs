@@ -84,13 +84,11 @@ unsafe fn up_to_date<T>(
     // SAFETY: the caller's promise; other readers wait for the lock.
     let this = unsafe { state(stream) }?;
     if reach > this.file_size && !this.is_private() && !this.file.is_null() {
-        let size = this.plain().and_then(|file| file.size());
-        if let Some(size) = size.ok().and_then(|size| usize::try_from(size).ok()) {
-            if size > this.mapping_size {
-                this.grow(&mut retired, size)?;
-            }
-            this.file_size = size;
+        let size = usize::try_from(this.plain()?.size()?).map_err(|_| FAILED)?;
+        if size > this.mapping_size {
+            this.grow(&mut retired, size)?;
         }
+        this.file_size = size;
     }
     operation(this)
 }
@@ -366,9 +364,10 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_truncate(stream: *mut c_void, size: i
         // SAFETY: the caller's promise.
         let this = unsafe { state(stream) }?;
         let size = usize::try_from(size).map_err(|_| FAILED)?;
-        if size == this.file_size {
+        if size == this.file_size && (this.is_private() || this.file.is_null() || !this.is_writable()) {
             return Ok(0);
         }
+        // Otherwise a write that failed may have left it longer than is known.
         ensure(this.is_writable(), ErrorKind::FileTruncate, "file is mapped for reading only")?;
         this.reserve(size)?;
         if !this.is_private() {
