@@ -608,6 +608,87 @@ static void test_looking_up_from_callbacks(bool contiguous) {
   CHECK_INT(blosc2_schunk_free(schunk), 0);
 }
 
+/* ---- Callbacks that ask for what the operation that called them is changing: they get an error, soon ---- */
+
+static int change_what_is_written(blosc2_postfilter_params *params) {
+  uint8_t note[1] = {7};
+  CHECK(blosc2_vlmeta_exists((blosc2_schunk *)params->user_data, "note") == 0);
+  CHECK(blosc2_vlmeta_update((blosc2_schunk *)params->user_data, "note", note, 1, NULL) <= 0);
+  memcpy(params->output, params->input, (size_t)params->size);
+  return 0;
+}
+
+/* A slice of 50 blocks, each of which calls back: together they wait once. */
+static void test_changing_from_callbacks(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_postfilter_params postparams;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  blosc_timestamp_t start, end;
+  uint8_t note[1] = {1};
+  int32_t items[ITEMS];
+  memset(&postparams, 0, sizeof postparams);
+  cparams.typesize = 4;
+  cparams.blocksize = BYTES / 50;
+  dparams.postfilter = change_what_is_written;
+  dparams.postparams = &postparams;
+  storage.cparams = &cparams;
+  storage.contiguous = true;
+  schunk = blosc2_schunk_new(&storage);
+  postparams.user_data = schunk;
+  dparams.schunk = schunk;
+  blosc2_free_ctx(schunk->dctx);
+  schunk->dctx = blosc2_create_dctx(dparams);
+  CHECK_INT(blosc2_vlmeta_add(schunk, "note", note, 1, NULL), 0);
+  fill(items, 0);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 1);
+  blosc_set_timestamp(&start);
+  CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, 1, ITEMS - 1, items + 1), 0);
+  blosc_set_timestamp(&end);
+  CHECK(blosc_elapsed_secs(start, end) < 5);
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+}
+
+static blosc2_schunk *written_to; /* by the back-end */
+
+static int64_t write_and_look(const void *ptr, int64_t size, int64_t nitems, int64_t position, void *stream) {
+  if (written_to != NULL) {
+    CHECK(look_up(written_to, 0) <= 0);
+    CHECK(blosc2_schunk_frame_len(written_to) != 0);
+  }
+  return count_write(ptr, size, nitems, position, stream);
+}
+
+static void test_looking_up_from_back_ends(void) {
+  blosc2_io_cb back_end;
+  blosc2_io io;
+  blosc2_schunk *schunk;
+  static int32_t items[ITEMS];
+  memset(&back_end, 0, sizeof back_end);
+  back_end.id = 174;
+  back_end.name = (char *)"looking";
+  back_end.is_allocation_necessary = true;
+  back_end.open = count_open;
+  back_end.close = count_close;
+  back_end.size = count_size;
+  back_end.write = write_and_look;
+  back_end.read = count_read;
+  back_end.truncate = count_truncate;
+  memset(&io, 0, sizeof io);
+  io.id = 174;
+  io.params = &calls;
+  CHECK_INT(blosc2_register_io_cb(&back_end), 0);
+  schunk = make(true, PATH, &io, 1);
+  written_to = schunk;
+  fill(items, 1);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 2);
+  written_to = NULL;
+  CHECK(chunk_is(schunk, 1, 1));
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  CHECK_INT(blosc2_remove_urlpath(PATH), 0);
+}
+
 /* ---- Blocks of variable length ---- */
 
 static void test_vl_blocks(bool contiguous, const char *urlpath) {
@@ -721,6 +802,8 @@ int main(void) {
   blosc2_init();
   test_looking_up_from_callbacks(true);
   test_looking_up_from_callbacks(false);
+  test_changing_from_callbacks();
+  test_looking_up_from_back_ends();
   test_plain_files();
   test_back_end(true);
   test_back_end(false);

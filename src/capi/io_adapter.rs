@@ -4,6 +4,7 @@ use std::ffi::{CString, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::callbacks::call_back;
 use super::consts::{BLOSC2_IO_FILESYSTEM, BLOSC2_IO_FILESYSTEM_MMAP};
 use super::io;
 use super::io_streams::{Opener, Streams};
@@ -190,7 +191,8 @@ impl UserFile {
     /// Runs `operation` with a stream that no other thread uses meanwhile.
     fn with_stream<T>(&self, operation: impl FnOnce(Stream<'_>) -> Result<T>) -> Result<T> {
         let taken = self.0.take();
-        operation(Stream { callbacks: self.0.callbacks(), stream: taken.stream() })
+        let stream = Stream { callbacks: self.0.callbacks(), stream: taken.stream() };
+        call_back(|| operation(stream))
     }
 }
 

@@ -9,8 +9,8 @@ use std::ffi::{CStr, CString, c_void};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::callbacks::call_back;
 use super::types::blosc2_io_cb;
-use crate::cancel::deferred;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::OpenMode;
 
@@ -67,7 +67,7 @@ impl Opener {
         let open = self.callbacks.open.ok_or_else(super::io_adapter::missing)?;
         // SAFETY: the client vouches for its callback and its parameters.
         let open = || unsafe { open(self.path.as_ptr(), mode_text(self.mode).as_ptr(), self.params) };
-        let stream = deferred(open);
+        let stream = call_back(open);
         if stream.is_null() {
             Err(Error::new(ErrorKind::FileOpen, "the back-end opens no file"))
         } else {
@@ -135,7 +135,7 @@ impl Drop for Streams {
         let Some(close) = self.opener.callbacks.close else { return };
         for &stream in &self.state.get_mut().idle {
             // SAFETY: the client vouches for its callback; all streams are back, and nobody else has them.
-            deferred(|| unsafe { close(stream) });
+            call_back(|| unsafe { close(stream) });
         }
     }
 }

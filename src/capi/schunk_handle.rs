@@ -213,7 +213,9 @@ impl SchunkHandle {
     fn read_lock(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
         match self.shared().try_read() {
             Some(inner) => {
-                self.waited.store(false, Ordering::Relaxed);
+                if self.waited.load(Ordering::Relaxed) {
+                    self.forget_wait();
+                }
                 Ok(inner)
             }
             None => self.wait_to_read(),
@@ -234,7 +236,9 @@ impl SchunkHandle {
     fn write_lock(&self) -> Result<RwLockWriteGuard<'_, Schunk>> {
         match self.shared().try_write() {
             Some(inner) => {
-                self.waited.store(false, Ordering::Relaxed);
+                if self.waited.load(Ordering::Relaxed) {
+                    self.forget_wait();
+                }
                 Ok(inner)
             }
             None => self.wait_to_write(),
@@ -248,6 +252,14 @@ impl SchunkHandle {
             return Ok(self.shared().write());
         }
         self.shared().try_write_for(self.patience()).ok_or_else(|| self.busy())
+    }
+
+    /// Lets callbacks wait again: the operation whose callback waited in vain has ended, unless this is another callback of it.
+    #[cold]
+    fn forget_wait(&self) {
+        if !callbacks::inside_callback() {
+            self.waited.store(false, Ordering::Relaxed);
+        }
     }
 
     /// How long a callback waits: an operation may call back for each of very many blocks, and one wait is enough.
