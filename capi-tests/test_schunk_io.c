@@ -618,7 +618,7 @@ static int change_what_is_written(blosc2_postfilter_params *params) {
   return 0;
 }
 
-/* A slice of 50 blocks, each of which calls back: together they wait once. */
+/* A slice of 500 blocks, each of which calls back: together they wait once, and not for minutes. */
 static void test_changing_from_callbacks(void) {
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
   blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
@@ -630,7 +630,7 @@ static void test_changing_from_callbacks(void) {
   int32_t items[ITEMS];
   memset(&postparams, 0, sizeof postparams);
   cparams.typesize = 4;
-  cparams.blocksize = BYTES / 50;
+  cparams.blocksize = BYTES / 500;
   dparams.postfilter = change_what_is_written;
   dparams.postparams = &postparams;
   storage.cparams = &cparams;
@@ -646,7 +646,7 @@ static void test_changing_from_callbacks(void) {
   blosc_set_timestamp(&start);
   CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, 1, ITEMS - 1, items + 1), 0);
   blosc_set_timestamp(&end);
-  CHECK(blosc_elapsed_secs(start, end) < 5);
+  CHECK(blosc_elapsed_secs(start, end) < 60);
   CHECK_INT(blosc2_schunk_free(schunk), 0);
 }
 
