@@ -428,6 +428,106 @@ static void many_blocks(void) {
   b2nd_free_ctx(ctx);
 }
 
+#define SHORT 5
+#define CHUNKS 800
+#define MANY (SHORT * CHUNKS)
+
+/* A change of an array of many chunks. */
+static int change_many(int operation, b2nd_array_t *array) {
+  int64_t start[] = {3}, stop[] = {MANY - 3}, box[] = {MANY - 6};
+  if (operation == 0) {
+    return b2nd_set_slice_cbuffer(items + 9, box, box[0] * 4, start, stop, array);
+  }
+  return b2nd_delete(array, 0, 100 * SHORT, 600 * SHORT);
+}
+
+/* Arrays whose lists of chunks that come and go are what takes memory. */
+static void many_chunks(const char *path) {
+  int64_t shape[] = {MANY};
+  int32_t chunkshape[] = {SHORT}, blockshape[] = {SHORT};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  b2nd_context_t *ctx;
+  b2nd_array_t *array;
+  int operation, rc;
+  cparams.typesize = 4;
+  storage.cparams = &cparams;
+  storage.contiguous = true;
+  storage.urlpath = (char *)path;
+  ctx = b2nd_create_ctx(&storage, 1, shape, chunkshape, blockshape, "<i4", 0, NULL, 0);
+  all_that_follow = false;
+  for (operation = 0; operation < 2; operation++) {
+    for (fail_at = 0; fail_at < 100; fail_at++) {
+      blosc2_remove_urlpath(path);
+      CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, MANY * 4), 0);
+      atomic_store(&allocations, 0);
+      rc = (int)SCARCE(change_many(operation, array));
+      if (rc < 0) {
+        CHECK_INT(b2nd_to_cbuffer(array, back, MANY * 4), 0);
+        CHECK_BYTES(back, items, MANY * 4);
+        CHECK_INT(change_many(operation, array), 0);
+      }
+      CHECK_INT(b2nd_to_cbuffer(array, back, array->nitems * 4), 0);
+      if (operation == 0) {
+        CHECK_BYTES(back + 3, items + 9, (MANY - 6) * 4);
+      } else if (CHECK_INT(array->nitems, MANY - 600 * SHORT)) {
+        CHECK_BYTES(back + 100 * SHORT, items + 700 * SHORT, 100 * SHORT * 4);
+      }
+      b2nd_free(array);
+      if (atomic_load(&allocations) <= fail_at) {
+        break;
+      }
+    }
+    CHECK(fail_at > 3 && fail_at < 100);
+  }
+  b2nd_free_ctx(ctx);
+  blosc2_remove_urlpath(path);
+}
+
+/* Descriptions of items that are as long as LEAST. */
+static void long_dtypes(void) {
+  const int64_t shape = 10;
+  const int32_t chunkshape = 5, blockshape = 2;
+  char dtype[LEAST + 1], *text;
+  int8_t ndim, format;
+  int64_t shape_back;
+  int32_t chunkshape_back, blockshape_back;
+  uint8_t *meta;
+  int32_t len;
+  memset(dtype, 'x', LEAST);
+  dtype[LEAST] = 0;
+  all_that_follow = false;
+  for (fail_at = 0; fail_at < 20; fail_at++) {
+    b2nd_context_t *ctx;
+    b2nd_array_t *array, *view;
+    bool added[] = {true, false};
+    atomic_store(&allocations, 0);
+    len = (int32_t)SCARCE(b2nd_serialize_meta(1, &shape, &chunkshape, &blockshape, dtype, 0, &meta));
+    if (len >= 0) {
+      if (SCARCE(b2nd_deserialize_meta(meta, len, &ndim, &shape_back, &chunkshape_back, &blockshape_back, &text,
+                                       &format)) >= 0) {
+        CHECK_INT(strcmp(text, dtype), 0);
+        free(text);
+      }
+      free(meta);
+    }
+    SCARCE_POINTER(ctx, b2nd_create_ctx(NULL, 1, &shape, &chunkshape, &blockshape, dtype, 0, NULL, 0));
+    if (ctx != NULL) {
+      if (SCARCE(b2nd_zeros(ctx, &array)) >= 0) {
+        if (SCARCE(b2nd_expand_dims(array, &view, added, 2)) >= 0) {
+          b2nd_free(view);
+        }
+        b2nd_free(array);
+      }
+      b2nd_free_ctx(ctx);
+    }
+    if (atomic_load(&allocations) <= fail_at) {
+      break;
+    }
+  }
+  CHECK(fail_at > 8 && fail_at < 20);
+}
+
 #define FAR 5000
 #define FEW 400
 
@@ -535,6 +635,9 @@ int main(void) {
   CHECK(reported > 50);
   layers();
   many_blocks();
+  many_chunks(NULL);
+  many_chunks(ARRAY_PATH);
+  long_dtypes();
   far_apart();
   blosc2_destroy();
   return test_end();

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use parking_lot::RwLock;
 
 use super::consts::B2ND_MAX_DIM;
-use super::mem::c_bytes;
 use super::schunk_handle::{self, SchunkHandle};
 use super::types::{b2nd_array_t, blosc2_schunk, chunk_cache_s};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::nd_meta::NdMeta;
+use crate::io::memory::MallocBuf;
+use crate::memory;
 use crate::ndarray::shape::{narrow, signed};
 use crate::ndarray::write::Access;
 use crate::ndarray::{self, Geometry};
@@ -39,7 +40,9 @@ fn number(value: u64) -> i64 {
 /// The dtype as a string from C's allocator; null if there is none.
 pub(crate) fn c_dtype(meta: &NdMeta) -> Result<*mut c_char> {
     let Some(text) = &meta.dtype else { return Ok(ptr::null_mut()) };
-    Ok(c_bytes(&[&text[..], &[0]].concat())?.cast::<c_char>())
+    let mut string = MallocBuf::zeroed(text.len() + 1)?;
+    string.as_mut_slice()[..text.len()].copy_from_slice(text);
+    Ok(string.into_raw().0.cast::<c_char>())
 }
 
 impl ArrayHandle {
@@ -95,11 +98,13 @@ impl ArrayHandle {
         abi.dtype_format = meta.dtype_format;
         abi.last_tick = number(last_tick);
         show(&mut abi, &geometry);
-        Ok(Box::new(ArrayHandle {
+        memory::boxed(ArrayHandle {
             abi: UnsafeCell::new(abi),
             geometry: RwLock::new(geometry),
             view: UnsafeCell::new(false),
-        }))
+        })
+        // SAFETY: nobody else knows the copy of the dtype, which comes from C's allocator.
+        .inspect_err(|_| unsafe { libc::free(dtype.cast()) })
     }
 
     /// Releases an array, and its super-chunk unless the client took it out.
@@ -130,22 +135,26 @@ impl ArrayHandle {
     }
 
     /// The metalayer that describes the array: what it shows.
-    pub(crate) fn meta(&self) -> NdMeta {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn meta(&self) -> Result<NdMeta> {
         let geometry = self.geometry();
         let abi = self.abi();
         // SAFETY: the dtype is null or a string of the array.
         let (dtype, dtype_format) = unsafe {
             let text = (*abi).dtype;
-            let text = (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text).to_bytes().to_vec());
-            (text, (*abi).dtype_format)
+            let text = (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text));
+            (text.map(|text| memory::copy_of(text.to_bytes())).transpose()?, (*abi).dtype_format)
         };
-        NdMeta {
+        Ok(NdMeta {
             shape: signed(geometry.shape()),
             chunkshape: narrow(geometry.chunkshape()),
             blockshape: narrow(geometry.blockshape()),
             dtype,
             dtype_format,
-        }
+        })
     }
 
     /// The super-chunk.

@@ -46,10 +46,10 @@ pub unsafe extern "C" fn b2nd_squeeze(array: *mut b2nd_array_t, view: *mut *mut 
         // SAFETY: the caller's promise.
         let base = unsafe { ArrayHandle::from_ptr(array) }?;
         base.refresh()?;
-        let meta = base.meta();
+        let meta = base.meta()?;
         let single: Vec<bool> = meta.shape.iter().map(|&extent| extent == 1).collect();
         // SAFETY: the caller's promise.
-        unsafe { deliver_opened(view, view::squeezed(&meta, &single).and_then(|meta| make(base, &meta))) }
+        unsafe { deliver_opened(view, view::squeezed(meta, &single).and_then(|meta| make(base, &meta))) }
     })
 }
 
@@ -70,11 +70,11 @@ pub unsafe extern "C" fn b2nd_squeeze_index(
         // SAFETY: the caller's promise.
         let base = unsafe { ArrayHandle::from_ptr(array) }?;
         base.refresh()?;
-        let meta = base.meta();
+        let meta = base.meta()?;
         // SAFETY: the caller's promise.
         unsafe {
             let leave_out: Vec<bool> = in_slice(index, meta.ndim())?.iter().map(|flag| flag.get()).collect();
-            deliver_opened(view, view::squeezed(&meta, &leave_out).and_then(|meta| make(base, &meta)))
+            deliver_opened(view, view::squeezed(meta, &leave_out).and_then(|meta| make(base, &meta)))
         }
     })
 }
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn b2nd_expand_dims(
         // SAFETY: the caller's promise.
         unsafe {
             let added: Vec<bool> = in_slice(axis, final_dims)?.iter().map(|flag| flag.get()).collect();
-            deliver_opened(view, view::expanded(&base.meta(), &added).and_then(|meta| make(base, &meta)))
+            deliver_opened(view, view::expanded(base.meta()?, &added).and_then(|meta| make(base, &meta)))
         }
     })
 }

@@ -22,6 +22,7 @@ use crate::filters::{Filter, FilterContext};
 use crate::fork::Global;
 use crate::format::geometry::Container;
 use crate::frame::ChunkSource;
+use crate::memory;
 use crate::pool::Executor;
 use crate::schunk::Schunk;
 use parking_lot::RwLockReadGuard;
@@ -346,8 +347,11 @@ unsafe extern "C" fn run_user_job(job: *mut c_void) {
 
 impl Executor for UserThreads {
     fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let mut jobs: Vec<UserJob<'_>> =
-            (0..ntasks).map(|index| UserJob { task, index, panicked: false }).collect();
+        let jobs = memory::collect((0..ntasks).map(|index| UserJob { task, index, panicked: false }));
+        let Ok(mut jobs) = jobs else {
+            // As a callback may do that runs the jobs one after another.
+            return (0..ntasks).for_each(task);
+        };
         // SAFETY: the array lives until the callback returns, by when all jobs are done.
         cancel::deferred(|| unsafe {
             (self.callback)(

@@ -146,7 +146,7 @@ unsafe fn free_ctx(context: *mut blosc2_context) {
 /// The pointers in `dparams` are NULL or valid for as long as the context is used, `postparams` during this call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_create_dctx(dparams: blosc2_dparams) -> *mut blosc2_context {
-    guard(|| Ok(Context::for_decompression(&dparams).into_raw()))
+    guard(|| Context::for_decompression(&dparams).map(Context::into_raw))
 }
 
 /// Releases a context; NULL is ignored.

@@ -29,6 +29,7 @@ use crate::chunk::{CParams, Threads};
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, codec_format, filter, flags};
+use crate::memory;
 use crate::pool::{self, LastUsed, Pool};
 use mask::PendingMask;
 
@@ -143,14 +144,17 @@ impl Backend {
 }
 
 impl Context {
-    fn new(schunk: *mut c_void, nthreads: i16) -> Box<Context> {
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    fn new(schunk: *mut c_void, nthreads: i16) -> Result<Box<Context>> {
         // SAFETY: every field is an integer, a raw pointer, an array of these or an optional function pointer; some of
         // them are atomic.
         let mut fields: ContextFields = unsafe { std::mem::zeroed() };
         fields.schunk = schunk.cast();
         fields.nthreads = AtomicI16::new(nthreads);
         fields.new_nthreads = nthreads;
-        Box::new(Context {
+        memory::boxed(Context {
             fields,
             blocksize: Sticky::new(0),
             typesize: Sticky::new(0),
@@ -168,7 +172,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for reserved filter ids; `CodecSupport` if the environment names a registered codec.
+    /// `InvalidParam` for reserved filter ids; `CodecSupport` if the environment names a registered codec; `MemoryAlloc`.
     pub(crate) fn for_compression(cparams: &blosc2_cparams) -> Result<Box<Context>> {
         check_filter_ids(&cparams.filters)?;
         let mut cparams = *cparams;
@@ -176,7 +180,7 @@ impl Context {
             CodecChoice { compcode: i32::from(cparams.compcode), clevel: i32::from(cparams.clevel) };
         let environment = Environment::read();
         environment.apply_to_context(&mut cparams, &mut codec)?;
-        let mut context = Context::new(cparams.schunk, cparams.nthreads);
+        let mut context = Context::new(cparams.schunk, cparams.nthreads)?;
         context.is_told_of = environment.info;
         context.preparams = cparams.prefilter.map(|_| {
             // SAFETY: the client vouches for `preparams`, unless it is null.
@@ -209,9 +213,13 @@ impl Context {
     }
 
     /// A context for decompression.
-    pub(crate) fn for_decompression(dparams: &blosc2_dparams) -> Box<Context> {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn for_decompression(dparams: &blosc2_dparams) -> Result<Box<Context>> {
         let nthreads = Environment::read().nthreads_to_decompress().unwrap_or(dparams.nthreads);
-        let mut context = Context::new(dparams.schunk, nthreads);
+        let mut context = Context::new(dparams.schunk, nthreads)?;
         context.postparams = dparams.postfilter.map(|_| {
             // SAFETY: the client vouches for `postparams`, unless it is null.
             let given = unsafe { dparams.postparams.as_ref() }.copied();
@@ -220,7 +228,7 @@ impl Context {
         let postparams = context.postparams.as_mut().map_or(ptr::null_mut(), |params| &raw mut **params);
         context.fields.postfilter = dparams.postfilter;
         context.fields.postparams = postparams;
-        context
+        Ok(context)
     }
 
     /// Hands the context to C.

@@ -214,7 +214,7 @@ impl<'a> Reader<'a> {
         ensure(cbytes <= rest.len(), invalid, "chunk reaches into the table")?;
         let nbytes = u64::try_from(header.nbytes).map_err(|_| Error::new(invalid, "negative size"))?;
         self.nbytes += nbytes;
-        self.taken.push(position..position + cbytes);
+        memory::push(&mut self.taken, position..position + cbytes)?;
         Ok(&rest[..cbytes])
     }
 

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use crate::memory;
+
 /// Most places that are remembered. What is forgotten is found when holes are closed.
 const MOST: usize = 512;
 
@@ -28,8 +30,8 @@ pub(crate) fn overlap(places: &[Extent]) -> bool {
     places.windows(2).any(|pair| pair[0].end() > pair[1].position)
 }
 
-/// The free places of a contiguous frame, as far as they are known.
-#[derive(Clone, Debug, Default)]
+/// The free places of a contiguous frame, as far as they are known, and as there is memory for.
+#[derive(Debug, Default)]
 pub(crate) struct Holes {
     /// Whether chunks overlap, if that is known. In a frame where they may, nothing is free.
     disjoint: Option<bool>,
@@ -39,6 +41,15 @@ pub(crate) struct Holes {
     resting: Vec<Extent>,
     /// Given up by this change.
     fresh: Vec<Extent>,
+}
+
+impl Clone for Holes {
+    /// Where there is no memory, places are forgotten.
+    fn clone(&self) -> Holes {
+        let [free, resting, fresh] = [&self.free, &self.resting, &self.fresh]
+            .map(|places| memory::copy_of(places).unwrap_or_default());
+        Holes { disjoint: self.disjoint, free, resting, fresh }
+    }
 }
 
 impl Holes {
@@ -89,14 +100,17 @@ impl Holes {
         let before =
             Extent { position: before.position, len: place.position.saturating_sub(before.position) };
         let behind = Extent { position: place.end(), len: behind.end().saturating_sub(place.end()) };
-        self.free.splice(first..end, [before, behind].into_iter().filter(|left| left.len > 0));
+        // Where one place becomes two, and there is no memory, the second one is forgotten.
+        let most = end - first + usize::from(self.free.try_reserve(1).is_ok());
+        let left = [before, behind].into_iter().filter(|left| left.len > 0);
+        self.free.splice(first..end, left.take(most));
     }
 
     /// Notes a place that the change under way gives up. Where it is not known whether chunks overlap, it is forgotten with
     /// the change.
     pub(crate) fn give_up(&mut self, place: Extent) {
         if self.disjoint != Some(false) && self.fresh.len() < MOST {
-            self.fresh.push(place);
+            let _ = memory::push(&mut self.fresh, place);
         }
     }
 
@@ -144,7 +158,8 @@ impl Holes {
 
     /// The next change belongs to the one that was completed last: what that one gave up rests no less for it.
     pub(crate) fn rest_on(&mut self) {
-        self.fresh.append(&mut self.resting);
+        let _ = memory::extend(&mut self.fresh, &self.resting);
+        self.resting.clear();
     }
 
     /// The last chunk ends at `end`: what lies behind is no hole.
@@ -171,6 +186,9 @@ impl Holes {
         if let Some(behind) = self.free.get(n).filter(|hole| hole.position == place.end()) {
             end += 1;
             whole.len += behind.len;
+        }
+        if start == end && self.free.try_reserve(1).is_err() {
+            return;
         }
         self.free.splice(start..end, [whole]);
         if self.free.len() > MOST {

@@ -61,7 +61,7 @@ pub(crate) fn with_payload(kind: u8, nbytes: usize, typesize: usize) -> Result<V
     let typesize = typesize.max(1);
     if nbytes == 0 || nbytes % typesize != 0 || typesize > MAX_BLOCKSIZE {
         require(kind != special::NAN, "NaNs in a broken number of items")?;
-        return Ok(zero_runs(nbytes));
+        return zero_runs(nbytes);
     }
     let mut chunk = memory::zeroed(EXTENDED_HEADER_LENGTH + typesize)?;
     let (head, value) = chunk.split_first_chunk_mut().expect("room for a header");
@@ -77,11 +77,15 @@ pub(crate) fn with_payload(kind: u8, nbytes: usize, typesize: usize) -> Result<V
 }
 
 /// A regular chunk of `nbytes` zeros: every block is one empty stream, which stands for zeros.
-fn zero_runs(nbytes: usize) -> Vec<u8> {
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+fn zero_runs(nbytes: usize) -> Result<Vec<u8>> {
     if nbytes == 0 {
         let mut bytes = [0; EXTENDED_HEADER_LENGTH];
         header(special::NONE, 0, 1, 1, EXTENDED_HEADER_LENGTH).write(&mut bytes);
-        return bytes.to_vec();
+        return memory::copy_of(&bytes);
     }
     let blocksize = nbytes.min(1 << 20);
     let nblocks = nbytes.div_ceil(blocksize);
@@ -90,13 +94,14 @@ fn zero_runs(nbytes: usize) -> Vec<u8> {
     head.flags |= flags::DONT_SPLIT;
     let mut bytes = [0; EXTENDED_HEADER_LENGTH];
     head.write(&mut bytes);
-    let mut chunk = bytes.to_vec();
+    let mut chunk = memory::with_capacity(first + 4 * nblocks)?;
+    chunk.extend_from_slice(&bytes);
     for block in 0..nblocks {
         let start = i32::try_from(first + 4 * block).expect("at most 2048 blocks");
         chunk.extend_from_slice(&start.to_le_bytes());
     }
     chunk.resize(first + 4 * nblocks, 0);
-    chunk
+    Ok(chunk)
 }
 
 #[cfg(test)]

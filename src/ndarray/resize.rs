@@ -297,7 +297,7 @@ fn shape_layer(schunk: &Schunk, geometry: &Geometry) -> Result<(&'static [u8], V
     let layers = schunk.metalayers();
     let layer = nd_meta::find(&layers);
     let layer = layer.ok_or(Error::new(ErrorKind::Failure, "no metalayer of an array"))?;
-    let mut content = layer.content.clone();
+    let mut content = memory::copy_of(&layer.content)?;
     nd_meta::set_shape(&mut content, &signed(geometry.shape()))?;
     let name = [nd_meta::NAME, nd_meta::OLD_NAME].into_iter().find(|name| layer.name == *name);
     Ok((name.expect("one of the two"), content))

@@ -9,7 +9,7 @@ use crate::format::nd_meta::NdMeta;
 /// # Errors
 ///
 /// `InvalidIndex` if one of them has another extent than 1, `InvalidParam` for another number of entries.
-pub fn squeezed(meta: &NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
+pub fn squeezed(meta: NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
     require(leave_out.len() == meta.ndim(), "number of dimensions")?;
     let single = (0..meta.ndim()).all(|i| !leave_out[i] || meta.shape[i] == 1);
     ensure(single, ErrorKind::InvalidIndex, "dimension of more or less than one item")?;
@@ -19,7 +19,7 @@ pub fn squeezed(meta: &NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
         shape: axes.iter().map(|&i| meta.shape[i]).collect(),
         chunkshape: axes.iter().map(|&i| meta.chunkshape[i]).collect(),
         blockshape: axes.iter().map(|&i| meta.blockshape[i]).collect(),
-        ..meta.clone()
+        ..meta
     })
 }
 
@@ -28,7 +28,7 @@ pub fn squeezed(meta: &NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
 /// # Errors
 ///
 /// `InvalidParam` unless `added` is false once for each dimension of `meta`, or if there are too many dimensions.
-pub fn expanded(meta: &NdMeta, added: &[bool]) -> Result<NdMeta> {
+pub fn expanded(meta: NdMeta, added: &[bool]) -> Result<NdMeta> {
     let kept = added.iter().filter(|&&added| !added).count();
     let fits = kept == meta.ndim() && added.len() <= MAX_DIM;
     require(fits, "number of dimensions")?;
@@ -36,7 +36,7 @@ pub fn expanded(meta: &NdMeta, added: &[bool]) -> Result<NdMeta> {
         shape: spread(&meta.shape, added),
         chunkshape: spread(&meta.chunkshape, added),
         blockshape: spread(&meta.blockshape, added),
-        ..meta.clone()
+        ..meta
     })
 }
 

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
 use crate::kept::{LARGEST, SMALL, Share};
-use crate::memory::{grow, zeroed};
+use crate::memory::{self, grow, zeroed};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
@@ -85,8 +85,12 @@ pub(crate) fn with<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
 }
 
 /// Calls `work` with `count` buffers whose content is arbitrary.
-pub(crate) fn with_many<R>(count: usize, work: impl FnOnce(&mut [Buffer]) -> R) -> R {
-    let mut buffers: Vec<Buffer> = (0..count).map(|_| Buffer::take()).collect();
+///
+/// # Errors
+///
+/// `MemoryAlloc`, and those of `work`.
+pub(crate) fn with_many<R>(count: usize, work: impl FnOnce(&mut [Buffer]) -> Result<R>) -> Result<R> {
+    let mut buffers = memory::collect((0..count).map(|_| Buffer::take()))?;
     work(&mut buffers)
 }
 
