@@ -3,6 +3,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use std::alloc::{Layout, alloc_zeroed};
+use std::mem::MaybeUninit;
 
 /// There is no memory for what is to be done.
 #[cold]
@@ -200,16 +201,19 @@ pub(crate) fn zeroed<T: Zero>(len: usize) -> Result<Vec<T>> {
     Ok(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
 }
 
-/// `value` in memory of its own.
+/// What `make` returns in memory of its own, where it is made.
 ///
 /// # Errors
 ///
 /// `MemoryAlloc`.
-pub(crate) fn boxed<T>(value: T) -> Result<Box<T>> {
-    let mut one = with_capacity(1)?;
-    one.push(value);
-    // SAFETY: a slice of one value has the layout of the value.
-    Ok(unsafe { Box::from_raw(Box::into_raw(one.into_boxed_slice()).cast::<T>()) })
+#[inline(always)] // or the value, which may be large, would be copied
+pub(crate) fn boxed<T>(make: impl FnOnce() -> T) -> Result<Box<T>> {
+    let mut one: Vec<MaybeUninit<T>> = with_capacity(1)?;
+    one.push(MaybeUninit::uninit());
+    let mut one = one.into_boxed_slice();
+    one[0].write(make());
+    // SAFETY: a slice of one value has the layout of the value, which was written.
+    Ok(unsafe { Box::from_raw(Box::into_raw(one).cast::<T>()) })
 }
 
 /// A value of zero bytes in memory of its own, which never was on the stack.
@@ -251,8 +255,8 @@ mod tests {
         assert_eq!(filled(7u16, 3), Ok(vec![7; 3]));
         assert_eq!(zeroed(3), Ok(vec![0u64; 3]));
         assert_eq!(zeroed::<u8>(0), Ok(vec![]));
-        assert_eq!(boxed([7u16; 3]), Ok(Box::new([7; 3])));
-        assert_eq!(boxed(()), Ok(Box::new(())));
+        assert_eq!(boxed(|| [7u16; 3]), Ok(Box::new([7; 3])));
+        assert_eq!(boxed(|| ()), Ok(Box::new(())));
         assert_eq!(zeroed_box(), Ok(Box::new([[0u32; 4]; 100])));
         assert_eq!(copy_of(&[1, 2]), Ok(vec![1, 2]));
         assert_eq!(collect([1, 2].into_iter()), Ok(vec![1, 2]));

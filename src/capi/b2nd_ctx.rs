@@ -185,7 +185,7 @@ pub unsafe extern "C" fn b2nd_create_ctx(
         // SAFETY: the caller's promise.
         let mut cparams = unsafe { storage.cparams.as_ref() }.copied().unwrap_or(blosc2_cparams::DEFAULTS);
         cparams.blocksize = check_shapes(shape, chunkshape, blockshape, cparams.typesize)?;
-        let mut ctx = memory::boxed(NdContext::zeroed())?;
+        let mut ctx = memory::boxed(NdContext::zeroed)?;
         ctx.ndim = ndim;
         ctx.shape[..count].copy_from_slice(shape);
         ctx.chunkshape[..count].copy_from_slice(chunkshape);

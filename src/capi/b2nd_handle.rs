@@ -98,7 +98,7 @@ impl ArrayHandle {
         abi.dtype_format = meta.dtype_format;
         abi.last_tick = number(last_tick);
         show(&mut abi, &geometry);
-        memory::boxed(ArrayHandle {
+        memory::boxed(|| ArrayHandle {
             abi: UnsafeCell::new(abi),
             geometry: RwLock::new(geometry),
             view: UnsafeCell::new(false),

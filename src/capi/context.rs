@@ -148,23 +148,25 @@ impl Context {
     ///
     /// `MemoryAlloc`.
     fn new(schunk: *mut c_void, nthreads: i16) -> Result<Box<Context>> {
-        // SAFETY: every field is an integer, a raw pointer, an array of these or an optional function pointer; some of
-        // them are atomic.
-        let mut fields: ContextFields = unsafe { std::mem::zeroed() };
-        fields.schunk = schunk.cast();
-        fields.nthreads = AtomicI16::new(nthreads);
-        fields.new_nthreads = nthreads;
-        memory::boxed(Context {
-            fields,
-            blocksize: Sticky::new(0),
-            typesize: Sticky::new(0),
-            instrumented: false,
-            is_told_of: false,
-            tuner_config: ptr::null_mut(),
-            preparams: None,
-            postparams: None,
-            last_pool: LastUsed::new(),
-            maskout: PendingMask::none(),
+        memory::boxed(|| {
+            // SAFETY: every field is an integer, a raw pointer, an array of these or an optional function pointer; some of
+            // them are atomic.
+            let mut fields: ContextFields = unsafe { std::mem::zeroed() };
+            fields.schunk = schunk.cast();
+            fields.nthreads = AtomicI16::new(nthreads);
+            fields.new_nthreads = nthreads;
+            Context {
+                fields,
+                blocksize: Sticky::new(0),
+                typesize: Sticky::new(0),
+                instrumented: false,
+                is_told_of: false,
+                tuner_config: ptr::null_mut(),
+                preparams: None,
+                postparams: None,
+                last_pool: LastUsed::new(),
+                maskout: PendingMask::none(),
+            }
         })
     }
 
