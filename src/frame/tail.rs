@@ -30,15 +30,16 @@ impl Frame {
         let mut tail = next.index.write(of)?;
         let trailer = frame_trailer::write(&next.vlmetalayers)?;
         extend(&mut tail, &trailer)?;
-        next.trailer_len = trailer.len();
         next.header.params = self.params;
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
         next.header.header_len = FrameHeader::len_with(&next.metalayers);
         let end = next.index_at() + tail.len() as u64; // widening
         let adds = !next.replaces;
         next.gap = self.gap(session, &mut next, end, adds);
-        let gap = usize::try_from(next.gap).map_err(|_| no_memory())?;
         let split = tail.len() - trailer.len();
+        next.close_gap(&mut tail)?;
+        next.trailer_len = tail.len() - split;
+        let gap = usize::try_from(next.gap).map_err(|_| no_memory())?;
         reserve(&mut tail, gap)?;
         tail.splice(split..split, std::iter::repeat_n(0, gap));
         if let Some(usage) = next.usage() {
