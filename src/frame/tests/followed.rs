@@ -109,6 +109,35 @@ fn a_change_that_fails_leaves_what_follows_alone() {
     }
 }
 
+#[test]
+fn closing_holes_before_other_data_leaves_the_old_chunks_until_it_is_done() {
+    let behind = other_frame();
+    let mut frame = Frame::create_in_memory(params()).unwrap();
+    for seed in 0..7 {
+        frame.append(&chunk(400, seed)).unwrap();
+    }
+    let whole = [&b"before it"[..], frame.buffer().unwrap(), &behind].concat();
+    for at in 0.. {
+        let path = TempPath::new("holes");
+        fs::write(&*path, &whole).unwrap();
+        let (options, calls) = faulty(at);
+        let mut handle = Frame::open(&path, 9, &options).unwrap();
+        for first in 1..7 {
+            if handle.delete(0).is_err() || calls() > at {
+                break;
+            }
+            assert_eq!(see_at(&path, 9).chunks[0], chunk(400, first));
+        }
+        drop(handle);
+        let chunks = see_at(&path, 9).chunks;
+        let first = 7 - u8::try_from(chunks.len()).unwrap();
+        assert_eq!(chunks, (first..7).map(|seed| chunk(400, seed)).collect::<Vec<_>>(), "at call {at}");
+        if calls() <= at {
+            break;
+        }
+    }
+}
+
 /// A file with two frames, of which a change of the first was broken off at its call `at`, if it has as many: what the first
 /// one holds then and where the second one is.
 fn half_changed(path: &Path, operation: fn(&mut Frame) -> Result<()>, at: usize) -> Option<(Seen, u64)> {
