@@ -73,6 +73,22 @@ pub(crate) fn write(layers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Puts `room` zeros into the trailer at the end of `bytes`, before its last [`TAIL_LEN`] bytes; returns whether it may be that
+/// long.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+pub(crate) fn widen(bytes: &mut Vec<u8>, room: u64) -> Result<bool> {
+    let Some(at) = bytes.len().checked_sub(TAIL_LEN) else { return Ok(false) };
+    let len = u64::from(msgpack::be_u32(bytes, at + 1)?).saturating_add(room);
+    let (Ok(len), Ok(room)) = (i32::try_from(len), usize::try_from(room)) else { return Ok(false) };
+    memory::reserve(bytes, room)?;
+    bytes[at + 1..][..4].copy_from_slice(&len.to_be_bytes());
+    bytes.splice(at..at, std::iter::repeat_n(0, room));
+    Ok(true)
+}
+
 /// The length of the trailer, from `tail`, the last [`TAIL_LEN`] bytes of a frame with `room` bytes behind its header.
 ///
 /// `None` if this is not the end of a frame or the length is impossible.
@@ -121,6 +137,19 @@ mod tests {
         let tail: [u8; TAIL_LEN] = bytes[12..].try_into().unwrap();
         assert_eq!(read_len(&tail, 35), Some(35));
         assert_eq!(read_len(&tail, 34), None);
+    }
+
+    #[test]
+    fn a_wider_trailer_holds_the_same() {
+        let layer = Metalayer::new(b"vl1", &[7; 0x28]).unwrap();
+        let mut bytes = write(std::slice::from_ref(&layer)).unwrap();
+        let (layers, len) = (read(&bytes), bytes.len());
+        assert_eq!(widen(&mut bytes, 1 << 31), Ok(false));
+        assert_eq!(bytes.len(), len);
+        assert_eq!(widen(&mut bytes, 300), Ok(true));
+        assert_eq!(bytes.len(), len + 300);
+        assert_eq!(read(&bytes), layers);
+        assert_eq!(read_len(bytes.last_chunk().unwrap(), 1000), Some(len + 300));
     }
 
     #[test]

@@ -199,6 +199,7 @@ impl Frame {
         // A frame that gets longer is seen to have changed.
         let longer = trailer.len() > next.trailer_len;
         next.gap = self.gap(session, &mut next, index_end + trailer.len() as u64, longer); // widening
+        next.close_gap(&mut trailer)?;
         next.trailer_len = trailer.len();
         let at = index_end + next.gap;
         next.header.frame_len = at + trailer.len() as u64; // widening

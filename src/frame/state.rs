@@ -282,6 +282,15 @@ impl State {
         is_empty
     }
 
+    /// Lets the trailer at the end of `tail` fill what was to lie before it in an empty frame, if it may be that long: the C
+    /// library looks for it right behind the header.
+    pub(super) fn close_gap(&mut self, tail: &mut Vec<u8>) -> Result<()> {
+        if self.gap > 0 && self.index.len() == 0 && frame_trailer::widen(tail, self.gap)? {
+            self.gap = 0;
+        }
+        Ok(())
+    }
+
     /// Position of the index in the frame.
     pub(crate) fn index_at(&self) -> u64 {
         index_at(&self.header)

@@ -30,26 +30,38 @@ impl Frame {
         let mut tail = next.index.write(of)?;
         let trailer = frame_trailer::write(&next.vlmetalayers)?;
         extend(&mut tail, &trailer)?;
-        next.trailer_len = trailer.len();
         next.header.params = self.params;
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
         next.header.header_len = FrameHeader::len_with(&next.metalayers);
         let end = next.index_at() + tail.len() as u64; // widening
         let adds = !next.replaces;
         next.gap = self.gap(session, &mut next, end, adds);
-        let gap = usize::try_from(next.gap).map_err(|_| no_memory())?;
         let split = tail.len() - trailer.len();
-        reserve(&mut tail, gap)?;
-        tail.splice(split..split, std::iter::repeat_n(0, gap));
+        next.close_gap(&mut tail)?;
+        next.trailer_len = tail.len() - split;
+        let (split, between) = if session.followed.is_some() {
+            // Where the frame keeps its end, chunks of the old content may lie in the gap, which are read there until the change
+            // is done.
+            (split, next.gap)
+        } else {
+            let gap = usize::try_from(next.gap).map_err(|_| no_memory())?;
+            reserve(&mut tail, gap)?;
+            tail.splice(split..split, std::iter::repeat_n(0, gap));
+            (0, 0)
+        };
         if let Some(usage) = next.usage() {
             usage.put(&mut tail);
         }
         let at = next.index_at();
-        next.header.frame_len = at + tail.len() as u64; // widening
+        next.header.frame_len = at + between + tail.len() as u64; // widening
         let header = next.header.write(&next.metalayers)?;
-        let mut writes: Vec<Write<'_>> = with_capacity(payload.len() + 2)?;
+        let mut writes: Vec<Write<'_>> = with_capacity(payload.len() + 3)?;
         writes.extend_from_slice(payload);
-        writes.push(Write::Bytes(at, &tail));
+        let (index, trailer) = tail.split_at(split);
+        if !index.is_empty() {
+            writes.push(Write::Bytes(at, index));
+        }
+        writes.push(Write::Bytes(at + between + index.len() as u64, trailer)); // widening
         writes.push(Write::Bytes(0, &header));
         self.write_change(session, &writes, next.header.frame_len, live)?;
         next.holes.settle();
@@ -61,9 +73,8 @@ impl Frame {
 
     /// Carries out `writes`, or nothing of them.
     ///
-    /// The old content needs its header, its index and its trailer. Its chunks, too, but no change writes there, with
-    /// the exception of what `live` names (positions in the frame): when holes are closed and other data follow the frame,
-    /// zeros before the trailer fill the rest of its old place.
+    /// The old content needs its header, its index and its trailer. Its chunks, too, but no change writes there. `live` names
+    /// some that are close (positions in the frame): should one be written to, the record has its old bytes.
     pub(super) fn write_change(
         &mut self,
         session: &Session,

@@ -55,6 +55,35 @@ fn what_follows_a_frame_is_never_touched() {
 }
 
 #[test]
+fn the_trailer_follows_the_header_of_a_frame_that_was_emptied_before_other_data() {
+    let behind = other_frame();
+    let path = TempPath::new("emptied");
+    let base = embed(&path, b"before it", &behind);
+    let mut frame = Frame::open(&path, base, &FrameOptions::default()).unwrap();
+    let len = frame.snapshot().header.frame_len;
+    let check = |frame: &Frame, content: &[u8]| {
+        let state = frame.snapshot();
+        assert_eq!(state.header.frame_len, len);
+        assert_eq!(state.header.frame_len, (state.header.header_len + state.trailer_len) as u64);
+        let seen = see_at(&path, base);
+        assert_eq!(seen.chunks.len(), 0);
+        assert_eq!(seen.vlmeta[0].content, content);
+        assert!(fs::read(&*path).unwrap().ends_with(&behind));
+    };
+    let old = see_at(&path, base).vlmeta[0].content.clone();
+    while frame.nchunks() > 0 {
+        frame.delete(0).unwrap();
+    }
+    check(&frame, &old);
+    frame.vlmeta_update(b"v1", vec![8; 300]).unwrap();
+    check(&frame, &[8; 300]);
+    frame.append(&chunk(64, 50)).unwrap();
+    assert_eq!(see_at(&path, base).chunks, [chunk(64, 50)]);
+    frame.delete(0).unwrap();
+    check(&frame, &[8; 300]);
+}
+
+#[test]
 fn a_change_that_fails_leaves_what_follows_alone() {
     let behind = other_frame();
     for &(name, operation) in OPERATIONS {
@@ -76,6 +105,35 @@ fn a_change_that_fails_leaves_what_follows_alone() {
             if calls() <= at {
                 break;
             }
+        }
+    }
+}
+
+#[test]
+fn closing_holes_before_other_data_leaves_the_old_chunks_until_it_is_done() {
+    let behind = other_frame();
+    let mut frame = Frame::create_in_memory(params()).unwrap();
+    for seed in 0..7 {
+        frame.append(&chunk(400, seed)).unwrap();
+    }
+    let whole = [&b"before it"[..], frame.buffer().unwrap(), &behind].concat();
+    for at in 0.. {
+        let path = TempPath::new("holes");
+        fs::write(&*path, &whole).unwrap();
+        let (options, calls) = faulty(at);
+        let mut handle = Frame::open(&path, 9, &options).unwrap();
+        for first in 1..7 {
+            if handle.delete(0).is_err() || calls() > at {
+                break;
+            }
+            assert_eq!(see_at(&path, 9).chunks[0], chunk(400, first));
+        }
+        drop(handle);
+        let chunks = see_at(&path, 9).chunks;
+        let first = 7 - u8::try_from(chunks.len()).unwrap();
+        assert_eq!(chunks, (first..7).map(|seed| chunk(400, seed)).collect::<Vec<_>>(), "at call {at}");
+        if calls() <= at {
+            break;
         }
     }
 }
