@@ -91,6 +91,21 @@ static int count_destroy(void *params) {
   return calls.destroy++ == 0 ? 0 : -1;
 }
 
+static blosc2_io_cb counted(uint8_t id, const char *name) {
+  blosc2_io_cb back_end;
+  memset(&back_end, 0, sizeof back_end);
+  back_end.id = id;
+  back_end.name = (char *)name;
+  back_end.is_allocation_necessary = true;
+  back_end.open = count_open;
+  back_end.close = count_close;
+  back_end.size = count_size;
+  back_end.write = count_write;
+  back_end.read = count_read;
+  back_end.truncate = count_truncate;
+  return back_end;
+}
+
 /* Replaces chunk 0 by chunk 1, again and again: a back-end only sees files that a frame has. */
 static void replace_chunks(blosc2_schunk *schunk) {
   uint8_t *chunk;
@@ -114,20 +129,10 @@ static void replace_chunks(blosc2_schunk *schunk) {
 }
 
 static void test_back_end(bool contiguous) {
-  blosc2_io_cb back_end;
+  blosc2_io_cb back_end = counted(200, "counted");
   blosc2_io io;
   blosc2_schunk *schunk;
-  memset(&back_end, 0, sizeof back_end);
   memset(&calls, 0, sizeof calls);
-  back_end.id = 200;
-  back_end.name = (char *)"counted";
-  back_end.is_allocation_necessary = true;
-  back_end.open = count_open;
-  back_end.close = count_close;
-  back_end.size = count_size;
-  back_end.write = count_write;
-  back_end.read = count_read;
-  back_end.truncate = count_truncate;
   back_end.destroy = count_destroy;
   CHECK_INT(blosc2_register_io_cb(NULL), BLOSC2_ERROR_INVALID_PARAM);
   CHECK_INT(blosc2_register_io_cb(&back_end), 0);
@@ -661,20 +666,11 @@ static int64_t write_and_look(const void *ptr, int64_t size, int64_t nitems, int
 }
 
 static void test_looking_up_from_back_ends(void) {
-  blosc2_io_cb back_end;
+  blosc2_io_cb back_end = counted(174, "looking");
   blosc2_io io;
   blosc2_schunk *schunk;
   static int32_t items[ITEMS];
-  memset(&back_end, 0, sizeof back_end);
-  back_end.id = 174;
-  back_end.name = (char *)"looking";
-  back_end.is_allocation_necessary = true;
-  back_end.open = count_open;
-  back_end.close = count_close;
-  back_end.size = count_size;
   back_end.write = write_and_look;
-  back_end.read = count_read;
-  back_end.truncate = count_truncate;
   memset(&io, 0, sizeof io);
   io.id = 174;
   io.params = &calls;

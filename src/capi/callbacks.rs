@@ -45,9 +45,14 @@ pub(crate) fn inside_callback() -> bool {
 
 /// Runs `callback`, a function of the application.
 pub(super) fn call_back<T>(callback: impl FnOnce() -> T) -> T {
+    inside(|| cancel::deferred(callback))
+}
+
+/// As [`call_back`], for callbacks that defer cancellation themselves.
+pub(super) fn inside<T>(callback: impl FnOnce() -> T) -> T {
     let step = |by: isize| INSIDE.try_with(|inside| inside.set(inside.get().saturating_add_signed(by)));
     let _ = step(1);
-    let result = cancel::deferred(callback);
+    let result = callback();
     let _ = step(-1);
     result
 }

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::callbacks::call_back;
+use super::callbacks::inside;
 use super::consts::{BLOSC2_IO_FILESYSTEM, BLOSC2_IO_FILESYSTEM_MMAP};
 use super::io;
 use super::io_streams::{Opener, Streams};
@@ -192,7 +192,7 @@ impl UserFile {
     fn with_stream<T>(&self, operation: impl FnOnce(Stream<'_>) -> Result<T>) -> Result<T> {
         let taken = self.0.take();
         let stream = Stream { callbacks: self.0.callbacks(), stream: taken.stream() };
-        call_back(|| operation(stream))
+        inside(|| operation(stream))
     }
 }
 

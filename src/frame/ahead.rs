@@ -125,6 +125,6 @@ impl Frame {
         next.dead = next.dead.saturating_sub(ahead.by);
         next.header.cbytes = ahead.area;
         next.holes.rest_on();
-        self.write_tail(session, next, &writes, IndexOf::Other, None)
+        self.write_tail(session, next, &writes, IndexOf::Other)
     }
 }

@@ -20,7 +20,6 @@ use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::Entry;
 use crate::memory;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Up to this number of chunks all sizes are looked up to learn how much of an opened frame is dead.
@@ -82,7 +81,7 @@ impl Frame {
     fn shorten(&mut self, session: &Session) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
         next.header.cbytes = next.live_end;
-        self.write_tail(session, next, &[], IndexOf::Other, None)
+        self.write_tail(session, next, &[], IndexOf::Other)
     }
 
     /// Notes that what lies behind the last chunk is dead.
@@ -185,11 +184,11 @@ impl Frame {
         next.dead_is_known = true;
         if matches!(self.store, Store::Memory(_)) {
             next.header.cbytes = next.live_end;
-            return self.write_tail(session, next, &writes, IndexOf::Other, None);
+            return self.write_tail(session, next, &writes, IndexOf::Other);
         }
         // Whoever opens the file after a kill finds the chunks where they were, or the new index where the old one was.
         next.replaces = true;
-        self.write_tail(session, next, &writes, IndexOf::Other, None)?;
+        self.write_tail(session, next, &writes, IndexOf::Other)?;
         self.shorten(session)
     }
 
@@ -209,7 +208,7 @@ impl Frame {
             after_hole
         });
         let moved = &extents[moved.unwrap_or(extents.len())..];
-        let [Some(first), Some(last)] = [moved.first(), moved.last()] else {
+        let Some(first) = moved.first() else {
             // There is no hole, whatever the frame said.
             let state = Arc::make_mut(self.state.get_mut());
             (state.dead, state.dead_is_known) = (0, true);
@@ -223,12 +222,12 @@ impl Frame {
             // still to be moved. In a file neither chunks nor index may reach into the old places: whoever opens it after
             // a kill reads chunks there.
             drop(state);
-            return self.move_chunks(session, moved, hole, hole, Some(first.position..last.end()));
+            return self.move_chunks(session, moved, hole, hole);
         }
         let behind = state.header.frame_len - state.header.header_len as u64; // widening
         let aside = behind.max(hole + len + tail);
         drop(state);
-        self.move_chunks(session, moved, hole, aside, None)?;
+        self.move_chunks(session, moved, hole, aside)?;
         let mut at = aside;
         let aside = moved.iter().map(|extent| {
             let position = at;
@@ -236,22 +235,13 @@ impl Frame {
             Extent { position, ..*extent }
         });
         let aside = memory::collect(aside)?;
-        let live = aside[0].position..at;
-        self.move_chunks(session, &aside, hole, hole, Some(live))
+        self.move_chunks(session, &aside, hole, hole)
     }
 
-    /// Moves `moved`, all chunks behind `hole`, to `to`, one after the other, as one change. `live` is a part of the payload
-    /// area that the old content needs and that the new index might reach into.
-    fn move_chunks(
-        &mut self,
-        session: &Session,
-        moved: &[Extent],
-        hole: u64,
-        to: u64,
-        live: Option<Range<u64>>,
-    ) -> Result<()> {
+    /// Moves `moved`, all chunks behind `hole`, to `to`, one after the other, as one change. The new index must not
+    /// reach into chunks of the old content.
+    fn move_chunks(&mut self, session: &Session, moved: &[Extent], hole: u64, to: u64) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
-        let header_len = next.header.header_len as u64; // widening
         let mut at = to;
         let moves = moved.iter().map(|&from| {
             let to = at;
@@ -265,10 +255,9 @@ impl Frame {
         next.dead = to - hole;
         next.dead_is_known = true;
         next.holes = Holes::of_disjoint_chunks();
-        let live = live.map(|live| header_len + live.start..header_len + live.end);
         let too_large = Error::new(ErrorKind::Data, "payload area too large");
         i64::try_from(at).map_err(|_| too_large)?;
-        self.write_tail(session, next, &writes, IndexOf::Other, live)
+        self.write_tail(session, next, &writes, IndexOf::Other)
     }
 }
 

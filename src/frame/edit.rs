@@ -305,7 +305,7 @@ impl Frame {
             let old = &self.state.get_mut().index;
             let made = chunk_files::write(disk, old, &mut next, added)?;
             next.replaces |= !added.is_empty() && next.index.len() == old.len();
-            let written = self.write_tail(session, next, &[], of, None);
+            let written = self.write_tail(session, next, &[], of);
             if let (Err(_), Store::Disk(disk)) = (&written, &self.store) {
                 // Without a journal the index may refer to them by now.
                 if disk.io.features().journal {
@@ -338,7 +338,7 @@ impl Frame {
         // over what somebody who does not lock may be reading.
         let least = if next.replaces || next.dead > 0 { next.header.cbytes } else { 0 };
         next.header.cbytes = next.live_end.max(least);
-        self.write_tail(session, next, &writes, of, None)?;
+        self.write_tail(session, next, &writes, of)?;
         Ok(ahead)
     }
 

@@ -89,7 +89,7 @@ impl Frame {
         next.tick += 1;
         next.close_if_empty();
         let number = next.metalayers.len() - 1;
-        self.write_tail(&session, next, &[], IndexOf::Other, None)?;
+        self.write_tail(&session, next, &[], IndexOf::Other)?;
         Ok(number)
     }
 
@@ -215,7 +215,7 @@ impl Frame {
         next.header.params = self.params();
         let header = next.header.write(&next.metalayers)?;
         let writes = [Write::Bytes(start, &tail), Write::Bytes(0, &header)];
-        self.write_change(session, &writes, next.header.frame_len, None)?;
+        self.write_change(session, &writes, next.header.frame_len)?;
         next.note_header(&header);
         *self.state.get_mut() = Arc::new(next);
         Ok(())

@@ -82,6 +82,6 @@ impl Frame {
             }
         }
         next.replaces = true;
-        self.write_tail(session, next, &[], IndexOf::Other, None)
+        self.write_tail(session, next, &[], IndexOf::Other)
     }
 }

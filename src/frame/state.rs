@@ -274,7 +274,7 @@ impl State {
     /// Ends the payload area at its start if there are no chunks, and tells whether there are none: what it still holds is dead,
     /// and readers find the trailer of an empty frame right behind the header.
     pub(super) fn close_if_empty(&mut self) -> bool {
-        let is_empty = self.index.len() == 0 && !self.header.sparse;
+        let is_empty = self.index.len() == 0;
         if is_empty {
             (self.header.cbytes, self.live_end, self.dead) = (0, 0, 0);
             self.holes = Holes::of_disjoint_chunks();

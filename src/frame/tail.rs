@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::format::frame_header::FrameHeader;
 use crate::format::frame_trailer;
 use crate::memory::{extend, no_memory, reserve, with_capacity};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The widest gap between index and trailer, in bytes.
@@ -17,15 +16,12 @@ pub(super) const WIDEST_GAP: u64 = 509;
 
 impl Frame {
     /// Writes `payload`, then index, trailer and header of `next`, as one change; `next` is the state from then on.
-    ///
-    /// `live`: see [`write_change`](Self::write_change).
     pub(super) fn write_tail(
         &mut self,
         session: &Session,
         mut next: State,
         payload: &[Write<'_>],
         of: IndexOf,
-        live: Option<Range<u64>>,
     ) -> Result<()> {
         let mut tail = next.index.write(of)?;
         let trailer = frame_trailer::write(&next.vlmetalayers)?;
@@ -57,13 +53,13 @@ impl Frame {
         let header = next.header.write(&next.metalayers)?;
         let mut writes: Vec<Write<'_>> = with_capacity(payload.len() + 3)?;
         writes.extend_from_slice(payload);
-        let (index, trailer) = tail.split_at(split);
+        let (index, rest) = tail.split_at(split);
         if !index.is_empty() {
             writes.push(Write::Bytes(at, index));
         }
-        writes.push(Write::Bytes(at + between + index.len() as u64, trailer)); // widening
+        writes.push(Write::Bytes(at + between + index.len() as u64, rest)); // widening
         writes.push(Write::Bytes(0, &header));
-        self.write_change(session, &writes, next.header.frame_len, live)?;
+        self.write_change(session, &writes, next.header.frame_len)?;
         next.holes.settle();
         next.replaces = false;
         next.note_header(&header);
@@ -73,19 +69,17 @@ impl Frame {
 
     /// Carries out `writes`, or nothing of them.
     ///
-    /// The old content needs its header, its index and its trailer. Its chunks, too, but no change writes there. `live` names
-    /// some that are close (positions in the frame): should one be written to, the record has its old bytes.
+    /// The old content needs its header, its index and its trailer. Its chunks, too, but no change writes there.
     pub(super) fn write_change(
         &mut self,
         session: &Session,
         writes: &[Write<'_>],
         new_len: u64,
-        live: Option<Range<u64>>,
     ) -> Result<()> {
         let old = self.state.get_mut();
         let old_len = old.header.frame_len;
         let header_len = old.header.header_len as u64; // widening
-        let needed = [0..header_len, old.index_at()..old_len, live.unwrap_or(0..0)];
+        let needed = [0..header_len, old.index_at()..old_len];
         let change = Change { writes, needed: &needed, old_len, new_len, followed: session.followed };
         match (&mut self.store, &session.file) {
             (Store::Memory(buffer), _) => store::write_memory(buffer, &change),
