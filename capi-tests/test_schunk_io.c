@@ -61,9 +61,14 @@ static struct {
   int open, close, size, write, read, truncate, destroy;
 } calls;
 
+static bool refuses;
+
 static void *count_open(const char *urlpath, const char *mode, void *params) {
-  calls.open++;
   CHECK(params == &calls);
+  if (refuses) {
+    return NULL;
+  }
+  calls.open++;
   return blosc2_stdio_open(urlpath, mode, NULL);
 }
 static int count_close(void *stream) {
@@ -111,6 +116,21 @@ static void replace_chunks(blosc2_schunk *schunk) {
   if (needs_free) {
     free(chunk);
   }
+}
+
+/* What could not be made leaves no directory in the way. */
+static void test_refusal(bool contiguous, blosc2_io *io) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  storage.contiguous = contiguous;
+  storage.urlpath = (char *)PATH;
+  storage.io = io;
+  refuses = true;
+  CHECK(blosc2_schunk_new(&storage) == NULL);
+  refuses = false;
+  schunk = blosc2_schunk_new(&storage);
+  CHECK(schunk != NULL && blosc2_schunk_free(schunk) == 1);
+  blosc2_remove_urlpath(PATH);
 }
 
 static void test_back_end(bool contiguous) {
@@ -176,6 +196,8 @@ static void test_back_end(bool contiguous) {
   io.id = 201;
   CHECK(blosc2_schunk_open_udio(PATH, &io) == NULL);
   blosc2_remove_urlpath(PATH);
+  io.id = 200;
+  test_refusal(contiguous, &io);
 }
 
 /* ---- Mapped files ---- */
