@@ -184,6 +184,20 @@ static void test_copies_with_codecs_for_shapes(uint8_t compcode, uint8_t compcod
   b2nd_free(array);
 }
 
+/* With another metalayer than that of arrays there is no view, whatever dimensions are asked for. */
+static void test_refusals(void) {
+  const bool long_one[2] = {false, true};
+  uint8_t content = 1;
+  b2nd_array_t *array = counting(false, NULL), *view = NULL;
+  CHECK_INT(b2nd_squeeze_index(array, &view, long_one), BLOSC2_ERROR_INVALID_INDEX);
+  CHECK_INT(blosc2_meta_add(array->sc, "other", &content, 1), 1);
+  CHECK_INT(b2nd_squeeze_index(array, &view, long_one), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_squeeze(array, &view), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_expand_dims(array, &view, (bool[]){true, false, false}, 3), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK(view == NULL);
+  b2nd_free(array);
+}
+
 int main(void) {
   static const struct {
     bool contiguous;
@@ -195,6 +209,7 @@ int main(void) {
     test_joining(places[i].contiguous, places[i].urlpath);
     test_changes_that_are_none(places[i].contiguous, places[i].urlpath);
   }
+  test_refusals();
   test_refresh(PATH);
   test_codecs_for_shapes(BLOSC_CODEC_ZFP_FIXED_ACCURACY, (uint8_t)-6, BLOSC_NOFILTER);
   test_codecs_for_shapes(BLOSC_ZSTD, 0, BLOSC_FILTER_NDCELL);

@@ -362,11 +362,41 @@ static void names_come_from_the_frame(void) {
   release(2, schunk);
 }
 
+/* Copies with a metalayer, which writes it to their header. A frame in memory is stored as it is: its header tells what the
+ * last change wrote. */
+static void stored_copies_keep_it(int place, blosc2_schunk *schunk) {
+  int wanted = place == 1 ? -1 : schunk->chunksize;
+  const char *path = NAME "_copy.b2frame";
+  uint8_t *cframe;
+  bool needs_free;
+  blosc2_schunk *copy;
+  int64_t len = blosc2_schunk_to_buffer(schunk, &cframe, &needs_free);
+  copy = blosc2_schunk_from_buffer(cframe, len, true);
+  if (CHECK(copy != NULL)) {
+    CHECK_INT(copy->chunksize, wanted);
+    blosc2_schunk_free(copy);
+  }
+  if (needs_free) {
+    free(cframe);
+  }
+  for (int append = 0; append < 2; append++) {
+    blosc2_remove_urlpath(path);
+    CHECK(append ? blosc2_schunk_append_file(schunk, path) == 0 : blosc2_schunk_to_file(schunk, path) > 0);
+    copy = blosc2_schunk_open(path);
+    if (CHECK(copy != NULL)) {
+      CHECK_INT(copy->chunksize, wanted);
+      blosc2_schunk_free(copy);
+    }
+  }
+  blosc2_remove_urlpath(path);
+}
+
 /* The client assigns the size of the chunks to come. */
 static void copies_keep_a_preset_chunk_size(int place) {
   int32_t items[ITEMS] = {1, 2, 3};
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
   blosc2_schunk *copy, *schunk = make(place, 0);
+  CHECK_INT(blosc2_meta_add(schunk, "late", (uint8_t *)items, 4), 0);
   schunk->chunksize = 2 * BYTES;
   for (int contiguous = 0; contiguous < 2; contiguous++) {
     storage.contiguous = contiguous != 0;
@@ -377,6 +407,7 @@ static void copies_keep_a_preset_chunk_size(int place) {
     CHECK_INT(copy->chunksize, 2 * BYTES);
     CHECK_INT(blosc2_schunk_free(copy), 0);
   }
+  stored_copies_keep_it(place, schunk);
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 1);
   CHECK_INT(schunk->chunksize, 2 * BYTES);
   CHECK_INT(blosc2_schunk_delete_chunk(schunk, 0), 0);

@@ -61,9 +61,14 @@ static struct {
   int open, close, size, write, read, truncate, destroy;
 } calls;
 
+static bool refuses;
+
 static void *count_open(const char *urlpath, const char *mode, void *params) {
-  calls.open++;
   CHECK(params == &calls);
+  if (refuses) {
+    return NULL;
+  }
+  calls.open++;
   return blosc2_stdio_open(urlpath, mode, NULL);
 }
 static int count_close(void *stream) {
@@ -128,6 +133,21 @@ static void replace_chunks(blosc2_schunk *schunk) {
   }
 }
 
+/* What could not be made leaves no directory in the way. */
+static void test_refusal(bool contiguous, blosc2_io *io) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  storage.contiguous = contiguous;
+  storage.urlpath = (char *)PATH;
+  storage.io = io;
+  refuses = true;
+  CHECK(blosc2_schunk_new(&storage) == NULL);
+  refuses = false;
+  schunk = blosc2_schunk_new(&storage);
+  CHECK(schunk != NULL && blosc2_schunk_free(schunk) == 1);
+  blosc2_remove_urlpath(PATH);
+}
+
 static void test_back_end(bool contiguous) {
   blosc2_io_cb back_end = counted(200, "counted");
   blosc2_io io;
@@ -181,6 +201,8 @@ static void test_back_end(bool contiguous) {
   io.id = 201;
   CHECK(blosc2_schunk_open_udio(PATH, &io) == NULL);
   blosc2_remove_urlpath(PATH);
+  io.id = 200;
+  test_refusal(contiguous, &io);
 }
 
 /* ---- Mapped files ---- */

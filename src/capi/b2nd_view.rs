@@ -15,18 +15,20 @@ use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::{self, NdMeta};
 use crate::ndarray::{Geometry, view};
 
-/// Makes a view of `base` that `meta` describes.
-fn make(base: &ArrayHandle, meta: &NdMeta) -> Result<*mut b2nd_array_t> {
-    let geometry = Geometry::from_meta(meta)?;
+/// Makes a view of `base`; `change` makes its metadata of those of the base.
+fn make(base: &ArrayHandle, change: impl FnOnce(NdMeta) -> Result<NdMeta>) -> Result<*mut b2nd_array_t> {
+    base.refresh()?;
     let schunk = base.schunk()?;
     if !base.is_view() {
         let only = schunk.look(|schunk| Ok(schunk.metalayers().len() == 1))?;
         let named = schunk.look(|schunk| Ok(schunk.meta_find(nd_meta::NAME).is_ok()))?;
         require(only && named, "arrays with other metalayers have no views")?;
     }
+    let meta = change(base.meta()?)?;
+    let geometry = Geometry::from_meta(&meta)?;
     let layer = Metalayer::with_content(nd_meta::NAME, meta.write()?)?;
     let shown = schunk.view(Metalayers::from_iter([layer]))?;
-    ArrayHandle::create_view(shown, meta, geometry).inspect_err(|_| {
+    ArrayHandle::create_view(shown, &meta, geometry).inspect_err(|_| {
         // SAFETY: made above; nobody else knows it.
         unsafe { schunk_handle::free(shown) };
     })
@@ -45,11 +47,12 @@ pub unsafe extern "C" fn b2nd_squeeze(array: *mut b2nd_array_t, view: *mut *mut 
         not_null(!view.is_null())?;
         // SAFETY: the caller's promise.
         let base = unsafe { ArrayHandle::from_ptr(array) }?;
-        base.refresh()?;
-        let meta = base.meta()?;
-        let single: Vec<bool> = meta.shape.iter().map(|&extent| extent == 1).collect();
+        let change = |meta: NdMeta| {
+            let single: Vec<bool> = meta.shape.iter().map(|&extent| extent == 1).collect();
+            view::squeezed(meta, &single)
+        };
         // SAFETY: the caller's promise.
-        unsafe { deliver_opened(view, view::squeezed(meta, &single).and_then(|meta| make(base, &meta))) }
+        unsafe { deliver_opened(view, make(base, change)) }
     })
 }
 
@@ -69,13 +72,14 @@ pub unsafe extern "C" fn b2nd_squeeze_index(
         not_null(!view.is_null() && !index.is_null())?;
         // SAFETY: the caller's promise.
         let base = unsafe { ArrayHandle::from_ptr(array) }?;
-        base.refresh()?;
-        let meta = base.meta()?;
+        let change = |meta: NdMeta| {
+            // SAFETY: the caller's promise.
+            let leave_out = unsafe { in_slice(index, meta.ndim()) }?;
+            let leave_out: Vec<bool> = leave_out.iter().map(|flag| flag.get()).collect();
+            view::squeezed(meta, &leave_out)
+        };
         // SAFETY: the caller's promise.
-        unsafe {
-            let leave_out: Vec<bool> = in_slice(index, meta.ndim())?.iter().map(|flag| flag.get()).collect();
-            deliver_opened(view, view::squeezed(meta, &leave_out).and_then(|meta| make(base, &meta)))
-        }
+        unsafe { deliver_opened(view, make(base, change)) }
     })
 }
 
@@ -97,11 +101,10 @@ pub unsafe extern "C" fn b2nd_expand_dims(
         not_null(!view.is_null() && !axis.is_null())?;
         // SAFETY: the caller's promise.
         let base = unsafe { ArrayHandle::from_ptr(array) }?;
-        base.refresh()?;
         // SAFETY: the caller's promise.
-        unsafe {
-            let added: Vec<bool> = in_slice(axis, final_dims)?.iter().map(|flag| flag.get()).collect();
-            deliver_opened(view, view::expanded(base.meta()?, &added).and_then(|meta| make(base, &meta)))
-        }
+        let added = unsafe { in_slice(axis, final_dims) }?;
+        let added: Vec<bool> = added.iter().map(|flag| flag.get()).collect();
+        // SAFETY: the caller's promise.
+        unsafe { deliver_opened(view, make(base, |meta| view::expanded(meta, &added))) }
     })
 }

@@ -99,6 +99,7 @@ fn same_parameters(own: &blosc2_cparams, wanted: &blosc2_cparams) -> bool {
 /// The pointers in `given` are null or valid.
 unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut blosc2_schunk> {
     source.adopt_layers(Used::All)?;
+    source.adopt_chunksize()?;
     let mut own = context_cparams(source);
     // SAFETY: the caller's promise.
     let wanted = unsafe { given.cparams.as_ref() }.copied();
@@ -114,10 +115,6 @@ unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut 
     }
     // SAFETY: the caller's promise; `own` lives until the end of this function.
     let raw = unsafe { SchunkHandle::create(&given) }?;
-    if let Some(chunksize) = source.preset_chunksize() {
-        // SAFETY: just made; nobody else knows it.
-        unsafe { (*raw).chunksize = chunksize };
-    }
     // SAFETY: just made.
     let made = unsafe { SchunkHandle::from_ptr(raw) }.and_then(|dest| copy_content(source, dest, same));
     if made.is_err() {
@@ -374,6 +371,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         handle.adopt_layers(Used::All)?;
+        handle.adopt_chunksize()?;
         let own = handle.as_own()?;
         let (start, len, owned) = handle.look(|schunk| {
             let schunk = own.as_ref().unwrap_or(schunk);
@@ -456,6 +454,7 @@ unsafe fn write_frame(
         let io = unsafe { (*handle.abi()).storage.as_ref().and_then(|storage| storage.io.as_ref()) };
         let options = io_adapter::options(io.unwrap_or(&blosc2_io::DEFAULTS))?;
         handle.adopt_layers(Used::All)?;
+        handle.adopt_chunksize()?;
         let params = copy_params(handle);
         let own = handle.as_own()?;
         let len = handle.look(|schunk| {

@@ -17,10 +17,14 @@ use crate::ndarray;
 use crate::ndarray::listed::{MAX_LISTED_CHUNKS, chunks_of_box};
 use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
 
-/// The items `start..stop` of a super-chunk, and how many bytes they have. The error is `outside` if they are not there.
-fn item_range(schunk: &Schunk, start: i64, stop: i64, outside: ErrorKind) -> Result<(u64, u64, usize)> {
+/// The items `start..stop` of a super-chunk, and how many bytes they have.
+///
+/// # Errors
+///
+/// `Failure` if they are not there.
+fn item_range(schunk: &Schunk, start: i64, stop: i64) -> Result<(u64, u64, usize)> {
     require(schunk.params_ref().typesize > 0, "typesize out of range")?;
-    let outside = Error::new(outside, "items out of range");
+    let outside = Error::new(ErrorKind::Failure, "items out of range");
     let (start, stop) =
         (u64::try_from(start).map_err(|_| outside)?, u64::try_from(stop).map_err(|_| outside)?);
     let typesize = schunk.typesize() as u64; // widening
@@ -52,7 +56,7 @@ pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
         handle.read_in_any_order(|schunk, reading| {
             let variable = schunk.chunksize() == 0;
             require(!variable, "chunks of variable size have no slices")?;
-            let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::Failure)?;
+            let (start, stop, len) = item_range(schunk, start, stop)?;
             let end = schunk.slice_chunks(start, stop)?.end;
             // SAFETY: the caller's promise.
             schunk.get_slice(start, stop, unsafe { out_bytes(buffer, len) }.map_err(invalid)?, reading)?;
@@ -89,7 +93,7 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
                 if schunk.frame().is_some_and(Frame::locks) {
                     schunk.refresh()?;
                 }
-                let (start, stop, len) = item_range(schunk, start, stop, ErrorKind::InvalidParam)?;
+                let (start, stop, len) = item_range(schunk, start, stop)?;
                 Ok((schunk.slice_parts(start, stop, len)?, len))
             })?;
             // SAFETY: the caller's promise.

@@ -96,7 +96,7 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Those of opening and writing. In the file system, nothing of the frame is left then.
+    /// Those of opening and writing. In the file system, nothing of the frame is left then, and no empty directory in any case.
     pub(crate) fn create(mut self, bytes: &[u8]) -> Result<(Disk, Option<FileId>)> {
         let file = self.io.open(&self.file, OpenMode::Create);
         let written = file.as_ref().map_err(|&e| e).and_then(|file| {
@@ -111,9 +111,7 @@ impl Disk {
         match written.and_then(|id| self.keep_mapping().map(|()| id)) {
             Ok(id) => Ok((self, id)),
             Err(e) => {
-                if self.io.features().local {
-                    self.remove(was_made);
-                }
+                self.remove(was_made && self.io.features().local);
                 Err(e)
             }
         }

@@ -58,10 +58,7 @@ impl Schunk {
         let sizes = chunks.sizes();
         // Even if the only chunk is a shorter one, or if there is none: adding a metalayer writes it to the header of a
         // frame, as the C library does.
-        // A client of C may have told the copy of no chunks the size of those to come.
-        if sizes.nchunks > 0 || dest.chunksize() < 0 {
-            dest.preset_chunksize(sizes.chunksize)?;
-        }
+        dest.preset_chunksize(sizes.chunksize)?;
         for layer in self.metalayers().iter() {
             dest.meta_add(&layer.name, &layer.content)?;
         }

@@ -87,12 +87,15 @@ impl SchunkHandle {
         Ok(())
     }
 
-    /// The chunk size of a super-chunk without chunks, which the client may have assigned.
-    pub(crate) fn preset_chunksize(&self) -> Option<i32> {
-        let _shown = self.shown.lock();
-        let abi = self.abi();
-        // SAFETY: clients assign the field only while no other thread uses the handle, and what shows the state holds the lock.
-        unsafe { ((*abi).nchunks == 0).then(|| (*abi).chunksize.max(-1)) }
+    /// Takes over the chunk size that the client may have assigned to a super-chunk without chunks.
+    pub(crate) fn adopt_chunksize(&self) -> Result<()> {
+        let assigned = self.look(|schunk| {
+            let _shown = self.shown.lock();
+            // SAFETY: clients assign the field only while no other thread uses the handle; what shows the state holds the lock.
+            let shown = unsafe { (&raw const (*self.abi()).chunksize).read() };
+            Ok(schunk.nchunks() == 0 && shown.max(-1) != schunk.chunksize())
+        })?;
+        if assigned { self.change(|_| Ok(())) } else { Ok(()) }
     }
 
     /// Shows the state of the super-chunk in the struct.
