@@ -75,9 +75,13 @@ fn every_codec_and_filter_comes_back() {
 }
 
 fn check_getitem(chunk: &[u8], src: &[u8]) {
-    let typesize = ChunkHeader::read(chunk).unwrap().typesize;
+    let header = ChunkHeader::read(chunk).unwrap();
+    let typesize = header.typesize;
     let nitems = src.len() / typesize;
-    for (start, count) in [(0, 1), (nitems / 2, 3), (nitems - 1, 1), (nitems / 3, nitems / 2), (0, nitems)] {
+    // As many items as a block holds, but from two blocks.
+    let across = ((nitems - 1).min(1), header.blocksize / typesize);
+    let middle = [(nitems / 2, 3), (nitems / 3, nitems / 2), across];
+    for (start, count) in middle.into_iter().chain([(0, 1), (nitems - 1, 1), (0, nitems)]) {
         let count = count.min(nitems - start);
         let mut dest = vec![0; count * typesize];
         let (start_arg, count_arg) = (i32::try_from(start).unwrap(), i32::try_from(count).unwrap());
