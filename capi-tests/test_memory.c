@@ -575,6 +575,32 @@ static void far_apart(void) {
   free(all);
 }
 
+/* Printing what an array is that has such a description. */
+static void printed(void) {
+  const int64_t shape = 10;
+  const int32_t chunkshape = 5, blockshape = 2;
+  char dtype[LEAST + 1];
+  b2nd_context_t *ctx;
+  b2nd_array_t *array;
+  int64_t rc;
+  memset(dtype, 'x', LEAST);
+  dtype[LEAST] = 0;
+  ctx = b2nd_create_ctx(NULL, 1, &shape, &chunkshape, &blockshape, dtype, 0, NULL, 0);
+  CHECK_INT(b2nd_zeros(ctx, &array), 0);
+  all_that_follow = false;
+  fail_at = 0;
+  do {
+    atomic_store(&allocations, 0);
+    rc = SCARCE(b2nd_print_meta(array));
+    CHECK(rc == 0 || rc == BLOSC2_ERROR_MEMORY_ALLOC);
+    fail_at++;
+  } while (atomic_load(&allocations) >= fail_at && fail_at < 20);
+  CHECK_INT(rc, 0);
+  CHECK(fail_at > 2);
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+}
+
 /* The operations on one kind of storage, with one codec. */
 static void run(int kind, const blosc2_cparams *cparams, const blosc2_dparams *dparams) {
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
@@ -638,6 +664,7 @@ int main(void) {
   many_chunks(NULL);
   many_chunks(ARRAY_PATH);
   long_dtypes();
+  printed();
   far_apart();
   blosc2_destroy();
   return test_end();
