@@ -120,7 +120,7 @@ impl EncodeDict {
         Ok(match codec {
             StreamCodec::Lz4 => Some(EncodeDict::Lz4(lz4::Dict::new(bytes)?)),
             StreamCodec::Lz4Hc => Some(EncodeDict::Lz4Hc(lz4hc::Dict::new(bytes, clevel)?)),
-            StreamCodec::Zstd => zstd::EncodeDict::new(bytes).map(EncodeDict::Zstd),
+            StreamCodec::Zstd => zstd::EncodeDict::new(bytes)?.map(EncodeDict::Zstd),
             _ => None,
         })
     }
@@ -140,7 +140,7 @@ impl<'a> DecodeDict<'a> {
     ///
     /// # Errors
     ///
-    /// `CodecDict` if Zstandard refuses it.
+    /// `CodecDict` if Zstandard refuses it, `MemoryAlloc`.
     pub(crate) fn new(codec: &StreamCodec, bytes: Cow<'a, [u8]>) -> Result<DecodeDict<'a>> {
         Ok(match codec {
             StreamCodec::Lz4 | StreamCodec::Lz4Hc => DecodeDict::Lz4(bytes),
