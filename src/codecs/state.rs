@@ -305,10 +305,10 @@ fn unknown_codec() -> Error {
     Error::new(ErrorKind::CodecSupport, "unknown codec")
 }
 
-/// A registered codec fails with `Data` whatever its own code, unless its plugin could not be loaded.
+/// A registered codec fails with `Data` whatever its own code, unless its plugin could not be loaded, or there is no memory.
 fn only_support_or_data(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::CodecSupport => error,
+        ErrorKind::CodecSupport | ErrorKind::MemoryAlloc => error,
         _ => Error::new(ErrorKind::Data, "registered codec failed"),
     }
 }
