@@ -575,6 +575,66 @@ static void far_apart(void) {
   free(all);
 }
 
+/* Printing what an array is that has such a description. */
+static void printed(void) {
+  const int64_t shape = 10;
+  const int32_t chunkshape = 5, blockshape = 2;
+  char dtype[LEAST + 1];
+  b2nd_context_t *ctx;
+  b2nd_array_t *array;
+  int64_t rc;
+  memset(dtype, 'x', LEAST);
+  dtype[LEAST] = 0;
+  ctx = b2nd_create_ctx(NULL, 1, &shape, &chunkshape, &blockshape, dtype, 0, NULL, 0);
+  CHECK_INT(b2nd_zeros(ctx, &array), 0);
+  all_that_follow = false;
+  fail_at = 0;
+  do {
+    atomic_store(&allocations, 0);
+    rc = SCARCE(b2nd_print_meta(array));
+    CHECK(rc == 0 || rc == BLOSC2_ERROR_MEMORY_ALLOC);
+    fail_at++;
+  } while (atomic_load(&allocations) >= fail_at && fail_at < 20);
+  CHECK_INT(rc, 0);
+  CHECK(fail_at > 2);
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+}
+
+/* Dictionaries: that there is no memory for one does not make it a bad one. */
+static void dictionaries(void) {
+  static const uint8_t codecs[] = {BLOSC_LZ4, BLOSC_ZSTD};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_context *cctx, *dctx;
+  int64_t rc;
+  int32_t cbytes;
+  int i;
+  all_that_follow = false;
+  cparams.typesize = 4;
+  cparams.blocksize = 8000;
+  cparams.use_dict = 1;
+  for (i = 0; i < 2; i++) {
+    cparams.compcode = codecs[i];
+    fail_at = 0;
+    do {
+      cctx = blosc2_create_cctx(cparams);
+      dctx = blosc2_create_dctx(dparams);
+      atomic_store(&allocations, 0);
+      rc = SCARCE(blosc2_compress_ctx(cctx, items, BYTES, chunk, sizeof chunk));
+      CHECK(rc > 0 || rc == BLOSC2_ERROR_MEMORY_ALLOC);
+      cbytes = blosc2_compress_ctx(cctx, items, BYTES, chunk, sizeof chunk);
+      CHECK(cbytes > 0);
+      rc = SCARCE(blosc2_decompress_ctx(dctx, chunk, cbytes, back, BYTES));
+      CHECK(rc == BYTES || rc == BLOSC2_ERROR_MEMORY_ALLOC);
+      blosc2_free_ctx(cctx);
+      blosc2_free_ctx(dctx);
+      fail_at++;
+    } while (atomic_load(&allocations) >= fail_at && fail_at < 200);
+    CHECK(fail_at > 3 && fail_at < 200);
+  }
+}
+
 /* The operations on one kind of storage, with one codec. */
 static void run(int kind, const blosc2_cparams *cparams, const blosc2_dparams *dparams) {
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
@@ -638,6 +698,8 @@ int main(void) {
   many_chunks(NULL);
   many_chunks(ARRAY_PATH);
   long_dtypes();
+  printed();
+  dictionaries();
   far_apart();
   blosc2_destroy();
   return test_end();

@@ -5,6 +5,9 @@
 
 #include <blosc2.h>
 #include <pthread.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 enum { SIZE = 100000, BLOCK = 8192 };
 
@@ -585,6 +588,32 @@ static void test_full(void) {
   }
 }
 
+/* What is registered each time that the library is initialised takes memory once. */
+static void test_again_and_again(void) {
+#if defined(__GLIBC__)
+#if __GLIBC_PREREQ(2, 33)
+  size_t before = 0;
+  int round;
+  for (round = 0; round < 1100; round++) {
+    blosc2_destroy();
+    blosc2_init();
+    CHECK_INT(register_codec(200, "first", half_encoder), 0);
+    CHECK_INT(register_codec(201, "second", half_encoder), 0);
+    CHECK_INT(register_filter(200, "filter"), 0);
+    if (round == 100) {
+      before = mallinfo2().uordblks;
+    }
+  }
+  CHECK(mallinfo2().uordblks < before + 10000);
+  /* Another one under the same number and name is another one. */
+  blosc2_destroy();
+  blosc2_init();
+  CHECK_INT(register_codec(200, "first", other_encoder), 0);
+  CHECK_INT(compress(with_codec(200)), BLOSC2_ERROR_DATA);
+#endif
+#endif
+}
+
 int main(void) {
   int i;
   data = test_alloc(SIZE);
@@ -609,6 +638,7 @@ int main(void) {
   test_in_metalayers();
   test_threads();
   test_full();
+  test_again_and_again();
   free(data);
   free(chunk);
   free(back);

@@ -2,10 +2,13 @@
 
    Arguments: the library, and a directory with the plugins made from plugin.c. */
 
+#define _GNU_SOURCE
+
 #include "test.h"
 
 #include <blosc2.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +36,23 @@ static int (*p_blosc2_compress_ctx)(blosc2_context *, const void *, int32_t, voi
 static int (*p_blosc2_decompress_ctx)(blosc2_context *, const void *, int32_t, void *, int32_t);
 static int (*p_blosc2_compname_to_compcode)(const char *);
 static int (*p_blosc2_compcode_to_compname)(int, const char **);
+
+#if defined(__GLIBC__)
+/* Whether the loader lacks memory. */
+static bool scarce;
+
+/* In the place of the loader's own, as far as this program and what it loads are concerned. */
+void *dlopen(const char *path, int mode) {
+  static void *(*loader)(const char *, int);
+  void *address = dlsym(RTLD_NEXT, "dlopen");
+  memcpy(&loader, &address, sizeof address);
+  if (scarce) {
+    errno = ENOMEM;
+    return NULL;
+  }
+  return loader(path, mode);
+}
+#endif
 
 static uint8_t data[SIZE], chunk[SIZE + BLOSC2_MAX_OVERHEAD], back[SIZE];
 
@@ -80,6 +100,16 @@ static int register_codec(uint8_t compcode, char *name) {
 static int compress_with_plugin(uint8_t compcode, char *name) {
   CHECK_INT(register_codec(compcode, name), 0);
   return compress(with_codec(compcode));
+}
+
+/* A plugin that there is no memory for is not missing: it is looked for again, as all that follows does. */
+static void test_scarce(void) {
+#if defined(__GLIBC__)
+  static char name[] = "capi_codec";
+  scarce = true;
+  CHECK_INT(compress_with_plugin(200, name), BLOSC2_ERROR_MEMORY_ALLOC);
+  scarce = false;
+#endif
 }
 
 static void test_codec(void) {
@@ -267,6 +297,7 @@ int main(int argc, char **argv) {
   snprintf(path, sizeof path, "relative:%s", argv[2]);
   setenv("BLOSC2_PLUGIN_PATH", path, 1);
   p_blosc2_init();
+  test_scarce();
   test_codec();
   test_filter();
   test_tuner();

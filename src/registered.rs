@@ -1,8 +1,11 @@
 //! What applications register under an id of their own: codecs and filters.
 
+use crate::error::Result;
 use crate::fork::Global;
+use crate::memory::{boxed, reserve};
 
-/// Entries in the order of their registration. None is ever freed: operations under way refer to them.
+/// Entries in the order of their registration. None is ever freed: operations under way refer to them. One that was forgotten
+/// takes no more memory when it is registered again.
 pub(crate) struct Registered<E: 'static>(Global<Lists<E>>);
 
 struct Lists<E: 'static> {
@@ -21,17 +24,32 @@ impl<E> Registered<E> {
         self.0.lock().known.iter().map(|&(_, entry)| entry).find(|entry| is_wanted(entry))
     }
 
-    /// Registers `entry` under `id`. If that is taken, nothing changes. Tells whether it was free, or `is_same` holds of the
-    /// known entry and the new one.
-    pub(crate) fn add(&'static self, id: u8, entry: E, is_same: impl FnOnce(&E, &E) -> bool) -> bool {
-        let known = &mut self.0.lock().known;
-        match known.iter().find(|(taken, _)| *taken == id) {
-            Some((_, known)) => is_same(known, &entry),
-            None => {
-                known.push((id, Box::leak(Box::new(entry))));
-                true
-            }
+    /// Registers `entry` under `id`. If that is taken, nothing changes. Tells whether it was free, or `has_same_name` holds of
+    /// the known entry and the new one. A forgotten entry may take the place of a new one if `are_alike` holds of both.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn add(
+        &'static self,
+        id: u8,
+        entry: E,
+        has_same_name: impl FnOnce(&E, &E) -> bool,
+        are_alike: impl Fn(&E, &E) -> bool,
+    ) -> Result<bool> {
+        let Lists { known, forgotten } = &mut *self.0.lock();
+        if let Some((_, known)) = known.iter().find(|(taken, _)| *taken == id) {
+            return Ok(has_same_name(known, &entry));
         }
+        // Forgetting must not fail.
+        reserve(forgotten, known.len() + 1)?;
+        reserve(known, 1)?;
+        let known_before = forgotten.iter().position(|(was, old)| *was == id && are_alike(old, &entry));
+        known.push(match known_before {
+            Some(at) => forgotten.swap_remove(at),
+            None => (id, &*Box::leak(boxed(|| entry)?)),
+        });
+        Ok(true)
     }
 
     /// Forgets all entries. Operations under way keep theirs.
@@ -48,13 +66,31 @@ mod tests {
     #[test]
     fn entries_are_found_until_they_are_forgotten() {
         static WORDS: Registered<&str> = Registered::new();
-        let same = |known: &&str, new: &&str| known == new;
-        assert!(WORDS.add(1, "one", same) && WORDS.add(2, "two", same));
-        assert!(WORDS.add(1, "one", same) && !WORDS.add(1, "another", same));
+        let add = |id, word| WORDS.add(id, word, |known, new| known == new, |_, _| false).unwrap();
+        assert!(add(1, "one") && add(2, "two"));
+        assert!(add(1, "one") && !add(1, "another"));
         assert_eq!(WORDS.find(|word| word.ends_with('e')), Some(&"one"));
         assert_eq!(WORDS.find(|word| word.starts_with('a')), None);
         WORDS.clear();
         assert_eq!(WORDS.find(|_| true), None);
-        assert!(WORDS.add(1, "another", same));
+        assert!(add(1, "another"));
+    }
+
+    #[test]
+    fn what_is_registered_again_and_again_takes_memory_once() {
+        static WORDS: Registered<&str> = Registered::new();
+        let mut addresses = Vec::new();
+        for round in 0..10 {
+            let words = if round % 2 == 0 { ["one", "two"] } else { ["two", "one"] };
+            for (id, word) in (1..).zip(words) {
+                assert_eq!(WORDS.add(id, word, |_, _| false, |old, new| old == new), Ok(true));
+                addresses.push(WORDS.find(|found| *found == word).map(std::ptr::from_ref));
+            }
+            WORDS.clear();
+        }
+        addresses.sort();
+        addresses.dedup();
+        // Two words under two numbers each.
+        assert_eq!(addresses.len(), 4);
     }
 }

@@ -1,6 +1,6 @@
 //! Exported functions: creating, opening, copying, storing and releasing arrays.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::{self, NdMeta};
 use crate::frame::Frame;
 use crate::io::dirs;
+use crate::memory;
 use crate::ndarray::{self, Geometry, concat, create};
 use crate::schunk::{Reading, Schunk, Writing};
 
@@ -461,27 +462,33 @@ pub unsafe extern "C" fn b2nd_print_meta(array: *const b2nd_array_t) -> c_int {
         // SAFETY: the caller's promise.
         let handle = unsafe { ArrayHandle::from_ptr(array) }?;
         let (meta, _) = ndarray::described(&handle.schunk()?.metalayers()?)?;
-        let text = CString::new(description(&meta)).expect("no part of it holds a NUL");
+        let text = description(&meta)?;
         // SAFETY: both are strings; the format takes one. The client's own output goes through the same stream.
-        cancel::deferred(|| unsafe { libc::printf(c"%s".as_ptr(), text.as_ptr()) });
+        cancel::deferred(|| unsafe { libc::printf(c"%s".as_ptr(), text.as_ptr().cast::<c_char>()) });
         Ok(())
     })
 }
 
-/// What [`b2nd_print_meta`] prints; the dtype, of which nothing is known, up to its first NUL.
-fn description(meta: &NdMeta) -> Vec<u8> {
+/// What [`b2nd_print_meta`] prints, and a NUL; the dtype, of which nothing is known, up to its first NUL.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+fn description(meta: &NdMeta) -> Result<Vec<u8>> {
     fn list<T: ToString>(numbers: &[T]) -> String {
         numbers.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
     }
     let (shape, chunkshape, blockshape) = (list(&meta.shape), list(&meta.chunkshape), list(&meta.blockshape));
     let mut text = format!("b2nd metalayer parameters:\n Ndim:       {}\n", meta.ndim()).into_bytes();
-    text.extend(format!(" shape:      {shape}\n chunkshape: {chunkshape}\n").bytes());
+    memory::extend(&mut text, format!(" shape:      {shape}\n chunkshape: {chunkshape}\n").as_bytes())?;
     if let Some(dtype) = &meta.dtype {
         let shown = dtype.split(|&byte| byte == 0).next().unwrap_or_default();
-        text.extend([b" dtype: ", shown, b"\n"].concat());
+        for part in [b" dtype: ", shown, b"\n"] {
+            memory::extend(&mut text, part)?;
+        }
     }
-    text.extend(format!(" blockshape: {blockshape}\n").bytes());
-    text
+    memory::extend(&mut text, format!(" blockshape: {blockshape}\n\0").as_bytes())?;
+    Ok(text)
 }
 
 /// Takes over what others changed in the frame of an array; returns 1 if its shape was read again, 0 if not, or a negative

@@ -251,6 +251,11 @@ impl Codec for CCodec {
         });
         ensure(code == int(dest.len()), ErrorKind::Data, "the decoder reported a failure")
     }
+
+    fn functions(&self) -> Option<[usize; 3]> {
+        let blosc2_codec { compname, encoder, decoder, .. } = self.0;
+        Some([compname.addr(), encoder.map_or(0, |f| f as usize), decoder.map_or(0, |f| f as usize)])
+    }
 }
 
 /// A filter of the application, or a plugin. Functions that it lacks are loaded when they are needed.
@@ -296,6 +301,11 @@ impl Filter for CFilter {
             1.. => Err(Error::new(ErrorKind::FilterPipeline, "the filter reported a failure")),
             _ => Err(Error::from_callback(code, "the filter reported a failure")),
         }
+    }
+
+    fn functions(&self) -> Option<[usize; 3]> {
+        let blosc2_filter { name, forward, backward, .. } = self.0;
+        Some([name.addr(), forward.map_or(0, |f| f as usize), backward.map_or(0, |f| f as usize)])
     }
 }
 

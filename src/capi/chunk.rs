@@ -230,7 +230,7 @@ pub unsafe extern "C" fn blosc2_set_maskout(
         let nblocks = usize::try_from(nblocks).map_err(|_| memory::no_memory())?;
         // SAFETY: the caller's promise; `CBool` takes any byte.
         let flags = unsafe { in_slice(maskout.cast::<CBool>(), nblocks) }?;
-        context.set_maskout(memory::collect(flags.iter().map(|flag| flag.get()))?);
+        context.set_maskout(memory::collect(flags.iter().map(|flag| flag.get()))?)?;
         Ok(())
     })
 }

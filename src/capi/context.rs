@@ -184,11 +184,11 @@ impl Context {
         environment.apply_to_context(&mut cparams, &mut codec)?;
         let mut context = Context::new(cparams.schunk, cparams.nthreads)?;
         context.is_told_of = environment.info;
-        context.preparams = cparams.prefilter.map(|_| {
+        if cparams.prefilter.is_some() {
             // SAFETY: the client vouches for `preparams`, unless it is null.
             let given = unsafe { cparams.preparams.as_ref() }.copied();
-            Box::new(given.unwrap_or_else(callbacks::no_preparams))
-        });
+            context.preparams = Some(memory::boxed(|| given.unwrap_or_else(callbacks::no_preparams))?);
+        }
         context.blocksize = Sticky::new(cparams.blocksize);
         context.typesize = Sticky::new(cparams.typesize);
         context.instrumented = cparams.instr_codec.get();
@@ -222,11 +222,11 @@ impl Context {
     pub(crate) fn for_decompression(dparams: &blosc2_dparams) -> Result<Box<Context>> {
         let nthreads = Environment::read().nthreads_to_decompress().unwrap_or(dparams.nthreads);
         let mut context = Context::new(dparams.schunk, nthreads)?;
-        context.postparams = dparams.postfilter.map(|_| {
+        if dparams.postfilter.is_some() {
             // SAFETY: the client vouches for `postparams`, unless it is null.
             let given = unsafe { dparams.postparams.as_ref() }.copied();
-            Box::new(given.unwrap_or_else(callbacks::no_postparams))
-        });
+            context.postparams = Some(memory::boxed(|| given.unwrap_or_else(callbacks::no_postparams))?);
+        }
         let postparams = context.postparams.as_mut().map_or(ptr::null_mut(), |params| &raw mut **params);
         context.fields.postfilter = dparams.postfilter;
         context.fields.postparams = postparams;
@@ -317,8 +317,12 @@ impl Context {
     }
 
     /// Sets the mask for the next decompression.
-    pub(crate) fn set_maskout(&mut self, mask: Vec<bool>) {
-        self.maskout.set(mask);
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn set_maskout(&mut self, mask: Vec<bool>) -> Result<()> {
+        self.maskout.set(mask)
     }
 
     /// Takes that mask, if there is one.

@@ -9,6 +9,7 @@ use super::{mmap, stdio};
 use crate::cancel;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::fork::Global;
+use crate::memory;
 
 /// First identifier that applications may register.
 const FIRST_USER: u8 = super::consts::BLOSC2_IO_REGISTERED as u8; // 160
@@ -23,8 +24,15 @@ unsafe impl Send for Entry {}
 /// The back-ends: the built-in ones come first. Unlike other registrations they outlive `blosc2_destroy`.
 static REGISTRY: Global<Vec<Entry>> = Global::new(Vec::new());
 
-fn keep(io: blosc2_io_cb) -> Entry {
-    Entry(Box::into_raw(Box::new(io)))
+/// Adds a back-end to the registry.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+fn add(registry: &mut Vec<Entry>, io: blosc2_io_cb) -> Result<()> {
+    memory::reserve(registry, 1)?;
+    registry.push(Entry(Box::into_raw(memory::boxed(|| io)?)));
+    Ok(())
 }
 
 fn built_in() -> [blosc2_io_cb; 2] {
@@ -56,11 +64,14 @@ fn built_in() -> [blosc2_io_cb; 2] {
 }
 
 /// Runs `operation` on the registry, with the built-in back-ends in it.
-fn with_registry<T>(operation: impl FnOnce(&mut Vec<Entry>) -> T) -> T {
+///
+/// # Errors
+///
+/// Those of the operation, `MemoryAlloc`.
+fn with_registry<T>(operation: impl FnOnce(&mut Vec<Entry>) -> Result<T>) -> Result<T> {
     let mut registry = REGISTRY.lock();
-    if registry.is_empty() {
-        registry.extend(built_in().map(keep));
-    }
+    let mut missing = built_in().into_iter().skip(registry.len());
+    missing.try_for_each(|io| add(&mut registry, io))?;
     operation(&mut registry)
 }
 
@@ -73,17 +84,17 @@ fn id_of(entry: Entry) -> u8 {
 ///
 /// # Errors
 ///
-/// `PluginIo` if there is none.
+/// `PluginIo` if there is none, `MemoryAlloc`.
 fn entry(id: u8) -> Result<Entry> {
-    let found = with_registry(|registry| registry.iter().copied().find(|&entry| id_of(entry) == id));
-    found.ok_or(Error::new(ErrorKind::PluginIo, "unknown I/O back-end"))
+    let unknown = Error::new(ErrorKind::PluginIo, "unknown I/O back-end");
+    with_registry(|registry| registry.iter().copied().find(|&entry| id_of(entry) == id).ok_or(unknown))
 }
 
 /// The back-end with this identifier.
 ///
 /// # Errors
 ///
-/// `PluginIo` if there is none.
+/// `PluginIo` if there is none, `MemoryAlloc`.
 pub(crate) fn find(id: u8) -> Result<blosc2_io_cb> {
     // SAFETY: entries stay for good.
     entry(id).map(|entry| unsafe { *entry.0 })
@@ -125,8 +136,7 @@ pub unsafe extern "C" fn blosc2_register_io_cb(io: *const blosc2_io_cb) -> c_int
         ensure(io.id >= FIRST_USER, ErrorKind::PluginIo, "I/O ids below 160 are reserved")?;
         with_registry(|registry| {
             let Some(known) = registry.iter().copied().find(|&entry| id_of(entry) == io.id) else {
-                registry.push(keep(io));
-                return Ok(());
+                return add(registry, io);
             };
             // SAFETY: entries stay for good; the names by the caller's promise.
             let same = unsafe { same_name((*known.0).name, io.name) };

@@ -15,9 +15,9 @@
 //! by name. If `BLOSC2_NO_PLUGINS` exists, none is loaded, and the cargo feature `plugins` removes the loader. Programs
 //! with the privileges of another user take plugins from the system's loader only. Python is started without a shell,
 //! away from the current directory, and for a limited time. What was found, or not, is remembered until the library is
-//! initialised again.
+//! initialised again; but not a search that ended for lack of memory.
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::mem::transmute;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,6 +32,7 @@ use crate::cancel;
 use crate::codecs::registry::{self, CodecEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::{self, Global};
+use crate::memory;
 
 #[cfg(unix)]
 mod dl;
@@ -94,7 +95,7 @@ type Functions = [*const c_void; MAX_FUNCTIONS];
 /// The outcome of an earlier search.
 struct Known {
     kind: Kind,
-    name: CString,
+    name: Vec<u8>,
     functions: Option<Functions>,
 }
 
@@ -166,11 +167,15 @@ fn is_plugin_name(name: &[u8]) -> bool {
 
 fn recall(kind: Kind, name: &CStr) -> Option<Option<Functions>> {
     let known = KNOWN.lock();
-    let found = known.iter().find(|known| known.kind == kind && known.name.as_c_str() == name);
+    let found = known.iter().find(|known| known.kind == kind && known.name == name.to_bytes());
     found.map(|known| known.functions)
 }
 
 /// The functions of the plugin `name`, which is loaded if it was not yet.
+///
+/// # Errors
+///
+/// That of its kind if it cannot be loaded, `MemoryAlloc`.
 ///
 /// # Safety
 ///
@@ -195,25 +200,33 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
     if let Some(functions) = recall(kind, name) {
         return functions.ok_or(missing);
     }
-    let functions = cancel::deferred(|| find(kind, name));
+    let functions = cancel::deferred(|| find(kind, name))?;
     if functions.is_none() {
         trace_text(&format!("no plugin {name:?} was found"));
     }
-    KNOWN.lock().push(Known { kind, name: name.to_owned(), functions });
+    let name = memory::copy_of(name.to_bytes())?;
+    memory::push(&mut KNOWN.lock(), Known { kind, name, functions })?;
     drop(turn);
     functions.ok_or(missing)
 }
 
 /// The functions of the first library that has them all.
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
 #[cfg(unix)]
-fn find(kind: Kind, name: &CStr) -> Option<Functions> {
+fn find(kind: Kind, name: &CStr) -> Result<Option<Functions>> {
+    let Ok(name) = name.to_str() else { return Ok(None) };
     dl::publish_own_symbols();
-    search::libraries(name.to_str().ok()?, &|path| functions_of(&dl::Library::open(path)?, kind))
+    search::libraries(name, &|path| {
+        Ok(dl::Library::open(path)?.and_then(|library| functions_of(&library, kind)))
+    })
 }
 
 #[cfg(not(unix))]
-fn find(_: Kind, _: &CStr) -> Option<Functions> {
-    None
+fn find(_: Kind, _: &CStr) -> Result<Option<Functions>> {
+    Ok(None)
 }
 
 /// The functions that `library` exports for plugins of this kind, if it has them all.
@@ -246,7 +259,7 @@ type FilterFunctions = (blosc2_filter_forward_cb, blosc2_filter_backward_cb);
 ///
 /// # Errors
 ///
-/// `CodecSupport` if it cannot be loaded.
+/// `CodecSupport` if it cannot be loaded, `MemoryAlloc`.
 pub(crate) unsafe fn codec(name: *const c_char) -> Result<CodecFunctions> {
     // SAFETY: the caller's promise.
     let [encoder, decoder, ..] = unsafe { load(Kind::Codec, name) }?;
@@ -267,7 +280,7 @@ pub(crate) unsafe fn codec(name: *const c_char) -> Result<CodecFunctions> {
 ///
 /// # Errors
 ///
-/// `FilterPipeline` if it cannot be loaded.
+/// `FilterPipeline` if it cannot be loaded, `MemoryAlloc`.
 pub(crate) unsafe fn filter(name: *const c_char) -> Result<FilterFunctions> {
     // SAFETY: the caller's promise.
     let [forward, backward, ..] = unsafe { load(Kind::Filter, name) }?;
@@ -288,7 +301,7 @@ pub(crate) unsafe fn filter(name: *const c_char) -> Result<FilterFunctions> {
 ///
 /// # Errors
 ///
-/// `Failure` if it cannot be loaded.
+/// `Failure` if it cannot be loaded, `MemoryAlloc`.
 #[allow(clippy::missing_transmute_annotations)] // the fields have these types
 pub(crate) unsafe fn tuner(tuner: &blosc2_tuner) -> Result<blosc2_tuner> {
     // SAFETY: the caller's promise.

@@ -11,6 +11,7 @@ use crate::codecs::registry::{self as codec_registry, CodecEntry};
 use crate::error::{ErrorKind, ensure, require};
 use crate::filters::registry::{self as filter_registry, FilterEntry};
 use crate::format::consts::codec;
+use crate::memory::boxed;
 
 /// Registers a codec; its code must be at least 160. The struct is copied, its name is not. If a callback is NULL, the
 /// plugin `blosc2_<name>` is loaded when it is first needed.
@@ -37,7 +38,7 @@ pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_in
             name,
             complib: codec.complib,
             version: codec.version,
-            codec: Box::new(CCodec(codec)),
+            codec: boxed(|| CCodec(codec))?,
         })
     })
 }
@@ -58,7 +59,7 @@ pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c
         // SAFETY: the caller's promise.
         let filter = unsafe { *handle_ref(filter)? };
         let name = filter.name;
-        let entry = FilterEntry { id: filter.id, tag: name as usize, filter: Box::new(CFilter(filter)) };
+        let entry = FilterEntry { id: filter.id, tag: name as usize, filter: boxed(|| CFilter(filter))? };
         filter_registry::register(entry, |known| {
             // SAFETY: the caller's promise, now and when the known one was registered.
             unsafe { same_name(known.tag as *const c_char, name) }

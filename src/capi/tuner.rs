@@ -10,6 +10,7 @@ use super::ptr::same_name;
 use super::types::{blosc2_context, blosc2_tuner};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork::Global;
+use crate::memory;
 
 /// First id that applications may register.
 const FIRST_USER: c_int = 160;
@@ -63,14 +64,13 @@ fn callback<F>(id: c_int, pick: impl Fn(&blosc2_tuner) -> Option<F>) -> Result<F
 ///
 /// # Errors
 ///
-/// `Failure` for ids below 160 and for ids taken under another name; `CodecSupport` if the registry is full.
+/// `Failure` for ids below 160 and for ids taken under another name; `CodecSupport` if the registry is full; `MemoryAlloc`.
 pub(crate) unsafe fn register(tuner: &blosc2_tuner) -> Result<()> {
     ensure(tuner.id >= FIRST_USER, ErrorKind::Failure, "tuner ids below 160 are reserved")?;
     let mut tuners = TUNERS.lock();
     ensure(tuners.len() < MAX_ENTRIES, ErrorKind::CodecSupport, "too many tuners are registered")?;
     let Some(known) = tuners.iter().find(|entry| entry.0.id == tuner.id) else {
-        tuners.push(Entry(*tuner));
-        return Ok(());
+        return memory::push(&mut tuners, Entry(*tuner));
     };
     // SAFETY: the caller's promise, and that of whoever registered the known one.
     let same = unsafe { same_name(known.0.name, tuner.name) };

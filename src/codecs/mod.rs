@@ -110,6 +110,11 @@ pub trait Codec: Send + Sync {
     fn needs_geometry(&self) -> bool {
         false
     }
+
+    /// The addresses of name, encoder and decoder, of a codec that is nothing else: registered again, it is the same one.
+    fn functions(&self) -> Option<[usize; 3]> {
+        None
+    }
 }
 
 /// The version of the library behind the built-in codec `compcode`, as text; `None` for other codecs.

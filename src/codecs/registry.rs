@@ -64,10 +64,17 @@ pub fn find_by_complib(complib: u8) -> Option<&'static CodecEntry> {
 ///
 /// # Errors
 ///
-/// `CodecParam` for an id below 160 or one that is taken under another name.
+/// `CodecParam` for an id below 160 or one that is taken under another name, `MemoryAlloc`.
 pub fn register(entry: CodecEntry) -> Result<()> {
     ensure(entry.id >= FIRST_USER, ErrorKind::CodecParam, "codec ids below 160 are reserved")?;
-    let has_id = REGISTERED.add(entry.id, entry, |known, new| known.name == new.name);
+    let has_same_name = |known: &CodecEntry, new: &CodecEntry| known.name == new.name;
+    let are_alike = |old: &CodecEntry, new: &CodecEntry| {
+        // A name at the same address may be another one by now.
+        let told = |entry: &CodecEntry| (entry.complib, entry.version, entry.name.map(CStr::count_bytes));
+        let functions = new.codec.functions();
+        told(old) == told(new) && functions.is_some() && old.codec.functions() == functions
+    };
+    let has_id = REGISTERED.add(entry.id, entry, has_same_name, are_alike)?;
     ensure(has_id, ErrorKind::CodecParam, "codec id is taken")
 }
 

@@ -120,7 +120,7 @@ impl EncodeDict {
         Ok(match codec {
             StreamCodec::Lz4 => Some(EncodeDict::Lz4(lz4::Dict::new(bytes)?)),
             StreamCodec::Lz4Hc => Some(EncodeDict::Lz4Hc(lz4hc::Dict::new(bytes, clevel)?)),
-            StreamCodec::Zstd => zstd::EncodeDict::new(bytes).map(EncodeDict::Zstd),
+            StreamCodec::Zstd => zstd::EncodeDict::new(bytes)?.map(EncodeDict::Zstd),
             _ => None,
         })
     }
@@ -140,7 +140,7 @@ impl<'a> DecodeDict<'a> {
     ///
     /// # Errors
     ///
-    /// `CodecDict` if Zstandard refuses it.
+    /// `CodecDict` if Zstandard refuses it, `MemoryAlloc`.
     pub(crate) fn new(codec: &StreamCodec, bytes: Cow<'a, [u8]>) -> Result<DecodeDict<'a>> {
         Ok(match codec {
             StreamCodec::Lz4 | StreamCodec::Lz4Hc => DecodeDict::Lz4(bytes),
@@ -305,10 +305,10 @@ fn unknown_codec() -> Error {
     Error::new(ErrorKind::CodecSupport, "unknown codec")
 }
 
-/// A registered codec fails with `Data` whatever its own code, unless its plugin could not be loaded.
+/// A registered codec fails with `Data` whatever its own code, unless its plugin could not be loaded, or there is no memory.
 fn only_support_or_data(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::CodecSupport => error,
+        ErrorKind::CodecSupport | ErrorKind::MemoryAlloc => error,
         _ => Error::new(ErrorKind::Data, "registered codec failed"),
     }
 }

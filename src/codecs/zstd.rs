@@ -35,6 +35,17 @@ fn compressed_size(code: usize) -> Result<usize> {
     Ok(size(code).unwrap_or(0))
 }
 
+/// Whether zstd refuses a dictionary that it did not digest, for which it gives no reason: `code` is what a function returned
+/// that takes its bytes as they are.
+///
+/// # Errors
+///
+/// `MemoryAlloc` if it does not: then that was the reason.
+fn refusal(code: usize) -> Result<()> {
+    compressed_size(code)?;
+    size(code).map_or(Ok(()), |_| Err(no_memory()))
+}
+
 macro_rules! owned {
     ($(#[$doc:meta])* $name:ident($raw:ty), free: $free:path) => {
         $(#[$doc])*
@@ -113,8 +124,13 @@ impl Encoder {
     /// Frees the context if it is more than a thread should keep.
     pub(crate) fn trim(&mut self) {
         if !self.share.resize(self.size) {
-            (self.context, self.size) = (None, 0);
+            self.free();
         }
+    }
+
+    /// Frees the context.
+    fn free(&mut self) {
+        (self.context, self.size, self.share) = (None, 0, Share::NONE);
     }
 
     /// Looks how large the context is after a stream.
@@ -154,7 +170,7 @@ impl Encoder {
     /// trying. The bytes are the same in any case.
     fn compress_with_rows(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         if self.was_slow {
-            self.context = None;
+            self.free();
         }
         let start = Instant::now();
         let written = self.compress_at_once(clevel, src, dest);
@@ -192,10 +208,22 @@ pub(crate) struct EncodeDict(CDict);
 
 impl EncodeDict {
     /// Digests `bytes`, or tells `None` if zstd refuses them.
-    pub(crate) fn new(bytes: &[u8]) -> Option<EncodeDict> {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn new(bytes: &[u8]) -> Result<Option<EncodeDict>> {
+        let (from, len) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: the size is that of the slice, which zstd copies.
-        let raw = unsafe { z::ZSTD_createCDict(bytes.as_ptr().cast(), bytes.len(), DICT_LEVEL) };
-        NonNull::new(raw).map(|raw| EncodeDict(CDict(raw)))
+        let raw = unsafe { z::ZSTD_createCDict(from, len, DICT_LEVEL) };
+        if let Some(raw) = NonNull::new(raw) {
+            return Ok(Some(EncodeDict(CDict(raw))));
+        }
+        let mut encoder = Encoder::new();
+        let context = encoder.context()?;
+        // SAFETY: the context is valid, and the size that of the slice.
+        refusal(unsafe { z::ZSTD_compressBegin_usingDict(context, from, len, DICT_LEVEL) })?;
+        Ok(None)
     }
 }
 
@@ -207,12 +235,19 @@ impl DecodeDict {
     ///
     /// # Errors
     ///
-    /// `CodecDict` if zstd refuses them, or there is no memory.
+    /// `CodecDict` if zstd refuses them, `MemoryAlloc`.
     pub(crate) fn new(bytes: &[u8]) -> Result<DecodeDict> {
+        let (from, len) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: the size is that of the slice, which zstd copies.
-        let raw = unsafe { z::ZSTD_createDDict(bytes.as_ptr().cast(), bytes.len()) };
-        let raw = NonNull::new(raw).ok_or(Error::new(ErrorKind::CodecDict, "bad Zstandard dictionary"))?;
-        Ok(DecodeDict(DDict(raw)))
+        let raw = unsafe { z::ZSTD_createDDict(from, len) };
+        if let Some(raw) = NonNull::new(raw) {
+            return Ok(DecodeDict(DDict(raw)));
+        }
+        let mut decoder = Decoder::new();
+        let context = decoder.context()?;
+        // SAFETY: the context is valid, and the size that of the slice.
+        refusal(unsafe { z::ZSTD_decompressBegin_usingDict(context, from, len) })?;
+        Err(Error::new(ErrorKind::CodecDict, "bad Zstandard dictionary"))
     }
 }
 
@@ -305,12 +340,9 @@ pub(crate) fn train_dict(samples: &[u8], sizes: &[usize], capacity: usize) -> Re
     let (from, to) = (samples.as_ptr().cast(), dict.as_mut_ptr().cast());
     // SAFETY: the sizes add up to no more than the samples' length; the capacity is that of `dict`.
     let code = unsafe { z::ZDICT_trainFromBuffer(to, capacity, from, sizes.as_ptr(), nsamples) };
-    // SAFETY: a pure function of a number.
-    if unsafe { z::ZDICT_isError(code) } != 0 {
-        return Ok(None);
-    }
-    dict.truncate(code);
-    Ok(Some(dict))
+    // The codes of errors are those of all functions of zstd.
+    dict.truncate(compressed_size(code)?);
+    Ok(size(code).map(|_| dict))
 }
 
 /// The version of Zstandard, as text.
@@ -344,6 +376,18 @@ mod tests {
         let first = dest[..written].to_vec();
         assert_eq!(encoder.compress(9, &src, &mut dest), Ok(written));
         assert_eq!(dest[..written], first);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "calls C")]
+    fn a_damaged_dictionary_is_refused() {
+        let samples = repetitive(3, 40_000);
+        let dict = train_dict(&samples, &[400; 100], 4000).unwrap().expect("something is repeated");
+        assert!(EncodeDict::new(&dict).unwrap().is_some() && DecodeDict::new(&dict).is_ok());
+        // A number, an identifier, and tables.
+        let damaged = [&dict[..8], &[0xff; 300]].concat();
+        assert!(EncodeDict::new(&damaged).unwrap().is_none());
+        assert_eq!(DecodeDict::new(&damaged).err().map(|error| error.kind()), Some(ErrorKind::CodecDict));
     }
 
     #[test]

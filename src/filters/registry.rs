@@ -33,10 +33,14 @@ pub fn find(id: u8) -> Option<&'static FilterEntry> {
 ///
 /// # Errors
 ///
-/// `Failure` for an id below 160 or one that is taken under another name.
+/// `Failure` for an id below 160 or one that is taken under another name, `MemoryAlloc`.
 pub fn register(entry: FilterEntry, is_same: impl FnOnce(&FilterEntry) -> bool) -> Result<()> {
     ensure(entry.id >= FIRST_USER, ErrorKind::Failure, "filter ids below 160 are reserved")?;
-    let has_id = REGISTERED.add(entry.id, entry, |known, _| is_same(known));
+    let are_alike = |old: &FilterEntry, new: &FilterEntry| {
+        let functions = new.filter.functions();
+        functions.is_some() && old.filter.functions() == functions
+    };
+    let has_id = REGISTERED.add(entry.id, entry, |known, _| is_same(known), are_alike)?;
     ensure(has_id, ErrorKind::Failure, "filter id is taken")
 }
 

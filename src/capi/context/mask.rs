@@ -1,5 +1,7 @@
 //! The mask of blocks to skip that waits for the next decompression.
 
+use crate::error::Result;
+use crate::memory::boxed;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -23,8 +25,13 @@ impl PendingMask {
     }
 
     /// Sets the mask in the place of the one before.
-    pub(super) fn set(&self, mask: Vec<bool>) {
-        drop(self.replace(Box::into_raw(Box::new(mask))));
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`; the one before is left.
+    pub(super) fn set(&self, mask: Vec<bool>) -> Result<()> {
+        drop(self.replace(Box::into_raw(boxed(|| mask)?)));
+        Ok(())
     }
 
     /// Takes the mask, if there is one.
@@ -56,14 +63,14 @@ mod tests {
     fn a_mask_is_taken_once() {
         let pending = PendingMask::none();
         assert!(!pending.is_set() && pending.take().is_none());
-        pending.set(vec![true]);
-        pending.set(vec![false, true]);
+        pending.set(vec![true]).unwrap();
+        pending.set(vec![false, true]).unwrap();
         let taken: Vec<Vec<bool>> = thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| pending.take())).collect();
             threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(taken, [[false, true]]);
         assert!(!pending.is_set());
-        pending.set(vec![true]);
+        pending.set(vec![true]).unwrap();
     }
 }

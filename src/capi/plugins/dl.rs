@@ -1,9 +1,12 @@
 //! Shared libraries, through the system's loader.
 
 use std::ffi::{CStr, c_void};
+use std::io;
 use std::ptr::{self, NonNull};
 
 use crate::capi::environment::trace_text;
+use crate::error::Result;
+use crate::memory::no_memory;
 
 /// A library that was loaded. It is never unloaded: its functions may be running.
 pub(super) struct Library(NonNull<c_void>);
@@ -12,25 +15,48 @@ impl Library {
     /// Loads the library at `path`; a mere file name is looked for where the system does.
     ///
     /// All symbols are resolved now. If one is missing, this fails, where binding it later would end the process.
-    pub(super) fn open(path: &CStr) -> Option<Library> {
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`, where the loader tells.
+    pub(super) fn open(path: &CStr) -> Result<Option<Library>> {
+        forget_system_error();
         // SAFETY: the path is a string. The library's initialisers run: loading a plugin is to trust it.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         let handle = NonNull::new(handle);
         if handle.is_none() {
+            let lacks_memory = is_no_memory(&io::Error::last_os_error());
             // SAFETY: the text stays valid until the next call of this family by this thread.
             let message = unsafe { libc::dlerror() };
             if !message.is_null() {
                 // SAFETY: as above.
                 trace_text(&unsafe { CStr::from_ptr(message) }.to_string_lossy());
             }
+            if lacks_memory {
+                return Err(no_memory());
+            }
         }
-        handle.map(Library)
+        Ok(handle.map(Library))
     }
 
     /// The address of an exported function or object.
     pub(super) fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {
         // SAFETY: the handle is that of a library which is loaded, the name a string.
         NonNull::new(unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) })
+    }
+}
+
+/// Whether the system lacked memory.
+pub(super) fn is_no_memory(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory
+}
+
+/// Makes the last error of the system none: the loader leaves it as it is where it fails for reasons of its own.
+fn forget_system_error() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the place is this thread's.
+    unsafe {
+        *libc::__errno_location() = 0;
     }
 }
 

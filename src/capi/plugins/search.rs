@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::dl::is_no_memory;
+use crate::error::Result;
+use crate::memory::no_memory;
+
 /// Longest time that Python may take to import a package. Big packages on slow disks take seconds.
 const PYTHON_LIMIT: Duration = Duration::from_secs(30);
 /// The programs that are asked, in the order in which the C library asks them.
@@ -21,25 +25,41 @@ const MAX_ANSWER: usize = 1 << 16;
 /// Tries the places where the library of the plugin `name` may be, until `attempt` succeeds with one.
 ///
 /// `name` has letters, digits and underscores only.
-pub(super) fn libraries<T>(name: &str, attempt: &dyn Fn(&CStr) -> Option<T>) -> Option<T> {
+///
+/// # Errors
+///
+/// Those of `attempt`, which end the search, and `MemoryAlloc`.
+pub(super) fn libraries<T>(name: &str, attempt: &dyn Fn(&CStr) -> Result<Option<T>>) -> Result<Option<T>> {
     let file = format!("libblosc2_{name}.so");
-    let try_path = |path: &Path| attempt(&CString::new(path.as_os_str().as_bytes()).ok()?);
+    let try_path = |path: &Path| match CString::new(path.as_os_str().as_bytes()) {
+        Ok(path) => attempt(&path),
+        Err(_) => Ok(None),
+    };
     let trusting = !has_foreign_privileges();
     let listed = if trusting { std::env::var_os("BLOSC2_PLUGIN_PATH") } else { None };
     for directory in absolute_directories(listed.as_deref()) {
         let places = [directory.join(&file), directory.join(format!("blosc2_{name}")).join(&file)];
-        if let Some(found) = places.iter().filter(|path| path.is_file()).find_map(|path| try_path(path)) {
-            return Some(found);
+        for path in places.iter().filter(|path| path.is_file()) {
+            if let Some(found) = try_path(path)? {
+                return Ok(Some(found));
+            }
         }
     }
-    if let Some(found) = try_path(Path::new(&file)) {
-        return Some(found);
+    if let Some(found) = try_path(Path::new(&file))? {
+        return Ok(Some(found));
     }
     if !trusting {
-        return None;
+        return Ok(None);
     }
     let directories = program_directories(std::env::var_os("PATH").as_deref());
-    INTERPRETERS.iter().find_map(|interpreter| try_path(&ask_python(interpreter, &directories, name)?))
+    for interpreter in INTERPRETERS {
+        if let Some(path) = ask_python(interpreter, &directories, name)? {
+            if let Some(found) = try_path(&path)? {
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Where programs are: the absolute directories of `path`, the value of `PATH`.
@@ -65,8 +85,13 @@ fn has_foreign_privileges() -> bool {
 }
 
 /// The path of the library that the Python package of the plugin `name` tells.
-fn ask_python(interpreter: &str, directories: &[PathBuf], name: &str) -> Option<PathBuf> {
-    let program = directories.iter().map(|dir| dir.join(interpreter)).find(|program| program.is_file())?;
+///
+/// # Errors
+///
+/// `MemoryAlloc`.
+fn ask_python(interpreter: &str, directories: &[PathBuf], name: &str) -> Result<Option<PathBuf>> {
+    let mut programs = directories.iter().map(|dir| dir.join(interpreter));
+    let Some(program) = programs.find(|program| program.is_file()) else { return Ok(None) };
     // An empty entry stands for the current directory, which is the root besides.
     let statements = format!(
         "import sys\nsys.path[:] = [path for path in sys.path if path]\n\
@@ -74,17 +99,25 @@ fn ask_python(interpreter: &str, directories: &[PathBuf], name: &str) -> Option<
     );
     let mut command = Command::new(program);
     command.arg("-c").arg(statements).env("PYTHONSAFEPATH", "1").current_dir("/");
-    let answer = output_within(&mut command, PYTHON_LIMIT)?;
-    let line = answer.trim_ascii_start().split(|&byte| byte == b'\n').next()?.trim_ascii();
-    let path = Path::new(OsStr::from_bytes(line));
-    (path.is_absolute() && path.is_file()).then(|| path.to_path_buf())
+    let answer = output_within(&mut command, PYTHON_LIMIT)?.unwrap_or_default();
+    let line = answer.trim_ascii_start().split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let path = Path::new(OsStr::from_bytes(line.trim_ascii()));
+    Ok((path.is_absolute() && path.is_file()).then(|| path.to_path_buf()))
 }
 
 /// What a successful command prints, if it ends within `limit`. Otherwise it is ended, with what it started.
-fn output_within(command: &mut Command, limit: Duration) -> Option<Vec<u8>> {
+///
+/// # Errors
+///
+/// `MemoryAlloc` if there is none for another process.
+fn output_within(command: &mut Command, limit: Duration) -> Result<Option<Vec<u8>>> {
     let deadline = Instant::now() + limit;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-    let mut child = command.spawn().ok()?;
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) if is_no_memory(&error) => return Err(no_memory()),
+        Err(_) => return Ok(None),
+    };
     let output = child.stdout.take().and_then(|stdout| read_until(stdout, deadline));
     let ended = output.is_some() && ends_until(&mut child, deadline);
     if !ended {
@@ -96,7 +129,7 @@ fn output_within(command: &mut Command, limit: Duration) -> Option<Vec<u8>> {
     }
     // A program that ignores SIGCHLD learns no status; then the answer has to speak for itself.
     let failed = child.wait().is_ok_and(|status| !status.success());
-    output.filter(|_| ended && !failed)
+    Ok(output.filter(|_| ended && !failed))
 }
 
 /// Everything up to the end of `stdout`, or `None` if that does not come in time or does not fit.
@@ -147,12 +180,12 @@ mod tests {
     #[cfg_attr(miri, ignore = "starts a process")]
     fn the_output_of_a_command_is_read() {
         let limit = Duration::from_secs(20);
-        assert_eq!(output_within(&mut shell("echo a; echo b"), limit).as_deref(), Some(&b"a\nb\n"[..]));
-        assert_eq!(output_within(&mut shell("echo a; exit 3"), limit), None);
-        assert_eq!(output_within(&mut Command::new("/no/such/program"), limit), None);
+        assert_eq!(output_within(&mut shell("echo a; echo b"), limit), Ok(Some(b"a\nb\n".to_vec())));
+        assert_eq!(output_within(&mut shell("echo a; exit 3"), limit), Ok(None));
+        assert_eq!(output_within(&mut Command::new("/no/such/program"), limit), Ok(None));
         assert_eq!(
             output_within(&mut shell("while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaa; done"), limit),
-            None
+            Ok(None)
         );
     }
 
@@ -161,10 +194,10 @@ mod tests {
     fn slow_commands_are_ended() {
         let start = Instant::now();
         let limit = Duration::from_millis(200);
-        assert_eq!(output_within(&mut shell("echo a; sleep 60"), limit), None);
-        assert_eq!(output_within(&mut shell("echo a; exec >&-; sleep 60"), limit), None);
+        assert_eq!(output_within(&mut shell("echo a; sleep 60"), limit), Ok(None));
+        assert_eq!(output_within(&mut shell("echo a; exec >&-; sleep 60"), limit), Ok(None));
         // A grandchild keeps the output open.
-        assert_eq!(output_within(&mut shell("echo a; sleep 60 & exit 0"), limit), None);
+        assert_eq!(output_within(&mut shell("echo a; sleep 60 & exit 0"), limit), Ok(None));
         assert!(start.elapsed() < Duration::from_secs(30));
     }
 
@@ -175,7 +208,8 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("blosc2-interpreters-{}", std::process::id()));
         std::fs::create_dir(&dir).unwrap();
         let directories = [dir.clone()];
-        let answers = || INTERPRETERS.iter().find_map(|program| ask_python(program, &directories, "name"));
+        let answers =
+            || INTERPRETERS.iter().find_map(|program| ask_python(program, &directories, "name").unwrap());
         assert_eq!(answers(), None);
         for program in ["python3", "python"] {
             let path = dir.join(program);
@@ -204,9 +238,20 @@ mod tests {
         let seen = std::cell::RefCell::new(Vec::new());
         let found = libraries("capi_no_such_plugin", &|path| {
             seen.borrow_mut().push(path.to_owned());
-            Some(7)
+            Ok(Some(7))
         });
-        assert_eq!(found, Some(7));
+        assert_eq!(found, Ok(Some(7)));
         assert_eq!(*seen.borrow(), [c"libblosc2_capi_no_such_plugin.so".to_owned()]);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the system for its privileges")]
+    fn a_search_ends_where_memory_is_lacking() {
+        let attempts = std::cell::Cell::new(0);
+        let found = libraries::<()>("capi_no_such_plugin", &|_| {
+            attempts.set(attempts.get() + 1);
+            Err(no_memory())
+        });
+        assert_eq!((found, attempts.get()), (Err(no_memory()), 1));
     }
 }

@@ -1,7 +1,12 @@
 //! The NDLZ decoder. It accepts what encoders write and nothing else, except that it ignores bytes after the last
-//! record, as the C library does.
+//! record and the three lowest bits of the tokens of row forms for cells of side 4, but for the last pair of rows, as the C
+//! library does.
+//!
+//! That one also takes row forms in cut cells, and forms that name a row twice, and gives meaningless items for them.
 
-use super::{DOUBLE_PAIRS_4, HEADER_LENGTH, NDIM, PAIR_8, PAIRS_4, RowForm, TRIPLE_8, TRIPLES_4, token};
+use super::{
+    DOUBLE_PAIRS_4, HEADER_LENGTH, LAST_PAIR_4, NDIM, PAIR_8, PAIRS_4, RowForm, TRIPLE_8, TRIPLES_4, token,
+};
 use crate::error::{Error, ErrorKind, Result, ensure};
 
 const TRUNCATED: Error = Error::new(ErrorKind::Data, "NDLZ stream ends too early");
@@ -160,11 +165,14 @@ static FORMS_4: Forms = {
     with_forms(with_forms(table, &PAIRS_4, 0), &DOUBLE_PAIRS_4, DOUBLE)
 };
 
-/// `table` with the tokens of `forms`.
+/// `table` with the tokens of `forms`, whatever their three lowest bits.
 const fn with_forms(mut table: Forms, forms: &[RowForm], double: u16) -> Forms {
     let mut i = 0;
-    while i < forms.len() {
-        table[forms[i].token as usize] = forms[i].rows as u16 | double;
+    while i < 8 * forms.len() {
+        let (form, bits) = (forms[i / 8], i % 8);
+        if bits == 0 || form.token != LAST_PAIR_4 {
+            table[form.token as usize | bits] = form.rows as u16 | double;
+        }
         i += 1;
     }
     table

@@ -64,8 +64,10 @@ const PAIRS_4: [RowForm; 6] = [
     form(0x98, 0b1001),
     form(0xb0, 0b0110),
     form(0xb8, 0b1010),
-    form(0x80, 0b1100),
+    form(LAST_PAIR_4, 0b1100),
 ];
+/// The token of rows 2 and 3, which follows no rule: by that of the others, it would name row 0 twice.
+const LAST_PAIR_4: u8 = 0x80;
 /// Cells of side 4: two rows from each of two references.
 const DOUBLE_PAIRS_4: [RowForm; 3] = [form(0x28, 0b0011), form(0x30, 0b0101), form(0x38, 0b1001)];
 /// Cells of side 8: first token of the forms with three adjacent rows; the first of the rows is added.

@@ -1,5 +1,8 @@
 //! The bit stream of ZFP: bits fill 64-bit little-endian words from the least significant end.
 
+/// Bytes of a word.
+pub(super) const WORD: usize = 8;
+
 /// Appends bits to a byte buffer, one 64-bit word at a time.
 ///
 /// A writer that runs out of room keeps accepting bits, drops them, and says so at the end; that spares the hot paths a

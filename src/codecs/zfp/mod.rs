@@ -108,8 +108,9 @@ fn item_size(typesize: i32) -> Result<usize> {
     }
 }
 
-/// The block and the size of its items, for decoding.
-fn stored_field(container: &Container) -> Result<(Field, usize)> {
+/// The block and the size of its items, for decoding `src`.
+fn stored_field(container: &Container, src: &[u8]) -> Result<(Field, usize)> {
+    ensure(src.len() >= bitstream::WORD, ErrorKind::Data, "ZFP stream without a whole word")?;
     let Container::Schunk { typesize, geometry: Some(geometry) } = container else {
         return Err(Error::new(ErrorKind::Data, "ZFP needs the shape of the block"));
     };
@@ -149,7 +150,7 @@ impl Codec for Zfp {
     }
 
     fn decode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let (field, size) = stored_field(&cx.container)?;
+        let (field, size) = stored_field(&cx.container, src)?;
         ensure(
             field.nitems() * size == dest.len(),
             ErrorKind::Data,
@@ -171,7 +172,7 @@ impl Codec for Zfp {
         if self.mode != Mode::Rate || dest.len() > len / PART {
             return Ok(false);
         }
-        let (field, size) = stored_field(&cx.container)?;
+        let (field, size) = stored_field(&cx.container, src)?;
         let fits = field.nitems() * size == len && start % size == 0 && dest.len() % size == 0;
         if fits {
             let limits = self.mode.limits(cx.meta, &field, size);

@@ -280,7 +280,7 @@ proptest! {
         prop_assume!(!stream.is_empty());
         let full = decode(Mode::Rate, &cx, &stream, src.len()).unwrap();
         let nitems = src.len() / size;
-        let (field, _) = stored_field(&cx.container).unwrap();
+        let (field, _) = stored_field(&cx.container, &stream).unwrap();
         let limits = Mode::Rate.limits(meta, &field, size);
         let decode_items = |stream: &[u8], first_item: usize, part: &mut [u8]| {
             partial::decode_items(&field, size, limits, stream, first_item, part)
