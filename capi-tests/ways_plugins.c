@@ -102,12 +102,24 @@ static int compress_with_plugin(uint8_t compcode, char *name) {
   return compress(with_codec(compcode));
 }
 
+static int compress_with_filter(uint8_t id, char *name) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_filter filter;
+  memset(&filter, 0, sizeof filter);
+  filter.id = id;
+  filter.name = name;
+  CHECK_INT(p_blosc2_register_filter(&filter), 0);
+  cparams.filters[4] = id;
+  return compress(cparams);
+}
+
 /* A plugin that there is no memory for is not missing: it is looked for again, as all that follows does. */
 static void test_scarce(void) {
 #if defined(__GLIBC__)
-  static char name[] = "capi_codec";
+  static char codec[] = "capi_codec", filter[] = "capi_filter";
   scarce = true;
-  CHECK_INT(compress_with_plugin(200, name), BLOSC2_ERROR_MEMORY_ALLOC);
+  CHECK_INT(compress_with_plugin(200, codec), BLOSC2_ERROR_MEMORY_ALLOC);
+  CHECK_INT(compress_with_filter(200, filter), BLOSC2_ERROR_MEMORY_ALLOC);
   scarce = false;
 #endif
 }
@@ -130,22 +142,11 @@ static void test_codec(void) {
 
 static void test_filter(void) {
   static char name[] = "capi_filter", missing[] = "capi_missing";
-  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
-  blosc2_filter filter;
-  memset(&filter, 0, sizeof filter);
-  filter.id = 200;
-  filter.name = name;
-  CHECK_INT(p_blosc2_register_filter(&filter), 0);
-  cparams.filters[4] = 200;
-  CHECK(compress(cparams) > 0);
+  CHECK(compress_with_filter(200, name) > 0);
   memset(back, 0, SIZE);
   CHECK_INT(decompress(1), SIZE);
   CHECK_BYTES(back, data, SIZE);
-  filter.id = 201;
-  filter.name = missing;
-  CHECK_INT(p_blosc2_register_filter(&filter), 0);
-  cparams.filters[4] = 201;
-  CHECK_INT(compress(cparams), BLOSC2_ERROR_FILTER_PIPELINE);
+  CHECK_INT(compress_with_filter(201, missing), BLOSC2_ERROR_FILTER_PIPELINE);
 }
 
 static void test_tuner(void) {

@@ -364,7 +364,10 @@ impl Pipeline {
             }
             Step::Registered(entry, meta) => {
                 let outcome = entry.filter.forward(&self.context(entry, *meta, host), src, dest);
-                outcome.map_err(|_| Error::new(ErrorKind::FilterPipeline, "registered filter failed"))?;
+                outcome.map_err(|error| match error.kind() {
+                    ErrorKind::MemoryAlloc => error,
+                    _ => Error::new(ErrorKind::FilterPipeline, "registered filter failed"),
+                })?;
             }
             Step::Unknown(kind) => return Err(Error::new(*kind, "unknown filter")),
         }

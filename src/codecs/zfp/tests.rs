@@ -185,6 +185,15 @@ fn truncated_streams_are_rejected() {
 }
 
 #[test]
+fn a_stream_has_a_word_at_least() {
+    let cx = context(0xfd, 4, &[4, 4]);
+    let zeros = encode(Mode::Accuracy, &cx, &[0; 64]);
+    assert_eq!(decode(Mode::Accuracy, &cx, &zeros, 64).unwrap(), [0; 64]);
+    assert_eq!(zeros.len(), 8);
+    assert!(decode(Mode::Accuracy, &cx, &zeros[..7], 64).is_err());
+}
+
+#[test]
 fn tiny_and_huge_magnitudes_keep_their_precision() {
     for (typesize, scales) in [(4, [1e-43, 1e-38, 1e-30, 1e37]), (8, [1e-320, 1e-308, 1e-295, 1e307])] {
         for scale in scales {
