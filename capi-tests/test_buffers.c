@@ -4,6 +4,9 @@
 
 #include <b2nd.h>
 
+/* b2nd_copy_buffer has to work as well. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 enum { MAX_ITEMS = 3000 };
 
 static uint32_t random_state = 1;

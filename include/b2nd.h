@@ -754,6 +754,7 @@ int b2nd_deserialize_meta(const uint8_t *smeta,
  * As for `b2nd_copy_buffer2`.
  */
 BLOSC_EXPORT
+B2ND_DEPRECATED("b2nd_copy_buffer2 takes items of any size")
 int b2nd_copy_buffer(int8_t ndim,
                      uint8_t itemsize,
                      const void *src,

@@ -188,9 +188,6 @@ typedef struct blosc2_stdio_mmap {
 /** The defaults of `blosc2_stdio_mmap`: an existing file, to read. */
 static const blosc2_stdio_mmap BLOSC2_STDIO_MMAP_DEFAULTS = {
     "r", ((size_t)1 << 30), false, NULL, NULL, 0, 0, false, NULL, -1, -1, -1
-#if defined(_WIN32)
-    , INVALID_HANDLE_VALUE
-#endif
 };
 
 /**

@@ -447,6 +447,7 @@ pub unsafe extern "C" fn b2nd_copy_buffer2(
 /// # Safety
 ///
 /// As for `b2nd_copy_buffer2`.
+#[deprecated(note = "b2nd_copy_buffer2 takes items of any size")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_copy_buffer(
     ndim: i8,

@@ -130,6 +130,13 @@ fn tests_of_installation(
         needs_cxx()?;
         each_header_alone(layout, cxx, &["c++11", "c++17"], "cc")
     });
+    tests.run("headers compile for Windows, without warnings", || {
+        let mingw = || process::tool("MINGW_CC", "x86_64-w64-mingw32-gcc");
+        if !process::exists(mingw()) {
+            return Err(format!("{SKIPPED}no MinGW compiler on this machine"));
+        }
+        each_header_alone(layout, mingw, &["c99", "c11"], "c")
+    });
     tests.run("exported symbols", || {
         symbols::check_shared(&layout.lib(shared_library_name()))?;
         symbols::check_static(&layout.lib("libblosc2.a"))?;
