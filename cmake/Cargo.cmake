@@ -39,6 +39,19 @@ if(NOT CMAKE_C_COMPILER STREQUAL _blosc2_cc)
   list(APPEND _blosc2_environment "CC=${CMAKE_C_COMPILER}")
 endif()
 
+# For another platform Cargo has to know it by Rust's name, and the tools are those that the toolchain file names.
+set(BLOSC2_CARGO_TARGET "" CACHE STRING "Rust's name of the platform to build for, if it is not this one")
+if(BLOSC2_CARGO_TARGET)
+  list(APPEND _blosc2_install_args --target "${BLOSC2_CARGO_TARGET}")
+  string(TOUPPER "CARGO_TARGET_${BLOSC2_CARGO_TARGET}_LINKER" _blosc2_linker)
+  string(REPLACE "-" "_" _blosc2_linker "${_blosc2_linker}")
+  list(APPEND _blosc2_environment "${_blosc2_linker}=${CMAKE_C_COMPILER}" "LD=${CMAKE_LINKER}" "AR=${CMAKE_AR}"
+    "NM=${CMAKE_NM}" "OBJCOPY=${CMAKE_OBJCOPY}" "STRIP=${CMAKE_STRIP}")
+elseif(CMAKE_CROSSCOMPILING)
+  message(FATAL_ERROR "libblosc2-rs: to build for another platform, set BLOSC2_CARGO_TARGET to its name in Rust, "
+    "as in -DBLOSC2_CARGO_TARGET=aarch64-unknown-linux-gnu")
+endif()
+
 set(_blosc2_stage "${CMAKE_CURRENT_BINARY_DIR}/stage")
 set(_blosc2_objects "${CMAKE_CURRENT_BINARY_DIR}/objects")
 
