@@ -196,10 +196,9 @@ pub fn localised_object(
     visibility: Visibility,
     options: &Options,
 ) -> Result<(), String> {
-    let work = paths::target().join("xtask-static");
-    paths::make_dir(&work)?;
-    let (stub_c, stub_o) = (work.join("api.c"), work.join("api.o"));
-    let (linked, keep) = (work.join("linked.o"), work.join("keep.txt"));
+    let work = WorkDir::new("object")?;
+    let (stub_c, stub_o) = (work.0.join("api.c"), work.0.join("api.o"));
+    let (linked, keep) = (work.0.join("linked.o"), work.0.join("keep.txt"));
     let api = symbols::listed()?;
     let register: &[&str] = if visibility == Visibility::Hidden { &REGISTER } else { &[] };
     paths::write(&stub_c, stub(&api, visibility))?;
@@ -225,12 +224,32 @@ pub fn localised_object(
     process::run(objcopy.arg(&linked).arg(to))
 }
 
+/// A directory of this process alone, for as long as it is in use: builds that share cargo's directory may run at the
+/// same time.
+struct WorkDir(PathBuf);
+
+impl WorkDir {
+    fn new(name: &str) -> Result<WorkDir, String> {
+        let dir = paths::target().join(format!("xtask-static/{name}-{}", std::process::id()));
+        paths::make_dir(&dir)?;
+        Ok(WorkDir(dir))
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        // What is left is in nobody's way.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Writes a static library that shows the linker nothing but the API; see [`localised_object`].
 pub fn localised_archive(archive: &Path, to: &Path, options: &Options) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return paths::copy(archive, to);
     }
-    let object = paths::target().join("xtask-static/blosc2.o");
+    let work = WorkDir::new("archive")?;
+    let object = work.0.join("blosc2.o");
     localised_object(archive, &object, Visibility::Hidden, options)?;
     if let Some(parent) = to.parent() {
         paths::make_dir(parent)?;

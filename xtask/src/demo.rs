@@ -14,6 +14,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
         [file] if !file.starts_with('-') => Some(PathBuf::from(file)),
         _ => return Err("usage: cargo xtask demo [FILE]".to_string()),
     };
+    if let Some(file) = file.as_ref().filter(|file| !file.is_file()) {
+        return Err(format!("{} is not a file", file.display()));
+    }
     let layout = Layout::below(paths::target().join("dist"));
     println!("building and installing into {}", layout.prefix.display());
     let built = install::install(&layout, &build::Options::default())?;

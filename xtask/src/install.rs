@@ -124,8 +124,10 @@ fn arguments(args: &[String]) -> Result<Arguments, String> {
         }
     }
     let absolute = |path: PathBuf| std::path::absolute(&path).map_err(|e| format!("{}: {e}", path.display()));
-    let prefix = absolute(prefix.ok_or("--prefix is needed")?)?;
-    let destdir = destdir.map(absolute).transpose()?;
+    let given = |path: Option<PathBuf>| path.filter(|path| !path.as_os_str().is_empty());
+    let prefix = absolute(given(prefix).ok_or("--prefix is needed")?)?;
+    // `--destdir "$DESTDIR"` with the variable unset asks for none.
+    let destdir = given(destdir).map(absolute).transpose()?;
     let objects = objects.map(absolute).transpose()?;
     // A relative --libdir counts from the prefix, as GNU tools take it.
     let libdir = prefix.join(libdir.unwrap_or_else(|| PathBuf::from("lib")));
@@ -188,7 +190,22 @@ pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
         let template = paths::read(&paths::root().join("cmake").join(format!("{name}.in")))?;
         paths::write(&layout.lib("cmake/blosc2").join(name), cmake(&template, layout, &built)?)?;
     }
+    #[cfg(unix)]
+    make_readable(layout)?;
     Ok(built)
+}
+
+/// Lets everybody read what was installed, however the sources, the build and this process keep their files to themselves.
+#[cfg(unix)]
+fn make_readable(layout: &Layout) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    let shared = layout.lib(&shared_names()[0]);
+    for file in layout.files().iter().map(|file| layout.real(file)).filter(|file| !file.is_symlink()) {
+        let mode = if file == shared { 0o755 } else { 0o644 };
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode))
+            .map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    Ok(())
 }
 
 fn install_shared(layout: &Layout, built: &Built, options: &Options) -> Result<(), String> {
@@ -209,13 +226,16 @@ fn install_shared(layout: &Layout, built: &Built, options: &Options) -> Result<(
     Ok(())
 }
 
-/// The text of `blosc2.pc`. It finds its prefix from its own place, so an installation can be moved.
+/// The text of `blosc2.pc`. It finds its prefix from its own place, so an installation can be moved, but for one in `/usr`:
+/// directories that the compiler knows anyway would go before others, since pkg-config leaves them out by their names alone.
 fn pkg_config(layout: &Layout, built: &Built) -> String {
-    let (prefix, libdir) = match (layout.up_from_libdir(), layout.libdir.strip_prefix(&layout.prefix)) {
-        (Some(up), Ok(below)) => {
-            (format!("${{pcfiledir}}/../{up}"), format!("${{prefix}}/{}", below.display()))
-        }
-        _ => (layout.prefix.display().to_string(), layout.libdir.display().to_string()),
+    let prefix = match layout.up_from_libdir() {
+        Some(up) if layout.prefix != Path::new("/usr") => format!("${{pcfiledir}}/../{up}"),
+        _ => layout.prefix.display().to_string(),
+    };
+    let libdir = match layout.libdir.strip_prefix(&layout.prefix) {
+        Ok(below) => format!("${{prefix}}/{}", below.display()),
+        Err(_) => layout.libdir.display().to_string(),
     };
     let requires: Vec<&str> = built.system.iter().map(|codec| codec.package).collect();
     let requires = if requires.is_empty() {
@@ -239,7 +259,7 @@ fn pkg_config(layout: &Layout, built: &Built) -> String {
 /// A file of the CMake package from its template.
 fn cmake(template: &str, layout: &Layout, built: &Built) -> Result<String, String> {
     let prefix = match layout.up_from_libdir() {
-        Some(up) => format!("${{CMAKE_CURRENT_LIST_DIR}}/../../{up}"),
+        Some(up) => format!("${{_blosc2_here}}/../../{up}"),
         None => layout.prefix.display().to_string(),
     };
     let libdir = match layout.libdir.strip_prefix(&layout.prefix) {
@@ -308,7 +328,10 @@ mod tests {
         assert_eq!(layout.libdir, Path::new("/usr/lib/x86"));
         assert_eq!(layout.lib("libblosc2.a"), Path::new("/tmp/d/usr/lib/x86/libblosc2.a"));
         assert_eq!(layout.up_from_libdir().as_deref(), Some("../.."));
+        let none = parsed(&["--prefix=/usr", "--destdir="]).unwrap().layout;
+        assert_eq!(none.lib("libblosc2.a"), Path::new("/usr/lib/libblosc2.a"));
         assert!(parsed(&[]).is_err());
+        assert!(parsed(&["--prefix="]).is_err());
         assert!(parsed(&["--prefix"]).is_err());
         assert!(parsed(&["--prefix", "/usr", "--what"]).is_err());
     }
@@ -334,10 +357,13 @@ mod tests {
     }
 
     #[test]
-    fn pkg_config_is_relocatable_unless_libdir_is_elsewhere() {
+    fn pkg_config_is_relocatable_unless_it_is_of_the_system_or_libdir_is_elsewhere() {
         let mut built = built();
         let near = pkg_config(&Layout::below(PathBuf::from("/opt/b")), &built);
         assert!(near.starts_with("prefix=${pcfiledir}/../..\nlibdir=${prefix}/lib\n"), "{near}");
+        let system = Layout { prefix: "/usr".into(), libdir: "/usr/lib/x86".into(), destdir: None };
+        let system = pkg_config(&system, &built);
+        assert!(system.starts_with("prefix=/usr\nlibdir=${prefix}/lib/x86\n"), "{system}");
         let layout = Layout { prefix: "/opt/b".into(), libdir: "/lib64".into(), destdir: None };
         let far = pkg_config(&layout, &built);
         assert!(far.starts_with("prefix=/opt/b\nlibdir=/lib64\n"), "{far}");

@@ -36,6 +36,11 @@ usage: cargo xtask <command>
 fn main() {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     let command = if args.is_empty() { String::new() } else { args.remove(0) };
+    let wants_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
+    if wants_help && !["bench", "clients"].contains(&command.as_str()) {
+        print!("{USAGE}");
+        return;
+    }
     let outcome = match command.as_str() {
         "bench" => {
             bench::run(args);

@@ -34,6 +34,15 @@ pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), String> {
     fs::write(path, contents).map_err(|e| format!("{}: {e}", path.display()))
 }
 
+/// Makes sure that a file can be written; makes an empty one and the directories above it if it does not exist.
+pub fn touch(path: &Path) -> Result<(), String> {
+    if let Some(parent) = path.parent() {
+        make_dir(parent)?;
+    }
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|e| format!("{}: {e}", path.display()))
+}
+
 /// Makes a directory and those above it.
 pub fn make_dir(path: &Path) -> Result<(), String> {
     fs::create_dir_all(path).map_err(|e| format!("{}: {e}", path.display()))

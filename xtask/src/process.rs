@@ -47,10 +47,10 @@ pub fn tool(variable: &str, default: &str) -> Command {
     command(words.next().unwrap_or(default), words)
 }
 
-/// Cargo, the one that runs us.
+/// Cargo, the one that runs us. What it builds goes where we look for it, whatever a configuration file says.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(crate::paths::root());
+    cargo.current_dir(crate::paths::root()).env("CARGO_TARGET_DIR", crate::paths::target());
     cargo
 }
 

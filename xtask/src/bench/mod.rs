@@ -107,6 +107,8 @@ pub fn run(args: Vec<String>) {
 
 /// Loads both libraries, runs the chosen families, and reports; returns the exit code.
 fn bench(options: Options) -> Result<i32, String> {
+    // Before minutes of measuring.
+    options.csv.iter().chain(&options.svg).try_for_each(|path| paths::touch(path))?;
     let libs = load(&options)?;
     println!("ours:   {} ({})", libs.ours.path.display(), libs.ours.version());
     if let Some(theirs) = &libs.theirs {
@@ -161,7 +163,7 @@ fn load(options: &Options) -> Result<Libs, String> {
 fn reference(named: Option<PathBuf>) -> Option<PathBuf> {
     let fetched = paths::root().join("target/reference/libblosc2.so");
     let found = named
-        .or_else(|| std::env::var_os("BLOSC2_REFERENCE").map(PathBuf::from))
+        .or_else(|| std::env::var_os("BLOSC2_REFERENCE").filter(|path| !path.is_empty()).map(PathBuf::from))
         .or_else(|| fetched.exists().then_some(fetched));
     if found.is_none() {
         eprintln!(

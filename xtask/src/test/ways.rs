@@ -151,14 +151,30 @@ fn staged(_: &Layout, _: &Built) -> Result<(), String> {
     let args = ["--prefix=/usr", "--libdir=lib/x86_64-linux-gnu", &format!("--destdir={}", stage.display())]
         .map(str::to_string);
     install::run_quietly(&args)?;
+    everybody_reads(&stage)?;
     let libdir = stage.join("usr/lib/x86_64-linux-gnu");
     let pc = paths::read(&libdir.join("pkgconfig/blosc2.pc"))?;
-    if !pc.contains("prefix=${pcfiledir}/../../..\n") || !libdir.join("libblosc2.so.9").exists() {
+    if !pc.starts_with("prefix=/usr\nlibdir=${prefix}/lib/x86_64-linux-gnu\n")
+        || !libdir.join("libblosc2.so.9").exists()
+    {
         return Err(format!("wrong layout, or a wrong blosc2.pc:\n{pc}"));
     }
     install::uninstall(&args)?;
     let left = paths::files_below(&stage, "")?;
     if left.is_empty() { Ok(()) } else { Err(format!("left behind: {left:?}")) }
+}
+
+/// Fails if a file below a directory is not for everybody to read.
+fn everybody_reads(dir: &Path) -> Result<(), String> {
+    #[cfg(unix)]
+    for file in paths::files_below(dir, "")? {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = file.metadata().map_err(|e| format!("{}: {e}", file.display()))?.permissions().mode();
+        if mode & 0o444 != 0o444 {
+            return Err(format!("{} has mode {mode:o}", file.display()));
+        }
+    }
+    Ok(())
 }
 
 fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
@@ -229,7 +245,11 @@ fn cmake(layout: &Layout, _: &Built) -> Result<(), String> {
     for program in ["demo_shared", "demo_static", "demo_default"] {
         process::quiet(&mut command(build.join(program), [source("demo.c")]))?;
     }
-    Ok(())
+    // Where /lib is a link to /usr/lib, the package may be found below /, which has no headers.
+    let root = paths::target().join("capi-tests/cmake-root");
+    paths::make_dir(&root)?;
+    process::run(command("ln", ["-sfn"]).arg(&layout.libdir).arg(root.join("lib")))?;
+    cmake_build("cmake", "cmake-linked", &[format!("-DCMAKE_PREFIX_PATH={}", root.display())]).map(drop)
 }
 
 /// Configures and builds a CMake project of `capi-tests/`; tells where.
@@ -248,9 +268,25 @@ fn cmake_subproject(_: &Layout, _: &Built) -> Result<(), String> {
     if !process::exists(Command::new("cmake")) {
         return Err(format!("{SKIPPED}no cmake on this machine"));
     }
+    asks_for_the_platform()?;
     built_inside("cmake-subdirectory", &["-DFETCH=OFF"])?;
     let build = built_inside("cmake-fetch", &["-DFETCH=ON"])?;
     installed_from(&build, "cmake-again").map(drop)
+}
+
+/// A build for another platform does not begin before it knows Rust's name of it.
+fn asks_for_the_platform() -> Result<(), String> {
+    let build = paths::target().join("capi-tests/cmake-cross");
+    let _ = std::fs::remove_dir_all(&build);
+    let mut configure = command("cmake", ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_C_COMPILER=cc", "-S"]);
+    configure.arg(paths::root()).arg("-B").arg(&build);
+    match process::quiet(&mut configure) {
+        Err(why) if why.contains("BLOSC2_CARGO_TARGET") => {
+            process::quiet(configure.arg("-DBLOSC2_CARGO_TARGET=aarch64-unknown-linux-gnu"))
+        }
+        Err(why) => Err(why),
+        Ok(()) => Err("CMake would build for this platform in place of another".to_string()),
+    }
 }
 
 /// The same with the codecs of the system, which then are libraries that ours needs.
