@@ -390,6 +390,49 @@ static int cancelled_threads(void) {
   return 0;
 }
 
+static pthread_t caller;
+
+static void *cancel_caller(void *argument) {
+  pthread_cancel(caller);
+  return argument;
+}
+
+/* Has the calling thread cancelled, once, and is at a point where threads end then. */
+static int start_canceller(blosc2_prefilter_params *params) {
+  static bool is_started;
+  pthread_t thread;
+  if (!is_started) {
+    is_started = true;
+    if (pthread_create(&thread, NULL, cancel_caller, NULL) != 0) {
+      return 1;
+    }
+    pthread_join(thread, NULL);
+  }
+  memcpy(params->output, params->input, (size_t)params->output_size);
+  return 0;
+}
+
+/* The only thread is cancelled by one that a function of the application starts. */
+static int cancelled_in_callback(void) {
+  uint8_t *data = test_make_data(TEST_RAMP, SIZE), *chunk = test_alloc(SIZE + BLOSC2_MAX_OVERHEAD);
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_prefilter_params params;
+  blosc2_context *cctx;
+  int size;
+  memset(&params, 0, sizeof params);
+  cparams.typesize = 4;
+  cparams.prefilter = start_canceller;
+  cparams.preparams = &params;
+  caller = pthread_self();
+  cctx = blosc2_create_cctx(cparams);
+  size = blosc2_compress_ctx(cctx, data, SIZE, chunk, SIZE + BLOSC2_MAX_OVERHEAD);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+  blosc2_free_ctx(cctx);
+  free(data);
+  free(chunk);
+  return size > 0 ? 0 : 1;
+}
+
 /* How many threads the process has; 0 if that is not known. A thread that has ended may be seen for a little longer. */
 static int count_threads(int expected) {
   int nthreads = 0, tries;
@@ -565,6 +608,7 @@ int main(void) {
   IN_CHILD(contexts_of_ending_threads);
   IN_CHILD(another_directory);
   IN_CHILD(cancelled_threads);
+  IN_CHILD(cancelled_in_callback);
 #endif
   CHECK(1);
   blosc2_destroy();

@@ -4,16 +4,25 @@
 //! the process would be aborted. It would also leave half a change behind. So the thread is left alone until it has returned
 //! from the library, or at least from each of those system calls and from functions of the application.
 
-/// Does `work` as a thread that is not cancelled meanwhile.
+use crate::single::is_only_thread;
+
+/// Does `work`, which is the library's own, as a thread that is not cancelled meanwhile.
 #[inline]
 pub(crate) fn deferred<R>(work: impl FnOnce() -> R) -> R {
+    // With no other thread, nobody cancels this one: `work` starts none.
+    let _uncancelled = (!is_only_thread()).then(sys::Uncancelled::begin);
+    work()
+}
+
+/// As [`deferred`], for functions of the application or of a plugin: they may start the thread that cancels this one.
+#[inline]
+pub(crate) fn deferred_foreign<R>(work: impl FnOnce() -> R) -> R {
     let _uncancelled = sys::Uncancelled::begin();
     work()
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod sys {
-    use crate::single::is_only_thread;
     use std::ffi::c_int;
     use std::ptr;
 
@@ -26,30 +35,25 @@ mod sys {
 
     /// Keeps this thread from being cancelled until dropped.
     pub(super) struct Uncancelled {
-        /// The state before; `None` where nobody could cancel this thread.
-        before: Option<c_int>,
+        /// The state before.
+        before: c_int,
     }
 
     impl Uncancelled {
         #[inline]
         pub(super) fn begin() -> Uncancelled {
-            if is_only_thread() {
-                return Uncancelled { before: None };
-            }
             let mut before = PTHREAD_CANCEL_DISABLE;
             // SAFETY: the state exists, and there is room for the old one.
-            let code = unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-            Uncancelled { before: (code == 0).then_some(before) }
+            unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+            Uncancelled { before }
         }
     }
 
     impl Drop for Uncancelled {
         #[inline]
         fn drop(&mut self) {
-            if let Some(before) = self.before {
-                // SAFETY: a state that the system gave; the old one is not asked for.
-                unsafe { pthread_setcancelstate(before, ptr::null_mut()) };
-            }
+            // SAFETY: a state that the system gave; the old one is not asked for.
+            unsafe { pthread_setcancelstate(self.before, ptr::null_mut()) };
         }
     }
 }

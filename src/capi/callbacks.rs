@@ -45,14 +45,9 @@ pub(crate) fn inside_callback() -> bool {
 
 /// Runs `callback`, a function of the application.
 pub(super) fn call_back<T>(callback: impl FnOnce() -> T) -> T {
-    inside(|| cancel::deferred(callback))
-}
-
-/// As [`call_back`], for callbacks that defer cancellation themselves.
-pub(super) fn inside<T>(callback: impl FnOnce() -> T) -> T {
     let step = |by: isize| INSIDE.try_with(|inside| inside.set(inside.get().saturating_add_signed(by)));
     let _ = step(1);
-    let result = callback();
+    let result = cancel::deferred_foreign(callback);
     let _ = step(-1);
     result
 }
@@ -252,7 +247,8 @@ impl Codec for CCodec {
         ensure(code == int(dest.len()), ErrorKind::Data, "the decoder reported a failure")
     }
 
-    fn functions(&self) -> Option<[usize; 3]> {
+    /// The addresses of the name and the functions.
+    fn identity(&self) -> Option<[usize; 3]> {
         let blosc2_codec { compname, encoder, decoder, .. } = self.0;
         Some([compname.addr(), encoder.map_or(0, |f| f as usize), decoder.map_or(0, |f| f as usize)])
     }
@@ -303,7 +299,8 @@ impl Filter for CFilter {
         }
     }
 
-    fn functions(&self) -> Option<[usize; 3]> {
+    /// The addresses of the name and the functions.
+    fn identity(&self) -> Option<[usize; 3]> {
         let blosc2_filter { name, forward, backward, .. } = self.0;
         Some([name.addr(), forward.map_or(0, |f| f as usize), backward.map_or(0, |f| f as usize)])
     }
@@ -368,7 +365,7 @@ impl Executor for UserThreads {
             return (0..ntasks).for_each(task);
         };
         // SAFETY: the array lives until the callback returns, by when all jobs are done.
-        cancel::deferred(|| unsafe {
+        cancel::deferred_foreign(|| unsafe {
             (self.callback)(
                 self.data,
                 Some(run_user_job),

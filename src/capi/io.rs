@@ -112,8 +112,10 @@ pub(crate) fn is_users(id: u8) -> bool {
 /// The parameters are those for the back-end, and nothing uses them any more.
 pub(crate) unsafe fn destroy(io: &blosc2_io) -> c_int {
     match find(io.id) {
-        // SAFETY: the caller's promise, and that of who registered the callback.
-        Ok(blosc2_io_cb { destroy: Some(destroy), .. }) => cancel::deferred(|| unsafe { destroy(io.params) }),
+        Ok(blosc2_io_cb { destroy: Some(destroy), .. }) => {
+            // SAFETY: the caller's promise, and that of who registered the callback.
+            cancel::deferred_foreign(|| unsafe { destroy(io.params) })
+        }
         _ => 0,
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::callbacks::inside;
+use super::callbacks::call_back;
 use super::consts::{BLOSC2_IO_FILESYSTEM, BLOSC2_IO_FILESYSTEM_MMAP};
 use super::io;
 use super::io_streams::{Opener, Streams};
@@ -65,7 +65,7 @@ unsafe impl Send for MappedFile {}
 // SAFETY: several threads may read through the handle at once; nobody reads what is being written.
 unsafe impl Sync for MappedFile {}
 
-/// A stream while this thread may use it.
+/// A stream while this thread may use it, and is not cancelled.
 struct Stream<'a> {
     callbacks: &'a blosc2_io_cb,
     stream: *mut c_void,
@@ -126,7 +126,7 @@ impl Stream<'_> {
         let position = Self::position(position)?;
         let wanted = i64::try_from(len).map_err(|_| failed(ErrorKind::FileRead))?;
         // SAFETY: the client vouches for its callback; `*buffer` has room for `len` bytes if the callback fills it.
-        let n = deferred(|| unsafe { read(buffer, 1, wanted, position, self.stream) });
+        let n = unsafe { read(buffer, 1, wanted, position, self.stream) };
         usize::try_from(n).ok().filter(|&n| n <= len).ok_or(failed(ErrorKind::FileRead))
     }
 
@@ -168,21 +168,21 @@ impl Stream<'_> {
         let position = Self::position(position)?;
         let wanted = i64::try_from(bytes.len()).map_err(|_| failed(ErrorKind::FileWrite))?;
         // SAFETY: the client vouches for its callback; `bytes` is as long as told.
-        let n = deferred(|| unsafe { write(bytes.as_ptr().cast(), 1, wanted, position, self.stream) });
+        let n = unsafe { write(bytes.as_ptr().cast(), 1, wanted, position, self.stream) };
         if n == wanted { Ok(()) } else { Err(failed(ErrorKind::FileWrite)) }
     }
 
     fn size(&self) -> Result<u64> {
         let size = self.callbacks.size.ok_or_else(missing)?;
         // SAFETY: the client vouches for its callback.
-        u64::try_from(deferred(|| unsafe { size(self.stream) })).map_err(|_| failed(ErrorKind::FileRead))
+        u64::try_from(unsafe { size(self.stream) }).map_err(|_| failed(ErrorKind::FileRead))
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
         let truncate = self.callbacks.truncate.ok_or_else(missing)?;
         let len = i64::try_from(len).map_err(|_| failed(ErrorKind::FileTruncate))?;
         // SAFETY: the client vouches for its callback.
-        let code = deferred(|| unsafe { truncate(self.stream, len) });
+        let code = unsafe { truncate(self.stream, len) };
         if code == 0 { Ok(()) } else { Err(failed(ErrorKind::FileTruncate)) }
     }
 }
@@ -192,7 +192,7 @@ impl UserFile {
     fn with_stream<T>(&self, operation: impl FnOnce(Stream<'_>) -> Result<T>) -> Result<T> {
         let taken = self.0.take();
         let stream = Stream { callbacks: self.0.callbacks(), stream: taken.stream() };
-        inside(|| operation(stream))
+        call_back(|| operation(stream))
     }
 }
 
@@ -221,8 +221,8 @@ impl IoFile for UserFile {
 }
 
 impl MappedFile {
-    fn stream(&self) -> Stream<'_> {
-        Stream { callbacks: &self.callbacks, stream: self.stream }
+    fn with_stream<T>(&self, operation: impl FnOnce(Stream<'_>) -> Result<T>) -> Result<T> {
+        deferred(|| operation(Stream { callbacks: &self.callbacks, stream: self.stream }))
     }
 }
 
@@ -231,26 +231,26 @@ impl IoFile for MappedFile {
         if buf.is_empty() {
             return Ok(0);
         }
-        self.stream().read_at(position, buf)
+        self.with_stream(|stream| stream.read_at(position, buf))
     }
 
     fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.stream().write_at(position, bytes)
+        self.with_stream(|stream| stream.write_at(position, bytes))
     }
 
     fn size(&self) -> Result<u64> {
-        self.stream().size()
+        self.with_stream(|stream| stream.size())
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
-        self.stream().truncate(len)
+        self.with_stream(|stream| stream.truncate(len))
     }
 
     fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
-        let (start, n) = self.stream().lent(position, len)?;
+        let (start, n) = self.with_stream(|stream| stream.lent(position, len))?;
         if n != len {
             return Err(failed(ErrorKind::FileRead));
         }

@@ -200,7 +200,7 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
     if let Some(functions) = recall(kind, name) {
         return functions.ok_or(missing);
     }
-    let functions = cancel::deferred(|| find(kind, name))?;
+    let functions = cancel::deferred_foreign(|| find(kind, name))?;
     if functions.is_none() {
         trace_text(&format!("no plugin {name:?} was found"));
     }

@@ -111,8 +111,9 @@ pub trait Codec: Send + Sync {
         false
     }
 
-    /// The addresses of name, encoder and decoder, of a codec that is nothing else: registered again, it is the same one.
-    fn functions(&self) -> Option<[usize; 3]> {
+    /// What makes two codecs the same, whatever objects they are; none if only the object itself does. Such a codec takes no
+    /// more memory when it is registered again.
+    fn identity(&self) -> Option<[usize; 3]> {
         None
     }
 }

@@ -71,8 +71,8 @@ pub fn register(entry: CodecEntry) -> Result<()> {
     let are_alike = |old: &CodecEntry, new: &CodecEntry| {
         // A name at the same address may be another one by now.
         let told = |entry: &CodecEntry| (entry.complib, entry.version, entry.name.map(CStr::count_bytes));
-        let functions = new.codec.functions();
-        told(old) == told(new) && functions.is_some() && old.codec.functions() == functions
+        let identity = new.codec.identity();
+        told(old) == told(new) && identity.is_some() && old.codec.identity() == identity
     };
     let has_id = REGISTERED.add(entry.id, entry, has_same_name, are_alike)?;
     ensure(has_id, ErrorKind::CodecParam, "codec id is taken")

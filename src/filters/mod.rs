@@ -55,8 +55,9 @@ pub trait Filter: Send + Sync {
         false
     }
 
-    /// The addresses of name and both functions, of a filter that is nothing else: registered again, it is the same one.
-    fn functions(&self) -> Option<[usize; 3]> {
+    /// What makes two filters the same, whatever objects they are; none if only the object itself does. Such a filter takes no
+    /// more memory when it is registered again.
+    fn identity(&self) -> Option<[usize; 3]> {
         None
     }
 }

@@ -37,8 +37,8 @@ pub fn find(id: u8) -> Option<&'static FilterEntry> {
 pub fn register(entry: FilterEntry, is_same: impl FnOnce(&FilterEntry) -> bool) -> Result<()> {
     ensure(entry.id >= FIRST_USER, ErrorKind::Failure, "filter ids below 160 are reserved")?;
     let are_alike = |old: &FilterEntry, new: &FilterEntry| {
-        let functions = new.filter.functions();
-        functions.is_some() && old.filter.functions() == functions
+        let identity = new.filter.identity();
+        identity.is_some() && old.filter.identity() == identity
     };
     let has_id = REGISTERED.add(entry.id, entry, |known, _| is_same(known), are_alike)?;
     ensure(has_id, ErrorKind::Failure, "filter id is taken")

@@ -177,6 +177,8 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
 /// Builds and installs.
 pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
     let built = build::libraries(options)?;
+    #[cfg(unix)]
+    make_directories(layout)?;
     for name in HEADERS {
         paths::copy(
             &paths::root().join("include").join(name),
@@ -195,15 +197,34 @@ pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
     Ok(built)
 }
 
+/// Makes the directories that are missing. Everybody may enter them, whatever this process does with its own.
+#[cfg(unix)]
+fn make_directories(layout: &Layout) -> Result<(), String> {
+    for file in layout.files() {
+        let file = layout.real(&file);
+        let Some(dir) = file.parent() else { continue };
+        let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
+        paths::make_dir(dir)?;
+        for dir in missing {
+            set_mode(dir, 0o755)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(|e| format!("{}: {e}", path.display()))
+}
+
 /// Lets everybody read what was installed, however the sources, the build and this process keep their files to themselves.
 #[cfg(unix)]
 fn make_readable(layout: &Layout) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt;
     let shared = layout.lib(&shared_names()[0]);
     for file in layout.files().iter().map(|file| layout.real(file)).filter(|file| !file.is_symlink()) {
-        let mode = if file == shared { 0o755 } else { 0o644 };
-        fs::set_permissions(&file, fs::Permissions::from_mode(mode))
-            .map_err(|e| format!("{}: {e}", file.display()))?;
+        set_mode(&file, if file == shared { 0o755 } else { 0o644 })?;
     }
     Ok(())
 }
@@ -353,6 +374,22 @@ mod tests {
         ] {
             let found = paths::read(&paths::root().join(file)).unwrap().contains(&text);
             assert!(found, "{file} does not say {text}");
+        }
+    }
+
+    /// What packagers are told about licences holds for each package that is linked.
+    #[test]
+    fn licences_of_packages_are_told() {
+        let told = paths::read(&paths::root().join("docs/migration.md")).unwrap();
+        let rows: Vec<&str> = told.lines().filter(|line| line.starts_with('|')).collect();
+        let mut tree = process::cargo();
+        tree.args(["tree", "--offline", "--package", "libblosc2-rs", "--edges", "normal"]);
+        let packages = process::output(tree.args(["--prefix", "none", "--format", "{p}|{l}"])).unwrap();
+        for package in packages.lines().skip(1) {
+            let (package, licence) = package.trim_end_matches(" (*)").split_once('|').unwrap();
+            let name = package.split(' ').next().unwrap();
+            let said = rows.iter().any(|row| row.contains(name) && row.contains(licence));
+            assert!(said || licence == "MIT OR Apache-2.0", "{package}: {licence}");
         }
     }
 

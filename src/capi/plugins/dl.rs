@@ -54,9 +54,13 @@ pub(super) fn is_no_memory(error: &io::Error) -> bool {
 /// Makes the last error of the system none: the loader leaves it as it is where it fails for reasons of its own.
 fn forget_system_error() {
     #[cfg(target_os = "linux")]
+    use libc::__errno_location as place;
+    #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
+    use libc::__error as place;
+    #[cfg(any(target_os = "linux", target_vendor = "apple", target_os = "freebsd"))]
     // SAFETY: the place is this thread's.
     unsafe {
-        *libc::__errno_location() = 0;
+        *place() = 0;
     }
 }
 

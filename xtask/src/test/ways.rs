@@ -150,7 +150,7 @@ fn staged(_: &Layout, _: &Built) -> Result<(), String> {
     let _ = std::fs::remove_dir_all(&stage);
     let args = ["--prefix=/usr", "--libdir=lib/x86_64-linux-gnu", &format!("--destdir={}", stage.display())]
         .map(str::to_string);
-    install::run_quietly(&args)?;
+    install_with_tight_umask(&args)?;
     everybody_reads(&stage)?;
     let libdir = stage.join("usr/lib/x86_64-linux-gnu");
     let pc = paths::read(&libdir.join("pkgconfig/blosc2.pc"))?;
@@ -164,14 +164,30 @@ fn staged(_: &Layout, _: &Built) -> Result<(), String> {
     if left.is_empty() { Ok(()) } else { Err(format!("left behind: {left:?}")) }
 }
 
-/// Fails if a file below a directory is not for everybody to read.
-fn everybody_reads(dir: &Path) -> Result<(), String> {
+/// Installs as somebody does whose files are for nobody else.
+#[cfg(unix)]
+fn install_with_tight_umask(args: &[String]) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut shell = command("sh", ["-c", r#"umask 077 && exec "$0" install "$@""#]);
+    process::quiet(shell.arg(program).args(args))
+}
+
+#[cfg(not(unix))]
+fn install_with_tight_umask(args: &[String]) -> Result<(), String> {
+    install::run_quietly(args).map(drop)
+}
+
+/// Fails if a file below a directory, or a directory, is not for everybody to read.
+fn everybody_reads(stage: &Path) -> Result<(), String> {
     #[cfg(unix)]
-    for file in paths::files_below(dir, "")? {
+    for file in paths::files_below(stage, "")? {
         use std::os::unix::fs::PermissionsExt;
-        let mode = file.metadata().map_err(|e| format!("{}: {e}", file.display()))?.permissions().mode();
-        if mode & 0o444 != 0o444 {
-            return Err(format!("{} has mode {mode:o}", file.display()));
+        for path in file.ancestors().take_while(|&path| path != stage) {
+            let wanted = if path.is_dir() { 0o555 } else { 0o444 };
+            let mode = path.metadata().map_err(|e| format!("{}: {e}", path.display()))?.permissions().mode();
+            if mode & wanted != wanted {
+                return Err(format!("{} has mode {mode:o}", path.display()));
+            }
         }
     }
     Ok(())
