@@ -407,6 +407,7 @@ static int start_canceller(blosc2_prefilter_params *params) {
       return 1;
     }
     pthread_join(thread, NULL);
+    pthread_testcancel();
   }
   memcpy(params->output, params->input, (size_t)params->output_size);
   return 0;
