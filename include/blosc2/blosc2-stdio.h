@@ -183,11 +183,20 @@ typedef struct blosc2_stdio_mmap {
    * State: other flags of the mapping.
    */
   int64_t map_flags;
+#if defined(_WIN32)
+  /**
+   * State: the handle of the mapping.
+   */
+  void *mmap_handle;
+#endif
 } blosc2_stdio_mmap;
 
 /** The defaults of `blosc2_stdio_mmap`: an existing file, to read. */
 static const blosc2_stdio_mmap BLOSC2_STDIO_MMAP_DEFAULTS = {
     "r", ((size_t)1 << 30), false, NULL, NULL, 0, 0, false, NULL, -1, -1, -1
+#if defined(_WIN32)
+    , INVALID_HANDLE_VALUE
+#endif
 };
 
 /**

@@ -460,6 +460,9 @@ pub struct blosc2_stdio_mmap {
     pub access_flags: i64,
     /// State: other flags of the mapping.
     pub map_flags: i64,
+    /// State: the handle of the mapping.
+    #[cfg(windows)]
+    pub mmap_handle: *mut c_void,
 }
 
 /// The last chunk read, kept for the next access to it.
@@ -627,5 +630,7 @@ impl blosc2_stdio_mmap {
         fd: -1,
         access_flags: -1,
         map_flags: -1,
+        #[cfg(windows)]
+        mmap_handle: ptr::without_provenance_mut(usize::MAX), // INVALID_HANDLE_VALUE
     };
 }

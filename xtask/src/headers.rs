@@ -116,6 +116,8 @@ fn declarations<'a>(wanted: impl Iterator<Item = &'a str>) -> Result<BTreeMap<St
     let mut text = Vec::new();
     bindings.write(&mut text);
     let text = String::from_utf8(text).map_err(|e| e.to_string())?;
+    // Where the last member is a conditional one, its semicolon is left outside.
+    let text = text.replace("\n#endif\n  ;\n", ";\n#endif\n");
     let mut items = BTreeMap::new();
     for item in text.split("\n\n").map(|item| item.trim_matches('\n')).filter(|item| !item.is_empty()) {
         let name =

@@ -3,7 +3,7 @@
 use super::*;
 
 macro_rules! assert_layout {
-    ($($name:ident, size $size:literal, align $align:literal, { $($field:ident: $offset:literal,)* })*) => {
+    ($($name:ident, size $size:expr, align $align:literal, { $($field:ident: $offset:literal,)* })*) => {
         $(const _: () = {
             assert!(size_of::<$name>() == $size);
             assert!(align_of::<$name>() == $align);
@@ -62,7 +62,7 @@ assert_layout! {
     }
     blosc2_stdio_file, size 8, align 8, { file: 0, }
     blosc2_stdio_params, size 1, align 1, { locking: 0, }
-    blosc2_stdio_mmap, size 96, align 8, {
+    blosc2_stdio_mmap, size if cfg!(windows) { 104 } else { 96 }, align 8, {
         mode: 0, initial_mapping_size: 8, needs_free: 16, addr: 24, urlpath: 32, file_size: 40,
         mapping_size: 48, is_memory_only: 56, file: 64, fd: 72, access_flags: 80, map_flags: 88,
     }
