@@ -86,6 +86,75 @@ static void test_refresh(const char *urlpath) {
   b2nd_free(array);
 }
 
+/* The metalayer of a view is its first change, and those of its own follow; `last_tick` is the one that a refresh saw. */
+static void test_ticks(bool contiguous, const char *urlpath) {
+  const int64_t longer = COUNT + 1;
+  b2nd_array_t *array = counting(contiguous, urlpath), *view;
+  if (urlpath != NULL) {
+    b2nd_free(array);
+    CHECK_INT(b2nd_open(urlpath, &array), 0);
+  }
+  view = flat(array);
+  CHECK_INT(view->sc->change_tick, 1);
+  CHECK_INT(view->last_tick, 0);
+  CHECK_INT(b2nd_refresh(view), contiguous || urlpath != NULL);
+  CHECK_INT(view->last_tick, contiguous || urlpath != NULL);
+  CHECK_INT(view->sc->change_tick, 1);
+  CHECK_INT(b2nd_resize(view, &longer, NULL), 0);
+  CHECK_INT(view->sc->change_tick, 2);
+  CHECK_INT(view->last_tick, 2);
+  CHECK(blosc2_vlmeta_add(view->sc, "name", (uint8_t *)"content", 7, NULL) >= 0);
+  CHECK_INT(view->sc->change_tick, 3);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
+/* A change of the shape that changes nothing leaves `last_tick` as well. */
+static void test_last_tick(void) {
+  const int64_t same[2] = {1, COUNT}, longer[2] = {1, COUNT + 1};
+  const uint8_t item = 1;
+  b2nd_array_t *array = counting(false, NULL);
+  CHECK_INT(array->last_tick, 0);
+  CHECK_INT(b2nd_resize(array, same, NULL), 0);
+  CHECK_INT(b2nd_append(array, &item, 0, 1), 0);
+  CHECK_INT(b2nd_insert(array, &item, 0, 1, 2), 0);
+  CHECK_INT(b2nd_delete(array, 1, 0, 0), 0);
+  CHECK_INT(array->last_tick, 0);
+  CHECK_INT(b2nd_resize(array, longer, NULL), 0);
+  CHECK_INT(array->last_tick, array->sc->change_tick);
+  b2nd_free(array);
+}
+
+/* Chunks and blocks of the array are longer in the dimension that the view leaves out. */
+static void test_view_of_no_items(bool contiguous, const char *urlpath) {
+  const struct place place = {contiguous, urlpath};
+  const int64_t shape[2] = {0, 1}, longer = 3;
+  const int32_t chunk[2] = {2, 3}, block[2] = {2, 2};
+  const uint8_t items[COUNT] = {1, 2, 3, 4, 5, 6}, grown[COUNT] = {0, 0, 0, 1, 2, 3};
+  b2nd_array_t *array = make_counting(&place, 1, 1, 2, shape, chunk, block), *view = NULL, *copy = NULL;
+  uint8_t *frame = NULL;
+  int64_t length;
+  bool needs_free = false;
+  CHECK_INT(array->sc->chunksize, 8);
+  CHECK_INT(b2nd_squeeze(array, &view), 0);
+  CHECK_INT(b2nd_to_cframe(view, &frame, &length, &needs_free), 0);
+  CHECK_INT(b2nd_from_cframe(frame, length, true, &copy), 0);
+  free(frame);
+  CHECK_INT(copy->sc->chunksize, 2);
+  CHECK_INT(copy->sc->blocksize, 2);
+  CHECK_INT(b2nd_resize(view, &longer, NULL), 0);
+  CHECK_INT(b2nd_append(view, items, 3, 0), 0);
+  CHECK_INT(view->sc->chunksize, 2);
+  CHECK_INT(view->sc->blocksize, 2);
+  CHECK_INT(view->sc->nbytes, 6);
+  holds(view, grown, sizeof grown);
+  CHECK_INT(array->nitems, 0);
+  CHECK_INT(array->sc->chunksize, 8);
+  b2nd_free(copy);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
 /* An array of (8, 8) doubles that grow by a half, in chunks that codec or filter make by the shape of their blocks. */
 static b2nd_array_t *growing(uint8_t compcode, uint8_t compcode_meta, uint8_t filter) {
   const int64_t shape[2] = {8, 8};
@@ -208,7 +277,10 @@ int main(void) {
   for (i = 0; i < 4; i++) {
     test_joining(places[i].contiguous, places[i].urlpath);
     test_changes_that_are_none(places[i].contiguous, places[i].urlpath);
+    test_ticks(places[i].contiguous, places[i].urlpath);
+    test_view_of_no_items(places[i].contiguous, places[i].urlpath);
   }
+  test_last_tick();
   test_refusals();
   test_refresh(PATH);
   test_codecs_for_shapes(BLOSC_CODEC_ZFP_FIXED_ACCURACY, (uint8_t)-6, BLOSC_NOFILTER);

@@ -255,8 +255,12 @@ impl ArrayHandle {
             self.schunk()?.change(|schunk| {
                 let _held = schunk.exclusive()?;
                 self.refresh_from(schunk)?;
-                let reshaped = operation(schunk, &self.geometry(), reading, writing)?;
-                self.set_geometry(reshaped, schunk.change_tick());
+                let geometry = self.geometry();
+                let reshaped = operation(schunk, &geometry, reading, writing)?;
+                // As in the C library, `last_tick` stays where nothing has changed.
+                if reshaped != *geometry {
+                    self.set_geometry(reshaped, schunk.change_tick());
+                }
                 Ok(())
             })
         };

@@ -326,13 +326,15 @@ fn is_memory_frame(handle: &SchunkHandle, schunk: &Schunk) -> bool {
         && schunk.frame().is_some_and(|frame| !frame.is_on_disk())
 }
 
-/// The parameters in the header of a copy in a contiguous frame: those of contexts made for it, as to threads.
-fn copy_params(handle: &SchunkHandle) -> FrameParams {
+/// The parameters in the header of a copy in a contiguous frame: those of contexts made for it, as to threads. `shown` is what
+/// is copied of a view, whose blocks may be others than those of its base if there are none.
+fn copy_params(handle: &SchunkHandle, shown: Option<&Schunk>) -> FrameParams {
     let own = context_cparams(handle);
+    let without_blocks = shown.filter(|shown| shown.nchunks() == 0);
     let environment = Environment::read();
     FrameParams {
         typesize: own.typesize,
-        blocksize: own.blocksize,
+        blocksize: without_blocks.map_or(own.blocksize, |shown| shown.params_ref().blocksize),
         compcode: own.compcode,
         compcode_meta: own.compcode_meta,
         clevel: own.clevel,
@@ -381,7 +383,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
                 return Ok((bytes.as_ptr().cast_mut(), bytes.len(), false));
             }
             let failed = |e: Error| Error::new(ErrorKind::SchunkCopy, e.what());
-            let frame = schunk.to_frame(copy_params(handle)).map_err(failed)?;
+            let frame = schunk.to_frame(copy_params(handle, own.as_ref())).map_err(failed)?;
             let buffer = frame.into_buffer().map_err(|_| Error::new(ErrorKind::SchunkCopy, "no buffer"))?;
             show_last(handle, schunk);
             let (start, len) = buffer.into_raw();
@@ -455,8 +457,8 @@ unsafe fn write_frame(
         let options = io_adapter::options(io.unwrap_or(&blosc2_io::DEFAULTS))?;
         handle.adopt_layers(Used::All)?;
         handle.adopt_chunksize()?;
-        let params = copy_params(handle);
         let own = handle.as_own()?;
+        let params = copy_params(handle, own.as_ref());
         let len = handle.look(|schunk| {
             let schunk = own.as_ref().unwrap_or(schunk);
             let is_there = is_memory_frame(handle, schunk);

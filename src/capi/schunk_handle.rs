@@ -80,6 +80,8 @@ pub(crate) struct SchunkHandle {
     shown: Mutex<ShownLayers>,
     /// The state of the metalayers that is shown, plus 1; 0 if the struct may not show just those of one state.
     shown_tick: AtomicU64,
+    /// How many changes of the metalayers a view leaves out of account, modulo 2^64: it begins with the one that made its own.
+    ticks_before: AtomicU64,
     /// Whether the client releases the memory of a frame in memory, as it said; otherwise whoever made it does.
     client_frees: AtomicBool,
     /// Whether a callback of the present operation waited for the super-chunk in vain.
@@ -386,11 +388,7 @@ impl SchunkHandle {
         let inner = self.inner()?;
         let result = operation(&inner);
         let is_behind = self.is_behind()
-            || inner.frame().is_some_and(Frame::is_on_disk) && {
-                // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
-                let shown = unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).change_tick) };
-                i64::try_from(inner.change_tick()) != Ok(shown.load(Ordering::Relaxed))
-            };
+            || inner.frame().is_some_and(Frame::is_on_disk) && !self.shows_layers_as_of(inner.change_tick());
         if is_behind {
             self.catch_up(&inner);
         }

@@ -1,8 +1,11 @@
 //! The same chunks under another shape: dimensions of one item left out or put in.
 
-use crate::error::{ErrorKind, Result, ensure, require};
+use super::described;
+use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::format::frame_header::FrameParams;
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta::NdMeta;
+use crate::schunk::Schunk;
 
 /// `meta` without the dimensions for which `leave_out` is true.
 ///
@@ -46,4 +49,24 @@ fn spread<T: Copy + From<u8>>(extents: &[T], added: &[bool]) -> Vec<T> {
     let extent =
         |&added: &bool| if added { 1.into() } else { kept.next().expect("as many as are not added") };
     added.iter().map(extent).collect()
+}
+
+/// Gives a super-chunk without chunks the sizes of chunks and blocks that its metalayer describes: those of the array that a
+/// view is made of are others if a dimension of longer chunks or blocks is left out.
+///
+/// # Errors
+///
+/// `InvalidParam` for sizes that no chunk has, those of a metalayer that cannot be read, `MemoryAlloc`.
+pub fn preset_sizes(schunk: &mut Schunk) -> Result<()> {
+    let typesize = schunk.typesize();
+    let (_, geometry) = described(&schunk.metalayers())?;
+    let too_large = Error::new(ErrorKind::InvalidParam, "chunk above 2 GiB");
+    let size = |nitems: u64| {
+        let nbytes = nitems.checked_mul(typesize as u64); // widening
+        nbytes.and_then(|n| i32::try_from(n).ok()).ok_or(too_large)
+    };
+    let (chunksize, blocksize) = (size(geometry.extchunknitems())?, size(geometry.blocknitems())?);
+    schunk.preset_chunksize(chunksize)?;
+    schunk.set_params(FrameParams { blocksize, ..schunk.params() });
+    Ok(())
 }

@@ -102,7 +102,7 @@ impl Schunk {
         Ok(copy)
     }
 
-    /// As [`to_memory`](Self::to_memory), with `layers` in the place of the fixed metalayers.
+    /// As [`to_memory`](Self::to_memory), with `layers` in the place of the fixed metalayers, which counts as a change of them.
     ///
     /// # Errors
     ///
@@ -111,6 +111,7 @@ impl Schunk {
         let mut copy = self.to_memory()?;
         if let Backing::List(list) = &mut copy.backing {
             list.metalayers = layers;
+            list.tick += 1;
         }
         Ok(copy)
     }

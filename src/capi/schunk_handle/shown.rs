@@ -275,6 +275,7 @@ impl SchunkHandle {
     #[inline]
     unsafe fn show_numbers(&self, [nchunks, nbytes, cbytes, tick]: [u64; 4]) {
         let abi = self.abi();
+        let tick = tick.wrapping_sub(self.ticks_before.load(Ordering::Relaxed));
         // SAFETY: the fields that threads compare are accessed atomically by the library, the others by one thread at a
         // time, by the caller's promise.
         unsafe {

@@ -13,6 +13,7 @@ use crate::error::{Result, require};
 use crate::format::geometry::Container;
 use crate::format::metalayers::Metalayers;
 use crate::format::nd_meta;
+use crate::ndarray::view;
 use crate::schunk::Schunk;
 
 impl SchunkHandle {
@@ -36,7 +37,10 @@ impl SchunkHandle {
             *view.layers.get() = Some(Arc::new(layers));
             view.shown_tick.store(0, Ordering::Relaxed);
             (*raw).view = CBool::TRUE;
-            if let Err(error) = view.show(&view.shared().read_recursive()) {
+            let inner = view.shared().read_recursive();
+            view.ticks_before.store(inner.change_tick().wrapping_sub(1), Ordering::Relaxed);
+            if let Err(error) = view.show(&inner) {
+                drop(inner);
                 Self::release(raw.cast());
                 return Err(error);
             }
@@ -54,7 +58,12 @@ impl SchunkHandle {
     /// this is a view.
     pub(crate) fn as_source(&self) -> Result<Option<Schunk>> {
         let layers = self.own_layers().cloned();
-        layers.map(|layers| self.look(|schunk| schunk.to_memory_with(layers))).transpose()
+        let Some(layers) = layers else { return Ok(None) };
+        let mut own = self.look(|schunk| schunk.to_memory_with(layers))?;
+        if own.nchunks() == 0 {
+            view::preset_sizes(&mut own)?;
+        }
+        Ok(Some(own))
     }
 
     /// As [`as_source`](Self::as_source), for a copy with the same chunks.
@@ -89,10 +98,15 @@ impl SchunkHandle {
     pub(crate) unsafe fn detach(&self, own: Schunk) -> Result<()> {
         // SAFETY: the caller's promise; references to the old content live within calls.
         unsafe {
+            let blocksize = own.params_ref().blocksize;
+            if blocksize > 0 {
+                (*self.abi()).blocksize = blocksize;
+            }
             *self.inner.get() = Arc::new(RwLock::new(own));
             *self.layers.get() = None;
             (*self.abi()).frame = ptr::null_mut();
         }
+        self.ticks_before.store(0, Ordering::Relaxed);
         self.shown_tick.store(0, Ordering::Relaxed);
         self.show(&self.shared().read_recursive())
     }
