@@ -59,7 +59,8 @@ add_custom_command(
   OUTPUT "${_blosc2_objects}/blosc2-shared.o" "${_blosc2_objects}/blosc2-static.o"
   COMMAND ${CMAKE_COMMAND} -E env ${_blosc2_environment}
     "${BLOSC2_CARGO}" run --quiet --package xtask -- install --destdir "${_blosc2_stage}"
-    --prefix "${CMAKE_INSTALL_PREFIX}" --libdir "${CMAKE_INSTALL_LIBDIR}" --objects "${_blosc2_objects}"
+    --prefix "${CMAKE_INSTALL_PREFIX}" --libdir "${CMAKE_INSTALL_FULL_LIBDIR}"
+    --includedir "${CMAKE_INSTALL_FULL_INCLUDEDIR}" --objects "${_blosc2_objects}"
     ${_blosc2_install_args}
   WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
   DEPENDS ${_blosc2_sources} "${PROJECT_SOURCE_DIR}/Cargo.toml" "${PROJECT_SOURCE_DIR}/Cargo.lock"

@@ -24,13 +24,25 @@ impl Options {
     /// The platform to build for, unless it is this one and Cargo is not told otherwise.
     pub fn triple(&self) -> Option<String> {
         let told = || std::env::var("CARGO_BUILD_TARGET").ok().filter(|triple| !triple.is_empty());
-        self.target.clone().or_else(told)
+        self.target.clone().or_else(told).or_else(configured_target)
     }
 
     /// Whether a feature is asked for.
     fn has(&self, feature: &str) -> bool {
         self.features.iter().any(|f| f == feature)
     }
+}
+
+/// The platform that a configuration file of Cargo names: what Cargo builds, our program too, lies in a directory of
+/// that name then.
+fn configured_target() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let dir = program.ancestors().nth(2).filter(|dir| *dir != paths::target())?;
+    let name = dir.file_name()?.to_str().filter(|name| name.contains('-'))?;
+    // Or in a directory for all that Cargo builds, which such a file can name as well.
+    let mut rustc = process::tool("RUSTC", "rustc");
+    process::quiet(rustc.args(["--print", "cfg", "--target", name])).ok()?;
+    Some(name.to_string())
 }
 
 /// What a build made.
@@ -84,6 +96,7 @@ pub fn libraries(options: &Options) -> Result<Built, String> {
     if !debug {
         cargo.arg("--release");
         rename_sources(&mut cargo);
+        add_c_flags(&mut cargo, options);
     }
     let mut target = paths::target();
     let triple = options.triple();
@@ -143,6 +156,25 @@ pub fn renamed_sources() -> Vec<(PathBuf, &'static str)> {
     renamed
 }
 
+/// The flags of `.cargo/config.toml`, which says why. Cargo and the build of C code take flags of the caller in place of them.
+const RUST_FLAGS: &str = "-Cllvm-args=-align-all-functions=6";
+const C_FLAGS: &str = "-falign-functions=64 -fno-gcse";
+
+/// Has C compilers take the caller's flags after ours, and write the names of [`renamed_sources`] into debug information,
+/// where that is kept.
+fn add_c_flags(cargo: &mut Command, options: &Options) {
+    let mut flags = vec![C_FLAGS.to_string()];
+    if options.no_strip {
+        let rename = |(from, to): (PathBuf, &str)| format!("-ffile-prefix-map={}={to}", from.display());
+        // A space would end the flag.
+        flags.extend(renamed_sources().into_iter().map(rename).filter(|flag| !flag.contains(' ')));
+    }
+    let told = std::env::var("CFLAGS").unwrap_or_default();
+    // Those of the configuration are there unless the caller has others.
+    flags.extend(Some(told).filter(|told| !told.is_empty() && told != C_FLAGS));
+    cargo.env("CFLAGS", flags.join(" "));
+}
+
 /// Has the compiler write the names of [`renamed_sources`], unless its caller's flags have others.
 fn rename_sources(cargo: &mut Command) {
     let rename = |(from, to): (PathBuf, &str)| format!("--remap-path-prefix={}={to}", from.display());
@@ -154,11 +186,18 @@ fn rename_sources(cargo: &mut Command) {
     };
     match told("CARGO_ENCODED_RUSTFLAGS", '\x1f').or_else(|| told("RUSTFLAGS", ' ')) {
         Some(told) => {
+            flags.push(RUST_FLAGS.to_string());
             flags.extend(told);
             cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         }
-        None => cargo.arg("--config").arg(format!("build.rustflags={flags:?}")),
+        None => cargo.arg("--config").arg(format!("build.rustflags=[{}]", toml_strings(&flags))),
     };
+}
+
+/// A list's elements in TOML.
+fn toml_strings(texts: &[String]) -> String {
+    let string = |text: &String| format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#));
+    texts.iter().map(string).collect::<Vec<_>>().join(",")
 }
 
 /// The flags, each once, without those of the system's codecs and those that the C compiler adds by itself: libgcc_s has
@@ -218,10 +257,7 @@ pub fn localised_object(
     if !options.debug && !options.no_strip {
         objcopy.args(["--strip-debug", "--strip-unneeded"]);
     }
-    if let Some(parent) = to.parent() {
-        paths::make_dir(parent)?;
-    }
-    process::run(objcopy.arg(&linked).arg(to))
+    paths::replace(to, |new| process::run(objcopy.arg(&linked).arg(new)))
 }
 
 /// A directory of this process alone, for as long as it is in use: builds that share cargo's directory may run at the
@@ -246,16 +282,12 @@ impl Drop for WorkDir {
 /// Writes a static library that shows the linker nothing but the API; see [`localised_object`].
 pub fn localised_archive(archive: &Path, to: &Path, options: &Options) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
-        return paths::copy(archive, to);
+        return paths::replace(to, |new| paths::copy(archive, new));
     }
     let work = WorkDir::new("archive")?;
     let object = work.0.join("blosc2.o");
     localised_object(archive, &object, Visibility::Hidden, options)?;
-    if let Some(parent) = to.parent() {
-        paths::make_dir(parent)?;
-    }
-    let _ = std::fs::remove_file(to);
-    process::run(process::tool("AR", "ar").arg("crsD").arg(to).arg(&object))
+    paths::replace(to, |new| process::run(process::tool("AR", "ar").arg("crsD").arg(new).arg(&object)))
 }
 
 /// Declared in the registry headers and defined in the C library's archive only.
@@ -294,4 +326,25 @@ pub fn cc() -> Command {
 /// The C++ compiler.
 pub fn cxx() -> Command {
     process::tool("CXX", "c++")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_those_of_the_configuration() {
+        let config = paths::read(&paths::root().join(".cargo/config.toml")).unwrap();
+        assert!(config.contains(&format!("\nCFLAGS = \"{C_FLAGS}\"\n")), "{config}");
+        assert!(
+            config.contains(&format!("\nrustflags = [{}]\n", toml_strings(&[RUST_FLAGS.into()]))),
+            "{config}"
+        );
+    }
+
+    #[test]
+    fn strings_of_toml() {
+        let texts = [r#"a "b" \ c"#.to_string(), "u\u{308}".to_string()];
+        assert_eq!(toml_strings(&texts), "\"a \\\"b\\\" \\\\ c\",\"u\u{308}\"");
+    }
 }

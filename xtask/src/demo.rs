@@ -34,19 +34,20 @@ fn compile(layout: &Layout, source: &Path, program: &Path) -> Result<(), String>
         paths::make_dir(parent)?;
     }
     let mut cc = build::cc();
-    cc.args(["-O2", "-Wall", "-Wextra", "-o"]).arg(program).arg(source).args(flags.split_whitespace());
+    cc.args(["-O2", "-Wall", "-Wextra", "-o"]).arg(program).arg(source).args(flags);
     process::run(&mut cc)
 }
 
 /// What `pkg-config --cflags --libs blosc2` says, or what it would say where there is no pkg-config.
-fn pkg_config_flags(layout: &Layout) -> Result<String, String> {
+fn pkg_config_flags(layout: &Layout) -> Result<Vec<String>, String> {
     let pkg_config = || process::tool("PKG_CONFIG", "pkg-config");
     if process::exists(pkg_config()) {
         let mut query = pkg_config();
         query.args(["--cflags", "--libs", "blosc2"]);
-        return process::output(query.env("PKG_CONFIG_PATH", layout.lib("pkgconfig")));
+        return process::words(query.env("PKG_CONFIG_PATH", layout.lib("pkgconfig")));
     }
-    Ok(format!("-I{} -L{} -lblosc2", layout.includedir().display(), layout.libdir.display()))
+    let (include, lib) = (&layout.includedir, &layout.libdir);
+    Ok(vec![format!("-I{}", include.display()), format!("-L{}", lib.display()), "-lblosc2".to_string()])
 }
 
 /// The environment variable that tells the loader where to look for libraries.

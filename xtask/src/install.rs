@@ -1,5 +1,6 @@
 //! `cargo xtask install` and `uninstall`: libraries, headers, pkg-config and CMake files, as packagers expect them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -25,6 +26,8 @@ pub struct Layout {
     pub prefix: PathBuf,
     /// The directory of the libraries, as programs will see it.
     pub libdir: PathBuf,
+    /// The directory of the headers, as programs will see it.
+    pub includedir: PathBuf,
     /// Put before each path when files are written; for packages.
     pub destdir: Option<PathBuf>,
 }
@@ -32,12 +35,7 @@ pub struct Layout {
 impl Layout {
     /// Everything under `prefix`, libraries in `lib`.
     pub fn below(prefix: PathBuf) -> Layout {
-        Layout { libdir: prefix.join("lib"), prefix, destdir: None }
-    }
-
-    /// The directory of the headers.
-    pub fn includedir(&self) -> PathBuf {
-        self.prefix.join("include")
+        Layout { libdir: prefix.join("lib"), includedir: prefix.join("include"), prefix, destdir: None }
     }
 
     /// Where a file of the installation is written.
@@ -64,7 +62,7 @@ impl Layout {
 
     /// Every file that is installed, with the path that programs will see.
     fn files(&self) -> Vec<PathBuf> {
-        let mut files: Vec<PathBuf> = HEADERS.iter().map(|name| self.includedir().join(name)).collect();
+        let mut files: Vec<PathBuf> = HEADERS.iter().map(|name| self.includedir.join(name)).collect();
         files.extend(shared_names().map(|name| self.libdir.join(name)));
         files.push(self.libdir.join("libblosc2.a"));
         files.push(self.libdir.join("pkgconfig/blosc2.pc"));
@@ -99,7 +97,7 @@ struct Arguments {
 }
 
 fn arguments(args: &[String]) -> Result<Arguments, String> {
-    let (mut prefix, mut libdir, mut destdir, mut objects) = (None, None, None, None);
+    let (mut prefix, mut libdir, mut includedir, mut destdir, mut objects) = (None, None, None, None, None);
     let mut options = Options::default();
     let mut words = args.iter().flat_map(|arg| match arg.split_once('=') {
         Some((option, value)) if option.starts_with("--") => vec![option, value],
@@ -110,6 +108,7 @@ fn arguments(args: &[String]) -> Result<Arguments, String> {
         match word {
             "--prefix" => prefix = Some(value()?),
             "--libdir" => libdir = Some(value()?),
+            "--includedir" => includedir = Some(value()?),
             "--destdir" => destdir = Some(value()?),
             "--objects" => objects = Some(value()?),
             "--features" => {
@@ -129,9 +128,10 @@ fn arguments(args: &[String]) -> Result<Arguments, String> {
     // `--destdir "$DESTDIR"` with the variable unset asks for none.
     let destdir = given(destdir).map(absolute).transpose()?;
     let objects = objects.map(absolute).transpose()?;
-    // A relative --libdir counts from the prefix, as GNU tools take it.
-    let libdir = prefix.join(libdir.unwrap_or_else(|| PathBuf::from("lib")));
-    Ok(Arguments { layout: Layout { prefix, libdir, destdir }, options, objects })
+    // Relative ones count from the prefix, as GNU tools take them.
+    let below = |dir: Option<PathBuf>, usual: &str| prefix.join(dir.unwrap_or_else(|| PathBuf::from(usual)));
+    let (libdir, includedir) = (below(libdir, "lib"), below(includedir, "include"));
+    Ok(Arguments { layout: Layout { prefix, libdir, includedir, destdir }, options, objects })
 }
 
 /// The command `install`.
@@ -161,6 +161,7 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
     let layout = arguments(args)?.layout;
     for file in layout.files() {
         let real = layout.real(&file);
+        let _ = fs::remove_file(paths::unfinished(&real));
         match fs::remove_file(&real) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
@@ -168,7 +169,7 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
         }
     }
     // Directories of ours alone; fails, as it should, where somebody else put a file.
-    for dir in [layout.includedir().join("blosc2"), layout.libdir.join("cmake/blosc2")] {
+    for dir in [layout.includedir.join("blosc2"), layout.libdir.join("cmake/blosc2")] {
         let _ = fs::remove_dir(layout.real(&dir));
     }
     Ok(())
@@ -176,25 +177,40 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
 
 /// Builds and installs.
 pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
+    check_writable(layout)?;
     let built = build::libraries(options)?;
     #[cfg(unix)]
     make_directories(layout)?;
     for name in HEADERS {
-        paths::copy(
-            &paths::root().join("include").join(name),
-            &layout.real(&layout.includedir().join(name)),
-        )?;
+        let header = paths::root().join("include").join(name);
+        paths::replace(&layout.real(&layout.includedir.join(name)), |new| paths::copy(&header, new))?;
     }
     install_shared(layout, &built, options)?;
     build::localised_archive(&built.archive, &layout.lib("libblosc2.a"), options)?;
-    paths::write(&layout.lib("pkgconfig/blosc2.pc"), pkg_config(layout, &built))?;
+    let pc = pkg_config(layout, &built);
+    paths::replace(&layout.lib("pkgconfig/blosc2.pc"), |new| paths::write(new, pc))?;
     for name in CMAKE_FILES {
         let template = paths::read(&paths::root().join("cmake").join(format!("{name}.in")))?;
-        paths::write(&layout.lib("cmake/blosc2").join(name), cmake(&template, layout, &built)?)?;
+        let text = cmake(&template, layout, &built)?;
+        paths::replace(&layout.lib("cmake/blosc2").join(name), |new| paths::write(new, text))?;
     }
     #[cfg(unix)]
     make_readable(layout)?;
     Ok(built)
+}
+
+/// Fails before a long build, and not after it, where files cannot be made.
+fn check_writable(layout: &Layout) -> Result<(), String> {
+    let dir_of = |file: PathBuf| file.ancestors().skip(1).find(|dir| dir.exists()).map(Path::to_path_buf);
+    let dirs: BTreeSet<PathBuf> =
+        layout.files().iter().filter_map(|file| dir_of(layout.real(file))).collect();
+    for dir in dirs {
+        let probe = paths::unfinished(&dir.join("libblosc2"));
+        fs::write(&probe, "")
+            .and_then(|()| fs::remove_file(&probe))
+            .map_err(|e| format!("nothing can be installed in {}: {e}", dir.display()))?;
+    }
+    Ok(())
 }
 
 /// Makes the directories that are missing. Everybody may enter them, whatever this process does with its own.
@@ -232,17 +248,22 @@ fn make_readable(layout: &Layout) -> Result<(), String> {
 fn install_shared(layout: &Layout, built: &Built, options: &Options) -> Result<(), String> {
     let [file, links @ ..] = shared_names();
     let installed = layout.lib(&file);
-    paths::copy(&built.shared, &installed)?;
-    if !options.debug && !options.no_strip && cfg!(target_os = "linux") {
-        process::run(process::tool("STRIP", "strip").arg("--strip-unneeded").arg(&installed))?;
-    }
+    let strip = !options.debug && !options.no_strip && cfg!(target_os = "linux");
+    paths::replace(&installed, |new| match strip {
+        true => {
+            let mut strip = process::tool("STRIP", "strip");
+            process::run(strip.arg("--strip-unneeded").arg("-o").arg(new).arg(&built.shared))
+        }
+        false => paths::copy(&built.shared, new),
+    })?;
     for link in links {
         let link = layout.lib(&link);
-        let _ = fs::remove_file(&link);
         #[cfg(unix)]
-        std::os::unix::fs::symlink(&file, &link).map_err(|e| format!("{}: {e}", link.display()))?;
+        paths::replace(&link, |new| {
+            std::os::unix::fs::symlink(&file, new).map_err(|e| format!("{}: {e}", link.display()))
+        })?;
         #[cfg(not(unix))]
-        paths::copy(&installed, &link)?;
+        paths::replace(&link, |new| paths::copy(&installed, new))?;
     }
     Ok(())
 }
@@ -252,12 +273,13 @@ fn install_shared(layout: &Layout, built: &Built, options: &Options) -> Result<(
 fn pkg_config(layout: &Layout, built: &Built) -> String {
     let prefix = match layout.up_from_libdir() {
         Some(up) if layout.prefix != Path::new("/usr") => format!("${{pcfiledir}}/../{up}"),
-        _ => layout.prefix.display().to_string(),
+        _ => escaped(&layout.prefix),
     };
-    let libdir = match layout.libdir.strip_prefix(&layout.prefix) {
-        Ok(below) => format!("${{prefix}}/{}", below.display()),
-        Err(_) => layout.libdir.display().to_string(),
+    let place = |dir: &Path| match dir.strip_prefix(&layout.prefix) {
+        Ok(below) => format!("${{prefix}}/{}", escaped(below)),
+        Err(_) => escaped(dir),
     };
+    let (libdir, includedir) = (place(&layout.libdir), place(&layout.includedir));
     let requires: Vec<&str> = built.system.iter().map(|codec| codec.package).collect();
     let requires = if requires.is_empty() {
         String::new()
@@ -265,7 +287,7 @@ fn pkg_config(layout: &Layout, built: &Built) -> String {
         format!("Requires.private: {}\n", requires.join(", "))
     };
     format!(
-        "prefix={prefix}\nlibdir={libdir}\nincludedir=${{prefix}}/include\n\n\
+        "prefix={prefix}\nlibdir={libdir}\nincludedir={includedir}\n\n\
          Name: blosc2\n\
          Description: Compressed chunks, super-chunks and n-dimensional arrays (libblosc2-rs)\n\
          Version: {}\n\n\
@@ -277,15 +299,20 @@ fn pkg_config(layout: &Layout, built: &Built) -> String {
     )
 }
 
+/// A path for `blosc2.pc`, where spaces end words.
+fn escaped(path: &Path) -> String {
+    path.display().to_string().replace(' ', "\\ ")
+}
+
 /// A file of the CMake package from its template.
 fn cmake(template: &str, layout: &Layout, built: &Built) -> Result<String, String> {
     let prefix = match layout.up_from_libdir() {
         Some(up) => format!("${{_blosc2_here}}/../../{up}"),
         None => layout.prefix.display().to_string(),
     };
-    let libdir = match layout.libdir.strip_prefix(&layout.prefix) {
+    let place = |dir: &Path| match dir.strip_prefix(&layout.prefix) {
         Ok(below) => format!("${{_blosc2_prefix}}/{}", below.display()),
-        Err(_) => layout.libdir.display().to_string(),
+        Err(_) => dir.display().to_string(),
     };
     let runtime = built.native_libs.split_whitespace().map(|flag| flag.strip_prefix("-l").unwrap_or(flag));
     let libs: Vec<&str> = built.system.iter().map(|codec| codec.library).chain(runtime).collect();
@@ -301,7 +328,8 @@ fn cmake(template: &str, layout: &Layout, built: &Built) -> Result<String, Strin
         .replace("@VERSION@", version())
         .replace("@POINTER_SIZE@", &built.pointer_size.to_string())
         .replace("@PREFIX@", &prefix)
-        .replace("@LIBDIR@", &libdir)
+        .replace("@LIBDIR@", &place(&layout.libdir))
+        .replace("@INCLUDEDIR@", &place(&layout.includedir))
         .replace("@SHARED_FILE@", &file)
         .replace("@SONAME@", &soname)
         .replace("@NATIVE_LIBS@", &libs.join(";"));
@@ -330,6 +358,14 @@ mod tests {
             runner: None,
             pointer_size: 8,
         }
+    }
+
+    /// Nobody, root neither, makes files there.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_prefix_without_room_for_files_is_told_at_once() {
+        let why = check_writable(&Layout::below(PathBuf::from("/proc"))).unwrap_err();
+        assert!(why.starts_with("nothing can be installed in /proc: "), "{why}");
     }
 
     /// A package of 32-bit libraries is for 32-bit programs.
@@ -398,13 +434,17 @@ mod tests {
         let mut built = built();
         let near = pkg_config(&Layout::below(PathBuf::from("/opt/b")), &built);
         assert!(near.starts_with("prefix=${pcfiledir}/../..\nlibdir=${prefix}/lib\n"), "{near}");
-        let system = Layout { prefix: "/usr".into(), libdir: "/usr/lib/x86".into(), destdir: None };
+        let system = Layout { libdir: "/usr/lib/x86".into(), ..Layout::below("/usr".into()) };
         let system = pkg_config(&system, &built);
         assert!(system.starts_with("prefix=/usr\nlibdir=${prefix}/lib/x86\n"), "{system}");
-        let layout = Layout { prefix: "/opt/b".into(), libdir: "/lib64".into(), destdir: None };
+        let layout =
+            Layout { libdir: "/lib64".into(), includedir: "/h".into(), ..Layout::below("/opt/b".into()) };
         let far = pkg_config(&layout, &built);
-        assert!(far.starts_with("prefix=/opt/b\nlibdir=/lib64\n"), "{far}");
+        assert!(far.starts_with("prefix=/opt/b\nlibdir=/lib64\nincludedir=/h\n"), "{far}");
         assert!(!far.contains("Requires"), "{far}");
+        let spaces = Layout { libdir: "/my lib".into(), ..Layout::below("/my b".into()) };
+        let spaces = pkg_config(&spaces, &built);
+        assert!(spaces.starts_with("prefix=/my\\ b\nlibdir=/my\\ lib\n"), "{spaces}");
         built.system = SYSTEM_CODECS.to_vec();
         let external = pkg_config(&layout, &built);
         assert!(external.contains("\nRequires.private: liblz4, zlib, libzstd\n"), "{external}");

@@ -26,10 +26,10 @@ usage: cargo xtask <command>
   clients [OPTIONS] [NAME...]
                       programs of others on this library; see clients --help
   headers [--check]   write the C headers, or compare them with what would be written
-  install --prefix DIR [--libdir DIR] [--destdir DIR] [--features LIST] [--target PLATFORM]
-          [--no-strip] [--debug]
+  install --prefix DIR [--libdir DIR] [--includedir DIR] [--destdir DIR] [--features LIST]
+          [--target PLATFORM] [--no-strip] [--debug]
                       build and install libraries, headers, pkg-config and CMake files
-  uninstall --prefix DIR [--libdir DIR] [--destdir DIR]
+  uninstall --prefix DIR [--libdir DIR] [--includedir DIR] [--destdir DIR]
                       remove what install installed
 ";
 

@@ -9,9 +9,10 @@ pub fn root() -> PathBuf {
     xtask.parent().expect("xtask lies in the top directory").to_path_buf()
 }
 
-/// Cargo's target directory.
+/// Cargo's target directory. A relative one counts from where we were started, as Cargo takes it.
 pub fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+    let told = std::env::var_os("CARGO_TARGET_DIR").and_then(|dir| std::path::absolute(dir).ok());
+    told.unwrap_or_else(|| root().join("target"))
 }
 
 /// Where Cargo keeps the sources of packages, among other things.
@@ -48,15 +49,31 @@ pub fn make_dir(path: &Path) -> Result<(), String> {
     fs::create_dir_all(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Copies a file, over an existing one too.
+/// Copies a file.
 pub fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    fs::copy(from, to).map_err(|e| format!("{} to {}: {e}", from.display(), to.display()))?;
+    Ok(())
+}
+
+/// Has a file written under another name, and gives it its own when it is whole. Whoever uses the one before, a library
+/// that is loaded perhaps, keeps it; and nobody takes for a file what was left when we were stopped.
+pub fn replace(to: &Path, write: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
     if let Some(parent) = to.parent() {
         make_dir(parent)?;
     }
-    // A library that is in use must not change under its users: replace the file instead of its bytes.
-    let _ = fs::remove_file(to);
-    fs::copy(from, to).map_err(|e| format!("{} to {}: {e}", from.display(), to.display()))?;
-    Ok(())
+    let new = unfinished(to);
+    let _ = fs::remove_file(&new);
+    let done = write(&new).and_then(|()| fs::rename(&new, to).map_err(|e| format!("{}: {e}", to.display())));
+    if done.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    done
+}
+
+/// What [`replace`] calls a file until it is whole.
+pub fn unfinished(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.new"))
 }
 
 /// The files below `dir` with the extension `extension`, or all if that is empty, as sorted paths.
@@ -73,4 +90,21 @@ pub fn files_below(dir: &Path, extension: &str) -> Result<Vec<PathBuf>, String> 
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_when_the_new_one_is_whole() {
+        let file = target().join("xtask-tests/replaced");
+        let others = || files_below(file.parent().unwrap(), "").unwrap().len();
+        replace(&file, |new| write(new, "one")).unwrap();
+        let stopped = replace(&file, |new| write(new, "tw").and(Err("stopped".to_string())));
+        assert!(stopped.is_err());
+        assert_eq!((read(&file).unwrap(), others()), ("one".to_string(), 1));
+        replace(&file, |new| write(new, "two")).unwrap();
+        assert_eq!((read(&file).unwrap(), others()), ("two".to_string(), 1));
+    }
 }

@@ -25,6 +25,31 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     String::from_utf8(out.stdout).map_err(|_| format!("{}: output is not UTF-8", shown(command)))
 }
 
+/// Runs a command and returns the words that it wrote to stdout, as a shell takes them: before each byte that is none of
+/// ASCII, and before spaces, pkg-config writes a backslash.
+pub fn words(command: &mut Command) -> Result<Vec<String>, String> {
+    let out = command.stderr(Stdio::inherit()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
+    if !out.status.success() {
+        return Err(format!("{}: {}", shown(command), out.status));
+    }
+    split(&out.stdout).ok_or_else(|| format!("{}: output is not UTF-8", shown(command)))
+}
+
+/// Splits text at spaces, and takes what follows a backslash as it is.
+fn split(text: &[u8]) -> Option<Vec<String>> {
+    let mut words = vec![Vec::new()];
+    let mut bytes = text.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b'\\' => words.last_mut()?.extend(bytes.next()),
+            _ if byte.is_ascii_whitespace() => words.push(Vec::new()),
+            _ => words.last_mut()?.push(byte),
+        }
+    }
+    let words = words.into_iter().filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8(word).ok()).collect()
+}
+
 /// Runs a command silently; if it fails, both its outputs are in the message.
 pub fn quiet(command: &mut Command) -> Result<(), String> {
     let out = command.output().map_err(|e| format!("{}: {e}", shown(command)))?;
@@ -57,4 +82,13 @@ pub fn cargo() -> Command {
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn words_are_those_of_a_shell() {
+        let text = b"-I/my\\ \\\xc3\\\xa4  -lblosc2 \n";
+        assert_eq!(super::split(text).unwrap(), ["-I/my \u{e4}", "-lblosc2"]);
+    }
 }

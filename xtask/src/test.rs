@@ -241,7 +241,7 @@ fn compile_and_run(
         .args(["-std=gnu99", "-g", "-O1"])
         .args(STRICT)
         .arg("-I")
-        .arg(layout.includedir())
+        .arg(&layout.includedir)
         .arg("-o")
         .arg(&program)
         .arg(source);
@@ -285,7 +285,7 @@ fn each_header_alone(
                 .args(STRICT)
                 .arg("-fsyntax-only")
                 .arg("-I")
-                .arg(layout.includedir());
+                .arg(&layout.includedir);
             process::quiet(compiler.arg(&source))?;
         }
     }

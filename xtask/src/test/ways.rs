@@ -48,7 +48,7 @@ fn build_and_run(
         .args(STRICT)
         .arg("-O1")
         .arg("-I")
-        .arg(layout.includedir())
+        .arg(&layout.includedir)
         .arg("-o")
         .arg(&program)
         .arg(source(name));
@@ -65,11 +65,7 @@ fn cpp_program(layout: &Layout, built: &Built) -> Result<(), String> {
 fn by_hand(layout: &Layout, _: &Built) -> Result<(), String> {
     let program = program_path(Path::new("by-hand"), Link::Shared)?;
     let mut compiler = cc();
-    compiler
-        .arg("-o")
-        .arg(&program)
-        .arg(source("demo.c"))
-        .arg(format!("-I{}", layout.includedir().display()));
+    compiler.arg("-o").arg(&program).arg(source("demo.c")).arg(format!("-I{}", &layout.includedir.display()));
     process::quiet(compiler.arg(format!("-L{}", layout.libdir.display())).arg("-lblosc2"))?;
     let mut run = command(&program, [source("demo.c")]);
     process::quiet(run.env(library_path_variable(), &layout.libdir))
@@ -106,7 +102,7 @@ fn plugins(layout: &Layout, _: &Built) -> Result<(), String> {
             .args(STRICT)
             .arg(format!("-DPLUGIN={kind}"))
             .arg("-I")
-            .arg(layout.includedir());
+            .arg(&layout.includedir);
         process::quiet(compiler.arg("-o").arg(library).arg(source("plugin.c")))?;
     }
     paths::write(&dir.join("libblosc2_capi_text.so"), "This is not a library.\n")?;
@@ -136,7 +132,7 @@ fn inside_shared_object(layout: &Layout, built: &Built) -> Result<(), String> {
     let mut compiler = cc();
     compiler
         .args(["-O1", "-shared", "-fPIC", "-I"])
-        .arg(layout.includedir())
+        .arg(&layout.includedir)
         .arg("-o")
         .arg(&object)
         .arg(&source);
@@ -201,14 +197,14 @@ fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
     let _ = std::fs::remove_dir_all(&moved);
     process::run(command("cp", ["-a"]).arg(&layout.prefix).arg(&moved))?;
     let ask = |options: &[&str]| ask_pkg_config(&moved.join("lib"), options);
-    if ask(&["--modversion"])?.trim() != install::version() {
+    if ask(&["--modversion"])? != [install::version()] {
         return Err("blosc2.pc has another version".to_string());
     }
-    for (flags, only_static) in
+    for (mut flags, only_static) in
         [(ask(&["--cflags", "--libs"])?, false), (ask(&["--static", "--cflags", "--libs"])?, true)]
     {
-        if !flags.contains("dist-moved") {
-            return Err(format!("the flags do not follow the installation: {flags}"));
+        if !flags.iter().any(|flag| flag.contains("dist-moved")) {
+            return Err(format!("the flags do not follow the installation: {flags:?}"));
         }
         if only_static {
             // With both libraries in one place, the linker would take the shared one.
@@ -216,12 +212,8 @@ fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
         }
         demo_with_flags("pkgconfig", Link::Shared, &flags, &moved.join("lib"))?;
         if only_static && has_static_libc() {
-            demo_with_flags(
-                "pkgconfig-alone",
-                Link::Static,
-                &format!("-static {flags}"),
-                &moved.join("lib"),
-            )?;
+            flags.insert(0, "-static".to_string());
+            demo_with_flags("pkgconfig-alone", Link::Static, &flags, &moved.join("lib"))?;
         }
     }
     Ok(())
@@ -240,15 +232,15 @@ fn pkg_config_tool() -> Command {
 }
 
 /// What pkg-config says about the library in a directory.
-fn ask_pkg_config(libdir: &Path, options: &[&str]) -> Result<String, String> {
+fn ask_pkg_config(libdir: &Path, options: &[&str]) -> Result<Vec<String>, String> {
     let mut query = pkg_config_tool();
-    process::output(query.args(options).arg("blosc2").env("PKG_CONFIG_PATH", libdir.join("pkgconfig")))
+    process::words(query.args(options).arg("blosc2").env("PKG_CONFIG_PATH", libdir.join("pkgconfig")))
 }
 
 /// Compiles the demo with the flags that somebody gave, and runs it.
-fn demo_with_flags(name: &str, link: Link, flags: &str, libdir: &Path) -> Result<(), String> {
+fn demo_with_flags(name: &str, link: Link, flags: &[String], libdir: &Path) -> Result<(), String> {
     let program = program_path(Path::new(name), link)?;
-    process::quiet(cc().arg("-o").arg(&program).arg(source("demo.c")).args(flags.split_whitespace()))?;
+    process::quiet(cc().arg("-o").arg(&program).arg(source("demo.c")).args(flags))?;
     process::quiet(command(&program, [source("demo.c")]).env(library_path_variable(), libdir))
 }
 
@@ -330,6 +322,7 @@ fn built_inside(name: &str, options: &[&str]) -> Result<PathBuf, String> {
         // Shared with this build, of which nothing needs to be repeated.
         format!("-DBLOSC2_CARGO_TARGET_DIR={}", paths::target().display()),
         "-DCMAKE_INSTALL_LIBDIR=lib".to_string(),
+        "-DCMAKE_INSTALL_INCLUDEDIR=headers".to_string(),
     ];
     definitions.extend(options.iter().map(|option| (*option).to_string()));
     let build = cmake_build("cmake-subproject", name, &definitions)?;
@@ -346,6 +339,10 @@ fn installed_from(build: &Path, again: &str) -> Result<PathBuf, String> {
     process::quiet(command("cmake", ["--install"]).arg(build).arg("--prefix").arg(&prefix))?;
     symbols::check_shared(&prefix.join("lib").join(shared_library_name()))?;
     symbols::check_static(&prefix.join("lib/libblosc2.a"))?;
+    let pc = paths::read(&prefix.join("lib/pkgconfig/blosc2.pc"))?;
+    if !pc.contains("\nincludedir=${prefix}/headers\n") {
+        return Err(format!("a blosc2.pc with another place of the headers:\n{pc}"));
+    }
     process::quiet(&mut command(prefix.join("bin/demo_shared"), [source("demo.c")]))?;
     let found = cmake_build("cmake", again, &[format!("-DCMAKE_PREFIX_PATH={}", prefix.display())])?;
     process::quiet(&mut command(found.join("demo_default"), [source("demo.c")]))?;
@@ -374,7 +371,7 @@ fn system_codecs(_: &Layout, _: &Built) -> Result<(), String> {
     for codec in SYSTEM_CODECS {
         let flag = codec.flag();
         if shared.contains(&flag) || !fixed.contains(&flag) {
-            return Err(format!("{flag} belongs in the static flags alone:\n{shared}{fixed}"));
+            return Err(format!("{flag} belongs in the static flags alone:\n{shared:?}\n{fixed:?}"));
         }
     }
     for (flags, link) in [(shared, Link::Shared), (fixed, Link::Static)] {
