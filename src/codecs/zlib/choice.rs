@@ -137,6 +137,9 @@ const TINY_HARDLY_CODED: Tiny = Tiny { small: 4, saved: 4 };
 /// it saves.
 const LOOKED_AT: usize = 16 << 10;
 
+/// Where a literal seems to take so many bits, in sixteenths, there may be noise.
+const NOISY: usize = 7 * 16;
+
 /// The encoders of one thread.
 pub(crate) struct Encoder {
     /// `None` before the first use.
@@ -179,11 +182,17 @@ impl Encoder {
                 let probe = deflate::Probe::of(src);
                 match (self.further(src, &probe, further)?, effort) {
                     (Some(By::Zlib), _) => self.stream.compress(clevel, src, dest),
-                    (Some(By::Libdeflate(level)), _) => self.further.compress(*level, src, dest),
+                    (Some(By::Libdeflate(level)), _) => {
+                        let noise = self.noise_len(src, &probe)?;
+                        compress_behind_noise(&mut self.further, *level, src, noise, dest)
+                    }
                     (by, Some(effort)) if by.is_some() || probe.has_few_matches() => {
                         Ok(self.deflate()?.compress_thoroughly(src, &probe, *effort, dest))
                     }
-                    _ => self.libdeflate.compress(*otherwise, src, dest),
+                    _ => {
+                        let noise = self.noise_len(src, &probe)?;
+                        compress_behind_noise(&mut self.libdeflate, *otherwise, src, noise, dest)
+                    }
                 }
             }
         }
@@ -247,10 +256,40 @@ impl Encoder {
         Ok(smaller)
     }
 
+    /// How many bytes of `src`, for which `probe` was made, are noise with others behind it.
+    fn noise_len(&mut self, src: &[u8], probe: &deflate::Probe) -> Result<usize> {
+        if probe.first_literal_bits() < NOISY { Ok(0) } else { Ok(self.deflate()?.noise_len(src)) }
+    }
+
     /// Our own encoder.
     fn deflate(&mut self) -> Result<&mut deflate::Encoder> {
         made(&mut self.deflate, deflate::Encoder::new)
     }
+}
+
+/// Compresses `src` with libdeflate, but for the first `noise` bytes, which stay as they are: libdeflate has codes for what
+/// they save a percent of, and any decoder takes ten times as long with these.
+fn compress_behind_noise(
+    libdeflate: &mut libdeflate::Encoder,
+    level: i32,
+    src: &[u8],
+    noise: usize,
+    dest: &mut [u8],
+) -> Result<usize> {
+    if noise == 0 {
+        return libdeflate.compress(level, src, dest);
+    }
+    let (noise, rest) = src.split_at(noise);
+    let checksum = libdeflate::adler32(src).to_be_bytes();
+    let Some(room) = dest.len().checked_sub(checksum.len()) else { return Ok(0) };
+    let Some(start) = deflate::begin_raw(noise, &mut dest[..room]) else { return Ok(0) };
+    let len = libdeflate.compress_blocks(level, rest, &mut dest[start..room])?;
+    if len == 0 {
+        return Ok(0);
+    }
+    let end = start + len;
+    dest[end..end + checksum.len()].copy_from_slice(&checksum);
+    Ok(end + checksum.len())
 }
 
 /// Whether a stream of so many bytes is short at a level. At the first one, the quick search suits all.

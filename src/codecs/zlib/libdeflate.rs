@@ -66,6 +66,30 @@ impl Encoder {
         Ok(unsafe { z::libdeflate_zlib_compress(compressor.as_ptr(), from, src.len(), to, dest.len()) })
     }
 
+    /// As [`compress`](Self::compress), without the header and the checksum of the stream.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn compress_blocks(&mut self, level: c_int, src: &[u8], dest: &mut [u8]) -> Result<usize> {
+        #[cfg(miri)]
+        {
+            let mut stream = vec![0; dest.len() + 6];
+            let len = self.compress(level, src, &mut stream)?.saturating_sub(6);
+            dest[..len].copy_from_slice(&stream[2..2 + len]);
+            return Ok(len);
+        }
+        #[cfg(not(miri))]
+        {
+            let compressor = self.compressor(level)?;
+            let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
+            // SAFETY: the compressor is ours, and the buffers are the slices.
+            Ok(unsafe {
+                z::libdeflate_deflate_compress(compressor.as_ptr(), from, src.len(), to, dest.len())
+            })
+        }
+    }
+
     fn free(&mut self) {
         if let Some((_, compressor)) = self.compressor.take() {
             // SAFETY: it comes from `libdeflate_alloc_compressor` and is not used again.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing;
 
-/// `len` bytes of a kind: noise, runs, text, mixed.
+/// `len` bytes of a kind: noise, runs, text, mixed, text behind noise.
 fn bytes(kind: usize, len: usize) -> Vec<u8> {
     let mut below = testing::below(kind as u64);
     let mut out = Vec::with_capacity(len + 64);
@@ -11,7 +11,8 @@ fn bytes(kind: usize, len: usize) -> Vec<u8> {
         match kind {
             0 => out.push(below(256) as u8),
             1 => out.resize(out.len() + 17 + below(200), below(7) as u8),
-            2 => out.extend(["bits ", "of ", "bytes ", "and ", "blocks, "][below(5)].bytes()),
+            4 if out.len() < len / 4 => out.push(below(256) as u8),
+            2 | 4 => out.extend(["bits ", "of ", "bytes ", "and ", "blocks, "][below(5)].bytes()),
             _ => out.extend([below(3) as u8, 0, 0, (out.len() / 900) as u8]), // < 256
         }
     }
@@ -25,7 +26,7 @@ const LENGTHS: [usize; 12] = [1, 2, 7, 64, 100, 300, 512, 1023, 1024, 5000, 40_0
 fn every_level_gives_streams_that_all_read_and_the_same_ones_from_used_encoders() {
     let mut used = Encoder::new();
     let (mut stream, mut libdeflate) = (stream::Decoder::new(), libdeflate::Decoder::new());
-    for kind in 0..4 {
+    for kind in 0..5 {
         for len in LENGTHS {
             let src = bytes(kind, len);
             for clevel in 1..=9 {
@@ -67,6 +68,25 @@ fn what_does_not_fit_leaves_nothing_behind() {
             assert!(dest[..again] == expected, "level {clevel}, after {room} bytes of {size}");
         }
     }
+}
+
+#[test]
+fn noise_before_others_stays_as_it_is() {
+    let src = bytes(4, 300_000);
+    let raw = src.len() / 4 / 8192 * 8192;
+    let mut dest = vec![0; src.len()];
+    for clevel in 2..=9 {
+        let size = Encoder::new().compress(clevel, &src, &mut dest).unwrap();
+        // After the header of the stream, a block that is not the last one, raw, of the most bytes that one has.
+        assert_eq!(dest[2..5], [0, 0xff, 0xff], "level {clevel}");
+        let blocks = raw.div_ceil(0xffff);
+        let rest = Encoder::new().compress(clevel, &src[raw..], &mut vec![0; src.len()]).unwrap();
+        assert!(size <= raw + 5 * blocks + rest + 100, "{size} and {rest}, level {clevel}");
+    }
+    // All noise, or nearly, may shrink by a little.
+    let mut encoder = deflate::Encoder::new().unwrap();
+    assert_eq!([encoder.noise_len(&bytes(0, 100_000)), encoder.noise_len(&bytes(2, 100_000))], [0, 0]);
+    assert_eq!(encoder.noise_len(&src), raw);
 }
 
 /// Items that count up, bytes of which few are not zero, and four values without order: 64 streams of `len` bytes each.

@@ -110,13 +110,18 @@ impl Counts {
         ((entropy(&self.symbols) + entropy(&self.distances)) >> LOG_FRACTION) as usize
     }
 
+    /// About how many bits the block takes with the codes that suit it best, without what tells these.
+    pub(super) fn bits(&self) -> usize {
+        self.entropy() + self.extra_bits
+    }
+
     /// How many bits the block takes with codes of its own, or somewhat less: it takes some time to find out exactly.
     pub(super) fn least_bits(&self) -> usize {
         /// What a block tells before any codes, and about the least that it takes to tell a code.
         const FRAME: usize = 60;
         const CODE: usize = 3;
         let ncodes = self.symbols.iter().filter(|&&count| count > 0).count();
-        FRAME + CODE * ncodes + self.entropy() + self.extra_bits
+        FRAME + CODE * ncodes + self.bits()
     }
 
     /// About how many bits a literal takes, in sixteenths; `None` if there are too few to tell.

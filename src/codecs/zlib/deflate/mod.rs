@@ -15,6 +15,7 @@ mod bits;
 mod counts;
 mod dense;
 mod huffman;
+mod noise;
 mod probe;
 mod quick;
 mod sequence;
@@ -67,6 +68,8 @@ pub(super) const TINY: usize = 128;
 const QUICKLY_SAVED: usize = 160;
 /// Blocks that codes make shorter by less than this part are raw: they are decoded ten times as fast.
 const HARDLY: usize = 32;
+/// What a quick search makes shorter by less than this part is noise. Where it is more, a thorough one may find much more.
+const NOISE: usize = 100;
 /// Where data repeat themselves with changes, at most so many bytes in a row are others.
 const MOST_CHANGED: usize = 8;
 
@@ -136,6 +139,25 @@ impl Encoder {
             ntokens += self.dense.tokens().len();
         }
         16 * nsamples * len / ntokens
+    }
+
+    /// How many bytes `src` begins with that a quick search shrinks by less than [`NOISE`] and nothing repeats, as the low bytes
+    /// of shuffled items often are. There are others behind them.
+    pub(super) fn noise_len(&mut self, src: &[u8]) -> usize {
+        let Encoder { dense, counts, .. } = self;
+        dense.begin();
+        let mut len = 0;
+        while len + 2 * SEGMENT <= src.len() {
+            dense.parse(src, len, len + SEGMENT);
+            counts.reset();
+            counts.add_tally(dense.tally());
+            dense.begin_block();
+            if counts.bits() < 8 * (SEGMENT - SEGMENT / NOISE) {
+                return noise::repeated_from(src, len) / SEGMENT * SEGMENT;
+            }
+            len += SEGMENT;
+        }
+        0
     }
 
     fn try_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
@@ -285,6 +307,14 @@ fn write_block<'a>(
     codes.write_header(is_last, out);
     write_data(out);
     Some(())
+}
+
+/// Begins a stream with `bytes` as they are; returns what that takes, whole bytes. `None` if it does not fit.
+pub(super) fn begin_raw(bytes: &[u8], dest: &mut [u8]) -> Option<usize> {
+    let mut out = BitWriter::new(dest);
+    out.append(&THOROUGH_HEADER)?;
+    bytes.chunks(RAW_BLOCK).try_for_each(|part| write_raw(part, false, &mut out))?;
+    Some(out.len())
 }
 
 /// Writes `bytes` as they are.
