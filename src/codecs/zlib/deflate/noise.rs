@@ -26,10 +26,8 @@ pub(super) fn repeated_from(src: &[u8], len: usize) -> usize {
             let candidate = table[slot] as usize;
             table[slot] = at as u32; // streams are below 2 GiB
             // SAFETY: the candidate is before `at`.
-            if candidate < first
-                && at - candidate <= MAX_DISTANCE
-                && bytes == unsafe { load64(src, candidate) }
-            {
+            let is_repeated = bytes == unsafe { load64(src, candidate) };
+            if is_repeated && candidate < first && at - candidate <= MAX_DISTANCE {
                 first = candidate;
             }
         }
