@@ -10,6 +10,7 @@ use crate::bench::{Bench, Libs};
 
 const COMPRESS: &str = "compress";
 const DECOMPRESS: &str = "decompress";
+const DECOMPRESS_OWN: &str = "decompress_own";
 const GETITEM: &str = "getitem";
 
 /// Items asked for by one getitem call.
@@ -20,8 +21,9 @@ const PLACES: u64 = 8;
 /// See the module.
 pub const FAMILY: Family = Family {
     name: "bulk",
-    about: "buffers of about 8 MiB, automatic blocks, contexts reused; getitem reads 100 items",
-    ops: &[COMPRESS, DECOMPRESS, GETITEM],
+    about: "buffers of about 8 MiB, automatic blocks, contexts reused; decompress reads the C library's chunks, \
+            decompress_own what each library made, where that differs; getitem reads 100 items",
+    ops: &[COMPRESS, DECOMPRESS, DECOMPRESS_OWN, GETITEM],
     cells,
     measure,
 };
@@ -73,7 +75,10 @@ fn measure(libs: &Libs, bench: &mut Bench, key: &Key) -> Result<(), String> {
     // Both read the same chunk: the C library's, when there is one.
     let chunk = theirs.as_ref().unwrap_or(&ours);
     if bench.options.wants_op(DECOMPRESS) {
-        decompress(libs, bench, key, &data, chunk)?;
+        decompress(libs, bench, key, &data, DECOMPRESS, [chunk, chunk])?;
+    }
+    if bench.options.wants_op(DECOMPRESS_OWN) && ours != *chunk {
+        decompress(libs, bench, key, &data, DECOMPRESS_OWN, [&ours, chunk])?;
     }
     if bench.options.wants_op(GETITEM) && key.threads == 1 {
         getitem(libs, bench, key, &data, chunk)?;
@@ -103,19 +108,31 @@ fn compress(
     Ok(())
 }
 
-fn decompress(libs: &Libs, bench: &mut Bench, key: &Key, data: &[u8], chunk: &[u8]) -> Result<(), String> {
+/// Times decompression of the first chunk by our library, and of the second one by the other.
+fn decompress(
+    libs: &Libs,
+    bench: &mut Bench,
+    key: &Key,
+    data: &[u8],
+    op: &'static str,
+    [ours, theirs]: [&[u8]; 2],
+) -> Result<(), String> {
     let mut dest = vec![0xA5; data.len()];
-    let code = libs.ours.dctx(key.threads).decompress(chunk, &mut dest);
+    let code = libs.ours.dctx(key.threads).decompress(ours, &mut dest);
     if usize::try_from(code) != Ok(data.len()) || dest != data {
         return Err(format!("decompression with {} threads fails: {code}", key.threads));
     }
     let dest = RefCell::new(dest);
-    let timing = time(libs, bench.options.budget(48), |lib| Ok(decompressor(lib, key, chunk, &dest)))?;
+    let timing = time(libs, bench.options.budget(48), |lib| {
+        let chunk = if std::ptr::eq(lib, &libs.ours) { ours } else { theirs };
+        Ok(decompressor(lib, key, chunk, &dest))
+    })?;
     if dest.into_inner() != data {
         return Err("the reused decompression context yields other data".into());
     }
     let versus = Versus::Theirs;
-    bench.record(Record { op: DECOMPRESS, key: *key, bytes: data.len(), timing, versus, cbytes: None });
+    let cbytes = (ours != theirs).then_some((ours.len(), Some(theirs.len())));
+    bench.record(Record { op, key: *key, bytes: data.len(), timing, versus, cbytes });
     Ok(())
 }
 
