@@ -42,6 +42,8 @@ struct Further {
 
 /// An encoder for whole streams.
 enum By {
+    /// Our own, with a quick search.
+    Quick,
     /// Our own, with the level's effort.
     Own,
     Libdeflate(i32),
@@ -92,7 +94,7 @@ const FAR: Further = Further { from: 0, bytes: 192, literal_bits: 0..69, few_mat
 /// Levels 1 to 9.
 const LEVELS: [Level; 9] = [
     Level::Quick { runs_for_zlib: 75 },
-    searched(effort(2, 8), 1, &[]),
+    searched(effort(2, 8), 1, &[Further { by: By::Quick, ..FAR }]),
     searched(effort(2, 8), 2, &[]),
     searched(effort(4, 16), 3, &[sparse(By::Libdeflate(5)), very_repetitive(By::Libdeflate(5))]),
     searched(
@@ -180,20 +182,18 @@ impl Encoder {
             Level::Quick { .. } => Ok(self.deflate()?.compress_quickly(src, dest)),
             Level::Searched { effort, otherwise, further } => {
                 let probe = deflate::Probe::of(src);
-                match (self.further(src, &probe, further)?, effort) {
-                    (Some(By::Zlib), _) => self.stream.compress(clevel, src, dest),
-                    (Some(By::Libdeflate(level)), _) => {
-                        let noise = self.noise_len(src, &probe)?;
-                        compress_behind_noise(&mut self.further, *level, src, noise, dest)
-                    }
+                let (level, is_further) = match (self.further(src, &probe, further)?, effort) {
+                    (Some(By::Zlib), _) => return self.stream.compress(clevel, src, dest),
+                    (Some(By::Quick), _) => return Ok(self.deflate()?.compress_quickly(src, dest)),
+                    (Some(By::Libdeflate(level)), _) => (*level, true),
                     (by, Some(effort)) if by.is_some() || probe.has_few_matches() => {
-                        Ok(self.deflate()?.compress_thoroughly(src, &probe, *effort, dest))
+                        return Ok(self.deflate()?.compress_thoroughly(src, &probe, *effort, dest));
                     }
-                    _ => {
-                        let noise = self.noise_len(src, &probe)?;
-                        compress_behind_noise(&mut self.libdeflate, *otherwise, src, noise, dest)
-                    }
-                }
+                    _ => (*otherwise, false),
+                };
+                let noise = self.noise_len(src, &probe)?;
+                let libdeflate = if is_further { &mut self.further } else { &mut self.libdeflate };
+                compress_behind_noise(libdeflate, level, src, noise, dest)
             }
         }
     }
@@ -256,7 +256,7 @@ impl Encoder {
         Ok(smaller)
     }
 
-    /// How many bytes of `src`, for which `probe` was made, are noise with others behind it.
+    /// How many bytes `src`, for which `probe` was made, begins with that are noise.
     fn noise_len(&mut self, src: &[u8], probe: &deflate::Probe) -> Result<usize> {
         if probe.first_literal_bits() < NOISY { Ok(0) } else { Ok(self.deflate()?.noise_len(src)) }
     }

@@ -33,6 +33,10 @@ fn every_level_gives_streams_that_all_read_and_the_same_ones_from_used_encoders(
                 let mut coded = vec![0; len + len / 8 + 100];
                 let mut again = coded.clone();
                 let size = used.compress(clevel, &src, &mut coded).unwrap();
+                if kind == 0 && clevel == 1 && len >= TINY {
+                    assert_eq!(size, 0, "length {len}: noise stays as it is at the first level");
+                    continue;
+                }
                 assert!(size > 0, "kind {kind}, length {len}, level {clevel}");
                 let same = Encoder::new().compress(clevel, &src, &mut again).unwrap();
                 assert!(coded[..size] == again[..same], "kind {kind}, length {len}, level {clevel}");
@@ -71,6 +75,7 @@ fn what_does_not_fit_leaves_nothing_behind() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn noise_before_others_stays_as_it_is() {
     let src = bytes(4, 300_000);
     let raw = src.len() / 4 / 8192 * 8192;
@@ -83,10 +88,19 @@ fn noise_before_others_stays_as_it_is() {
         let rest = Encoder::new().compress(clevel, &src[raw..], &mut vec![0; src.len()]).unwrap();
         assert!(size <= raw + 5 * blocks + rest + 100, "{size} and {rest}, level {clevel}");
     }
-    // All noise, or nearly, may shrink by a little.
     let mut encoder = deflate::Encoder::new().unwrap();
-    assert_eq!([encoder.noise_len(&bytes(0, 100_000)), encoder.noise_len(&bytes(2, 100_000))], [0, 0]);
     assert_eq!(encoder.noise_len(&src), raw);
+    assert_eq!(encoder.noise_len(&bytes(2, 100_000)), 0);
+    // Without anything behind it, down to the end, unless that is too short to tell.
+    let noise = bytes(0, 13 << 13);
+    assert_eq!(encoder.noise_len(&noise), noise.len());
+    assert_eq!(encoder.noise_len(&noise[..noise.len() - 8100]), 12 << 13);
+    let size = Encoder::new().compress(9, &noise, &mut dest).unwrap();
+    assert!((noise.len()..noise.len() + 30).contains(&size));
+    assert_eq!(Encoder::new().compress(9, &noise, &mut dest[..noise.len()]).unwrap(), 0);
+    // What is repeated from far back is left to libdeflate.
+    let repeated = [&noise[..9000], &noise[..70_000], &noise[50_000..70_000]].concat();
+    assert_eq!(encoder.noise_len(&repeated), 0);
 }
 
 /// Items that count up, bytes of which few are not zero, and four values without order: 64 streams of `len` bytes each.
@@ -222,11 +236,8 @@ fn each_encoder_is_chosen_where_it_is_faster() {
         assert!(chosen(clevel, &runs) == by_zlib(clevel, &runs));
     }
     assert!(chosen(1, &runs) == by_zlib(1, &runs));
-    let noise = bytes(0, 20_000);
-    assert!(
-        chosen(1, &noise[..9000])
-            == made(&mut |dest| deflate::Encoder::new().unwrap().compress_quickly(&noise[..9000], dest))
-    );
+    let quick = |src: &[u8]| made(&mut |dest| deflate::Encoder::new().unwrap().compress_quickly(src, dest));
+    assert!(chosen(1, mixed) == quick(mixed) && chosen(2, &runs) == quick(&runs));
     assert!(share_of_runs(&runs) >= 75 && share_of_runs(&text) == 0);
     assert_eq!(share_of_runs(&[0; 1023]), 0);
     assert_eq!(share_of_runs(&[0; 1024]), 100);
@@ -308,7 +319,9 @@ fn streams_are_hardly_larger_than_those_of_zlib() {
             stream::Decoder::new().decompress(&dest[..ours], &mut back).unwrap();
             assert!(back == src, "{what} at level {clevel}");
             let by_zlib = stream::Encoder::new().compress(clevel, &src, &mut dest).unwrap();
-            assert!(ours <= by_zlib + by_zlib / 10, "{ours} and {by_zlib} for {what} at level {clevel}");
+            // What shrinks far is searched quickly at the second level.
+            let most = by_zlib + by_zlib / if clevel == 2 { 5 } else { 10 };
+            assert!(ours <= most, "{ours} and {by_zlib} for {what} at level {clevel}");
         }
     }
 }

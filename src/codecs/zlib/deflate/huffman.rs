@@ -43,7 +43,7 @@ impl Codes {
     /// # Errors
     ///
     /// `MemoryAlloc`.
-    pub(super) fn fixed() -> Result<Box<Codes>> {
+    fn fixed() -> Result<Box<Codes>> {
         let mut codes = zeroed_box::<Codes>()?;
         codes.is_fixed = true;
         assign(&FIXED_SYMBOLS, &mut codes.symbols);
@@ -52,27 +52,9 @@ impl Codes {
     }
 
     /// Takes these codes, which are the fixed ones, for a block with these counts.
-    pub(super) fn take(&mut self, counts: &Counts) {
+    fn take(&mut self, counts: &Counts) {
         debug_assert!(self.is_fixed);
         self.nbits = 3 + data_bits(counts, &FIXED_SYMBOLS, &FIXED_DISTANCES) + counts.extra_bits;
-    }
-
-    /// The codes for a block with these counts: the best ones, for which there is room in `own`, or the `fixed` ones if the
-    /// header of others costs more than they save. Others that seem to save less than `least_saved` bits are not even made.
-    pub(super) fn suited<'a>(
-        own: &'a mut Codes,
-        fixed: &'a mut Codes,
-        counts: &Counts,
-        least_saved: usize,
-    ) -> &'a Codes {
-        fixed.take(counts);
-        if counts.least_bits() + least_saved < fixed.nbits {
-            own.fit(counts);
-            if own.nbits < fixed.nbits {
-                return own;
-            }
-        }
-        fixed
     }
 
     /// Size of the block.
@@ -117,6 +99,57 @@ impl Codes {
     pub(super) fn distance(&self, distance: Distance) -> Code {
         let extra = Code::new(u32::from(distance.extra), distance.extra_len);
         self.distances[usize::from(distance.symbol)].then(extra)
+    }
+}
+
+/// The codes that a block may take.
+pub(super) struct Candidates {
+    own: Box<Codes>,
+    fixed: Box<Codes>,
+    /// Size of the blocks since the stream began, if all of them had the fixed codes, in bits.
+    fixed_bits: usize,
+}
+
+impl Candidates {
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn new() -> Result<Candidates> {
+        Ok(Candidates { own: zeroed_box()?, fixed: Codes::fixed()?, fixed_bits: 0 })
+    }
+
+    /// Begins with a stream.
+    pub(super) fn begin(&mut self) {
+        self.fixed_bits = 0;
+    }
+
+    pub(super) fn fixed_bits(&self) -> usize {
+        self.fixed_bits
+    }
+
+    /// The fixed codes, for a block with these counts.
+    pub(super) fn fixed(&mut self, counts: &Counts) -> &Codes {
+        self.fixed.take(counts);
+        self.fixed_bits += self.fixed.nbits;
+        &self.fixed
+    }
+
+    /// The best codes for a block with these counts.
+    pub(super) fn best(&mut self, counts: &Counts) -> &Codes {
+        self.suited(counts, 0)
+    }
+
+    /// The codes for a block with these counts: the best ones, or the fixed ones if the header of others costs more than they
+    /// save. Others that seem to save less than `least_saved` bits are not even made.
+    pub(super) fn suited(&mut self, counts: &Counts, least_saved: usize) -> &Codes {
+        let fixed_bits = self.fixed(counts).nbits;
+        if counts.least_bits() + least_saved < fixed_bits {
+            self.own.fit(counts);
+            if self.own.nbits < fixed_bits {
+                return &self.own;
+            }
+        }
+        &self.fixed
     }
 }
 

@@ -12,6 +12,7 @@
 //! are made only where they may save something.
 
 mod bits;
+mod blocks;
 mod counts;
 mod dense;
 mod huffman;
@@ -25,30 +26,22 @@ mod thorough;
 mod token;
 mod worth;
 
-use super::format::RAW;
 use super::libdeflate::adler32;
 use crate::error::Result;
-use crate::memory::{with_capacity, zeroed_box};
-use bits::{BitWriter, Code};
-use counts::Counts;
+use bits::BitWriter;
+use blocks::{Blocks, Manner, NEW_CODES, RAW_BLOCK, SEGMENT, write_block, write_raw};
 pub(super) use counts::coded_bits;
-use huffman::Codes;
+use huffman::Candidates;
 pub(super) use probe::Probe;
-use sequence::Sequence;
 pub(super) use thorough::{Effort, WAYS};
 use worth::BIT;
 
-/// The most bytes that a raw block can hold. With the quick parser, no block has more.
-const RAW_BLOCK: usize = 0xffff;
-/// With the thorough parser, blocks consist of segments of about this many bytes.
-const SEGMENT: usize = 8 << 10;
-/// From this size on, a block takes no more segments.
-const MAX_BLOCK: usize = 1 << 18;
-/// Bits that codes of its own must save a segment: about what it takes to tell them.
-const NEW_CODES: usize = 400;
 /// Deflate with a window of 32 KiB, at the fastest level and at the one below the default, which is 6.
 const QUICK_HEADER: [u8; 2] = [0x78, 0x01];
 const THOROUGH_HEADER: [u8; 2] = [0x78, 0x5e];
+/// More blocks would be a few percent shorter, but take longer to write and to decode.
+const QUICK: Manner = Manner { header: QUICK_HEADER, least_saved: 160, new_codes: 2000 };
+const THOROUGH: Manner = Manner { header: THOROUGH_HEADER, least_saved: 0, new_codes: NEW_CODES };
 /// Streams of as many bytes and more are looked at before they are parsed quickly.
 const PROBED: usize = 2 << 10;
 /// How many bytes are searched for matches then.
@@ -64,10 +57,6 @@ const LEAST_SAMPLED: usize = 1 << 10;
 /// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
 /// long as all the rest.
 pub(super) const TINY: usize = 128;
-/// The quick search takes the fixed codes as well if others would save less than about so many bits.
-const QUICKLY_SAVED: usize = 160;
-/// Blocks that codes make shorter by less than this part are raw: they are decoded ten times as fast.
-const HARDLY: usize = 32;
 /// What a quick search makes shorter by less than this part is noise. Where it is more, a thorough one may find much more.
 const NOISE: usize = 100;
 /// Where data repeat themselves with changes, at most so many bytes in a row are others.
@@ -78,13 +67,7 @@ pub(super) struct Encoder {
     quick: quick::Parser,
     dense: dense::Parser,
     thorough: thorough::Parser,
-    /// What the thorough parser found in the current block, and how often each code is needed there and in the segment
-    /// that may become a part of it.
-    sequences: Vec<Sequence>,
-    counts: Box<Counts>,
-    segment: Box<Counts>,
-    codes: Box<Codes>,
-    fixed: Box<Codes>,
+    blocks: Blocks,
 }
 
 impl Encoder {
@@ -93,17 +76,26 @@ impl Encoder {
             quick: quick::Parser::new()?,
             dense: dense::Parser::new()?,
             thorough: thorough::Parser::new()?,
-            sequences: with_capacity(thorough::MOST_SEQUENCES)?,
-            counts: zeroed_box()?,
-            segment: zeroed_box()?,
-            codes: zeroed_box()?,
-            fixed: Codes::fixed()?,
+            blocks: Blocks::new()?,
         })
     }
 
-    /// Compresses `src` into `dest` with a quick search; returns the compressed size, or 0 if it does not fit.
+    /// Compresses `src` into `dest` with a quick search; returns the compressed size, or 0 if it does not fit, or if zlib-ng,
+    /// whose first level has the fixed codes only, leaves it as it is. What has too few matches for these is decoded at a
+    /// tenth of the speed of what is not compressed, or less, for a tenth of the size.
     pub(super) fn compress_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> usize {
-        self.try_quickly(src, dest).unwrap_or(0)
+        let size = if self.is_dense(src) {
+            self.try_densely(src, PROBE, dest)
+        } else {
+            self.try_sparsely(src, dest).filter(|_| src.len() < TINY || self.is_for_fixed_codes(src.len()))
+        };
+        size.unwrap_or(0)
+    }
+
+    /// Whether the fixed codes would have shrunk the stream of `len` bytes that was just compressed.
+    fn is_for_fixed_codes(&self, len: usize) -> bool {
+        // zlib-ng finds a few short matches more.
+        self.blocks.candidates.fixed_bits() <= 8 * (len + len / 32)
     }
 
     /// Compresses `src`, for which `probe` was made, into `dest` with a thorough search; returns the compressed size, or
@@ -142,26 +134,27 @@ impl Encoder {
     }
 
     /// How many bytes `src` begins with that a quick search shrinks by less than [`NOISE`] and nothing repeats, as the low bytes
-    /// of shuffled items often are. There are others behind them.
+    /// of shuffled items often are.
     pub(super) fn noise_len(&mut self, src: &[u8]) -> usize {
-        let Encoder { dense, counts, .. } = self;
+        let Encoder { dense, blocks: Blocks { counts, .. }, .. } = self;
         dense.begin();
         let mut len = 0;
-        while len + 2 * SEGMENT <= src.len() {
-            dense.parse(src, len, len + SEGMENT);
+        while len < src.len() {
+            let end = src.len().min(len + SEGMENT);
+            dense.parse(src, len, end);
             counts.reset();
             counts.add_tally(dense.tally());
             dense.begin_block();
-            if counts.bits() < 8 * (SEGMENT - SEGMENT / NOISE) {
-                return noise::repeated_from(src, len) / SEGMENT * SEGMENT;
+            let nbytes = end - len;
+            if counts.bits() < 8 * (nbytes - nbytes / NOISE) {
+                break;
             }
-            len += SEGMENT;
+            len = end;
         }
-        0
-    }
-
-    fn try_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
-        if self.is_dense(src) { self.try_densely(src, PROBE, dest) } else { self.try_sparsely(src, dest) }
+        match noise::repeated_from(src, len) {
+            repeated if repeated < src.len() => repeated / SEGMENT * SEGMENT,
+            _ => src.len(),
+        }
     }
 
     /// Whether `src` begins with matches one after another, as text does. If so, they are in the current block of the
@@ -177,7 +170,7 @@ impl Encoder {
 
     /// Compresses `src`, of which the first `parsed` bytes are in the current block of the parser, and no others.
     fn try_densely(&mut self, src: &[u8], parsed: usize, dest: &mut [u8]) -> Option<usize> {
-        let Encoder { dense, counts, codes, fixed, .. } = self;
+        let Encoder { dense, blocks: Blocks { counts, candidates, .. }, .. } = self;
         let mut out = BitWriter::new(dest);
         out.append(&QUICK_HEADER)?;
         let (mut block_start, mut start) = (0, parsed);
@@ -186,7 +179,7 @@ impl Encoder {
             dense.parse(src, start, end);
             counts.reset();
             counts.add_tally(dense.tally());
-            let codes = Codes::suited(codes, fixed, counts, 0);
+            let codes = candidates.best(counts);
             let (block, is_last) = (&src[block_start..end], end == src.len());
             write_block(codes, block, is_last, &mut out, |out| codes.write_tokens(dense.tokens(), out))?;
             dense.begin_block();
@@ -196,44 +189,25 @@ impl Encoder {
     }
 
     fn try_sparsely(&mut self, src: &[u8], dest: &mut [u8]) -> Option<usize> {
-        let Encoder { quick, counts, codes, fixed, .. } = self;
+        let Encoder { quick, blocks, .. } = self;
         quick.begin(src)?;
-        let mut out = BitWriter::new(dest);
-        out.append(&QUICK_HEADER)?;
-        let mut start = 0;
-        while start < src.len() {
-            let end = src.len().min(start + RAW_BLOCK);
-            let block = &src[start..end];
-            counts.reset();
-            let sequences = quick.parse(src, start, end, counts);
-            counts.count_literals(block, sequences);
-            let codes = if block.len() < TINY {
-                fixed.take(counts);
-                &*fixed
-            } else {
-                Codes::suited(codes, fixed, counts, QUICKLY_SAVED)
-            };
-            write_block(codes, block, end == src.len(), &mut out, |out| {
-                write_sequences(codes, block, sequences, out)
-            })?;
-            start = end;
+        if src.len() < TINY {
+            return blocks.write_one(src, QUICK_HEADER, Candidates::fixed, dest, |sequences, counts| {
+                quick.parse_tiny(src, sequences, counts);
+            });
         }
-        finish(src, out)
+        blocks.write(src, QUICK, dest, |start, sequences, counts| {
+            quick.parse(src, start, src.len().min(start + SEGMENT), sequences, counts)
+        })
     }
 
     fn try_short(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> Option<usize> {
-        let Encoder { thorough, sequences, counts, codes, fixed, .. } = self;
+        let Encoder { thorough, blocks, .. } = self;
         thorough.begin(src, effort)?;
         thorough.begin_short(BIT * coded_bits(src) / src.len());
-        sequences.clear();
-        counts.reset();
-        thorough.parse(src, 0, src.len(), sequences, counts);
-        counts.count_literals(src, sequences);
-        let codes = Codes::suited(codes, fixed, counts, 0);
-        let mut out = BitWriter::new(dest);
-        out.append(&THOROUGH_HEADER)?;
-        write_block(codes, src, true, &mut out, |out| write_sequences(codes, src, sequences, out))?;
-        finish(src, out)
+        blocks.write_one(src, THOROUGH_HEADER, Candidates::best, dest, |sequences, counts| {
+            thorough.parse(src, 0, src.len(), sequences, counts);
+        })
     }
 
     fn try_thoroughly(
@@ -243,70 +217,21 @@ impl Encoder {
         effort: Effort,
         dest: &mut [u8],
     ) -> Option<usize> {
-        let Encoder { thorough, sequences, counts, segment, codes, fixed, .. } = self;
+        let Encoder { thorough, blocks, .. } = self;
         thorough.begin(src, effort)?;
-        let mut out = BitWriter::new(dest);
-        out.append(&THOROUGH_HEADER)?;
-        sequences.clear();
-        counts.reset();
-        let (mut block_start, mut start, mut entropy) = (0, 0, 0);
         let mut part = None;
-        while start < src.len() {
+        blocks.write(src, THOROUGH, dest, |start, sequences, counts| {
             let here = probe.part(start);
             if part.replace(here) != Some(here) {
                 thorough.begin_part(probe.literal_bits(here));
             }
-            let nbefore = sequences.len();
-            segment.reset();
-            let end = thorough.parse(src, start, src.len().min(start + SEGMENT), sequences, segment);
-            segment.count_literals(&src[start..end], &sequences[nbefore..]);
-            if let Some(bits) = segment.literal_bits() {
+            let end = thorough.parse(src, start, src.len().min(start + SEGMENT), sequences, counts);
+            if let Some(bits) = counts.literal_bits() {
                 thorough.expect_literals(bits);
             }
-            let mut both = Counts::clone(counts);
-            both.add(segment);
-            let (apart, together) = (entropy + segment.entropy(), both.entropy());
-            if start > block_start && (end - block_start > MAX_BLOCK || together > apart + NEW_CODES) {
-                let codes = Codes::suited(codes, fixed, counts, 0);
-                let block = &src[block_start..start];
-                write_block(codes, block, false, &mut out, |out| {
-                    write_sequences(codes, block, &sequences[..nbefore], out)
-                })?;
-                sequences.drain(..nbefore);
-                std::mem::swap(counts, segment);
-                (block_start, entropy) = (start, apart - entropy);
-            } else {
-                (**counts, entropy) = (both, together);
-            }
-            start = end;
-        }
-        let codes = Codes::suited(codes, fixed, counts, 0);
-        let block = &src[block_start..];
-        write_block(codes, block, true, &mut out, |out| write_sequences(codes, block, sequences, out))?;
-        finish(src, out)
+            end
+        })
     }
-}
-
-/// Writes `block` with the codes that were made for it, which `write_data` puts behind the header, or raw.
-fn write_block<'a>(
-    codes: &Codes,
-    block: &[u8],
-    is_last: bool,
-    out: &mut BitWriter<'a>,
-    write_data: impl FnOnce(&mut BitWriter<'a>),
-) -> Option<()> {
-    let nbits = codes.nbits();
-    let parts = block.chunks(RAW_BLOCK);
-    if nbits >= 8 * (block.len() + 4 * parts.len() - block.len() / HARDLY) {
-        let last = parts.len() - 1;
-        return parts.enumerate().try_for_each(|(i, part)| write_raw(part, is_last && i == last, out));
-    }
-    if !out.has_room(nbits) {
-        return None;
-    }
-    codes.write_header(is_last, out);
-    write_data(out);
-    Some(())
 }
 
 /// Begins a stream with `bytes` as they are; returns what that takes, whole bytes. `None` if it does not fit.
@@ -317,55 +242,8 @@ pub(super) fn begin_raw(bytes: &[u8], dest: &mut [u8]) -> Option<usize> {
     Some(out.len())
 }
 
-/// Writes `bytes` as they are.
-fn write_raw(bytes: &[u8], is_last: bool, out: &mut BitWriter<'_>) -> Option<()> {
-    out.put(Code::new(u32::from(is_last) | RAW << 1, 3));
-    let len = u16::try_from(bytes.len()).expect("blocks are that short");
-    out.append(&len.to_le_bytes())?;
-    out.append(&(!len).to_le_bytes())?;
-    out.append(bytes)
-}
-
 /// Completes the stream that holds `src`; returns its size.
 fn finish(src: &[u8], mut out: BitWriter<'_>) -> Option<usize> {
     out.append(&adler32(src).to_be_bytes())?;
     Some(out.len())
-}
-
-/// Writes the literals of `block`, and the matches between them, and the end.
-fn write_sequences(codes: &Codes, block: &[u8], sequences: &[Sequence], out: &mut BitWriter<'_>) {
-    let mut rest = block;
-    for sequence in sequences {
-        let (mut literals, behind) = rest.split_at(sequence.literals());
-        while let [a, b, c, rest @ ..] = literals {
-            // Three codes of at most 15 bits go with the seven that may be left.
-            out.put(codes.literal(*a));
-            out.put(codes.literal(*b));
-            out.put(codes.literal(*c));
-            out.flush();
-            literals = rest;
-        }
-        if let [a, rest @ ..] = literals {
-            out.put(codes.literal(*a));
-            if let [b, ..] = rest {
-                out.put(codes.literal(*b));
-            }
-        }
-        if sequence.len() == 0 {
-            // The literals of the next segment follow.
-            out.flush();
-        }
-        let distance = codes.distance(sequence.distance());
-        for piece in sequence.pieces() {
-            // With its extra bits, a length has at most 20 bits, and a distance 28.
-            out.put(codes.length(piece));
-            out.flush();
-            out.put(distance);
-            out.flush();
-        }
-        rest = &behind[sequence.len()..];
-    }
-    out.flush();
-    out.put(codes.end_of_block());
-    out.flush();
 }

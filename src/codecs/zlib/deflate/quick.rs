@@ -1,12 +1,12 @@
 //! The quick search where matches are few: greedy, with one candidate per position, from a hash table of positions.
 
+use super::MOST_CHANGED;
 use super::counts::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, Sequence};
-use super::{MOST_CHANGED, RAW_BLOCK, TINY};
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};
 use crate::codecs::mem::load64;
 use crate::error::Result;
-use crate::memory::{with_capacity, zeroed_box};
+use crate::memory::zeroed_box;
 
 /// Shortest agreement that makes a match. Shorter ones save few bits, if any, and take as long to write as others.
 const MIN_MATCH: usize = 6;
@@ -15,9 +15,13 @@ const TINY_MATCH: usize = 4;
 /// log2 of the number of positions that are remembered.
 const TABLE_BITS: u32 = 12;
 const TABLE_LEN: usize = 1 << TABLE_BITS;
-/// After 2^PATIENCE misses in a row, the search steps over one more byte each time.
+/// After 2^PATIENCE misses in a row, the search steps over one more byte each time, up to MAX_STEP in all, as something else
+/// may follow.
 const PATIENCE: u32 = 5;
-/// No match starts in the last bytes of a block, so that eight bytes can be loaded at every start.
+const MAX_STEP: usize = 64;
+/// No run is longer, so that blocks do not get too long.
+const MAX_RUN: usize = 1 << 18;
+/// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start.
 const LAST_START: usize = 8;
 
 /// Distances that may be the size of a record in an array, and records until the table is asked again, in case there is a
@@ -39,13 +43,15 @@ pub(super) struct Parser {
     next_base: u32,
     /// Distance of the last match, which may go on; 0 before the first.
     period: usize,
-    sequences: Vec<Sequence>,
+    /// Whether it is [`LONG`], and ended where the segment did.
+    was_long: bool,
+    /// How far the search steps, in parts of 2^PATIENCE.
+    steps: usize,
 }
 
 impl Parser {
     pub(super) fn new() -> Result<Parser> {
-        let sequences = with_capacity(RAW_BLOCK / MIN_MATCH + 1)?;
-        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, period: 0, sequences })
+        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, period: 0, was_long: false, steps: 0 })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.
@@ -57,7 +63,7 @@ impl Parser {
         }
         self.base = self.next_base;
         self.next_base = self.base.checked_add(len)?;
-        self.period = 0;
+        (self.period, self.was_long, self.steps) = (0, false, 1 << PATIENCE);
         Some(())
     }
 
@@ -66,36 +72,63 @@ impl Parser {
         self.next_base = base;
     }
 
-    /// Parses the bytes `start..end` of the stream `src`, with those before as history. Counts what codes will be needed
-    /// for the matches.
-    pub(super) fn parse(&mut self, src: &[u8], start: usize, end: usize, counts: &mut Counts) -> &[Sequence] {
-        self.sequences.clear();
-        let mut anchor = start;
-        if end - start >= LAST_START {
-            anchor = if end - start < TINY {
-                self.find_matches::<TINY_MATCH>(src, start, end, counts)
-            } else {
-                self.find_matches::<MIN_MATCH>(src, start, end, counts)
-            };
-        }
-        self.sequences.push(Sequence::literals_only(end - anchor));
-        &self.sequences
-    }
-
-    /// Finds the matches in `start..end`; returns the end of the last one.
-    fn find_matches<const LEAST: usize>(
+    /// Parses the stream `src` from `start` to `end`, or to the end of a match behind it, which it returns. Adds what it finds to
+    /// `sequences`, and counts what codes will be needed.
+    pub(super) fn parse(
         &mut self,
         src: &[u8],
         start: usize,
         end: usize,
+        sequences: &mut Vec<Sequence>,
+        counts: &mut Counts,
+    ) -> usize {
+        self.parse_for::<MIN_MATCH>(src, start, end, sequences, counts)
+    }
+
+    /// [`parse`](Self::parse) for a tiny stream, as a whole.
+    pub(super) fn parse_tiny(&mut self, src: &[u8], sequences: &mut Vec<Sequence>, counts: &mut Counts) {
+        self.parse_for::<TINY_MATCH>(src, 0, src.len(), sequences, counts);
+    }
+
+    #[inline(always)]
+    fn parse_for<const LEAST: usize>(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        end: usize,
+        sequences: &mut Vec<Sequence>,
+        counts: &mut Counts,
+    ) -> usize {
+        let nbefore = sequences.len();
+        let anchor = match src.len().checked_sub(LAST_START) {
+            Some(last) if start <= last => {
+                self.find_matches::<LEAST>(src, start, last.min(end - 1), sequences, counts)
+            }
+            _ => start,
+        };
+        if anchor < end {
+            sequences.push(Sequence::literals_only(end - anchor));
+        }
+        let end = anchor.max(end);
+        counts.count_literals(&src[start..end], &sequences[nbefore..]);
+        end
+    }
+
+    /// Finds the matches that begin in `start..=last_start`; returns the end of the last one.
+    fn find_matches<const LEAST: usize>(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        last_start: usize,
+        sequences: &mut Vec<Sequence>,
         counts: &mut Counts,
     ) -> usize {
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
             // SAFETY: the CPU was just asked for AVX2, BMI1, BMI2 and LZCNT.
-            return unsafe { self.find_matches_avx2::<LEAST>(src, start, end, counts) };
+            return unsafe { self.find_matches_avx2::<LEAST>(src, start, last_start, sequences, counts) };
         }
-        self.find_matches_with::<LEAST>(src, start, end, counts)
+        self.find_matches_with::<LEAST>(src, start, last_start, sequences, counts)
     }
 
     /// [`find_matches_with`](Self::find_matches_with), compiled for newer CPUs.
@@ -109,10 +142,11 @@ impl Parser {
         &mut self,
         src: &[u8],
         start: usize,
-        end: usize,
+        last_start: usize,
+        sequences: &mut Vec<Sequence>,
         counts: &mut Counts,
     ) -> usize {
-        self.find_matches_with::<LEAST>(src, start, end, counts)
+        self.find_matches_with::<LEAST>(src, start, last_start, sequences, counts)
     }
 
     /// [`find_matches`](Self::find_matches) with what the caller is compiled for.
@@ -121,57 +155,76 @@ impl Parser {
         &mut self,
         src: &[u8],
         start: usize,
-        end: usize,
+        last_start: usize,
+        sequences: &mut Vec<Sequence>,
         counts: &mut Counts,
     ) -> usize {
-        assert!(end <= src.len() && start + LAST_START <= end);
-        let Parser { table, base, period, sequences, .. } = self;
-        let last_start = end - LAST_START;
+        assert!(start <= last_start && last_start + LAST_START <= src.len());
+        let Parser { table, base, period, was_long, steps, .. } = self;
+        let limit = src.len().min(last_start + MAX_RUN);
         let (mut anchor, mut at) = (start, start);
-        // The block before may have ended in a match.
         // SAFETY: the period is the distance of a match before, and `start + 8 <= src.len()`.
-        let mut goes_on = unsafe { repeats(src, start, *period) };
-        loop {
-            let distance = if goes_on {
-                *period
+        let mut next = unsafe {
+            if repeats(src, start, *period) {
+                Some((start, *period))
+            } else if *was_long {
+                goes_on(src, start, *period)
             } else {
-                // SAFETY: eight bytes follow `last_start`.
-                let next = unsafe { next_match::<LEAST>(table, *base, src, at, last_start) };
-                let Some((found, distance)) = next else { return anchor };
-                at = found;
-                distance
-            };
-            // SAFETY: `distance <= at`, and `at + 8 <= end`.
-            let match_end = unsafe { extend_long(src, at, distance, end) };
+                None
+            }
+        };
+        *was_long = false;
+        loop {
+            // SAFETY: eight bytes follow `last_start`.
+            let found =
+                next.or_else(|| unsafe { next_match::<LEAST>(table, *base, src, at, last_start, steps) });
+            let Some((found, distance)) = found else { return anchor };
+            *steps = 1 << PATIENCE;
+            at = found;
+            // SAFETY: `distance <= at`, and `at <= last_start < limit`.
+            let match_end = unsafe { extend_long(src, at, distance, limit) };
             // SAFETY: `distance <= at`.
             let match_start = unsafe { extend_back(src, at, distance, anchor) };
             let sequence =
                 Sequence::new(match_start - anchor, match_end - match_start, Distance::new(distance));
             counts.count_match(&sequence);
             sequences.push(sequence);
-            // SAFETY: `distance <= match_start <= match_end <= end <= src.len()`.
+            // SAFETY: `distance <= match_start <= match_end <= limit <= src.len()`.
             let records_end =
-                unsafe { find_records(src, match_end, sequence.len(), distance, end, sequences, counts) };
+                unsafe { find_records(src, match_end, sequence.len(), distance, limit, sequences, counts) };
             (anchor, at) = (records_end, records_end);
             *period = distance;
+            let is_long = sequence.len() >= LONG;
             if at > last_start {
+                *was_long = is_long;
                 return anchor;
             }
             // SAFETY: the match has four bytes or more, and eight follow.
             table[slot::<LEAST>(unsafe { load64(src, at - 2) })] = *base + (at - 2) as u32;
-            let behind = at + MOST_CHANGED;
-            goes_on = false;
-            if sequence.len() >= LONG && behind <= last_start {
-                // SAFETY: `1 <= at`, and eight bytes follow.
-                let in_run = unsafe { repeats(src, at, 1) };
-                // SAFETY: `distance <= at`, and eight bytes follow `behind`.
-                goes_on = in_run || unsafe { repeats(src, behind, distance) };
-                if in_run {
-                    *period = 1;
-                } else if goes_on {
-                    at = behind;
-                }
-            }
+            // SAFETY: `distance <= at`, and eight bytes follow.
+            next = if is_long { unsafe { goes_on(src, at, distance) } } else { None };
+        }
+    }
+}
+
+/// Where data go on as before behind a long match of `distance` that ends at `at`, and with which distance.
+///
+/// # Safety
+///
+/// `1 <= distance <= at`, `at + 8 <= src.len()`.
+#[inline(always)]
+unsafe fn goes_on(src: &[u8], at: usize, distance: usize) -> Option<(usize, usize)> {
+    let behind = at + MOST_CHANGED;
+    // SAFETY: eight bytes follow `at`, and `behind`, as just compared.
+    unsafe {
+        if behind + 8 > src.len() {
+            None
+        } else if repeats(src, at, 1) {
+            Some((at, 1))
+        } else if repeats(src, behind, distance) {
+            Some((behind, distance))
+        } else {
+            None
         }
     }
 }
@@ -190,14 +243,14 @@ unsafe fn next_match<const LEAST: usize>(
     src: &[u8],
     at: usize,
     last_start: usize,
+    steps: &mut usize,
 ) -> Option<(usize, usize)> {
     // The step is taken from a count that does not depend on it, one probe ahead.
-    let mut steps = 1_usize << PATIENCE;
     let mut next = at;
     while next <= last_start {
         let at = next;
-        next += steps >> PATIENCE;
-        steps += 1;
+        next += *steps >> PATIENCE;
+        *steps = (*steps + 1).min(MAX_STEP << PATIENCE);
         // SAFETY: `at <= last_start`.
         let bytes = unsafe { load64(src, at) };
         let entry = &mut table[slot::<LEAST>(bytes)];

@@ -1,4 +1,7 @@
 use super::super::{inflate, libdeflate, stream};
+use super::blocks::{MAX_BLOCK, write_sequences};
+use super::counts::Counts;
+use super::sequence::Sequence;
 use super::worth::{BIT, Worth};
 use super::*;
 use crate::testing::{self, Random};
@@ -6,13 +9,8 @@ use proptest::prelude::*;
 
 type Compress = fn(&mut Encoder, &[u8], &mut [u8]) -> usize;
 
-const SEARCHES: [Compress; 5] = [
-    Encoder::compress_quickly,
-    compress_thoroughly,
-    compress_densely,
-    compress_with_little_effort,
-    compress_short,
-];
+const SEARCHES: [Compress; 5] =
+    [compress_sparsely, compress_thoroughly, compress_densely, compress_with_little_effort, compress_short];
 
 fn compress_thoroughly(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize {
     encoder.compress_thoroughly(
@@ -33,6 +31,10 @@ fn compress_short(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize {
         return compress_thoroughly(encoder, src, dest);
     }
     encoder.compress_short(src, Effort { steps_per_bit: 40, long: 258, ways: WAYS }, dest)
+}
+
+fn compress_sparsely(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize {
+    encoder.try_sparsely(src, dest).unwrap_or(0)
 }
 
 fn compress_densely(encoder: &mut Encoder, src: &[u8], dest: &mut [u8]) -> usize {
@@ -169,11 +171,10 @@ fn long_codes_are_whole_where_a_segment_ends_without_a_match() {
     block.truncate(block.len() / 3 * 3);
     block.extend(rare);
     let sequences = [block.len() - 3, 3].map(Sequence::literals_only);
-    let (mut counts, mut codes) = (Counts::new(), Codes::fixed().unwrap());
+    let (mut counts, mut candidates) = (Counts::new(), Candidates::new().unwrap());
     counts.reset();
     counts.count_literals(&block, &sequences);
-    let mut fixed = Codes::fixed().unwrap();
-    let codes = Codes::suited(&mut codes, &mut fixed, &counts, 0);
+    let codes = candidates.best(&counts);
     assert!(rare.iter().map(|&byte| u32::from(codes.literal(byte).len)).sum::<u32>() > 64);
     let mut dest = vec![0; block.len()];
     let mut out = BitWriter::new(&mut dest);
@@ -285,13 +286,34 @@ fn runs_are_coded_in_bulk_however_long_they_are() {
 
 #[test]
 #[cfg_attr(miri, ignore = "slow")]
-fn thorough_blocks_end_where_the_data_change() {
+fn blocks_end_where_the_data_change() {
     let mut random = Random::new(4);
     let noise = random.bytes(5 * SEGMENT);
-    let nibbles: Vec<u8> = (0..5 * SEGMENT).map(|_| random.below(16) as u8).collect();
-    let apart = round_trip(&noise)[1] + round_trip(&nibbles)[1];
-    let together = round_trip(&[noise, nibbles].concat())[1];
-    assert!(together <= apart, "{together} and {apart}");
+    for values in [16, 200] {
+        let others: Vec<u8> = (0..5 * SEGMENT).map(|_| random.below(values) as u8).collect();
+        let apart = [round_trip(&noise), round_trip(&others)];
+        let together = round_trip(&[&noise[..], &others].concat());
+        for search in [0, 1] {
+            assert!(together[search] <= apart[0][search] + apart[1][search], "{together:?} and {apart:?}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "slow")]
+fn what_the_fixed_codes_do_not_shrink_is_not_compressed_quickly() {
+    let mut random = Random::new(5);
+    let mut of_values = |n: usize| -> Vec<u8> { (0..100_000).map(|_| random.below(n) as u8).collect() };
+    let mut compress_quickly =
+        |src: &[u8]| Encoder::new().unwrap().compress_quickly(src, &mut vec![0; 2 * src.len()]);
+    let (letters, bytes) = (of_values(100), of_values(220));
+    assert_eq!(compress_quickly(&bytes), 0);
+    // With the fixed codes, these take eight bits, or nine.
+    assert!((1..90_000).contains(&compress_quickly(&letters)));
+    assert!((1..100_000).contains(&compress_quickly(&[&bytes[..50_000], &letters[..50_000]].concat())));
+    assert!((1..100_000).contains(&compress_quickly(&[&bytes[..], &vec![0; 7000]].concat())));
+    // Tiny streams have no others.
+    assert!(compress_quickly(&bytes[..TINY - 1]) > 0);
 }
 
 #[test]

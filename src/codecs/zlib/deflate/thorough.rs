@@ -6,10 +6,11 @@
 //! a few bytes that changed; positions inside of matches are mostly left out of it, and where there are no matches, the
 //! search takes longer steps.
 
+use super::MOST_CHANGED;
+use super::blocks::{MAX_BLOCK, SEGMENT};
 use super::counts::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, MIN_PIECE, Sequence};
 use super::worth::{BIT, Worth};
-use super::{MAX_BLOCK, MOST_CHANGED, SEGMENT};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::mem::load64;
 use crate::error::Result;
@@ -134,8 +135,23 @@ impl Parser {
     }
 
     /// Parses the stream `src` from `start` to `end`, or to the end of a match or a step behind it, which it returns. Adds
-    /// what it finds to `sequences`, and counts what codes will be needed for the matches.
+    /// what it finds to `sequences`, and counts what codes will be needed.
     pub(super) fn parse(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        end: usize,
+        sequences: &mut Vec<Sequence>,
+        counts: &mut Counts,
+    ) -> usize {
+        let nbefore = sequences.len();
+        let end = self.find_matches(src, start, end, sequences, counts);
+        counts.count_literals(&src[start..end], &sequences[nbefore..]);
+        end
+    }
+
+    /// [`parse`](Self::parse), without counting literals.
+    fn find_matches(
         &mut self,
         src: &[u8],
         start: usize,
@@ -146,19 +162,19 @@ impl Parser {
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
             // SAFETY: the CPU was just asked for AVX2, BMI1, BMI2 and LZCNT.
-            return unsafe { self.parse_avx2(src, start, end, sequences, counts) };
+            return unsafe { self.find_matches_avx2(src, start, end, sequences, counts) };
         }
-        self.parse_with(src, start, end, sequences, counts)
+        self.find_matches_with(src, start, end, sequences, counts)
     }
 
-    /// [`parse_with`](Self::parse_with), compiled for newer CPUs.
+    /// [`find_matches_with`](Self::find_matches_with), compiled for newer CPUs.
     ///
     /// # Safety
     ///
     /// The CPU has AVX2, BMI1, BMI2 and LZCNT.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    unsafe fn parse_avx2(
+    unsafe fn find_matches_avx2(
         &mut self,
         src: &[u8],
         start: usize,
@@ -166,12 +182,12 @@ impl Parser {
         sequences: &mut Vec<Sequence>,
         counts: &mut Counts,
     ) -> usize {
-        self.parse_with(src, start, end, sequences, counts)
+        self.find_matches_with(src, start, end, sequences, counts)
     }
 
-    /// [`parse`](Self::parse) with what the caller is compiled for.
+    /// [`find_matches`](Self::find_matches) with what the caller is compiled for.
     #[inline(always)]
-    fn parse_with(
+    fn find_matches_with(
         &mut self,
         src: &[u8],
         start: usize,

@@ -56,6 +56,8 @@ fn streams(src: &[u8]) -> Vec<Vec<u8>> {
         let size = libdeflate::Encoder::new().compress(i32::from(clevel), src, &mut dest).unwrap();
         coded.push(dest[..size].to_vec());
     }
+    // What is noise stays as it is at the first level.
+    coded.retain(|stream| !stream.is_empty());
     coded
 }
 
