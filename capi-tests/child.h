@@ -24,7 +24,9 @@ static inline void test_in_child(int (*work)(void), const char *name) {
     printf("%s is not possible here: not tested\n", name);
     return;
   }
-  CHECK_INT(status, 0);
+  if (!CHECK_INT(status, 0)) {
+    printf("in %s\n", name);
+  }
 }
 
 #define IN_CHILD(work) test_in_child(work, #work)

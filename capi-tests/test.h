@@ -74,7 +74,8 @@ enum test_data {
   TEST_KINDS
 };
 
-/* `size` bytes of the given kind; the same bytes at each call. The caller frees them. */
+/* `size` bytes of the given kind, with numbers as this machine has them; the same bytes at each call. The caller frees
+   them. */
 static inline uint8_t *test_make_data(enum test_data kind, size_t size) {
   static const char words[] = "the quick brown fox jumps over the lazy dog; ";
   uint8_t *data = (uint8_t *)test_alloc(size);
@@ -84,14 +85,12 @@ static inline uint8_t *test_make_data(enum test_data kind, size_t size) {
     switch (kind) {
       case TEST_RAMP: {
         uint32_t value = (uint32_t)(i / 4 * 7);
-        data[i] = (uint8_t)(value >> (8 * (i % 4)));
+        data[i] = ((const uint8_t *)&value)[i % 4];
         break;
       }
       case TEST_FLOATS: {
         double value = (double)(i / 8) * 0.001 + 1.0;
-        uint64_t bits;
-        memcpy(&bits, &value, 8);
-        data[i] = (uint8_t)(bits >> (8 * (i % 8)));
+        data[i] = ((const uint8_t *)&value)[i % 8];
         break;
       }
       case TEST_TEXT:

@@ -505,6 +505,7 @@ static void *keep(void *argument) {
 /* Threads use and free their contexts in the destructors of thread-specific data: also in those rounds of them that come after
    the end of whatever else a thread has. */
 static int contexts_of_ending_threads(void) {
+  const int nthreads = count_threads(1); /* emulators have some of their own */
   int n;
   char errors[200];
   FILE *output;
@@ -533,7 +534,7 @@ static int contexts_of_ending_threads(void) {
   fclose(output);
   remove(FRAME);
   blosc2_destroy();
-  return count_threads(1) == 1 ? 0 : 3;
+  return count_threads(nthreads) == nthreads ? 0 : 3;
 }
 
 /* A path is looked up at each use, and what is not found is not made. */
@@ -571,9 +572,10 @@ static int another_directory(void) {
 static int contexts_without_init(void) {
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
   uint8_t *data = test_make_data(TEST_RAMP, SIZE), *chunk = test_alloc(SIZE + BLOSC2_MAX_OVERHEAD);
-  int round;
+  int nthreads, round;
   blosc2_destroy();
-  if (count_threads(1) != 1) {
+  nthreads = count_threads(1); /* emulators have some of their own */
+  if (nthreads == 0) {
     return TEST_IMPOSSIBLE;
   }
   for (round = 0; round < 2; round++) {
@@ -585,7 +587,7 @@ static int contexts_without_init(void) {
     CHECK(blosc2_compress_ctx(cctx, data, SIZE, chunk, SIZE + BLOSC2_MAX_OVERHEAD) > 0);
     CHECK_INT(blosc2_free_resources(), round == 0 ? BLOSC2_ERROR_FAILURE : 0);
     blosc2_destroy();
-    CHECK_INT(count_threads(1), 1);
+    CHECK_INT(count_threads(nthreads), nthreads);
     blosc2_free_ctx(cctx);
   }
   free(data);

@@ -366,7 +366,7 @@ static void edited_lazy_chunks(int place) {
     int32_t items[ITEMS], back[ITEMS];
     uint8_t chunk[BYTES + BLOSC2_MAX_OVERHEAD], *lazy;
     bool needs_free;
-    int size;
+    int size, byte;
     cparams.typesize = 4;
     cparams.clevel = (uint8_t)cases[i].clevel;
     cparams.blocksize = BYTES;
@@ -377,7 +377,9 @@ static void edited_lazy_chunks(int place) {
     CHECK_INT(blosc2_schunk_append_chunk(schunk, chunk, true), 1);
     size = blosc2_schunk_get_lazychunk(schunk, 0, &lazy, &needs_free);
     if (CHECK_INT(size, 32 + 4 + 12 + 4)) {
-      memcpy(lazy + 36 + cases[i].at, &cases[i].value, 4);
+      for (byte = 0; byte < 4; byte++) {
+        lazy[36 + cases[i].at + byte] = (uint8_t)((uint32_t)cases[i].value >> (8 * byte));
+      }
       dparams.schunk = schunk;
       dctx = blosc2_create_dctx(dparams);
       CHECK_INT(blosc2_decompress_ctx(dctx, lazy, size, back, BYTES),

@@ -134,8 +134,8 @@ static blosc2_context *context(int id, void *config) {
 }
 
 static int32_t chunk_blocksize(const uint8_t *chunk) {
-  int32_t blocksize;
-  memcpy(&blocksize, chunk + BLOSC2_CHUNK_BLOCKSIZE, sizeof blocksize);
+  int32_t blocksize = -1;
+  CHECK_INT(blosc2_cbuffer_sizes(chunk, NULL, NULL, &blocksize), 0);
   return blocksize;
 }
 

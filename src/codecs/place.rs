@@ -57,6 +57,7 @@ macro_rules! place {
             /// This place, in a register from here on; see [`settled`].
             #[inline(always)]
             #[allow(dead_code, reason = "one of the two kinds of places needs it")]
+            #[allow(unused_mut, reason = "other platforms have nothing to do")]
             #[allow(clippy::pointers_in_nomem_asm_block, reason = "nothing is read through it")]
             pub(crate) fn settled(mut self) -> Self {
                 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
