@@ -151,6 +151,22 @@ impl Frame {
         Ok(number)
     }
 
+    /// As [`vlmeta_add`](Self::vlmeta_add), in memory; the next change writes it, and is one with this.
+    ///
+    /// # Errors
+    ///
+    /// As [`vlmeta_add`](Self::vlmeta_add), but for those of writing.
+    pub(crate) fn vlmeta_add_later(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
+        check_name(name)?;
+        check_vl_addition(self.known(), name)?;
+        let mut next = State::clone(self.known());
+        changeable(&mut next.vlmetalayers)?.push(Metalayer::with_content(name, content)?)?;
+        next.tick += 1;
+        let number = next.vlmetalayers.len() - 1;
+        *self.state.get_mut() = Arc::new(next);
+        Ok(number)
+    }
+
     /// Replaces the content of a variable-length metalayer; returns its number. `content` is a whole chunk.
     ///
     /// # Errors

@@ -30,8 +30,12 @@ pub(crate) fn batch_len(nchunks: usize) -> usize {
 /// Room for at most this many chunks is made before any of them is seen: a damaged frame may claim to have very many.
 const RESERVED: usize = 1 << 16;
 
+/// Adds a variable-length metalayer with this name and content, a chunk.
+type AddVlmeta = fn(&mut Schunk, &[u8], Vec<u8>) -> Result<usize>;
+
 impl Schunk {
-    /// Copies metalayers, chunks and variable-length metalayers to `dest`, which is empty.
+    /// Copies metalayers, chunks and variable-length metalayers to `dest`, which is empty. A frame gets the last ones with its
+    /// last chunks, as one change: a copy that was broken off and has all chunks has them, too.
     ///
     /// Without `recompress` the chunks are copied as they are. With it they are decompressed and compressed again; chunks
     /// of variable-length blocks are copied as they are all the same.
@@ -63,18 +67,26 @@ impl Schunk {
             dest.meta_add(&layer.name, &layer.content)?;
         }
         prepared(dest);
-        match recompress.filter(|_| !sizes.vl_blocks) {
-            None => copy_chunks(&chunks, dest)?,
-            Some((reading, writing)) => recompress_chunks(&chunks, dest, reading, writing)?,
+        let no_chunks = sizes.nchunks == 0;
+        let add = if no_chunks { Schunk::vlmeta_add_stored } else { Schunk::vlmeta_add_later };
+        let before_last = |dest: &mut Schunk| self.copy_vlmeta(dest, add);
+        match recompress.filter(|_| !sizes.vl_blocks && !no_chunks) {
+            None => copy_chunks(&chunks, dest, before_last)?,
+            Some((reading, writing)) => recompress_chunks(&chunks, dest, reading, writing, before_last)?,
         }
         let whole = dest.nbytes() == sizes.nbytes;
-        ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
+        ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")
+    }
+
+    /// Passes copies of the variable-length metalayers, compressed with the defaults, to `add`.
+    fn copy_vlmeta(&self, dest: &mut Schunk, add: AddVlmeta) -> Result<()> {
         for layer in self.vlmetalayers().iter() {
-            if meta::is_zeros(&layer.content) {
-                dest.vlmeta_add_stored(&layer.name, memory::copy_of(&layer.content)?)?;
+            let content = if meta::is_zeros(&layer.content) {
+                memory::copy_of(&layer.content)?
             } else {
-                dest.vlmeta_add(&layer.name, &meta::decompress(&layer.content)?, None)?;
-            }
+                meta::compress(&meta::decompress(&layer.content)?, None)?
+            };
+            add(dest, &layer.name, content)?;
         }
         Ok(())
     }
@@ -236,34 +248,42 @@ impl Budget {
     }
 }
 
-/// Copies all chunks as they are, many at a time where `dest` is a frame.
-fn copy_chunks(chunks: &StoredChunks<'_>, dest: &mut Schunk) -> Result<()> {
+/// Copies all chunks as they are, many at a time where `dest` is a frame, and calls `before_last` before the last ones.
+fn copy_chunks(
+    chunks: &StoredChunks<'_>,
+    dest: &mut Schunk,
+    before_last: impl FnOnce(&mut Schunk) -> Result<()>,
+) -> Result<()> {
     let nchunks = chunks.sizes().nchunks;
     let mut budget = Budget::of(chunks);
-    let Backing::Frame(frame) = &mut dest.backing else {
+    if dest.frame().is_none() {
+        before_last(dest)?;
         return (0..nchunks).try_for_each(|nchunk| append_copy(dest, chunks, nchunk, &mut budget).map(drop));
-    };
+    }
     let enough = batch_len(nchunks);
     let mut batch = Vec::new();
     let mut bytes = 0;
     for nchunk in 0..nchunks {
+        if bytes >= enough {
+            append_batch(dest, &mut batch)?;
+            bytes = 0;
+        }
         let chunk = chunks.get_into(nchunk, MallocBuf::filled)?;
         budget.spend(chunk.bytes())?;
         bytes += chunk.bytes().len();
         memory::push(&mut batch, chunk)?;
-        if bytes >= enough {
-            append_batch(frame, &mut batch)?;
-            bytes = 0;
-        }
     }
-    append_batch(frame, &mut batch)
+    before_last(dest)?;
+    append_batch(dest, &mut batch)
 }
 
+/// Copies all chunks, compressed again, and calls `before_last` before the last one: there is one.
 fn recompress_chunks(
     chunks: &StoredChunks<'_>,
     dest: &mut Schunk,
     reading: &Reading<'_>,
     writing: &Writing<'_>,
+    before_last: impl Fn(&mut Schunk) -> Result<()>,
 ) -> Result<()> {
     let sizes = chunks.sizes();
     let fixed = u64::try_from(sizes.chunksize).ok().filter(|&size| size > 0).unwrap_or(u64::MAX);
@@ -278,6 +298,9 @@ fn recompress_chunks(
             let nbytes = usize::try_from(nbytes).unwrap_or(usize::MAX);
             scratch::with_len(nbytes, |data| {
                 scratch::decompress(&reading.dec, chunk, data)?;
+                if nchunk + 1 == sizes.nchunks {
+                    before_last(dest)?;
+                }
                 dest.append_buffer(Source::Bytes(data), writing)
             })
         })?;
@@ -326,11 +349,9 @@ fn append_copy(
     }
 }
 
-fn append_batch(frame: &mut Frame, batch: &mut Vec<ChunkBytes<'_, MallocBuf>>) -> Result<()> {
-    if !batch.is_empty() {
-        let chunks: Vec<&[u8]> = memory::collect(batch.iter().map(ChunkBytes::bytes))?;
-        frame.append_all(&chunks)?;
-        batch.clear();
-    }
+fn append_batch(dest: &mut Schunk, batch: &mut Vec<ChunkBytes<'_, MallocBuf>>) -> Result<()> {
+    let chunks: Vec<&[u8]> = memory::collect(batch.iter().map(ChunkBytes::bytes))?;
+    dest.append_chunks(&chunks)?;
+    batch.clear();
     Ok(())
 }

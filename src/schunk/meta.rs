@@ -13,7 +13,12 @@ use crate::memory::{self, zeroed};
 #[cfg(feature = "capi")]
 use std::sync::Arc;
 
-fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
+/// The content of a variable-length metalayer as it is stored, compressed with `params` or the defaults.
+///
+/// # Errors
+///
+/// As [`compress_by`].
+pub(super) fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let default = CParams::default();
     let enc = Encoding::new(params.unwrap_or(&default));
     compress_by(content, |content, chunk| Ok(chunk::compress_with(&enc, content, chunk)?.cbytes))
@@ -273,6 +278,14 @@ impl Schunk {
                 list.note(LayerChange::Variable(number));
                 Ok(number)
             }
+        }
+    }
+
+    /// As [`vlmeta_add_stored`](Self::vlmeta_add_stored); a frame gets it with its next change.
+    pub(super) fn vlmeta_add_later(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
+        match &mut self.backing {
+            Backing::Frame(frame) => frame.vlmeta_add_later(name, content),
+            Backing::List(_) => self.vlmeta_add_stored(name, content),
         }
     }
 
