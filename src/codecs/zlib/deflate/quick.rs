@@ -15,10 +15,8 @@ const TINY_MATCH: usize = 4;
 /// log2 of the number of positions that are remembered.
 const TABLE_BITS: u32 = 12;
 const TABLE_LEN: usize = 1 << TABLE_BITS;
-/// After 2^PATIENCE misses in a row, the search steps over one more byte each time, up to MAX_STEP in all, as something else
-/// may follow.
+/// After 2^PATIENCE misses in a row in a segment, the search steps over one more byte each time.
 const PATIENCE: u32 = 5;
-const MAX_STEP: usize = 64;
 /// No run is longer, so that blocks do not get too long.
 const MAX_RUN: usize = 1 << 18;
 /// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start.
@@ -45,13 +43,11 @@ pub(super) struct Parser {
     period: usize,
     /// Whether it is [`LONG`], and ended where the segment did.
     was_long: bool,
-    /// How far the search steps, in parts of 2^PATIENCE.
-    steps: usize,
 }
 
 impl Parser {
     pub(super) fn new() -> Result<Parser> {
-        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, period: 0, was_long: false, steps: 0 })
+        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, period: 0, was_long: false })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.
@@ -63,7 +59,7 @@ impl Parser {
         }
         self.base = self.next_base;
         self.next_base = self.base.checked_add(len)?;
-        (self.period, self.was_long, self.steps) = (0, false, 1 << PATIENCE);
+        (self.period, self.was_long) = (0, false);
         Some(())
     }
 
@@ -160,7 +156,7 @@ impl Parser {
         counts: &mut Counts,
     ) -> usize {
         assert!(start <= last_start && last_start + LAST_START <= src.len());
-        let Parser { table, base, period, was_long, steps, .. } = self;
+        let Parser { table, base, period, was_long, .. } = self;
         let limit = src.len().min(last_start + MAX_RUN);
         let (mut anchor, mut at) = (start, start);
         // SAFETY: the period is the distance of a match before, and `start + 8 <= src.len()`.
@@ -176,10 +172,8 @@ impl Parser {
         *was_long = false;
         loop {
             // SAFETY: eight bytes follow `last_start`.
-            let found =
-                next.or_else(|| unsafe { next_match::<LEAST>(table, *base, src, at, last_start, steps) });
+            let found = next.or_else(|| unsafe { next_match::<LEAST>(table, *base, src, at, last_start) });
             let Some((found, distance)) = found else { return anchor };
-            *steps = 1 << PATIENCE;
             at = found;
             // SAFETY: `distance <= at`, and `at <= last_start < limit`.
             let match_end = unsafe { extend_long(src, at, distance, limit) };
@@ -243,14 +237,14 @@ unsafe fn next_match<const LEAST: usize>(
     src: &[u8],
     at: usize,
     last_start: usize,
-    steps: &mut usize,
 ) -> Option<(usize, usize)> {
     // The step is taken from a count that does not depend on it, one probe ahead.
+    let mut steps = 1_usize << PATIENCE;
     let mut next = at;
     while next <= last_start {
         let at = next;
-        next += *steps >> PATIENCE;
-        *steps = (*steps + 1).min(MAX_STEP << PATIENCE);
+        next += steps >> PATIENCE;
+        steps += 1;
         // SAFETY: `at <= last_start`.
         let bytes = unsafe { load64(src, at) };
         let entry = &mut table[slot::<LEAST>(bytes)];
