@@ -25,12 +25,12 @@ pub(super) struct Manner {
     pub(super) header: [u8; 2],
     /// Bits that codes of its own must seem to save a block,
     pub(super) least_saved: usize,
-    /// and a segment, so that it begins a block. If one of both is noise, which is raw, NEW_CODES are enough.
+    /// and a segment, so that it begins a block. If one of both is noise, which is raw, what it takes to tell codes is enough.
     pub(super) new_codes: usize,
 }
 
 /// About the bits that it takes to tell codes.
-pub(super) const NEW_CODES: usize = 400;
+const TOLD: usize = 400;
 
 /// What was found in the current block, and how often each code is needed there and in the segment that may become a part of
 /// it.
@@ -76,7 +76,7 @@ impl Blocks {
             let (added, together) = (segment.entropy(), both.entropy());
             let block_is_noise = is_noise(entropy + counts.extra_bits, start - block_start);
             let differs = block_is_noise != is_noise(added + segment.extra_bits, end - start);
-            let new_codes = if differs { NEW_CODES } else { manner.new_codes };
+            let new_codes = if differs { TOLD } else { manner.new_codes };
             let is_new = end - block_start > MAX_BLOCK || together > entropy + added + new_codes;
             if start > block_start && is_new {
                 let codes = candidates.suited(counts, manner.least_saved);
