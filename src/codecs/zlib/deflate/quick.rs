@@ -175,7 +175,7 @@ impl Parser {
             let found = next.or_else(|| unsafe { next_match::<LEAST>(table, *base, src, at, last_start) });
             let Some((found, distance)) = found else { return anchor };
             at = found;
-            // SAFETY: `distance <= at`, and `at <= last_start < limit`.
+            // SAFETY: `distance <= at`, and `at + 8 <= limit`: `at` is at most MOST_CHANGED behind `last_start`.
             let match_end = unsafe { extend_long(src, at, distance, limit) };
             // SAFETY: `distance <= at`.
             let match_start = unsafe { extend_back(src, at, distance, anchor) };

@@ -304,7 +304,7 @@ fn blocks_end_where_the_data_change() {
 fn what_the_fixed_codes_do_not_shrink_is_not_compressed_quickly() {
     let mut random = Random::new(5);
     let mut of_values = |n: usize| -> Vec<u8> { (0..100_000).map(|_| random.below(n) as u8).collect() };
-    let mut compress_quickly =
+    let compress_quickly =
         |src: &[u8]| Encoder::new().unwrap().compress_quickly(src, &mut vec![0; 2 * src.len()]);
     let (letters, bytes) = (of_values(100), of_values(220));
     assert_eq!(compress_quickly(&bytes), 0);
