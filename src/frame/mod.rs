@@ -654,4 +654,4 @@ fn retry<T>(attempts: usize, mut read: impl FnMut() -> Result<T>) -> Result<T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

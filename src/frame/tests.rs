@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 mod damaged;
 mod durable;
-mod faults;
+pub(crate) mod faults;
 mod followed;
 mod holes;
 mod kept;
@@ -34,7 +34,7 @@ pub(super) fn params() -> FrameParams {
 }
 
 /// A stored chunk of `nbytes` bytes that depend on `seed`.
-pub(super) fn chunk(nbytes: usize, seed: u8) -> Vec<u8> {
+pub(crate) fn chunk(nbytes: usize, seed: u8) -> Vec<u8> {
     let mut chunk = vec![5, 1, 7, 4];
     for size in [nbytes, nbytes.max(1), nbytes + 32] {
         chunk.extend_from_slice(&i32::try_from(size).unwrap().to_le_bytes());

@@ -1,5 +1,7 @@
 //! Super-chunks on every back-end against plain bytes.
 
+mod broken_copies;
+
 use super::*;
 use crate::chunk::{CParams, Room, Source};
 use crate::format::consts::{codec, special};
