@@ -17,17 +17,17 @@ use std::ops::Range;
 /// How a compression level is reached.
 enum Level {
     /// zlib-ng hardly searches, which libdeflate cannot do. The quick searches of our own encoder do: 1.1 to 7 times as
-    /// fast with streams that are a fifth smaller. From this share of runs on, in percent, zlib-rs is faster.
+    /// fast with streams that are a tenth smaller. From this share of runs on, in percent, zlib-rs is faster.
     Quick { runs_for_zlib: usize },
     /// Our own encoder's thorough search, if there is one for this level and matches are few: twice as fast as libdeflate
     /// then, four times with runs and noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that
-    /// compresses as well, over all kinds of data, as zlib-ng does on this one, unless that searches much further for what
-    /// is in a stream.
+    /// compresses as well, over all kinds of data, as zlib-ng does on this one, unless the stream shrinks so far that another
+    /// encoder makes it much smaller, or much faster.
     Searched { effort: Option<Effort>, otherwise: i32, further: &'static [Further] },
 }
 
-/// Streams that zlib-ng searches much further than the usual encoder of a level does, and who takes them instead: those in
-/// which a literal or match stands for many bytes.
+/// Streams in which a literal or match stands for many bytes, and who takes them instead of the usual encoder of a level: one
+/// that searches them as far as zlib-ng does, or where all that is quickly found, one that hardly searches.
 struct Further {
     /// Shorter streams are not among them, as there is not much to search.
     from: usize,
@@ -88,7 +88,8 @@ const fn long_and_varied(by: By) -> Further {
     Further { from: 32 << 10, ..varied(by) }
 }
 
-/// What shrinks so far that zlib-ng searches it to the end: the streams of others would be up to 8 times as large.
+/// What shrinks so far that zlib-ng searches it to the end: at its middle levels, the streams of others would be up to 8 times
+/// as large.
 const FAR: Further = Further { from: 0, bytes: 192, literal_bits: 0..69, few_matches: true, by: By::Zlib };
 
 /// Levels 1 to 9.
