@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::process;
 use crate::{paths, symbols};
@@ -266,9 +267,23 @@ struct WorkDir(PathBuf);
 
 impl WorkDir {
     fn new(name: &str) -> Result<WorkDir, String> {
-        let dir = paths::target().join(format!("xtask-static/{name}-{}", std::process::id()));
+        let all = paths::target().join("xtask-static");
+        remove_stale(&all);
+        let dir = all.join(format!("{name}-{}", std::process::id()));
         paths::make_dir(&dir)?;
         Ok(WorkDir(dir))
+    }
+}
+
+/// Removes what interrupted builds left in `dir`: everything of another day.
+fn remove_stale(dir: &Path) {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|it| it.modified()).ok().and_then(|time| time.elapsed().ok());
+        if age.is_some_and(|age| age > DAY) {
+            // What cannot be removed is in nobody's way, nor is what another build removes at the same time.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 

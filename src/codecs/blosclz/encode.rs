@@ -1,5 +1,6 @@
 //! The encoder: a greedy parse with one candidate per position, from a hash table of positions.
 
+use super::items::{REGULAR, encode_items};
 use super::probe::{Demand, Probe};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::agree::{extend, extend_back};
@@ -22,7 +23,7 @@ const FIRST_LITERALS: usize = 4;
 /// Shortest agreement that makes a match, and that with bytes of which the distance takes two more. Shorter ones save a byte
 /// or two but cost the decoder, which needs as long for them as for longer ones: with 6 instead of 7, streams of unfiltered
 /// data are 5 to 10 % smaller and both directions take 10 to 20 % longer.
-const MIN_NEAR: usize = 7;
+pub(super) const MIN_NEAR: usize = 7;
 const MIN_FAR: usize = 8;
 /// Bytes that positions are hashed by. With seven, integers of four bytes shrink more and all else less, by 0.2 % in sum.
 const HASH_BYTES: usize = 6;
@@ -210,6 +211,7 @@ fn parse<const DRY: bool>(
     let mut out = Output::<DRY> { src, dest, at: 0 };
     let mut anchor = 0;
     let mut at = FIRST_LITERALS;
+    let (mut last_distance, mut nequal) = (0, 0);
     'sequences: loop {
         // The step is taken from a count that does not depend on it, one probe ahead: the CPU need not wait for it.
         let mut misses = 0;
@@ -235,7 +237,7 @@ fn parse<const DRY: bool>(
             }
         };
         // SAFETY: `distance <= at`, and `at + MIN_NEAR <= match_end`.
-        let end = unsafe { extend(src, at + MIN_NEAR, distance, match_end) };
+        let mut end = unsafe { extend(src, at + MIN_NEAR, distance, match_end) };
         // SAFETY: `distance <= at`.
         let start = unsafe { extend_back(src, at, distance, anchor.max(FIRST_LITERALS)) };
         // Nine bytes take one byte more than eight; the ninth is left to the next sequence, where it costs nothing more.
@@ -248,6 +250,13 @@ fn parse<const DRY: bool>(
             }
         }
         anchor = end - rest;
+        nequal = if distance == last_distance { nequal + 1 } else { 0 };
+        last_distance = distance;
+        if !DRY && nequal == REGULAR && distance < FAR_DISTANCE {
+            // SAFETY: `distance <= anchor <= match_end`.
+            anchor = unsafe { encode_items(&mut out, anchor, distance, match_end) }?;
+            (end, nequal) = (anchor, 0);
+        }
         if end > last_start {
             break;
         }
@@ -262,8 +271,8 @@ fn parse<const DRY: bool>(
 }
 
 /// The stream being written; counts only if `DRY`.
-struct Output<'a, const DRY: bool> {
-    src: &'a [u8],
+pub(super) struct Output<'a, const DRY: bool> {
+    pub(super) src: &'a [u8],
     dest: &'a mut [u8],
     /// Bytes written.
     at: usize,
@@ -272,7 +281,7 @@ struct Output<'a, const DRY: bool> {
 impl<const DRY: bool> Output<'_, DRY> {
     /// Writes the literals `from..to` of the source and the match after them. `None` if they do not fit.
     #[inline(always)]
-    fn sequence(&mut self, from: usize, to: usize, len: usize, distance: usize) -> Option<()> {
+    pub(super) fn sequence(&mut self, from: usize, to: usize, len: usize, distance: usize) -> Option<()> {
         let run = to - from;
         if DRY {
             // As the C library counts, whose matches leave their last byte to the next run.

@@ -15,6 +15,7 @@
 mod decode;
 mod encode;
 mod erratic;
+mod items;
 mod probe;
 #[cfg(test)]
 mod tests;

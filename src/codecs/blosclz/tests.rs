@@ -532,6 +532,42 @@ fn records_that_change_slowly_compress_well() {
 }
 
 /// The bit planes of `bytes`, one after another, as BITSHUFFLE makes them of single bytes.
+/// Items of `size` bytes. In each, `nchanged` bytes from `from` on count up, and sometimes another one changes.
+fn counting_items(size: usize, from: usize, nchanged: usize, nitems: usize) -> Vec<u8> {
+    let mut random = Random::new((size * 100 + nchanged) as u64);
+    let mut item: Vec<u8> = (0..size).map(|_| random.byte()).collect();
+    let mut items = Vec::new();
+    for _ in 0..nitems {
+        (0..nchanged).for_each(|i| item[(from + i) % size] = item[(from + i) % size].wrapping_add(1));
+        if random.below(50) == 0 {
+            item[random.below(size)] ^= 1;
+        }
+        items.extend_from_slice(&item);
+    }
+    items
+}
+
+#[test]
+fn items_that_count_round_trip() {
+    for size in (1..=70).chain([100, 300, 5000]) {
+        for nchanged in [1, 2, 3, 8, 9].into_iter().filter(|&n| n <= size) {
+            let plain = counting_items(size, size / 3, nchanged, 20_000 / size + 5);
+            if let Some(stream) = compress(9, &plain) {
+                assert!(decode(&stream, plain.len()).as_ref() == Some(&plain), "{nchanged} of {size} bytes");
+                assert!(decode_by_definition(&stream, plain.len()) == Some(plain), "{nchanged} of {size} bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn integers_that_count_are_half_as_long() {
+    let plain: Vec<u8> = (0..10_000_u64).flat_map(u64::to_le_bytes).collect();
+    let stream = compress(5, &plain).unwrap();
+    assert!(stream.len() <= plain.len() / 2 + 100, "{}", stream.len());
+    assert!(decode(&stream, plain.len()) == Some(plain));
+}
+
 fn bit_planes(bytes: &[u8]) -> Vec<u8> {
     let plane = |bit: usize| {
         let gather = move |eight: &[u8]| (0..8).fold(0_u8, |sum, i| sum | (eight[i] >> bit & 1) << i);
