@@ -1,6 +1,6 @@
 //! The encoder: a greedy parse with one candidate per position, from a hash table of positions.
 
-use super::items::{REGULAR, encode_items};
+use super::items::{Regularity, encode_items};
 use super::probe::{Demand, Probe};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::agree::{extend, extend_back};
@@ -211,7 +211,7 @@ fn parse<const DRY: bool>(
     let mut out = Output::<DRY> { src, dest, at: 0 };
     let mut anchor = 0;
     let mut at = FIRST_LITERALS;
-    let (mut last_distance, mut nequal) = (0, 0);
+    let mut regularity = Regularity::default();
     'sequences: loop {
         // The step is taken from a count that does not depend on it, one probe ahead: the CPU need not wait for it.
         let mut misses = 0;
@@ -249,13 +249,12 @@ fn parse<const DRY: bool>(
                 return Some(ratio.max(level.demand.min_ratio));
             }
         }
+        let is_of_items = !DRY && regularity.is_enough(distance, end - anchor);
         anchor = end - rest;
-        nequal = if distance == last_distance { nequal + 1 } else { 0 };
-        last_distance = distance;
-        if !DRY && nequal == REGULAR && distance < FAR_DISTANCE {
+        if is_of_items {
             // SAFETY: `distance <= anchor <= match_end`.
             anchor = unsafe { encode_items(&mut out, anchor, distance, match_end) }?;
-            (end, nequal) = (anchor, 0);
+            end = anchor;
         }
         if end > last_start {
             break;

@@ -8,10 +8,13 @@
 use super::LONG_MATCH;
 use super::encode::{MIN_NEAR, Output};
 use crate::codecs::agree::same_bytes;
+use std::ops::RangeInclusive;
 
-/// Matches in a row with the same distance that tell of such items, and how many are taken without a search for others, which
-/// may be better ones.
-pub(super) const REGULAR: usize = 4;
+/// Matches in a row with the same distance that tell of such items.
+const REGULAR: usize = 4;
+/// How long items are, in bytes. In what was shuffled, matches in a row are of runs, or from further back.
+const ITEM: RangeInclusive<usize> = MIN_NEAR + 1..=32;
+/// So many matches are taken without a search for others, which may be better ones.
 const MOST: usize = 64;
 /// The decoder waits for bytes that it has just written, so a match from a multiple of the distance, from this one on, is
 /// copied twice as fast.
@@ -20,6 +23,28 @@ const SETTLED: usize = 64;
 const WINDOW: usize = 32;
 /// The most bytes that differ.
 const MOST_LITERALS: usize = 8;
+
+/// How regular the last matches were.
+#[derive(Default)]
+pub(super) struct Regularity {
+    distance: usize,
+    nequal: usize,
+}
+
+impl Regularity {
+    /// Whether matches tell of items, given the next one, which is at `distance` and ends a sequence of `nbytes`. If so, it takes
+    /// new ones to tell that again.
+    #[inline(always)]
+    pub(super) fn is_enough(&mut self, distance: usize, nbytes: usize) -> bool {
+        self.nequal = if distance == self.distance { self.nequal + 1 } else { 0 };
+        self.distance = distance;
+        if self.nequal < REGULAR {
+            return false;
+        }
+        self.nequal = 0;
+        ITEM.contains(&distance) && nbytes % distance == 0
+    }
+}
 
 /// Literals, and the match behind them.
 #[derive(Clone, Copy)]

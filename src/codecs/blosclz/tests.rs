@@ -554,7 +554,10 @@ fn items_that_count_round_trip() {
             let plain = counting_items(size, size / 3, nchanged, 20_000 / size + 5);
             if let Some(stream) = compress(9, &plain) {
                 assert!(decode(&stream, plain.len()).as_ref() == Some(&plain), "{nchanged} of {size} bytes");
-                assert!(decode_by_definition(&stream, plain.len()) == Some(plain), "{nchanged} of {size} bytes");
+                assert!(
+                    decode_by_definition(&stream, plain.len()) == Some(plain),
+                    "{nchanged} of {size} bytes"
+                );
             }
         }
     }
