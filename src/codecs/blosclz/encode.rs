@@ -252,7 +252,7 @@ fn parse<const DRY: bool>(
         let is_of_items = !DRY && regularity.is_enough(distance, end - anchor);
         anchor = end - rest;
         if is_of_items {
-            // SAFETY: `distance <= anchor <= match_end`.
+            // SAFETY: `1 <= distance <= anchor <= match_end`.
             anchor = unsafe { encode_items(&mut out, anchor, distance, match_end) }?;
             end = anchor;
         }

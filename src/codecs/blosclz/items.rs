@@ -80,7 +80,7 @@ impl Shape {
 ///
 /// # Safety
 ///
-/// `distance <= at <= limit <= out.src.len()`.
+/// `1 <= distance <= at <= limit <= out.src.len()`.
 #[inline(never)]
 pub(super) unsafe fn encode_items<const DRY: bool>(
     out: &mut Output<'_, DRY>,

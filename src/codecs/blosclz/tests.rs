@@ -531,7 +531,6 @@ fn records_that_change_slowly_compress_well() {
     }
 }
 
-/// The bit planes of `bytes`, one after another, as BITSHUFFLE makes them of single bytes.
 /// Items of `size` bytes. In each, `nchanged` bytes from `from` on count up, and sometimes another one changes.
 fn counting_items(size: usize, from: usize, nchanged: usize, nitems: usize) -> Vec<u8> {
     let mut random = Random::new((size * 100 + nchanged) as u64);
@@ -564,13 +563,17 @@ fn items_that_count_round_trip() {
 }
 
 #[test]
-fn integers_that_count_are_half_as_long() {
+fn integers_that_count_are_half_as_long_and_repeat_what_is_settled() {
     let plain: Vec<u8> = (0..10_000_u64).flat_map(u64::to_le_bytes).collect();
     let stream = compress(5, &plain).unwrap();
     assert!(stream.len() <= plain.len() / 2 + 100, "{}", stream.len());
+    // A literal, and a match of seven bytes from 64 bytes back.
+    let nsettled = stream.windows(4).filter(|bytes| matches!(bytes, [0, _, 0xa0, 63])).count();
+    assert!(nsettled > 8000, "{nsettled}");
     assert!(decode(&stream, plain.len()) == Some(plain));
 }
 
+/// The bit planes of `bytes`, one after another, as BITSHUFFLE makes them of single bytes.
 fn bit_planes(bytes: &[u8]) -> Vec<u8> {
     let plane = |bit: usize| {
         let gather = move |eight: &[u8]| (0..8).fold(0_u8, |sum, i| sum | (eight[i] >> bit & 1) << i);
