@@ -190,6 +190,54 @@ static void use_all(void) {
   kill(getpid(), SIGKILL);
 }
 
+/* Compresses with a pool of `nthreads` threads that nobody else keeps alive, so that they start and end. */
+static int start_and_end_threads(int16_t nthreads) {
+  uint8_t chunk[SIZE + BLOSC2_MAX_OVERHEAD];
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_context *context;
+  int cbytes;
+  cparams.nthreads = nthreads;
+  cparams.blocksize = 8192;
+  context = blosc2_create_cctx(cparams);
+  cbytes = blosc2_compress_ctx(context, data, SIZE, chunk, sizeof chunk);
+  blosc2_free_ctx(context);
+  return cbytes > 0;
+}
+
+static void *keep_starting(void *nthreads) {
+  while (!__atomic_load_n(&ended, __ATOMIC_RELAXED)) {
+    start_and_end_threads(*(int16_t *)nthreads);
+  }
+  return NULL;
+}
+
+/* Threads of a child start and end, although others were starting and ending at the fork. */
+static void threads_of_a_child(void) {
+  enum { STARTERS = 4 };
+  static int16_t nthreads[STARTERS] = {2, 3, 4, 5};
+  int nforks = test_is_watched() ? 10 : 1000, fine = 1, i;
+  pthread_t threads[STARTERS];
+  __atomic_store_n(&ended, 0, __ATOMIC_RELAXED);
+  for (i = 0; i < STARTERS; i++) {
+    CHECK_INT(pthread_create(&threads[i], NULL, keep_starting, &nthreads[i]), 0);
+  }
+  fflush(stdout);
+  for (i = 0; i < nforks && fine; i++) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(PATIENCE);
+      kill(getpid(), start_and_end_threads(2) ? SIGKILL : SIGABRT);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    fine = CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
+  __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
+  for (i = 0; i < STARTERS; i++) {
+    CHECK_INT(pthread_join(threads[i], NULL), 0);
+  }
+}
+
 static pthread_t main_thread;
 static pid_t child_of_prefilter = -1;
 
@@ -446,6 +494,7 @@ int main(void) {
   for (i = 0; i < THREADS; i++) {
     CHECK_INT(pthread_join(threads[i], NULL), 0);
   }
+  threads_of_a_child();
   fork_inside_operation();
   inherited_while_reading(true, 1);
   inherited_while_reading(false, 1);

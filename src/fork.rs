@@ -17,10 +17,14 @@
 //! child has it half-changed, with or without a lock; if another thread is reading it, the child can read it, too, but waits
 //! for ever where it wants to change it. What readers lock on their way is no such lock: a pool that was used last is
 //! taken and put back without one, and a file's handle or its lock is left alone, or begun anew, where a thread that is gone
-//! may have it. Locks inside of an operation belong to the operation. The locks of objects and operations are those of
+//! may have it. Locks inside of an operation belong to the operation, and are of [`crate::mutex`]. Those of objects are of
 //! `parking_lot`, whose table of sleeping threads is the process's: a `fork` at the very moment at which another
-//! thread goes to sleep for such a lock, or is woken, leaves a part of that table locked, and a child that has several
-//! threads of its own may stop where two of them want the same object.
+//! thread goes to sleep for such a lock, or is woken, leaves a part of that table locked, and a child may stop where several
+//! threads that it has started want the same object.
+//!
+//! Locks that others have for the whole process are left alone as well. The standard library takes one when a thread that it
+//! has made ends, so the threads of the library are not of that kind ([`crate::threads`]). What is asked of
+//! the C library on the way either takes no lock or one that `fork` resets there, or it is asked with a `Global` held.
 //!
 //! # Order
 //!
@@ -32,16 +36,16 @@
 //! Handlers of the application (`pthread_atfork`) run before and after those of the library, in the thread that
 //! forks, and may call the library: what this thread has taken for the `fork` is open to it.
 
+use crate::mutex::Mutex;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A value of the whole process, behind a lock that a `fork` leaves free in both processes.
 ///
-/// The locks inside are those of the standard library: they leave nothing behind elsewhere in memory, so the child can
-/// release them although threads that waited are gone.
+/// The child can release the locks inside although threads that waited are gone.
 pub(crate) struct Global<T: 'static> {
     lock: Lock,
     value: UnsafeCell<T>,
@@ -64,11 +68,6 @@ struct Lock {
 /// Every lock that was ever taken, in the order of their first use. Its own lock is taken last, and nothing is
 /// waited for with it.
 static LOCKS: Mutex<Vec<&'static Lock>> = Mutex::new(Vec::new());
-
-/// Locks a mutex. A panic leaves nothing half-changed here, so poison means nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl<T> Global<T> {
     /// A value whose lock is held for a few instructions, and with no other.
@@ -93,7 +92,7 @@ impl<T> Global<T> {
         }
         self.lock.enlist();
         order::enter(self.lock.outer);
-        Guard { global: self, held: Some(lock(&self.lock.mutex)) }
+        Guard { global: self, held: Some(self.lock.mutex.lock()) }
     }
 
     /// Takes the value if nobody else has it.
@@ -102,11 +101,7 @@ impl<T> Global<T> {
             return self.lend();
         }
         self.lock.enlist();
-        let held = match self.lock.mutex.try_lock() {
-            Ok(held) => held,
-            Err(TryLockError::Poisoned(poison)) => poison.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let held = self.lock.mutex.try_lock()?;
         order::enter(self.lock.outer);
         Some(Guard { global: self, held: Some(held) })
     }
@@ -130,7 +125,7 @@ impl Lock {
     #[cold]
     fn enlist_now(&'static self) {
         around::install();
-        let mut locks = lock(&LOCKS);
+        let mut locks = LOCKS.lock();
         if !self.listed.swap(true, Ordering::AcqRel) {
             locks.push(self);
         }
@@ -309,7 +304,7 @@ pub(crate) fn count() -> u64 {
 /// Handlers around `fork`.
 #[cfg(unix)]
 mod around {
-    use super::{AtomicBool, FORKS, LOCKS, Lock, MutexGuard, Ordering, UnsafeCell, lock, order};
+    use super::{AtomicBool, FORKS, LOCKS, Lock, MutexGuard, Ordering, UnsafeCell, order};
     use std::sync::atomic::AtomicUsize;
 
     /// What a `fork` under way has taken.
@@ -382,10 +377,10 @@ mod around {
 
     fn take_all() {
         loop {
-            let mut known = lock(&LOCKS).clone();
+            let mut known = LOCKS.lock().clone();
             known.sort_by_key(|lock| !lock.outer);
-            let locks: Vec<_> = known.iter().map(|known| lock(&known.mutex)).collect();
-            let list = lock(&LOCKS);
+            let locks: Vec<_> = known.iter().map(|known| known.mutex.lock()).collect();
+            let list = LOCKS.lock();
             // Otherwise one more has come into use meanwhile. There are about ten.
             if list.len() == locks.len() {
                 // SAFETY: this thread has `LOCKS`.

@@ -30,8 +30,8 @@
 //! # The layers
 //!
 //! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. At the
-//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `fork`, `registered`, `single`, `cancel`
-//! and `cpu`.
+//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `threads`, `mutex`, `fork`, `registered`,
+//! `single`, `cancel` and `cpu`.
 
 // What only the C interface needs stays where it belongs. With that interface, the compiler finds what nobody needs.
 #![cfg_attr(not(feature = "capi"), allow(dead_code))]
@@ -45,12 +45,14 @@ mod fork;
 pub mod format;
 mod kept;
 mod memory;
+mod mutex;
 mod pages;
 pub mod pool;
 mod registered;
 mod single;
 #[cfg(test)]
 mod testing;
+mod threads;
 
 pub mod chunk;
 pub mod codecs;

@@ -17,15 +17,14 @@
 use crate::cancel;
 use crate::cpu;
 use crate::fork::{self, Global};
+use crate::mutex::Mutex;
+use crate::threads::Thread;
 use std::cell::Cell;
 use std::collections::VecDeque;
-#[cfg(all(unix, not(miri)))]
-use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
+use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// How long an idle worker watches for new jobs before it sleeps.
@@ -90,7 +89,7 @@ impl Job {
     #[cold]
     fn wake_caller(&self) {
         // Once this has had the lock, the caller is not between its last look at `pending` and its sleep.
-        drop(lock(&self.bed));
+        drop(self.bed.lock());
         self.ended.notify_one();
     }
 
@@ -114,7 +113,7 @@ impl Job {
 
     #[cold]
     fn sleep_until_end(&self) {
-        let mut bed = lock(&self.bed);
+        let mut bed = self.bed.lock();
         self.pending.fetch_or(ASLEEP, Ordering::Relaxed);
         while !self.has_ended() {
             bed = self.ended.wait(bed).unwrap_or_else(PoisonError::into_inner);
@@ -145,15 +144,10 @@ struct Shared {
     processors: usize,
 }
 
-/// Locks a mutex. A panic never happens while one of ours is locked, so poison means nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
     /// The body of a worker thread.
     fn serve(&self) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         let mut has_watched = false;
         loop {
             let seen = self.submitted.load(Ordering::Acquire);
@@ -161,7 +155,7 @@ impl Shared {
                 drop(queue);
                 job.work();
                 drop(job);
-                queue = lock(&self.queue);
+                queue = self.queue.lock();
                 queue.working -= 1;
                 has_watched = false;
             } else if self.is_closed() {
@@ -169,7 +163,7 @@ impl Shared {
             } else if !has_watched && self.has_room(&queue) {
                 drop(queue);
                 has_watched = !self.spin(seen);
-                queue = lock(&self.queue);
+                queue = self.queue.lock();
             } else {
                 queue.sleeping += 1;
                 queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -234,35 +228,6 @@ impl Queue {
     }
 }
 
-/// The stack of a worker, in bytes: as large as that of any thread of a C program, since functions of the application,
-/// or of plugins, may run there.
-fn stack_size() -> usize {
-    const LEAST: usize = 2 << 20;
-    LEAST.max(usual_stack_size())
-}
-
-/// The stack that threads have if nobody says anything else, in bytes; 0 if that cannot be known.
-#[cfg(all(unix, not(miri)))]
-fn usual_stack_size() -> usize {
-    let mut attributes = MaybeUninit::uninit();
-    // SAFETY: makes attributes where there is room for them.
-    if unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) } != 0 {
-        return 0;
-    }
-    let mut size = 0;
-    // SAFETY: the attributes were made above.
-    let code = unsafe { libc::pthread_attr_getstacksize(attributes.as_ptr(), &raw mut size) };
-    // SAFETY: they are not used again.
-    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
-    if code == 0 { size } else { 0 }
-}
-
-/// The stack that threads have if nobody says anything else, in bytes; 0 if that cannot be known.
-#[cfg(not(all(unix, not(miri))))]
-fn usual_stack_size() -> usize {
-    0
-}
-
 thread_local! {
     /// The pool that this thread works for, and the place of its handle there. It has no destructor, and so is there for
     /// as long as the thread.
@@ -276,7 +241,7 @@ pub struct Pool {
     forks: u64,
     /// Workers that were started.
     started: AtomicUsize,
-    workers: Mutex<Vec<thread::JoinHandle<()>>>,
+    workers: Mutex<Vec<Thread>>,
 }
 
 impl Pool {
@@ -305,17 +270,15 @@ impl Pool {
         if self.started.load(Ordering::Relaxed) >= count {
             return;
         }
-        let mut workers = lock(&self.workers);
+        let mut workers = self.workers.lock();
         while workers.len() < count && !self.shared.is_closed() {
             let (shared, place) = (Arc::clone(&self.shared), workers.len());
-            let builder = thread::Builder::new().name("blosc2".into()).stack_size(stack_size());
             let serve = move || {
                 PLACE.set((Arc::as_ptr(&shared), place));
                 shared.serve();
             };
-            // Up to Rust 1.85 at least, a thread whose locals are gone cannot start another: it panics.
-            let Ok(Ok(handle)) = catch_unwind(AssertUnwindSafe(|| builder.spawn(serve))) else { return };
-            workers.push(handle);
+            let Some(worker) = Thread::start(serve) else { return };
+            workers.push(worker);
             self.started.store(workers.len(), Ordering::Relaxed);
         }
     }
@@ -350,16 +313,18 @@ impl Pool {
         if !self.is_alive() {
             return;
         }
-        let queue = lock(&self.shared.queue);
+        let queue = self.shared.queue.lock();
         self.shared.closed.store(true, Ordering::Release);
         drop(queue);
         self.shared.submitted.fetch_add(1, Ordering::Release);
         self.shared.wake.notify_all();
-        let handles = std::mem::take(&mut *lock(&self.workers));
-        for (place, handle) in handles.into_iter().enumerate() {
+        let workers = std::mem::take(&mut *self.workers.lock());
+        for (place, worker) in workers.into_iter().enumerate() {
             // The last user of a pool may be one of its own workers; that one cannot wait for itself.
-            if PLACE.get() != (Arc::as_ptr(&self.shared), place) {
-                let _ = cancel::deferred(|| handle.join());
+            if PLACE.get() == (Arc::as_ptr(&self.shared), place) {
+                worker.detach();
+            } else {
+                cancel::deferred(|| worker.join());
             }
         }
     }
@@ -382,7 +347,7 @@ impl Executor for Pool {
             bed: Mutex::new(()),
             ended: Condvar::new(),
         });
-        let mut queue = lock(&self.shared.queue);
+        let mut queue = self.shared.queue.lock();
         if !self.shared.is_closed() {
             queue.jobs.push_back(Arc::clone(&job));
         }
@@ -408,13 +373,9 @@ impl Executor for Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        // Otherwise the threads belong to a parent process.
         if self.is_alive() {
             self.shut_down();
-        } else {
-            // The threads belong to the parent process; their handles must not be joined or detached here.
-            if let Ok(mut workers) = self.workers.try_lock() {
-                std::mem::forget(std::mem::take(&mut *workers));
-            }
         }
     }
 }
@@ -495,6 +456,7 @@ pub fn shut_down_all() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
 
     #[test]
     fn every_task_runs_once_from_many_callers() {
@@ -520,7 +482,7 @@ mod tests {
         assert!((1..=6).contains(&pool.at_once()));
         for (ntasks, workers) in [(2, 1), (2, 1), (4, 3), (3, 3), (9, 5)] {
             pool.run(ntasks, &|_| ());
-            assert_eq!(lock(&pool.workers).len(), workers);
+            assert_eq!(pool.workers.lock().len(), workers);
         }
     }
 

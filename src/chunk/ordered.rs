@@ -16,8 +16,8 @@ use crate::copy;
 use crate::error::{Error, Result};
 use crate::fork;
 use crate::memory;
+use crate::mutex::Mutex;
 use crate::pool::Executor;
-use parking_lot::Mutex;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

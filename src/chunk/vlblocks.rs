@@ -26,6 +26,7 @@ use crate::format::consts::{
 };
 use crate::format::geometry::Container;
 use crate::memory::{self, Room};
+use crate::mutex::Mutex;
 use std::ops::Range;
 
 /// Compresses `blocks` into one chunk; 32 bytes, 8 per block and the data always fit. A dictionary that leaves too little room
@@ -437,7 +438,7 @@ impl<'a> VlChunk<'a> {
         for nblock in 0..nblocks {
             buffers.push(buffer(nblock)?);
         }
-        let slots = memory::collect(buffers.iter_mut().map(parking_lot::Mutex::new))?;
+        let slots = memory::collect(buffers.iter_mut().map(Mutex::new))?;
         for_each_block(self.reader.dec.threads, 0..nblocks, |tid, worker, nblock| {
             self.finish_block(worker, tid, nblock, slots[nblock].lock().as_mut())?;
             Ok(0)

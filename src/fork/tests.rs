@@ -25,27 +25,53 @@ fn is_to_be_had<T>(value: &'static Global<T>) -> bool {
     false
 }
 
-#[test]
-fn the_process_has_no_other_locks() {
-    assert!(is_foreign_lock("    pub static X: Mutex<u8> = Mutex::new(0);"));
-    assert!(is_foreign_lock("static X: std::sync::OnceLock<u8> = std::sync::OnceLock::new();"));
-    assert!(!is_foreign_lock("static X: Global<u8> = Global::new(0);"));
+/// Whether a line makes a thread of the standard library.
+fn makes_foreign_thread(line: &str) -> bool {
+    ["thread::spawn(", "thread::scope(", "thread::Builder", "use std::thread::{"]
+        .iter()
+        .any(|way| line.contains(way))
+}
+
+/// The files of the library, with their code but for tests at the end.
+fn sources() -> Vec<(std::path::PathBuf, String)> {
     let mut dirs = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
-    let mut nfiles = 0;
+    let mut files = Vec::new();
     while let Some(dir) = dirs.pop() {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 dirs.push(path);
-            } else if !path.ends_with("src/fork.rs") && !path.ends_with("fork/tests.rs") {
-                nfiles += 1;
-                let text = std::fs::read_to_string(&path).unwrap();
-                let found: Vec<&str> = text.lines().filter(|line| is_foreign_lock(line)).collect();
-                assert!(found.is_empty(), "{}: {found:?}", path.display());
+            } else if !path.ends_with("tests.rs") && !path.iter().any(|part| part == "tests") {
+                let mut text = std::fs::read_to_string(&path).unwrap();
+                text.truncate(text.find("mod tests {").unwrap_or(text.len()));
+                files.push((path, text));
             }
         }
     }
-    assert!(nfiles > 100);
+    assert!(files.len() > 100);
+    files
+}
+
+fn assert_none_has(is_found: fn(&str) -> bool, but_for: &str) {
+    for (path, text) in sources().iter().filter(|(path, _)| !path.ends_with(but_for)) {
+        let found: Vec<&str> = text.lines().filter(|line| is_found(line)).collect();
+        assert!(found.is_empty(), "{}: {found:?}", path.display());
+    }
+}
+
+#[test]
+fn the_process_has_no_other_locks() {
+    assert!(is_foreign_lock("    pub static X: Mutex<u8> = Mutex::new(0);"));
+    assert!(is_foreign_lock("static X: std::sync::OnceLock<u8> = std::sync::OnceLock::new();"));
+    assert!(!is_foreign_lock("static X: Global<u8> = Global::new(0);"));
+    assert_none_has(is_foreign_lock, "src/fork.rs");
+}
+
+#[test]
+fn no_thread_takes_a_lock_of_the_process_when_it_ends() {
+    assert!(makes_foreign_thread("let thread = std::thread::spawn(work);"));
+    assert!(!makes_foreign_thread("let thread = Thread::start(work);"));
+    assert_none_has(makes_foreign_thread, "src/threads.rs");
 }
 
 #[test]
@@ -155,13 +181,13 @@ mod processes {
                 Mutex::new(old.try_lock().map_or(7, |old| *old))
             })))
         });
-        let held = lock(here.get());
+        let held = here.get().lock();
         assert!(child(|| {
             let here = HERE.get().unwrap();
-            let is_fresh = *lock(here.get()) == 7;
-            *lock(here.get()) += 1;
+            let is_fresh = *here.get().lock() == 7;
+            *here.get().lock() += 1;
             // What nobody holds is handed on.
-            is_fresh && *lock(here.get()) == 8 && child(|| *lock(HERE.get().unwrap().get()) == 8)
+            is_fresh && *here.get().lock() == 8 && child(|| *HERE.get().unwrap().get().lock() == 8)
         }));
         assert_eq!(*held, 1);
     }

@@ -12,7 +12,7 @@ use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, filter, specia
 use crate::frame::Derive;
 use crate::io::memory::MallocBuf;
 use crate::memory::{self, grow};
-use parking_lot::Mutex;
+use crate::mutex::Mutex;
 use std::ops::{Deref, Range};
 
 /// What makes the data of the chunk `old` hold `src` at byte `start`; see [`encode`].
