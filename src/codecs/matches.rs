@@ -65,6 +65,29 @@ pub(crate) unsafe fn copy_short<const AVX2: bool>(to: Target<'_>, distance: usiz
     unsafe { to.store(repeat::<AVX2>(bytes, distance.min(16))) };
 }
 
+/// Whether [`copy_rest_of_item`] copies `len` bytes from `distance` bytes back.
+#[inline(always)]
+pub(crate) fn is_rest_of_item(distance: usize, len: usize) -> bool {
+    distance == 8 && len & !3 == 4
+}
+
+/// Copies 4 to 7 bytes from 8 bytes back: in an integer of 64 bits, what follows the literals is that of the one before.
+///
+/// Whole vectors would take along the literals, which were stored just now and by themselves, and the CPU would wait until they
+/// are in the cache. Neither half of these bytes has any of them.
+///
+/// # Safety
+///
+/// `len` is 4 to 7; 8 bytes precede `to`, and that many follow.
+#[inline(always)]
+pub(crate) unsafe fn copy_rest_of_item(to: Target<'_>, len: usize) {
+    debug_assert!(is_rest_of_item(8, len));
+    // SAFETY: the caller's promise; what is copied lies before.
+    unsafe { to.copy_from_back::<4>(8) };
+    // SAFETY: the same.
+    unsafe { to.ahead(len - 4).copy_from_back::<4>(8) };
+}
+
 /// Whether [`copy_vector`] copies `len` bytes from `distance` bytes back.
 ///
 /// `distance >= 1`, or the answer means nothing.

@@ -1,9 +1,11 @@
 //! The decoder: a fast loop while both buffers have room for an element of the usual size, or another one if the stream is
 //! erratic, and a careful one for the rest.
 
-use super::erratic::{LOOK_AT, LOOK_FROM, decode_erratic, is_erratic};
+use super::erratic::{Habit, LOOK_AT, LOOK_FROM, decode_erratic, habit};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
-use crate::codecs::matches::{SLACK, copy_few_literals, copy_long, copy_safely, copy_short};
+use crate::codecs::matches::{
+    SLACK, copy_few_literals, copy_long, copy_rest_of_item, copy_safely, copy_short, is_rest_of_item,
+};
 use crate::codecs::place::{Source, Target};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -93,14 +95,14 @@ unsafe fn decode<const AVX2: bool, const EVENLY: bool>(
         (ip, op) = unsafe { decode_looking::<AVX2, EVENLY>(src, dest, ip, op, stop) }?;
     }
     // SAFETY: the caller's promise.
-    (ip, op) = unsafe { decode_fast::<AVX2>(src, dest, ip, op, stop) }?;
+    (ip, op) = unsafe { decode_fast::<AVX2, false>(src, dest, ip, op, stop) }?;
     // SAFETY: the caller's promise.
     let (ip, op) = unsafe { decode_careful::<AVX2>(src, dest, ip, op, stop) }?;
     let whole = ip == src.len() && op == dest.len();
     (whole || (stop < dest.len() && op >= stop)).then_some(())
 }
 
-/// Decodes the beginning of a stream and, if it is erratic, what follows until an end is near. Takes and returns the positions
+/// Decodes the beginning of a stream and, unless it is a usual one, what follows until an end is near. Takes and returns the positions
 /// of the next element and of its output.
 ///
 /// # Safety
@@ -157,22 +159,26 @@ unsafe fn look<const AVX2: bool, const EVENLY: bool>(
 ) -> Option<(usize, usize)> {
     if !EVENLY {
         // SAFETY: the caller's promise.
-        (ip, op) = unsafe { decode_fast::<AVX2>(src, dest, ip, op, LOOK_AT) }?;
-        if !is_erratic::<AVX2>(&src[ip..]) {
-            return Some((ip, op));
+        (ip, op) = unsafe { decode_fast::<AVX2, false>(src, dest, ip, op, LOOK_AT) }?;
+        match habit::<AVX2>(&src[ip..]) {
+            Habit::Usual => return Some((ip, op)),
+            // SAFETY: the caller's promise.
+            Habit::Items => return unsafe { decode_fast::<AVX2, true>(src, dest, ip, op, stop) },
+            Habit::Erratic => {}
         }
     }
     // SAFETY: the caller's promise.
     unsafe { decode_erratic::<AVX2>(src, dest, ip, op, stop) }
 }
 
-/// Decodes elements until an end is near. Takes and returns the positions of the next element and of its output.
+/// Decodes elements until an end is near; if `ITEMS`, most of them are of items of 8 bytes. Takes and returns the positions of
+/// the next element and of its output.
 ///
 /// # Safety
 ///
 /// If `AVX2`, the CPU has it.
 #[inline(always)]
-unsafe fn decode_fast<const AVX2: bool>(
+unsafe fn decode_fast<const AVX2: bool, const ITEMS: bool>(
     src: &[u8],
     dest: &mut [u8],
     ip: usize,
@@ -234,7 +240,10 @@ unsafe fn decode_fast<const AVX2: bool>(
         if distance > op.since(out_start) {
             return None;
         }
-        if len < LONG_MATCH {
+        if ITEMS && is_rest_of_item(distance, len) {
+            // SAFETY: distance and length were checked, and OUT_ROOM bytes are left.
+            unsafe { copy_rest_of_item(op, len) };
+        } else if len < LONG_MATCH {
             // SAFETY: the distance was checked, and OUT_ROOM bytes are left. The CPU has AVX2 if `AVX2`.
             unsafe { copy_short::<AVX2>(op, distance) };
         } else {

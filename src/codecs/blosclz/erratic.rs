@@ -1,10 +1,11 @@
-//! Streams whose elements follow no pattern: how to tell, and a decoder for them that branches little.
+//! Streams whose elements follow no pattern: how to tell, and a decoder for them that branches little. Those whose elements all
+//! follow one are told on the way.
 //!
 //! The usual decoder branches by the kind of each element. Where the CPU cannot foresee the kinds, most of its time goes
 //! into wrong guesses; here it computes what it would guess, which takes longer than a right guess.
 
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
-use crate::codecs::matches::{SLACK, VECTOR, copy_long, copy_vector, fits_vector};
+use crate::codecs::matches::{SLACK, VECTOR, copy_long, copy_vector, fits_vector, is_rest_of_item};
 use crate::codecs::place::{Source, Target, settled};
 use crate::cpu::select;
 
@@ -20,6 +21,8 @@ const LOOKED_AT: usize = 2 << 10;
 const ENOUGH: usize = 64;
 /// Surprises per hundred of them that make a stream erratic.
 const SURPRISES: usize = 35;
+/// Rests of items per hundred of them that make a stream one of items.
+const RESTS: usize = 90;
 
 /// From this many bytes on, a match and the literals behind it can be read whole; matches with many extension bytes are
 /// longer.
@@ -27,17 +30,44 @@ const IN_ROOM: usize = 8 + MAX_RUN;
 /// From this many bytes on, a short match and the literals behind it can be written whole.
 const OUT_ROOM: usize = VECTOR + MAX_RUN;
 
-/// Whether the kinds of the elements that begin here are hard to foresee, for a decoder with or without AVX2.
-#[inline(never)]
-pub(super) fn is_erratic<const AVX2: bool>(elements: &[u8]) -> bool {
-    elements.len() >= WORTHWHILE
-        && count_surprises::<AVX2>(elements)
-            .is_some_and(|(surprises, matches)| matches >= ENOUGH && 100 * surprises >= SURPRISES * matches)
+/// What the elements of a stream are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Habit {
+    Usual,
+    /// Their kinds are hard to foresee.
+    Erratic,
+    /// Nearly all matches are the rests of items, see [`is_rest_of_item`].
+    Items,
 }
 
-/// How many of the usual decoder's branches for the first matches go another way than when the same two kinds of matches came
-/// before, less how many of [`decode_evenly`] do; and how many matches that were. `None` if the stream ends before.
-fn count_surprises<const AVX2: bool>(elements: &[u8]) -> Option<(usize, usize)> {
+/// What the elements that begin here are like, for a decoder with or without AVX2.
+#[inline(never)]
+pub(super) fn habit<const AVX2: bool>(elements: &[u8]) -> Habit {
+    let counts = if elements.len() < WORTHWHILE { None } else { count::<AVX2>(elements) };
+    let Some(Counts { matches, surprises, rests }) = counts else { return Habit::Usual };
+    if matches < ENOUGH {
+        Habit::Usual
+    } else if 100 * surprises >= SURPRISES * matches {
+        Habit::Erratic
+    } else if 100 * rests >= RESTS * matches {
+        Habit::Items
+    } else {
+        Habit::Usual
+    }
+}
+
+/// What was seen of the first elements.
+struct Counts {
+    matches: usize,
+    /// How many of the usual decoder's branches for matches go another way than when the same two kinds of matches came before,
+    /// less how many of [`decode_evenly`] do.
+    surprises: usize,
+    /// Matches that are the rest of an item.
+    rests: usize,
+}
+
+/// Looks at the first matches. `None` if the stream ends before.
+fn count<const AVX2: bool>(elements: &[u8]) -> Option<Counts> {
     /// Four bits for each match: the first three are its kind.
     const KIND: u8 = 7;
     const FITS_VECTOR: u8 = 8;
@@ -45,7 +75,7 @@ fn count_surprises<const AVX2: bool>(elements: &[u8]) -> Option<(usize, usize)> 
     let mut followed_by = [0; 64];
     let mut last_two = 0;
     let (mut surprises, mut guesses) = (0, 0);
-    let (mut at, mut matches) = (0, 0);
+    let (mut at, mut matches, mut rests) = (0, 0, 0);
     while at < LOOKED_AT && matches < MATCHES {
         let c = usize::from(*elements.get(at)?);
         at += 1;
@@ -70,13 +100,14 @@ fn count_surprises<const AVX2: bool>(elements: &[u8]) -> Option<(usize, usize)> 
         if fits_vector::<AVX2>(near, len) {
             this |= FITS_VECTOR;
         }
+        rests += usize::from(is_rest_of_item(near, len));
         let wrong = std::mem::replace(&mut followed_by[last_two], this) ^ this;
         surprises += (wrong & KIND).count_ones();
         guesses += (wrong & FITS_VECTOR).count_ones();
         last_two = (last_two << 3 | usize::from(this & KIND)) & 63;
         matches += 1;
     }
-    Some((surprises.saturating_sub(guesses) as usize, matches))
+    Some(Counts { matches, surprises: surprises.saturating_sub(guesses) as usize, rests })
 }
 
 /// What the first byte of a match says.

@@ -1,3 +1,4 @@
+use super::erratic::Habit;
 use super::probe::{Demand, Probe};
 use super::*;
 use crate::testing::{Random, repetitive};
@@ -252,23 +253,59 @@ fn damaged_erratic_streams_decode_like_the_definition() {
     }
 }
 
+/// What the elements of a stream are like, from the first literal run on, which has 32 bytes.
+fn habit(stream: &[u8]) -> Habit {
+    let [portably, with_avx2] = [erratic::habit::<false>, erratic::habit::<true>];
+    assert_eq!(portably(&stream[33..]), with_avx2(&stream[33..]));
+    portably(&stream[33..])
+}
+
 #[test]
 fn what_is_erratic_is_told_from_what_is_not() {
-    let is_erratic = |stream: &[u8]| {
-        let [portably, with_avx2] = [erratic::is_erratic::<false>, erratic::is_erratic::<true>];
-        assert_eq!(portably(&stream[33..]), with_avx2(&stream[33..]));
-        portably(&stream[33..])
-    };
     let (stream, _) = erratic(1, 4000);
-    assert!(is_erratic(&stream));
-    assert!(!is_erratic(&stream[..8200])); // little is left
+    assert_eq!(habit(&stream), Habit::Erratic);
+    assert_eq!(habit(&stream[..8200]), Habit::Usual); // little is left
     // The same three kinds in turn; matches with many literals between them; what ends in a match.
     let regular = |element: &[u8]| [&stream[..33], &element.repeat(8192 / element.len() + 1)].concat();
-    assert!(!is_erratic(&regular(&[0x20, 7, 0xe0, 3, 7, 0, 1, 0x3f, 0xff, 0, 1])));
+    assert_eq!(habit(&regular(&[0x20, 7, 0xe0, 3, 7, 0, 1, 0x3f, 0xff, 0, 1])), Habit::Usual);
     let noise =
         |i: usize| [&[31][..], &[7; 32], if i % 7 % 2 == 0 { &[0x20, 9] } else { &[0xe0, 9, 9] }].concat();
-    assert!(!is_erratic(&(0..400).flat_map(noise).collect::<Vec<_>>()));
-    assert!(!is_erratic(&regular(&[0xff])));
+    assert_eq!(habit(&(0..400).flat_map(noise).collect::<Vec<_>>()), Habit::Usual);
+    assert_eq!(habit(&regular(&[0xff])), Habit::Usual);
+}
+
+/// The stream and the bytes of integers of 64 bits that count, as the C library encodes them: what changes, and a match for the
+/// rest of the item.
+fn counting_stream(nitems: u64) -> (Vec<u8>, Vec<u8>) {
+    let plain: Vec<u8> = (0..nitems).flat_map(u64::to_le_bytes).collect();
+    let mut stream = [&[31][..], &plain[..32]].concat();
+    for item in plain[32..plain.len() - 8].chunks_exact(8) {
+        let nchanged: u8 = if item[0] == 0 { 2 } else { 1 };
+        stream.push(nchanged - 1);
+        stream.extend(&item[..usize::from(nchanged)]);
+        stream.extend([(8 - nchanged - 2) << 5, 8 - 1]);
+    }
+    stream.push(8 - 1);
+    stream.extend(&plain[plain.len() - 8..]);
+    (stream, plain)
+}
+
+#[test]
+fn items_that_count_decode_although_each_repeats_the_one_before() {
+    let (stream, plain) = counting_stream(10_000);
+    assert_eq!(habit(&stream), Habit::Items);
+    assert!(decode(&stream, plain.len()) == Some(plain.clone()));
+    // Other distances and lengths come between.
+    let mut random = Random::new(9);
+    for round in 0..if cfg!(miri) { 2 } else { 300 } {
+        let mut bad = stream.clone();
+        for _ in 0..1 + round % 7 {
+            let at = 33 + random.below(stream.len() - 33);
+            bad[at] = [0, 1, 7, 8, 31, 0x40, 0x60, 0xa0, 0xc0, 0xe0, 0xff][random.below(11)];
+        }
+        bad.truncate(bad.len() - if round % 3 == 0 { random.below(100) } else { 0 });
+        assert!(decode(&bad, plain.len()) == decode_by_definition(&bad, plain.len()), "round {round}");
+    }
 }
 
 #[test]
