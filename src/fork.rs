@@ -24,7 +24,8 @@
 //!
 //! Locks that others have for the whole process are left alone as well. The standard library takes one when a thread that it
 //! has made ends, so the threads of the library are not of that kind ([`crate::threads`]). What is asked of
-//! the C library on the way either takes no lock or one that `fork` resets there, or it is asked with a `Global` held.
+//! the C library on the way either takes no lock or one that `fork` resets there, or it is asked with a `Global` held; but
+//! why a plugin could not be loaded may be put into the user's language under locks that stay as they were.
 //!
 //! # Order
 //!

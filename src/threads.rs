@@ -130,6 +130,7 @@ mod sys {
 
 #[cfg(not(all(unix, not(miri))))]
 mod sys {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::thread::{Builder, JoinHandle};
 
     use super::LEAST_STACK;
@@ -140,7 +141,9 @@ mod sys {
     impl Thread {
         /// Starts a thread that does `work`; `None` if the system refuses.
         pub(crate) fn start<F: FnOnce() + Send + 'static>(work: F) -> Option<Thread> {
-            Builder::new().name("blosc2".into()).stack_size(LEAST_STACK).spawn(work).ok().map(Thread)
+            let builder = Builder::new().name("blosc2".into()).stack_size(LEAST_STACK);
+            // Up to Rust 1.85 at least, a thread whose locals are gone cannot start another: it panics.
+            catch_unwind(AssertUnwindSafe(|| builder.spawn(work))).ok()?.ok().map(Thread)
         }
 
         /// Waits for the end of the thread, which is another one than this.

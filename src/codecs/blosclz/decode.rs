@@ -1,5 +1,5 @@
 //! The decoder: a fast loop while both buffers have room for an element of the usual size, or another one if the stream is
-//! erratic, and a careful one for the rest.
+//! erratic or one of items, and a careful one for the rest.
 
 use super::erratic::{Habit, LOOK_AT, LOOK_FROM, decode_erratic, habit};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
@@ -102,8 +102,8 @@ unsafe fn decode<const AVX2: bool, const EVENLY: bool>(
     (whole || (stop < dest.len() && op >= stop)).then_some(())
 }
 
-/// Decodes the beginning of a stream and, unless it is a usual one, what follows until an end is near. Takes and returns the positions
-/// of the next element and of its output.
+/// Decodes the beginning of a stream and, unless it is a usual one, what follows until an end is near. Takes and returns the
+/// positions of the next element and of its output.
 ///
 /// # Safety
 ///
