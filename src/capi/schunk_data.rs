@@ -321,7 +321,8 @@ unsafe fn hand_out(
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         let wanted = !chunk.is_null() && !needs_free.is_null();
         require(wanted, "nowhere to store the chunk")?;
-        let Some(bytes) = handle.listed_chunk(nchunk) else {
+        // SAFETY: the super-chunk is not being changed, by the caller's promise.
+        let Some(bytes) = (unsafe { handle.listed_chunk(nchunk) }) else {
             // SAFETY: not null; writable by the caller's promise.
             return unsafe { hand_out_any(handle, nchunk, chunk, needs_free, get) };
         };

@@ -36,7 +36,7 @@ use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
 use crate::frame::Frame;
-use crate::schunk::{Reading, Schunk, Writing};
+use crate::schunk::{Index, Reading, Schunk, Writing};
 use crate::single;
 pub(crate) use adopt::Used;
 pub(crate) use create::free;
@@ -73,6 +73,8 @@ pub(crate) struct SchunkHandle {
     frame: UnsafeCell<FrameFields>,
     /// Replaced only when a view gets chunks of its own, while no other thread uses the handle.
     inner: UnsafeCell<Arc<RwLock<Schunk>>>,
+    /// Where the chunks of `inner` are, unless it has a frame. Replaced as `inner` is.
+    index: UnsafeCell<Option<Arc<Index>>>,
     /// The metalayers of a view, which shares the super-chunk with another handle. Replaced as `inner` is.
     layers: UnsafeCell<Option<Arc<Metalayers>>>,
     /// Of the metalayers that the struct shows. Guards the parts of `abi` that readers may have to bring up to date, and the
@@ -397,22 +399,22 @@ impl SchunkHandle {
 
     /// Where chunk `nchunk` of a super-chunk without a frame is, up to the next change; `None` if there is more to do than to
     /// look it up.
+    ///
+    /// # Safety
+    ///
+    /// No other thread changes the super-chunk but by adding chunks at the end.
     #[inline(always)] // a call shows
-    pub(crate) fn listed_chunk(&self, nchunk: i64) -> Option<NonNull<[u8]>> {
-        let find = |inner: &Schunk| {
-            let bytes = inner.listed_chunk(usize::try_from(nchunk).ok()?)?;
-            if inner.params_ref().typesize != self.typesize() || self.is_behind() {
-                return None;
-            }
-            self.set_current(nchunk);
-            Some(NonNull::from(bytes))
-        };
-        let shared = self.shared();
-        if single::is_only_thread() && !shared.is_locked_exclusive() {
-            // SAFETY: this thread is not changing the super-chunk, there are no others, and `find` starts none.
-            return find(unsafe { &*shared.data_ptr() });
+    pub(crate) unsafe fn listed_chunk(&self, nchunk: i64) -> Option<NonNull<[u8]>> {
+        // SAFETY: replaced as `inner` is.
+        let index = unsafe { &*self.index.get() }.as_ref()?;
+        // Whoever changes it may be an operation that called back, and promised nothing.
+        if self.shared().is_locked_exclusive() {
+            return None;
         }
-        find(&*shared.try_read()?)
+        // SAFETY: the caller's promise.
+        let chunk = unsafe { index.chunk(usize::try_from(nchunk).ok()?) }?;
+        self.set_current(nchunk);
+        Some(chunk)
     }
 
     /// Runs `operation` under the exclusive lock of the frame, if it locks: other handles that lock change nothing between

@@ -9,6 +9,9 @@
 
 use super::edit::{Rejected, Update, shrunk};
 use super::meta::LayerChange;
+#[cfg(feature = "capi")]
+use super::places::Index;
+use super::places::Places;
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::offset;
@@ -17,7 +20,7 @@ use crate::frame::Regrid;
 use crate::frame::sizes::{ChunkInfo, Sizes, whole_chunk};
 use crate::io::memory::{MallocBuf, malloc_copy};
 use crate::io::spare;
-use crate::memory::{self, no_memory};
+use crate::memory;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -26,7 +29,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The chunks, and what a frame would keep besides them.
 pub(crate) struct List {
     /// Where the chunks are. C callers see this array, so it holds plain pointers; the chunks are the list's own.
-    pointers: Vec<AtomicPtr<u8>>,
+    pointers: Places,
     pub(super) sizes: Sizes,
     /// Sum of the chunk sizes in bytes.
     pub(super) cbytes: u64,
@@ -43,7 +46,7 @@ pub(crate) struct List {
 impl List {
     pub(super) fn new() -> List {
         List {
-            pointers: Vec::new(),
+            pointers: Places::default(),
             sizes: Sizes { chunksize: -1, nchunks: 0, nbytes: 0, vl_blocks: false },
             cbytes: 0,
             metalayers: Arc::default(),
@@ -115,7 +118,7 @@ impl List {
 
     /// Makes room for `more` chunks, so that inserting them allocates no memory for the list itself.
     pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
-        self.pointers.try_reserve(more).map_err(|_| no_memory())
+        self.pointers.reserve(more)
     }
 
     /// Inserts a copy of `chunk` before chunk `nchunk`; returns the number of chunks.
@@ -193,14 +196,7 @@ impl List {
         let old = self.pointers.remove(nchunk);
         self.free(old);
         self.sizes = sizes;
-        self.end();
-    }
-
-    /// Makes the pointer behind the last chunk null, as in the C library: clients see the room for it as well.
-    fn end(&mut self) {
-        if let Some(behind) = self.pointers.spare_capacity_mut().first_mut() {
-            behind.write(AtomicPtr::default());
-        }
+        self.pointers.end();
     }
 
     /// Frees a chunk that has left the list, unless it is missing.
@@ -215,7 +211,8 @@ impl List {
     pub(super) fn change(&mut self, nchunk: usize, room: usize, work: impl FnOnce(&mut MallocBuf)) {
         let pointer = self.pointers[nchunk].load(Ordering::Relaxed);
         let pointer = NonNull::new(pointer).expect("`prepare` read the chunk");
-        let old_len = len_of(pointer.as_ptr());
+        // SAFETY: the list has it.
+        let old_len = unsafe { len_of(pointer.as_ptr()) };
         // SAFETY: it comes from C's allocator, with this length or as much more as `make_room` made of it, and nobody else
         // uses it until it goes back to its place.
         let chunk = unsafe { MallocBuf::from_malloc_with_room(pointer, old_len, old_len.max(room)) };
@@ -344,8 +341,9 @@ impl List {
             };
             pointers.push(AtomicPtr::new(pointer));
         }
-        (self.pointers, self.sizes) = (pointers, sizes);
-        self.end();
+        self.pointers.replace(pointers);
+        self.pointers.end();
+        self.sizes = sizes;
     }
 
     /// The number of layer `name`, and the metalayers with `content` at the start of that one; `None` if it is shorter.
@@ -363,9 +361,15 @@ impl List {
     /// `MemoryAlloc`; the order is as before.
     pub(super) fn reorder(&mut self, order: &[usize]) -> Result<()> {
         let address = |from: &usize| AtomicPtr::new(self.pointers[*from].load(Ordering::Relaxed));
-        self.pointers = memory::collect(order.iter().map(address))?;
+        self.pointers.replace(memory::collect(order.iter().map(address))?);
         self.sizes = self.sizes.with_reordered(order);
         Ok(())
+    }
+
+    /// What can be known of the chunks without the lock of the super-chunk.
+    #[cfg(feature = "capi")]
+    pub(super) fn index(&self) -> &Arc<Index> {
+        self.pointers.index()
     }
 
     /// The addresses of the chunks, and for how many there is room.
@@ -376,7 +380,7 @@ impl List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        self.pointers.drain(..).filter_map(own).for_each(spare::give_back);
+        self.pointers.take().into_iter().filter_map(own).for_each(spare::give_back);
     }
 }
 
@@ -414,8 +418,12 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// The length of the chunk at `pointer`, which `disown` or `copy_of` gave.
-fn len_of(pointer: *const u8) -> usize {
+/// The length of the chunk at `pointer`.
+///
+/// # Safety
+///
+/// `disown` or `copy_of` gave it, and the chunk was not freed.
+pub(super) unsafe fn len_of(pointer: *const u8) -> usize {
     // SAFETY: both checked that the chunk has a header, and that this field is its length.
     let cbytes = unsafe { pointer.add(offset::CBYTES).cast::<[u8; 4]>().read() };
     u32::from_le_bytes(cbytes) as usize // widening
@@ -455,7 +463,6 @@ fn disown(chunk: MallocBuf) -> AtomicPtr<u8> {
 /// Puts the memory back in a buffer, which frees it; `None` if the chunk is missing.
 fn own(pointer: AtomicPtr<u8>) -> Option<MallocBuf> {
     let pointer = NonNull::new(pointer.into_inner())?;
-    let len = len_of(pointer.as_ptr());
     // SAFETY: it comes from C's allocator, with this length, and has left the list, so nobody else uses it.
-    Some(unsafe { MallocBuf::from_malloc(pointer, len) })
+    Some(unsafe { MallocBuf::from_malloc(pointer, len_of(pointer.as_ptr())) })
 }

@@ -12,6 +12,7 @@ mod list;
 pub(crate) mod meta;
 mod packed;
 pub(crate) mod patch;
+mod places;
 pub(crate) mod scratch;
 pub(crate) mod slice;
 mod sparse;
@@ -22,6 +23,8 @@ pub use edit::Rejected;
 pub(crate) use edit::Update;
 #[cfg(feature = "capi")]
 pub(crate) use meta::LayerChange;
+#[cfg(feature = "capi")]
+pub(crate) use places::Index;
 pub(crate) use sparse::chunk_numbers;
 
 use crate::chunk::{self, Decoding, Encoding, Room, Source};
@@ -346,11 +349,11 @@ impl Schunk {
         }
     }
 
-    /// As [`chunk`](Self::chunk) without a frame; `None` if there is a frame or no such chunk.
-    #[inline]
-    pub(crate) fn listed_chunk(&self, nchunk: usize) -> Option<&[u8]> {
+    /// What can be known of the chunks without holding the super-chunk; `None` if they are in a frame.
+    #[cfg(feature = "capi")]
+    pub(crate) fn index(&self) -> Option<&Arc<Index>> {
         match &self.backing {
-            Backing::List(list) => list.chunk(nchunk).ok(),
+            Backing::List(list) => Some(list.index()),
             Backing::Frame(_) => None,
         }
     }

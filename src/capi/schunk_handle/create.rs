@@ -130,6 +130,8 @@ impl SchunkHandle {
             let made = make(handle)?;
             let mut inner = handle.shared().write();
             *inner = made;
+            // SAFETY: nobody else knows the handle.
+            unsafe { *handle.index.get() = inner.index().cloned() };
             handle.show(&inner)
         };
         match finish() {
@@ -150,6 +152,7 @@ impl SchunkHandle {
         // zeros are a value; the other fields are written here.
         unsafe {
             (&raw mut (*raw).inner).write(UnsafeCell::new(inner));
+            (&raw mut (*raw).index).write(UnsafeCell::new(None));
             (&raw mut (*raw).layers).write(UnsafeCell::new(None));
             (&raw mut (*raw).shown).write(Mutex::default());
             (&raw mut (*raw).client_frees).write(AtomicBool::new(false));
