@@ -53,7 +53,14 @@ impl Share {
 /// Adds `nbytes` to what is kept, unless that would be more than `limit`; tells whether it did.
 fn take_room(kept: &AtomicUsize, nbytes: usize, limit: usize) -> bool {
     let with_this = |kept: usize| kept.checked_add(nbytes).filter(|&sum| sum <= limit);
-    kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_this).is_ok()
+    let mut before = kept.load(Ordering::Relaxed);
+    while let Some(sum) = with_this(before) {
+        match kept.compare_exchange_weak(before, sum, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(now) => before = now,
+        }
+    }
+    false
 }
 
 impl Drop for Share {
