@@ -65,7 +65,7 @@ fn cpp_program(layout: &Layout, built: &Built) -> Result<(), String> {
 fn by_hand(layout: &Layout, _: &Built) -> Result<(), String> {
     let program = program_path(Path::new("by-hand"), Link::Shared)?;
     let mut compiler = cc();
-    compiler.arg("-o").arg(&program).arg(source("demo.c")).arg(format!("-I{}", &layout.includedir.display()));
+    compiler.arg("-o").arg(&program).arg(source("demo.c")).arg(format!("-I{}", layout.includedir.display()));
     process::quiet(compiler.arg(format!("-L{}", layout.libdir.display())).arg("-lblosc2"))?;
     let mut run = command(&program, [source("demo.c")]);
     process::quiet(run.env(library_path_variable(), &layout.libdir))
