@@ -453,13 +453,26 @@ impl SchunkHandle {
         operation: impl FnOnce(&mut Schunk) -> Result<T>,
     ) -> Result<T> {
         self.take_over(inner)?;
-        let result = operation(inner);
-        if self.shows_layers_as_of(inner.change_tick()) {
+        // Shown by a destructor: so what `operation` returns need not be moved, which takes as long as all the rest here.
+        let changed = Changed { handle: self, inner };
+        operation(changed.inner)
+    }
+}
+
+/// A super-chunk that is being changed; the struct shows its new state at the end.
+struct Changed<'a> {
+    handle: &'a SchunkHandle,
+    inner: &'a mut Schunk,
+}
+
+impl Drop for Changed<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.handle.shows_layers_as_of(self.inner.change_tick()) {
             // SAFETY: nobody else has the super-chunk, and readers come here only while they have it.
-            unsafe { self.show_counts(inner) };
+            unsafe { self.handle.show_counts(self.inner) };
         } else {
-            self.catch_up(inner);
+            self.handle.catch_up(self.inner);
         }
-        result
     }
 }
