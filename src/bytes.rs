@@ -3,6 +3,12 @@
 use crate::error::{Error, ErrorKind, Result};
 
 /// The bytes of `numbers`, in the order of this machine.
+pub(crate) fn bytes_of(numbers: &[i64]) -> &[u8] {
+    // SAFETY: the same memory, borrowed as long; bytes need no alignment.
+    unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast::<u8>(), size_of_val(numbers)) }
+}
+
+/// As [`bytes_of`], to be changed.
 pub(crate) fn bytes_of_mut(numbers: &mut [i64]) -> &mut [u8] {
     // SAFETY: the same memory, borrowed as long; bytes need no alignment, and whatever is written makes numbers.
     unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast::<u8>(), size_of_val(numbers)) }

@@ -118,7 +118,7 @@ impl Frame {
         let mut writes = memory::with_capacity(ahead.chunks.len())?;
         for (chunk, position) in &ahead.chunks {
             let to = position - ahead.by;
-            next.index.table_mut()?[chunk.nchunk] = Entry::Stored(to).encode();
+            next.index.set(chunk.nchunk, Entry::Stored(to).encode())?;
             writes.push(Write::Bytes(header_len + to, &chunk.bytes));
         }
         next.live_end -= ahead.by;

@@ -43,11 +43,11 @@ fn write_each(
     let mut free = FreeIds::new(added.len());
     for new in added {
         let cbytes = next.header.cbytes + new.bytes.len() as u64; // widening
-        let entry = &mut next.index.table_mut()?[new.nchunk];
-        let id = free.take(u64::try_from(*entry).ok(), (old, made), cbytes)?;
+        let before = next.index.raw(new.nchunk).and_then(|entry| u64::try_from(entry).ok());
+        let id = free.take(before, (old, made), cbytes)?;
         made.push(id);
         write_or_make_room(disk, id, &new.bytes)?;
-        *entry = Entry::Stored(id).encode();
+        next.index.set(new.nchunk, Entry::Stored(id).encode())?;
         next.header.cbytes = cbytes;
     }
     Ok(())

@@ -276,11 +276,10 @@ fn redirect(next: &mut State, moves: &[Move]) -> Result<Vec<Write<'static>>> {
     let mut places = HashMap::new();
     places.try_reserve(moves.len()).map_err(|_| memory::no_memory())?;
     places.extend(moves.iter().map(|moved| (moved.from.position, moved.to)));
-    for entry in next.index.table_mut()? {
-        if let Some(&place) = u64::try_from(*entry).ok().and_then(|position| places.get(&position)) {
-            *entry = Entry::Stored(place).encode();
-        }
-    }
+    next.index.change_each(|entry| {
+        let place = u64::try_from(entry).ok().and_then(|position| places.get(&position));
+        place.map(|&place| Entry::Stored(place).encode())
+    })?;
     let header_len = next.header.header_len as u64; // widening
     memory::collect(runs.iter().map(|run| Write::Copy {
         from: header_len + run.from.position,

@@ -120,10 +120,7 @@ impl Frame {
         }
         ensure(sizes.nchunks <= MAX_CHUNKS, kind, "too many chunks")?;
         let mut next = State::clone(&old);
-        let placeholders = std::iter::repeat_n(PLACEHOLDER, chunks.len());
-        let table = next.index.table_mut().map_err(|e| surface(e, kind))?;
-        memory::reserve(table, chunks.len())?;
-        table.splice(nchunk..nchunk, placeholders);
+        next.index.insert(nchunk, chunks.len(), PLACEHOLDER).map_err(|e| surface(e, kind))?;
         let mut added = memory::with_capacity(chunks.len())?;
         for (i, (chunk, info)) in infos.iter().enumerate() {
             let new = place_chunk(&mut next, sizes, nchunk + i, chunk, info);
@@ -183,7 +180,7 @@ impl Frame {
         let sizes = old.sizes().with_reordered(order);
         let mut next = State::clone(&old);
         let table = order.iter().map(|&from| old.index.raw(from).expect("checked to be a permutation"));
-        next.index = Index::Table(Arc::new(memory::collect(table)?));
+        next.index = Index::of(memory::collect(table)?)?;
         let mut now_at = memory::filled(0, order.len())?;
         for (to, &from) in order.iter().enumerate() {
             now_at[from] = to;
@@ -280,7 +277,7 @@ impl Frame {
             next.header.cbytes = next.header.cbytes.saturating_sub(gone.cbytes);
             return Ok(());
         }
-        next.index.table_mut()?[nchunk] = PLACEHOLDER;
+        next.index.set(nchunk, PLACEHOLDER)?;
         let room = gone.cbytes.max(EXTENDED_HEADER_LENGTH as u64); // widening
         next.dead = (next.dead + room).min(next.live_end);
         let room = room.min(next.live_end.saturating_sub(position));
@@ -323,7 +320,7 @@ impl Frame {
                 Some(at) => {
                     next.dead = next.dead.saturating_sub(new.room());
                     next.replaces = true;
-                    next.index.table_mut()?[new.nchunk] = Entry::Stored(at).encode();
+                    next.index.set(new.nchunk, Entry::Stored(at).encode())?;
                     writes.push(Write::Bytes(header_len + at, &new.bytes));
                 }
                 None => memory::push(&mut behind, new)?,
@@ -331,7 +328,7 @@ impl Frame {
         }
         let ahead = self.put_behind(session, &mut next, &behind)?;
         for (new, position) in &ahead.chunks {
-            next.index.table_mut()?[new.nchunk] = Entry::Stored(*position).encode();
+            next.index.set(new.nchunk, Entry::Stored(*position).encode())?;
             writes.push(Write::Bytes(header_len + position, &new.bytes));
         }
         // Where there are places to be used again, the index stays behind all of them until holes are closed: it is not written
@@ -404,7 +401,7 @@ pub(super) fn place_chunk<'a>(
     }
     let typesize = next.header.params.typesize.max(1);
     if sizes.chunksize > 0 && info.nbytes % typesize == 0 && info.nbytes > 0 {
-        next.index.table_mut()?[nchunk] = Entry::Special(info.special).encode();
+        next.index.set(nchunk, Entry::Special(info.special).encode())?;
         return Ok(None);
     }
     let nbytes = usize::try_from(info.nbytes).unwrap_or(0);
@@ -442,7 +439,7 @@ pub(super) fn convert_specials(
         let Entry::Special(kind) = Entry::decode(raw)? else { continue };
         let nbytes = old.sizes().chunk_nbytes(nchunk).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         let bytes = special::with_payload(kind, nbytes, typesize)?;
-        next.index.table_mut()?[now] = PLACEHOLDER;
+        next.index.set(now, PLACEHOLDER)?;
         memory::push(added, NewChunk { nchunk: now, bytes: bytes.into() })?;
     }
     Ok(())

@@ -1,10 +1,14 @@
 //! Compression of the chunk index, with the parameters that the format's other writers use.
 
-use crate::chunk::{self, CParams};
+use super::table::{self, Table};
+use crate::bytes::{bytes_of, to_i32};
+use crate::chunk::{self, CParams, Encoding};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, special, split};
-use crate::memory::zeroed;
+use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags, special, split};
+use crate::memory::{copy_of, extend, with_capacity, zeroed};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Which operation wrote the index; it decides whether an index that compresses badly is kept compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,25 +23,125 @@ pub(crate) enum IndexOf {
 const ENTRY: usize = 8;
 /// Bytes of a block of the index chunk.
 const BLOCKSIZE: usize = 16384;
+/// Bytes that a block may take more than its entries: it has a size in front.
+const ROOM: usize = 4;
 
-/// Compresses `entries` as the chunk that ends the payload area.
+const _: () = assert!(BLOCKSIZE == table::PART * ENTRY, "parts of the table are the blocks of the chunk");
+
+fn params() -> CParams {
+    CParams { typesize: ENTRY, blocksize: BLOCKSIZE, splitmode: split::NEVER, ..CParams::default() }
+}
+
+/// Compresses the entries of `table` as the chunk that ends the payload area. What becomes of each of its parts is noted
+/// there, and is taken from there if it was.
 ///
 /// # Errors
 ///
 /// Those of the compressor; `MemoryAlloc`.
-pub(crate) fn compress(entries: &[i64], of: IndexOf) -> Result<Vec<u8>> {
-    let params =
-        CParams { typesize: ENTRY, blocksize: BLOCKSIZE, splitmode: split::NEVER, ..CParams::default() };
+pub(crate) fn compress(table: &mut Table, of: IndexOf) -> Result<Vec<u8>> {
+    let nbytes = ENTRY * table.len();
+    // What one part becomes is decided by all of the rules.
+    if nbytes > BLOCKSIZE {
+        encode_parts(table)?;
+        if let Some(chunk) = put_together(table, nbytes)? {
+            return Ok(chunk);
+        }
+    }
+    compress_whole(table, of)
+}
+
+/// Compresses all entries of `table` at once.
+fn compress_whole(table: &Table, of: IndexOf) -> Result<Vec<u8>> {
+    let mut raw = with_capacity(ENTRY * table.len())?;
+    for part in table.parts() {
+        extend(&mut raw, &stored_bytes(part.entries())?)?;
+    }
+    let extra = if of == IndexOf::Delete { ENTRY } else { 0 };
+    let mut chunk = zeroed(raw.len() + EXTENDED_HEADER_LENGTH + extra)?;
+    let cbytes = chunk::compress(&params(), &raw, &mut chunk)?;
+    ensure(cbytes > 0, ErrorKind::Failure, "index cannot be compressed")?;
+    chunk.truncate(cbytes);
+    Ok(chunk)
+}
+
+/// The header of an index chunk of `nbytes` bytes that is not stored raw.
+fn coded_header(nbytes: usize) -> ChunkHeader {
+    ChunkHeader {
+        flags: flags::EXTENDED | flags::DONT_SPLIT,
+        typesize: ENTRY,
+        nbytes,
+        blocksize: BLOCKSIZE,
+        filters: params().filters,
+        blosc2_flags: blosc2_flags::HOST,
+        ..ChunkHeader::BARE
+    }
+}
+
+/// The entries as they are stored: little-endian.
+fn stored_bytes(entries: &[i64]) -> Result<Cow<'_, [u8]>> {
+    if cfg!(target_endian = "little") {
+        return Ok(bytes_of(entries).into());
+    }
     let mut raw = zeroed(ENTRY * entries.len())?;
     for (bytes, entry) in raw.chunks_exact_mut(ENTRY).zip(entries) {
         bytes.copy_from_slice(&entry.to_le_bytes());
     }
-    let extra = if of == IndexOf::Delete { ENTRY } else { 0 };
-    let mut chunk = zeroed(raw.len() + EXTENDED_HEADER_LENGTH + extra)?;
-    let cbytes = chunk::compress(&params, &raw, &mut chunk)?;
-    ensure(cbytes > 0, ErrorKind::Failure, "index cannot be compressed")?;
-    chunk.truncate(cbytes);
-    Ok(chunk)
+    Ok(raw.into())
+}
+
+/// Makes the blocks that the parts of `table` become, of those that are not known.
+fn encode_parts(table: &mut Table) -> Result<()> {
+    let (params, header) = (params(), coded_header(ENTRY * table.len()));
+    let enc = Encoding::new(&params);
+    for part in table.parts_mut() {
+        if part.streams.is_some() {
+            continue;
+        }
+        let raw = stored_bytes(part.entries())?;
+        let mut streams = zeroed(raw.len() + ROOM)?;
+        // What cannot stand in such a chunk has no bytes, and there is none then.
+        let len = chunk::compress_block(&enc, &header, &raw, &mut streams)?.unwrap_or(0);
+        let streams = copy_of(&streams[..len])?;
+        drop(raw);
+        part.streams = Some(Arc::new(streams));
+    }
+    Ok(())
+}
+
+/// The chunk of `nbytes` bytes that consists of the blocks noted in `table`; `None` unless it is the one that compressing all
+/// entries at once gives.
+fn put_together(table: &Table, nbytes: usize) -> Result<Option<Vec<u8>>> {
+    let mut header = coded_header(nbytes);
+    let start = header.table_end();
+    let mut starts = with_capacity(table.parts().len())?;
+    let (mut end, mut all_zeros) = (start, true);
+    for part in table.parts() {
+        let Some(streams) = part.streams.as_ref().filter(|streams| !streams.is_empty()) else {
+            return Ok(None);
+        };
+        // Where there is less room than for all bytes of a block, it may become another one.
+        if end + ENTRY * part.entries().len() > nbytes {
+            return Ok(None);
+        }
+        starts.push(end);
+        end += streams.len();
+        all_zeros &= streams[..] == [0; 4];
+    }
+    if all_zeros {
+        return Ok(None);
+    }
+    header.cbytes = end;
+    let mut front = [0; EXTENDED_HEADER_LENGTH];
+    header.write(&mut front);
+    let mut chunk = with_capacity(end)?;
+    chunk.extend_from_slice(&front);
+    for start in starts {
+        chunk.extend_from_slice(&to_i32(start, ErrorKind::Data)?.to_le_bytes());
+    }
+    for streams in table.parts().iter().filter_map(|part| part.streams.as_ref()) {
+        chunk.extend_from_slice(streams);
+    }
+    Ok(Some(chunk))
 }
 
 /// The index of a frame filled with one special value: a repeated-value chunk.
@@ -65,4 +169,64 @@ pub(crate) fn repeated(entry: i64, nchunks: usize) -> Vec<u8> {
 pub(crate) fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<()> {
     let nbytes = chunk::decompress(chunk, dest)?;
     ensure(nbytes == dest.len(), ErrorKind::Data, "index of another size")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Random;
+
+    /// Positions of chunks of about one size, numbers of files, noise, one number, or special values among positions.
+    fn entry(kind: usize, n: usize, random: &mut Random) -> i64 {
+        let number = |n: usize| i64::try_from(n).unwrap();
+        match kind {
+            0 => number(n * 5000 + random.below(3000)),
+            1 => number(n),
+            2 => number(random.below(1 << 30) << 30 | random.below(1 << 30)),
+            3 => 0,
+            _ if random.below(3) == 0 => i64::MIN,
+            _ => number(n * 80),
+        }
+    }
+
+    #[test]
+    fn an_index_is_the_same_chunk_whatever_was_known_of_it() {
+        let mut random = Random::new(11);
+        for kind in 0..5 {
+            for len in [1, 2000, 2048, 2049, 2052, 2300, 4096, 6000, 10_000] {
+                let entries = (0..len).map(|n| entry(kind, n, &mut random)).collect();
+                let mut table = Table::of(entries).unwrap();
+                for (step, of) in [IndexOf::Other, IndexOf::Delete].into_iter().cycle().enumerate().take(8) {
+                    let whole = compress_whole(&table, of).unwrap();
+                    let chunk = compress(&mut table, of).unwrap();
+                    assert!(chunk == whole, "kind {kind}, {} entries, step {step}", table.len());
+                    let at = random.below(table.len() + 1);
+                    match step % 4 {
+                        0 => table.insert(table.len(), 1 + random.below(5), 12_345_678).unwrap(),
+                        1 => table.set(at.min(table.len() - 1), -7).unwrap(),
+                        2 => table.insert(at, 3, 99).unwrap(),
+                        _ => table.insert(table.len(), 2000, 0).unwrap(),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_made_of_a_part_is_not_made_again() {
+        let mut table = Table::of((0..5000).map(|n| n * 300).collect()).unwrap();
+        let chunk = compress(&mut table, IndexOf::Other).unwrap();
+        let made = |table: &Table| -> Vec<_> {
+            table.parts().iter().map(|part| part.streams.as_ref().map(Arc::as_ptr)).collect()
+        };
+        let before = made(&table);
+        assert!(before.iter().all(Option::is_some));
+        assert_eq!(compress(&mut table, IndexOf::Other).unwrap(), chunk);
+        assert_eq!(made(&table), before);
+        let _old = table.copy().unwrap(); // so that no memory is used again
+        table.insert(5000, 1, 1_500_000).unwrap();
+        assert_ne!(compress(&mut table, IndexOf::Other).unwrap(), chunk);
+        assert_eq!(made(&table)[..2], before[..2]);
+        assert_ne!(made(&table)[2], before[2]);
+    }
 }

@@ -46,6 +46,7 @@ mod spares;
 pub(crate) mod special;
 mod state;
 mod store;
+mod table;
 mod tail;
 
 pub(crate) use edit::{Derive, New, check_permutation};

@@ -122,10 +122,9 @@ impl FreeIds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     fn index(ids: impl IntoIterator<Item = i64>) -> Index {
-        Index::Table(Arc::new(ids.into_iter().collect()))
+        Index::of(ids.into_iter().collect()).unwrap()
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The chunk index in memory, decoded once.
 
 use super::index_codec::{self, IndexOf};
+use super::table::{Part, Table};
 use crate::bytes::bytes_of_mut;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 use crate::format::frame_header::Layout;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
-use crate::memory::{collect, copy_of, filled, zeroed};
+use crate::memory::{collect, filled, zeroed};
 use std::sync::Arc;
 
 /// An index larger than this, in bytes, must not expand from almost nothing.
@@ -19,7 +20,7 @@ const MAX_RATIO: usize = 1 << 10;
 #[derive(Clone, Debug)]
 pub(crate) enum Index {
     /// One entry per chunk.
-    Table(Arc<Vec<i64>>),
+    Table(Arc<Table>),
     /// The same entry for all chunks, however many.
     Run {
         /// The entry.
@@ -47,7 +48,7 @@ impl Index {
     /// The stored number for chunk `nchunk`.
     pub(crate) fn raw(&self, nchunk: usize) -> Option<i64> {
         match self {
-            Index::Table(table) => table.get(nchunk).copied(),
+            Index::Table(table) => table.get(nchunk),
             Index::Run { entry, nchunks } => (nchunk < *nchunks).then_some(*entry),
         }
     }
@@ -64,26 +65,75 @@ impl Index {
 
     /// All entries, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = i64> + '_ {
-        let (table, run) = match self {
-            Index::Table(table) => (table.as_slice(), (0, 0)),
-            Index::Run { entry, nchunks } => (&[][..], (*entry, *nchunks)),
+        let (entry, nchunks) = match self {
+            Index::Table(_) => (0, 0),
+            Index::Run { entry, nchunks } => (*entry, *nchunks),
         };
-        table.iter().copied().chain(std::iter::repeat_n(run.0, run.1))
+        self.parts().flatten().copied().chain(std::iter::repeat_n(entry, nchunks))
     }
 
-    /// The entries as a table that can be changed.
+    /// The entries of a table, in order.
+    fn parts(&self) -> impl Iterator<Item = &[i64]> {
+        let parts = match self {
+            Index::Table(table) => table.parts(),
+            Index::Run { .. } => &[],
+        };
+        parts.iter().map(Part::entries)
+    }
+
+    /// An index of these entries.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn of(entries: Vec<i64>) -> Result<Index> {
+        Ok(Index::Table(Arc::new(Table::of(entries)?)))
+    }
+
+    /// Makes `entry` that of chunk `nchunk`.
     ///
     /// # Errors
     ///
     /// `MemoryAlloc`: a frame of a few bytes may have the same entry for hundreds of millions of chunks.
-    pub(crate) fn table_mut(&mut self) -> Result<&mut Vec<i64>> {
+    ///
+    /// # Panics
+    ///
+    /// If there is no such chunk.
+    pub(crate) fn set(&mut self, nchunk: usize, entry: i64) -> Result<()> {
+        self.table_mut()?.set(nchunk, entry)
+    }
+
+    /// Inserts `entry` for `count` chunks before chunk `nchunk`.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer chunks.
+    pub(crate) fn insert(&mut self, nchunk: usize, count: usize, entry: i64) -> Result<()> {
+        self.table_mut()?.insert(nchunk, count, entry)
+    }
+
+    /// Replaces the entries for which `change` gives others.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set); some entries may be replaced then.
+    pub(crate) fn change_each(&mut self, change: impl FnMut(i64) -> Option<i64>) -> Result<()> {
+        self.table_mut()?.change_each(change)
+    }
+
+    /// The entries as a table that can be changed.
+    fn table_mut(&mut self) -> Result<&mut Table> {
         if let Index::Run { entry, nchunks } = *self {
-            *self = Index::Table(Arc::new(filled(entry, nchunks)?));
+            *self = Index::of(filled(entry, nchunks)?)?;
         }
         match self {
             Index::Table(table) => {
                 if Arc::get_mut(table).is_none() {
-                    *table = Arc::new(copy_of(table)?);
+                    *table = Arc::new(table.copy()?);
                 }
                 Ok(Arc::get_mut(table).expect("nobody else has the copy"))
             }
@@ -100,7 +150,7 @@ impl Index {
     pub(crate) fn has_stored(&self) -> bool {
         match self {
             // Special entries are negative: only if all are, the sign is left.
-            Index::Table(table) => table.iter().fold(-1, |all, entry| all & entry) >= 0,
+            Index::Table(_) => self.parts().flatten().fold(-1, |all, entry| all & entry) >= 0,
             Index::Run { entry, .. } => *entry >= 0,
         }
     }
@@ -110,22 +160,22 @@ impl Index {
         // Negative for an entry that is beyond and, not being a special one, not negative itself.
         let beyond = |entry: i64| last.wrapping_sub(entry) & !entry;
         match self {
-            Index::Table(table) => table.iter().fold(0, |any, &entry| any | beyond(entry)) >= 0,
+            Index::Table(_) => self.parts().flatten().fold(0, |any, &entry| any | beyond(entry)) >= 0,
             Index::Run { entry, .. } => beyond(*entry) >= 0,
         }
     }
 
-    /// The bytes to store; empty without chunks.
+    /// The bytes to store; empty without chunks. What the parts of a table become is noted, so that it is made once.
     ///
     /// # Errors
     ///
     /// Those of the compressor; `InvalidParam` for too many chunks.
-    pub(crate) fn write(&self, of: IndexOf) -> Result<Vec<u8>> {
+    pub(crate) fn write(&mut self, of: IndexOf) -> Result<Vec<u8>> {
         require(self.len() <= MAX_CHUNKS, "too many chunks")?;
-        match self {
-            Index::Table(table) if table.is_empty() => Ok(Vec::new()),
-            Index::Table(table) => index_codec::compress(table, of),
-            Index::Run { entry, nchunks } => Ok(index_codec::repeated(*entry, *nchunks)),
+        match *self {
+            Index::Table(ref table) if table.len() == 0 => Ok(Vec::new()),
+            Index::Table(_) => index_codec::compress(self.table_mut()?, of),
+            Index::Run { entry, nchunks } => Ok(index_codec::repeated(entry, nchunks)),
         }
     }
 
@@ -154,12 +204,12 @@ impl Index {
         if width < 8 {
             let mut raw: Vec<u8> = zeroed(header.nbytes)?;
             index_codec::decompress(chunk, &mut raw)?;
-            return Ok(Index::Table(Arc::new(collect(raw.chunks_exact(width).map(read_entry))?)));
+            return Index::of(collect(raw.chunks_exact(width).map(read_entry))?);
         }
         let mut table = zeroed(count)?;
         index_codec::decompress(chunk, bytes_of_mut(&mut table))?;
         table.iter_mut().for_each(|entry| *entry = i64::from_le(*entry));
-        Ok(Index::Table(Arc::new(table)))
+        Index::of(table)
     }
 }
 
@@ -201,14 +251,14 @@ mod tests {
         assert!(matches!(index, Index::Run { .. }));
         assert_eq!(index.entry(25), Ok(Entry::Special(special::NAN)));
         assert_eq!(index.entry(26).unwrap_err().kind(), ErrorKind::InvalidParam);
-        index.table_mut().unwrap()[3] = 7;
+        index.set(3, 7).unwrap();
         assert_eq!(index.iter().filter(|&e| e == entry).count(), 25);
     }
 
     #[test]
     fn positions_beyond_the_last_are_found_among_special_entries() {
         let special = Entry::Special(special::NAN).encode();
-        let table = |entries: &[i64]| Index::Table(Arc::new(entries.to_vec()));
+        let table = |entries: &[i64]| Index::of(entries.to_vec()).unwrap();
         for (index, stored, last) in [
             (table(&[]), false, i64::MIN),
             (table(&[special, i64::MIN, -1]), false, i64::MIN),
@@ -227,8 +277,7 @@ mod tests {
 
     #[test]
     fn a_small_index_is_stored_as_documented() {
-        let mut index = Index::default();
-        index.table_mut().unwrap().extend([0, 394, 813]);
+        let mut index = Index::of(vec![0, 394, 813]).unwrap();
         let chunk = index.write(IndexOf::Other).unwrap();
         assert_eq!(chunk.len(), 56);
         assert_eq!(chunk[..16], [5, 1, 7, 8, 0x18, 0, 0, 0, 0x18, 0, 0, 0, 0x38, 0, 0, 0]);

@@ -147,7 +147,7 @@ impl Frame {
             ensure(fixed, ErrorKind::ChunkUpdate, "chunks of several sizes that move")?;
             let entry = |from: &Option<usize>| from.and_then(|from| next.index.raw(from)).unwrap_or(fill);
             let table = memory::collect(order.iter().map(entry))?;
-            next.index = Index::Table(Arc::new(table));
+            next.index = Index::of(table)?;
         }
         if !known {
             sizes.nbytes = self.added_up(&session, &old, &next.index, &replaced)?;

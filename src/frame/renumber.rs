@@ -76,11 +76,10 @@ impl Frame {
             return Ok(());
         }
         let mut next = State::clone(state);
-        for entry in next.index.table_mut()? {
-            if let Some(&id) = u64::try_from(*entry).ok().and_then(|id| renamed.get(&id)) {
-                *entry = Entry::Stored(id).encode();
-            }
-        }
+        next.index.change_each(|entry| {
+            let id = u64::try_from(entry).ok().and_then(|id| renamed.get(&id));
+            id.map(|&id| Entry::Stored(id).encode())
+        })?;
         next.replaces = true;
         self.write_tail(session, next, &[], IndexOf::Other)
     }
