@@ -180,7 +180,7 @@ impl Frame {
         let sizes = old.sizes().with_reordered(order);
         let mut next = State::clone(&old);
         let table = order.iter().map(|&from| old.index.raw(from).expect("checked to be a permutation"));
-        next.index = Index::of(memory::collect(table)?)?;
+        next.index.replace(memory::collect(table)?)?;
         let mut now_at = memory::filled(0, order.len())?;
         for (to, &from) in order.iter().enumerate() {
             now_at[from] = to;

@@ -52,10 +52,16 @@ pub(crate) fn compress(table: &mut Table, of: IndexOf) -> Result<Vec<u8>> {
 
 /// Compresses all entries of `table` at once.
 fn compress_whole(table: &Table, of: IndexOf) -> Result<Vec<u8>> {
-    let mut raw = with_capacity(ENTRY * table.len())?;
-    for part in table.parts() {
-        extend(&mut raw, &stored_bytes(part.entries())?)?;
-    }
+    let raw = match table.parts() {
+        [part] => stored_bytes(part.entries())?,
+        parts => {
+            let mut raw = with_capacity(ENTRY * table.len())?;
+            for part in parts {
+                extend(&mut raw, &stored_bytes(part.entries())?)?;
+            }
+            raw.into()
+        }
+    };
     let extra = if of == IndexOf::Delete { ENTRY } else { 0 };
     let mut chunk = zeroed(raw.len() + EXTENDED_HEADER_LENGTH + extra)?;
     let cbytes = chunk::compress(&params(), &raw, &mut chunk)?;

@@ -65,7 +65,6 @@ use crate::io::file::FileIo;
 use crate::io::lock::{self, FrameLock, Held, Mode};
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, dirs};
-use crate::memory;
 use holes::Holes;
 use offsets::Index;
 use parking_lot::{Mutex, RwLock};
@@ -387,7 +386,7 @@ impl Frame {
     ///
     /// `MemoryAlloc`: a frame of a few bytes may have hundreds of millions of chunks.
     pub fn offsets(&self) -> Result<Vec<i64>> {
-        memory::collect(self.snapshot().index.iter())
+        self.snapshot().index.entries()
     }
 
     /// The fixed metalayers, in the order in which they were added.

@@ -81,6 +81,18 @@ impl Index {
         parts.iter().map(Part::entries)
     }
 
+    /// All entries, in one piece.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn entries(&self) -> Result<Vec<i64>> {
+        match self {
+            Index::Table(table) => table.entries(0, 0),
+            Index::Run { entry, nchunks } => filled(*entry, *nchunks),
+        }
+    }
+
     /// An index of these entries.
     ///
     /// # Errors
@@ -88,6 +100,20 @@ impl Index {
     /// `MemoryAlloc`.
     pub(crate) fn of(entries: Vec<i64>) -> Result<Index> {
         Ok(Index::Table(Arc::new(Table::of(entries)?)))
+    }
+
+    /// Makes these the entries.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(crate) fn replace(&mut self, entries: Vec<i64>) -> Result<()> {
+        let mut table = Table::of(entries)?;
+        if let Index::Table(old) = self {
+            table.share(old);
+        }
+        *self = Index::Table(Arc::new(table));
+        Ok(())
     }
 
     /// Makes `entry` that of chunk `nchunk`.

@@ -145,9 +145,10 @@ impl Frame {
         if let Some(order) = &order {
             let fixed = sizes.chunksize == old.sizes().chunksize;
             ensure(fixed, ErrorKind::ChunkUpdate, "chunks of several sizes that move")?;
-            let entry = |from: &Option<usize>| from.and_then(|from| next.index.raw(from)).unwrap_or(fill);
-            let table = memory::collect(order.iter().map(entry))?;
-            next.index = Index::of(table)?;
+            let before = next.index.entries()?;
+            let entry =
+                |from: &Option<usize>| from.and_then(|from| before.get(from).copied()).unwrap_or(fill);
+            next.index.replace(memory::collect(order.iter().map(entry))?)?;
         }
         if !known {
             sizes.nbytes = self.added_up(&session, &old, &next.index, &replaced)?;

@@ -73,6 +73,15 @@ impl Table {
         Ok(Table { parts: collect(self.parts.iter().cloned())?, len: self.len })
     }
 
+    /// Takes over parts of `old` that are the same in this table.
+    pub(super) fn share(&mut self, old: &Table) {
+        for (part, old) in self.parts.iter_mut().zip(&old.parts) {
+            if part.entries() == old.entries() {
+                part.clone_from(old);
+            }
+        }
+    }
+
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -91,6 +100,19 @@ impl Table {
     /// Entry `n`.
     pub(super) fn get(&self, n: usize) -> Option<i64> {
         self.parts.get(n / PART)?.entries().get(n % PART).copied()
+    }
+
+    /// The entries from those of part `first` on, in one piece that has room for so many `more`.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`.
+    pub(super) fn entries(&self, first: usize, more: usize) -> Result<Vec<i64>> {
+        let mut entries = with_capacity(self.len - first * PART + more)?;
+        for part in &self.parts[first..] {
+            extend(&mut entries, part.entries())?;
+        }
+        Ok(entries)
     }
 
     /// Makes `entry` entry `n`.
@@ -119,10 +141,7 @@ impl Table {
     pub(super) fn insert(&mut self, at: usize, count: usize, entry: i64) -> Result<()> {
         assert!(at <= self.len, "entries are one behind the other");
         let first = at / PART;
-        let mut entries = with_capacity(self.len - first * PART + count)?;
-        for part in &self.parts[first..] {
-            extend(&mut entries, part.entries())?;
-        }
+        let mut entries = self.entries(first, count)?;
         let at = at - first * PART;
         entries.splice(at..at, std::iter::repeat_n(entry, count));
         let parts = parts_of(entries)?;
@@ -216,5 +235,11 @@ mod tests {
         assert_eq!(shared(&table), [true, false, false, false, true]);
         table.insert(1, 1, 7).unwrap();
         assert_eq!(shared(&table), [false; 5]);
+        let mut entries = entries(&old);
+        entries.remove(3 * PART);
+        let mut table = Table::of(entries).unwrap();
+        assert_eq!(shared(&table), [false; 5]);
+        table.share(&old);
+        assert_eq!(shared(&table), [true, true, true, false, false]);
     }
 }

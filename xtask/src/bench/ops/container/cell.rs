@@ -70,6 +70,14 @@ impl<'a> Cell<'a> {
         Ok(content.expect("ours at least"))
     }
 
+    /// What our library makes of `data`, in chunks of `chunksize` bytes, after both have read it: for as many chunks as would
+    /// take the C library too long.
+    pub fn ours(&self, data: &[u8], chunksize: usize) -> Result<Content, String> {
+        let made = self.build(&self.libs.ours, 0, data, chunksize)?.into_content(self.place)?;
+        self.check(&made, chunksize, data.chunks(chunksize))?;
+        Ok(made)
+    }
+
     /// Fails unless both libraries find `chunks` in `content`.
     pub fn check<'c>(
         &self,

@@ -41,8 +41,9 @@ macro_rules! by_place {
     };
 }
 
-static OPS: [Op; 17] = [
+static OPS: [Op; 18] = [
     Op { names: by_place!("append"), on_data: true, threads: true, measure: ops::append },
+    Op { names: by_place!("append_late"), on_data: false, threads: false, measure: ops::append_late },
     Op { names: by_place!("read"), on_data: true, threads: true, measure: ops::read },
     Op { names: by_place!("slice_all"), on_data: true, threads: true, measure: ops::slice_all },
     Op { names: by_place!("slice_4k"), on_data: true, threads: false, measure: ops::slice_4k },
@@ -75,8 +76,9 @@ static NAMES: [&str; OPS.len() * PLACES] = {
 /// See the module.
 pub const FAMILY: Family = Family {
     name: "container",
-    about: "super-chunks: 16 chunks of 1 MiB, or 1000 of 8 KiB; _list and _frame in memory, _file, _dir and _mmap on disk; \
-            with BloscLZ, as is the library's default, and with LZ4 and Zstandard where the codec matters",
+    about: "super-chunks: 16 chunks of 1 MiB, or 1000 of 8 KiB, or 6000 of 1 KiB (append_late); _list and _frame in memory, \
+            _file, _dir and _mmap on disk; with BloscLZ, as is the library's default, and with LZ4 and Zstandard where the \
+            codec matters",
     ops: &NAMES,
     cells,
     measure,

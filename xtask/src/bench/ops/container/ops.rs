@@ -16,6 +16,10 @@ type Outcome = Result<(), String>;
 const LARGE: usize = 1 << 20;
 /// Uncompressed size of a small chunk.
 const SMALL: usize = 8 << 10;
+/// Uncompressed size of a chunk of which there are very many.
+const TINY: usize = 1 << 10;
+/// How many of these there are before others are appended.
+const EARLIER: usize = 6000;
 /// Chunks inserted, deleted or replaced by one timed call.
 const CHANGES: usize = 100;
 /// Bytes of a slice.
@@ -41,6 +45,22 @@ pub fn append(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
         data.chunks(LARGE).for_each(|chunk| schunk.append(chunk));
     })?;
     cell.record(bench, data.len(), timing);
+    Ok(())
+}
+
+/// Small chunks behind very many others; not in directories, since as many files are copied for much longer than all the rest
+/// takes.
+pub fn append_late(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
+    if cell.place == Place::Dir {
+        return Ok(());
+    }
+    let data = bench.data(cell.key.data, (EARLIER + CHANGES) * TINY);
+    let (earlier, late) = data.split_at(EARLIER * TINY);
+    let content = cell.ours(earlier, TINY)?;
+    let append = |schunk: &Schunk<'_>| late.chunks(TINY).for_each(|chunk| schunk.append(chunk));
+    cell.check_change(&content, append, TINY, data.chunks(TINY))?;
+    let timing = cell.time_changing(bench, |lib| Api::find(lib)?.open_copy(&content), append)?;
+    cell.record(bench, late.len(), timing);
     Ok(())
 }
 
