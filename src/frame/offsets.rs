@@ -110,7 +110,7 @@ impl Index {
     pub(crate) fn replace(&mut self, entries: Vec<i64>) -> Result<()> {
         let mut table = Table::of(entries)?;
         if let Index::Table(old) = self {
-            table.share(old);
+            table.learn_from(old);
         }
         *self = Index::Table(Arc::new(table));
         Ok(())

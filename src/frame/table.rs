@@ -21,7 +21,7 @@ pub(crate) struct Table {
 /// Entries that lie in one block.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    /// Where the entries are, maybe with those of other parts.
+    /// Where the entries are: in memory of their own, or with all those that the table was made of.
     memory: Arc<Vec<i64>>,
     range: Range<usize>,
     /// What the block becomes in the index chunk, if that is known.
@@ -29,6 +29,10 @@ pub(super) struct Part {
 }
 
 impl Part {
+    fn of(entries: Vec<i64>) -> Part {
+        Part { range: 0..entries.len(), memory: Arc::new(entries), streams: None }
+    }
+
     pub(super) fn entries(&self) -> &[i64] {
         &self.memory[self.range.clone()]
     }
@@ -37,21 +41,19 @@ impl Part {
     fn change(&mut self) -> Result<&mut [i64]> {
         self.streams = None;
         if Arc::get_mut(&mut self.memory).is_none() {
-            self.memory = Arc::new(copy_of(self.entries())?);
-            self.range = 0..self.memory.len();
+            *self = Part::of(copy_of(self.entries())?);
         }
         let memory = Arc::get_mut(&mut self.memory).expect("nobody else has the copy");
         Ok(&mut memory[self.range.clone()])
     }
 }
 
-/// The parts that `entries` make.
+/// The parts that `entries` make, each in memory of its own: they may stay when the others go.
 fn parts_of(entries: Vec<i64>) -> Result<Vec<Part>> {
-    let len = entries.len();
-    let memory = Arc::new(entries);
-    let part =
-        |start| Part { memory: Arc::clone(&memory), range: start..len.min(start + PART), streams: None };
-    collect((0..len).step_by(PART).map(part))
+    if (1..=PART).contains(&entries.len()) {
+        return collect(std::iter::once(Part::of(entries)));
+    }
+    memory::try_collect(entries.chunks(PART).map(|entries| copy_of(entries).map(Part::of)))
 }
 
 impl Table {
@@ -61,7 +63,13 @@ impl Table {
     ///
     /// `MemoryAlloc`.
     pub(super) fn of(entries: Vec<i64>) -> Result<Table> {
-        Ok(Table { len: entries.len(), parts: parts_of(entries)? })
+        let len = entries.len();
+        let memory = Arc::new(entries);
+        let part = |start| {
+            let range = start..len.min(start + PART);
+            Part { memory: Arc::clone(&memory), range, streams: None }
+        };
+        Ok(Table { parts: collect((0..len).step_by(PART).map(part))?, len })
     }
 
     /// A table that shares all parts with this one.
@@ -73,11 +81,11 @@ impl Table {
         Ok(Table { parts: collect(self.parts.iter().cloned())?, len: self.len })
     }
 
-    /// Takes over parts of `old` that are the same in this table.
-    pub(super) fn share(&mut self, old: &Table) {
+    /// Takes over what is known of parts of `old` that are the same in this table.
+    pub(super) fn learn_from(&mut self, old: &Table) {
         for (part, old) in self.parts.iter_mut().zip(&old.parts) {
             if part.entries() == old.entries() {
-                part.clone_from(old);
+                part.streams.clone_from(&old.streams);
             }
         }
     }
@@ -212,6 +220,19 @@ mod tests {
     }
 
     #[test]
+    fn what_stays_does_not_keep_the_memory_of_what_goes() {
+        let mut table = Table::of((0..).take(50 * PART).collect()).unwrap();
+        for part in 0..50 {
+            table.insert(part * PART, 1, -1).unwrap();
+        }
+        let mut held: Vec<_> =
+            table.parts().iter().map(|part| (Arc::as_ptr(&part.memory), part.memory.len())).collect();
+        held.sort_unstable();
+        held.dedup();
+        assert!(held.iter().map(|(_, len)| len).sum::<usize>() <= 2 * table.len());
+    }
+
+    #[test]
     fn what_does_not_change_is_shared() {
         let mut table = Table::of((0..).take(5 * PART).collect()).unwrap();
         for part in table.parts_mut() {
@@ -238,8 +259,8 @@ mod tests {
         let mut entries = entries(&old);
         entries.remove(3 * PART);
         let mut table = Table::of(entries).unwrap();
-        assert_eq!(shared(&table), [false; 5]);
-        table.share(&old);
-        assert_eq!(shared(&table), [true, true, true, false, false]);
+        table.learn_from(&old);
+        let known: Vec<bool> = table.parts().iter().map(|part| part.streams.is_some()).collect();
+        assert_eq!(known, [true, true, true, false, false]);
     }
 }
