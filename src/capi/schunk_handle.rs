@@ -5,9 +5,9 @@
 //! have set, works on the [`Schunk`], and shows its new state in the struct.
 //!
 //! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and each takes
-//! what it needs out of the decompression context. Where in memory a chunk of a list is, is told without it. Callbacks may read
-//! super-chunks, even the one that is being read at the moment or compressed for. From a super-chunk that the operation is
-//! changing they get an error, since waiting for it would be for ever.
+//! what it needs out of the decompression context. Where in memory a chunk of a list is, is told without it. Callbacks may
+//! read super-chunks, even the one that is being read at the moment or compressed for. From a super-chunk that the operation
+//! is changing they get an error, since waiting for it would be for ever.
 //!
 //! Here are the accesses. `create` makes and releases handles, `view` makes those that share a super-chunk, and `shown`,
 //! with `layers`, keeps the struct up to date; `adopt` takes over what clients change in metalayers.

@@ -24,6 +24,7 @@ const MIRI: &[&str] = &[
     "io::transfer::",
     "filters::shuffle::",
     "frame::lazy::",
+    "schunk::places::",
     "ndarray::copy_buffer::",
     "chunk::ordered::",
     "chunk::partial_read::",
