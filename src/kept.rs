@@ -53,6 +53,7 @@ impl Share {
 /// Adds `nbytes` to what is kept, unless that would be more than `limit`; tells whether it did.
 fn take_room(kept: &AtomicUsize, nbytes: usize, limit: usize) -> bool {
     let with_this = |kept: usize| kept.checked_add(nbytes).filter(|&sum| sum <= limit);
+    // As `fetch_update` does, which has another name in newer versions of Rust.
     let mut before = kept.load(Ordering::Relaxed);
     while let Some(sum) = with_this(before) {
         match kept.compare_exchange_weak(before, sum, Ordering::Relaxed, Ordering::Relaxed) {

@@ -32,22 +32,22 @@ fn params() -> CParams {
     CParams { typesize: ENTRY, blocksize: BLOCKSIZE, splitmode: split::NEVER, ..CParams::default() }
 }
 
-/// Compresses the entries of `table` as the chunk that ends the payload area. What becomes of each of its parts is noted
-/// there, and is taken from there if it was.
+/// Compresses the entries of `table` as the chunk that ends the payload area: it is put together from what its parts become,
+/// if that was [noted](note_parts).
 ///
 /// # Errors
 ///
 /// Those of the compressor; `MemoryAlloc`.
-pub(crate) fn compress(table: &mut Table, of: IndexOf) -> Result<Vec<u8>> {
-    let nbytes = ENTRY * table.len();
-    // What one part becomes is decided by all of the rules.
-    if nbytes > BLOCKSIZE {
-        encode_parts(table)?;
-        if let Some(chunk) = put_together(table, nbytes)? {
-            return Ok(chunk);
-        }
+pub(crate) fn compress(table: &Table, of: IndexOf) -> Result<Vec<u8>> {
+    match put_together(table)? {
+        Some(chunk) => Ok(chunk),
+        None => compress_whole(table, of),
     }
-    compress_whole(table, of)
+}
+
+/// Whether there is something to [note](note_parts). What a single part becomes is decided by all of the rules.
+pub(crate) fn has_unknown_parts(table: &Table) -> bool {
+    table.parts().len() > 1 && table.parts().iter().any(|part| part.streams.is_none())
 }
 
 /// Compresses all entries of `table` at once.
@@ -95,8 +95,12 @@ fn stored_bytes(entries: &[i64]) -> Result<Cow<'_, [u8]>> {
     Ok(raw.into())
 }
 
-/// Makes the blocks that the parts of `table` become, of those that are not known.
-fn encode_parts(table: &mut Table) -> Result<()> {
+/// Notes in `table` which blocks those parts of it become of which that is not known.
+///
+/// # Errors
+///
+/// As [`compress`].
+pub(crate) fn note_parts(table: &mut Table) -> Result<()> {
     let (params, header) = (params(), coded_header(ENTRY * table.len()));
     let enc = Encoding::new(&params);
     for part in table.parts_mut() {
@@ -114,9 +118,13 @@ fn encode_parts(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// The chunk of `nbytes` bytes that consists of the blocks noted in `table`; `None` unless it is the one that compressing all
-/// entries at once gives.
-fn put_together(table: &Table, nbytes: usize) -> Result<Option<Vec<u8>>> {
+/// The chunk that consists of the blocks noted in `table`; `None` unless it is the one that compressing all entries at once
+/// gives.
+fn put_together(table: &Table) -> Result<Option<Vec<u8>>> {
+    let nbytes = ENTRY * table.len();
+    if nbytes <= BLOCKSIZE {
+        return Ok(None);
+    }
     let mut header = coded_header(nbytes);
     let start = header.table_end();
     let mut starts = with_capacity(table.parts().len())?;
@@ -204,7 +212,8 @@ mod tests {
                 let mut table = Table::of(entries).unwrap();
                 for (step, of) in [IndexOf::Other, IndexOf::Delete].into_iter().cycle().enumerate().take(8) {
                     let whole = compress_whole(&table, of).unwrap();
-                    let chunk = compress(&mut table, of).unwrap();
+                    note_parts(&mut table).unwrap();
+                    let chunk = compress(&table, of).unwrap();
                     assert!(chunk == whole, "kind {kind}, {} entries, step {step}", table.len());
                     let at = random.below(table.len() + 1);
                     match step % 4 {
@@ -221,17 +230,19 @@ mod tests {
     #[test]
     fn what_was_made_of_a_part_is_not_made_again() {
         let mut table = Table::of((0..5000).map(|n| n * 300).collect()).unwrap();
-        let chunk = compress(&mut table, IndexOf::Other).unwrap();
+        assert!(has_unknown_parts(&table));
+        note_parts(&mut table).unwrap();
+        assert!(!has_unknown_parts(&table));
         let made = |table: &Table| -> Vec<_> {
             table.parts().iter().map(|part| part.streams.as_ref().map(Arc::as_ptr)).collect()
         };
         let before = made(&table);
-        assert!(before.iter().all(Option::is_some));
-        assert_eq!(compress(&mut table, IndexOf::Other).unwrap(), chunk);
+        note_parts(&mut table).unwrap();
         assert_eq!(made(&table), before);
         let _old = table.copy().unwrap(); // so that no memory is used again
         table.insert(5000, 1, 1_500_000).unwrap();
-        assert_ne!(compress(&mut table, IndexOf::Other).unwrap(), chunk);
+        assert!(has_unknown_parts(&table));
+        note_parts(&mut table).unwrap();
         assert_eq!(made(&table)[..2], before[..2]);
         assert_ne!(made(&table)[2], before[2]);
     }

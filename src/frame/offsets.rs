@@ -198,10 +198,13 @@ impl Index {
     /// Those of the compressor; `InvalidParam` for too many chunks.
     pub(crate) fn write(&mut self, of: IndexOf) -> Result<Vec<u8>> {
         require(self.len() <= MAX_CHUNKS, "too many chunks")?;
-        match *self {
-            Index::Table(ref table) if table.len() == 0 => Ok(Vec::new()),
-            Index::Table(_) => index_codec::compress(self.table_mut()?, of),
-            Index::Run { entry, nchunks } => Ok(index_codec::repeated(entry, nchunks)),
+        if matches!(self, Index::Table(table) if index_codec::has_unknown_parts(table)) {
+            index_codec::note_parts(self.table_mut()?)?;
+        }
+        match self {
+            Index::Table(table) if table.len() == 0 => Ok(Vec::new()),
+            Index::Table(table) => index_codec::compress(table, of),
+            Index::Run { entry, nchunks } => Ok(index_codec::repeated(*entry, *nchunks)),
         }
     }
 

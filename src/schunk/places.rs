@@ -114,9 +114,9 @@ impl Places {
 
     /// Puts another table in the place of this one.
     pub(super) fn replace(&mut self, table: Vec<AtomicPtr<u8>>) {
-        self.table = table;
-        self.outgrown = Vec::new();
+        let _before = std::mem::replace(&mut self.table, table);
         self.show();
+        self.outgrown = Vec::new();
     }
 
     /// Makes the pointer behind the last chunk null, as in the C library: clients see the room for it as well.

@@ -76,8 +76,8 @@ static NAMES: [&str; OPS.len() * PLACES] = {
 /// See the module.
 pub const FAMILY: Family = Family {
     name: "container",
-    about: "super-chunks: 16 chunks of 1 MiB, or 1000 of 8 KiB, or 6000 of 1 KiB (append_late); _list and _frame in memory, \
-            _file, _dir and _mmap on disk; with BloscLZ, as is the library's default, and with LZ4 and Zstandard where the \
+    about: "super-chunks: 16 chunks of 1 MiB, or 1000 of 8 KiB, or 6000 of 1 KiB (append_late, but for _dir); _list and _frame in \
+            memory, _file, _dir and _mmap on disk; with BloscLZ, as is the library's default, and with LZ4 and Zstandard where the \
             codec matters",
     ops: &NAMES,
     cells,
