@@ -199,6 +199,10 @@ impl Frame {
         let lock = options.lock_at(|| dir.as_deref().map_or_else(|| lock::beside(path), lock::inside));
         let file = dir.as_ref().map_or_else(|| path.to_path_buf(), |dir| dir.join(dirs::INDEX_NAME));
         let mut disk = Disk::new(Arc::clone(&options.io), file, dir, offset, options.sync());
+        if lock.as_ref().is_some_and(|lock| !lock.path().exists()) {
+            // Locking makes a file: not beside what is no frame.
+            retry(attempts, || disk.check_header())?;
+        }
         let held = lock.as_ref().map_or(Ok(Held::nothing()), |lock| lock.hold(Mode::Shared))?;
         let state = retry(attempts, || disk.open_and_load())?;
         disk.keep_mapping()?;

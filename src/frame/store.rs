@@ -187,6 +187,16 @@ impl Disk {
         self.dir.as_deref().unwrap_or(Path::new("")).join(spares::name(slot))
     }
 
+    /// Fails unless the file begins as that of a frame does.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening, `FileRead` if it is too short, and those of [`FrameHeader::read`].
+    pub(crate) fn check_header(&self) -> Result<()> {
+        let file = self.io.open(&self.file, OpenMode::Read)?;
+        FrameHeader::read(&state::read_fixed(&*file, self.base)?).map(drop)
+    }
+
     /// Opens the file, which is not open yet, and reads the whole state.
     ///
     /// # Errors

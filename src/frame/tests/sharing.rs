@@ -9,6 +9,20 @@ fn locking() -> FrameOptions {
 }
 
 #[test]
+fn opening_what_is_no_frame_leaves_no_lock_file() {
+    let path = TempPath::new("no-frame");
+    for content in [&b""[..], &b"text\n".repeat(100)] {
+        fs::write(&*path, content).unwrap();
+        assert!(Frame::open(&path, 0, &locking()).is_err());
+        assert!(!lock::beside(&path).exists());
+    }
+    fs::remove_file(&*path).unwrap();
+    fs::create_dir(&*path).unwrap();
+    assert!(Frame::open(&path, 0, &locking()).is_err());
+    assert_eq!(fs::read_dir(&*path).unwrap().count(), 0);
+}
+
+#[test]
 fn eight_threads_read_through_one_handle() {
     for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
         let path = TempPath::new("threads");
