@@ -364,6 +364,14 @@ impl<'a> Job<'a> {
             return Ok(cbytes);
         }
         let parts = DisjointParts::new(payload);
+        if is_buffer {
+            self.enc.threads.for_each_part(nbytes, &|range| {
+                // SAFETY: every part is handed out once, and parts do not overlap.
+                copy::copy(&self.src.bytes()[range.clone()], unsafe { parts.part(range.start, range.len()) });
+                Ok(())
+            })?;
+            return Ok(cbytes);
+        }
         for_each_block(self.enc.threads, 0..self.nblocks(), |tid, worker, nblock| {
             let len = self.block_len(nblock);
             // SAFETY: every block is handed out once, and blocks do not overlap.

@@ -88,6 +88,8 @@ pub fn decompress_parsed(
     } else if mask.is_none() && reader.is_plain() && dec.threads.are_idle_for(dest.len()) {
         reader.plain_bytes(0, dest)?;
         Ok(dest.len())
+    } else if mask.is_none() && reader.is_plain() {
+        copy_parts(&reader, dest)
     } else if mask.is_none() && reader.nblocks == 1 {
         with_worker(|worker| reader.finish_only_block(worker, dest))
     } else {
@@ -100,6 +102,16 @@ pub fn decompress_parsed(
 pub(super) fn front<'d>(dest: &'d mut [u8], header: &ChunkHeader) -> Result<&'d mut [u8]> {
     let front = dest.get_mut(..header.nbytes);
     front.ok_or(Error::new(ErrorKind::WriteBuffer, "destination shorter than the data"))
+}
+
+/// Copies the bytes of a chunk without streams; returns their number.
+fn copy_parts(reader: &Reader<'_>, dest: &mut [u8]) -> Result<usize> {
+    let parts = DisjointParts::new(dest);
+    reader.dec.threads.for_each_part(parts.len(), &|range| {
+        // SAFETY: every part is handed out once, and parts do not overlap.
+        reader.plain_bytes(range.start, unsafe { parts.part(range.start, range.len()) })
+    })?;
+    Ok(parts.len())
 }
 
 /// Decodes all blocks that the mask lets through; returns the number of bytes that the streams of all blocks cover.

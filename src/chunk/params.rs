@@ -152,6 +152,23 @@ impl<'a> Threads<'a> {
             Ok(())
         })
     }
+
+    /// Calls `work` with one part of `len` bytes after the other, on several threads if there are. What is not more than a copy
+    /// is cut in this way: blocks may be a few bytes, or all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_each`](Self::for_each).
+    pub(crate) fn for_each_part(
+        &self,
+        len: usize,
+        work: &(dyn Fn(Range<usize>) -> Result<()> + Sync),
+    ) -> Result<()> {
+        self.for_each(len.div_ceil(Self::SHORT_COPY), &|n| {
+            let start = n * Self::SHORT_COPY;
+            work(start..len.min(start + Self::SHORT_COPY))
+        })
+    }
 }
 
 /// Shares the numbers in `range` among `ntasks` tasks: `task` is given the number of the task, and those of `range` that it

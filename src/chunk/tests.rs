@@ -9,6 +9,7 @@ use crate::format::consts::{
 };
 use crate::memory::no_memory;
 use crate::pool::{self, Executor};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Data with some structure: slowly rising items and a few odd ones.
 fn data(nbytes: usize, typesize: usize) -> Vec<u8> {
@@ -444,4 +445,51 @@ fn a_lazy_chunk_of_more_blocks_than_it_has_room_for_is_cut_off() {
     let dec = Decoding { source: Some(&Zeros), ..Decoding::default() };
     let outcome = getitem(&dec, &chunk, Unit::Bytes, 0, 8, &mut [0; 8]);
     assert_eq!(outcome.map_err(|e| e.kind()), Err(ErrorKind::ReadBuffer));
+}
+
+#[test]
+fn chunks_without_streams_are_copied_in_parts_whatever_their_blocks() {
+    struct Counting<'a>(&'a [u8], AtomicUsize);
+    impl source::BlockSource for Counting<'_> {
+        fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            buf.copy_from_slice(&self.0[usize::try_from(offset).unwrap()..][..buf.len()]);
+            Ok(())
+        }
+    }
+    let pool = pool::attach(3);
+    let threads = Threads { executor: Some(&*pool), nthreads: 3 };
+    let src = data(1_000_008, 3);
+    for blocksize in [66, 900_000] {
+        let params = CParams { clevel: 0, typesize: 3, blocksize, ..CParams::default() };
+        let mut chunk = vec![0; src.len() + 32];
+        let enc = Encoding { threads, ..Encoding::new(&params) };
+        let stored = compress_with(&enc, Source::Bytes(&src), &mut chunk).unwrap();
+        assert_eq!((stored.cbytes, &chunk), (chunk.len(), &compressed(&params, &src)));
+
+        // Its lazy form: the trailer tells the length of each block.
+        let mut lazy = chunk[..32].to_vec();
+        lazy[31] |= blosc2_flags::LAZY;
+        lazy.resize(32 + 4 * stored.nblocks + 12, 0);
+        for nblock in 0..stored.nblocks {
+            let len = blocksize.min(src.len() - nblock * blocksize);
+            lazy.extend_from_slice(&i32::try_from(len).unwrap().to_le_bytes());
+        }
+        let source = Counting(&chunk, AtomicUsize::new(0));
+        let dec = Decoding { threads, source: Some(&source), ..Decoding::default() };
+        for chunk in [&chunk, &lazy] {
+            let mut dest = vec![0xEE; src.len()];
+            assert_eq!(decompress_with(&dec, chunk, None, &mut dest), Ok(src.len()));
+            assert!(dest == src);
+        }
+        assert_eq!(source.1.into_inner(), 4, "blocks of {blocksize}");
+
+        let value = SpecialValue::Repeated(&[1, 2, 3]);
+        let mut chunk = [0; 35];
+        assert_eq!(special_chunk(&params, src.len(), value, &mut chunk), Ok(35));
+        let mut dest = vec![0xEE; src.len()];
+        let dec = Decoding { threads, ..Decoding::default() };
+        assert_eq!(decompress_with(&dec, &chunk, None, &mut dest), Ok(src.len()));
+        assert!(dest.chunks_exact(3).all(|item| item == [1, 2, 3]));
+    }
 }
