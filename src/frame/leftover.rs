@@ -30,7 +30,7 @@ pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
     let first = loop {
         let part = part_of(&mut window, size - at);
         file.read_exact_at(at, part)?;
-        if let Some(first) = part.iter().position(|&byte| byte != 0) {
+        if let Some(first) = first_after_zeros(part) {
             break at + first as u64; // widening
         }
         at += part.len() as u64; // widening
@@ -55,6 +55,15 @@ pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
     let trailer = tail[0] == 0xce && tail[5..7] == [0xd8, 0] && (noted || tail[7..] == [0; 16]);
     // It may as well be the trailer of another frame.
     Ok(trailer && find(file, MAGIC, end, size)?.is_none())
+}
+
+/// Where the first byte is that is not zero.
+fn first_after_zeros(bytes: &[u8]) -> Option<usize> {
+    // A hole may be gigabytes: a whole piece is looked at in a few instructions.
+    const PIECE: usize = 256;
+    let is_other = |piece: &[u8]| piece.iter().fold(0, |all, byte| all | byte) != 0;
+    let start = bytes.chunks(PIECE).position(is_other)? * PIECE;
+    bytes[start..].iter().position(|&byte| byte != 0).map(|first| start + first)
 }
 
 /// Whether the bytes from `start` to the end of `file`, at `size`, are the beginning of a record, with nothing behind it.
@@ -170,6 +179,18 @@ mod tests {
     fn is_left(bytes: &[u8], end: usize) -> bool {
         let (_path, file) = file_of(bytes);
         is_leftover(&file, end as u64, bytes.len() as u64).unwrap()
+    }
+
+    #[test]
+    fn the_first_byte_after_zeros_is_found_wherever_it_is() {
+        for len in [0, 1, 255, 256, 257, 1000] {
+            let mut bytes = vec![0; len];
+            assert_eq!(first_after_zeros(&bytes), None);
+            for first in (0..len).rev() {
+                bytes[first] = 1;
+                assert_eq!(first_after_zeros(&bytes), Some(first));
+            }
+        }
     }
 
     #[test]
