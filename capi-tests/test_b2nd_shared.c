@@ -3,6 +3,7 @@
 #include "arrays.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PATH "test_b2nd_shared.b2nd"
@@ -250,6 +251,83 @@ static void test_mapped_file_is_appended(void) {
   remove(PATH ".copy");
 }
 
+/* Appends columns to the array at PATH and takes them away again, until it is killed. */
+static void change_width(void) {
+  static const int64_t narrow[2] = {SIDE, SIDE};
+  static int32_t column[SIDE * 20];
+  b2nd_array_t *array = NULL;
+  int i;
+  for (i = 0; i < SIDE * 20; i++) {
+    column[i] = -1;
+  }
+  if (b2nd_open(PATH, &array) < 0) {
+    _exit(1);
+  }
+  for (i = 0;; i++) {
+    if (b2nd_append(array, column, sizeof column, 1) < 0 || (i % 4 == 3 && b2nd_resize(array, narrow, NULL) < 0)) {
+      _exit(1);
+    }
+  }
+}
+
+/* Whether an array has the items of a square one in its first columns, and in all others -1. */
+static bool is_square_and_more(b2nd_array_t *array) {
+  static int32_t items[SIDE * (SIDE + 80)];
+  const int64_t width = array->shape[1];
+  int64_t i;
+  if (width > SIDE + 80 || b2nd_to_cbuffer(array, items, sizeof items) < 0 || array->shape[1] != width) {
+    return false;
+  }
+  for (i = 0; i < SIDE * width; i++) {
+    if (items[i] != (i % width < SIDE ? i / width * SIDE + i % width : -1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Reads and copies are right while a process with locks gives most chunks other numbers. */
+static void test_reading_while_chunks_are_renumbered(bool contiguous) {
+  static const int64_t start[2] = {0, 0};
+  static int32_t items[COUNT];
+  b2nd_context_t *ctx;
+  b2nd_array_t *array, *made;
+  pid_t writer;
+  int n, i, wrong = 0;
+  setenv("BLOSC_LOCKING", "1", 1);
+  b2nd_free(counting(contiguous, PATH, 4, 0));
+  ctx = make_square_ctx(false, NULL, 4, 5);
+  writer = fork();
+  if (writer == 0) {
+    change_width();
+  }
+  CHECK_INT(b2nd_open(PATH, &array), 0);
+  for (n = 0; n < (test_is_watched() ? 50 : 1500); n++) {
+    made = NULL;
+    wrong += b2nd_get_slice_cbuffer(array, start, square, items, square, sizeof items) != 0;
+    for (i = 0; i < COUNT && items[i] == i; i++) {
+    }
+    wrong += i < COUNT;
+    wrong += b2nd_copy(ctx, array, &made) != 0 || !is_square_and_more(made);
+    if (made != NULL) {
+      b2nd_free(made);
+    }
+    made = NULL;
+    wrong += b2nd_get_slice(ctx, &made, array, start, square) != 0 || !is_square_and_more(made);
+    if (made != NULL) {
+      b2nd_free(made);
+    }
+  }
+  CHECK_INT(wrong, 0);
+  CHECK_INT(kill(writer, SIGKILL), 0);
+  CHECK_INT(waitpid(writer, &i, 0), writer);
+  CHECK(WIFSIGNALED(i)); /* it did not fail */
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+  unsetenv("BLOSC_LOCKING");
+  blosc2_remove_urlpath(PATH);
+}
+
 int main(void) {
   int contiguous;
   blosc2_init();
@@ -260,6 +338,7 @@ int main(void) {
   for (contiguous = 0; contiguous < 2; contiguous++) {
     test_copies_after_changes(contiguous != 0);
     test_joining_with_locks(contiguous != 0);
+    test_reading_while_chunks_are_renumbered(contiguous != 0);
   }
   test_other_items_at_the_path();
   test_growing_leaves_no_room();

@@ -610,9 +610,16 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
         // SAFETY: the caller's promise.
         let schunk = unsafe { blosc2_schunk_copy(handle.abi(), &raw mut given) };
         ensure(!schunk.is_null(), ErrorKind::Failure, "no super-chunk")?;
+        // Others may have changed the shape before the chunks were copied: the copy has that which goes with these.
         // SAFETY: just made; nobody else knows it.
-        return ArrayHandle::create(schunk, &meta, known, 0)
-            .inspect_err(|_| unsafe { discard(schunk, given.urlpath) });
+        let copied = unsafe { SchunkHandle::from_ptr(schunk) }?.metalayers();
+        let made = copied.and_then(|layers| {
+            let (_, geometry) = ndarray::described(&layers)?;
+            ctx.set_shape(&ndarray::shape::signed(geometry.shape()));
+            ArrayHandle::create(schunk, &meta, geometry, 0)
+        });
+        // SAFETY: as above.
+        return made.inspect_err(|_| unsafe { discard(schunk, given.urlpath) });
     }
     let layers = handle.look(|schunk| Ok(schunk.metalayers()))?;
     let own = |layer: &&Arc<Metalayer>| layer.name != nd_meta::NAME && layer.name != nd_meta::OLD_NAME;
@@ -709,8 +716,7 @@ fn extend(dest: &ArrayHandle, other: &ArrayHandle, axis: usize) -> Result<()> {
         let snapshot = other.schunk()?.look(Schunk::to_memory)?;
         let geometry = if other.is_view() { other.geometry() } else { ndarray::open(&snapshot)?.1.into() };
         let parts = other.schunk()?.decoding();
-        return parts
-            .with(|dec| append(&snapshot, &geometry, &Reading { dec: *dec, visit: None, mask: None }));
+        return parts.with(|dec| append(&snapshot, &geometry, &Reading { dec: *dec, ..Reading::default() }));
     }
     other.read(append)
 }

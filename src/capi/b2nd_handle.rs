@@ -169,6 +169,14 @@ impl ArrayHandle {
         Arc::clone(&self.geometry.read())
     }
 
+    /// As [`geometry`](Self::geometry), and the change tick of the super-chunk as of which that is known; `None` for a view,
+    /// which keeps its shape.
+    fn known(&self) -> (Arc<Geometry>, Option<u64>) {
+        let geometry = self.geometry.read();
+        let tick = u64::try_from(self.last_tick().load(Ordering::Relaxed)).ok();
+        (Arc::clone(&geometry), tick.filter(|_| !self.is_view()))
+    }
+
     fn last_tick(&self) -> &AtomicI64 {
         // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
         unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).last_tick) }
@@ -214,8 +222,9 @@ impl ArrayHandle {
         &self,
         operation: impl FnOnce(&Schunk, &Geometry, &Reading<'_>) -> Result<T>,
     ) -> Result<T> {
-        let geometry = self.geometry();
-        self.schunk()?.read_in_any_order(|schunk, reading| operation(schunk, &geometry, reading))
+        let (geometry, as_of) = self.known();
+        self.schunk()?
+            .read_in_any_order(|schunk, reading| operation(schunk, &geometry, &Reading { as_of, ..*reading }))
     }
 
     /// As [`read`](Self::read), after taking over what others changed.
@@ -225,7 +234,8 @@ impl ArrayHandle {
     ) -> Result<T> {
         self.schunk()?.read_in_any_order(|schunk, reading| {
             self.refresh_from(schunk)?;
-            operation(schunk, &self.geometry(), reading)
+            let (geometry, as_of) = self.known();
+            operation(schunk, &geometry, &Reading { as_of, ..*reading })
         })
     }
 

@@ -343,7 +343,7 @@ impl SchunkHandle {
         let compressor = encoding.compressor();
         decoding.with(|dec| {
             encoding.with(|enc| {
-                let reading = Reading { dec: *dec, visit: Some(&visit), mask: None };
+                let reading = Reading { dec: *dec, visit: Some(&visit), ..Reading::default() };
                 operation(&reading, &Writing { enc: *enc, visit: Some(&visit), compressor })
             })
         })
@@ -381,7 +381,9 @@ impl SchunkHandle {
             unsafe { Context::shared((*self.abi()).dctx) }.ok().and_then(Context::take_maskout)
         };
         let mask = parts.has_mask().then_some(&take as &dyn Fn() -> Option<Vec<bool>>);
-        self.look(|schunk| parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit, mask })))
+        self.look(|schunk| {
+            parts.with(|dec| operation(schunk, &Reading { dec: *dec, visit, mask, as_of: None }))
+        })
     }
 
     /// Reads without decompressing.

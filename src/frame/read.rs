@@ -8,6 +8,7 @@ use super::{Frame, View, special};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
+use crate::format::metalayers::Metalayers;
 use crate::format::offsets::Entry;
 use crate::io::lock::Held;
 use crate::io::{Fill, IoFile, OpenMode, copied};
@@ -290,6 +291,12 @@ impl<'a> FrameChunks<'a> {
     /// How large they are.
     pub(crate) fn sizes(&self) -> Sizes {
         self.view.state.sizes()
+    }
+
+    /// The change tick of the frame, and the fixed metalayers.
+    pub(crate) fn described_by(&self) -> (u64, &Metalayers) {
+        let state = &self.view.state;
+        (state.tick, &state.metalayers)
     }
 
     /// Length of the frame in bytes, if it is contiguous.

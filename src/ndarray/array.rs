@@ -112,7 +112,7 @@ impl Coding {
         let container = || self.container;
         let dec = Decoding { threads, container: Some(&container), ..Decoding::default() };
         let enc = Encoding { threads, container: Some(&container), ..Encoding::new(&self.params) };
-        work(&Reading { dec, visit: None, mask: None }, &Writing::new(enc))
+        work(&Reading { dec, ..Reading::default() }, &Writing::new(enc))
     }
 }
 
@@ -266,20 +266,22 @@ impl NdArray {
     ///
     /// `Lock`, those of a damaged frame, `Data` if chunks or blocks have another shape than they had.
     pub fn refresh(&mut self) -> Result<bool> {
-        let fresh = self.current()?.into_owned();
+        let (fresh, tick) = self.current()?;
+        let fresh = fresh.into_owned();
         let is_new = fresh != self.geometry;
-        (self.geometry, self.tick) = (fresh, self.schunk.change_tick());
+        (self.geometry, self.tick) = (fresh, tick);
         Ok(is_new)
     }
 
-    /// The geometry as of now.
-    fn current(&self) -> Result<Cow<'_, Geometry>> {
+    /// The geometry as of now, and the change tick as of which it is known.
+    fn current(&self) -> Result<(Cow<'_, Geometry>, u64)> {
         let known = Cow::Borrowed(&self.geometry);
         self.schunk.refresh()?;
-        if self.schunk.change_tick() == self.tick {
-            return Ok(known);
+        let tick = self.schunk.change_tick();
+        if tick == self.tick {
+            return Ok((known, tick));
         }
-        Ok(refreshed(&self.schunk, &self.geometry)?.map_or(known, Cow::Owned))
+        Ok((refreshed(&self.schunk, &self.geometry)?.map_or(known, Cow::Owned), tick))
     }
 
     /// Copies the box from `start` to `stop` to `dest`.
@@ -289,14 +291,17 @@ impl NdArray {
     /// `InvalidParam` if the box is not one of the array or `dest` has another length than its items; `Failure` if chunks
     /// cannot be read: part of `dest` may be filled then. Those of [`refresh`](Self::refresh).
     pub fn get_slice(&self, start: &[u64], stop: &[u64], dest: &mut [u8]) -> Result<()> {
-        let geometry = self.current()?;
+        let (geometry, tick) = self.current()?;
         let region = box_of(&geometry, start, stop)?;
         check_len(&region, self.typesize(), dest.len())?;
         if region.is_empty() {
             return Ok(());
         }
         let shape = &region.extents()[..geometry.ndim()];
-        self.coding.with(|reading, _| slice::read(&self.schunk, &geometry, &region, dest, shape, reading))
+        self.coding.with(|reading, _| {
+            let reading = Reading { as_of: Some(tick), ..*reading };
+            slice::read(&self.schunk, &geometry, &region, dest, shape, &reading)
+        })
     }
 
     /// Gives the box from `start` to `stop` the items in `src`. Only blocks that change are compressed again.

@@ -1,5 +1,6 @@
 //! One array behind another.
 
+use super::refresh::take_chunk;
 use super::resize::{self, Plan};
 use super::shape::{Geometry, Region, dot, signed};
 use super::slice::{self, BoxChunks};
@@ -48,10 +49,11 @@ pub fn extend(
     let start = geometry.shape()[axis];
     resize::grow(schunk, geometry, &plan, None, writing, |schunk, pending| {
         let joint = Joint { joined, axis, start };
+        let reading = &reading.of_part(other);
         if other_geometry.nitems() == 0 {
             Ok(())
         } else if joint.is_aligned(other_geometry) {
-            joint.copy_chunks(schunk, pending, (other, other_geometry), writing)
+            joint.copy_chunks(schunk, pending, (other, other_geometry), reading, writing)
         } else {
             joint.copy_items(schunk, pending, (other, other_geometry), reading, (own_reading, writing))
         }
@@ -81,6 +83,7 @@ impl Joint<'_> {
         schunk: &mut Schunk,
         pending: &mut Pending<'_>,
         (other, other_geometry): (&Schunk, &Geometry),
+        reading: &Reading<'_>,
         writing: &Writing<'_>,
     ) -> Result<()> {
         let strides = &self.joined.chunk_grid().strides;
@@ -88,14 +91,17 @@ impl Joint<'_> {
         let chunks = BoxChunks::of(other_geometry, &all);
         let shift = self.start / self.joined.chunkshape()[self.axis];
         for n in 0..chunks.len() {
-            let mut at = chunks.chunk(n);
-            let from = chunks.number(&at)?;
+            let from = chunks.chunk(n);
+            let mut at = from;
             at[self.axis] += shift;
             let to = dot(&at[..self.joined.ndim()], strides);
             let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
-            let copied = other
-                .with_chunk(from, |chunk| pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing));
-            copied.map_err(|e| slice::failure(&e))?;
+            let number = |now: &Geometry| now.chunk_number(&from);
+            let copied = take_chunk(other, other_geometry, reading, number, |chunk| {
+                pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing)
+            });
+            let lost = Error::new(ErrorKind::Failure, "the array that is added became smaller");
+            copied.map_err(|e| slice::failure(&e))?.ok_or(lost)?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! New arrays: special values, one value repeated, or the items of a buffer or another array.
 
 use super::blocks::Blocks;
+use super::refresh::take_chunk;
 use super::shape::{Extents, Geometry, Region, dot, strides};
 use super::slice::{self, BoxChunks};
 use super::write::{self, NewChunk};
@@ -156,11 +157,14 @@ pub fn fill_from_array(
     let unit = schunk.typesize() as u64; // widening
     let blocks = Blocks::new(geometry, schunk.typesize())?;
     let aligned = Aligned::new(geometry, src_geometry, start).filter(|_| reading.dec.postfilter.is_none());
+    let reading = &reading.of_part(src);
     let mut batch = Batch::of(geometry);
     let mut buffer = Vec::new();
     for_each_chunk(geometry, |nchunk, part, at| {
-        if let Some(from) = aligned.as_ref().and_then(|aligned| aligned.chunk(part, at)) {
-            if batch.take_over(schunk, &blocks, (src, from), writing)? {
+        if let Some(aligned) = &aligned {
+            let number = |source: &Geometry| aligned.chunk(source, part, at);
+            let take = |chunk: &[u8]| batch.take_over(schunk, &blocks, chunk, writing);
+            if take_chunk(src, src_geometry, reading, number, take)? == Some(true) {
                 return Ok(());
             }
         }
@@ -183,35 +187,34 @@ pub fn fill_from_array(
 }
 
 /// A box of an array whose chunks are chunks of the array.
-struct Aligned<'a> {
-    source: &'a Geometry,
+struct Aligned {
     /// The chunk at the start of the box.
     first: Vec<u64>,
 }
 
-impl<'a> Aligned<'a> {
+impl Aligned {
     /// The box of `source` that starts at `start`, as an array of this geometry; `None` if chunks do not fall on chunks.
-    fn new(geometry: &Geometry, source: &'a Geometry, start: &[u64]) -> Option<Aligned<'a>> {
+    fn new(geometry: &Geometry, source: &Geometry, start: &[u64]) -> Option<Aligned> {
         let same =
             geometry.chunkshape() == source.chunkshape() && geometry.blockshape() == source.blockshape();
         let first = start.iter().zip(source.chunkshape()).map(|(&start, &chunk)| {
             start.checked_rem(chunk).filter(|&rest| rest == 0).map(|_| start / chunk)
         });
         let first = first.collect::<Option<Vec<u64>>>().filter(|_| same)?;
-        Some(Aligned { source, first })
+        Some(Aligned { first })
     }
 
-    /// The number of the chunk that is `part`, which starts at item `at` of the box. `None` for a part of a chunk: what lies
-    /// behind the edge of an array that was larger once need not be zero.
-    fn chunk(&self, part: &Region, at: &[u64]) -> Option<usize> {
+    /// The number in `source`, as it is now, of the chunk that is `part`, which starts at item `at` of the box. `None` for a part
+    /// of a chunk: what lies behind the edge of an array that was larger once need not be zero.
+    fn chunk(&self, source: &Geometry, part: &Region, at: &[u64]) -> Option<usize> {
         let mut place = [0; MAX_DIM];
-        for (i, &extent) in self.source.chunkshape().iter().enumerate() {
+        for (i, &extent) in source.chunkshape().iter().enumerate() {
             place[i] = self.first[i] + at[i] / extent;
-            if part.extent(i) != extent || (place[i] + 1) * extent > self.source.shape()[i] {
+            if part.extent(i) != extent || (place[i] + 1) * extent > source.shape()[i] {
                 return None;
             }
         }
-        usize::try_from(dot(&place[..self.source.ndim()], &self.source.chunk_grid().strides)).ok()
+        usize::try_from(dot(&place[..source.ndim()], &source.chunk_grid().strides)).ok()
     }
 }
 
@@ -288,23 +291,19 @@ impl Batch {
         write::with_chunk(schunk, blocks, compress, |schunk, chunk| self.push(schunk, chunk, writing))
     }
 
-    /// Adds chunk `nchunk` of `src` as it is, if compressing its data would yield a chunk of the same kind; tells whether it
-    /// did.
+    /// Adds `chunk` as it is, if compressing its data would yield a chunk of the same kind; tells whether it did.
     fn take_over(
         &mut self,
         schunk: &mut Schunk,
         blocks: &Blocks<'_>,
-        (src, nchunk): (&Schunk, usize),
+        chunk: &[u8],
         writing: &Writing<'_>,
     ) -> Result<bool> {
-        let taken = src.with_chunk(nchunk, |chunk| {
-            let fits = is_alike(chunk, blocks, writing);
-            if fits {
-                self.push(schunk, NewChunk::Borrowed(chunk), writing)?;
-            }
-            Ok(fits)
-        });
-        taken.map_err(|e| slice::failure(&e))
+        let fits = is_alike(chunk, blocks, writing);
+        if fits {
+            self.push(schunk, NewChunk::Borrowed(chunk), writing)?;
+        }
+        Ok(fits)
     }
 
     /// Adds the next chunk.

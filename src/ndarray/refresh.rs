@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
 use crate::frame::Looked;
-use crate::schunk::{Schunk, StoredChunks};
+use crate::schunk::{Reading, Schunk, StoredChunks, scratch};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -39,8 +39,12 @@ pub fn described(layers: &[Arc<Metalayer>]) -> Result<(NdMeta, Geometry)> {
 ///
 /// `Data` if chunks or blocks have another shape than they had, else as [`open`].
 pub fn refreshed(schunk: &Schunk, known: &Geometry) -> Result<Option<Geometry>> {
-    let layers = schunk.metalayers();
-    let Some(layer) = nd_meta::find(&layers) else { return Ok(None) };
+    reshaped(&schunk.metalayers(), known)
+}
+
+/// As [`refreshed`], of the array that `layers` describe.
+fn reshaped(layers: &[Arc<Metalayer>], known: &Geometry) -> Result<Option<Geometry>> {
+    let Some(layer) = nd_meta::find(layers) else { return Ok(None) };
     let (meta, _) = NdMeta::read(&layer.content)?;
     let fresh = Geometry::from_meta(&meta)?;
     let same = fresh.chunkshape() == known.chunkshape() && fresh.blockshape() == known.blockshape();
@@ -48,29 +52,64 @@ pub fn refreshed(schunk: &Schunk, known: &Geometry) -> Result<Option<Geometry>> 
     Ok(Some(fresh))
 }
 
-/// Calls `read` with the chunks of the array and its geometry, and again if somebody changed them meanwhile: see
+/// Calls `read` with the chunks of the array and the geometry that it has with these, which is `geometry` if nobody changed the
+/// array since that is [known](Reading::as_of), and again if somebody changed them meanwhile: see
 /// [`Schunk::read_undisturbed`].
 ///
 /// # Errors
 ///
 /// Those of the last call of `read`, `Failure` or `Lock` if the frame cannot be looked at.
-pub(super) fn read_undisturbed(
-    schunk: &Schunk,
+pub(super) fn read_undisturbed<'s>(
+    schunk: &'s Schunk,
     geometry: &Geometry,
+    reading: &Reading<'_>,
     numbers: impl Fn(&Geometry) -> Result<Vec<usize>>,
-    mut read: impl FnMut(&StoredChunks<'_>, &Geometry) -> Result<()>,
+    mut read: impl FnMut(&StoredChunks<'s>, &Geometry) -> Result<()>,
 ) -> Result<()> {
-    let refresh = |geometry: &mut Cow<'_, Geometry>| {
-        if let Ok(Some(fresh)) = refreshed(schunk, geometry) {
+    let as_of = reading.as_of.unwrap_or_else(|| schunk.change_tick());
+    let fit = |(geometry, as_of): &mut (Cow<'_, Geometry>, u64), stored: &StoredChunks<'s>| {
+        let Some((tick, layers)) = stored.described_by().filter(|(tick, _)| tick != as_of) else { return };
+        *as_of = tick;
+        // A view keeps its shape.
+        if let Ok(Some(fresh)) = reshaped(layers, geometry) {
             *geometry = Cow::Owned(fresh);
         }
     };
     let outcome = schunk.read_undisturbed(
         Looked::JustNow,
-        Cow::Borrowed(geometry),
-        refresh,
-        |geometry| numbers(geometry),
-        |stored, geometry| read(stored, geometry),
+        (Cow::Borrowed(geometry), as_of),
+        fit,
+        |(geometry, _)| numbers(geometry),
+        |stored, (geometry, _)| read(stored, geometry),
     );
     outcome.map_err(|e| failure(&e))?
+}
+
+/// Calls `take` with the chunk whose number `number` tells by the geometry that the array has by then, and returns what that
+/// returns; `None` if there is no such chunk, by `geometry` or by then.
+///
+/// # Errors
+///
+/// Those of `take`, `Failure` or `Lock` if the chunk cannot be read.
+pub(super) fn take_chunk<R>(
+    schunk: &Schunk,
+    geometry: &Geometry,
+    reading: &Reading<'_>,
+    number: impl Fn(&Geometry) -> Option<usize>,
+    take: impl FnOnce(&[u8]) -> Result<R>,
+) -> Result<Option<R>> {
+    if number(geometry).is_none() {
+        return Ok(None);
+    }
+    scratch::with(|buffer| {
+        // The chunk, or that it is in the buffer.
+        let mut found = None;
+        let numbers = |geometry: &Geometry| Ok(Vec::from_iter(number(geometry)));
+        read_undisturbed(schunk, geometry, reading, numbers, |stored, geometry| {
+            found = number(geometry).map(|nchunk| stored.get(nchunk, buffer)).transpose()?;
+            Ok(())
+        })
+        .map_err(|e| failure(&e))?;
+        found.map(|held| take(held.unwrap_or(buffer))).transpose()
+    })
 }

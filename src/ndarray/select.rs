@@ -364,7 +364,7 @@ pub fn read(
         let chunks = selection.chunks();
         memory::collect((0..chunks.len()).map(|n| selection.nchunk(geometry, &chunks.cell(n))))
     };
-    read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
+    read_undisturbed(schunk, geometry, reading, numbers, |stored, geometry| {
         selection.check(geometry)?;
         read_once(stored, schunk.typesize(), geometry, selection, (dest, dest_shape), reading)
     })
@@ -477,7 +477,7 @@ pub fn read_sparse(
         let items = storage_items(geometry, coords).unwrap_or_default();
         chunk_numbers(&items, geometry.extchunknitems())
     };
-    read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
+    read_undisturbed(schunk, geometry, reading, numbers, |stored, geometry| {
         schunk.get_sparse_from(stored, &storage_items(geometry, coords)?, dest, reading)
     })
 }

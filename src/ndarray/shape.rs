@@ -255,6 +255,13 @@ impl Geometry {
         &self.chunks
     }
 
+    /// The number of the chunk at a place in the grid; `None` if there is none.
+    pub(crate) fn chunk_number(&self, at: &Extents) -> Option<usize> {
+        let at = &at[..self.ndim];
+        let inside = self.nitems > 0 && at.iter().zip(&self.chunks.extents).all(|(at, count)| at < count);
+        if inside { usize::try_from(dot(at, &self.chunks.strides)).ok() } else { None }
+    }
+
     /// The blocks of a chunk.
     pub(crate) fn block_grid(&self) -> &Grid {
         &self.blocks

@@ -74,8 +74,8 @@ fn unordered(reading: &Reading<'_>) -> bool {
 /// Copies the items of `region`, which lies inside of the array, to the front of `dest`, a C-order buffer of shape
 /// `dest_shape`.
 ///
-/// If a process that does not lock changes the array meanwhile, it is read again as it is then. Items that are outside of
-/// it by then become zero, as does everything in `dest` beside the box.
+/// If somebody changed the array since its geometry is known, or does so meanwhile without a lock, it is read as it is then.
+/// Items that are outside of it by then become zero, as does everything in `dest` beside the box.
 ///
 /// # Errors
 ///
@@ -95,12 +95,13 @@ pub(crate) fn read(
         let chunks = BoxChunks::of(geometry, &region);
         memory::collect((0..chunks.len()).filter_map(|n| chunks.number(&chunks.chunk(n)).ok()))
     };
-    let read = read_undisturbed(schunk, geometry, numbers, |stored, geometry| {
-        if again {
+    let read = read_undisturbed(schunk, geometry, reading, numbers, |stored, geometry| {
+        let there = region.clipped(geometry.shape());
+        if again || *there != *region {
             dest.fill(0);
         }
         again = true;
-        read_once(schunk, stored, geometry, &region.clipped(geometry.shape()), dest, dest_shape, reading)
+        read_once(schunk, stored, geometry, &there, dest, dest_shape, reading)
     });
     if read.is_err() {
         dest.fill(0);

@@ -5,6 +5,7 @@ use super::{Backing, Schunk, scratch};
 use crate::chunk::source::BlockSource;
 use crate::chunk::{Decoding, Threads};
 use crate::error::Result;
+use crate::format::metalayers::Metalayers;
 use crate::frame::sizes::Sizes;
 use crate::frame::{ChunkBytes, Frame, FrameChunks, Looked, Wanted, Whole};
 use crate::io::Fill;
@@ -46,9 +47,9 @@ impl Schunk {
         }
     }
 
-    /// Calls `read` with the chunks and the `layout` of what they hold. If a process that does not lock changed them
-    /// meanwhile, `refresh` brings the layout up to date and `read` is called again with the chunks of later: what it read
-    /// may be in part from before the change and in part from after it, or nonsense, and so may its error be.
+    /// Calls `read` with the chunks and the `layout` of what they hold, after `fit` made it that of these chunks. If a process
+    /// that does not lock changed them meanwhile, `read` is called again with the chunks of later: what it read may be in part
+    /// from before the change and in part from after it, or nonsense, and so may its error be.
     ///
     /// `numbers` names the chunks that `read` looks at, for a layout that it accepted; `looked` tells whether the super-chunk
     /// was just [refreshed](Self::refresh).
@@ -61,13 +62,14 @@ impl Schunk {
         &'s self,
         looked: Looked,
         mut layout: L,
-        refresh: impl Fn(&mut L),
+        fit: impl Fn(&mut L, &StoredChunks<'s>),
         numbers: impl Fn(&L) -> Result<Vec<usize>>,
         mut read: impl FnMut(&StoredChunks<'s>, &L) -> Result<R>,
     ) -> Result<Result<R>> {
         let shared = self.frame().is_some_and(Frame::is_on_disk);
         for attempt in 1..if shared { ATTEMPTS } else { 1 } {
             let chunks = self.known_chunks(looked)?;
+            fit(&mut layout, &chunks);
             let outcome = read(&chunks, &layout);
             let strict = attempt < STRICT_ATTEMPTS || outcome.is_err();
             let mut unknown = None;
@@ -80,11 +82,11 @@ impl Schunk {
                 return Ok(outcome);
             }
             drop(chunks);
-            if self.refresh().is_ok() {
-                refresh(&mut layout);
-            }
+            // If that fails, so does reading.
+            let _ = self.refresh();
         }
         let chunks = self.chunks()?;
+        fit(&mut layout, &chunks);
         Ok(read(&chunks, &layout))
     }
 
@@ -99,7 +101,7 @@ impl Schunk {
         numbers: impl Fn() -> Result<Vec<usize>>,
         mut read: impl FnMut(&StoredChunks<'s>) -> Result<R>,
     ) -> Result<Result<R>> {
-        self.read_undisturbed(Looked::AnyTime, (), |()| {}, |()| numbers(), |chunks, ()| read(chunks))
+        self.read_undisturbed(Looked::AnyTime, (), |(), _| {}, |()| numbers(), |chunks, ()| read(chunks))
     }
 
     /// As [`read_undisturbed`](Self::read_undisturbed), for what looks only at chunk `nchunk`.
@@ -143,6 +145,14 @@ impl<'a> StoredChunks<'a> {
         match self {
             StoredChunks::List(list) => list.sizes,
             StoredChunks::Frame(frame) => frame.sizes(),
+        }
+    }
+
+    /// The fixed metalayers of the frame that they are in, and its change tick, if they are in one.
+    pub(crate) fn described_by(&self) -> Option<(u64, &Metalayers)> {
+        match self {
+            StoredChunks::List(_) => None,
+            StoredChunks::Frame(frame) => Some(frame.described_by()),
         }
     }
 

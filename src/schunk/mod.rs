@@ -66,9 +66,17 @@ pub struct Reading<'a> {
     /// Takes the mask that waits for the next chunk to be decompressed as a whole: of each block, whether it is skipped, as in
     /// [`chunk::decompress_with`]. Reading parts of chunks leaves it where it is, and so do copying and writing.
     pub mask: Option<&'a dyn Fn() -> Option<Vec<bool>>>,
+    /// The [change tick](Schunk::change_tick) of the super-chunk as of which the caller knows what its chunks hold, as the
+    /// shape of an array; by default that at the call.
+    pub as_of: Option<u64>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    /// As this, for a part of an operation that began when the change tick of `schunk` was what it is now.
+    pub(crate) fn of_part(&self, schunk: &Schunk) -> Reading<'a> {
+        Reading { as_of: self.as_of.or(Some(schunk.change_tick())), ..*self }
+    }
+
     /// Takes the mask, if there is one.
     fn take_mask(&self) -> Option<Vec<bool>> {
         self.mask.and_then(|take| take())

@@ -3,12 +3,13 @@
 use super::faults::{SHAPE, TYPESIZE, make, params};
 use crate::chunk::Encoding;
 use crate::error::{ErrorKind, Result};
+use crate::format::nd_meta::NdMeta;
 use crate::frame::FrameOptions;
 use crate::io::file::FileIo;
 use crate::io::{Features, FileId, Io, IoFile, OpenMode};
 use crate::ndarray::select::{self, Selection};
-use crate::ndarray::shape::Region;
-use crate::ndarray::{Geometry, open, resize, slice, write};
+use crate::ndarray::shape::{Region, narrow, signed};
+use crate::ndarray::{Geometry, concat, create, open, resize, slice, write};
 use crate::schunk::{Reading, Schunk, Writing};
 use crate::testing::TempPath;
 use std::path::{Path, PathBuf};
@@ -266,6 +267,131 @@ fn changes_elsewhere_again_and_again_do_not_keep_anybody_from_reading() {
                 let items = [1u32, 2, 11, 12].map(u32::to_le_bytes).concat();
                 assert_eq!(dest[..], items, "{read_name}, directory: {dir}, each {period} reads");
             }
+        }
+    }
+}
+
+/// A list without items, for an array of `shape` and chunks as those of `geometry`, but one row less if they are `other`.
+fn list_of(shape: [u64; 2], geometry: &Geometry, other: bool) -> (Schunk, Geometry) {
+    let meta = NdMeta {
+        shape: signed(&shape),
+        chunkshape: narrow(&[geometry.chunkshape()[0] - u64::from(other), geometry.chunkshape()[1]]),
+        blockshape: narrow(geometry.blockshape()),
+        dtype: None,
+        dtype_format: 0,
+    };
+    let mut schunk = Schunk::in_memory(params().to_frame().unwrap());
+    let geometry = Geometry::from_meta(&meta).unwrap();
+    create::prepare(&mut schunk, &geometry, &meta, &[]).unwrap();
+    (schunk, geometry)
+}
+
+/// Makes an array of the first rows and columns of `source`, with chunks as [`list_of`] says.
+fn slice_of(source: &Schunk, geometry: &Geometry, other: bool, reading: &Reading<'_>) -> Result<Vec<u8>> {
+    let (mut made, made_geometry) = list_of([8, 10], geometry, other);
+    let params = params();
+    let writing = Writing::new(Encoding::new(&params));
+    create::fill_from_array(&mut made, &made_geometry, (source, geometry, &[0, 0]), reading, &writing)?;
+    all_items(&made, &made_geometry)
+}
+
+/// Puts all of `source` behind an array without columns, with chunks as [`list_of`] says.
+fn joined_to_nothing(
+    source: &Schunk,
+    geometry: &Geometry,
+    other: bool,
+    reading: &Reading<'_>,
+) -> Result<Vec<u8>> {
+    let (mut made, empty) = list_of([11, 0], geometry, other);
+    let params = params();
+    let own = (&Reading::default(), &Writing::new(Encoding::new(&params)));
+    let joined = concat::extend(&mut made, &empty, (source, geometry), 1, reading, own)?;
+    all_items(&made, &joined)
+}
+
+fn all_items(schunk: &Schunk, geometry: &Geometry) -> Result<Vec<u8>> {
+    let mut items = vec![0xee; usize::try_from(geometry.nitems()).unwrap() * TYPESIZE];
+    let all = Region::all(geometry);
+    slice::read(schunk, geometry, &all, &mut items, geometry.shape(), &Reading::default())?;
+    Ok(items)
+}
+
+type ReadAll = fn(&Schunk, &Geometry, &Reading<'_>) -> Result<Vec<u8>>;
+
+/// Ways to read the first rows of an array, or all of them.
+const READ_ALL: [(&str, ReadAll); 7] = [
+    ("box", |schunk, geometry, reading| {
+        let mut dest = vec![0xee; 110 * TYPESIZE];
+        let region = Region::new(&[0, 0], &[11, 10]);
+        slice::read(schunk, geometry, &region, &mut dest, &[11, 10], reading).map(|()| dest)
+    }),
+    ("selection", |schunk, geometry, reading| {
+        let (rows, columns): (Vec<i64>, Vec<i64>) = ((0..11).collect(), (0..10).collect());
+        let mut dest = vec![0xee; 110 * TYPESIZE];
+        let selection = Selection::new(geometry, &[&rows, &columns])?;
+        select::read(schunk, geometry, &selection, &mut dest, &[11, 10], reading).map(|()| dest)
+    }),
+    ("items of the first row", |schunk, geometry, reading| {
+        let mut dest = vec![0xee; 10 * TYPESIZE];
+        let coords: Vec<i64> = (0..10).collect();
+        select::read_sparse(schunk, geometry, &coords, &mut dest, reading).map(|()| dest)
+    }),
+    ("slice", |schunk, geometry, reading| slice_of(schunk, geometry, false, reading)),
+    ("slice with other chunks", |schunk, geometry, reading| slice_of(schunk, geometry, true, reading)),
+    ("join", |schunk, geometry, reading| joined_to_nothing(schunk, geometry, false, reading)),
+    ("join with other chunks", |schunk, geometry, reading| {
+        joined_to_nothing(schunk, geometry, true, reading)
+    }),
+];
+
+/// Gives the array five more columns, so that most of its chunks get other numbers.
+fn widen(schunk: &mut Schunk, geometry: &Geometry) {
+    let shape = signed(geometry.shape());
+    resize::resize(schunk, geometry, &[shape[0], shape[1] + 5], None, &params()).unwrap();
+}
+
+#[test]
+fn items_are_found_while_chunks_get_other_numbers() {
+    let items: Vec<u8> = (1..=110u32).flat_map(u32::to_le_bytes).collect();
+    for dir in [false, true] {
+        for (name, read) in READ_ALL {
+            for before in 0.. {
+                let path = TempPath::new("numbers");
+                drop(make(&path.0, dir, &FrameOptions::default()));
+                let reads = AtomicI64::new(-1);
+                let meddler = Arc::new(Meddler { path: path.0.clone(), change: widen, reads, period: 0 });
+                let io = Arc::new(MeddlingIo(Arc::clone(&meddler)));
+                let options = FrameOptions { io, ..FrameOptions::default() };
+                let schunk = Schunk::open(&path.0, 0, &options).unwrap();
+                let (_, geometry) = open(&schunk).unwrap();
+                meddler.reads.store(before, Ordering::SeqCst);
+                let got = read(&schunk, &geometry, &Reading::default()).unwrap();
+                let what = format!("{name}, directory: {dir}, read {before}");
+                assert!(got == items[..got.len()], "{what}");
+                if meddler.reads.swap(-1, Ordering::SeqCst) >= 0 {
+                    assert!(before > 0, "{what}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn items_are_found_by_the_shape_that_goes_with_the_chunks() {
+    let items: Vec<u8> = (1..=110u32).flat_map(u32::to_le_bytes).collect();
+    for (dir, locking) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (name, read) in READ_ALL {
+            let path = TempPath::new("shape");
+            let options = FrameOptions { locking, ..FrameOptions::default() };
+            let (mut writer, geometry) = make(&path.0, dir, &options);
+            let schunk = Schunk::open(&path.0, 0, &options).unwrap();
+            let reading = Reading { as_of: Some(schunk.change_tick()), ..Reading::default() };
+            widen(&mut writer, &geometry);
+            // As another thread does that reads through the same handle.
+            assert_eq!(schunk.refresh(), Ok(true));
+            let got = read(&schunk, &geometry, &reading).unwrap();
+            assert!(got == items[..got.len()], "{name}, directory: {dir}, locking: {locking}");
         }
     }
 }
