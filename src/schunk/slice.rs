@@ -165,13 +165,13 @@ impl Schunk {
     }
 
     /// Gives items `start..stop` the values at the front of `src`. All others keep theirs. Of chunks that are covered in part
-    /// only the blocks that change are compressed again.
+    /// only the blocks that change are compressed again. If the frame locks, this holds its exclusive lock.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for chunks of variable size and if items are outside of the data, `ReadBuffer` if `src` is too short;
-    /// nothing is changed then. `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it cannot be replaced:
-    /// chunks before have their new values then.
+    /// `InvalidParam` for chunks of variable size and if items are outside of the data, `ReadBuffer` if `src` is too short,
+    /// `Lock`; nothing is changed then. `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it cannot be
+    /// replaced: chunks before have their new values then.
     pub fn set_slice(
         &mut self,
         start: u64,
@@ -183,6 +183,7 @@ impl Schunk {
         if start >= stop {
             return Ok(());
         }
+        let _held = self.exclusive()?;
         for part in self.slice_parts(start, stop, src.len())? {
             let src = &src[part.place()];
             scratch::with(|chunk| {

@@ -10,6 +10,8 @@ use crate::io::dirs;
 use crate::pool;
 use crate::testing::{Random, TempPath};
 use std::cell::Cell;
+use std::thread;
+use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
@@ -750,5 +752,52 @@ fn a_compressor_is_asked_for_every_chunk() {
         let failed = schunk.append_buffer(Source::Bytes(&noise), &writing(&each)).unwrap_err();
         assert_eq!(failed.kind(), ErrorKind::Tuner);
         assert_eq!(schunk.nchunks(), 3);
+    }
+}
+
+/// Compresses as asked, after another handle began to change items of the chunk that is made.
+struct Disturbed {
+    params: CParams,
+    other: Cell<Option<Box<dyn FnOnce() + Send>>>,
+    changes: Cell<Option<thread::JoinHandle<()>>>,
+}
+
+impl ChunkCompressor for Disturbed {
+    fn compress(&self, src: Source<'_>, dest: &mut [u8]) -> Result<usize> {
+        self.changes.set(self.other.take().map(thread::spawn));
+        thread::sleep(Duration::from_millis(100));
+        Ok(chunk::compress_with(&Encoding::new(&self.params), src, dest)?.cbytes)
+    }
+}
+
+/// With locks, no handle undoes what another one writes to items of the same chunk.
+#[test]
+fn slices_of_one_chunk_that_two_handles_write_are_both_there() {
+    for dir in [false, true] {
+        let path = TempPath::new("both");
+        let options = FrameOptions { locking: true, ..FrameOptions::default() };
+        let make = if dir { Frame::create_dir } else { Frame::create_file };
+        let mut schunk = Schunk::over(make(&path.0, params(4), &options).unwrap());
+        let cparams = cparams(4, 1024, codec::LZ4);
+        let numbers: Vec<u8> = (0..1000u32).flat_map(u32::to_le_bytes).collect();
+        schunk.append_buffer(Source::Bytes(&numbers), &Writing::new(Encoding::new(&cparams))).unwrap();
+        let mut other = Schunk::open(&path.0, 0, &options).unwrap();
+        let own = cparams.clone();
+        let change = move || {
+            let writing = Writing::new(Encoding::new(&own));
+            other.set_slice(900, 901, &[9; 4], &Reading::default(), &writing).unwrap();
+        };
+        let disturbed = Disturbed {
+            params: cparams.clone(),
+            other: Cell::new(Some(Box::new(change))),
+            changes: Cell::new(None),
+        };
+        let writing = Writing { compressor: Some(&disturbed), ..Writing::new(Encoding::new(&cparams)) };
+        schunk.set_slice(10, 11, &[1; 4], &Reading::default(), &writing).unwrap();
+        disturbed.changes.take().unwrap().join().unwrap();
+        let mut expected = numbers;
+        expected[40..44].fill(1);
+        expected[3600..3604].fill(9);
+        assert!(all(&Schunk::open(&path.0, 0, &options).unwrap()) == expected, "directory: {dir}");
     }
 }
