@@ -628,9 +628,43 @@ static void test_values_of_two_items(void) {
   b2nd_free(array);
 }
 
+/* Programs exchange the context of an array for one that asks for other blocks, or leaves their size to the library. What is
+   written then has the blocks of the array all the same. */
+static void test_contexts_with_other_blocks(bool contiguous, int32_t blocksize) {
+  static const int64_t shape[2] = {40, 40}, start[2] = {3, 4}, stop[2] = {25, 33}, extents[2] = {22, 29};
+  static const int32_t chunkshape[2] = {20, 20}, blockshape[2] = {7, 5};
+  static int32_t box[22 * 29], items[80 * 40];
+  const struct place place = {contiguous, NULL};
+  b2nd_array_t *array = make_counting(&place, 4, 0, 2, shape, chunkshape, blockshape);
+  blosc2_cparams *cparams = array->sc->storage->cparams;
+  int i, wrong = 0;
+  cparams->blocksize = blocksize;
+  blosc2_free_ctx(array->sc->cctx);
+  array->sc->cctx = blosc2_create_cctx(*cparams);
+  array->sc->blocksize = blocksize;
+  for (i = 0; i < 22 * 29; i++) {
+    box[i] = -1;
+  }
+  for (i = 0; i < 40 * 40; i++) {
+    items[i] = 1600 + i;
+  }
+  CHECK_INT(b2nd_set_slice_cbuffer(box, extents, sizeof box, start, stop, array), 0);
+  CHECK_INT(b2nd_append(array, items, 40 * 40 * 4, 0), 0);
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  for (i = 0; i < 80 * 40; i++) {
+    const int row = i / 40, column = i % 40;
+    wrong += items[i] != (row >= 3 && row < 25 && column >= 4 && column < 33 ? -1 : i);
+  }
+  CHECK_INT(wrong, 0);
+  b2nd_free(array);
+}
+
 int main(void) {
   int i;
   blosc2_init();
+  test_contexts_with_other_blocks(false, 0);
+  test_contexts_with_other_blocks(true, 0);
+  test_contexts_with_other_blocks(true, 64);
   for (i = 0; i < 4; i++) {
     test_sixteen_dimensions(&places[i]);
     test_large_items(&places[i], 255);

@@ -8,7 +8,7 @@ use super::blocks::{Blocks, size};
 use super::resize::Plan;
 use super::shape::{Geometry, Region, strides};
 use super::slice::{BoxChunks, failure};
-use crate::chunk::{self, BlockReader, Decoding, GatherBlocks, Gathered, Source, Threads};
+use crate::chunk::{self, BlockReader, CParams, Decoding, GatherBlocks, Gathered, Source, Threads};
 use crate::copy;
 use crate::error::{ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
@@ -196,17 +196,25 @@ impl<'a> Pending<'a> {
 /// Fills a block, given by its number.
 pub(super) type MakeBlock<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
 
-/// Compresses the chunk whose blocks `make` puts together into the front of `dest`; returns its size.
+/// Compresses the chunk whose blocks `make` puts together into the front of `dest`; returns its size. Its blocks are those of the
+/// array, whatever size the parameters ask for: with others it could not be read.
 pub(super) fn compress(
     blocks: &Blocks<'_>,
     writing: &Writing<'_>,
     make: &dyn GatherBlocks,
     dest: &mut [u8],
 ) -> Result<usize> {
-    let enc = &writing.enc;
     let nbytes = blocks.chunksize;
-    let same_blocks = chunk::blocks::effective_blocksize(enc.params, nbytes) == blocks.blocksize;
-    if same_blocks && !enc.wants_whole_buffer() && writing.compressor.is_none() {
+    let has_blocks =
+        |params: &CParams| chunk::blocks::effective_blocksize(params, nbytes) == blocks.blocksize;
+    let mut writing = *writing;
+    let own;
+    if !has_blocks(writing.enc.params) {
+        own = CParams { blocksize: blocks.blocksize, ..writing.enc.params.clone() };
+        writing.enc.params = &own;
+    }
+    let enc = &writing.enc;
+    if has_blocks(enc.params) && !enc.wants_whole_buffer() && writing.compressor.is_none() {
         return writing.compress(Source::Gathered(Gathered { nbytes, blocks: make }), dest);
     }
     scratch::with_len(nbytes, |data| {
