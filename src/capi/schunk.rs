@@ -20,7 +20,7 @@ use crate::format::packed::Packed;
 use crate::frame::FrameOptions;
 use crate::io::dirs;
 use crate::io::memory::MallocBuf;
-use crate::schunk::{Schunk, Writing};
+use crate::schunk::{Schunk, Writing, again_if_changed};
 
 /// Makes an empty super-chunk; returns NULL on failure. Release it with `blosc2_schunk_free`.
 ///
@@ -113,8 +113,26 @@ unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut 
     if wanted.is_none() {
         given.cparams = &raw mut own;
     }
+    let tick = || {
+        let now = source.look(|schunk| {
+            schunk.refresh()?;
+            Ok(schunk.change_tick())
+        });
+        // If that fails, so does copying.
+        now.unwrap_or(0)
+    };
     // SAFETY: the caller's promise; `own` lives until the end of this function.
-    let raw = unsafe { SchunkHandle::create(&given) }?;
+    again_if_changed(tick, || unsafe { make_copy(source, &given, same) })
+}
+
+/// Makes a super-chunk as `given` says and copies the content of `source` to it.
+///
+/// # Safety
+///
+/// As for [`SchunkHandle::create`].
+unsafe fn make_copy(source: &SchunkHandle, given: &blosc2_storage, same: bool) -> Result<*mut blosc2_schunk> {
+    // SAFETY: the caller's promise.
+    let raw = unsafe { SchunkHandle::create(given) }?;
     // SAFETY: just made.
     let made = unsafe { SchunkHandle::from_ptr(raw) }.and_then(|dest| copy_content(source, dest, same));
     if made.is_err() {

@@ -84,6 +84,14 @@ pub(crate) struct FrameChunks<'a> {
     pub(super) view: View,
 }
 
+/// What became of a frame.
+enum Since {
+    Unchanged,
+    Changed(Arc<State>),
+    /// It was changed, or cannot be looked at.
+    Unknown,
+}
+
 impl<'a> FrameChunks<'a> {
     /// The compressed bytes of chunk `nchunk`: those of frames in memory and mapped ones, else (`None`) they are put in
     /// `buffer`, whose content is replaced and whose memory is used again.
@@ -263,28 +271,56 @@ impl<'a> FrameChunks<'a> {
     /// A change overwrites only places that are not in use before the header tells of it. So if the frame is as it was,
     /// nothing that was read before was overwritten meanwhile. Frames that are locked are.
     pub(crate) fn are_current(&self, nchunks: Option<impl Iterator<Item = usize>>) -> bool {
+        match (self.since(), nchunks) {
+            (Since::Unchanged, _) => true,
+            (Since::Changed(now), Some(nchunks)) => self.are_kept(&now, nchunks, |_| false),
+            _ => false,
+        }
+    }
+
+    /// Whether all chunks are where they were. Of those whose places may have been taken by new versions, `is_same` tells whether
+    /// what is there is what was read.
+    pub(crate) fn are_all_kept(&self, is_same: impl FnMut(usize) -> bool) -> bool {
+        match self.since() {
+            Since::Unchanged => true,
+            Since::Changed(now) => self.are_kept(&now, 0..self.view.state.index.len(), is_same),
+            Since::Unknown => false,
+        }
+    }
+
+    /// What became of the frame since this was made.
+    fn since(&self) -> Since {
         let frame = self.frame;
         let (Store::Disk(disk), Some(file), None) = (&frame.store, &self.view.file, &frame.lock) else {
-            return true;
+            return Since::Unchanged;
         };
         let known = &self.view.state;
         if !self.view.at_path && !disk.reader.serves(file, &disk.file) {
-            return false;
+            return Since::Unknown;
         }
         if state::read_fixed(&**file, disk.base).is_ok_and(|seen| known.is_of(&seen, &**file)) {
-            return true;
+            return Since::Unchanged;
         }
-        let Ok(now) = frame.view() else { return false };
-        let Some(mut nchunks) = nchunks else { return false };
-        if Arc::ptr_eq(&now.state, known) {
-            // It cannot be read anew, or is again as it was: there was a change in any case.
-            return false;
+        match frame.view() {
+            // If it is the same, it cannot be read anew, or is again as it was: there was a change in any case.
+            Ok(now) if !Arc::ptr_eq(&now.state, known) => Since::Changed(now.state),
+            _ => Since::Unknown,
         }
-        let Ok(from) = reused_from(known, &now.state) else { return false };
+    }
+
+    /// [`are_all_kept`](Self::are_all_kept) for the chunks with these numbers, if the frame is as `now` says.
+    fn are_kept(
+        &self,
+        now: &State,
+        mut nchunks: impl Iterator<Item = usize>,
+        mut is_same: impl FnMut(usize) -> bool,
+    ) -> bool {
+        let known = &self.view.state;
+        let Ok(from) = reused_from(known, now) else { return false };
         nchunks.all(|nchunk| {
-            let place = now.state.index.raw(nchunk);
+            let place = now.index.raw(nchunk);
             let reused = place.and_then(|place| u64::try_from(place).ok()).is_some_and(|place| place >= from);
-            place == known.index.raw(nchunk) && !reused
+            place == known.index.raw(nchunk) && (!reused || is_same(nchunk))
         })
     }
 
@@ -294,7 +330,7 @@ impl<'a> FrameChunks<'a> {
     }
 
     /// The change tick of the frame, and the fixed metalayers.
-    pub(crate) fn described_by(&self) -> (u64, &Metalayers) {
+    pub(crate) fn described_by(&self) -> (u64, &Arc<Metalayers>) {
         let state = &self.view.state;
         (state.tick, &state.metalayers)
     }

@@ -9,9 +9,10 @@ use crate::format::metalayers::Metalayers;
 use crate::frame::sizes::Sizes;
 use crate::frame::{ChunkBytes, Frame, FrameChunks, Looked, Wanted, Whole};
 use crate::io::Fill;
+use std::sync::Arc;
 
 /// How often something is read at the most, if somebody else changes the chunks while it is read.
-const ATTEMPTS: usize = 10;
+pub(super) const ATTEMPTS: usize = 10;
 /// How often at the most if the changes are to other chunks, as far as can be told.
 const STRICT_ATTEMPTS: usize = 3;
 
@@ -140,6 +141,14 @@ impl<'a> StoredChunks<'a> {
         }
     }
 
+    /// See [`FrameChunks::are_all_kept`].
+    pub(super) fn are_all_kept(&self, is_same: impl FnMut(usize) -> bool) -> bool {
+        match self {
+            StoredChunks::List(_) => true,
+            StoredChunks::Frame(frame) => frame.are_all_kept(is_same),
+        }
+    }
+
     /// How large they are.
     pub(crate) fn sizes(&self) -> Sizes {
         match self {
@@ -152,7 +161,18 @@ impl<'a> StoredChunks<'a> {
     pub(crate) fn described_by(&self) -> Option<(u64, &Metalayers)> {
         match self {
             StoredChunks::List(_) => None,
-            StoredChunks::Frame(frame) => Some(frame.described_by()),
+            StoredChunks::Frame(frame) => {
+                let (tick, layers) = frame.described_by();
+                Some((tick, layers))
+            }
+        }
+    }
+
+    /// The fixed metalayers of the super-chunk.
+    pub(super) fn metalayers(&self) -> &Arc<Metalayers> {
+        match self {
+            StoredChunks::List(list) => &list.metalayers,
+            StoredChunks::Frame(frame) => frame.described_by().1,
         }
     }
 

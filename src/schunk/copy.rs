@@ -1,6 +1,6 @@
 //! Copies: into other containers, with the same or other parameters.
 
-use super::chunks::StoredChunks;
+use super::chunks::{ATTEMPTS, StoredChunks};
 use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::bytes::get_i32;
 use crate::chunk::{self, Decoding, Source};
@@ -30,6 +30,27 @@ pub(crate) fn batch_len(nchunks: usize) -> usize {
 /// Room for at most this many chunks is made before any of them is seen: a damaged frame may claim to have very many.
 const RESERVED: usize = 1 << 16;
 
+/// What [`check_copied`] says. The frame may look again as before by then.
+const CHANGED: &str = "chunks were changed while they were copied";
+
+/// Calls `copy`, which copies all chunks of a super-chunk, and again if it fails after somebody changed them: `tick` is the change
+/// tick of the super-chunk, after it was [refreshed](Schunk::refresh).
+pub(crate) fn again_if_changed<T>(tick: impl Fn() -> u64, mut copy: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut before = tick();
+    for _ in 1..ATTEMPTS {
+        let error = match copy() {
+            Ok(copied) => return Ok(copied),
+            Err(error) => error,
+        };
+        let now = tick();
+        if now == before && error.what() != CHANGED {
+            return Err(error);
+        }
+        before = now;
+    }
+    copy()
+}
+
 /// Adds a variable-length metalayer with this name and content, a chunk.
 type AddVlmeta = fn(&mut Schunk, &[u8], Vec<u8>) -> Result<usize>;
 
@@ -43,7 +64,8 @@ impl Schunk {
     /// # Errors
     ///
     /// `InvalidParam` if `dest` is not empty, `InvalidHeader` if the sizes of the chunks do not add up, or are more than there
-    /// is room for in the frame, else those of reading and writing; `dest` is incomplete then.
+    /// is room for in the frame, `FileRead` if somebody changed the chunks meanwhile without a lock, else those of reading and
+    /// writing; `dest` is incomplete then, or not of one moment.
     pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
         self.copy_to_watched(dest, recompress, &|_| ())
     }
@@ -63,19 +85,20 @@ impl Schunk {
         // Even if the only chunk is a shorter one, or if there is none: adding a metalayer writes it to the header of a
         // frame, as the C library does.
         dest.preset_chunksize(sizes.chunksize)?;
-        for layer in self.metalayers().iter() {
+        for layer in chunks.metalayers().iter() {
             dest.meta_add(&layer.name, &layer.content)?;
         }
         prepared(dest);
         let no_chunks = sizes.nchunks == 0;
         let add = if no_chunks { Schunk::vlmeta_add_stored } else { Schunk::vlmeta_add_later };
         let before_last = |dest: &mut Schunk| self.copy_vlmeta(dest, add);
-        match recompress.filter(|_| !sizes.vl_blocks && !no_chunks) {
+        let recompress = recompress.filter(|_| !sizes.vl_blocks && !no_chunks);
+        let recompressed = recompress.is_some();
+        match recompress {
             None => copy_chunks(&chunks, dest, before_last)?,
             Some((reading, writing)) => recompress_chunks(&chunks, dest, reading, writing, before_last)?,
         }
-        let whole = dest.nbytes() == sizes.nbytes;
-        ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")
+        check_copied(&chunks, dest, recompressed)
     }
 
     /// Passes copies of the variable-length metalayers, compressed with the defaults, to `add`.
@@ -97,9 +120,11 @@ impl Schunk {
     ///
     /// Those of reading, `MemoryAlloc`.
     pub fn to_frame(&self, params: FrameParams) -> Result<Frame> {
-        let mut copy = Schunk::over(Frame::create_in_memory(params)?);
-        self.copy_to(&mut copy, None)?;
-        Ok(copy.into_frame().expect("made over a frame"))
+        self.again_if_changed(|| {
+            let mut copy = Schunk::over(Frame::create_in_memory(params)?);
+            self.copy_to(&mut copy, None)?;
+            Ok(copy.into_frame().expect("made over a frame"))
+        })
     }
 
     /// A super-chunk without a frame, with copies of all chunks.
@@ -109,9 +134,21 @@ impl Schunk {
     /// `InvalidHeader` if the sizes of the chunks do not add up to what the frame says or are more than there is room for in
     /// it, else those of reading.
     pub fn to_memory(&self) -> Result<Schunk> {
-        let mut copy = Schunk::in_memory(self.params());
-        self.copy_to_list(&mut copy)?;
-        Ok(copy)
+        self.again_if_changed(|| {
+            let mut copy = Schunk::in_memory(self.params());
+            self.copy_to_list(&mut copy)?;
+            Ok(copy)
+        })
+    }
+
+    /// See [`again_if_changed`].
+    pub(super) fn again_if_changed<T>(&self, copy: impl FnMut() -> Result<T>) -> Result<T> {
+        let tick = || {
+            // If that fails, so does copying.
+            let _ = self.refresh();
+            self.change_tick()
+        };
+        again_if_changed(tick, copy)
     }
 
     /// As [`to_memory`](Self::to_memory), with `layers` in the place of the fixed metalayers, which counts as a change of them.
@@ -147,11 +184,10 @@ impl Schunk {
         }
         if let Backing::List(list) = &mut copy.backing {
             list.sizes.chunksize = sizes.chunksize;
-            list.metalayers = self.metalayers();
+            list.metalayers = Arc::clone(chunks.metalayers());
             list.vlmetalayers = self.vlmetalayers();
         }
-        let whole = copy.nbytes() == sizes.nbytes;
-        ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")
+        check_copied(&chunks, copy, false)
     }
 
     /// Whether all chunks decompress to the same with `other` in place of the container of `dec`, from which it differs in
@@ -186,7 +222,8 @@ impl Schunk {
         ensure(std::fs::metadata(path).is_err(), ErrorKind::SchunkCopy, "path exists already")?;
         // Of a link that leads nowhere yet, the file that it names is made.
         let is_link = std::fs::symlink_metadata(path).is_ok();
-        let beside = (!is_link).then(|| file::make_beside(path, |beside| self.copy_to_file(beside, params)));
+        let copy = || file::make_beside(path, |beside| self.copy_to_file(beside, params));
+        let beside = (!is_link).then(|| self.again_if_changed(copy));
         let copied = match beside {
             Some(Err(e)) if e.kind() != ErrorKind::FileOpen => Err(e),
             Some(Ok(len)) => Ok(len),
@@ -246,6 +283,24 @@ impl Budget {
         }
         Ok(())
     }
+}
+
+/// Fails unless `copy` has all of `chunks`. The last ones of a frame that grew meanwhile, which may have been replaced in their
+/// places, may be newer than the others; if they were `recompressed`, only damage tells that they were read too soon.
+///
+/// # Errors
+///
+/// `InvalidHeader` if it has more or fewer bytes, `FileRead` if chunks were changed meanwhile.
+fn check_copied(chunks: &StoredChunks<'_>, copy: &Schunk, recompressed: bool) -> Result<()> {
+    let sizes = chunks.sizes();
+    let whole = copy.nbytes() == sizes.nbytes;
+    ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
+    let is_same = |nchunk| {
+        let same = || chunks.with(nchunk, |chunk| copy.with_chunk(nchunk, |copied| Ok(chunk == copied)));
+        recompressed || same().unwrap_or(false)
+    };
+    let kept = sizes.nchunks == 0 || chunks.are_all_kept(is_same);
+    ensure(kept, ErrorKind::FileRead, CHANGED)
 }
 
 /// Copies all chunks as they are, many at a time where `dest` is a frame, and calls `before_last` before the last ones.

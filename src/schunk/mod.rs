@@ -18,7 +18,7 @@ pub(crate) mod slice;
 mod sparse;
 
 pub(crate) use chunks::StoredChunks;
-pub(crate) use copy::batch_len;
+pub(crate) use copy::{again_if_changed, batch_len};
 pub use edit::Rejected;
 pub(crate) use edit::Update;
 #[cfg(feature = "capi")]

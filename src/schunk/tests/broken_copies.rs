@@ -1,9 +1,10 @@
-//! Copies to files that were broken off.
+//! Copies to files that were broken off, and of files that somebody changes meanwhile.
 
 use super::*;
 use crate::chunk::Encoding;
 use crate::frame::tests::chunk;
 use crate::frame::tests::faults::{faulty, see, see_frame};
+use std::cell::RefCell;
 
 #[test]
 fn a_copy_that_was_broken_off_lacks_chunks_or_nothing() {
@@ -43,6 +44,62 @@ fn a_copy_that_was_broken_off_lacks_chunks_or_nothing() {
                 if calls() <= at {
                     assert!(copied.is_ok() && see(&path) == whole, "{what}");
                     break;
+                }
+            }
+        }
+    }
+}
+
+/// What a writer without locks does to a super-chunk of 70 chunks while it is copied.
+type Change = fn(&mut Schunk, &Writing<'_>, u8);
+
+#[test]
+fn copies_are_of_one_moment_also_while_somebody_writes() {
+    let cparams = cparams(4, 0, codec::LZ4);
+    let (writing, reading) = (Writing::new(Encoding::new(&cparams)), Reading::default());
+    let update: Change = |writer, writing, n| {
+        writer.set_slice(0, 500, &[100 + n; 2000], &Reading::default(), writing).unwrap();
+    };
+    let append: Change = |writer, writing, n| {
+        writer.append_buffer(Source::Bytes(&[n; 1000]), writing).unwrap();
+    };
+    for kind in [Kind::File, Kind::Dir] {
+        for recompress in [false, true] {
+            // How often a change comes during a copy, and how often the copy is made then.
+            for (change, changes, attempts) in
+                [(update, 0, 1), (update, 1, 2), (update, 9, 10), (update, 20, 10), (append, 4, 1)]
+            {
+                let path = TempPath::new("changed");
+                let mut writer = create(kind, &path.0, 4);
+                for n in 0..70 {
+                    writer.append_buffer(Source::Bytes(&[n; 1000]), &writing).unwrap();
+                }
+                let source = Schunk::over(Frame::open(&path.0, 0, &FrameOptions::default()).unwrap());
+                let (writer, left, made) = (RefCell::new(writer), Cell::<u8>::new(changes), Cell::new(0));
+                let meddle = |_: &Schunk| {
+                    made.set(made.get() + 1);
+                    if let Some(rest) = left.get().checked_sub(1) {
+                        left.set(rest);
+                        change(&mut writer.borrow_mut(), &writing, made.get());
+                    }
+                };
+                let copied = source.again_if_changed(|| {
+                    let mut copy = Schunk::in_memory(params(4));
+                    let parts = recompress.then_some((&reading, &writing));
+                    source.copy_to_watched(&mut copy, parts, &meddle).map(|()| copy)
+                });
+                let what = format!("{kind:?}, recompress: {recompress}, changes: {changes}");
+                assert_eq!(made.get(), attempts, "{what}");
+                let mut expected: Vec<u8> = (0..70).flat_map(|n| [n; 1000]).collect();
+                if attempts > 1 {
+                    expected[..2000].fill(100 + changes);
+                }
+                match copied {
+                    Ok(copied) => assert!(changes < 20 && all(&copied) == expected, "{what}"),
+                    Err(e) => {
+                        let gone = [ErrorKind::FileRead, ErrorKind::FileOpen].contains(&e.kind());
+                        assert!(changes == 20 && gone, "{what}: {e:?}");
+                    }
                 }
             }
         }
