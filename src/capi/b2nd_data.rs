@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::geometry::MAX_DIM;
 use crate::ndarray::copy_buffer::BoxCopy;
 use crate::ndarray::select::{self, Selection};
-use crate::ndarray::shape::{Extents, Region, strides};
+use crate::ndarray::shape::{Extents, Region, strided_len, strides};
 use crate::ndarray::write::Access;
 use crate::ndarray::{Geometry, slice, write};
 use crate::schunk::{Reading, Writing};
@@ -80,8 +80,9 @@ impl Request {
         put_unsigned(buffershape, &mut self.buffershape)?;
         put_unsigned(stop, &mut self.region.stop)?;
         let steps = strides(&self.buffershape[..geometry.ndim()], unit);
-        let end = axes.clone().try_fold(unit, |n, i| n.checked_add((extent(i) - 1).checked_mul(steps[i])?));
-        require(end.is_some_and(|end| end <= size), "box reaches past the end of the buffer")?;
+        let end = strided_len(axes.clone().map(extent), &steps, unit);
+        let reached = end.is_some_and(|end| end as u64 <= size); // widening
+        require(reached, "box reaches past the end of the buffer")?;
         let whole = axes.clone().all(|i| extent(i) == self.buffershape[i]);
         let inside = axes.zip(geometry.shape()).all(|(i, &extent)| self.region.stop[i] <= extent);
         self.fills = inside && whole && needed == Some(size);
@@ -166,7 +167,8 @@ pub unsafe extern "C" fn b2nd_set_slice_cbuffer(
                 if request.is_empty {
                     return Ok(());
                 }
-                write::write(schunk, geometry, &request.region, src, &request.buffershape, reading, writing)
+                let shape = &request.buffershape[..ndim];
+                write::write(schunk, geometry, &request.region, src, shape, reading, writing)
             };
         // SAFETY: the caller's promise.
         unsafe { array.write(write) }
@@ -253,10 +255,7 @@ unsafe fn selected(
     require(unsigned.iter().zip(lens()).all(|(&room, len)| room >= len), "selection larger than the buffer")?;
     geometry.chunk_nbytes(typesize)?;
     let unit = typesize as u64; // widening
-    let steps = strides(&unsigned, unit);
-    let span =
-        lens().zip(&steps).try_fold(unit, |n, (len, step)| n.checked_add((len - 1).checked_mul(*step)?));
-    let span = span.and_then(|n| usize::try_from(n).ok());
+    let span = strided_len(lens(), &strides(&unsigned, unit), unit);
     let span = span.ok_or(Error::new(ErrorKind::InvalidParam, "shape of the buffer too large"))?;
     Ok(Some(Selected { selection, buffershape: unsigned, span }))
 }

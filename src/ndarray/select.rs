@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocks, ITEM_WORTH};
 use super::refresh::read_undisturbed;
-use super::shape::{Extents, Geometry, Region, strides};
+use super::shape::{Extents, Geometry, Region, strided_len, strides};
 use super::slice;
 use super::write::{Access, Overlay, Pending, blocks_of};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
@@ -335,12 +335,10 @@ fn strides_of(selection: &Selection, shape: &[u64], len: usize, typesize: usize)
     let counts = || selection.axes.iter().map(|axis| axis.items.len() as u64); // widening
     let fits = shape.len() == selection.axes.len() && counts().zip(shape).all(|(count, room)| count <= *room);
     require(fits, "selection larger than the shape of the buffer")?;
-    let strides = strides(shape, typesize as u64); // widening
-    let last = counts().zip(&strides).try_fold(typesize as u64, |last, (count, stride)| {
-        last.checked_add(count.checked_sub(1)?.checked_mul(*stride)?)
-    });
-    let enough = last.and_then(|last| usize::try_from(last).ok()).is_some_and(|needed| needed <= len);
-    require(enough, "buffer shorter than the selection")?;
+    let unit = typesize as u64; // widening
+    let strides = strides(shape, unit);
+    let needed = strided_len(counts(), &strides, unit);
+    require(needed.is_some_and(|needed| needed <= len), "buffer shorter than the selection")?;
     Ok(strides)
 }
 

@@ -81,6 +81,19 @@ pub(crate) fn strides(shape: &[u64], unit: u64) -> Extents {
     strides
 }
 
+/// Bytes from the first item of a box to the end of its last one, in a buffer with these strides and items of `unit` bytes.
+/// `None` if that is more than memory can hold, or the box is empty.
+pub(crate) fn strided_len(
+    extents: impl IntoIterator<Item = u64>,
+    strides: &Extents,
+    unit: u64,
+) -> Option<usize> {
+    let len = extents.into_iter().zip(strides).try_fold(unit, |len, (extent, stride)| {
+        len.checked_add(extent.checked_sub(1)?.checked_mul(*stride)?)
+    });
+    usize::try_from(len?).ok()
+}
+
 const I64_MAX: u64 = i64::MAX.unsigned_abs();
 const I32_MAX: u64 = i32::MAX.unsigned_abs() as u64; // widening
 

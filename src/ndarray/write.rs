@@ -4,9 +4,9 @@
 //! others keep their compressed bytes. Blocks are put together one by one, where they are compressed. The new chunks take
 //! the place of the old ones together.
 
-use super::blocks::{Blocks, size};
+use super::blocks::Blocks;
 use super::resize::Plan;
-use super::shape::{Geometry, Region, strides};
+use super::shape::{Geometry, Region, strided_len, strides};
 use super::slice::{BoxChunks, failure};
 use crate::chunk::{self, BlockReader, CParams, Decoding, GatherBlocks, Gathered, Source, Threads};
 use crate::copy;
@@ -79,12 +79,10 @@ pub(super) fn write_to(
     if region.is_empty() {
         return Ok(());
     }
-    let other = strides(src_shape, blocks.typesize as u64); // widening
-    let ndim = geometry.ndim();
-    let last =
-        (0..ndim).map(|i| (region.extent(i) - 1).saturating_mul(other[i])).fold(0, u64::saturating_add);
-    let enough = size(last)?.checked_add(blocks.typesize).is_some_and(|needed| needed <= src.len());
-    require(enough, "box outside of its buffer")?;
+    let unit = blocks.typesize as u64; // widening
+    let other = strides(src_shape, unit);
+    let needed = strided_len((0..geometry.ndim()).map(|i| region.extent(i)), &other, unit);
+    require(needed.is_some_and(|needed| needed <= src.len()), "box outside of its buffer")?;
     let chunks = BoxChunks::of(geometry, region);
     for n in 0..chunks.len() {
         let at = chunks.chunk(n);
