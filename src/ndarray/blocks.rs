@@ -30,14 +30,23 @@ pub(super) struct Blocks<'a> {
     pub(super) chunksize: usize,
 }
 
-/// Where a part of a box is in its block and in the other buffer.
+/// Where a box is in the buffer of whoever reads or writes it, in bytes.
+#[derive(Clone, Copy)]
+pub(super) struct InBuffer<'a> {
+    /// From one item to its neighbour in each dimension.
+    pub(super) strides: &'a Extents,
+    /// From the start of the buffer to the first item of the box.
+    pub(super) origin: u64,
+}
+
+/// Where a part of a box is in its block and in the buffer.
 struct Piece {
     nblock: usize,
     /// Bytes from the start of the block.
     from: usize,
     /// Bytes up to the end of the last item, from the start of the block.
     to: usize,
-    /// Bytes from the start of the other buffer.
+    /// Bytes from the start of the buffer.
     at: usize,
     extents: Extents,
 }
@@ -103,20 +112,19 @@ impl<'a> Blocks<'a> {
         !region.within(&self.at(nblock), self.geometry.blockshape()).is_empty()
     }
 
-    /// The part of `region`, which counts from the start of the chunk, in block `at` of the grid. In the other buffer
-    /// the region begins at `origin` bytes.
-    fn piece(&self, region: &Region, at: &Extents, other: &Extents, origin: u64) -> Result<Piece> {
+    /// The part of `region`, which counts from the start of the chunk and is at `place` of a buffer, in block `at` of the grid.
+    fn piece(&self, region: &Region, at: &Extents, place: InBuffer<'_>) -> Result<Piece> {
         let ndim = self.geometry.ndim();
         let blockshape = self.geometry.blockshape();
         let part = region.within(at, blockshape);
         let from = dot(&part.start[..ndim], &self.strides);
         let mut to = self.typesize as u64; // widening
-        let mut there = origin;
+        let mut there = place.origin;
         let mut extents = [1; MAX_DIM];
         for i in 0..ndim {
             extents[i] = part.extent(i);
             to += (part.stop[i] - 1) * self.strides[i];
-            there += (at[i] * blockshape[i] + part.start[i] - region.start[i]) * other[i];
+            there += (at[i] * blockshape[i] + part.start[i] - region.start[i]) * place.strides[i];
         }
         Ok(Piece { nblock: self.nblock(at), from: size(from)?, to: size(to)?, at: size(there)?, extents })
     }
@@ -142,18 +150,18 @@ impl<'a> Blocks<'a> {
         span <= copy.nruns() * worth
     }
 
-    /// Whether `region` of a chunk is its only block, and lies in a buffer with the strides `other` as it is stored.
-    pub(super) fn lie_in_order(&self, region: &Region, other: &Extents) -> bool {
+    /// Whether `region` of a chunk is its only block, and lies in a buffer with these strides as it is stored.
+    pub(super) fn lie_in_order(&self, region: &Region, buffer_strides: &Extents) -> bool {
         let blockshape = self.geometry.blockshape();
         let is_whole = || blockshape.iter().enumerate().all(|(i, &extent)| region.extent(i) == extent);
         if self.nblocks() != 1 || !is_whole() {
             return false;
         }
         let mut copy = BoxCopy::of_item(self.typesize);
-        copy.extend(blockshape, &self.strides, other).is_ok() && copy.single_run().is_some()
+        copy.extend(blockshape, &self.strides, buffer_strides).is_ok() && copy.single_run().is_some()
     }
 
-    /// Copies the items of `region` of an opened chunk to `dest`, where they begin at `origin` bytes.
+    /// Copies the items of `region` of an opened chunk to `place` of `dest`.
     ///
     /// With `past_cache`, the whole destination is too large for the cache.
     ///
@@ -165,7 +173,7 @@ impl<'a> Blocks<'a> {
         chunk: &BlockReader<'_>,
         region: &Region,
         dest: &DisjointParts<'_>,
-        (other, origin): (&Extents, u64),
+        place: InBuffer<'_>,
         (threads, past_cache): (Threads<'_>, bool),
     ) -> Result<()> {
         let ndim = self.geometry.ndim();
@@ -173,15 +181,16 @@ impl<'a> Blocks<'a> {
         if plain.is_some() { self.check_size(chunk.header()) } else { self.check(chunk.header()) }?;
         if plain == Some(Plain::Constant) {
             let mut copy = BoxCopy::of_item(self.typesize);
-            (0..ndim).rev().try_for_each(|i| copy.repeat(region.extent(i), other[i], other[i]))?;
+            let strides = place.strides;
+            (0..ndim).rev().try_for_each(|i| copy.repeat(region.extent(i), strides[i], strides[i]))?;
             // SAFETY: the caller's promise.
-            return unsafe { copy.for_each_run(dest, size(origin)?, &mut |_, runs| chunk.fill(runs)) };
+            return unsafe { copy.for_each_run(dest, size(place.origin)?, &mut |_, runs| chunk.fill(runs)) };
         }
         let cells = region.cells(self.geometry.blockshape());
         threads.for_each(cells.len(), &|n| {
-            let piece = self.piece(region, &cells.cell(n), other, origin)?;
+            let piece = self.piece(region, &cells.cell(n), place)?;
             let mut copy = BoxCopy::of_item(self.typesize);
-            copy.extend(&piece.extents[..ndim], &self.strides, other)?;
+            copy.extend(&piece.extents[..ndim], &self.strides, place.strides)?;
             if past_cache {
                 copy.write_past_cache();
             }
@@ -238,19 +247,19 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    /// Copies items of `src`, where they begin at `origin` bytes, to the part of `region` in block `nblock`.
+    /// Copies the items at `place` of `src` to the part of `region` in block `nblock`.
     pub(super) fn gather(
         &self,
         region: &Region,
         nblock: usize,
         src: &[u8],
-        (other, origin): (&Extents, u64),
+        place: InBuffer<'_>,
         block: &mut [u8],
     ) -> Result<()> {
-        let piece = self.piece(region, &self.at(nblock), other, origin)?;
+        let piece = self.piece(region, &self.at(nblock), place)?;
         let extents = &piece.extents[..self.geometry.ndim()];
         let mut copy = BoxCopy::of_item(self.typesize);
-        copy.extend(extents, other, &self.strides)?;
+        copy.extend(extents, place.strides, &self.strides)?;
         let short = Error::new(ErrorKind::InvalidParam, "box outside of its buffer");
         copy.copy(src.get(piece.at..).ok_or(short)?, &mut block[piece.from..])
     }
@@ -262,16 +271,16 @@ impl<'a> Blocks<'a> {
         region: &Region,
         nblock: usize,
         src: &[u8],
-        (other, origin): (&Extents, u64),
+        place: InBuffer<'_>,
         block: &mut ShuffledBlock<'_>,
     ) -> Result<bool> {
         if !block.takes(self.typesize) || !self.meets(region, nblock) {
             return Ok(false);
         }
-        let piece = self.piece(region, &self.at(nblock), other, origin)?;
+        let piece = self.piece(region, &self.at(nblock), place)?;
         let extents = &piece.extents[..self.geometry.ndim()];
         let mut copy = BoxCopy::of_item(self.typesize);
-        copy.extend(extents, other, &self.strides)?;
+        copy.extend(extents, place.strides, &self.strides)?;
         if copy.run() < LONG_ROW * self.typesize {
             return Ok(false);
         }

@@ -6,7 +6,6 @@ use super::shape::{Geometry, Region, dot, signed};
 use super::slice::{self, BoxChunks};
 use super::write::{self, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, require};
-use crate::format::geometry::MAX_DIM;
 use crate::memory;
 use crate::schunk::{Reading, Schunk, Writing};
 
@@ -123,7 +122,7 @@ impl Joint<'_> {
         let mut buffer = Vec::new();
         for n in 0..chunks.len() {
             let at = chunks.chunk(n);
-            let (part, _) = chunks.part(&at, &[0; MAX_DIM]);
+            let part = chunks.part(&at);
             let mut to = part;
             for (i, &place) in at.iter().enumerate().take(ndim) {
                 let origin = place * joined.chunkshape()[i];

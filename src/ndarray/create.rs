@@ -1,8 +1,8 @@
 //! New arrays: special values, one value repeated, or the items of a buffer or another array.
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, InBuffer};
 use super::refresh::take_chunk;
-use super::shape::{Extents, Geometry, Region, dot, strides};
+use super::shape::{Geometry, Region, dot, strides};
 use super::slice::{self, BoxChunks};
 use super::write::{self, NewChunk};
 use crate::chunk::{self, CParams, GatherBlocks, ShuffledBlock, SpecialValue};
@@ -95,14 +95,14 @@ pub fn fill_from_buffer(
     writing: &Writing<'_>,
 ) -> Result<()> {
     let typesize = schunk.typesize() as u64; // widening
-    let other = strides(geometry.shape(), typesize);
+    let strides = strides(geometry.shape(), typesize);
     let room = geometry.nitems().checked_mul(typesize).is_some_and(|n| n <= src.len() as u64); // widening
     require(room, "buffer shorter than the array")?;
     let blocks = Blocks::new(geometry, schunk.typesize())?;
     let mut batch = Batch::of(geometry);
     for_each_chunk(geometry, |nchunk, part, start| {
-        let origin = start.iter().zip(&other).map(|(at, stride)| at * stride).sum();
-        let make = PartOfBuffer { blocks: &blocks, part, src, place: (&other, origin) };
+        let place = InBuffer { strides: &strides, origin: dot(start, &strides) };
+        let make = PartOfBuffer { blocks: &blocks, part, src, place };
         batch.compress(schunk, &blocks, nchunk, writing, &make)
     })?;
     batch.flush(schunk)
@@ -113,8 +113,7 @@ struct PartOfBuffer<'a> {
     blocks: &'a Blocks<'a>,
     part: &'a Region,
     src: &'a [u8],
-    /// Strides in the buffer, and where the part begins there, in bytes.
-    place: (&'a Extents, u64),
+    place: InBuffer<'a>,
 }
 
 impl GatherBlocks for PartOfBuffer<'_> {
@@ -179,8 +178,8 @@ pub fn fill_from_array(
         }
         memory::resize(&mut buffer, part.len().saturating_mul(blocks.typesize))?;
         slice::read(src, src_geometry, &region, &mut buffer, extents, reading)?;
-        let other = strides(extents, unit);
-        let make = PartOfBuffer { blocks: &blocks, part, src: &buffer, place: (&other, 0) };
+        let place = InBuffer { strides: &strides(extents, unit), origin: 0 };
+        let make = PartOfBuffer { blocks: &blocks, part, src: &buffer, place };
         batch.compress(schunk, &blocks, nchunk, writing, &make)
     })?;
     batch.flush(schunk)
@@ -246,11 +245,10 @@ fn for_each_chunk(
 ) -> Result<()> {
     let all = Region::all(geometry);
     let chunks = BoxChunks::of(geometry, &all);
-    let no_strides = [0; MAX_DIM];
     for n in 0..chunks.len() {
         let at = chunks.chunk(n);
         let nchunk = chunks.number(&at)?;
-        let (part, _) = chunks.part(&at, &no_strides);
+        let part = chunks.part(&at);
         let start: Vec<u64> = at.iter().zip(geometry.chunkshape()).map(|(at, extent)| at * extent).collect();
         work(nchunk, &part, &start).map_err(|e| match e.kind() {
             ErrorKind::InvalidParam => e,

@@ -135,8 +135,8 @@ struct ChunkPart<'a> {
     selection: &'a Selection,
     geometry: &'a Geometry,
     blocks: &'a Blocks<'a>,
-    /// Strides in bytes of the buffer on the other side.
-    other: &'a Extents,
+    /// Strides in bytes of the buffer of whoever reads or writes.
+    buffer_strides: &'a Extents,
     nchunk: usize,
     /// Which of its chunks, for each dimension.
     at: Extents,
@@ -148,12 +148,12 @@ impl<'a> ChunkPart<'a> {
         selection: &'a Selection,
         geometry: &'a Geometry,
         blocks: &'a Blocks<'a>,
-        other: &'a Extents,
+        buffer_strides: &'a Extents,
         at: Extents,
     ) -> ChunkPart<'a> {
         let nchunk = selection.nchunk(geometry, &at);
         let grid = selection.grid(|i| selection.axes[i].chunks[nth(at[i])].blocks.len());
-        ChunkPart { selection, geometry, blocks, other, nchunk, at, grid }
+        ChunkPart { selection, geometry, blocks, buffer_strides, nchunk, at, grid }
     }
 
     fn axis(&self, i: usize) -> (&Axis, &AxisChunk) {
@@ -193,7 +193,7 @@ impl<'a> ChunkPart<'a> {
         nth(first)..nth(last) + self.blocks.typesize
     }
 
-    /// Calls `copy` with the place in the block and in the other buffer, and the length in bytes, of each run of
+    /// Calls `copy` with the place in the block and in the buffer, and the length in bytes, of each run of
     /// selected items.
     fn for_each_run(
         &self,
@@ -210,23 +210,23 @@ impl<'a> ChunkPart<'a> {
         (from, to): (u64, u64),
         copy: &mut dyn FnMut(usize, usize, usize) -> Result<()>,
     ) -> Result<()> {
-        let (stride, other) = (self.blocks.strides[i], self.other[i]);
+        let (block_stride, buffer_stride) = (self.blocks.strides[i], self.buffer_strides[i]);
         let items = &self.axis(i).0.items[ranges[i].clone()];
         let block_start = items.first().map_or(0, |first| first.0 - self.offset(i, ranges[i].start));
         let offset = |index: u64| index - block_start;
         if i + 1 < ranges.len() {
             for &(index, position) in items {
-                let at = (from + offset(index) * stride, to + position * other);
+                let at = (from + offset(index) * block_stride, to + position * buffer_stride);
                 self.runs(ranges, i + 1, at, copy)?;
             }
             return Ok(());
         }
-        let dense = other == self.blocks.typesize as u64; // widening
+        let dense = buffer_stride == self.blocks.typesize as u64; // widening
         let neighbours = |a: &(u64, u64), b: &(u64, u64)| dense && b.0 == a.0 + 1 && b.1 == a.1 + 1;
         for run in items.chunk_by(neighbours) {
             let (index, position) = run[0];
             let len = run.len() * self.blocks.typesize;
-            copy(nth(from + offset(index) * stride), nth(to + position * other), len)?;
+            copy(nth(from + offset(index) * block_stride), nth(to + position * buffer_stride), len)?;
         }
         Ok(())
     }
@@ -325,7 +325,7 @@ fn nitems(ranges: &[Range<usize>]) -> usize {
     ranges.iter().map(Range::len).product()
 }
 
-/// The strides in bytes of the buffer on the other side: a C-order buffer of shape `shape` and `len` bytes, with a place of its
+/// The strides in bytes of the buffer of whoever reads or writes: a C-order buffer of shape `shape` and `len` bytes, with a place of its
 /// own for each position of the selection.
 ///
 /// # Errors
@@ -380,10 +380,10 @@ fn read_once(
     if selection.is_empty() {
         return Ok(());
     }
-    let other = strides_of(selection, dest_shape, dest.len(), typesize)?;
+    let strides = strides_of(selection, dest_shape, dest.len(), typesize)?;
     let dest = DisjointParts::new(dest);
     let chunks = selection.chunks();
-    let part = |n: usize| ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
+    let part = |n: usize| ChunkPart::new(selection, geometry, &blocks, &strides, chunks.cell(n));
     slice::for_each_chunk(reading, chunks.len(), &|n| Ok(part(n).nchunk), &|n, dec| {
         let part = part(n);
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
@@ -426,11 +426,11 @@ pub(crate) fn write_to(
     if selection.is_empty() {
         return Ok(());
     }
-    let other = strides_of(selection, src_shape, src.len(), blocks.typesize)?;
+    let strides = strides_of(selection, src_shape, src.len(), blocks.typesize)?;
     let chunks = selection.chunks();
     let mut pending = Pending::default();
     for n in 0..chunks.len() {
-        let part = ChunkPart::new(selection, geometry, &blocks, &other, chunks.cell(n));
+        let part = ChunkPart::new(selection, geometry, &blocks, &strides, chunks.cell(n));
         let touched = memory::collect((0..part.grid.len()).map(|n| part.block(n).0))?;
         let which = |nblock: usize| touched.binary_search(&nblock).expect("a touched block");
         let overlay = Overlay {

@@ -3,7 +3,7 @@
 //! The blocks that the box meets are decoded, each once, and of them no more than is needed: straight into the destination
 //! where rows are long, else into a small buffer from which rows are copied.
 
-use super::blocks::{Blocks, size};
+use super::blocks::{Blocks, InBuffer, size};
 use super::refresh::read_undisturbed;
 use super::shape::{Extents, Geometry, Region, dot, strides};
 use crate::chunk::{self, BlockReader, Decoding, DisjointParts, Threads};
@@ -43,16 +43,19 @@ impl<'a> BoxChunks<'a> {
         size(dot(&at[..self.geometry.ndim()], &self.geometry.chunk_grid().strides))
     }
 
-    /// The part of the box in chunk `at`, and its distance in bytes from the start of the box in a buffer with these
-    /// strides.
-    pub(super) fn part(&self, at: &Extents, other: &Extents) -> (Region, u64) {
-        let chunkshape = self.geometry.chunkshape();
-        let part = self.region.within(at, chunkshape);
+    /// The part of the box in chunk `at`, counted from the start of the chunk.
+    pub(super) fn part(&self, at: &Extents) -> Region {
+        self.region.within(at, self.geometry.chunkshape())
+    }
+
+    /// As [`part`](Self::part), with its place in a buffer that begins with the box and has these strides.
+    pub(super) fn part_in_buffer<'s>(&self, at: &Extents, strides: &'s Extents) -> (Region, InBuffer<'s>) {
+        let part = self.part(at);
         let mut origin = 0;
-        for (i, &extent) in chunkshape.iter().enumerate() {
-            origin += (at[i] * extent + part.start[i] - self.region.start[i]) * other[i];
+        for (i, &extent) in self.geometry.chunkshape().iter().enumerate() {
+            origin += (at[i] * extent + part.start[i] - self.region.start[i]) * strides[i];
         }
-        (part, origin)
+        (part, InBuffer { strides, origin })
     }
 
     /// Whether `part` is all of chunk `at` that lies inside of the array.
@@ -123,7 +126,7 @@ fn read_once(
     if region.is_empty() {
         return Ok(());
     }
-    let other = strides(dest_shape, typesize as u64); // widening
+    let strides = strides(dest_shape, typesize as u64); // widening
     pages::prefer_huge_for(dest);
     let dest = DisjointParts::new(dest);
     let chunks = BoxChunks::of(geometry, region);
@@ -132,21 +135,21 @@ fn read_once(
         let at = chunks.chunk(n);
         let nchunk = chunks.number(&at)?;
         ensure(nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
-        let (part, origin) = chunks.part(&at, &other);
+        let (part, place) = chunks.part_in_buffer(&at, &strides);
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
             let mut header = ChunkHeader::EMPTY;
             header.read_from(bytes)?;
-            if header.special() == special::NONE && blocks.lie_in_order(&part, &other) {
+            if header.special() == special::NONE && blocks.lie_in_order(&part, &strides) {
                 if header.is_memcpyed() { blocks.check_size(&header) } else { blocks.check(&header) }?;
                 // SAFETY: each chunk, and so each call, has a part of the box of its own.
-                let dest = unsafe { dest.part(size(origin)?, blocks.chunksize) };
+                let dest = unsafe { dest.part(size(place.origin)?, blocks.chunksize) };
                 let n = chunk::decompress_with(dec, bytes, None, dest)?;
                 return ensure(n == blocks.chunksize, ErrorKind::Data, "chunk of another size");
             }
             let mut chunk = BlockReader::new(dec, &header, bytes);
             chunk.prepare()?;
             // SAFETY: each chunk, and so each call, has a part of the box of its own.
-            unsafe { blocks.read(&chunk, &part, &dest, (&other, origin), (dec.threads, past_cache)) }
+            unsafe { blocks.read(&chunk, &part, &dest, place, (dec.threads, past_cache)) }
         };
         with_part(stored, &blocks, nchunk, part.cells(geometry.blockshape()).len(), dec, read)
             .map_err(|e| failure(&e))

@@ -80,21 +80,21 @@ pub(super) fn write_to(
         return Ok(());
     }
     let unit = blocks.typesize as u64; // widening
-    let other = strides(src_shape, unit);
-    let needed = strided_len((0..geometry.ndim()).map(|i| region.extent(i)), &other, unit);
+    let strides = strides(src_shape, unit);
+    let needed = strided_len((0..geometry.ndim()).map(|i| region.extent(i)), &strides, unit);
     require(needed.is_some_and(|needed| needed <= src.len()), "box outside of its buffer")?;
     let chunks = BoxChunks::of(geometry, region);
     for n in 0..chunks.len() {
         let at = chunks.chunk(n);
         let nchunk = chunks.number(&at)?;
-        let (part, origin) = chunks.part(&at, &other);
+        let (part, place) = chunks.part_in_buffer(&at, &strides);
         let overlay = Overlay {
             blocks: &blocks,
             nchunk,
             covers_chunk: chunks.covers(&at, &part),
             touched: &blocks.touched(&part)?,
             covers_block: &|nblock| blocks.covers(&part, nblock),
-            apply_block: &|nblock, block| blocks.gather(&part, nblock, src, (&other, origin), block),
+            apply_block: &|nblock, block| blocks.gather(&part, nblock, src, place, block),
         };
         overlay.store(schunk, pending, reading, writing)?;
     }
