@@ -140,6 +140,7 @@ struct ChunkPart<'a> {
     nchunk: usize,
     /// Which of its chunks, for each dimension.
     at: Extents,
+    /// A cell for each touched block: which of those that are touched it is, in each dimension.
     grid: Region,
 }
 
@@ -165,17 +166,21 @@ impl<'a> ChunkPart<'a> {
         self.geometry.ndim()
     }
 
-    /// Number of the `n`th touched block, and its items in each dimension.
-    fn block(&self, n: usize) -> (usize, Vec<Range<usize>>) {
-        let cell = self.grid.cell(n);
+    /// In dimension `i`, where the touched block `cell` is in its chunk, and which items are in it.
+    fn along(&self, cell: &Extents, i: usize) -> &(u64, Range<usize>) {
+        &self.axis(i).1.blocks[nth(cell[i])]
+    }
+
+    /// Number of the touched block `cell`.
+    fn nblock(&self, cell: &Extents) -> usize {
         let mut at = [0; MAX_DIM];
-        let mut ranges = Vec::with_capacity(self.ndim());
-        for i in 0..self.ndim() {
-            let (block, range) = &self.axis(i).1.blocks[nth(cell[i])];
-            at[i] = *block;
-            ranges.push(range.clone());
-        }
-        (self.blocks.nblock(&at), ranges)
+        (0..self.ndim()).for_each(|i| at[i] = self.along(cell, i).0);
+        self.blocks.nblock(&at)
+    }
+
+    /// How many items of the touched block `cell` are selected.
+    fn nitems(&self, cell: &Extents) -> usize {
+        (0..self.ndim()).map(|i| self.along(cell, i).1.len()).product()
     }
 
     /// Index within its block of item `n` of dimension `i`.
@@ -183,41 +188,42 @@ impl<'a> ChunkPart<'a> {
         self.axis(i).0.items[n].0 % self.geometry.chunkshape()[i] % self.geometry.blockshape()[i]
     }
 
-    /// The bytes of a block from the first selected item to the last one.
-    fn span(&self, ranges: &[Range<usize>]) -> Range<usize> {
+    /// The bytes of the touched block `cell` from the first selected item to the last one.
+    fn span(&self, cell: &Extents) -> Range<usize> {
         let sum = |end: &dyn Fn(&Range<usize>) -> usize| -> u64 {
-            let parts = ranges.iter().enumerate();
-            parts.map(|(i, range)| self.offset(i, end(range)) * self.blocks.strides[i]).sum()
+            let offset = |i: usize| self.offset(i, end(&self.along(cell, i).1));
+            (0..self.ndim()).map(|i| offset(i) * self.blocks.strides[i]).sum()
         };
         let (first, last) = (sum(&|range| range.start), sum(&|range| range.end - 1));
         nth(first)..nth(last) + self.blocks.typesize
     }
 
     /// Calls `copy` with the place in the block and in the buffer, and the length in bytes, of each run of
-    /// selected items.
+    /// selected items of the touched block `cell`.
     fn for_each_run(
         &self,
-        ranges: &[Range<usize>],
+        cell: &Extents,
         copy: &mut dyn FnMut(usize, usize, usize) -> Result<()>,
     ) -> Result<()> {
-        self.runs(ranges, 0, (0, 0), copy)
+        self.runs(cell, 0, (0, 0), copy)
     }
 
     fn runs(
         &self,
-        ranges: &[Range<usize>],
+        cell: &Extents,
         i: usize,
         (from, to): (u64, u64),
         copy: &mut dyn FnMut(usize, usize, usize) -> Result<()>,
     ) -> Result<()> {
         let (block_stride, buffer_stride) = (self.blocks.strides[i], self.buffer_strides[i]);
-        let items = &self.axis(i).0.items[ranges[i].clone()];
-        let block_start = items.first().map_or(0, |first| first.0 - self.offset(i, ranges[i].start));
+        let range = &self.along(cell, i).1;
+        let items = &self.axis(i).0.items[range.clone()];
+        let block_start = items.first().map_or(0, |first| first.0 - self.offset(i, range.start));
         let offset = |index: u64| index - block_start;
-        if i + 1 < ranges.len() {
+        if i + 1 < self.ndim() {
             for &(index, position) in items {
                 let at = (from + offset(index) * block_stride, to + position * buffer_stride);
-                self.runs(ranges, i + 1, at, copy)?;
+                self.runs(cell, i + 1, at, copy)?;
             }
             return Ok(());
         }
@@ -243,11 +249,11 @@ impl<'a> ChunkPart<'a> {
         if plain.is_some() { self.blocks.check_size(&header) } else { self.blocks.check(&header) }?;
         dec.threads.for_each(self.grid.len(), &|n| {
             // SAFETY: the caller's promise.
-            unsafe { self.read_block((&chunk, plain), self.block(n), dest) }
+            unsafe { self.read_block((&chunk, plain), &self.grid.cell(n), dest) }
         })
     }
 
-    /// Copies the selected items of a [block](Self::block) of an opened chunk to `dest`; `plain` is the
+    /// Copies the selected items of the touched block `cell` of an opened chunk to `dest`; `plain` is the
     /// [plain](BlockReader::plain) form of the chunk.
     ///
     /// # Safety
@@ -256,12 +262,13 @@ impl<'a> ChunkPart<'a> {
     unsafe fn read_block(
         &self,
         (chunk, plain): (&BlockReader<'_>, Option<Plain<'_>>),
-        (nblock, ranges): (usize, Vec<Range<usize>>),
+        cell: &Extents,
         dest: &DisjointParts<'_>,
     ) -> Result<()> {
+        let nblock = self.nblock(cell);
         // From bytes of the block, the first of which is the one at `start`.
         let copy_from = |bytes: &[u8], start: usize| {
-            self.for_each_run(&ranges, &mut |from, to, len| {
+            self.for_each_run(cell, &mut |from, to, len| {
                 // SAFETY: the caller's promise.
                 let part = unsafe { dest.part(to, len) };
                 part.copy_from_slice(&bytes[from - start..][..len]);
@@ -273,29 +280,29 @@ impl<'a> ChunkPart<'a> {
             Some(Plain::Constant) => {
                 // SAFETY: the caller's promise.
                 let mut fill = |_: usize, to, len| chunk.fill(unsafe { dest.part(to, len) });
-                return self.for_each_run(&ranges, &mut fill);
+                return self.for_each_run(cell, &mut fill);
             }
             None => (),
         }
-        let span = self.span(&ranges);
+        let span = self.span(cell);
         let each = |run: &mut dyn FnMut(Range<usize>)| {
             let copy = &mut |from: usize, _, len: usize| {
                 run(from..from + len);
                 Ok(())
             };
-            self.for_each_run(&ranges, copy).expect("this copies nothing");
+            self.for_each_run(cell, copy).expect("this copies nothing");
         };
         let (start, end) = (span.start, span.end);
         let runs = Runs { start, end, granule: self.blocks.typesize, each: &each };
         chunk.read_runs(nblock, &runs, |decoded| match decoded {
             Decoded::Window(window) => copy_from(window, start),
-            Decoded::Planes(planes) if span.len() <= nitems(&ranges) * ITEM_WORTH => {
+            Decoded::Planes(planes) if span.len() <= self.nitems(cell) * ITEM_WORTH => {
                 scratch::with_len(span.len(), |window| {
                     planes.put(start, window);
                     copy_from(window, start)
                 })
             }
-            Decoded::Planes(planes) => self.for_each_run(&ranges, &mut |from, to, len| {
+            Decoded::Planes(planes) => self.for_each_run(cell, &mut |from, to, len| {
                 // SAFETY: the caller's promise.
                 planes.put(from, unsafe { dest.part(to, len) });
                 Ok(())
@@ -303,11 +310,10 @@ impl<'a> ChunkPart<'a> {
         })
     }
 
-    /// Whether all items of block `n` of those that are touched are selected.
-    fn covers_block(&self, n: usize) -> bool {
-        let (_, ranges) = self.block(n);
-        let blockshape = self.geometry.blockshape();
-        ranges.iter().enumerate().all(|(i, range)| self.axis(i).0.distinct(range) == blockshape[i])
+    /// Whether all items of the touched block `cell` are selected.
+    fn covers_block(&self, cell: &Extents) -> bool {
+        let distinct = |i: usize| self.axis(i).0.distinct(&self.along(cell, i).1);
+        self.geometry.blockshape().iter().enumerate().all(|(i, &extent)| distinct(i) == extent)
     }
 
     /// Whether the whole chunk is selected. One with padding never is: unlike for slices, the C library keeps what
@@ -320,13 +326,8 @@ impl<'a> ChunkPart<'a> {
     }
 }
 
-/// The number of items in these parts of the dimensions.
-fn nitems(ranges: &[Range<usize>]) -> usize {
-    ranges.iter().map(Range::len).product()
-}
-
-/// The strides in bytes of the buffer of whoever reads or writes: a C-order buffer of shape `shape` and `len` bytes, with a place of its
-/// own for each position of the selection.
+/// The strides in bytes of the buffer of whoever reads or writes: a C-order buffer of shape `shape` and `len` bytes, with a
+/// place of its own for each position of the selection.
 ///
 /// # Errors
 ///
@@ -431,17 +432,16 @@ pub(crate) fn write_to(
     let mut pending = Pending::default();
     for n in 0..chunks.len() {
         let part = ChunkPart::new(selection, geometry, &blocks, &strides, chunks.cell(n));
-        let touched = memory::collect((0..part.grid.len()).map(|n| part.block(n).0))?;
-        let which = |nblock: usize| touched.binary_search(&nblock).expect("a touched block");
+        let touched = memory::collect((0..part.grid.len()).map(|n| part.nblock(&part.grid.cell(n))))?;
+        let cell = |nblock| part.grid.cell(touched.binary_search(&nblock).expect("a touched block"));
         let overlay = Overlay {
             blocks: &blocks,
             nchunk: part.nchunk,
             covers_chunk: part.covers_chunk(),
             touched: &touched,
-            covers_block: &|nblock| part.covers_block(which(nblock)),
+            covers_block: &|nblock| part.covers_block(&cell(nblock)),
             apply_block: &|nblock, block| {
-                let (_, ranges) = part.block(which(nblock));
-                part.for_each_run(&ranges, &mut |to, from, len| {
+                part.for_each_run(&cell(nblock), &mut |to, from, len| {
                     block[to..to + len].copy_from_slice(&src[from..from + len]);
                     Ok(())
                 })
