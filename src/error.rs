@@ -147,6 +147,18 @@ impl Error {
         ErrorKind::from_code(self.code).unwrap_or(ErrorKind::Failure)
     }
 
+    /// The same as a [`Failure`](ErrorKind::Failure), for functions that report no other kind.
+    #[cold]
+    pub(crate) const fn to_failure(self) -> Error {
+        Error::new(ErrorKind::Failure, self.what)
+    }
+
+    /// As [`to_failure`](Self::to_failure), but a frame that cannot be locked remains one.
+    #[cold]
+    pub(crate) fn to_failure_unless_lock(self) -> Error {
+        if self.kind() == ErrorKind::Lock { self } else { self.to_failure() }
+    }
+
     /// What was wrong.
     #[must_use]
     pub const fn what(self) -> &'static str {

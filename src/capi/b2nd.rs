@@ -28,10 +28,6 @@ use crate::memory;
 use crate::ndarray::{self, Geometry, concat, create};
 use crate::schunk::{Reading, Schunk, Writing};
 
-fn failure(what: &'static str) -> Error {
-    Error::new(ErrorKind::Failure, what)
-}
-
 /// What a new array is filled with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
@@ -61,7 +57,7 @@ unsafe fn build(
     // SAFETY: the caller's promise.
     let layers = layers.map_or_else(|| unsafe { ctx.layers() }, Ok)?;
     // SAFETY: the caller's promise.
-    let schunk = unsafe { SchunkHandle::create(&given) }.map_err(|e| failure(e.what()))?;
+    let schunk = unsafe { SchunkHandle::create(&given) }.map_err(Error::to_failure)?;
     // SAFETY: just made.
     let made = unsafe { SchunkHandle::from_ptr(schunk) }.and_then(|handle| {
         // Codecs and filters look for the metalayer when they compress, so it is shown before.

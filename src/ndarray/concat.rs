@@ -100,7 +100,7 @@ impl Joint<'_> {
                 pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing)
             });
             let lost = Error::new(ErrorKind::Failure, "the array that is added became smaller");
-            copied.map_err(|e| slice::failure(&e))?.ok_or(lost)?;
+            copied.map_err(Error::to_failure_unless_lock)?.ok_or(lost)?;
         }
         Ok(())
     }

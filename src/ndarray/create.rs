@@ -16,11 +16,6 @@ use crate::memory;
 use crate::schunk::{self, Reading, Schunk, Writing, patch};
 use std::sync::Arc;
 
-/// The code for super-chunks that cannot be made what they should be.
-fn failed(e: Error) -> Error {
-    Error::new(ErrorKind::Failure, e.what())
-}
-
 /// Makes an empty super-chunk the container of an array without chunks: presets the chunk size, adds the metalayer of
 /// the array, then `layers`.
 ///
@@ -37,9 +32,9 @@ pub fn prepare(
     geometry.check_for_creation(typesize)?;
     let nbytes = i32::try_from(geometry.chunk_nbytes(typesize)?);
     schunk.preset_chunksize(nbytes.map_err(|_| Error::new(ErrorKind::InvalidParam, "chunk too large"))?)?;
-    schunk.meta_add(nd_meta::NAME, &meta.write()?).map_err(failed)?;
+    schunk.meta_add(nd_meta::NAME, &meta.write()?).map_err(Error::to_failure)?;
     for layer in layers {
-        schunk.meta_add(&layer.name, &layer.content).map_err(failed)?;
+        schunk.meta_add(&layer.name, &layer.content).map_err(Error::to_failure)?;
     }
     Ok(())
 }
@@ -55,7 +50,7 @@ pub fn fill_special(schunk: &mut Schunk, geometry: &Geometry, kind: u8, params: 
     if nitems == 0 {
         return Ok(());
     }
-    schunk.fill_special(nitems, kind, schunk.chunksize(), params).map(drop).map_err(failed)
+    schunk.fill_special(nitems, kind, schunk.chunksize(), params).map(drop).map_err(Error::to_failure)
 }
 
 /// Fills a prepared array with copies of `value`, one item.
@@ -77,7 +72,7 @@ pub fn fill_value(schunk: &mut Schunk, geometry: &Geometry, value: &[u8], params
     let mut left = nchunks;
     while left > 0 {
         let n = left.min(per_batch);
-        schunk.append_chunks(&memory::filled(&chunk[..], n)?).map_err(|e| slice::failure(&e))?;
+        schunk.append_chunks(&memory::filled(&chunk[..], n)?).map_err(Error::to_failure_unless_lock)?;
         left -= n;
     }
     Ok(())
@@ -252,7 +247,7 @@ fn for_each_chunk(
         let start: Vec<u64> = at.iter().zip(geometry.chunkshape()).map(|(at, extent)| at * extent).collect();
         work(nchunk, &part, &start).map_err(|e| match e.kind() {
             ErrorKind::InvalidParam => e,
-            _ => slice::failure(&e),
+            _ => e.to_failure_unless_lock(),
         })?;
     }
     Ok(())
@@ -327,7 +322,7 @@ impl Batch {
     /// Hands over what is left.
     fn flush(&mut self, schunk: &mut Schunk) -> Result<()> {
         let chunks: Vec<&[u8]> = memory::collect(self.chunks.iter().map(|chunk| &chunk[..]))?;
-        schunk.append_chunks(&chunks).map_err(|e| slice::failure(&e))?;
+        schunk.append_chunks(&chunks).map_err(Error::to_failure_unless_lock)?;
         self.chunks.clear();
         self.bytes = 0;
         Ok(())

@@ -1,7 +1,6 @@
 //! The geometry of an array as its super-chunk describes it at the moment, and reading all of something from one moment.
 
 use super::shape::Geometry;
-use super::slice::failure;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
@@ -82,7 +81,7 @@ pub(super) fn read_undisturbed<'s>(
         |(geometry, _)| numbers(geometry),
         |stored, (geometry, _)| read(stored, geometry),
     );
-    outcome.map_err(|e| failure(&e))?
+    outcome.map_err(Error::to_failure_unless_lock)?
 }
 
 /// Calls `take` with the chunk whose number `number` tells by the geometry that the array has by then, and returns what that
@@ -109,7 +108,7 @@ pub(super) fn take_chunk<R>(
             found = number(geometry).map(|nchunk| stored.get(nchunk, buffer)).transpose()?;
             Ok(())
         })
-        .map_err(|e| failure(&e))?;
+        .map_err(Error::to_failure_unless_lock)?;
         found.map(|held| take(held.unwrap_or(buffer))).transpose()
     })
 }

@@ -2,7 +2,6 @@
 //! shape change together.
 
 use super::shape::{Geometry, Region, signed};
-use super::slice;
 use super::write::{self, Pending};
 use crate::chunk::{self, CParams, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
@@ -225,7 +224,7 @@ impl Plan {
             };
             schunk.regrid(&change, updates)
         };
-        changed.map_err(|e| slice::failure(&e))
+        changed.map_err(Error::to_failure_unless_lock)
     }
 }
 

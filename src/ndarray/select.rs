@@ -392,7 +392,7 @@ fn read_once(
             unsafe { part.read(dec, bytes, &dest) }
         };
         slice::with_part(stored, &blocks, part.nchunk, part.grid.len(), dec, read)
-            .map_err(|e| slice::failure(&e))
+            .map_err(Error::to_failure_unless_lock)
     })
 }
 

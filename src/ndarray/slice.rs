@@ -152,7 +152,7 @@ fn read_once(
             unsafe { blocks.read(&chunk, &part, &dest, place, (dec.threads, past_cache)) }
         };
         with_part(stored, &blocks, nchunk, part.cells(geometry.blockshape()).len(), dec, read)
-            .map_err(|e| failure(&e))
+            .map_err(Error::to_failure_unless_lock)
     })
 }
 
@@ -196,13 +196,5 @@ pub(super) fn with_part<R>(
         stored.with_all_blocks(nchunk, dec, read)
     } else {
         stored.with_part(nchunk, Wanted::Blocks(touched), dec, read)
-    }
-}
-
-/// The code for chunks that cannot be read or written, whatever the reason.
-pub(super) fn failure(e: &Error) -> Error {
-    match e.kind() {
-        ErrorKind::Lock => *e,
-        _ => Error::new(ErrorKind::Failure, e.what()),
     }
 }

@@ -7,10 +7,10 @@
 use super::blocks::Blocks;
 use super::resize::Plan;
 use super::shape::{Geometry, Region, strided_len, strides};
-use super::slice::{BoxChunks, failure};
+use super::slice::BoxChunks;
 use crate::chunk::{self, BlockReader, CParams, Decoding, GatherBlocks, Gathered, Source, Threads};
 use crate::copy;
-use crate::error::{ErrorKind, Result, ensure, require};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
@@ -182,7 +182,9 @@ impl<'a> Pending<'a> {
         let stored = match self.growth {
             Some(plan) => schunk.change(|schunk| plan.apply(schunk, updates)),
             None if updates.is_empty() => Ok(()),
-            None => schunk.change(|schunk| schunk.update_chunks(updates).map_err(|e| failure(&e))),
+            None => {
+                schunk.change(|schunk| schunk.update_chunks(updates).map_err(Error::to_failure_unless_lock))
+            }
         };
         if stored.is_ok() {
             self.growth = None;
@@ -306,7 +308,7 @@ impl Overlay<'_> {
         };
         let store =
             |schunk: &mut A, chunk: NewChunk<'_>| pending.replace(schunk, self.nchunk, chunk, writing);
-        with_chunk(schunk, self.blocks, compress, store).map_err(|e| failure(&e))
+        with_chunk(schunk, self.blocks, compress, store).map_err(Error::to_failure_unless_lock)
     }
 
     /// New streams for the blocks of chunk `old` that change, if the others can keep theirs.
@@ -330,7 +332,7 @@ impl Overlay<'_> {
             }
             patch::encode(chunk, &changes, dec, &writing.enc)
         };
-        schunk.with_lazy(old, &reading.dec, encode).map_err(|e| failure(&e))
+        schunk.with_lazy(old, &reading.dec, encode).map_err(Error::to_failure_unless_lock)
     }
 
     fn is_touched(&self, nblock: usize) -> bool {

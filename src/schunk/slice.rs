@@ -52,7 +52,7 @@ impl Rewritten {
 pub(crate) fn write_failure(e: Error) -> Error {
     match e.kind() {
         ErrorKind::ChunkUpdate | ErrorKind::Lock => e,
-        _ => Error::new(ErrorKind::Failure, e.what()),
+        _ => e.to_failure(),
     }
 }
 
@@ -103,7 +103,7 @@ fn read_part(
 
 /// The code under which reading items fails.
 pub(super) fn failure(e: Error) -> Error {
-    Error::new(ErrorKind::Failure, e.what())
+    e.to_failure()
 }
 
 /// Copies a range of bytes of the data to `dest`. The first whole chunk in it has the mask that `reading` takes, which is kept
