@@ -1,6 +1,6 @@
 //! Exported functions: creating, opening, copying, storing and releasing arrays.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
@@ -23,7 +23,6 @@ use crate::format::consts::special;
 use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta::{self, NdMeta};
 use crate::frame::Frame;
-use crate::io::dirs;
 use crate::memory;
 use crate::ndarray::{self, Geometry, concat, create};
 use crate::schunk::{Reading, Schunk, Writing};
@@ -89,9 +88,7 @@ unsafe fn discard(schunk: *mut blosc2_schunk, urlpath: *const c_char) {
     // SAFETY: the caller's promise.
     unsafe {
         schunk_handle::free(schunk);
-        if !urlpath.is_null() {
-            let _ = dirs::remove_frame(&storage::path_of(CStr::from_ptr(urlpath)));
-        }
+        storage::remove_made(urlpath);
     }
 }
 

@@ -18,7 +18,6 @@ use crate::format::consts::MAX_TYPESIZE;
 use crate::format::frame_header::{FrameParams, MAGIC};
 use crate::format::packed::Packed;
 use crate::frame::FrameOptions;
-use crate::io::dirs;
 use crate::io::memory::MallocBuf;
 use crate::schunk::{Schunk, Writing, again_if_changed};
 
@@ -136,11 +135,10 @@ unsafe fn make_copy(source: &SchunkHandle, given: &blosc2_storage, same: bool) -
     // SAFETY: just made.
     let made = unsafe { SchunkHandle::from_ptr(raw) }.and_then(|dest| copy_content(source, dest, same));
     if made.is_err() {
-        // SAFETY: just made; nobody else knows it.
-        unsafe { SchunkHandle::release(raw.cast()) };
-        if !given.urlpath.is_null() {
-            // SAFETY: the caller's promise.
-            let _ = dirs::remove_frame(&storage::path_of(unsafe { CStr::from_ptr(given.urlpath) }));
+        // SAFETY: just made; nobody else knows it. The caller vouches for the path.
+        unsafe {
+            SchunkHandle::release(raw.cast());
+            storage::remove_made(given.urlpath);
         }
     }
     made.map(|()| raw)

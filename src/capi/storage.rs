@@ -7,6 +7,7 @@ use std::ptr;
 use super::mem::{c_array, c_string};
 use super::types::{blosc2_cparams, blosc2_dparams, blosc2_io, blosc2_storage};
 use crate::error::Result;
+use crate::io::dirs;
 
 /// Copies `storage` and what it points to; defaults stand in for what is null.
 ///
@@ -91,6 +92,20 @@ fn os_string(bytes: &[u8]) -> OsString {
 #[cfg(not(unix))]
 fn os_string(bytes: &[u8]) -> OsString {
     String::from_utf8_lossy(bytes).into_owned().into()
+}
+
+/// Removes the frame that was made in vain at `urlpath`; null names none.
+///
+/// # Safety
+///
+/// `urlpath` is null or a string.
+pub(crate) unsafe fn remove_made(urlpath: *const c_char) {
+    if !urlpath.is_null() {
+        // SAFETY: the caller's promise.
+        let path = path_of(unsafe { CStr::from_ptr(urlpath) });
+        // If that fails too, there is nothing better to report.
+        let _ = dirs::remove_frame(&path);
+    }
 }
 
 /// A storage that names nothing but a place.
