@@ -24,6 +24,8 @@ pub fn check(first: &Geometry, second: &Geometry, axis: usize) -> Result<()> {
 ///
 /// Where the chunks of both fall on each other, they are copied as they are.
 ///
+/// It neither locks the frame nor refreshes the geometry: see [the module](super).
+///
 /// # Errors
 ///
 /// `InvalidParam` if shapes or typesizes do not fit: nothing is changed then. `Failure` for chunks that cannot be read,

@@ -4,6 +4,9 @@
 //!
 //! The functions below it take the super-chunk and the [`Geometry`], which tells where the items are in it, one by one,
 //! since C callers hold the super-chunk themselves. Any number of threads may read one array at the same time.
+//!
+//! Unlike [`NdArray`], those that change chunks or the shape neither lock the frame nor look whether others changed it. Where
+//! they may, hold [`Frame::lock`](crate::frame::Frame::lock), and pass the geometry that [`refreshed`] tells under this lock.
 
 mod array;
 mod blocks;

@@ -231,6 +231,8 @@ impl Plan {
 /// Gives the array the shape `new_shape`; returns its new geometry. Items are inserted and removed at `start`, by default
 /// at the end. `params` makes the chunks of zeros.
 ///
+/// It neither locks the frame nor refreshes the geometry: see [the module](super).
+///
 /// # Errors
 ///
 /// `InvalidParam` for shapes and positions that make no sense, and for changes in the middle that do not consist of whole
@@ -314,6 +316,8 @@ pub struct Insertion {
 /// Inserts the items of `src`, a C-order buffer with the shape of the array but for the dimension of the insertion, whose
 /// extent follows from the length of `src`. Returns the new geometry.
 ///
+/// It neither locks the frame nor refreshes the geometry: see [the module](super).
+///
 /// # Errors
 ///
 /// `InvalidParam` if `src` does not fit the other dimensions, and as [`resize`]; the array is as before then.
@@ -358,6 +362,8 @@ pub fn insert(
 }
 
 /// Removes `count` items at `at` of dimension `axis`; returns the new geometry.
+///
+/// It neither locks the frame nor refreshes the geometry: see [the module](super).
 ///
 /// # Errors
 ///

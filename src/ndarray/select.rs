@@ -399,6 +399,8 @@ fn read_once(
 /// Gives the selected items the values in `src`, a C-order buffer of shape `src_shape`. Of indices that occur more than
 /// once the last one counts.
 ///
+/// It neither locks the frame nor refreshes the geometry: see [the module](super).
+///
 /// # Errors
 ///
 /// `InvalidParam` if `src` is too short, or its shape smaller than the selection in any dimension, before anything is changed;
