@@ -43,12 +43,15 @@ impl Place<'_> {
 /// Positions and shapes are in items, one number per dimension, slowest dimension first. A box reaches from `start`, which is
 /// part of it, to `stop`, which is not, in each dimension.
 ///
+/// After a failed change the array is as it was before. Only if more than about 64 MiB of compressed chunks were to be
+/// written to a frame, in memory or on disk, the first of them may be there; the shape is the old one even then, unless it
+/// cannot be written back.
+///
 /// # Arrays on disk
 ///
 /// Other handles, in this process or another, may change the same array. [`get_slice`](Self::get_slice) and what changes the
 /// array work on what is there when they are called; [`shape`](Self::shape) and [`geometry`](Self::geometry) are as of the
-/// last change or [`refresh`](Self::refresh) through this handle. After a failed change the array is as it was before, but
-/// for one that takes more than about 64 MiB of new chunks, of which the first ones may be there.
+/// last change or [`refresh`](Self::refresh) through this handle.
 ///
 /// ```
 /// use blosc2::chunk::CParams;

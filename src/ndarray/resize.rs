@@ -258,7 +258,7 @@ pub fn resize(
 /// # Errors
 ///
 /// Those of `write` and of [`resize`]. The array is as before then: only if part of it was written already, which takes
-/// more than about 64 MiB of new chunks on disk, and cannot be taken back, it keeps its new shape.
+/// more than about 64 MiB of new chunks of a frame, or a prefilter, and cannot be taken back, it keeps its new shape.
 pub(super) fn grow(
     schunk: &mut Schunk,
     geometry: &Geometry,

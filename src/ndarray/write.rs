@@ -49,8 +49,8 @@ const BATCH: usize = 64 << 20;
 /// # Errors
 ///
 /// `InvalidParam` if `src` is too short or chunks are above 2 GiB, `Failure` if a chunk cannot be read, compressed or
-/// replaced. The array is as before then; only if it is on disk and the new chunks take more than about 64 MiB, the first
-/// of them may be there.
+/// replaced. The array is as before then; only if the new chunks take more than about 64 MiB of a frame, or there is a
+/// prefilter, the first of them may be there.
 pub(crate) fn write(
     schunk: &mut impl Access,
     geometry: &Geometry,
