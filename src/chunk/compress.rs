@@ -359,7 +359,7 @@ impl<'a> Job<'a> {
         self.write_header(&header, dest);
         let payload = &mut dest[overhead..cbytes];
         let is_buffer = self.enc.prefilter.is_none() && !matches!(self.src, Source::Gathered(_));
-        if is_buffer && self.enc.threads.are_idle_for(nbytes) {
+        if is_buffer && self.enc.threads.are_no_use_for(nbytes) {
             copy::copy(self.src.bytes(), payload);
             return Ok(cbytes);
         }

@@ -85,7 +85,7 @@ pub fn decompress_parsed(
     reader.prepare()?;
     if header.is_vl() {
         VlChunk::new(reader)?.decode_all(mask, dest)
-    } else if mask.is_none() && reader.is_plain() && dec.threads.are_idle_for(dest.len()) {
+    } else if mask.is_none() && reader.is_plain() && dec.threads.are_no_use_for(dest.len()) {
         reader.plain_bytes(0, dest)?;
         Ok(dest.len())
     } else if mask.is_none() && reader.is_plain() {

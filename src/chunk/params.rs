@@ -120,8 +120,8 @@ impl<'a> Threads<'a> {
     /// Up to this size, in bytes, a plain copy is for the calling thread alone: waking others does not pay.
     pub(crate) const SHORT_COPY: usize = 256 << 10;
 
-    /// Whether a plain copy of `len` bytes is for the calling thread alone.
-    pub(crate) fn are_idle_for(&self, len: usize) -> bool {
+    /// Whether other threads are no use for a plain copy of `len` bytes: it is for the calling thread alone.
+    pub(crate) fn are_no_use_for(&self, len: usize) -> bool {
         len <= self.room_alone()
     }
 
