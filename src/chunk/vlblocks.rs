@@ -267,12 +267,6 @@ impl<'a> VlChunk<'a> {
         Ok(())
     }
 
-    /// Where block `nblock` starts in the chunk.
-    #[inline(always)]
-    fn start(&self, nblock: usize) -> Result<usize> {
-        self.reader.bstart(nblock)
-    }
-
     /// Number of blocks.
     #[must_use]
     pub fn nblocks(&self) -> usize {
@@ -282,8 +276,8 @@ impl<'a> VlChunk<'a> {
     /// Where block `nblock` lies in the chunk.
     #[inline(always)]
     fn place(&self, nblock: usize) -> Result<Range<usize>> {
-        let (start, next) = (self.start(nblock)?, nblock + 1);
-        let end = if next < self.nblocks() { self.start(next)? } else { self.reader.header.cbytes };
+        let (start, next) = (self.reader.bstart(nblock)?, nblock + 1);
+        let end = if next < self.nblocks() { self.reader.bstart(next)? } else { self.reader.header.cbytes };
         ensure(start <= end, ErrorKind::InvalidHeader, "block starts are not in order")?;
         Ok(start..end)
     }
@@ -295,7 +289,7 @@ impl<'a> VlChunk<'a> {
     /// `InvalidHeader` if the length is not positive or exceeds the chunk; errors of the source.
     #[inline]
     pub fn block_len(&self, nblock: usize) -> Result<usize> {
-        let start = self.start(nblock)?;
+        let start = self.reader.bstart(nblock)?;
         let stored = match self.reader.lazy {
             None => get_i32(self.reader.data, start),
             Some(source) => {
