@@ -1,4 +1,7 @@
-//! One buffer in, one chunk out, and back. The only way to codecs and filters.
+//! One buffer in, one chunk out, and back.
+//!
+//! The layers above call codecs and filters through this one only, but for C functions that shuffle a plain buffer, which
+//! becomes no chunk.
 
 mod block_reader;
 pub(crate) mod blocks;

@@ -234,7 +234,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// A look at a few bytes.
+    /// What a look at a few bytes tells; `None` if there are not enough for the longer kind of header.
     #[inline(always)]
     fn of(chunk: &[u8]) -> Option<Kind> {
         let raw: &[u8; EXTENDED_HEADER_LENGTH] = chunk.first_chunk()?;

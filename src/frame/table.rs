@@ -50,6 +50,7 @@ impl Part {
 
 /// The parts that `entries` make, each in memory of its own: they may stay when the others go.
 fn parts_of(entries: Vec<i64>) -> Result<Vec<Part>> {
+    // This only saves a copy.
     if (1..=PART).contains(&entries.len()) {
         return collect(std::iter::once(Part::of(entries)));
     }
