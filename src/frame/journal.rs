@@ -122,7 +122,8 @@ impl Undo {
         let mut rest = &record[HEAD..footer];
         for _ in 0..get(&record, COUNT_AT) {
             let (at, old, behind) = split_range(rest)?;
-            if at.checked_add(old.len() as u64)? > len {
+            let end = at.checked_add(old.len() as u64)?; // widening
+            if end > len {
                 return None;
             }
             rest = behind;

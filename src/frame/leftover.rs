@@ -47,10 +47,11 @@ pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
     }
     // The C library cuts a file off last, so a crash of it leaves the end of the old trailer.
     let mut tail = [0; TAIL_LEN];
-    if size - end < TAIL_LEN as u64 {
+    let tail_len = TAIL_LEN as u64; // widening
+    if size - end < tail_len {
         return Ok(false);
     }
-    file.read_exact_at(size - TAIL_LEN as u64, &mut tail)?; // widening
+    file.read_exact_at(size - tail_len, &mut tail)?;
     let noted = Usage::read(&tail).is_some_and(|usage| usage.area < size);
     let trailer = tail[0] == 0xce && tail[5..7] == [0xd8, 0] && (noted || tail[7..] == [0; 16]);
     // It may as well be the trailer of another frame.
@@ -83,11 +84,12 @@ fn is_cut_off_record(file: &dyn IoFile, start: u64, size: u64) -> Result<bool> {
     let mut frame = None;
     for _ in 0..get(head, COUNT_AT) {
         let mut range = [0; 16];
-        if size - at < range.len() as u64 {
+        let range_len = range.len() as u64; // widening
+        if size - at < range_len {
             return Ok(true);
         }
         file.read_exact_at(at, &mut range)?;
-        at += range.len() as u64; // widening
+        at += range_len;
         let (position, len) = (get(&range, 0), get(&range, 8));
         let saved = len.min(size - at);
         if frame.is_none() {
@@ -115,7 +117,8 @@ fn find_copy(file: &dyn IoFile, end: u64, at: u64, len: u64) -> Result<Option<u6
 /// Where `bytes`, which are less than a window, are found first between `at` and `end` of `file`.
 fn find(file: &dyn IoFile, bytes: &[u8], mut at: u64, end: u64) -> Result<Option<u64>> {
     let mut window: Vec<u8> = zeroed(WINDOW)?;
-    while end - at >= bytes.len() as u64 {
+    let len = bytes.len() as u64; // widening
+    while end - at >= len {
         let part = part_of(&mut window, end - at);
         file.read_exact_at(at, part)?;
         let found = (0..=part.len() - bytes.len()).find(|&start| part[start..].starts_with(bytes));
