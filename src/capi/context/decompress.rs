@@ -36,26 +36,26 @@ unsafe fn with_decoding<T>(
     let mut header = ChunkHeader::EMPTY;
     header.read_from(chunk)?;
     this.note_decompression(&header, buffers);
+    let schunk = SchunkPtr(this.fields.schunk);
+    let container = move || schunk.container();
+    let host = Host(context);
+    let longest_block = |blocksize| host.show_blocksize(blocksize);
+    let dec = Decoding {
+        container: Some(&container),
+        host: Some(&host),
+        longest_block: Some(&longest_block),
+        ..Decoding::default()
+    };
     let alone = parallel == Parallel::No || !this.wants_threads();
     if alone && !header.is_lazy() && this.fields.postfilter.is_none() {
-        let schunk = SchunkPtr(this.fields.schunk);
-        let container = move || schunk.container();
-        let host = Host(context);
-        let longest_block = |blocksize| host.show_blocksize(blocksize);
-        let dec = Decoding {
-            container: Some(&container),
-            host: Some(&host),
-            longest_block: Some(&longest_block),
-            ..Decoding::default()
-        };
         operation(&dec, &header)
     } else {
         // SAFETY: the caller's promise; `this` is not used after this line.
-        unsafe { with_full_decoding(context, &header, chunk, parallel, operation) }
+        unsafe { with_full_decoding(context, dec, &header, chunk, parallel, operation) }
     }
 }
 
-/// [`with_decoding`] for a chunk that is lazy, and contexts with threads or a postfilter.
+/// [`with_decoding`] for a chunk that is lazy, and contexts with threads or a postfilter, which are added to `dec`.
 ///
 /// # Safety
 ///
@@ -63,6 +63,7 @@ unsafe fn with_decoding<T>(
 #[inline(never)]
 unsafe fn with_full_decoding<T>(
     context: *mut blosc2_context,
+    dec: Decoding<'_>,
     header: &ChunkHeader,
     chunk: &[u8],
     parallel: Parallel,
@@ -80,19 +81,13 @@ unsafe fn with_full_decoding<T>(
     let reader = has_source.then(|| unsafe { callbacks::lazy_reader(this.fields.schunk) }).transpose()?;
     let source = reader.as_deref().map(|schunk| callbacks::lazy_source(schunk, chunk)).transpose()?;
     let postfilter = this.postfilter(context);
-    let schunk = SchunkPtr(this.fields.schunk);
-    let container = move || schunk.container();
-    let host = Host(context);
-    let longest_block = |blocksize| host.show_blocksize(blocksize);
     // SAFETY: the client vouches for the super-chunk of its parameters.
     let may_wait = postfilter.is_some() || unsafe { callbacks::is_on_user_io(this.fields.schunk) };
     let dec = Decoding {
         threads: backend.threads_for(this.nthreads(), may_wait),
         postfilter: postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
         source: source.as_ref().map(|source| source as &dyn chunk::source::BlockSource),
-        container: Some(&container),
-        host: Some(&host),
-        longest_block: Some(&longest_block),
+        ..dec
     };
     operation(&dec, header)
 }

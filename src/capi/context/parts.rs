@@ -78,12 +78,11 @@ impl EncodingParts {
         let schunk = self.schunk;
         let container = move || schunk.container();
         operation(&Encoding {
-            params: &self.params,
             threads: self.backend.threads_for(self.nthreads, self.prefilter.is_some()),
             prefilter: self.prefilter.as_ref().map(|prefilter| prefilter as &dyn chunk::Prefilter),
             container: Some(&container),
             host: Some(&self.host),
-            blosc1_header: false,
+            ..Encoding::new(&self.params)
         })
     }
 }
@@ -150,10 +149,9 @@ impl DecodingParts {
         operation(&Decoding {
             threads: self.backend.threads_for(self.nthreads, may_wait),
             postfilter: self.postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
-            source: None,
             container: Some(&container),
             host: self.host.as_ref().map(|host| host as &(dyn Any + Send + Sync)),
-            longest_block: None,
+            ..Decoding::default()
         })
     }
 }
