@@ -312,6 +312,23 @@ impl Frame {
             }
             return written.map(|()| Ahead::default());
         }
+        let (writes, ahead) = self.find_room(session, &mut next, added)?;
+        // Where there are places to be used again, the index stays behind all of them until holes are closed: it is not written
+        // over what somebody who does not lock may be reading.
+        let least = if next.replaces || next.dead > 0 { next.header.cbytes } else { 0 };
+        next.header.cbytes = next.live_end.max(least);
+        self.write_tail(session, next, &writes, of)?;
+        Ok(ahead)
+    }
+
+    /// Finds room in the payload area for the chunks `added`, in holes or behind all others, and notes the positions in the
+    /// index of `next`. Returns what is to be written, and those behind.
+    fn find_room<'a>(
+        &self,
+        session: &Session,
+        next: &mut State,
+        added: &'a [NewChunk<'_>],
+    ) -> Result<(Vec<Write<'a>>, Ahead<'a>)> {
         let header_len = next.header.header_len as u64; // widening
         let mut writes = memory::with_capacity(added.len())?;
         let mut behind = Vec::new();
@@ -326,17 +343,12 @@ impl Frame {
                 None => memory::push(&mut behind, new)?,
             }
         }
-        let ahead = self.put_behind(session, &mut next, &behind)?;
+        let ahead = self.put_behind(session, next, &behind)?;
         for (new, position) in &ahead.chunks {
             next.index.set(new.nchunk, Entry::Stored(*position).encode())?;
             writes.push(Write::Bytes(header_len + position, &new.bytes));
         }
-        // Where there are places to be used again, the index stays behind all of them until holes are closed: it is not written
-        // over what somebody who does not lock may be reading.
-        let least = if next.replaces || next.dead > 0 { next.header.cbytes } else { 0 };
-        next.header.cbytes = next.live_end.max(least);
-        self.write_tail(session, next, &writes, of)?;
-        Ok(ahead)
+        Ok((writes, ahead))
     }
 
     /// Fails if another chunk is going to be the first one, and is damaged: nobody could open the frame. The C library could

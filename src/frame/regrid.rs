@@ -131,10 +131,8 @@ impl Frame {
         let mut draft = Draft::of(self.snapshot());
         self.remove(&session, &mut draft, change.removed)?;
         let fill = change.fill(&mut draft.sizes)?;
-        let order = match change.moves_chunks() {
-            true => Some(change.order(draft.old.index.len(), draft.sizes.nchunks)?),
-            false => None,
-        };
+        let order = || change.order(draft.old.index.len(), draft.sizes.nchunks);
+        let order = change.moves_chunks().then(order).transpose()?;
         let mut replaced = Vec::new();
         for (nchunk, new) in chunks {
             let chunk = self.replace(&session, &mut draft, (nchunk, order.as_deref()), new)?;
@@ -145,10 +143,7 @@ impl Frame {
         if let Some(order) = &order {
             let fixed = sizes.chunksize == old.sizes().chunksize;
             ensure(fixed, ErrorKind::ChunkUpdate, "chunks of several sizes that move")?;
-            let before = next.index.entries()?;
-            let entry =
-                |from: &Option<usize>| from.and_then(|from| before.get(from).copied()).unwrap_or(fill);
-            next.index.replace(memory::collect(order.iter().map(entry))?)?;
+            rearrange(&mut next.index, order, fill)?;
         }
         if !known {
             sizes.nbytes = self.added_up(&session, &old, &next.index, &replaced)?;
@@ -251,6 +246,13 @@ impl Frame {
         draft.sizes = draft.sizes.with_updated(nchunk, old_nbytes, &info)?.recordable_with(&info);
         Ok((nchunk, chunk, info))
     }
+}
+
+/// Moves the entries of `index` to where `order`, as [`Regrid::order`] gives it, has them; those of added chunks become `fill`.
+fn rearrange(index: &mut Index, order: &[Option<usize>], fill: i64) -> Result<()> {
+    let before = index.entries()?;
+    let entry = |from: &Option<usize>| from.and_then(|from| before.get(from).copied()).unwrap_or(fill);
+    index.replace(memory::collect(order.iter().map(entry))?)
 }
 
 /// A change in the making.
