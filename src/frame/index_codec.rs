@@ -25,6 +25,8 @@ const ENTRY: usize = 8;
 const BLOCKSIZE: usize = 16384;
 /// Bytes that a block may take more than its entries: it has a size in front.
 const ROOM: usize = 4;
+/// What a block of zeros becomes: a size of 0, with no bytes behind it.
+const ZEROS: [u8; 4] = [0; 4];
 
 const _: () = assert!(BLOCKSIZE == table::PART * ENTRY, "parts of the table are the blocks of the chunk");
 
@@ -104,58 +106,62 @@ pub(crate) fn note_parts(table: &mut Table) -> Result<()> {
     let (params, header) = (params(), coded_header(ENTRY * table.len()));
     let enc = Encoding::new(&params);
     for part in table.parts_mut() {
-        if part.streams.is_some() {
-            continue;
+        if part.streams.is_none() {
+            part.streams = Some(Arc::new(block_of(&enc, &header, part.entries())?));
         }
-        let raw = stored_bytes(part.entries())?;
-        let mut streams = zeroed(raw.len() + ROOM)?;
-        // What cannot stand in such a chunk has no bytes, and there is none then.
-        let len = chunk::compress_block(&enc, &header, &raw, &mut streams)?.unwrap_or(0);
-        let streams = copy_of(&streams[..len])?;
-        drop(raw);
-        part.streams = Some(Arc::new(streams));
     }
     Ok(())
+}
+
+/// What `entries` become as a block of the chunk with this header; no bytes if such a chunk cannot have that block, and all
+/// entries are to be compressed at once.
+fn block_of(enc: &Encoding<'_>, header: &ChunkHeader, entries: &[i64]) -> Result<Vec<u8>> {
+    let raw = stored_bytes(entries)?;
+    let mut streams = zeroed(raw.len() + ROOM)?;
+    let len = chunk::compress_block(enc, header, &raw, &mut streams)?.unwrap_or(0);
+    copy_of(&streams[..len])
 }
 
 /// The chunk that consists of the blocks noted in `table`; `None` unless it is the one that compressing all entries at once
 /// gives.
 fn put_together(table: &Table) -> Result<Option<Vec<u8>>> {
-    let nbytes = ENTRY * table.len();
-    if nbytes <= BLOCKSIZE {
+    if table.parts().len() <= 1 {
         return Ok(None);
     }
-    let mut header = coded_header(nbytes);
+    let mut header = coded_header(ENTRY * table.len());
     let start = header.table_end();
-    let mut starts = with_capacity(table.parts().len())?;
-    let (mut end, mut all_zeros) = (start, true);
-    for part in table.parts() {
-        let Some(streams) = part.streams.as_ref().filter(|streams| !streams.is_empty()) else {
-            return Ok(None);
-        };
-        // Where there is less room than for all bytes of a block, it may become another one.
-        if end + ENTRY * part.entries().len() > nbytes {
-            return Ok(None);
-        }
-        starts.push(end);
-        end += streams.len();
-        all_zeros &= streams[..] == [0; 4];
-    }
-    if all_zeros {
-        return Ok(None);
-    }
+    let Some(end) = end_of_blocks(table, start) else { return Ok(None) };
     header.cbytes = end;
     let mut front = [0; EXTENDED_HEADER_LENGTH];
     header.write(&mut front);
     let mut chunk = with_capacity(end)?;
     chunk.extend_from_slice(&front);
-    for start in starts {
-        chunk.extend_from_slice(&to_i32(start, ErrorKind::Data)?.to_le_bytes());
+    let blocks = || table.parts().iter().filter_map(|part| part.streams.as_ref());
+    let mut at = start;
+    for streams in blocks() {
+        chunk.extend_from_slice(&to_i32(at, ErrorKind::Data)?.to_le_bytes());
+        at += streams.len();
     }
-    for streams in table.parts().iter().filter_map(|part| part.streams.as_ref()) {
-        chunk.extend_from_slice(streams);
-    }
+    blocks().for_each(|streams| chunk.extend_from_slice(streams));
     Ok(Some(chunk))
+}
+
+/// Where the blocks noted in `table`, of several parts, end if the first one is at `start` of a chunk; `None` unless
+/// compressing all entries at once gives a chunk of these blocks.
+fn end_of_blocks(table: &Table, start: usize) -> Option<usize> {
+    let nbytes = ENTRY * table.len();
+    let (mut end, mut all_zeros) = (start, true);
+    for part in table.parts() {
+        let streams = part.streams.as_ref().filter(|streams| !streams.is_empty())?;
+        // Where there is less room than for all bytes of a block, it may become another one.
+        if end + ENTRY * part.entries().len() > nbytes {
+            return None;
+        }
+        end += streams.len();
+        all_zeros &= streams[..] == ZEROS;
+    }
+    // Zeros alone become a special value.
+    (!all_zeros).then_some(end)
 }
 
 /// The index of a frame filled with one special value: a repeated-value chunk.
