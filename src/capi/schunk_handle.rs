@@ -36,7 +36,7 @@ use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
 use crate::frame::Frame;
-use crate::schunk::{Index, Reading, Schunk, Writing};
+use crate::schunk::{Lookup, Reading, Schunk, Writing};
 use crate::single;
 pub(crate) use adopt::Used;
 pub(crate) use create::free;
@@ -74,7 +74,7 @@ pub(crate) struct SchunkHandle {
     /// Replaced only when a view gets chunks of its own, while no other thread uses the handle.
     inner: UnsafeCell<Arc<RwLock<Schunk>>>,
     /// Where the chunks of `inner` are, unless it has a frame. Replaced as `inner` is.
-    index: UnsafeCell<Option<Arc<Index>>>,
+    lookup: UnsafeCell<Option<Arc<Lookup>>>,
     /// The metalayers of a view, which shares the super-chunk with another handle. Replaced as `inner` is.
     layers: UnsafeCell<Option<Arc<Metalayers>>>,
     /// Of the metalayers that the struct shows. Guards the parts of `abi` that readers may have to bring up to date, and the
@@ -408,13 +408,13 @@ impl SchunkHandle {
     #[inline(always)] // a call shows
     pub(crate) unsafe fn listed_chunk(&self, nchunk: i64) -> Option<NonNull<[u8]>> {
         // SAFETY: replaced as `inner` is.
-        let index = unsafe { &*self.index.get() }.as_ref()?;
+        let lookup = unsafe { &*self.lookup.get() }.as_ref()?;
         // Whoever changes it may be an operation that called back, and promised nothing.
         if self.shared().is_locked_exclusive() {
             return None;
         }
         // SAFETY: the caller's promise.
-        let chunk = unsafe { index.chunk(usize::try_from(nchunk).ok()?) }?;
+        let chunk = unsafe { lookup.chunk(usize::try_from(nchunk).ok()?) }?;
         self.set_current(nchunk);
         Some(chunk)
     }

@@ -10,8 +10,8 @@
 use super::edit::{Rejected, Update, shrunk};
 use super::meta::LayerChange;
 #[cfg(feature = "capi")]
-use super::places::Index;
-use super::places::Places;
+use super::pointers::Lookup;
+use super::pointers::Pointers;
 use crate::bytes::{get_i32, put_i32};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::offset;
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The chunks, and what a frame would keep besides them.
 pub(crate) struct List {
     /// Where the chunks are. C callers see this array, so it holds plain pointers; the chunks are the list's own.
-    pointers: Places,
+    pointers: Pointers,
     pub(super) sizes: Sizes,
     /// Sum of the chunk sizes in bytes.
     pub(super) cbytes: u64,
@@ -46,7 +46,7 @@ pub(crate) struct List {
 impl List {
     pub(super) fn new() -> List {
         List {
-            pointers: Places::default(),
+            pointers: Pointers::default(),
             sizes: Sizes { chunksize: -1, nchunks: 0, nbytes: 0, vl_blocks: false },
             cbytes: 0,
             metalayers: Arc::default(),
@@ -368,8 +368,8 @@ impl List {
 
     /// What can be known of the chunks without the lock of the super-chunk.
     #[cfg(feature = "capi")]
-    pub(super) fn index(&self) -> &Arc<Index> {
-        self.pointers.index()
+    pub(super) fn lookup(&self) -> &Arc<Lookup> {
+        self.pointers.lookup()
     }
 
     /// The addresses of the chunks, and for how many there is room.

@@ -12,7 +12,7 @@ mod list;
 pub(crate) mod meta;
 mod packed;
 pub(crate) mod patch;
-mod places;
+mod pointers;
 pub(crate) mod scratch;
 pub(crate) mod slice;
 mod sparse;
@@ -24,7 +24,7 @@ pub(crate) use edit::Update;
 #[cfg(feature = "capi")]
 pub(crate) use meta::LayerChange;
 #[cfg(feature = "capi")]
-pub(crate) use places::Index;
+pub(crate) use pointers::Lookup;
 pub(crate) use sparse::chunk_numbers;
 
 use crate::chunk::{self, Decoding, Encoding, Room, Source};
@@ -359,9 +359,9 @@ impl Schunk {
 
     /// What can be known of the chunks without holding the super-chunk; `None` if they are in a frame.
     #[cfg(feature = "capi")]
-    pub(crate) fn index(&self) -> Option<&Arc<Index>> {
+    pub(crate) fn lookup(&self) -> Option<&Arc<Lookup>> {
         match &self.backing {
-            Backing::List(list) => Some(list.index()),
+            Backing::List(list) => Some(list.lookup()),
             Backing::Frame(_) => None,
         }
     }

@@ -24,7 +24,7 @@ const MIRI: &[&str] = &[
     "io::transfer::",
     "filters::shuffle::",
     "frame::lazy::",
-    "schunk::places::",
+    "schunk::pointers::",
     "ndarray::copy_buffer::",
     "chunk::ordered::",
     "chunk::partial_read::",

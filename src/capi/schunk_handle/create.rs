@@ -131,7 +131,7 @@ impl SchunkHandle {
             let mut inner = handle.shared().write();
             *inner = made;
             // SAFETY: nobody else knows the handle.
-            unsafe { *handle.index.get() = inner.index().cloned() };
+            unsafe { *handle.lookup.get() = inner.lookup().cloned() };
             handle.show(&inner)
         };
         match finish() {
@@ -152,7 +152,7 @@ impl SchunkHandle {
         // zeros are a value; the other fields are written here.
         unsafe {
             (&raw mut (*raw).inner).write(UnsafeCell::new(inner));
-            (&raw mut (*raw).index).write(UnsafeCell::new(None));
+            (&raw mut (*raw).lookup).write(UnsafeCell::new(None));
             (&raw mut (*raw).layers).write(UnsafeCell::new(None));
             (&raw mut (*raw).shown).write(Mutex::default());
             (&raw mut (*raw).client_frees).write(AtomicBool::new(false));

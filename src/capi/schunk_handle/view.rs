@@ -34,7 +34,7 @@ impl SchunkHandle {
         unsafe {
             let view = &*raw.cast::<SchunkHandle>();
             *view.inner.get() = Arc::clone(self.shared());
-            (*view.index.get()).clone_from(&*self.index.get());
+            (*view.lookup.get()).clone_from(&*self.lookup.get());
             *view.layers.get() = Some(Arc::new(layers));
             view.shown_tick.store(0, Ordering::Relaxed);
             (*raw).view = CBool::TRUE;
@@ -103,7 +103,7 @@ impl SchunkHandle {
             if blocksize > 0 {
                 (*self.abi()).blocksize = blocksize;
             }
-            *self.index.get() = own.index().cloned();
+            *self.lookup.get() = own.lookup().cloned();
             *self.inner.get() = Arc::new(RwLock::new(own));
             *self.layers.get() = None;
             (*self.abi()).frame = ptr::null_mut();

@@ -18,21 +18,21 @@ const LEAST: usize = 4;
 
 /// The addresses of chunks; null for those that are missing.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct Pointers {
     table: Vec<AtomicPtr<u8>>,
     /// Tables that were too small. They are half as long each as the next one, so all together are no longer than the table.
     outgrown: Vec<Vec<AtomicPtr<u8>>>,
-    index: Arc<Index>,
+    lookup: Arc<Lookup>,
 }
 
 /// What can be known of the chunks of a list without the lock of the super-chunk.
 #[derive(Default)]
-pub(crate) struct Index {
+pub(crate) struct Lookup {
     table: AtomicPtr<AtomicPtr<u8>>,
     len: AtomicUsize,
 }
 
-impl Index {
+impl Lookup {
     /// Chunk `nchunk`; `None` if there is none, or it is missing.
     ///
     /// # Safety
@@ -53,10 +53,10 @@ impl Index {
     }
 }
 
-impl Places {
+impl Pointers {
     /// What is seen of the table without a lock.
-    pub(super) fn index(&self) -> &Arc<Index> {
-        &self.index
+    pub(super) fn lookup(&self) -> &Arc<Lookup> {
+        &self.lookup
     }
 
     /// For how many chunks there is room.
@@ -82,7 +82,7 @@ impl Places {
         larger.extend(self.iter().map(|place| AtomicPtr::new(place.load(Ordering::Relaxed))));
         let outgrown = std::mem::replace(&mut self.table, larger);
         self.show();
-        if Arc::strong_count(&self.index) > 1 && !single::is_only_thread() {
+        if Arc::strong_count(&self.lookup) > 1 && !single::is_only_thread() {
             self.outgrown.push(outgrown);
         }
         Ok(())
@@ -133,15 +133,15 @@ impl Places {
         table
     }
 
-    /// Shows the table as it is. The number of chunks comes last: see [`Index::chunk`].
+    /// Shows the table as it is. The number of chunks comes last: see [`Lookup::chunk`].
     #[inline]
     fn show(&self) {
-        self.index.table.store(self.table.as_ptr().cast_mut(), Ordering::Release);
-        self.index.len.store(self.table.len(), Ordering::Release);
+        self.lookup.table.store(self.table.as_ptr().cast_mut(), Ordering::Release);
+        self.lookup.len.store(self.table.len(), Ordering::Release);
     }
 }
 
-impl Deref for Places {
+impl Deref for Pointers {
     type Target = [AtomicPtr<u8>];
 
     fn deref(&self) -> &[AtomicPtr<u8>] {
@@ -149,7 +149,7 @@ impl Deref for Places {
     }
 }
 
-impl DerefMut for Places {
+impl DerefMut for Pointers {
     fn deref_mut(&mut self) -> &mut [AtomicPtr<u8>] {
         &mut self.table
     }
@@ -172,51 +172,51 @@ mod tests {
         AtomicPtr::new(front.as_ptr().cast_mut())
     }
 
-    /// The lengths of the chunks that `index` has.
-    fn lens(index: &Index) -> Vec<Option<usize>> {
-        let numbers = 0..index.len.load(Ordering::Relaxed);
+    /// The lengths of the chunks that `lookup` has.
+    fn lens(lookup: &Lookup) -> Vec<Option<usize>> {
+        let numbers = 0..lookup.len.load(Ordering::Relaxed);
         // SAFETY: nobody changes the table, and the fronts of the chunks live as long as it is used.
-        numbers.map(|nchunk| unsafe { index.chunk(nchunk) }.map(|chunk| chunk.len())).collect()
+        numbers.map(|nchunk| unsafe { lookup.chunk(nchunk) }.map(|chunk| chunk.len())).collect()
     }
 
     #[test]
     fn what_is_looked_up_is_what_the_table_has() {
         let fronts: Vec<_> = (0..9).map(|n| front(100 + n)).collect();
-        let mut places = Places::default();
-        let index = Arc::clone(places.index());
-        assert_eq!(lens(&index), []);
+        let mut pointers = Pointers::default();
+        let lookup = Arc::clone(pointers.lookup());
+        assert_eq!(lens(&lookup), []);
         for (nchunk, front) in [(0, 0), (0, 1), (2, 2), (1, 3), (4, 4), (3, 5)] {
-            places.reserve(1).unwrap();
-            places.insert(nchunk, place(&fronts[front]));
+            pointers.reserve(1).unwrap();
+            pointers.insert(nchunk, place(&fronts[front]));
         }
-        assert_eq!(lens(&index), [101, 103, 100, 105, 102, 104].map(Some));
-        places.remove(5);
-        places.remove(0);
-        places.end();
-        places[1] = place(&fronts[8]);
-        assert_eq!(lens(&index), [103, 108, 105, 102].map(Some));
-        places[2] = AtomicPtr::default();
-        assert_eq!(lens(&index), [Some(103), Some(108), None, Some(102)], "a missing chunk");
-        places.replace(vec![place(&fronts[6]), place(&fronts[7])]);
-        assert_eq!(lens(&index), [106, 107].map(Some));
-        assert_eq!(places.take().len(), 2);
-        drop(places);
-        assert_eq!(lens(&index), []);
+        assert_eq!(lens(&lookup), [101, 103, 100, 105, 102, 104].map(Some));
+        pointers.remove(5);
+        pointers.remove(0);
+        pointers.end();
+        pointers[1] = place(&fronts[8]);
+        assert_eq!(lens(&lookup), [103, 108, 105, 102].map(Some));
+        pointers[2] = AtomicPtr::default();
+        assert_eq!(lens(&lookup), [Some(103), Some(108), None, Some(102)], "a missing chunk");
+        pointers.replace(vec![place(&fronts[6]), place(&fronts[7])]);
+        assert_eq!(lens(&lookup), [106, 107].map(Some));
+        assert_eq!(pointers.take().len(), 2);
+        drop(pointers);
+        assert_eq!(lens(&lookup), []);
     }
 
     #[test]
     fn chunks_are_looked_up_while_others_are_added() {
         let most = if cfg!(miri) { 100 } else { 50_000 };
         let fronts: Vec<_> = (0..most).map(front).collect();
-        let mut places = Places::default();
-        let index = Arc::clone(places.index());
+        let mut pointers = Pointers::default();
+        let lookup = Arc::clone(pointers.lookup());
         let look = || {
             let mut len = 0;
             while len < most {
-                len = index.len.load(Ordering::Acquire);
+                len = lookup.len.load(Ordering::Acquire);
                 for nchunk in [0, len / 2, len.saturating_sub(1)].into_iter().filter(|&nchunk| nchunk < len) {
                     // SAFETY: chunks are only added, and their fronts live as long as the table is used.
-                    let chunk = unsafe { index.chunk(nchunk) }.expect("one of those that are there");
+                    let chunk = unsafe { lookup.chunk(nchunk) }.expect("one of those that are there");
                     assert_eq!(chunk.as_ptr().cast_const().cast(), fronts[nchunk].as_ptr());
                     assert_eq!(chunk.len(), nchunk);
                 }
@@ -226,22 +226,22 @@ mod tests {
             scope.spawn(look);
             scope.spawn(look);
             for (nchunk, front) in fronts.iter().enumerate() {
-                places.reserve(1).unwrap();
-                places.insert(nchunk, place(front));
+                pointers.reserve(1).unwrap();
+                pointers.insert(nchunk, place(front));
             }
         });
-        let outgrown: usize = places.outgrown.iter().map(Vec::capacity).sum();
-        assert!(outgrown >= LEAST && outgrown <= places.capacity());
+        let outgrown: usize = pointers.outgrown.iter().map(Vec::capacity).sum();
+        assert!(outgrown >= LEAST && outgrown <= pointers.capacity());
     }
 
     #[test]
     fn tables_that_nobody_sees_are_not_kept() {
         let front = front(16);
-        let mut places = Places::default();
+        let mut pointers = Pointers::default();
         for nchunk in 0..100 {
-            places.reserve(1).unwrap();
-            places.insert(nchunk, place(&front));
+            pointers.reserve(1).unwrap();
+            pointers.insert(nchunk, place(&front));
         }
-        assert!(places.outgrown.is_empty());
+        assert!(pointers.outgrown.is_empty());
     }
 }
