@@ -2055,11 +2055,12 @@ int blosc2_schunk_decompress_chunk(struct blosc2_schunk *schunk,
  * Stores the address of the compressed chunk `nchunk` in `*chunk`; returns its size in bytes, or a negative code.
  *
  * `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the super-chunk and stays
- * valid until that changes.
+ * valid until that changes. In memory, and not contiguous, chunks also stay valid while others are appended.
  *
  * The caller's part:
  *
- * `schunk` is NULL or valid and not being changed; `chunk` and `needs_free` are NULL or writable.
+ * `schunk` is NULL or valid and not being changed, except that other threads may append chunks to one in memory that is
+ * not contiguous; `chunk` and `needs_free` are NULL or writable.
  */
 BLOSC_EXPORT
 int blosc2_schunk_get_chunk(struct blosc2_schunk *schunk,

@@ -258,11 +258,12 @@ pub unsafe extern "C" fn blosc2_schunk_decompress_chunk(
 /// Stores the address of the compressed chunk `nchunk` in `*chunk`; returns its size in bytes, or a negative code.
 ///
 /// `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the super-chunk and stays
-/// valid until that changes.
+/// valid until that changes. In memory, and not contiguous, chunks also stay valid while others are appended.
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid and not being changed; `chunk` and `needs_free` are NULL or writable.
+/// `schunk` is NULL or valid and not being changed, except that other threads may append chunks to one in memory that is
+/// not contiguous; `chunk` and `needs_free` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_get_chunk(
     schunk: *mut blosc2_schunk,
@@ -321,7 +322,7 @@ unsafe fn hand_out(
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
         let wanted = !chunk.is_null() && !needs_free.is_null();
         require(wanted, "nowhere to store the chunk")?;
-        // SAFETY: the super-chunk is not being changed, by the caller's promise.
+        // SAFETY: without a frame, other threads only append chunks, by the caller's promise.
         let Some(bytes) = (unsafe { handle.listed_chunk(nchunk) }) else {
             // SAFETY: not null; writable by the caller's promise.
             return unsafe { hand_out_any(handle, nchunk, chunk, needs_free, get) };
