@@ -116,6 +116,21 @@ static void test_order(void) {
   free_contexts();
 }
 
+/* A negative size is too small for an empty chunk, too, but not for no items. */
+static void test_negative_room(void) {
+  int cbytes;
+  make_contexts(BLOSC_LZ4, 0);
+  cbytes = blosc2_compress_ctx(cctx, data, 0, chunk, sizeof chunk);
+  CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, back, 0), 0);
+  CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, back, -1), BLOSC2_ERROR_WRITE_BUFFER);
+  CHECK_INT(blosc2_decompress_ctx(dctx, chunk, 5, back, -1), BLOSC2_ERROR_READ_BUFFER);
+  CHECK_INT(blosc2_decompress(chunk, cbytes, back, 0), 0);
+  CHECK_INT(blosc2_decompress(chunk, cbytes, back, -1), BLOSC2_ERROR_WRITE_BUFFER);
+  CHECK_INT(blosc2_getitem_ctx(dctx, chunk, cbytes, 0, 0, back, -1), 0);
+  CHECK_INT(blosc2_getitem(chunk, cbytes, 0, 0, back, -1), 0);
+  free_contexts();
+}
+
 /* Null stands for no bytes. */
 static void test_null(void) {
   int cbytes;
@@ -191,6 +206,7 @@ int main(void) {
   test_members();
   test_members_after_failure();
   test_order();
+  test_negative_room();
   test_null();
   test_lazy(0);
   test_lazy(1);

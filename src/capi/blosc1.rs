@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use super::callbacks::UserThreads;
-use super::chunk::{basic_header, chunk_and_dest, chunk_dest, chunk_source};
+use super::chunk::{basic_header, check_room, chunk_and_dest, chunk_dest, chunk_source};
 use super::context::Backend;
 use super::environment::{Compressor, Environment, NO_CODEC};
 use super::guard::{guard, guard_count, guard_or};
@@ -355,7 +355,9 @@ pub unsafe extern "C" fn blosc2_decompress(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let (chunk, dest) = unsafe { chunk_and_dest(src, srcsize, dest, destsize) };
-        decompress(chunk, dest)
+        let nbytes = decompress(chunk, dest)?;
+        check_room(destsize)?;
+        Ok(nbytes)
     })
 }
 

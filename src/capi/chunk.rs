@@ -76,6 +76,12 @@ pub(super) unsafe fn chunk_and_dest<'a>(
     unsafe { (chunk_bytes(src, srcsize), out_bytes(dest, destsize.max(0)).unwrap_or_default()) }
 }
 
+/// Fails for a negative size of a destination, into which an empty chunk does not go either; for after the decompression,
+/// whose errors come first.
+pub(super) fn check_room(destsize: i32) -> Result<()> {
+    ensure(destsize >= 0, ErrorKind::WriteBuffer, "negative size of the destination")
+}
+
 /// Creates a context for compression with the parameters `cparams`.
 ///
 /// The environment variables `BLOSC_CLEVEL`, `BLOSC_SHUFFLE`, `BLOSC_DELTA`, `BLOSC_TYPESIZE`, `BLOSC_COMPRESSOR`,
@@ -284,7 +290,9 @@ pub unsafe extern "C" fn blosc2_decompress_ctx(
         // SAFETY: the caller's promise.
         let (chunk, dest) = unsafe { chunk_and_dest(src, srcsize, dest, destsize) };
         // SAFETY: the caller's promise.
-        unsafe { context::decompress(context, chunk, dest) }
+        let nbytes = unsafe { context::decompress(context, chunk, dest) }?;
+        check_room(destsize)?;
+        Ok(nbytes)
     })
 }
 
