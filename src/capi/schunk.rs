@@ -19,7 +19,8 @@ use crate::format::frame_header::{FrameParams, MAGIC};
 use crate::format::packed::Packed;
 use crate::frame::FrameOptions;
 use crate::io::memory::MallocBuf;
-use crate::schunk::{Schunk, Writing, again_if_changed};
+use crate::schunk::copy::again_if_changed;
+use crate::schunk::{Schunk, Writing};
 
 /// Makes an empty super-chunk; returns NULL on failure. Release it with `blosc2_schunk_free`.
 ///

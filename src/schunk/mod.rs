@@ -6,7 +6,7 @@
 //! Any number of threads may use the `&self` methods of one super-chunk at the same time.
 
 mod chunks;
-mod copy;
+pub(crate) mod copy;
 mod edit;
 mod list;
 pub(crate) mod meta;
@@ -18,7 +18,7 @@ pub(crate) mod slice;
 mod sparse;
 
 pub(crate) use chunks::StoredChunks;
-pub(crate) use copy::{again_if_changed, batch_len};
+pub(crate) use copy::batch_len;
 pub use edit::Rejected;
 pub(crate) use edit::Update;
 #[cfg(feature = "capi")]
