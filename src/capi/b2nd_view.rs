@@ -36,7 +36,8 @@ fn make(base: &ArrayHandle, change: impl FnOnce(NdMeta) -> Result<NdMeta>) -> Re
 
 /// Makes a view without the dimensions of one item; returns 0, or a negative code.
 ///
-/// A view shares the chunks of its array, until the shape of the view is changed. Both are to be released, in any order.
+/// A view shares the chunks of its array, until the shape of the view is changed. If that of the array is changed, chunks get
+/// other numbers, and the view shows other items. Both are to be released, in any order.
 ///
 /// # Safety
 ///

@@ -101,11 +101,6 @@ fn read_part(
     ensure(n == part.range.len(), ErrorKind::Data, "chunk of another size")
 }
 
-/// The code under which reading items fails.
-pub(super) fn failure(e: Error) -> Error {
-    e.to_failure()
-}
-
 /// Copies a range of bytes of the data to `dest`. The first whole chunk in it has the mask that `reading` takes, which is kept
 /// in `mask`.
 fn read_parts(
@@ -127,7 +122,8 @@ fn read_parts(
             let is_first = part.is_whole() && !masked;
             masked |= is_first;
             let mask = if is_first { mask.get_or_init(|| reading.take_mask()).as_deref() } else { None };
-            read_part(chunks, &part, mask, &reading.dec, &mut dest[part.place()]).map_err(failure)?;
+            read_part(chunks, &part, mask, &reading.dec, &mut dest[part.place()])
+                .map_err(Error::to_failure)?;
         }
         return Ok(());
     }
@@ -138,7 +134,7 @@ fn read_parts(
         let dest = unsafe { dest.part(part.at, part.range.len()) };
         read_part(chunks, part, None, dec, dest)
     };
-    chunks::for_each(&parts, &reading.dec, read).map_err(failure)
+    chunks::for_each(&parts, &reading.dec, read).map_err(Error::to_failure)
 }
 
 impl Schunk {
@@ -161,7 +157,7 @@ impl Schunk {
         };
         let mask = OnceCell::new();
         let read = |chunks: &StoredChunks<'_>| read_parts(chunks, bytes.clone(), reading, &mask, dest);
-        self.read_without_layout(numbers, read).map_err(failure)?
+        self.read_without_layout(numbers, read).map_err(Error::to_failure)?
     }
 
     /// Gives items `start..stop` the values at the front of `src`. All others keep theirs. Of chunks that are covered in part

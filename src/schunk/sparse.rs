@@ -1,7 +1,6 @@
 //! Single items from all over the data.
 
 use super::chunks::{StoredChunks, for_each};
-use super::slice::failure;
 use super::{Reading, Schunk};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs, Threads};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
@@ -38,7 +37,7 @@ impl Schunk {
             chunk_numbers(coords, chunksize / self.typesize() as u64) // widening
         };
         let read = |chunks: &StoredChunks<'_>| self.get_sparse_from(chunks, coords, dest, reading);
-        self.read_without_layout(numbers, read).map_err(failure)?
+        self.read_without_layout(numbers, read).map_err(Error::to_failure)?
     }
 
     /// As [`get_sparse`](Self::get_sparse), out of chunks that were looked up before.
@@ -76,7 +75,7 @@ impl Schunk {
             let nchunk = number_of(group);
             let items = Items { wanted: group, first: nchunk as u64 * per_chunk, typesize, dest: &dest }; // widening
             let decoded = chunks.with_lazy(nchunk, dec, |dec, bytes| Ok(items.read(dec, bytes)));
-            decoded.map_err(failure)?.map_err(|e| if one_by_one { failure(e) } else { e })
+            decoded.map_err(Error::to_failure)?.map_err(|e| if one_by_one { e.to_failure() } else { e })
         };
         if reading.visit.is_some() {
             let dec = Decoding { threads: Threads::default(), ..reading.dec };
