@@ -251,7 +251,8 @@ static void test_mapped_file_is_appended(void) {
   remove(PATH ".copy");
 }
 
-/* Appends columns to the array at PATH and takes them away again, until it is killed. */
+/* Appends columns to the array at PATH and takes them away again, until it is killed. It lets others have the lock in between:
+   the system does not take care of that. */
 static void change_width(void) {
   static const int64_t narrow[2] = {SIDE, SIDE};
   static int32_t column[SIDE * 20];
@@ -260,10 +261,12 @@ static void change_width(void) {
   for (i = 0; i < SIDE * 20; i++) {
     column[i] = -1;
   }
+  alarm(120);
   if (b2nd_open(PATH, &array) < 0) {
     _exit(1);
   }
   for (i = 0;; i++) {
+    usleep(50);
     if (b2nd_append(array, column, sizeof column, 1) < 0 || (i % 4 == 3 && b2nd_resize(array, narrow, NULL) < 0)) {
       _exit(1);
     }
