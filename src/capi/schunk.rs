@@ -113,14 +113,8 @@ unsafe fn copy(source: &SchunkHandle, mut given: blosc2_storage) -> Result<*mut 
     if wanted.is_none() {
         given.cparams = &raw mut own;
     }
-    let tick = || {
-        let now = source.look(|schunk| {
-            schunk.refresh()?;
-            Ok(schunk.change_tick())
-        });
-        // If that fails, so does copying.
-        now.unwrap_or(0)
-    };
+    // If that fails, so does copying.
+    let tick = || source.look(|schunk| Ok(schunk.fresh_tick())).unwrap_or(0);
     // SAFETY: the caller's promise; `own` lives until the end of this function.
     again_if_changed(tick, || unsafe { make_copy(source, &given, same) })
 }

@@ -329,10 +329,14 @@ impl<'a> FrameChunks<'a> {
         self.view.state.sizes()
     }
 
-    /// The change tick of the frame, and the fixed metalayers.
-    pub(crate) fn described_by(&self) -> (u64, &Arc<Metalayers>) {
-        let state = &self.view.state;
-        (state.tick, &state.metalayers)
+    /// The change tick of the frame.
+    pub(crate) fn tick(&self) -> u64 {
+        self.view.state.tick
+    }
+
+    /// The fixed metalayers.
+    pub(crate) fn metalayers(&self) -> &Arc<Metalayers> {
+        &self.view.state.metalayers
     }
 
     /// Length of the frame in bytes, if it is contiguous.

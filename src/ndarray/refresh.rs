@@ -67,10 +67,10 @@ pub(super) fn read_undisturbed<'s>(
 ) -> Result<()> {
     let as_of = reading.as_of.unwrap_or_else(|| schunk.change_tick());
     let fit = |(geometry, as_of): &mut (Cow<'_, Geometry>, u64), stored: &StoredChunks<'s>| {
-        let Some((tick, layers)) = stored.described_by().filter(|(tick, _)| tick != as_of) else { return };
+        let Some(tick) = stored.tick().filter(|tick| tick != as_of) else { return };
         *as_of = tick;
         // A view keeps its shape.
-        if let Ok(Some(fresh)) = reshaped(layers, geometry) {
+        if let Ok(Some(fresh)) = reshaped(stored.metalayers(), geometry) {
             *geometry = Cow::Owned(fresh);
         }
     };

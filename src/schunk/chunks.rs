@@ -157,22 +157,19 @@ impl<'a> StoredChunks<'a> {
         }
     }
 
-    /// The fixed metalayers of the frame that they are in, and its change tick, if they are in one.
-    pub(crate) fn described_by(&self) -> Option<(u64, &Metalayers)> {
+    /// The change tick of the frame that they are in, if they are in one.
+    pub(crate) fn tick(&self) -> Option<u64> {
         match self {
             StoredChunks::List(_) => None,
-            StoredChunks::Frame(frame) => {
-                let (tick, layers) = frame.described_by();
-                Some((tick, layers))
-            }
+            StoredChunks::Frame(frame) => Some(frame.tick()),
         }
     }
 
     /// The fixed metalayers of the super-chunk.
-    pub(super) fn metalayers(&self) -> &Arc<Metalayers> {
+    pub(crate) fn metalayers(&self) -> &Arc<Metalayers> {
         match self {
             StoredChunks::List(list) => &list.metalayers,
-            StoredChunks::Frame(frame) => frame.described_by().1,
+            StoredChunks::Frame(frame) => frame.metalayers(),
         }
     }
 

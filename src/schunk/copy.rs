@@ -33,8 +33,8 @@ const RESERVED: usize = 1 << 16;
 /// What [`check_copied`] says. The frame may look again as before by then.
 const CHANGED: &str = "chunks were changed while they were copied";
 
-/// Calls `copy`, which copies all chunks of a super-chunk, and again if it fails after somebody changed them: `tick` is the change
-/// tick of the super-chunk, after it was [refreshed](Schunk::refresh).
+/// Calls `copy`, which copies all chunks of a super-chunk, and again if it fails after somebody changed them: `tick` is its
+/// [fresh tick](Schunk::fresh_tick).
 pub(crate) fn again_if_changed<T>(tick: impl Fn() -> u64, mut copy: impl FnMut() -> Result<T>) -> Result<T> {
     let mut before = tick();
     for _ in 1..ATTEMPTS {
@@ -143,12 +143,14 @@ impl Schunk {
 
     /// See [`again_if_changed`].
     pub(super) fn again_if_changed<T>(&self, copy: impl FnMut() -> Result<T>) -> Result<T> {
-        let tick = || {
-            // If that fails, so does copying.
-            let _ = self.refresh();
-            self.change_tick()
-        };
-        again_if_changed(tick, copy)
+        again_if_changed(|| self.fresh_tick(), copy)
+    }
+
+    /// The change tick, after taking over what others changed.
+    pub(crate) fn fresh_tick(&self) -> u64 {
+        // If that fails, so does copying.
+        let _ = self.refresh();
+        self.change_tick()
     }
 
     /// As [`to_memory`](Self::to_memory), with `layers` in the place of the fixed metalayers, which counts as a change of them.
