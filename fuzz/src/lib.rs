@@ -6,8 +6,9 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr;
 
-use blosc2::capi::b2nd::{b2nd_free, b2nd_from_schunk};
+use blosc2::capi::b2nd::b2nd_free;
 use blosc2::capi::b2nd_data::b2nd_get_slice_cbuffer;
+use blosc2::capi::b2nd_storage::b2nd_from_schunk;
 use blosc2::capi::chunk::{
     blosc2_compress_ctx, blosc2_create_cctx, blosc2_create_dctx, blosc2_decompress_ctx, blosc2_free_ctx,
 };

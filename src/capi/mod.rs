@@ -16,10 +16,12 @@
 //! - The doc comments of exported functions and public structs are those of the installed headers.
 
 pub mod b2nd;
+pub mod b2nd_copy;
 pub mod b2nd_ctx;
 pub mod b2nd_data;
 mod b2nd_handle;
 pub mod b2nd_shape;
+pub mod b2nd_storage;
 pub mod b2nd_view;
 pub mod blosc1;
 mod callbacks;

@@ -5,9 +5,11 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{self, null, null_mut};
 
 use super::b2nd::*;
+use super::b2nd_copy::*;
 use super::b2nd_ctx::*;
 use super::b2nd_data::*;
 use super::b2nd_shape::*;
+use super::b2nd_storage::*;
 use super::b2nd_view::*;
 use super::blosc1::*;
 use super::chunk::*;
