@@ -42,10 +42,7 @@ fn main() {
         return;
     }
     let outcome = match command.as_str() {
-        "bench" => {
-            bench::run(args);
-            Ok(())
-        }
+        "bench" => bench::run(&args),
         "clients" => clients::run(&args),
         "demo" => demo::run(&args),
         "memory" => bench::memory::run(&args),

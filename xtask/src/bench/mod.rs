@@ -81,32 +81,19 @@ impl Bench {
     }
 }
 
-/// Entry of the command; `args` are those after `bench`. Exits with 1 if a check failed, 2 on wrong usage.
-pub fn run(args: Vec<String>) {
-    let code = match Options::parse(&args) {
-        Ok(Some(options)) => match bench(options) {
-            Ok(code) => code,
-            Err(why) => {
-                eprintln!("bench: {why}");
-                1
-            }
-        },
-        Ok(None) => {
+/// The command `bench`.
+pub fn run(args: &[String]) -> Result<(), String> {
+    match Options::parse(args).map_err(|why| format!("{why}\n\n{}", options::usage()))? {
+        Some(options) => bench(options),
+        None => {
             print!("{}", options::usage());
-            0
+            Ok(())
         }
-        Err(why) => {
-            eprintln!("bench: {why}\n\n{}", options::usage());
-            2
-        }
-    };
-    if code != 0 {
-        std::process::exit(code);
     }
 }
 
-/// Loads both libraries, runs the chosen families, and reports; returns the exit code.
-fn bench(options: Options) -> Result<i32, String> {
+/// Loads both libraries, runs the chosen families, and reports; fails if a check did.
+fn bench(options: Options) -> Result<(), String> {
     // Before minutes of measuring.
     options.csv.iter().chain(&options.svg).try_for_each(|path| paths::touch(path))?;
     let libs = load(&options)?;
@@ -135,7 +122,10 @@ fn bench(options: Options) -> Result<i32, String> {
             svg::chart("ours / the C library, geometric means of speed", &bench.report.bars()),
         )?;
     }
-    Ok(i32::from(!bench.report.failures.is_empty()))
+    match bench.report.failures.len() {
+        0 => Ok(()),
+        failed => Err(format!("{failed} cells failed")),
+    }
 }
 
 /// Builds ours unless told where it is, and loads both.
