@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::process::{self, command};
-use crate::test::programs;
+use crate::test::{programs, run_apart};
 use crate::{build, paths};
 
 /// What `miri` runs by default: the tests of modules with unsafe code, as far as Miri knows the system calls and no codec in
@@ -108,7 +108,7 @@ fn watched(source: &Path, program: &Path, library: &Path, runtime: &Path) -> Res
     // A test runs out of memory on purpose.
     let options =
         format!("history_size=4 allocator_may_return_null=1 suppressions={}", suppressions.display());
-    process::quiet(command(program, [source]).env("TSAN_OPTIONS", options))
+    run_apart(command(program, [source]).env("TSAN_OPTIONS", options), program)
 }
 
 /// Cargo of the nightly toolchain.

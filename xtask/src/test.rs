@@ -1,7 +1,8 @@
 //! `cargo xtask test`: every test that needs nothing but Rust and a C compiler.
 //!
 //! The C programs in `capi-tests/` are compiled with the installed headers and run twice, against the shared and
-//! against the static library; under `--valgrind`, with valgrind. Then come the ways to use an installation.
+//! against the static library; under `--valgrind`, with valgrind. Each run has a directory of its own, which is removed
+//! afterwards. Then come the ways to use an installation.
 
 mod ways;
 
@@ -260,7 +261,27 @@ fn compile_and_run(
         command::<&str>(&program, [])
     };
     // The demo takes a file: its own source will do.
-    process::quiet(run.arg(source).env(library_path_variable(), &layout.libdir))
+    run_apart(run.arg(source).env(library_path_variable(), &layout.libdir), &program)
+}
+
+/// Runs a command silently in a directory of its own below Cargo's, which is empty before and gone afterwards. It is named
+/// after `program`. What the command is given must be absolute paths.
+pub fn run_apart(command: &mut Command, program: &Path) -> Result<(), String> {
+    let name = program.file_name().unwrap_or_default();
+    let dir = paths::target().join("capi-tests/run").join(name);
+    remove_all(&dir)?;
+    paths::make_dir(&dir)?;
+    let outcome = process::quiet(command.current_dir(&dir));
+    let removed = remove_all(&dir);
+    outcome.and(removed)
+}
+
+/// Removes a directory with all that is in it, if it exists.
+fn remove_all(dir: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {e}", dir.display())),
+        _ => Ok(()),
+    }
 }
 
 /// Whether there is a C++ compiler; nothing but tests of C++ needs one.

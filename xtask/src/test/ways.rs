@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Link, SKIPPED, STRICT, link_flags, needs_cxx, program_path, shared_library_name};
+use super::{Link, SKIPPED, STRICT, link_flags, needs_cxx, program_path, run_apart, shared_library_name};
 use crate::build::{self, Built, SYSTEM_CODECS, cc, cxx};
 use crate::demo::library_path_variable;
 use crate::install::{self, Layout};
@@ -53,7 +53,7 @@ fn build_and_run(
         .arg(&program)
         .arg(source(name));
     process::quiet(compiler.args(flags))?;
-    process::quiet(command(&program, args).env(library_path_variable(), &layout.libdir))
+    run_apart(command(&program, args).env(library_path_variable(), &layout.libdir), &program)
 }
 
 fn cpp_program(layout: &Layout, built: &Built) -> Result<(), String> {
@@ -68,7 +68,7 @@ fn by_hand(layout: &Layout, _: &Built) -> Result<(), String> {
     compiler.arg("-o").arg(&program).arg(source("demo.c")).arg(format!("-I{}", layout.includedir.display()));
     process::quiet(compiler.arg(format!("-L{}", layout.libdir.display())).arg("-lblosc2"))?;
     let mut run = command(&program, [source("demo.c")]);
-    process::quiet(run.env(library_path_variable(), &layout.libdir))
+    run_apart(run.env(library_path_variable(), &layout.libdir), &program)
 }
 
 fn loaded_at_run_time(layout: &Layout, _: &Built) -> Result<(), String> {
@@ -82,9 +82,9 @@ fn python_ctypes(layout: &Layout, _: &Built) -> Result<(), String> {
         return Err(format!("{SKIPPED}no Python on this machine"));
     }
     let mut run = python();
-    process::quiet(
-        run.arg(source("ways_ctypes.py")).arg(&layout.libdir).arg(paths::target().join("capi-tests")),
-    )
+    // It writes into the directory that it is told: the one where it runs.
+    run.arg(source("ways_ctypes.py")).arg(&layout.libdir).arg(".");
+    run_apart(&mut run, Path::new("ctypes"))
 }
 
 /// The plugins that the program loads are all made from one source.
@@ -241,7 +241,7 @@ fn ask_pkg_config(libdir: &Path, options: &[&str]) -> Result<Vec<String>, String
 fn demo_with_flags(name: &str, link: Link, flags: &[String], libdir: &Path) -> Result<(), String> {
     let program = program_path(Path::new(name), link)?;
     process::quiet(cc().arg("-o").arg(&program).arg(source("demo.c")).args(flags))?;
-    process::quiet(command(&program, [source("demo.c")]).env(library_path_variable(), libdir))
+    run_apart(command(&program, [source("demo.c")]).env(library_path_variable(), libdir), &program)
 }
 
 fn cmake(layout: &Layout, _: &Built) -> Result<(), String> {
@@ -251,7 +251,7 @@ fn cmake(layout: &Layout, _: &Built) -> Result<(), String> {
     let prefix = format!("-DCMAKE_PREFIX_PATH={}", layout.prefix.display());
     let build = cmake_build("cmake", "cmake", &[prefix])?;
     for program in ["demo_shared", "demo_static", "demo_default"] {
-        process::quiet(&mut command(build.join(program), [source("demo.c")]))?;
+        run_apart(&mut command(build.join(program), [source("demo.c")]), Path::new(program))?;
     }
     // Where /lib is a link to /usr/lib, the package may be found below /, which has no headers.
     let root = paths::target().join("capi-tests/cmake-root");
@@ -327,7 +327,7 @@ fn built_inside(name: &str, options: &[&str]) -> Result<PathBuf, String> {
     definitions.extend(options.iter().map(|option| (*option).to_string()));
     let build = cmake_build("cmake-subproject", name, &definitions)?;
     for program in ["demo_shared", "demo_static", "demo_default", "alias_shared", "alias_static"] {
-        process::quiet(&mut command(build.join(program), [source("demo.c")]))?;
+        run_apart(&mut command(build.join(program), [source("demo.c")]), Path::new(program))?;
     }
     Ok(build)
 }
@@ -343,9 +343,9 @@ fn installed_from(build: &Path, again: &str) -> Result<PathBuf, String> {
     if !pc.contains("\nincludedir=${prefix}/headers\n") {
         return Err(format!("a blosc2.pc with another place of the headers:\n{pc}"));
     }
-    process::quiet(&mut command(prefix.join("bin/demo_shared"), [source("demo.c")]))?;
+    run_apart(&mut command(prefix.join("bin/demo_shared"), [source("demo.c")]), Path::new("demo_shared"))?;
     let found = cmake_build("cmake", again, &[format!("-DCMAKE_PREFIX_PATH={}", prefix.display())])?;
-    process::quiet(&mut command(found.join("demo_default"), [source("demo.c")]))?;
+    run_apart(&mut command(found.join("demo_default"), [source("demo.c")]), Path::new("demo_default"))?;
     Ok(prefix)
 }
 
