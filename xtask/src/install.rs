@@ -179,6 +179,13 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
 pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
     check_writable(layout)?;
     let built = build::libraries(options)?;
+    // Before anything is written: what fails here leaves nothing half done.
+    let pc = pkg_config(layout, &built);
+    let package = CMAKE_FILES.map(|name| {
+        let template = paths::read(&paths::root().join("cmake").join(format!("{name}.in")))?;
+        Ok((name, cmake(&template, layout, &built)?))
+    });
+    let package = package.into_iter().collect::<Result<Vec<_>, String>>()?;
     #[cfg(unix)]
     make_directories(layout)?;
     for name in HEADERS {
@@ -187,11 +194,8 @@ pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
     }
     install_shared(layout, &built, options)?;
     build::localised_archive(&built.archive, &layout.lib("libblosc2.a"), options)?;
-    let pc = pkg_config(layout, &built);
     paths::replace(&layout.lib("pkgconfig/blosc2.pc"), |new| paths::write(new, pc))?;
-    for name in CMAKE_FILES {
-        let template = paths::read(&paths::root().join("cmake").join(format!("{name}.in")))?;
-        let text = cmake(&template, layout, &built)?;
+    for (name, text) in package {
         paths::replace(&layout.lib("cmake/blosc2").join(name), |new| paths::write(new, text))?;
     }
     #[cfg(unix)]
@@ -299,45 +303,84 @@ fn pkg_config(layout: &Layout, built: &Built) -> String {
     )
 }
 
-/// A path for `blosc2.pc`, where spaces end words.
+/// A path for `blosc2.pc`, which is split into words as a shell does, after variables were put in. A backslash before each
+/// character that could mean something also keeps `$` and `{` apart, which would be a variable.
 fn escaped(path: &Path) -> String {
-    path.display().to_string().replace(' ', "\\ ")
+    let mut text = String::new();
+    for c in path.display().to_string().chars() {
+        if c.is_ascii() && !c.is_ascii_alphanumeric() && !"/._-+=@:,%~".contains(c) {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
+}
+
+/// A path between the quotes of a CMake file.
+fn quoted(path: &Path) -> String {
+    path.display().to_string().replace('\\', r"\\").replace('"', "\\\"").replace('$', "\\$")
 }
 
 /// A file of the CMake package from its template.
 fn cmake(template: &str, layout: &Layout, built: &Built) -> Result<String, String> {
     let prefix = match layout.up_from_libdir() {
         Some(up) => format!("${{_blosc2_here}}/../../{up}"),
-        None => layout.prefix.display().to_string(),
+        None => quoted(&layout.prefix),
     };
     let place = |dir: &Path| match dir.strip_prefix(&layout.prefix) {
-        Ok(below) => format!("${{_blosc2_prefix}}/{}", below.display()),
-        Err(_) => dir.display().to_string(),
+        Ok(below) => format!("${{_blosc2_prefix}}/{}", quoted(below)),
+        Err(_) => quoted(dir),
     };
     let runtime = built.native_libs.split_whitespace().map(|flag| flag.strip_prefix("-l").unwrap_or(flag));
     let libs: Vec<&str> = built.system.iter().map(|codec| codec.library).chain(runtime).collect();
     let [file, soname, _] = shared_names();
-    let mut text = template.to_string();
-    for codec in SYSTEM_CODECS {
-        let on = if built.system.contains(&codec) { "ON" } else { "OFF" };
-        text = text.replace(&format!("@EXTERNAL_{}@", codec.codec), on);
-    }
-    let mode = if built.system.is_empty() { "BUNDLED" } else { "EXTERNAL" };
-    let text = text
-        .replace("@DEPENDENCY_MODE@", mode)
-        .replace("@VERSION@", version())
-        .replace("@POINTER_SIZE@", &built.pointer_size.to_string())
-        .replace("@PREFIX@", &prefix)
-        .replace("@LIBDIR@", &place(&layout.libdir))
-        .replace("@INCLUDEDIR@", &place(&layout.includedir))
-        .replace("@SHARED_FILE@", &file)
-        .replace("@SONAME@", &soname)
-        .replace("@NATIVE_LIBS@", &libs.join(";"));
-    match text.split('@').nth(1) {
-        Some(word) if word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_') => {
-            Err(format!("a CMake template has an unknown @{word}@"))
+    let external = |name: &str| SYSTEM_CODECS.iter().find(|codec| name == codec.codec);
+    fill_in(template, |word| {
+        Some(match word {
+            "DEPENDENCY_MODE" if built.system.is_empty() => "BUNDLED".to_string(),
+            "DEPENDENCY_MODE" => "EXTERNAL".to_string(),
+            "VERSION" => version().to_string(),
+            "POINTER_SIZE" => built.pointer_size.to_string(),
+            "PREFIX" => prefix.clone(),
+            "LIBDIR" => place(&layout.libdir),
+            "INCLUDEDIR" => place(&layout.includedir),
+            "SHARED_FILE" => file.clone(),
+            "SONAME" => soname.clone(),
+            "NATIVE_LIBS" => libs.join(";"),
+            _ => {
+                let codec = external(word.strip_prefix("EXTERNAL_")?)?;
+                if built.system.contains(codec) { "ON" } else { "OFF" }.to_string()
+            }
+        })
+    })
+}
+
+/// A template with its placeholders, as `@WORD@`, replaced by what `value` says. What is put in is not looked at again.
+fn fill_in(template: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let is_word = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let (mut text, mut unknown, mut rest) = (String::new(), Vec::new(), template);
+    while let Some((before, after)) = rest.split_once('@') {
+        text.push_str(before);
+        match after.split_once('@') {
+            Some((word, behind)) if is_word(word) => {
+                match value(word) {
+                    Some(value) => text.push_str(&value),
+                    None => unknown.push(format!("@{word}@")),
+                }
+                rest = behind;
+            }
+            _ => {
+                text.push('@');
+                rest = after;
+            }
         }
-        _ => Ok(text),
+    }
+    text.push_str(rest);
+    match unknown.is_empty() {
+        true => Ok(text),
+        false => Err(format!("a CMake template has unknown placeholders: {}", unknown.join(", "))),
     }
 }
 
@@ -376,6 +419,48 @@ mod tests {
             let built = Built { pointer_size, ..built() };
             let text = cmake(&template, &Layout::below(PathBuf::from("/opt/b")), &built).unwrap();
             assert!(text.contains(&format!("NOT CMAKE_SIZEOF_VOID_P EQUAL {pointer_size})")), "{text}");
+        }
+    }
+
+    /// Templates are looked at, not what is put in.
+    #[test]
+    fn placeholders_are_those_of_the_template() {
+        let layout = Layout { libdir: "/l@X@d/@LIBDIR@".into(), ..Layout::below("/opt/b@Y@".into()) };
+        for name in CMAKE_FILES {
+            let template = paths::read(&paths::root().join("cmake").join(format!("{name}.in"))).unwrap();
+            let text = cmake(&template, &layout, &built()).unwrap();
+            let expected = "set(_blosc2_libdir \"/l@X@d/@LIBDIR@\")\n";
+            assert_eq!(text.contains(expected), name == "Blosc2Targets.cmake", "{text}");
+        }
+        let why = cmake("a@b.c @ONE@@VERSION@ x@y@SONAME@ @@TWO@", &layout, &built()).unwrap_err();
+        assert_eq!(why, "a CMake template has unknown placeholders: @ONE@, @TWO@");
+        assert_eq!(cmake("a@b @@VERSION@@ @", &layout, &built()).unwrap(), format!("a@b @{}@ @", version()));
+        let layout = Layout { libdir: "/a ${b}\\\"".into(), ..layout };
+        assert_eq!(cmake("@LIBDIR@", &layout, &built()).unwrap(), "/a \\${b}\\\\\\\"");
+    }
+
+    /// As pkg-config itself reads them.
+    #[test]
+    fn directories_of_any_name_are_told_by_pkg_config() {
+        if !process::exists(process::tool("PKG_CONFIG", "pkg-config")) {
+            return;
+        }
+        let dir = paths::target().join("xtask-tests/pkgconfig");
+        for (name, place) in ["a b", "a$b", "a$$b", "${HOME}", "$(x)", "l@X@d", "a#b'c\"d\\e", "\u{e4}"]
+            .into_iter()
+            .enumerate()
+        {
+            let (lib, include) = (format!("/l/{place}"), format!("/i/{place}"));
+            let layout = Layout {
+                libdir: lib.clone().into(),
+                includedir: include.clone().into(),
+                ..Layout::below("/opt/b".into())
+            };
+            paths::write(&dir.join(format!("odd{name}.pc")), pkg_config(&layout, &built())).unwrap();
+            let mut ask = process::tool("PKG_CONFIG", "pkg-config");
+            ask.args(["--cflags", "--libs"]).arg(format!("odd{name}")).env("PKG_CONFIG_PATH", &dir);
+            let flags = process::words(&mut ask).unwrap();
+            assert_eq!(flags, [format!("-I{include}"), format!("-L{lib}"), "-lblosc2".to_string()]);
         }
     }
 

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_when_the_new_one_is_whole() {
-        let file = target().join("xtask-tests/replaced");
+        let file = target().join("xtask-tests/replace/file");
         let others = || files_below(file.parent().unwrap(), "").unwrap().len();
         replace(&file, |new| write(new, "one")).unwrap();
         let stopped = replace(&file, |new| write(new, "tw").and(Err("stopped".to_string())));
