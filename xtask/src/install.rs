@@ -60,6 +60,12 @@ impl Layout {
         Some(below.components().map(|_| "..").collect::<Vec<_>>().join("/"))
     }
 
+    /// The directories that an installation makes below those of all libraries and headers, lower ones first.
+    fn own_directories(&self) -> Vec<PathBuf> {
+        let below_libdir = ["cmake/blosc2", "cmake", "pkgconfig"].map(|name| self.libdir.join(name));
+        std::iter::once(self.includedir.join("blosc2")).chain(below_libdir).collect()
+    }
+
     /// Every file that is installed, with the path that programs will see.
     fn files(&self) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = HEADERS.iter().map(|name| self.includedir.join(name)).collect();
@@ -168,8 +174,8 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
             Err(e) => return Err(format!("{}: {e}", real.display())),
         }
     }
-    // Directories of ours alone; fails, as it should, where somebody else put a file.
-    for dir in [layout.includedir.join("blosc2"), layout.libdir.join("cmake/blosc2")] {
+    // Fails, as it should, where somebody else put a file. Of the directories above these nobody knows who made them.
+    for dir in layout.own_directories() {
         let _ = fs::remove_dir(layout.real(&dir));
     }
     Ok(())
@@ -476,6 +482,27 @@ mod tests {
         assert!(parsed(&["--prefix="]).is_err());
         assert!(parsed(&["--prefix"]).is_err());
         assert!(parsed(&["--prefix", "/usr", "--what"]).is_err());
+    }
+
+    /// What others put beside it stays, with its directory.
+    #[test]
+    fn uninstall_takes_directories_that_are_empty_then() {
+        let prefix = paths::target().join("xtask-tests/uninstall");
+        let _ = fs::remove_dir_all(&prefix);
+        let layout = Layout::below(prefix.clone());
+        for file in layout.files() {
+            paths::write(&file, "").unwrap();
+        }
+        let other = layout.lib("pkgconfig/other.pc");
+        paths::write(&other, "").unwrap();
+        let args = [format!("--prefix={}", prefix.display())];
+        uninstall(&args).unwrap();
+        assert_eq!(paths::files_below(&prefix, "").unwrap(), std::slice::from_ref(&other));
+        assert!(layout.includedir.exists() && !layout.includedir.join("blosc2").exists());
+        assert!(layout.libdir.exists() && !layout.lib("cmake").exists());
+        fs::remove_file(other).unwrap();
+        uninstall(&args).unwrap();
+        assert!(layout.libdir.exists() && !layout.lib("pkgconfig").exists());
     }
 
     /// What cannot take the versions from where they are stated says the same.
