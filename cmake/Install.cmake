@@ -20,3 +20,5 @@ install(FILES
   "${_blosc2_stage}${CMAKE_INSTALL_FULL_LIBDIR}/cmake/blosc2/Blosc2Config.cmake"
   "${_blosc2_stage}${CMAKE_INSTALL_FULL_LIBDIR}/cmake/blosc2/Blosc2ConfigVersion.cmake"
   DESTINATION "${_blosc2_cmakedir}")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/THIRD-PARTY-NOTICES.md"
+  DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/libblosc2-rs" OPTIONAL)

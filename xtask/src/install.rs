@@ -63,16 +63,23 @@ impl Layout {
     /// The directories that an installation makes below those of all libraries and headers, lower ones first.
     fn own_directories(&self) -> Vec<PathBuf> {
         let below_libdir = ["cmake/blosc2", "cmake", "pkgconfig"].map(|name| self.libdir.join(name));
-        std::iter::once(self.includedir.join("blosc2")).chain(below_libdir).collect()
+        let below_prefix = [DOCS, "share/doc"].map(|name| self.prefix.join(name));
+        std::iter::once(self.includedir.join("blosc2")).chain(below_libdir).chain(below_prefix).collect()
     }
 
-    /// Every file that is installed, with the path that programs will see.
+    /// The texts about licences, with the path that readers will see.
+    fn texts(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
+        LICENCES.into_iter().map(|name| (name, self.prefix.join(DOCS).join(name)))
+    }
+
+    /// Every file that is installed, with the path that programs will see. Of the texts, one may be missing.
     fn files(&self) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = HEADERS.iter().map(|name| self.includedir.join(name)).collect();
         files.extend(shared_names().map(|name| self.libdir.join(name)));
         files.push(self.libdir.join("libblosc2.a"));
         files.push(self.libdir.join("pkgconfig/blosc2.pc"));
         files.extend(CMAKE_FILES.map(|name| self.libdir.join("cmake/blosc2").join(name)));
+        files.extend(self.texts().map(|(_, path)| path));
         files
     }
 }
@@ -93,6 +100,12 @@ fn shared_names() -> [String; 3] {
 
 /// The files of the CMake package; their templates are in `cmake/`.
 const CMAKE_FILES: [&str; 3] = ["Blosc2Config.cmake", "Blosc2ConfigVersion.cmake", "Blosc2Targets.cmake"];
+
+/// The texts about licences, in the top directory as far as they exist.
+const LICENCES: [&str; 2] = ["LICENSE", "THIRD-PARTY-NOTICES.md"];
+
+/// Where these go below the prefix.
+const DOCS: &str = "share/doc/libblosc2-rs";
 
 /// The command line of install and uninstall.
 struct Arguments {
@@ -143,8 +156,8 @@ fn arguments(args: &[String]) -> Result<Arguments, String> {
 /// The command `install`.
 pub fn run(args: &[String]) -> Result<(), String> {
     let layout = run_quietly(args)?;
-    for file in layout.files() {
-        println!("{}", layout.real(&file).display());
+    for file in layout.files().iter().map(|file| layout.real(file)).filter(|file| file.exists()) {
+        println!("{}", file.display());
     }
     Ok(())
 }
@@ -204,6 +217,12 @@ pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
     for (name, text) in package {
         paths::replace(&layout.lib("cmake/blosc2").join(name), |new| paths::write(new, text))?;
     }
+    for (name, installed) in layout.texts() {
+        let text = paths::root().join(name);
+        if text.exists() {
+            paths::replace(&layout.real(&installed), |new| paths::copy(&text, new))?;
+        }
+    }
     #[cfg(unix)]
     make_readable(layout)?;
     Ok(built)
@@ -249,7 +268,12 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), String> {
 #[cfg(unix)]
 fn make_readable(layout: &Layout) -> Result<(), String> {
     let shared = layout.lib(&shared_names()[0]);
-    for file in layout.files().iter().map(|file| layout.real(file)).filter(|file| !file.is_symlink()) {
+    for file in layout
+        .files()
+        .iter()
+        .map(|file| layout.real(file))
+        .filter(|file| file.is_file() && !file.is_symlink())
+    {
         set_mode(&file, if file == shared { 0o755 } else { 0o644 })?;
     }
     Ok(())
@@ -500,6 +524,7 @@ mod tests {
         assert_eq!(paths::files_below(&prefix, "").unwrap(), std::slice::from_ref(&other));
         assert!(layout.includedir.exists() && !layout.includedir.join("blosc2").exists());
         assert!(layout.libdir.exists() && !layout.lib("cmake").exists());
+        assert!(prefix.join("share").exists() && !prefix.join("share/doc").exists());
         fs::remove_file(other).unwrap();
         uninstall(&args).unwrap();
         assert!(layout.libdir.exists() && !layout.lib("pkgconfig").exists());
