@@ -25,7 +25,7 @@ static inline b2nd_context_t *make_ctx(const struct place *place, blosc2_cparams
   storage.urlpath = (char *)place->urlpath;
   blosc2_remove_urlpath(place->urlpath);
   ctx = b2nd_create_ctx(&storage, ndim, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
-  CHECK(ctx != NULL);
+  REQUIRE(ctx != NULL);
   return ctx;
 }
 
@@ -51,7 +51,7 @@ static inline b2nd_array_t *make_counting(const struct place *place, int32_t typ
   }
   cparams.typesize = typesize;
   ctx = make_ctx(place, &cparams, &dparams, ndim, shape, chunkshape, blockshape);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, count * typesize), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, count * typesize), 0);
   b2nd_free_ctx(ctx);
   free(items);
   return array;

@@ -42,6 +42,20 @@ static inline int test_equal(int64_t got, int64_t wanted, const char *what, cons
 #define CHECK_BYTES(got, wanted, size) \
   test_check(memcmp((got), (wanted), (size)) == 0, #got " equals " #wanted, __FILE__, __LINE__)
 
+/* Ends the program unless `holds`: what follows cannot go on. */
+static inline void test_require(int holds) {
+  if (!holds) {
+    printf("%ld checks, %ld failures; what follows depends on the last\n", test_checks, test_failures);
+    fflush(stdout);
+    exit(EXIT_FAILURE);
+  }
+}
+
+/* Checks without which the program does not go on. */
+#define REQUIRE(condition) test_require(test_check((condition) ? 1 : 0, #condition, __FILE__, __LINE__))
+#define REQUIRE_INT(got, wanted) \
+  test_require(test_equal((int64_t)(got), (int64_t)(wanted), #got, __FILE__, __LINE__))
+
 /* The last statement of main. */
 static inline int test_end(void) {
   printf("%ld checks, %ld failures\n", test_checks, test_failures);

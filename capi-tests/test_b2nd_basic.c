@@ -36,7 +36,7 @@ static void test_storage(bool contiguous, const char *urlpath) {
   if (urlpath != NULL) {
     blosc2_remove_urlpath(urlpath);
   }
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
   CHECK_INT(array->ndim, 2);
   CHECK_INT(array->shape[0], 20);
   CHECK_INT(array->extshape[0], 21);
@@ -72,7 +72,7 @@ static void test_storage(bool contiguous, const char *urlpath) {
   if (urlpath != NULL) {
     /* Another handle sees what this one changes. */
     int64_t larger[2] = {25, 10};
-    CHECK_INT(b2nd_open(urlpath, &other), 0);
+    REQUIRE_INT(b2nd_open(urlpath, &other), 0);
     CHECK_INT(b2nd_refresh(other), 0);
     CHECK_INT(b2nd_resize(array, larger, NULL), 0);
     CHECK_INT(other->shape[0], 20);
@@ -86,8 +86,8 @@ static void test_storage(bool contiguous, const char *urlpath) {
     uint8_t *cframe;
     int64_t len;
     bool needs_free;
-    CHECK_INT(b2nd_to_cframe(array, &cframe, &len, &needs_free), 0);
-    CHECK_INT(b2nd_from_cframe(cframe, len, true, &other), 0);
+    REQUIRE_INT(b2nd_to_cframe(array, &cframe, &len, &needs_free), 0);
+    REQUIRE_INT(b2nd_from_cframe(cframe, len, true, &other), 0);
     CHECK_INT(b2nd_to_cbuffer(other, back, sizeof back), 0);
     CHECK_BYTES(back, items, sizeof items);
     CHECK_INT(b2nd_free(other), 0);
@@ -112,7 +112,7 @@ static void test_shapes(void) {
   fill(more, 30);
   lists[0] = lists0;
   lists[1] = lists1;
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
   CHECK_INT(b2nd_get_orthogonal_selection(array, lists, sizes, back, box, 24), 0);
   CHECK_INT(back[0], 40);
   CHECK_INT(back[1], 31);
@@ -133,10 +133,10 @@ static void test_shapes(void) {
   CHECK_INT(b2nd_append(array, more, sizeof more, 2), BLOSC2_ERROR_INVALID_PARAM);
   CHECK_INT(b2nd_delete(array, 0, 20, 3), 0);
   CHECK_INT(array->shape[0], 20);
-  CHECK_INT(b2nd_copy(ctx, array, &copy), 0);
-  CHECK_INT(b2nd_concatenate(ctx, array, copy, 1, true, &joined), 0);
+  REQUIRE_INT(b2nd_copy(ctx, array, &copy), 0);
+  REQUIRE_INT(b2nd_concatenate(ctx, array, copy, 1, true, &joined), 0);
   CHECK_INT(joined->shape[1], 20);
-  CHECK_INT(b2nd_concatenate(NULL, copy, copy, 0, false, &copy), 0);
+  REQUIRE_INT(b2nd_concatenate(NULL, copy, copy, 0, false, &copy), 0);
   CHECK_INT(copy->shape[0], 40);
   CHECK_INT(b2nd_free(copy), 0);
   CHECK_INT(b2nd_free(joined), 0);
@@ -156,8 +156,8 @@ static void test_views(bool contiguous) {
   b2nd_context_t *ctx = make_ctx(contiguous, NULL, 3, shape, chunk, block, 4);
   b2nd_array_t *array, *view, *same, *wide, *copy;
   fill(items, 24);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
-  CHECK_INT(b2nd_squeeze_index(array, &view, index), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  REQUIRE_INT(b2nd_squeeze_index(array, &view, index), 0);
   CHECK(view->sc->view);
   CHECK(view->sc->data == array->sc->data);
   CHECK_INT(view->ndim, 2);
@@ -169,20 +169,20 @@ static void test_views(bool contiguous) {
   items[10] = -8;
   CHECK_INT(b2nd_to_cbuffer(array, back, sizeof items), 0);
   CHECK_BYTES(back, items, sizeof items);
-  CHECK_INT(b2nd_to_cframe(view, &cframe, &len, &needs_free), 0);
+  REQUIRE_INT(b2nd_to_cframe(view, &cframe, &len, &needs_free), 0);
   CHECK(needs_free);
-  CHECK_INT(b2nd_from_cframe(cframe, len, true, &copy), 0);
+  REQUIRE_INT(b2nd_from_cframe(cframe, len, true, &copy), 0);
   CHECK_INT(copy->ndim, 2);
   CHECK_INT(b2nd_to_cbuffer(copy, back, sizeof items), 0);
   CHECK_BYTES(back, items, sizeof items);
   free(cframe);
   CHECK_INT(b2nd_free(copy), 0);
-  CHECK_INT(b2nd_expand_dims(view, &wide, axis, 3), 0);
+  REQUIRE_INT(b2nd_expand_dims(view, &wide, axis, 3), 0);
   CHECK_INT(wide->shape[1], 1);
-  CHECK_INT(b2nd_squeeze(wide, &same), 0);
+  REQUIRE_INT(b2nd_squeeze(wide, &same), 0);
   CHECK_INT(same->ndim, 2);
   CHECK_INT(b2nd_free(same), 0);
-  CHECK_INT(b2nd_squeeze_index(view, &same, none), 0);
+  REQUIRE_INT(b2nd_squeeze_index(view, &same, none), 0);
   CHECK_INT(b2nd_squeeze_index(view, &copy, index), BLOSC2_ERROR_INVALID_INDEX);
   /* A view that changes its shape leaves its base alone. */
   CHECK_INT(b2nd_resize(same, larger, NULL), 0);
@@ -205,20 +205,20 @@ static void test_special(void) {
   int i;
   b2nd_context_t *ctx = make_ctx(true, NULL, 2, shape_2d, chunk_2d, block_2d, 8);
   b2nd_array_t *array;
-  CHECK_INT(b2nd_zeros(ctx, &array), 0);
+  REQUIRE_INT(b2nd_zeros(ctx, &array), 0);
   CHECK_INT(array->sc->cbytes, 0);
   CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
   for (i = 0; i < 200; i++) {
     CHECK(back[i] == 0);
   }
   b2nd_free(array);
-  CHECK_INT(b2nd_full(ctx, &array, &value), 0);
+  REQUIRE_INT(b2nd_full(ctx, &array, &value), 0);
   CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
   for (i = 0; i < 200; i++) {
     CHECK(back[i] == 2.5);
   }
   b2nd_free(array);
-  CHECK_INT(b2nd_nans(ctx, &array), 0);
+  REQUIRE_INT(b2nd_nans(ctx, &array), 0);
   CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
   for (i = 0; i < 200; i++) {
     CHECK(back[i] != back[i]);

@@ -34,7 +34,7 @@ static void test_sixteen_dimensions(const struct place *place) {
   for (i = 0; i < 384; i++) {
     CHECK_INT(items[i], i);
   }
-  CHECK_INT(blosc2_meta_get(array->sc, "b2nd", &meta, &meta_len), 0);
+  REQUIRE_INT(blosc2_meta_get(array->sc, "b2nd", &meta, &meta_len), 0);
   /* The array markers run out of bits; files like that exist. */
   CHECK_INT(meta[3], 0xa0);
   free(meta);
@@ -54,8 +54,8 @@ static void test_sixteen_dimensions(const struct place *place) {
   for (i = 0; i < 384; i++) {
     CHECK_INT(items[i], i >= 256 && i < 320 ? 256 - i : i);
   }
-  CHECK_INT(b2nd_to_cframe(array, &cframe, &cframe_len, &needs_free), 0);
-  CHECK_INT(b2nd_from_cframe(cframe, cframe_len, true, &again), 0);
+  REQUIRE_INT(b2nd_to_cframe(array, &cframe, &cframe_len, &needs_free), 0);
+  REQUIRE_INT(b2nd_from_cframe(cframe, cframe_len, true, &again), 0);
   CHECK_INT(again->ndim, 16);
   if (needs_free) {
     free(cframe);
@@ -85,7 +85,7 @@ static void test_large_items(const struct place *place, int32_t typesize) {
   int i;
   cparams.typesize = typesize;
   ctx = make_ctx(place, &cparams, &dparams, 1, shape, chunk, block);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, data, (int64_t)size), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, data, (int64_t)size), 0);
   CHECK_INT(array->sc->typesize, typesize);
   for (i = 0; i < 3; i++) {
     length = slices[i][1] - slices[i][0];
@@ -155,7 +155,7 @@ static void test_callbacks(const struct place *place) {
     items[i] = i;
   }
   ctx = make_ctx(place, &cparams, &dparams, 2, shape, chunk, block);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
   CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
   for (i = 0; i < 48; i++) {
     nchunk = i / 6 / 4 * 2 + i % 6 / 3;
@@ -219,7 +219,7 @@ static void test_prefilter_reads_array(const struct place *place) {
     items[i] = i;
   }
   ctx = make_ctx(place, &cparams, &dparams, 1, &shape, &chunk, &block);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
   being_written = array;
   CHECK_INT(b2nd_set_slice_cbuffer(&value, &one, 4, &start, &stop, array), 0);
   CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
@@ -481,7 +481,7 @@ static void test_writers(const struct place *place) {
   items = (int32_t *)test_alloc((size_t)total * 4);
   setenv("BLOSC_LOCKING", "1", 1);
   b2nd_free(counting(place, 1, shape, chunk, block));
-  CHECK_INT(b2nd_open(place->urlpath, &array), 0);
+  REQUIRE_INT(b2nd_open(place->urlpath, &array), 0);
   CHECK_INT(b2nd_refresh(array), 0);
   fflush(stdout);
   for (writer = 0; writer < WRITERS; writer++) {
@@ -544,20 +544,20 @@ static void test_view_copies(const struct place *place) {
   int64_t len;
   bool needs_free;
   int way, i;
-  CHECK_INT(b2nd_squeeze(array, &view), 0);
+  REQUIRE_INT(b2nd_squeeze(array, &view), 0);
   CHECK_INT(view->ndim, 1);
   for (way = 0; way < 4; way++) {
     if (way == 0) {
       len = blosc2_schunk_to_buffer(view->sc, &cframe, &needs_free);
       CHECK(len > 0 && needs_free);
-      CHECK_INT(b2nd_from_cframe(cframe, len, true, &copy), 0);
+      REQUIRE_INT(b2nd_from_cframe(cframe, len, true, &copy), 0);
       free(cframe);
     } else if (way == 1) {
-      CHECK_INT(b2nd_from_schunk(blosc2_schunk_copy(view->sc, &storage), &copy), 0);
+      REQUIRE_INT(b2nd_from_schunk(blosc2_schunk_copy(view->sc, &storage), &copy), 0);
     } else {
       remove(path);
       CHECK(way == 2 ? blosc2_schunk_to_file(view->sc, path) > 0 : blosc2_schunk_append_file(view->sc, path) == 0);
-      CHECK_INT(b2nd_open(path, &copy), 0);
+      REQUIRE_INT(b2nd_open(path, &copy), 0);
     }
     CHECK_INT(copy->ndim, 1);
     CHECK_INT(copy->shape[0], 6);
@@ -591,7 +591,7 @@ static void test_copies_with_codecs_for_shapes(const struct place *place) {
   cparams.filters[BLOSC2_MAX_FILTERS - 1] = BLOSC_NOFILTER;
   cparams.splitmode = BLOSC_NEVER_SPLIT;
   ctx = make_ctx(&places[0], &cparams, NULL, 2, shape, chunkshape, blockshape);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
   b2nd_free_ctx(ctx);
   cparams.clevel = 9;
   ctx = make_ctx(place, &cparams, NULL, 2, shape, chunkshape, blockshape);

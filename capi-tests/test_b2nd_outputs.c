@@ -33,7 +33,7 @@ static b2nd_context_t *make_ctx(const struct place *place, int32_t chunk, const 
     blosc2_remove_urlpath(place->urlpath);
   }
   ctx = b2nd_create_ctx(&storage, 2, shape, chunkshape, blockshape, dtype, 0, NULL, 0);
-  CHECK(ctx != NULL);
+  REQUIRE(ctx != NULL);
   return ctx;
 }
 
@@ -43,7 +43,7 @@ static const int32_t items[20] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
 static b2nd_array_t *counting(const struct place *place) {
   b2nd_context_t *ctx = make_ctx(place, 3, NULL);
   b2nd_array_t *array = NULL;
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
   b2nd_free_ctx(ctx);
   return array;
 }
@@ -55,7 +55,7 @@ static void test_ticks(const struct place *place) {
   const int framed = place->contiguous || place->urlpath != NULL;
   b2nd_array_t *array, *base, *view;
   b2nd_context_t *ctx = make_ctx(place, 3, NULL);
-  CHECK_INT(b2nd_zeros(ctx, &array), 0);
+  REQUIRE_INT(b2nd_zeros(ctx, &array), 0);
   CHECK_INT(b2nd_refresh(array), framed);
   CHECK_INT(b2nd_refresh(array), 0);
   b2nd_free(array);
@@ -64,7 +64,7 @@ static void test_ticks(const struct place *place) {
   array = counting(place);
   CHECK_INT(array->last_tick, framed);
   CHECK_INT(b2nd_refresh(array), 0);
-  CHECK_INT(b2nd_expand_dims(array, &view, added, 3), 0);
+  REQUIRE_INT(b2nd_expand_dims(array, &view, added, 3), 0);
   CHECK_INT(b2nd_refresh(view), framed);
   CHECK_INT(b2nd_refresh(view), 0);
   b2nd_free(view);
@@ -72,18 +72,18 @@ static void test_ticks(const struct place *place) {
 
   base = counting(&places[0]);
   ctx = make_ctx(place, 3, NULL);
-  CHECK_INT(b2nd_get_slice(ctx, &array, base, start, stop), 0);
+  REQUIRE_INT(b2nd_get_slice(ctx, &array, base, start, stop), 0);
   CHECK_INT(b2nd_refresh(array), 0);
   b2nd_free(array);
   b2nd_free_ctx(ctx);
   /* With other chunks, items are written; else chunks are copied. */
   ctx = make_ctx(place, 2, NULL);
-  CHECK_INT(b2nd_copy(ctx, base, &array), 0);
+  REQUIRE_INT(b2nd_copy(ctx, base, &array), 0);
   CHECK_INT(b2nd_refresh(array), 0);
   b2nd_free(array);
   b2nd_free_ctx(ctx);
   ctx = make_ctx(place, 3, NULL);
-  CHECK_INT(b2nd_copy(ctx, base, &array), 0);
+  REQUIRE_INT(b2nd_copy(ctx, base, &array), 0);
   CHECK_INT(b2nd_refresh(array), framed);
   b2nd_free(array);
   b2nd_free_ctx(ctx);
@@ -96,7 +96,7 @@ static void test_dtype_of_copies(const struct place *place) {
   int32_t chunk;
   for (chunk = 2; chunk <= 3; chunk++) {
     b2nd_context_t *ctx = make_ctx(place, chunk, "<f4");
-    CHECK_INT(b2nd_copy(ctx, base, &array), 0);
+    REQUIRE_INT(b2nd_copy(ctx, base, &array), 0);
     CHECK_STR(array->dtype, "<f4");
     b2nd_free(array);
     b2nd_free_ctx(ctx);
@@ -158,7 +158,7 @@ static const char *printed(const b2nd_array_t *array) {
   fflush(stdout);
   kept = dup(1);
   file = fopen("test_b2nd_outputs.txt", "w+");
-  CHECK(kept >= 0 && file != NULL);
+  REQUIRE(kept >= 0 && file != NULL);
   dup2(fileno(file), 1);
   CHECK_INT(b2nd_print_meta(array), 0);
   fflush(stdout);
@@ -179,12 +179,12 @@ static void test_print(const struct place *place) {
   b2nd_array_t *array = counting(place), *view = NULL;
   uint8_t *meta;
   int32_t len;
-  CHECK_INT(b2nd_expand_dims(array, &view, added, 3), 0);
+  REQUIRE_INT(b2nd_expand_dims(array, &view, added, 3), 0);
   CHECK_STR(printed(view),
             "b2nd metalayer parameters:\n Ndim:       3\n shape:      1, 5, 4\n chunkshape: 1, 3, 3\n dtype: |S4\n"
             " blockshape: 1, 2, 2\n");
   b2nd_free(view);
-  CHECK_INT(blosc2_meta_get(array->sc, "b2nd", &meta, &len), 0);
+  REQUIRE_INT(blosc2_meta_get(array->sc, "b2nd", &meta, &len), 0);
   meta[len - 2] = 0xff;
   CHECK_INT(blosc2_meta_update(array->sc, "b2nd", meta, len), 0);
   CHECK(strncmp(printed(array), head, sizeof head - 1) == 0);
@@ -208,12 +208,12 @@ static void test_slice_nchunks(const struct place *place) {
   free(numbers);
   CHECK_INT(blosc2_get_slice_nchunks(array->sc, behind, end, &numbers), 0);
   free(numbers);
-  CHECK_INT(b2nd_expand_dims(array, &view, added, 3), 0);
+  REQUIRE_INT(b2nd_expand_dims(array, &view, added, 3), 0);
   CHECK_INT(blosc2_get_slice_nchunks(view->sc, first, last, &numbers), 1);
   CHECK_INT(numbers[0], 2);
   free(numbers);
   b2nd_free(view);
-  CHECK_INT(blosc2_meta_get(array->sc, "b2nd", &meta, &len), 0);
+  REQUIRE_INT(blosc2_meta_get(array->sc, "b2nd", &meta, &len), 0);
   meta[len - 7] = 8; /* the length of the dtype */
   meta[len - 8] = 0; /* its tag */
   CHECK_INT(blosc2_meta_update(array->sc, "b2nd", meta, len), 0);
@@ -302,7 +302,7 @@ static void test_codes_of_decoders(void) {
   cparams.compcode = 250;
   storage.cparams = &cparams;
   ctx = b2nd_create_ctx(&storage, 1, &shape, &chunk, &block, NULL, 0, NULL, 0);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, data, 4000), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, data, 4000), 0);
   CHECK_INT(b2nd_to_cbuffer(array, data, 4000), BLOSC2_ERROR_FAILURE);
   CHECK_INT(b2nd_get_sparse_cbuffer(array, 1, coords, back, sizeof back), BLOSC2_ERROR_FAILURE);
   CHECK_INT(b2nd_get_sparse_cbuffer(array, 3, coords, back, sizeof back), BLOSC2_ERROR_DATA);

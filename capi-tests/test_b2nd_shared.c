@@ -40,7 +40,7 @@ static void test_slices_after_shrinking(bool contiguous, const char *urlpath) {
   b2nd_array_t *array = counting(false, NULL, 4, 1000), *slice = NULL;
   int i, strays = 0;
   CHECK_INT(b2nd_resize(array, small, NULL), 0);
-  CHECK_INT(b2nd_get_slice(ctx, &slice, array, start, small), 0);
+  REQUIRE_INT(b2nd_get_slice(ctx, &slice, array, start, small), 0);
   CHECK_INT(b2nd_resize(slice, large, NULL), 0);
   CHECK_INT(b2nd_to_cbuffer(slice, items, sizeof items), 0);
   for (i = 0; i < COUNT; i++) {
@@ -61,11 +61,11 @@ static void test_copies_of_uninitialised(void) {
   int i, strays = 0;
   int64_t one = 1;
   /* Leaves the items in buffers of the library. */
-  CHECK_INT(b2nd_copy(other, secret, &copy), 0);
+  REQUIRE_INT(b2nd_copy(other, secret, &copy), 0);
   b2nd_free(copy);
   b2nd_free(secret);
-  CHECK_INT(b2nd_uninit(ctx, &array), 0);
-  CHECK_INT(b2nd_copy(other, array, &copy), 0);
+  REQUIRE_INT(b2nd_uninit(ctx, &array), 0);
+  REQUIRE_INT(b2nd_copy(other, array, &copy), 0);
   CHECK_INT(b2nd_to_cbuffer(copy, items, sizeof items), 0);
   for (i = 0; i < COUNT; i++) {
     strays += items[i] != 0;
@@ -94,23 +94,23 @@ static void test_copies_after_changes(bool contiguous) {
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
   int i;
   for (i = 0; i < 4; i++) {
-    CHECK_INT(b2nd_open(PATH, &handles[i]), 0);
+    REQUIRE_INT(b2nd_open(PATH, &handles[i]), 0);
   }
   CHECK_INT(b2nd_resize(array, larger, NULL), 0);
-  CHECK_INT(b2nd_to_cframe(handles[0], &frame, &len, &needs_free), 0);
-  CHECK_INT(b2nd_from_cframe(frame, len, true, &read), 0);
+  REQUIRE_INT(b2nd_to_cframe(handles[0], &frame, &len, &needs_free), 0);
+  REQUIRE_INT(b2nd_from_cframe(frame, len, true, &read), 0);
   CHECK(read != NULL && read->shape[0] == 2 * SIDE && read->sc->nchunks == 8);
   b2nd_free(read);
   if (needs_free) {
     free(frame);
   }
-  CHECK(blosc2_schunk_to_buffer(handles[1]->sc, &frame, &needs_free) > 0);
+  REQUIRE(blosc2_schunk_to_buffer(handles[1]->sc, &frame, &needs_free) > 0);
   if (needs_free) {
     free(frame);
   }
   blosc2_remove_urlpath(OTHER);
   CHECK(blosc2_schunk_to_file(handles[2]->sc, OTHER) > 0);
-  CHECK_INT(b2nd_open(OTHER, &read), 0);
+  REQUIRE_INT(b2nd_open(OTHER, &read), 0);
   CHECK(read != NULL && read->shape[0] == 2 * SIDE && read->sc->nchunks == 8);
   b2nd_free(read);
   blosc2_remove_urlpath(OTHER);
@@ -132,8 +132,8 @@ static void test_joining_with_locks(bool contiguous) {
   int i, wrong = 0;
   setenv("BLOSC_LOCKING", "1", 1);
   array = counting(contiguous, PATH, 4, 0);
-  CHECK_INT(b2nd_open(PATH, &other), 0);
-  CHECK_INT(b2nd_concatenate(NULL, array, other, 0, false, &joined), 0);
+  REQUIRE_INT(b2nd_open(PATH, &other), 0);
+  REQUIRE_INT(b2nd_concatenate(NULL, array, other, 0, false, &joined), 0);
   CHECK_INT(array->shape[0], 2 * SIDE);
   CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
   for (i = 0; i < 2 * COUNT; i++) {
@@ -160,7 +160,7 @@ static void test_other_items_at_the_path(void) {
   CHECK(blosc2_schunk_append_buffer(array->sc, items, 3200) < 0);
   CHECK(blosc2_schunk_decompress_chunk(array->sc, 0, items, sizeof items) < 0);
   b2nd_free(array);
-  CHECK_INT(b2nd_open(PATH, &array), 0);
+  REQUIRE_INT(b2nd_open(PATH, &array), 0);
   CHECK_INT(b2nd_to_cbuffer(array, items, COUNT * 4), 0);
   CHECK_INT(((int32_t *)items)[COUNT - 1], 5 + COUNT - 1);
   CHECK(blosc2_vlmeta_exists(array->sc, "layer") < 0);
@@ -172,7 +172,7 @@ static void test_other_items_at_the_path(void) {
 static int64_t file_length(const char *path) {
   FILE *file = fopen(path, "rb");
   long length;
-  CHECK(file != NULL);
+  REQUIRE(file != NULL);
   CHECK_INT(fseek(file, 0, SEEK_END), 0);
   length = ftell(file);
   fclose(file);
@@ -202,7 +202,7 @@ static void test_growing_leaves_no_room(void) {
     storage.urlpath = (char *)PATH;
     blosc2_remove_urlpath(PATH);
     ctx = b2nd_create_ctx(&storage, 1, &shape, &chunkshape, &blockshape, NULL, 0, NULL, 0);
-    CHECK_INT(b2nd_zeros(ctx, &array), 0);
+    REQUIRE_INT(b2nd_zeros(ctx, &array), 0);
     for (; start < ITEMS; start = stop) {
       size = way == 0 ? ITEMS : STEP;
       stop = start + size;
@@ -239,7 +239,7 @@ static void test_mapped_file_is_appended(void) {
   io.id = BLOSC2_IO_FILESYSTEM_MMAP;
   io.params = &map;
   mapped = blosc2_schunk_open_udio(PATH, &io);
-  CHECK(mapped != NULL);
+  REQUIRE(mapped != NULL);
   remove(PATH ".copy");
   CHECK_INT(blosc2_schunk_append_file(mapped, PATH ".copy"), 0);
   offset = blosc2_schunk_append_file(mapped, PATH ".copy");
@@ -304,7 +304,7 @@ static void test_reading_while_chunks_are_renumbered(bool contiguous) {
   if (writer == 0) {
     change_width();
   }
-  CHECK_INT(b2nd_open(PATH, &array), 0);
+  REQUIRE_INT(b2nd_open(PATH, &array), 0);
   for (n = 0; n < (test_is_watched() ? 50 : 1500); n++) {
     made = NULL;
     wrong += b2nd_get_slice_cbuffer(array, start, square, items, square, sizeof items) != 0;

@@ -22,7 +22,7 @@ static b2nd_array_t *counting(bool contiguous, const char *urlpath) {
 static b2nd_array_t *flat(b2nd_array_t *array) {
   const bool index[2] = {true, false};
   b2nd_array_t *view = NULL;
-  CHECK_INT(b2nd_squeeze_index(array, &view, index), 0);
+  REQUIRE_INT(b2nd_squeeze_index(array, &view, index), 0);
   return view;
 }
 
@@ -37,7 +37,7 @@ static int holds(const b2nd_array_t *array, const void *items, int64_t count) {
 static void test_joining(bool contiguous, const char *urlpath) {
   const uint8_t joined[2 * COUNT] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6};
   b2nd_array_t *array = counting(contiguous, urlpath), *view = flat(array), *other = flat(array), *result = NULL;
-  CHECK_INT(b2nd_concatenate(NULL, view, other, 0, false, &result), 0);
+  REQUIRE_INT(b2nd_concatenate(NULL, view, other, 0, false, &result), 0);
   CHECK(result == view);
   holds(view, joined, sizeof joined);
   holds(other, joined, COUNT);
@@ -48,7 +48,7 @@ static void test_joining(bool contiguous, const char *urlpath) {
   b2nd_free(view);
   b2nd_free(array);
   if (urlpath != NULL) {
-    CHECK_INT(b2nd_open(urlpath, &array), 0);
+    REQUIRE_INT(b2nd_open(urlpath, &array), 0);
     holds(array, joined, COUNT);
     b2nd_free(array);
   }
@@ -77,7 +77,7 @@ static void test_changes_that_are_none(bool contiguous, const char *urlpath) {
 static void test_refresh(const char *urlpath) {
   b2nd_array_t *array = counting(true, urlpath), *view;
   b2nd_free(array);
-  CHECK_INT(b2nd_open(urlpath, &array), 0);
+  REQUIRE_INT(b2nd_open(urlpath, &array), 0);
   view = flat(array);
   CHECK_INT(b2nd_refresh(view), 1);
   CHECK_INT(b2nd_refresh(view), 0);
@@ -92,7 +92,7 @@ static void test_ticks(bool contiguous, const char *urlpath) {
   b2nd_array_t *array = counting(contiguous, urlpath), *view;
   if (urlpath != NULL) {
     b2nd_free(array);
-    CHECK_INT(b2nd_open(urlpath, &array), 0);
+    REQUIRE_INT(b2nd_open(urlpath, &array), 0);
   }
   view = flat(array);
   CHECK_INT(view->sc->change_tick, 1);
@@ -136,9 +136,9 @@ static void test_view_of_no_items(bool contiguous, const char *urlpath) {
   int64_t length;
   bool needs_free = false;
   CHECK_INT(array->sc->chunksize, 8);
-  CHECK_INT(b2nd_squeeze(array, &view), 0);
-  CHECK_INT(b2nd_to_cframe(view, &frame, &length, &needs_free), 0);
-  CHECK_INT(b2nd_from_cframe(frame, length, true, &copy), 0);
+  REQUIRE_INT(b2nd_squeeze(array, &view), 0);
+  REQUIRE_INT(b2nd_to_cframe(view, &frame, &length, &needs_free), 0);
+  REQUIRE_INT(b2nd_from_cframe(frame, length, true, &copy), 0);
   free(frame);
   CHECK_INT(copy->sc->chunksize, 2);
   CHECK_INT(copy->sc->blocksize, 2);
@@ -175,7 +175,7 @@ static b2nd_array_t *growing(uint8_t compcode, uint8_t compcode_meta, uint8_t fi
   cparams.filters_meta[BLOSC2_MAX_FILTERS - 1] = 4;
   storage.cparams = &cparams;
   ctx = b2nd_create_ctx(&storage, 2, shape, chunk, block, NULL, 0, NULL, 0);
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
   b2nd_free_ctx(ctx);
   return array;
 }
@@ -187,7 +187,7 @@ static void test_codecs_for_shapes(uint8_t compcode, uint8_t compcode_meta, uint
   const double changed = 5;
   double items[64], back[64];
   b2nd_array_t *array = growing(compcode, compcode_meta, filter), *view = NULL;
-  CHECK_INT(b2nd_expand_dims(array, &view, added, 3), 0);
+  REQUIRE_INT(b2nd_expand_dims(array, &view, added, 3), 0);
   CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
   CHECK_INT(b2nd_to_cbuffer(view, back, sizeof back), 0);
   CHECK_BYTES(back, items, sizeof items);
@@ -214,8 +214,8 @@ static void test_copies_with_codecs_for_shapes(uint8_t compcode, uint8_t compcod
   bool needs_free = false;
   int i;
   CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
-  CHECK_INT(b2nd_expand_dims(array, &view, added, 3), 0);
-  CHECK_INT(b2nd_squeeze_index(view, &squeezed, single), 0);
+  REQUIRE_INT(b2nd_expand_dims(array, &view, added, 3), 0);
+  REQUIRE_INT(b2nd_squeeze_index(view, &squeezed, single), 0);
   for (i = 0; i < 2; i++) {
     /* with the parameters of the array, and with others */
     blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
@@ -242,7 +242,7 @@ static void test_copies_with_codecs_for_shapes(uint8_t compcode, uint8_t compcod
   free(frame);
   frame = NULL;
   /* the shape of the array again */
-  CHECK_INT(b2nd_to_cframe(squeezed, &frame, &length, &needs_free), 0);
+  REQUIRE_INT(b2nd_to_cframe(squeezed, &frame, &length, &needs_free), 0);
   free(frame);
   CHECK_INT(b2nd_resize(view, longer, NULL), same ? 0 : BLOSC2_ERROR_INVALID_PARAM);
   CHECK_INT(view->shape[0], same ? 9 : 8);

@@ -139,7 +139,7 @@ static void test_kept_frame(void) {
   blosc2_schunk_free(schunk);
 
   schunk = blosc2_schunk_from_buffer(frame, len, false);
-  CHECK(schunk != NULL);
+  REQUIRE(schunk != NULL);
   check_chunk(schunk, 2);
   blosc2_schunk_free(schunk);
   free(frame);
@@ -150,7 +150,7 @@ static void test_given_frame(void) {
   int64_t len;
   uint8_t *frame = make_buffer(&len);
   blosc2_schunk *schunk = blosc2_schunk_from_buffer(frame, len, false);
-  CHECK(schunk != NULL);
+  REQUIRE(schunk != NULL);
   check_chunk(schunk, 0);
   blosc2_schunk_avoid_cframe_free(schunk, false);
   check_chunk(schunk, 1);
@@ -158,7 +158,7 @@ static void test_given_frame(void) {
 
   frame = make_buffer(&len);
   schunk = blosc2_schunk_from_buffer(frame, len, false);
-  CHECK(schunk != NULL);
+  REQUIRE(schunk != NULL);
   blosc2_schunk_avoid_cframe_free(schunk, false);
   blosc2_schunk_avoid_cframe_free(schunk, true);
   check_chunk(schunk, 0);
@@ -172,7 +172,7 @@ static void test_no_frame(void) {
   const uint8_t items[16] = {1, 2, 3};
   uint8_t got[16];
   blosc2_schunk *schunk = blosc2_schunk_new(&storage);
-  CHECK(schunk != NULL && schunk->frame == NULL);
+  REQUIRE(schunk != NULL && schunk->frame == NULL);
   blosc2_schunk_avoid_cframe_free(schunk, true);
   CHECK(schunk->frame == NULL);
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items, sizeof items), 1);

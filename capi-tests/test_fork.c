@@ -292,11 +292,14 @@ static blosc2_schunk *make_locked(char *path, bool contiguous) {
   static char name[] = "stdio";
   blosc2_io io = {BLOSC2_IO_FILESYSTEM, name, &locking};
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
   blosc2_remove_urlpath(path);
   storage.contiguous = contiguous;
   storage.urlpath = path;
   storage.io = &io;
-  return blosc2_schunk_new(&storage);
+  schunk = blosc2_schunk_new(&storage);
+  REQUIRE(schunk != NULL);
+  return schunk;
 }
 
 static blosc2_schunk *shared;
@@ -305,7 +308,7 @@ static blosc2_schunk *shared;
 static void *read_shared(void *arg) {
   uint8_t *dest = malloc(SIZE);
   int at = 0, item;
-  CHECK(dest != NULL);
+  REQUIRE(dest != NULL);
   while (!__atomic_load_n(&ended, __ATOMIC_RELAXED)) {
     CHECK_INT(blosc2_schunk_decompress_chunk(shared, at++ % 4, dest, SIZE), SIZE);
     for (item = 0; item < 300; item++) {
@@ -330,7 +333,7 @@ static void inherited_while_reading(bool contiguous, int16_t nthreads) {
   storage.contiguous = contiguous;
   storage.urlpath = path;
   shared = blosc2_schunk_new(&storage);
-  CHECK(shared != NULL && dest != NULL);
+  REQUIRE(shared != NULL && dest != NULL);
   for (i = 0; i < 4; i++) {
     CHECK_INT(blosc2_schunk_append_buffer(shared, data, SIZE), i + 1);
   }

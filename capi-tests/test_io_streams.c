@@ -163,7 +163,7 @@ static void test_schunk(blosc2_storage *storage, int nthreads) {
   CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, 100, 300000, items + 100), 0);
   check_streams("a slice written", nthreads);
   length = blosc2_schunk_get_lazychunk(schunk, 0, &lazy, &needs_free);
-  CHECK(length > 0);
+  REQUIRE(length > 0);
   memset(got, 0, BYTES);
   CHECK_INT(blosc2_decompress_ctx(schunk->dctx, lazy, length, got, BYTES), BYTES);
   CHECK_BYTES(got, items, BYTES);

@@ -42,7 +42,7 @@ static b2nd_context_t *make_ctx(const struct place *place) {
     blosc2_remove_urlpath(place->urlpath);
   }
   ctx = b2nd_create_ctx(&storage, 3, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
-  CHECK(ctx != NULL);
+  REQUIRE(ctx != NULL);
   return ctx;
 }
 
@@ -76,7 +76,7 @@ static void test_array(const struct place *place, const int32_t *items) {
   int32_t *model = (int32_t *)test_alloc(ITEMS * sizeof *model);
   int32_t *box = (int32_t *)test_make_data(TEST_NOISE, PLANES * 100 * 800 * sizeof *box);
   int64_t plane, row;
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, ITEMS * sizeof *items), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, ITEMS * sizeof *items), 0);
   check_items(array, items);
 
   memcpy(model, items, ITEMS * sizeof *model);
@@ -92,7 +92,7 @@ static void test_array(const struct place *place, const int32_t *items) {
   check_items(array, model);
   if (place->urlpath != NULL) {
     b2nd_free(array);
-    CHECK_INT(b2nd_open(place->urlpath, &array), 0);
+    REQUIRE_INT(b2nd_open(place->urlpath, &array), 0);
     check_items(array, model);
   }
   b2nd_free(array);
@@ -106,7 +106,7 @@ static void test_copies(const struct place *place, const int32_t *items) {
   b2nd_context_t *ctx = make_ctx(place);
   b2nd_array_t *array, *copy, *again;
   size_t i;
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, ITEMS * sizeof *items), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, ITEMS * sizeof *items), 0);
   for (i = 0; i < 4; i++) {
     struct place other = places[i];
     b2nd_context_t *other_ctx;
@@ -115,10 +115,10 @@ static void test_copies(const struct place *place, const int32_t *items) {
     bool needs_free;
     other.urlpath = other.urlpath == NULL ? NULL : OTHER;
     other_ctx = make_ctx(&other);
-    CHECK_INT(b2nd_copy(other_ctx, array, &copy), 0);
+    REQUIRE_INT(b2nd_copy(other_ctx, array, &copy), 0);
     check_items(copy, items);
-    CHECK_INT(b2nd_to_cframe(copy, &frame, &len, &needs_free), 0);
-    CHECK_INT(b2nd_from_cframe(frame, len, true, &again), 0);
+    REQUIRE_INT(b2nd_to_cframe(copy, &frame, &len, &needs_free), 0);
+    REQUIRE_INT(b2nd_from_cframe(frame, len, true, &again), 0);
     check_items(again, items);
     b2nd_free(again);
     b2nd_free(copy);

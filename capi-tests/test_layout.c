@@ -296,7 +296,7 @@ static void test_metalayers(void) {
   CHECK(got != NULL && got != content);
   CHECK_BYTES(got, content, 3);
   free(got);
-  CHECK_INT(blosc2_meta_get(schunk, "first", &got, &len), 0);
+  REQUIRE_INT(blosc2_meta_get(schunk, "first", &got, &len), 0);
   CHECK(got == NULL);
   CHECK_INT(len, 0);
   CHECK_INT(blosc2_meta_get(schunk, "third", &got, &len), BLOSC2_ERROR_NOT_FOUND);

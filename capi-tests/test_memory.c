@@ -373,7 +373,7 @@ static bool blocks(int operation, b2nd_context_t *ctx, int32_t *found) {
   int8_t ndim;
   uint8_t *meta;
   int64_t value;
-  CHECK_INT(b2nd_from_cbuffer(ctx, &array, values, LONG * 4), 0);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, values, LONG * 4), 0);
   value = SCARCE(change_blocks(operation, array));
   CHECK_INT(b2nd_to_cbuffer(array, found, array->nitems * 4), 0);
   CHECK(blosc2_meta_get(array->sc, "b2nd", &meta, &len) >= 0);
@@ -459,7 +459,7 @@ static void many_chunks(const char *path) {
   for (operation = 0; operation < 2; operation++) {
     for (fail_at = 0; fail_at < 100; fail_at++) {
       blosc2_remove_urlpath(path);
-      CHECK_INT(b2nd_from_cbuffer(ctx, &array, items, MANY * 4), 0);
+      REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, MANY * 4), 0);
       atomic_store(&allocations, 0);
       rc = (int)SCARCE(change_many(operation, array));
       if (rc < 0) {
@@ -586,7 +586,7 @@ static void printed(void) {
   memset(dtype, 'x', LEAST);
   dtype[LEAST] = 0;
   ctx = b2nd_create_ctx(NULL, 1, &shape, &chunkshape, &blockshape, dtype, 0, NULL, 0);
-  CHECK_INT(b2nd_zeros(ctx, &array), 0);
+  REQUIRE_INT(b2nd_zeros(ctx, &array), 0);
   all_that_follow = false;
   fail_at = 0;
   do {

@@ -419,7 +419,7 @@ static void test_in_super_chunks(void) {
     storage.dparams = &dparams;
     storage.contiguous = contiguous == 1;
     schunk = blosc2_schunk_new(&storage);
-    CHECK(schunk != NULL);
+    REQUIRE(schunk != NULL);
     CHECK_INT(blosc2_meta_add(schunk, "fixed", layer, 3), 0);
     CHECK_INT(blosc2_vlmeta_add(schunk, "variable", layer, 3, NULL), 0);
     seen_layers = 0;
@@ -434,7 +434,7 @@ static void test_in_super_chunks(void) {
     CHECK_BYTES(back, data, BLOCK);
     length = blosc2_schunk_to_buffer(schunk, &buffer, &needs_free);
     copy = blosc2_schunk_from_buffer(buffer, length, false);
-    CHECK(copy != NULL);
+    REQUIRE(copy != NULL);
     memset(back, 1, BLOCK);
     CHECK_INT(blosc2_schunk_decompress_chunk(copy, 0, back, BLOCK), BLOCK);
     CHECK(seen_schunk == copy);
@@ -477,7 +477,7 @@ static void test_in_metalayers(void) {
   CHECK_INT(seen_cparams.filters_meta[1], 7);
   CHECK(seen_cparams.codec_params == &one);
   seen_dparams.schunk = NULL;
-  CHECK_INT(blosc2_vlmeta_get(schunk, "layer", &content, &length), 0);
+  REQUIRE_INT(blosc2_vlmeta_get(schunk, "layer", &content, &length), 0);
   CHECK_INT(length, BLOCK);
   CHECK(seen_dparams.schunk == schunk);
   if (content != NULL) {

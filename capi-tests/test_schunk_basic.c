@@ -81,7 +81,7 @@ static void test_fields(int place) {
   CHECK_INT(schunk->clevel, 5);
   CHECK_INT(schunk->filters[5], BLOSC_SHUFFLE);
   CHECK((schunk->frame != NULL) == framed);
-  CHECK(schunk->cctx != NULL && schunk->dctx != NULL);
+  REQUIRE(schunk->cctx != NULL && schunk->dctx != NULL);
   CHECK(schunk->storage->cparams->schunk == schunk);
   CHECK_INT(blosc2_schunk_frame_len(schunk), framed ? 132 : 0);
   fill(items, 0);
@@ -100,8 +100,8 @@ static void test_fields(int place) {
     CHECK_INT(blosc2_decompress_ctx(schunk->dctx, schunk->data[0], INT32_MAX, items, CHUNK_BYTES), CHUNK_BYTES);
     CHECK(blosc2_frame_get_offsets(schunk) == NULL);
   }
-  CHECK_INT(blosc2_schunk_get_cparams(schunk, &cparams), 0);
-  CHECK_INT(blosc2_schunk_get_dparams(schunk, &dparams), 0);
+  REQUIRE_INT(blosc2_schunk_get_cparams(schunk, &cparams), 0);
+  REQUIRE_INT(blosc2_schunk_get_dparams(schunk, &dparams), 0);
   CHECK_INT(cparams->typesize, 4);
   CHECK_INT(cparams->nthreads, 2);
   CHECK(cparams->schunk == schunk);
@@ -134,7 +134,7 @@ static void test_chunks(int place) {
   CHECK_INT(schunk->current_nchunk, 0);
   /* A chunk, whole and lazy. */
   cbytes = blosc2_schunk_get_chunk(schunk, 2, &chunk, &needs_free);
-  CHECK(cbytes > 32);
+  REQUIRE(cbytes > 32);
   CHECK(needs_free == !in_memory);
   CHECK_INT(blosc2_decompress_ctx(schunk->dctx, chunk, cbytes, items, CHUNK_BYTES), CHUNK_BYTES);
   CHECK_INT(items[0], 2 * CHUNK_ITEMS);
@@ -159,7 +159,7 @@ static void test_chunks(int place) {
   CHECK_INT(schunk->nchunks, 6);
   CHECK_INT(schunk->nbytes, 6 * CHUNK_BYTES);
   cbytes = blosc2_schunk_get_lazychunk(schunk, 1, &chunk, &needs_free);
-  CHECK(cbytes > 32);
+  REQUIRE(cbytes > 32);
   CHECK(((chunk[31] & 8) != 0) == !in_memory);
   CHECK_INT(blosc2_decompress_ctx(schunk->dctx, chunk, cbytes, items, CHUNK_BYTES), CHUNK_BYTES);
   CHECK_INT(items[1], CHUNK_ITEMS + 1);
@@ -250,7 +250,7 @@ static void test_metalayers(int place) {
   CHECK_INT(blosc2_meta_update(schunk, "one", (uint8_t *)"WO", 2), 0);
   CHECK_INT(blosc2_meta_update(schunk, "one", (uint8_t *)"too long", 8), 0);
   CHECK_INT(blosc2_meta_update(schunk, "none", (uint8_t *)"x", 1), BLOSC2_ERROR_NOT_FOUND);
-  CHECK_INT(blosc2_meta_get(schunk, "one", &content, &length), 0);
+  REQUIRE_INT(blosc2_meta_get(schunk, "one", &content, &length), 0);
   CHECK_INT(length, 5);
   CHECK_BYTES(content, "WOrld", 5);
   free(content);
@@ -266,7 +266,7 @@ static void test_metalayers(int place) {
   CHECK_INT(blosc2_vlmeta_update(schunk, "vl2", (uint8_t *)"something longer", 16, NULL), 1);
   CHECK_INT(blosc2_vlmeta_update(schunk, "vl3", NULL, 0, NULL), BLOSC2_ERROR_NOT_FOUND);
   CHECK_INT(blosc2_vlmeta_delete(schunk, "vl1"), 1);
-  CHECK_INT(blosc2_vlmeta_get(schunk, "vl2", &content, &length), 0);
+  REQUIRE_INT(blosc2_vlmeta_get(schunk, "vl2", &content, &length), 0);
   CHECK_INT(length, 16);
   CHECK_BYTES(content, "something longer", 16);
   free(content);
@@ -302,7 +302,7 @@ static void test_buffers(int place) {
   int copy;
   CHECK_INT(blosc2_vlmeta_add(schunk, "vl", (uint8_t *)"hello", 5, NULL), 0);
   length = blosc2_schunk_to_buffer(schunk, &frame, &needs_free);
-  CHECK(length > 132);
+  REQUIRE(length > 132);
   CHECK(needs_free == !memory_frame);
   for (copy = 0; copy < 2; copy++) {
     int32_t items[CHUNK_ITEMS];
@@ -418,7 +418,7 @@ static void test_assignments(int place) {
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items, CHUNK_BYTES), 1);
   CHECK_INT(schunk->chunksize, 2 * CHUNK_BYTES);
   check_chunk(schunk, 0, 7);
-  CHECK(blosc2_schunk_get_chunk(schunk, 0, &chunk, &needs_free) > 32);
+  REQUIRE(blosc2_schunk_get_chunk(schunk, 0, &chunk, &needs_free) > 32);
   CHECK_INT(chunk[2] >> 5, BLOSC_ZSTD_FORMAT);
   if (needs_free) {
     free(chunk);
@@ -485,7 +485,7 @@ static void test_slice_blocksize(int place) {
   if (places[place].urlpath != NULL) {
     CHECK_INT(blosc2_schunk_free(schunk), 0);
     schunk = blosc2_schunk_open(places[place].urlpath);
-    CHECK(schunk != NULL);
+    REQUIRE(schunk != NULL);
     CHECK_INT(blosc2_ctx_get_cparams(schunk->cctx, &cparams), 0);
     CHECK_INT(cparams.blocksize, 0);
   }

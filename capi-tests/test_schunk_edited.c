@@ -72,7 +72,7 @@ static blosc2_schunk *stored(int place, blosc2_schunk *schunk) {
     again = blosc2_schunk_open(places[place].urlpath);
   } else {
     len = blosc2_schunk_to_buffer(schunk, &cframe, &needs_free);
-    CHECK(len > 0);
+    REQUIRE(len > 0);
     again = blosc2_schunk_from_buffer(cframe, len, true);
     if (needs_free) {
       free(cframe);

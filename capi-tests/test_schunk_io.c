@@ -116,7 +116,7 @@ static void replace_chunks(blosc2_schunk *schunk) {
   uint8_t *chunk;
   bool needs_free;
   int i;
-  CHECK(blosc2_schunk_get_chunk(schunk, 1, &chunk, &needs_free) > 32);
+  REQUIRE(blosc2_schunk_get_chunk(schunk, 1, &chunk, &needs_free) > 32);
   for (i = 0; i < 5; i++) {
     FILE *other;
     calls.open = calls.close = 0;
@@ -225,7 +225,7 @@ static void test_mapped(void) {
   schunk = make(true, PATH, &io, 4);
   CHECK(map.mode == NULL && map.addr != NULL);
   CHECK(chunk_is(schunk, 3, 3));
-  CHECK(blosc2_schunk_get_chunk(schunk, 2, &chunk, &needs_free) > 32);
+  REQUIRE(blosc2_schunk_get_chunk(schunk, 2, &chunk, &needs_free) > 32);
   CHECK(!needs_free);
   length = blosc2_schunk_frame_len(schunk);
   CHECK_INT(blosc2_schunk_free(schunk), 0);
@@ -325,9 +325,10 @@ static void test_growing_while_opening(void) {
   int64_t size = 1, most = 1 << 24;
   size_t mappings = 1, before;
   int i;
+  REQUIRE(writer != NULL);
   CHECK_INT(fputc('x', writer), 'x');
   CHECK_INT(fflush(writer), 0);
-  CHECK(blosc2_stdio_mmap_open(PATH, "r", &map) == &map);
+  REQUIRE(blosc2_stdio_mmap_open(PATH, "r", &map) == &map);
   opened = map.file;
   not_opened = 0;
   still_growing = 1;
@@ -444,6 +445,7 @@ static void test_own_streams(void) {
   int ends[2];
   /* What the stream holds counts, and does not end up on top of what is written afterwards. */
   handle.file = fopen(PATH, "wb");
+  REQUIRE(handle.file != NULL);
   fputs("buffered", handle.file);
   CHECK_INT(blosc2_stdio_size(&handle), 8);
   CHECK_INT(ftell(handle.file), 8);
@@ -451,6 +453,7 @@ static void test_own_streams(void) {
   fputs("!", handle.file);
   CHECK_INT(fclose(handle.file), 0);
   handle.file = fopen(PATH, "rb");
+  REQUIRE(handle.file != NULL);
   CHECK_INT(fgetc(handle.file), 'b');
   CHECK_INT(blosc2_stdio_size(&handle), 9);
   CHECK(fgets(text, sizeof text, handle.file) != NULL);
@@ -628,7 +631,7 @@ static void test_looking_up_from_callbacks(bool contiguous) {
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 1);
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 2);
   CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, items, BYTES), BYTES);
-  CHECK(blosc2_schunk_get_chunk(schunk, 1, &chunk, &needs_free) > 32);
+  REQUIRE(blosc2_schunk_get_chunk(schunk, 1, &chunk, &needs_free) > 32);
   CHECK_INT(blosc2_schunk_update_chunk(schunk, 0, chunk, true), 2);
   CHECK_INT(blosc2_schunk_delete_chunk(schunk, 0), 1);
   CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, items, BYTES), BYTES);
@@ -663,6 +666,7 @@ static void test_changing_from_callbacks(void) {
   storage.cparams = &cparams;
   storage.contiguous = true;
   schunk = blosc2_schunk_new(&storage);
+  REQUIRE(schunk != NULL);
   postparams.user_data = schunk;
   dparams.schunk = schunk;
   blosc2_free_ctx(schunk->dctx);
@@ -737,6 +741,7 @@ static void test_vl_blocks(bool contiguous, const char *urlpath) {
   CHECK_BYTES(whole, "onetwo and morethree", 20);
   CHECK_INT(blosc2_schunk_append_buffer(schunk, whole, 20), BLOSC2_ERROR_CHUNK_APPEND);
   cbytes = blosc2_schunk_get_lazychunk(schunk, 0, &lazy, &needs_free);
+  REQUIRE(cbytes > 0);
   CHECK_INT(blosc2_vldecompress_block_ctx(schunk->dctx, lazy, cbytes, 2, &block, &size), 5);
   CHECK_BYTES(block, texts[2], 5);
   free(block);

@@ -13,7 +13,7 @@ static void copies_of_buffers_keep_the_block_size_of_the_frame(int place) {
   fill(items, 2);
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items, 80), 3);
   len = blosc2_schunk_to_buffer(schunk, &cframe, &needs_free);
-  CHECK(len > 0);
+  REQUIRE(len > 0);
   copy = blosc2_schunk_from_buffer(cframe, len, true);
   if (CHECK(copy != NULL)) {
     blosc2_cparams *cparams;
@@ -25,7 +25,7 @@ static void copies_of_buffers_keep_the_block_size_of_the_frame(int place) {
       CHECK_BYTES(again, cframe, (size_t)len);
     }
     free(again);
-    CHECK_INT(blosc2_schunk_get_cparams(copy, &cparams), 0);
+    REQUIRE_INT(blosc2_schunk_get_cparams(copy, &cparams), 0);
     CHECK_INT(cparams->blocksize, copy->blocksize);
     free(cparams);
     blosc2_schunk_free(copy);
@@ -222,7 +222,7 @@ static void headers_of_copies_are_those_of_the_context(int place) {
   cparams.filters[5] = BLOSC_BITSHUFFLE;
   blosc2_free_ctx(schunk->cctx);
   schunk->cctx = blosc2_create_cctx(cparams);
-  CHECK(blosc2_schunk_to_buffer(schunk, &cframe, &needs_free) > 0);
+  REQUIRE(blosc2_schunk_to_buffer(schunk, &cframe, &needs_free) > 0);
   if (CHECK(needs_free == (place != 1)) && needs_free) {
     CHECK_INT(cframe[0x1b], 7 << 4 | BLOSC_ZSTD);
     CHECK_INT(cframe[0x1c], BLOSC_ALWAYS_SPLIT - 1);
@@ -251,7 +251,7 @@ static void copies_keep_large_items(void) {
     CHECK_INT(blosc2_schunk_get_slice_buffer(copy, 9, 10, items), 0);
     blosc2_schunk_free(copy);
   }
-  CHECK(blosc2_schunk_to_buffer(schunk, &cframe, &needs_free) > 0);
+  REQUIRE(blosc2_schunk_to_buffer(schunk, &cframe, &needs_free) > 0);
   CHECK_INT(cframe[0x32] << 8 | cframe[0x33], 300);
   free(cframe);
   blosc2_schunk_free(schunk);
@@ -269,6 +269,7 @@ static void broken_items(void) {
   cparams.blocksize = 1000;
   storage.cparams = &cparams;
   schunk = blosc2_schunk_new(&storage);
+  REQUIRE(schunk != NULL);
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items, 30000), 1);
   CHECK_INT(blosc2_schunk_append_buffer(schunk, items + 30000, 30000), 2);
   CHECK_INT(schunk->blocksize, 1000);
@@ -400,7 +401,7 @@ static void lazy_chunks_are_not_stored(int place) {
   blosc2_schunk *schunk = make(place, 2);
   uint8_t *lazy;
   bool needs_free;
-  CHECK(blosc2_schunk_get_lazychunk(schunk, 0, &lazy, &needs_free) > 0);
+  REQUIRE(blosc2_schunk_get_lazychunk(schunk, 0, &lazy, &needs_free) > 0);
   CHECK_INT(blosc2_schunk_append_chunk(schunk, lazy, true), BLOSC2_ERROR_INVALID_PARAM);
   CHECK_INT(blosc2_schunk_insert_chunk(schunk, 0, lazy, true), BLOSC2_ERROR_INVALID_PARAM);
   CHECK_INT(blosc2_schunk_update_chunk(schunk, 1, lazy, true), BLOSC2_ERROR_INVALID_PARAM);
@@ -461,7 +462,7 @@ static void missing_chunks_are_replaced_moved_and_deleted(void) {
   CHECK_INT(blosc2_schunk_free(schunk), 0);
 
   schunk = make_without(1);
-  CHECK(blosc2_schunk_get_chunk(schunk, 0, &chunk, &needs_free) > 0);
+  REQUIRE(blosc2_schunk_get_chunk(schunk, 0, &chunk, &needs_free) > 0);
   CHECK_INT(blosc2_schunk_update_chunk(schunk, 1, chunk, true), 3);
   CHECK_INT(schunk->nbytes, 3 * BYTES);
   CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, back, BYTES), BYTES);

@@ -105,6 +105,7 @@ static void long_super_chunks(void) {
       storage.cparams = &cparams;
       storage.contiguous = contiguous != 0;
       schunk = blosc2_schunk_new(&storage);
+      REQUIRE(schunk != NULL);
       CHECK_INT(blosc2_schunk_fill_special(schunk, n, BLOSC2_SPECIAL_ZERO, 1 << 24), (n * 8 + (1 << 24) - 1) >> 24);
       CHECK_INT(schunk->nbytes, n * 8);
       CHECK_INT(blosc2_schunk_set_slice_buffer(schunk, n - 3, n, written), 0);
@@ -130,7 +131,7 @@ static void far_corner(int8_t ndim, const int64_t *shape, const int32_t *chunksh
   storage.cparams = &cparams;
   storage.contiguous = true;
   ctx = b2nd_create_ctx(&storage, ndim, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
-  CHECK_INT(b2nd_zeros(ctx, &array), 0);
+  REQUIRE_INT(b2nd_zeros(ctx, &array), 0);
   last = 1;
   for (i = 0; i < ndim; i++) {
     last *= shape[i];

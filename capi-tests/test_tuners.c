@@ -151,7 +151,7 @@ static void test_without_state(void) {
   blosc2_context *ctx;
   restart();
   ctx = context(200, &config);
-  CHECK(ctx != NULL);
+  REQUIRE(ctx != NULL);
   CHECK_STR(calls, "i");
   CHECK(seen_config == &config);
   CHECK(seen_dctx == NULL);
@@ -177,7 +177,7 @@ static void test_with_state(void) {
   restart();
   with_state = 1;
   ctx = context(200, NULL);
-  CHECK(ctx != NULL);
+  REQUIRE(ctx != NULL);
   CHECK(seen_config == NULL);
   cbytes = compress(ctx);
   CHECK(cbytes > 0);
@@ -305,7 +305,7 @@ static void check_chunks(blosc2_schunk *schunk, int format, int32_t blocksize) {
   for (i = 0; i < schunk->nchunks; i++) {
     uint8_t *stored;
     bool needs_free;
-    CHECK(blosc2_schunk_get_chunk(schunk, i, &stored, &needs_free) > 0);
+    REQUIRE(blosc2_schunk_get_chunk(schunk, i, &stored, &needs_free) > 0);
     CHECK_INT(stored[BLOSC2_CHUNK_FLAGS] >> 5, format);
     CHECK_INT(chunk_blocksize(stored), blocksize);
     if (needs_free) {
@@ -353,7 +353,7 @@ static void test_super_chunks(void) {
     cparams.clevel = 9;
     copy = blosc2_schunk_copy(schunk, &storage);
     cparams.clevel = 5;
-    CHECK(copy != NULL);
+    REQUIRE(copy != NULL);
     CHECK_INT(calls[0], 'i');
     memmove(calls, calls + 1, strlen(calls));
     check_calls("copy", 3);
@@ -481,7 +481,7 @@ static void test_arrays(void) {
     b2nd_free_ctx(ctx);
     cparams.clevel = 5;
     ctx = array_context(&cparams, contiguous, 50, ROWS);
-    CHECK_INT(b2nd_concatenate(ctx, other, array, 0, true, &joined), 0);
+    REQUIRE_INT(b2nd_concatenate(ctx, other, array, 0, true, &joined), 0);
     CHECK_INT(joined->shape[0], ROWS + CHUNK);
     memmove(model + CHUNK * COLUMNS, model, ROWS * COLUMNS * 4);
     check_array(joined, model);
@@ -524,7 +524,7 @@ static void test_arrays_and_failures(void) {
     with_state = 1;
     failing_call = at;
     CHECK_INT(b2nd_from_cbuffer(ctx, &array, model, ROWS * COLUMNS * 4), -1);
-    CHECK_INT(b2nd_from_cbuffer(ctx, &array, model, ROWS * COLUMNS * 4), 0);
+    REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, model, ROWS * COLUMNS * 4), 0);
     failing_call = at;
     CHECK_INT(b2nd_set_slice_cbuffer(chunk, shape, 20 * COLUMNS * 4, start, stop, array), -1);
     failing_call = at;
@@ -547,7 +547,7 @@ static void test_unknown(void) {
   CHECK(context(1 << 30, NULL) == NULL);
   for (id = -1; id <= 0; id++) { /* the library's own */
     ctx = context(id, NULL);
-    CHECK(ctx != NULL);
+    REQUIRE(ctx != NULL);
     CHECK(compress(ctx) > 0);
     blosc2_free_ctx(ctx);
   }
@@ -572,7 +572,7 @@ static void test_tuner_of_the_environment(void) {
     schunk = blosc2_schunk_new(&storage);
     CHECK_INT(blosc2_schunk_append_buffer(schunk, data, 1000), 1);
     len = blosc2_schunk_to_buffer(schunk, &cframe, &needs_free);
-    CHECK(len > 0);
+    REQUIRE(len > 0);
     blosc2_schunk_free(schunk);
 
     setenv("BTUNE_TRADEOFF", "0.5", 1);
@@ -583,10 +583,10 @@ static void test_tuner_of_the_environment(void) {
       blosc2_schunk_free(schunk);
     }
     schunk = blosc2_schunk_from_buffer(cframe, len, false);
-    CHECK(schunk != NULL);
+    REQUIRE(schunk != NULL);
     blosc2_schunk_free(schunk);
     schunk = blosc2_schunk_from_buffer(cframe, len, true);
-    CHECK(schunk != NULL);
+    REQUIRE(schunk != NULL);
     storage.urlpath = NULL;
     CHECK(blosc2_schunk_copy(schunk, &storage) == NULL);
     blosc2_schunk_free(schunk);

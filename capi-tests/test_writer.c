@@ -207,6 +207,7 @@ static void test_schunk(const struct place *place) {
   shared all = {NULL, NULL, PTHREAD_MUTEX_INITIALIZER, 0};
   int i;
   all.schunk = blosc2_schunk_new(&storage);
+  REQUIRE(all.schunk != NULL);
   for (i = 0; i < CHUNKS; i++) {
     CHECK_INT(blosc2_schunk_append_buffer(all.schunk, items, sizeof items), i + 1);
   }
@@ -225,7 +226,7 @@ static void test_array(const struct place *place) {
   blosc2_storage storage = storage_of(place, &cparams);
   b2nd_context_t *ctx = b2nd_create_ctx(&storage, 2, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
   shared all = {NULL, NULL, PTHREAD_MUTEX_INITIALIZER, 0};
-  CHECK_INT(b2nd_zeros(ctx, &all.array), 0);
+  REQUIRE_INT(b2nd_zeros(ctx, &all.array), 0);
   run(&all, read_array, change_array);
   b2nd_free(all.array);
   b2nd_free_ctx(ctx);
