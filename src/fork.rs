@@ -316,6 +316,8 @@ mod around {
         list: Option<MutexGuard<'static, Vec<&'static Lock>>>,
         /// The process that forks.
         pid: libc::pid_t,
+        /// Whether this is the child. Its number may be that of the parent, in another namespace.
+        in_child: bool,
         /// Handlers that have begun and not ended: above 1 if they were installed twice, or if one of them forks.
         depth: usize,
     }
@@ -326,7 +328,8 @@ mod around {
     // SAFETY: only the thread that `FORKER` names, and that thus has `LOCKS`, looks inside.
     unsafe impl Sync for Cell {}
 
-    static TAKEN: Cell = Cell(UnsafeCell::new(Taken { locks: Vec::new(), list: None, pid: 0, depth: 0 }));
+    static TAKEN: Cell =
+        Cell(UnsafeCell::new(Taken { locks: Vec::new(), list: None, pid: 0, in_child: false, depth: 0 }));
 
     /// The thread that is in the middle of a `fork`, as [`this_thread`] names it; else 0.
     static FORKER: AtomicUsize = AtomicUsize::new(0);
@@ -350,8 +353,14 @@ mod around {
     /// Whether this is the child of a `fork`, and [`FORKS`] does not say so yet.
     #[inline]
     pub(super) fn is_new_process() -> bool {
+        if !is_this_thread() {
+            return false;
+        }
         // SAFETY: this thread is the one that is named; `getpid` has no conditions.
-        is_this_thread() && unsafe { (*TAKEN.0.get()).pid != libc::getpid() }
+        unsafe {
+            let taken = &*TAKEN.0.get();
+            taken.in_child || taken.pid != libc::getpid()
+        }
     }
 
     /// Puts the handlers in place.
@@ -387,7 +396,8 @@ mod around {
                 // SAFETY: this thread has `LOCKS`.
                 let taken = unsafe { &mut *TAKEN.0.get() };
                 // SAFETY: no conditions.
-                *taken = Taken { locks, list: Some(list), pid: unsafe { libc::getpid() }, depth: 0 };
+                let pid = unsafe { libc::getpid() };
+                *taken = Taken { locks, list: Some(list), pid, in_child: false, depth: 0 };
                 FORKER.store(this_thread(), Ordering::Relaxed);
                 return;
             }
@@ -395,12 +405,13 @@ mod around {
     }
 
     /// Ends one [`before`]; the last one releases all locks.
-    fn after() {
+    fn after(in_child: bool) {
         if !is_this_thread() {
             return; // `before` ran in a version of the library that has been unloaded since
         }
         // SAFETY: this thread is the one that is named, and has `LOCKS` until the end of this function.
         let taken = unsafe { &mut *TAKEN.0.get() };
+        taken.in_child |= in_child;
         taken.depth = taken.depth.saturating_sub(1);
         if taken.depth == 0 {
             FORKS.fetch_add(u64::from(is_new_process()), Ordering::Relaxed);
@@ -412,11 +423,11 @@ mod around {
     }
 
     extern "C" fn after_in_parent() {
-        after();
+        after(false);
     }
 
     extern "C" fn after_in_child() {
-        after();
+        after(true);
     }
 }
 

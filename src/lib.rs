@@ -47,6 +47,7 @@ mod kept;
 mod memory;
 mod mutex;
 mod pages;
+mod panics;
 pub mod pool;
 mod registered;
 mod single;

@@ -18,10 +18,11 @@ use crate::cancel;
 use crate::cpu;
 use crate::fork::{self, Global};
 use crate::mutex::Mutex;
+use crate::panics;
 use crate::threads::Thread;
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, PoisonError, Weak};
@@ -74,16 +75,18 @@ impl Job {
 
     /// Runs tasks until none is left.
     fn work(&self) {
+        let was_inside = IN_TASK.replace(true);
         while let Some(index) = self.take() {
             // SAFETY: this task has not ended, so `run` has not returned and the closure is alive.
             let task = unsafe { &*self.task };
-            if catch_unwind(AssertUnwindSafe(|| task(index))).is_err() {
+            if panics::caught(|| task(index)).is_none() {
                 self.panicked.store(true, Ordering::Relaxed);
             }
             if self.pending.fetch_sub(1, Ordering::Release) == ASLEEP + 1 {
                 self.wake_caller();
             }
         }
+        IN_TASK.set(was_inside);
     }
 
     #[cold]
@@ -229,9 +232,8 @@ impl Queue {
 }
 
 thread_local! {
-    /// The pool that this thread works for, and the place of its handle there. It has no destructor, and so is there for
-    /// as long as the thread.
-    static PLACE: Cell<(*const Shared, usize)> = const { Cell::new((ptr::null(), 0)) };
+    /// Whether this thread runs a task of some pool. It has no destructor, and so is there for as long as the thread.
+    static IN_TASK: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A pool of worker threads.
@@ -272,12 +274,8 @@ impl Pool {
         }
         let mut workers = self.workers.lock();
         while workers.len() < count && !self.shared.is_closed() {
-            let (shared, place) = (Arc::clone(&self.shared), workers.len());
-            let serve = move || {
-                PLACE.set((Arc::as_ptr(&shared), place));
-                shared.serve();
-            };
-            let Some(worker) = Thread::start(serve) else { return };
+            let shared = Arc::clone(&self.shared);
+            let Some(worker) = Thread::start(move || shared.serve()) else { return };
             workers.push(worker);
             self.started.store(workers.len(), Ordering::Relaxed);
         }
@@ -309,6 +307,9 @@ impl Pool {
     }
 
     /// Ends the workers and waits for them; jobs submitted later run in their caller's thread.
+    ///
+    /// A task, which a function of the application may be that is called back, does not wait: the workers may be waiting for
+    /// it, or it may be in one of them.
     pub fn shut_down(&self) {
         if !self.is_alive() {
             return;
@@ -319,9 +320,8 @@ impl Pool {
         self.shared.submitted.fetch_add(1, Ordering::Release);
         self.shared.wake.notify_all();
         let workers = std::mem::take(&mut *self.workers.lock());
-        for (place, worker) in workers.into_iter().enumerate() {
-            // The last user of a pool may be one of its own workers; that one cannot wait for itself.
-            if PLACE.get() == (Arc::as_ptr(&self.shared), place) {
+        for worker in workers {
+            if IN_TASK.get() {
                 worker.detach();
             } else {
                 cancel::deferred(|| worker.join());
@@ -373,10 +373,7 @@ impl Executor for Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Otherwise the threads belong to a parent process.
-        if self.is_alive() {
-            self.shut_down();
-        }
+        self.shut_down();
     }
 }
 
@@ -542,17 +539,35 @@ mod tests {
     fn a_panic_in_a_task_reaches_the_caller_after_all_tasks_ended() {
         let pool = Pool::new(3);
         let ended = AtomicUsize::new(0);
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let outcome = panics::caught(|| {
             pool.run(3, &|i| {
                 if i == 1 {
                     panic!("on purpose");
                 }
                 ended.fetch_add(1, Ordering::Relaxed);
             });
-        }));
-        assert!(outcome.is_err());
+        });
+        assert!(outcome.is_none());
         assert_eq!(ended.load(Ordering::Relaxed), 2);
         pool.run(2, &|_| ());
+    }
+
+    #[test]
+    fn a_task_that_ends_the_pools_does_not_wait_for_tasks_that_wait_for_it() {
+        let pool = Pool::on(4, 4);
+        let (has_ended_them, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
+        pool.run(8, &|i| {
+            if i == 1 {
+                pool.shut_down();
+                has_ended_them.store(true, Ordering::Release);
+            }
+            while !has_ended_them.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            ended.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(ended.load(Ordering::Relaxed), 8);
+        assert!(pool.is_stale());
     }
 
     /// What a thread does in the destructor of its thread-specific data, in the given round of several.

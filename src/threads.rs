@@ -13,12 +13,12 @@ const LEAST_STACK: usize = 2 << 20;
 mod sys {
     use std::ffi::c_void;
     use std::mem::MaybeUninit;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::ptr;
 
     use super::LEAST_STACK;
     use crate::fork::Global;
     use crate::memory::boxed;
+    use crate::panics;
 
     /// A thread. Dropping this does nothing: in the child of a `fork`, the thread does not exist.
     pub(crate) struct Thread(libc::pthread_t);
@@ -63,7 +63,7 @@ mod sys {
         // SAFETY: `start` has handed it over.
         let work = unsafe { Box::from_raw(work.cast::<F>()) };
         // A panic has been reported, and ends the thread.
-        let _ = catch_unwind(AssertUnwindSafe(work));
+        let _ = panics::caught(work);
         ptr::null_mut()
     }
 
@@ -130,10 +130,10 @@ mod sys {
 
 #[cfg(not(all(unix, not(miri))))]
 mod sys {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::thread::{Builder, JoinHandle};
 
     use super::LEAST_STACK;
+    use crate::panics;
 
     /// A thread.
     pub(crate) struct Thread(JoinHandle<()>);
@@ -143,7 +143,7 @@ mod sys {
         pub(crate) fn start<F: FnOnce() + Send + 'static>(work: F) -> Option<Thread> {
             let builder = Builder::new().name("blosc2".into()).stack_size(LEAST_STACK);
             // Up to Rust 1.85 at least, a thread whose locals are gone cannot start another: it panics.
-            catch_unwind(AssertUnwindSafe(|| builder.spawn(work))).ok()?.ok().map(Thread)
+            panics::caught(|| builder.spawn(work))?.ok().map(Thread)
         }
 
         /// Waits for the end of the thread, which is another one than this.

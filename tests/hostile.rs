@@ -203,7 +203,8 @@ fn from_memory(bytes: &[u8]) -> blosc2::Result<Schunk> {
 fn from_path(path: &Path, mmap: bool) -> blosc2::Result<Schunk> {
     let mut options = FrameOptions::default();
     if mmap {
-        options.io = Arc::new(MmapIo::new(MmapMode::CopyOnWrite, 1 << 16));
+        // SAFETY: nobody else has the file.
+        options.io = Arc::new(unsafe { MmapIo::new(MmapMode::CopyOnWrite, 1 << 16) });
     }
     Schunk::open(path, 0, &options)
 }

@@ -17,6 +17,7 @@ const LAYERS: [&[&str]; 9] = [
         "memory",
         "mutex",
         "pages",
+        "panics",
         "pool",
         "registered",
         "single",

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::context::{self, Context};
@@ -23,6 +23,7 @@ use crate::fork::Global;
 use crate::format::geometry::Container;
 use crate::frame::ChunkSource;
 use crate::memory;
+use crate::panics;
 use crate::pool::Executor;
 use crate::schunk::Schunk;
 use parking_lot::RwLockReadGuard;
@@ -354,7 +355,10 @@ struct UserJob<'a> {
 unsafe extern "C" fn run_user_job(job: *mut c_void) {
     // SAFETY: `job` points to one element of the array in `run`, and each element is run by one thread.
     let job = unsafe { &mut *job.cast::<UserJob<'_>>() };
-    job.panicked = catch_unwind(AssertUnwindSafe(|| (job.task)(job.index))).is_err();
+    // The task is the library's own work, also where the application calls it from within its callback.
+    let was_inside = INSIDE.try_with(|inside| inside.replace(0));
+    job.panicked = panics::caught(|| (job.task)(job.index)).is_none();
+    let _ = INSIDE.try_with(|inside| inside.set(was_inside.unwrap_or(0)));
 }
 
 impl Executor for UserThreads {
@@ -365,7 +369,7 @@ impl Executor for UserThreads {
             return (0..ntasks).for_each(task);
         };
         // SAFETY: the array lives until the callback returns, by when all jobs are done.
-        cancel::deferred_foreign(|| unsafe {
+        call_back(|| unsafe {
             (self.callback)(
                 self.data,
                 Some(run_user_job),

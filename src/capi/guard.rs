@@ -9,11 +9,10 @@
 //! A panic is always a bug in this library, never the answer to bad input. Catching it keeps the host program alive;
 //! the panic hook has already written the message to stderr.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use super::environment::trace;
 use super::plugins;
 use crate::error::{Error, ErrorKind, Result};
+use crate::panics;
 
 /// A type that exported functions return, with its value for a failure.
 pub(crate) trait CReturn {
@@ -55,28 +54,24 @@ impl CReturn for () {
     fn from_error(_: Error) {}
 }
 
+/// The result of `body`, the body of an exported function; what fails is traced.
+///
 /// Whatever C calls first, the codecs that are plugins are known by then.
-fn prepared<T>(body: impl FnOnce() -> Result<T>) -> impl FnOnce() -> Result<T> {
-    || {
+///
+/// After a panic no lock is held, and no out-parameter was written. What was being changed may be changed in part, and is used
+/// as it is.
+fn result_of<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    let prepared = || {
         plugins::define_codecs();
         body()
-    }
+    };
+    let panicked = Err(Error::new(ErrorKind::Failure, "a panic inside the library"));
+    panics::caught(prepared).unwrap_or(panicked).inspect_err(|&error| trace(error))
 }
 
 /// Runs the body of an exported function.
-///
-/// `AssertUnwindSafe` holds because a panic cannot leave broken values that later calls trust: locks are released by
-/// unwinding, out-parameters are written last, and handles that can be left half-changed mark themselves as broken.
 pub(crate) fn guard<T: CReturn>(body: impl FnOnce() -> Result<T>) -> T {
-    let body = prepared(body);
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => value,
-        Ok(Err(error)) => {
-            trace(error);
-            T::from_error(error)
-        }
-        Err(_) => T::from_error(Error::new(ErrorKind::Failure, "a panic inside the library")),
-    }
+    result_of(body).unwrap_or_else(T::from_error)
 }
 
 /// [`guard`] for functions whose `int` or `int64_t` is a number of bytes or items, or a negative code.
@@ -96,11 +91,7 @@ pub(crate) fn guard_status(body: impl FnOnce() -> Result<()>) -> i32 {
 
 /// For functions with another way to say that they failed: `failed` stands for errors and panics alike.
 pub(crate) fn guard_or<T>(failed: T, body: impl FnOnce() -> Result<T>) -> T {
-    let body = prepared(body);
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => value,
-        Ok(Err(_)) | Err(_) => failed,
-    }
+    result_of(body).unwrap_or(failed)
 }
 
 #[cfg(test)]

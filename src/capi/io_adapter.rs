@@ -249,7 +249,7 @@ impl IoFile for MappedFile {
         self.with_stream(|stream| stream.truncate(len))
     }
 
-    fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
+    unsafe fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
         let (start, n) = self.with_stream(|stream| stream.lent(position, len))?;
         if n != len {
             return Err(failed(ErrorKind::FileRead));

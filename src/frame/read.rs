@@ -502,6 +502,8 @@ impl Disk {
     /// Bytes of a contiguous frame whose file is mapped.
     fn mapped_bytes(&self, at: u64, len: usize) -> Result<Option<&[u8]>> {
         let Some(mapped) = &self.mapped else { return Ok(None) };
-        mapped.bytes(at, len)
+        // SAFETY: the frame is changed by `&mut self` only, and what others do to a mapped file is the matter of who chose to
+        // map it: see `MmapIo::new` and `blosc2_stdio_mmap`.
+        unsafe { mapped.bytes(at, len) }
     }
 }

@@ -91,7 +91,8 @@ fn create(kind: Kind, path: &Path) -> Frame {
         Kind::File => Frame::create_file(path, params(), &options).unwrap(),
         Kind::Dir => Frame::create_dir(path, params(), &options).unwrap(),
         Kind::Mapped => {
-            let io = Arc::new(MmapIo::new(MmapMode::Create, 1));
+            // SAFETY: one frame at a time uses the file.
+            let io = Arc::new(unsafe { MmapIo::new(MmapMode::Create, 1) });
             Frame::create_file(path, params(), &FrameOptions { io, ..options }).unwrap()
         }
     }

@@ -52,8 +52,14 @@ pub struct MmapIo {
 
 impl MmapIo {
     /// A back-end for one file; `initial_size` is the least size of a writable mapping in bytes.
+    ///
+    /// # Safety
+    ///
+    /// While a frame that uses the back-end reads, nobody changes or cuts off what it reads: neither another process nor
+    /// another frame of this one. (Under a mapping, either shows in memory that the reader takes for constant, and pages
+    /// that are cut off end the process.) What a writer appends does no harm.
     #[must_use]
-    pub fn new(mode: MmapMode, initial_size: usize) -> MmapIo {
+    pub unsafe fn new(mode: MmapMode, initial_size: usize) -> MmapIo {
         MmapIo { mode, initial_size, open: Mutex::new(None) }
     }
 }
@@ -224,7 +230,7 @@ impl IoFile for Mapped {
         if self.is_private() || self.mode == MmapMode::Read { Ok(()) } else { self.file.sync() }
     }
 
-    fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
+    unsafe fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
         let failed = Error::new(ErrorKind::FileRead, "file ends too early");
         let at = usize::try_from(position).map_err(|_| failed)?;
         let end = at.checked_add(len).ok_or(failed)?;
@@ -233,7 +239,7 @@ impl IoFile for Mapped {
         ensure(end <= state.size, ErrorKind::FileRead, "file ends too early")?;
         debug_assert!(end <= state.region.len());
         // SAFETY: the range lies inside the region, which stays mapped as long as `self` lives: outgrown regions
-        // are retired, not unmapped. The contract of `bytes` says that the content may change.
+        // are retired, not unmapped. That the content stays is the caller's promise.
         Ok(Some(unsafe { std::slice::from_raw_parts(state.region.start().add(at), len) }))
     }
 }
@@ -246,18 +252,29 @@ mod tests {
         std::env::temp_dir().join(format!("blosc2-mmap-{name}-{}", std::process::id()))
     }
 
+    fn mapping(mode: MmapMode, initial_size: usize) -> MmapIo {
+        // SAFETY: nothing is read through the frames of these tests.
+        unsafe { MmapIo::new(mode, initial_size) }
+    }
+
+    /// Lent bytes; the tests look at none after they were written to or cut off.
+    fn bytes(file: &(impl IoFile + ?Sized), position: u64, len: usize) -> Result<&[u8]> {
+        // SAFETY: see above.
+        unsafe { file.bytes(position, len) }.map(|bytes| bytes.expect("it is mapped"))
+    }
+
     #[test]
     fn writes_grow_the_file_past_the_first_mapping() {
         let path = path("grow");
-        let io = MmapIo::new(MmapMode::Create, 1);
+        let io = mapping(MmapMode::Create, 1);
         let file = io.open(&path, OpenMode::Create).unwrap();
         file.write_at(0, &[1; 10_000]).unwrap();
-        let early = file.bytes(0, 10).unwrap().unwrap();
+        let early = bytes(&*file, 0, 10).unwrap();
         file.write_at(10_000, &[2; 100_000]).unwrap();
         assert_eq!(early, [1; 10]);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 110_000);
         file.truncate(10_001).unwrap();
-        assert!(file.bytes(10_000, 2).is_err());
+        assert!(bytes(&*file, 10_000, 2).is_err());
         assert_eq!(io.open(Path::new("other"), OpenMode::Read).err().unwrap().kind(), ErrorKind::FileOpen);
         drop((file, io));
         assert_eq!(std::fs::read(&path).unwrap()[9_999..], [1, 2]);
@@ -268,12 +285,12 @@ mod tests {
     fn private_changes_reach_past_the_end_and_not_the_file() {
         let path = path("private");
         std::fs::write(&path, [5; 100]).unwrap();
-        let io = MmapIo::new(MmapMode::CopyOnWrite, 1 << 16);
+        let io = mapping(MmapMode::CopyOnWrite, 1 << 16);
         let file = io.open(&path, OpenMode::Update).unwrap();
         file.write_at(90, &[6; 50_000]).unwrap();
         file.write_at(50_090, &[7; 50_000]).unwrap();
-        assert_eq!(file.bytes(89, 2).unwrap().unwrap(), [5, 6]);
-        assert_eq!(file.bytes(50_089, 2).unwrap().unwrap(), [6, 7]);
+        assert_eq!(bytes(&*file, 89, 2).unwrap(), [5, 6]);
+        assert_eq!(bytes(&*file, 50_089, 2).unwrap(), [6, 7]);
         assert_eq!(file.size().unwrap(), 100_090);
         assert_eq!(std::fs::read(&path).unwrap(), [5; 100]);
         std::fs::remove_file(&path).unwrap();
@@ -283,15 +300,15 @@ mod tests {
     fn read_only_mappings_refuse_writes_and_follow_the_file() {
         let path = path("read");
         std::fs::write(&path, [5; 100]).unwrap();
-        let file = MmapIo::new(MmapMode::Read, 1).open(&path, OpenMode::Read).unwrap();
+        let file = mapping(MmapMode::Read, 1).open(&path, OpenMode::Read).unwrap();
         assert_eq!(file.write_at(0, &[1]).unwrap_err().kind(), ErrorKind::FileWrite);
         assert_eq!(file.truncate(1).unwrap_err().kind(), ErrorKind::FileTruncate);
         std::fs::write(&path, [6; 20_000]).unwrap();
-        assert_eq!(file.bytes(19_999, 1).unwrap().unwrap(), [6]);
+        assert_eq!(bytes(&*file, 19_999, 1).unwrap(), [6]);
         // A file that became shorter is noticed when its size is asked for, as at each look at a changed frame.
         std::fs::write(&path, [7; 10]).unwrap();
         assert_eq!(file.size(), Ok(10));
-        assert!(file.bytes(0, 100).is_err());
+        assert!(bytes(&*file, 0, 100).is_err());
         std::fs::remove_file(&path).unwrap();
     }
 
@@ -303,7 +320,7 @@ mod tests {
         let writer = PlainFile::open(&path, OpenMode::Update).unwrap();
         for n in 1..100 {
             writer.write_at(10_000 * n, &[6; 10_000]).unwrap();
-            assert_eq!(mapped.bytes(10_000 * n + 9_999, 1).unwrap().unwrap(), [6]);
+            assert_eq!(bytes(&mapped, 10_000 * n + 9_999, 1).unwrap(), [6]);
         }
         assert!(mapped.state.read().retired.len() < 8);
         std::fs::remove_file(&path).unwrap();

@@ -196,12 +196,17 @@ pub trait IoFile: Send + Sync {
 
     /// The `len` bytes at `position` without a copy, if the back-end holds them in memory: `Ok(None)` if it does not.
     ///
-    /// The bytes stay readable as long as the file is open, but change when somebody writes there.
+    /// The memory stays where it is as long as the file is open.
+    ///
+    /// # Safety
+    ///
+    /// While the bytes are used, nobody writes to them or cuts the file off before their end, through this file or in any
+    /// other way.
     ///
     /// # Errors
     ///
     /// `FileRead` if the range reaches past the end.
-    fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
+    unsafe fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
         let _ = (position, len);
         Ok(None)
     }

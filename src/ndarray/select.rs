@@ -96,8 +96,9 @@ impl Selection {
         self.axes.iter().any(|axis| axis.items.is_empty())
     }
 
-    /// Fails unless all indices are inside of an array that may have got another shape since.
+    /// Fails unless all indices are inside of an array that may have got another shape since, or is another one.
     fn check(&self, geometry: &Geometry) -> Result<()> {
+        require(self.axes.len() == geometry.ndim(), "a selection of an array of other dimensions")?;
         let mut axes = self.axes.iter().zip(geometry.shape());
         let inside = axes.all(|(axis, &extent)| axis.items.last().is_none_or(|last| last.0 < extent));
         ensure(inside, ErrorKind::InvalidIndex, OUTSIDE)
@@ -403,8 +404,8 @@ fn read_once(
 ///
 /// # Errors
 ///
-/// `InvalidParam` if `src` is too short, or its shape smaller than the selection in any dimension, before anything is changed;
-/// `Failure` for chunks that cannot be read, compressed or replaced.
+/// `InvalidParam` if `src` is too short, or its shape smaller than the selection in any dimension, `InvalidIndex` if the array
+/// has not all selected items, before anything is changed; `Failure` for chunks that cannot be read, compressed or replaced.
 pub fn write(
     schunk: &mut Schunk,
     geometry: &Geometry,
@@ -426,6 +427,7 @@ pub(crate) fn write_to(
     writing: &Writing<'_>,
 ) -> Result<()> {
     let blocks = blocks_of(schunk, geometry)?;
+    selection.check(geometry)?;
     if selection.is_empty() {
         return Ok(());
     }

@@ -552,6 +552,13 @@ fn buffers_have_a_place_for_each_selected_item() {
         );
         assert_eq!(written.unwrap_err().kind(), ErrorKind::InvalidParam, "{shape:?}");
     }
+    // So might be where the array has not as many dimensions as the selection.
+    let flat = Geometry::new(&[4096], &[16], &[4]).unwrap();
+    let read = select::read(&tested.schunk, &flat, &selection, &mut [7; 64], &[4, 4], &reading);
+    assert_eq!(read.unwrap_err().kind(), ErrorKind::InvalidParam);
+    let source = (&[7; 64][..], &[4, 4][..]);
+    let written = select::write(&mut tested.schunk, &flat, &selection, source, &reading, &writing);
+    assert_eq!(written.unwrap_err().kind(), ErrorKind::InvalidParam);
     tested.check();
 }
 

@@ -373,6 +373,7 @@ impl List {
     }
 
     /// The addresses of the chunks, and for how many there is room.
+    #[cfg(feature = "capi")]
     pub(super) fn pointers(&self) -> (&[AtomicPtr<u8>], usize) {
         (&self.pointers, self.pointers.capacity())
     }

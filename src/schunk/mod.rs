@@ -42,6 +42,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Arc;
+#[cfg(feature = "capi")]
 use std::sync::atomic::AtomicPtr;
 
 /// A super-chunk.
@@ -206,8 +207,8 @@ impl Schunk {
 
     /// Addresses of the chunks of a super-chunk without a frame, and the number of addresses that there is room for.
     /// Valid until the next change.
-    #[must_use]
-    pub fn pointers(&self) -> Option<(&[AtomicPtr<u8>], usize)> {
+    #[cfg(feature = "capi")]
+    pub(crate) fn pointers(&self) -> Option<(&[AtomicPtr<u8>], usize)> {
         match &self.backing {
             Backing::List(list) => Some(list.pointers()),
             Backing::Frame(_) => None,

@@ -244,6 +244,7 @@ fn edits_and_counters_match_on_all_back_ends() {
         assert!(all(&schunk) == model.concat(), "{kind:?}");
         let stored: usize = (0..model.len()).map(|i| schunk.chunk(i).unwrap().len()).sum();
         assert_eq!(schunk.cbytes(), stored as u64, "{kind:?}");
+        #[cfg(feature = "capi")]
         if let Some((pointers, room)) = schunk.pointers() {
             assert_eq!(pointers.len(), model.len());
             assert!(room >= pointers.len());

@@ -101,9 +101,10 @@ impl IoFile for FaultyFile {
         self.inner.id()
     }
 
-    fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
+    unsafe fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
         self.plan.fail()?;
-        self.inner.bytes(position, len)
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.bytes(position, len) }
     }
 }
 
@@ -118,7 +119,8 @@ fn options(home: Home, fault: Fault) -> (FrameOptions, Arc<Plan>) {
     let plan = Arc::new(Plan { calls: AtomicUsize::new(0), at: AtomicUsize::new(usize::MAX), fault });
     let inner: Arc<dyn Io> = match home {
         Home::File | Home::Dir => Arc::new(FileIo),
-        Home::Mapped => Arc::new(MmapIo::new(MmapMode::Update, 1)),
+        // SAFETY: one frame uses the file.
+        Home::Mapped => Arc::new(unsafe { MmapIo::new(MmapMode::Update, 1) }),
     };
     let io = Arc::new(FaultyIo { inner, plan: Arc::clone(&plan) });
     (FrameOptions { io, ..FrameOptions::default() }, plan)
