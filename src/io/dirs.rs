@@ -1,6 +1,7 @@
 //! Directories of sparse frames, and removing and renaming frames.
 
 use crate::error::{Error, ErrorKind, Result, require};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,8 +23,18 @@ pub fn chunk_name(id: u64) -> Result<String> {
 /// `path` without one trailing slash or backslash.
 #[must_use]
 pub fn strip_trailing_slash(path: &Path) -> PathBuf {
-    let short = path.to_str().and_then(|text| text.strip_suffix(['/', '\\']));
-    short.filter(|short| !short.is_empty()).map_or_else(|| path.to_path_buf(), PathBuf::from)
+    without_last(path, b"/\\")
+}
+
+/// `path` without its last character, if that is one of `marks`, ASCII characters, and not all of it.
+pub(super) fn without_last(path: &Path, marks: &[u8]) -> PathBuf {
+    match path.as_os_str().as_encoded_bytes() {
+        [short @ .., last] if marks.contains(last) && !short.is_empty() => {
+            // SAFETY: what stands before an ASCII character of such bytes is such bytes.
+            unsafe { OsStr::from_encoded_bytes_unchecked(short) }.into()
+        }
+        _ => path.to_path_buf(),
+    }
 }
 
 /// Makes the directory of a sparse frame.
@@ -97,7 +108,15 @@ mod tests {
     #[test]
     fn one_trailing_slash_is_dropped() {
         assert_eq!(strip_trailing_slash(Path::new("a/b/")), Path::new("a/b"));
+        assert_eq!(strip_trailing_slash(Path::new("a\\")).as_os_str(), "a");
+        assert_eq!(strip_trailing_slash(Path::new("a//")).as_os_str(), "a/");
         assert_eq!(strip_trailing_slash(Path::new("/")).as_os_str(), "/");
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt;
+            let name = |bytes| Path::new(OsStr::from_bytes(bytes));
+            assert_eq!(strip_trailing_slash(name(b"\xFF/")).as_os_str(), name(b"\xFF").as_os_str());
+        }
     }
 
     #[test]

@@ -28,9 +28,9 @@ const SHARED_TURN: Duration = Duration::from_millis(2);
 /// How long somebody who wants the exclusive lock waits for readers of the same handle.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Path of the lock file of the contiguous frame at `path`.
+/// Path of the lock file of the contiguous frame at `path`, whose name may end in a backslash.
 pub(crate) fn beside(path: &Path) -> PathBuf {
-    let mut name: OsString = dirs::strip_trailing_slash(path).into_os_string();
+    let mut name: OsString = dirs::without_last(path, b"/").into_os_string();
     name.push(SUFFIX);
     name.into()
 }
