@@ -646,6 +646,42 @@ static void test_threads_callback(void) {
   free(chunk);
 }
 
+/* A prefilter that uses the library for itself, and ends that. */
+static int ending_prefilter(blosc2_prefilter_params *params) {
+  memcpy(params->output, params->input, (size_t)params->output_size);
+  if (params->nblock == 1) {
+    usleep(20000); /* by when the threads wait for this block */
+    blosc2_init();
+    blosc2_destroy();
+  }
+  return 0;
+}
+
+static void test_end_inside_callback(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_prefilter_params params;
+  uint8_t *data = test_make_data(TEST_RAMP, SIZE), *chunk = test_alloc(SIZE + BLOSC2_MAX_OVERHEAD);
+  uint8_t *back = test_alloc(SIZE);
+  blosc2_context *context;
+  int cbytes;
+  memset(&params, 0, sizeof params);
+  cparams.typesize = 4;
+  cparams.nthreads = 4;
+  cparams.blocksize = 8000;
+  cparams.prefilter = ending_prefilter;
+  cparams.preparams = &params;
+  context = blosc2_create_cctx(cparams);
+  REQUIRE(context != NULL);
+  cbytes = blosc2_compress_ctx(context, data, SIZE, chunk, SIZE + BLOSC2_MAX_OVERHEAD);
+  CHECK(cbytes > 0);
+  CHECK_INT(blosc2_decompress(chunk, cbytes, back, SIZE), SIZE);
+  CHECK(memcmp(data, back, SIZE) == 0);
+  blosc2_free_ctx(context);
+  free(data);
+  free(chunk);
+  free(back);
+}
+
 static void *worker(void *failures) {
   uint8_t *data = test_make_data(TEST_FLOATS, SIZE), *back = test_alloc(SIZE), *chunk = test_alloc(SIZE + 32);
   int i;
@@ -809,6 +845,7 @@ int main(void) {
   test_alignment();
   test_pipelines();
   test_threads_callback();
+  test_end_inside_callback();
   test_many_threads();
   test_fork();
   test_environment();

@@ -141,7 +141,10 @@ fn decode_range(
 ) -> Result<usize> {
     let header = reader.header;
     let parts = DisjointParts::new(dest);
-    for_each_block(reader.dec.threads, start..reader.nblocks, |tid, worker, nblock| {
+    // A short last block is no reason to wake another thread.
+    let is_worth_it = header.nbytes / header.blocksize.max(1) >= start + 2;
+    let threads = if is_worth_it { reader.dec.threads } else { Threads::default() };
+    for_each_block(threads, start..reader.nblocks, |tid, worker, nblock| {
         let len = header.block_len(nblock);
         if mask.is_some_and(|mask| mask[nblock]) {
             return Ok(len);

@@ -18,6 +18,9 @@ const RUN_WORTH: usize = 512;
 /// The same for a single item.
 pub(super) const ITEM_WORTH: usize = 64;
 
+/// Runs of up to this many bytes of a chunk whose items are all alike are made once and copied then.
+const SHORT_FILL: usize = 1024;
+
 /// Blocks as bytes: what reading and writing a chunk need to know of the geometry.
 pub(super) struct Blocks<'a> {
     geometry: &'a Geometry,
@@ -176,16 +179,13 @@ impl<'a> Blocks<'a> {
         place: InBuffer<'_>,
         (threads, past_cache): (Threads<'_>, bool),
     ) -> Result<()> {
-        let ndim = self.geometry.ndim();
         let plain = chunk.plain(self.typesize);
         if plain.is_some() { self.check_size(chunk.header()) } else { self.check(chunk.header()) }?;
         if plain == Some(Plain::Constant) {
-            let mut copy = BoxCopy::of_item(self.typesize);
-            let strides = place.strides;
-            (0..ndim).rev().try_for_each(|i| copy.repeat(region.extent(i), strides[i], strides[i]))?;
             // SAFETY: the caller's promise.
-            return unsafe { copy.for_each_run(dest, size(place.origin)?, &mut |_, runs| chunk.fill(runs)) };
+            return unsafe { self.fill(chunk, region, dest, place) };
         }
+        let ndim = self.geometry.ndim();
         let cells = region.cells(self.geometry.blockshape());
         threads.for_each(cells.len(), &|n| {
             let piece = self.piece(region, &cells.cell(n), place)?;
@@ -196,6 +196,39 @@ impl<'a> Blocks<'a> {
             }
             // SAFETY: the caller's promise; each block has a part of the region of its own.
             unsafe { self.read_piece((chunk, plain), &piece, &copy, dest) }
+        })
+    }
+
+    /// Fills `region` at `place` of `dest` with the items of a chunk that are all alike.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    unsafe fn fill(
+        &self,
+        chunk: &BlockReader<'_>,
+        region: &Region,
+        dest: &DisjointParts<'_>,
+        place: InBuffer<'_>,
+    ) -> Result<()> {
+        let axes = || (0..self.geometry.ndim()).rev().map(|i| (region.extent(i), place.strides[i]));
+        let mut copy = BoxCopy::of_item(self.typesize);
+        axes().try_for_each(|(count, stride)| copy.repeat(count, stride, stride))?;
+        let (run, at) = (copy.run(), size(place.origin)?);
+        if run > SHORT_FILL {
+            // SAFETY: the caller's promise.
+            return unsafe { copy.for_each_run(dest, at, &mut |_, runs| chunk.fill(runs)) };
+        }
+        // One run, which all are copies of.
+        let mut copies = BoxCopy::of_item(self.typesize);
+        for (count, stride) in axes() {
+            let is_in_run = stride < run as u64; // widening
+            copies.repeat(count, if is_in_run { stride } else { 0 }, stride)?;
+        }
+        scratch::with_len(run, |first| {
+            chunk.fill(first)?;
+            // SAFETY: the caller's promise.
+            unsafe { copies.copy_shared(first, dest, at) }
         })
     }
 

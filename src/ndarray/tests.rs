@@ -280,6 +280,29 @@ proptest! {
     }
 
     #[test]
+    fn arrays_of_one_value_hold_it_everywhere(case in cases(), picks in prop::collection::vec((0u64..9, 0u64..9), 4), wider in 0u64..3) {
+        let (mut schunk, geometry, params) = case.empty();
+        let value: Vec<u8> = (1u8..=255).cycle().take(case.typesize).collect();
+        create::fill_value(&mut schunk, &geometry, &value, &params).unwrap();
+        let n: u64 = case.shape.iter().product();
+        let model = Model { shape: case.shape.clone(), typesize: case.typesize, items: vec![value.clone(); n as usize] };
+        let tested = Tested { schunk, geometry, params, model };
+        tested.check();
+        // A box, in a buffer that may have room between its rows.
+        let region = region_of(&case.shape, &picks);
+        let shape: Vec<u64> = (0..case.shape.len()).map(|i| region.extent(i) + wider).collect();
+        let zeros = vec![vec![0; case.typesize]; shape.iter().product::<u64>() as usize];
+        let mut expected = Model { shape: shape.clone(), typesize: case.typesize, items: zeros };
+        let inside: Vec<Vec<i64>> = (0..shape.len()).map(|i| (0..region.extent(i) as i64).collect()).collect();
+        if !region.is_empty() {
+            expected.positions(&inside).into_iter().for_each(|at| expected.items[at].clone_from(&value));
+        }
+        let mut dest = vec![0; expected.bytes().len()];
+        slice::read(&tested.schunk, &tested.geometry, &region, &mut dest, &shape, &Reading::default()).unwrap();
+        assert!(dest == expected.bytes());
+    }
+
+    #[test]
     fn boxes_of_other_arrays_become_arrays(case in cases(), chunk in [1u64..6, 1u64..6, 1u64..6, 1u64..6], start in [0u64..9, 0u64..9, 0u64..9, 0u64..9]) {
         let tested = case.filled();
         let ndim = case.shape.len();
@@ -411,6 +434,21 @@ fn blocks_are_laid_out_as_documented() {
     assert_eq!(chunk_data(&tested.schunk, 1), [4, 0, 8, 0, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(chunk_data(&tested.schunk, 2), [13, 14, 17, 18, 15, 0, 19, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(chunk_data(&tested.schunk, 3), [16, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn short_and_long_rows_of_one_value_are_filled() {
+    for (columns, typesize) in [(1, 1), (100, 8), (128, 8), (129, 8), (300, 16), (20, 255)] {
+        let (shape, chunk) = (vec![6, 2 * columns], vec![3, columns]);
+        let case =
+            Case { shape, block: chunk.clone(), chunk, typesize, filters: filter::SHUFFLE, framed: false };
+        let (mut schunk, geometry, params) = case.empty();
+        let value: Vec<u8> = (1u8..=255).cycle().take(typesize).collect();
+        create::fill_value(&mut schunk, &geometry, &value, &params).unwrap();
+        let items = vec![value; geometry.nitems() as usize];
+        let model = Model { shape: case.shape.clone(), typesize, items };
+        Tested { schunk, geometry, params, model }.check();
+    }
 }
 
 #[test]
