@@ -12,7 +12,8 @@ use super::look::{Shares, begins_with_near_matches};
 use super::{deflate, inflate, libdeflate, stream};
 use crate::error::Result;
 use crate::memory::made;
-use std::ops::Range;
+use std::cell::LazyCell;
+use std::ops::{Deref, Range, RangeInclusive};
 
 /// How a compression level is reached.
 enum Level {
@@ -21,22 +22,24 @@ enum Level {
     Quick { runs_for_zlib: usize },
     /// Our own encoder's thorough search, if there is one for this level and matches are few: twice as fast as libdeflate
     /// then, four times with runs and noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that
-    /// compresses as well, over all kinds of data, as zlib-ng does on this one, unless the stream shrinks so far that another
-    /// encoder makes it much smaller, or much faster.
-    Searched { effort: Option<Effort>, otherwise: i32, further: &'static [Further] },
+    /// compresses as well, over all kinds of data, as zlib-ng does on this one. The first of some kinds that a stream is of
+    /// comes before both.
+    Searched { effort: Option<Effort>, otherwise: i32, kinds: &'static [Kind] },
 }
 
-/// Streams in which a literal or match stands for many bytes, and who takes them instead of the usual encoder of a level: one
-/// that searches them as far as zlib-ng does, or where all that is quickly found, one that hardly searches.
-struct Further {
-    /// Shorter streams are not among them, as there is not much to search.
-    from: usize,
+/// A kind of streams, and who takes them instead of the usual encoder of a level. What tells it takes the longer the further
+/// down it stands.
+struct Kind {
+    /// How many bytes they have.
+    lengths: RangeInclusive<usize>,
+    /// The least share of runs, in percent.
+    runs: usize,
+    /// Whether they have few matches, or many; `None` for both.
+    few_matches: Option<bool>,
+    /// How many bits a literal takes, in sixteenths; `None` for any.
+    literal_bits: Option<Range<usize>>,
     /// The least number of bytes for each literal or match, in sixteenths.
     bytes: usize,
-    /// Where matches are many, how many bits a literal takes, in sixteenths.
-    literal_bits: Range<usize>,
-    /// Whether those with few matches are among them.
-    few_matches: bool,
     by: By,
 }
 
@@ -54,64 +57,161 @@ enum By {
 /// The most that our own encoder searches for.
 const UTMOST: Effort = Effort { steps_per_bit: 40, long: 258, ways: WAYS };
 
-const fn searched(effort: Option<Effort>, otherwise: i32, further: &'static [Further]) -> Level {
-    Level::Searched { effort, otherwise, further }
+const fn searched(effort: Option<Effort>, otherwise: i32, kinds: &'static [Kind]) -> Level {
+    Level::Searched { effort, otherwise, kinds }
 }
 
 const fn effort(steps_per_bit: usize, long: usize) -> Option<Effort> {
     Some(Effort { steps_per_bit, long, ways: WAYS })
 }
 
-/// What repeats itself and has few different bytes, as text of wide characters and codes of categories: of what a place may
-/// repeat, there is more than a search with few steps sees.
-const fn repetitive(by: By) -> Further {
-    Further { from: 8 << 10, bytes: 72, literal_bits: 0..69, few_matches: false, by }
+/// Streams of up to this number of bytes are medium ones. To see how far one shrinks takes longer than that saves.
+const MEDIUM: usize = 8 << 10;
+
+/// Streams of any kind.
+const ANY: Kind =
+    Kind { lengths: 0..=usize::MAX, runs: 0, few_matches: None, literal_bits: None, bytes: 0, by: By::Own };
+
+/// Where a byte is mostly the one before, as in high bytes of small numbers and in sparse items.
+const fn runs(by: By) -> Kind {
+    Kind { runs: 50, by, ..ANY }
 }
 
-/// The same for what repeats itself more, as drawings do.
-const fn very_repetitive(by: By) -> Further {
-    Further { bytes: 160, ..repetitive(by) }
+/// What is medium.
+const fn medium(by: By) -> Kind {
+    Kind { lengths: 0..=MEDIUM, by, ..ANY }
 }
 
-/// The same where most bytes have one value, as with flags and sparse items.
-const fn sparse(by: By) -> Further {
-    Further { from: 0, bytes: 128, literal_bits: 0..29, ..repetitive(by) }
+/// The same with runs.
+const fn medium_with_runs(by: By) -> Kind {
+    Kind { lengths: 0..=MEDIUM, ..runs(by) }
 }
 
-/// The same where no value is that frequent.
-const fn varied(by: By) -> Further {
-    Further { literal_bits: 29..69, ..repetitive(by) }
+/// What is medium and has many matches.
+const fn medium_with_matches(by: By) -> Kind {
+    Kind { few_matches: Some(false), ..medium(by) }
 }
 
-/// The same in streams with which zlib-rs takes not much longer than zlib-ng, as it does with shorter ones.
-const fn long_and_varied(by: By) -> Further {
-    Further { from: 32 << 10, ..varied(by) }
+/// The same with few different bytes, such as letters of genes and codes of categories. libdeflate follows very many matches
+/// there that save nothing.
+const fn medium_with_few_values(literal_bits: Range<usize>) -> Kind {
+    Kind { literal_bits: Some(literal_bits), ..medium_with_matches(By::Own) }
 }
 
-/// What shrinks so far that zlib-ng searches it to the end: at its middle levels, the streams of others would be up to 8 times
-/// as large.
-const FAR: Further = Further { from: 0, bytes: 192, literal_bits: 0..69, few_matches: true, by: By::Zlib };
+/// What is longer, repeats itself, and has few different bytes, as text of wide characters and codes of categories: of what a
+/// place may repeat, there is more than a search with few steps sees.
+const fn repetitive(by: By) -> Kind {
+    repetitive_with(0..69, by)
+}
+
+/// The same where literals take so many bits.
+const fn repetitive_with(literal_bits: Range<usize>, by: By) -> Kind {
+    Kind {
+        lengths: MEDIUM + 1..=usize::MAX,
+        few_matches: Some(false),
+        literal_bits: Some(literal_bits),
+        bytes: 72,
+        by,
+        ..ANY
+    }
+}
+
+/// What repeats itself more, as drawings do.
+const fn very_repetitive(by: By) -> Kind {
+    Kind { bytes: 160, ..repetitive(by) }
+}
+
+/// The same where most bytes have one value, as with sparse items.
+const fn sparse(by: By) -> Kind {
+    Kind { bytes: 224, ..repetitive_with(0..29, by) }
+}
+
+/// What repeats itself in streams with which zlib-rs takes not much longer than zlib-ng, as it does with shorter ones.
+const fn long_and_varied(by: By) -> Kind {
+    Kind { lengths: 32 << 10..=usize::MAX, ..repetitive_with(29..69, by) }
+}
+
+/// What shrinks so far that zlib-ng, at its upper levels, searches it to the end, and others find less.
+const fn far(by: By) -> Kind {
+    Kind { bytes: 192, by, ..ANY }
+}
+
+/// The same in long streams with few matches. In shorter ones, our own search finds as much.
+const fn long_and_far(by: By) -> Kind {
+    Kind { lengths: (32 << 10) + 1..=usize::MAX, few_matches: Some(true), ..far(by) }
+}
 
 /// Levels 1 to 9.
 const LEVELS: [Level; 9] = [
     Level::Quick { runs_for_zlib: 75 },
-    searched(effort(2, 8), 1, &[Further { by: By::Quick, ..FAR }]),
-    searched(effort(2, 8), 2, &[]),
-    searched(effort(4, 16), 3, &[sparse(By::Libdeflate(5)), very_repetitive(By::Libdeflate(5))]),
+    searched(effort(2, 8), 1, &[runs(By::Quick), medium(By::Libdeflate(1)), far(By::Quick)]),
+    searched(effort(2, 8), 2, &[medium_with_runs(By::Own), medium(By::Libdeflate(1))]),
+    searched(
+        effort(4, 16),
+        3,
+        &[
+            medium_with_few_values(33..60),
+            medium_with_matches(By::Libdeflate(3)),
+            sparse(By::Libdeflate(5)),
+            very_repetitive(By::Libdeflate(5)),
+        ],
+    ),
     searched(
         effort(10, 258),
         4,
         &[
+            medium_with_few_values(33..60),
+            medium_with_matches(By::Libdeflate(4)),
             sparse(By::Own),
             very_repetitive(By::Libdeflate(6)),
             long_and_varied(By::Zlib),
-            varied(By::Libdeflate(5)),
+            repetitive_with(29..69, By::Libdeflate(5)),
         ],
     ),
-    searched(Some(UTMOST), 5, &[Further { few_matches: false, ..FAR }, repetitive(By::Zlib)]),
-    searched(Some(UTMOST), 6, &[FAR, varied(By::Zlib), repetitive(By::Libdeflate(7))]),
-    searched(Some(UTMOST), 6, &[FAR, repetitive(By::Libdeflate(8))]),
-    searched(None, 7, &[FAR, sparse(By::Zlib), repetitive(By::Libdeflate(8))]),
+    searched(
+        Some(UTMOST),
+        5,
+        &[
+            medium_with_few_values(29..60),
+            medium_with_matches(By::Libdeflate(5)),
+            repetitive_with(0..20, By::Own),
+            repetitive(By::Zlib),
+        ],
+    ),
+    searched(
+        Some(UTMOST),
+        6,
+        &[
+            medium_with_few_values(29..60),
+            medium_with_matches(By::Libdeflate(6)),
+            Kind { few_matches: Some(true), ..runs(By::Own) },
+            long_and_far(By::Zlib),
+            repetitive_with(29..69, By::Zlib),
+            repetitive(By::Libdeflate(7)),
+        ],
+    ),
+    searched(
+        Some(UTMOST),
+        6,
+        &[
+            medium_with_few_values(29..60),
+            medium_with_matches(By::Libdeflate(6)),
+            Kind { few_matches: Some(true), ..runs(By::Own) },
+            long_and_far(By::Zlib),
+            repetitive(By::Libdeflate(8)),
+        ],
+    ),
+    searched(
+        None,
+        7,
+        &[
+            medium_with_runs(By::Libdeflate(8)),
+            medium(By::Libdeflate(7)),
+            Kind { few_matches: Some(true), ..far(By::Zlib) },
+            sparse(By::Zlib),
+            repetitive(By::Libdeflate(8)),
+        ],
+    ),
 ];
 
 /// Streams of up to this number of bytes, and of half as many at level 2, are short: they are searched thoroughly by our own
@@ -142,6 +242,16 @@ const LOOKED_AT: usize = 16 << 10;
 
 /// Where a literal seems to take so many bits, in sixteenths, there may be noise.
 const NOISY: usize = 7 * 16;
+
+impl Kind {
+    /// Whether `src`, which `probe` looks at, may be of this kind, as far as that tells.
+    fn may_be(&self, src: &[u8], probe: &impl Deref<Target = deflate::Probe>) -> bool {
+        self.lengths.contains(&src.len())
+            && (self.runs == 0 || share_of_runs(src) >= self.runs)
+            && self.few_matches.is_none_or(|few| few == probe.has_few_matches())
+            && self.literal_bits.as_ref().is_none_or(|bits| bits.contains(&probe.first_literal_bits()))
+    }
+}
 
 /// The encoders of one thread.
 pub(crate) struct Encoder {
@@ -181,44 +291,42 @@ impl Encoder {
                 self.stream.compress(clevel, src, dest)
             }
             Level::Quick { .. } => Ok(self.deflate()?.compress_quickly(src, dest)),
-            Level::Searched { effort, otherwise, further } => {
-                let probe = deflate::Probe::of(src);
-                let (level, is_further) = match (self.further(src, &probe, further)?, effort) {
+            Level::Searched { effort, otherwise, kinds } => {
+                let probe = LazyCell::new(|| deflate::Probe::of(src));
+                let level = match (self.taker(src, &probe, kinds)?, effort) {
                     (Some(By::Zlib), _) => return self.stream.compress(clevel, src, dest),
                     (Some(By::Quick), _) => return Ok(self.deflate()?.compress_quickly(src, dest)),
-                    (Some(By::Libdeflate(level)), _) => (*level, true),
+                    (Some(By::Libdeflate(level)), _) => *level,
                     (by, Some(effort)) if by.is_some() || probe.has_few_matches() => {
                         return Ok(self.deflate()?.compress_thoroughly(src, &probe, *effort, dest));
                     }
-                    _ => (*otherwise, false),
+                    _ => *otherwise,
                 };
                 let noise = self.noise_len(src, &probe)?;
-                let libdeflate = if is_further { &mut self.further } else { &mut self.libdeflate };
+                let libdeflate = if level == *otherwise { &mut self.libdeflate } else { &mut self.further };
                 compress_behind_noise(libdeflate, level, src, noise, dest)
             }
         }
     }
 
-    /// What takes `src`, for which `probe` was made, according to a level's list; `None` if that is the usual encoder.
-    fn further<'a>(
+    /// What takes `src`, which `probe` looks at, as it is of one of these kinds; `None` if it is of none.
+    fn taker<'a>(
         &mut self,
         src: &[u8],
-        probe: &deflate::Probe,
-        list: &'a [Further],
+        probe: &impl Deref<Target = deflate::Probe>,
+        kinds: &'a [Kind],
     ) -> Result<Option<&'a By>> {
-        let may_be = |it: &&Further| {
-            let is_like = if probe.has_few_matches() {
-                it.few_matches
-            } else {
-                it.literal_bits.contains(&probe.first_literal_bits())
-            };
-            is_like && src.len() >= it.from
-        };
-        if !list.iter().any(|it| may_be(&it)) {
-            return Ok(None);
+        let mut bytes = None;
+        for kind in kinds.iter().filter(|kind| kind.may_be(src, probe)) {
+            if kind.bytes > 0 {
+                let deflate = self.deflate()?;
+                if *bytes.get_or_insert_with(|| deflate.bytes_per_token(src)) < kind.bytes {
+                    continue;
+                }
+            }
+            return Ok(Some(&kind.by));
         }
-        let bytes = self.deflate()?.bytes_per_token(src);
-        Ok(list.iter().filter(may_be).find(|it| bytes >= it.bytes).map(|it| &it.by))
+        Ok(None)
     }
 
     /// [`compress`](Self::compress) for a tiny stream, which is searched thoroughly if the quick search is not enough.
@@ -257,9 +365,10 @@ impl Encoder {
         Ok(smaller)
     }
 
-    /// How many bytes `src`, for which `probe` was made, begins with that are noise.
-    fn noise_len(&mut self, src: &[u8], probe: &deflate::Probe) -> Result<usize> {
-        if probe.first_literal_bits() < NOISY { Ok(0) } else { Ok(self.deflate()?.noise_len(src)) }
+    /// How many bytes `src`, which `probe` looks at, begins with that are noise. With medium streams, libdeflate sees it.
+    fn noise_len(&mut self, src: &[u8], probe: &impl Deref<Target = deflate::Probe>) -> Result<usize> {
+        let may_be = src.len() > MEDIUM && probe.first_literal_bits() >= NOISY;
+        if may_be { Ok(self.deflate()?.noise_len(src)) } else { Ok(0) }
     }
 
     /// Our own encoder.
