@@ -6,6 +6,7 @@
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #define HAVE_PTHREADS
 #endif
@@ -403,6 +404,23 @@ static void test_messages(void) {
     }
   }
   blosc2_remove_urlpath(PATH);
+}
+#endif
+
+#ifdef HAVE_PTHREADS
+/* A pipe cannot be mapped, and nobody waits for who writes to it. */
+static void test_pipes(void) {
+  blosc2_stdio_mmap map = BLOSC2_STDIO_MMAP_DEFAULTS;
+  blosc2_io io;
+  io.id = BLOSC2_IO_FILESYSTEM_MMAP;
+  io.name = NULL;
+  io.params = &map;
+  map.mode = "r";
+  remove(PATH);
+  REQUIRE(mkfifo(PATH, 0600) == 0);
+  CHECK(blosc2_schunk_open_udio(PATH, &io) == NULL);
+  CHECK(blosc2_schunk_open(PATH) == NULL);
+  remove(PATH);
 }
 #endif
 
@@ -852,6 +870,7 @@ int main(void) {
   for (i = 0; i < 60; i++) {
     test_growing_while_opening();
   }
+  test_pipes();
   test_messages();
   test_readers(false, NULL);
   test_readers(true, NULL);

@@ -1,42 +1,38 @@
 //! Large memory: what it costs to take it into use, and to write it.
 
-/// Shorter memory is left alone: it has few pages anyway.
-const LARGE: usize = 1 << 20;
+/// Size of large pages, and what their addresses are multiples of.
+const HUGE: usize = 2 << 20;
 
 /// Asks for large pages where `len` bytes from `start` on are to be written for the first time. With the usual pages of
 /// 4 KiB, taking memory into use costs more time than filling it, and much more on virtual machines.
 ///
+/// Memory in which there is no room for a large page is left alone: what has advice of its own is a mapping of its own to the
+/// system, of which a process may have some ten thousands.
+///
 /// Only advice: whatever comes of it, the content stays.
 pub(crate) fn prefer_huge(start: *const u8, len: usize) {
-    if len < LARGE {
+    let inside = (start as usize).wrapping_neg() % HUGE;
+    let len = len.saturating_sub(inside) / HUGE * HUGE;
+    if len == 0 {
         return;
     }
     #[cfg(target_os = "linux")]
     {
-        const PAGE: usize = 4096;
-        let first = start.wrapping_sub(start as usize % PAGE);
-        let len = start as usize + len - first as usize;
+        let first = start.wrapping_add(inside);
         // SAFETY: this advice does not change the content of any memory, and a range that is not one fails.
         unsafe { libc::madvise(first.cast_mut().cast(), len, libc::MADV_HUGEPAGE) };
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = start;
 }
 
 /// Memory of the caller is left alone below this size. Above it, allocators get each piece from the system and give it back as
 /// a whole, and the advice with it.
 const LARGE_FOREIGN: usize = 32 << 20;
 
-/// Size of large pages, and what their addresses are multiples of.
-const HUGE: usize = 2 << 20;
-
 /// As [`prefer_huge`], for a buffer of the caller that is about to be filled.
 #[inline]
 pub(crate) fn prefer_huge_for(dest: &mut [u8]) {
     if dest.len() >= LARGE_FOREIGN {
-        let inside = (dest.as_ptr() as usize).wrapping_neg() % HUGE;
-        let len = (dest.len() - inside) / HUGE * HUGE;
-        prefer_huge(dest[inside..].as_ptr(), len);
+        prefer_huge(dest.as_ptr(), dest.len());
     }
 }
 

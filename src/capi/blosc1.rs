@@ -162,6 +162,7 @@ pub extern "C" fn blosc2_destroy() {
         drop(pool);
         pool::shut_down_all();
         crate::io::spare::free_all();
+        super::schunk_handle::spare::free_all();
         crate::schunk::scratch::free_large();
         crate::chunk::scratch::free_large();
         Ok(())

@@ -211,8 +211,7 @@ fn parsed_mode(mode: &CStr) -> Result<(&'static CStr, i64, i64)> {
 fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
     let (how, access, flags) = parsed_mode(mode)?;
     let own_path = c_string(path)?;
-    // SAFETY: both are strings.
-    let file = deferred(|| unsafe { libc::fopen(path.as_ptr(), how.as_ptr()) });
+    let file = deferred(|| open_stream(path, how));
     this.file = file;
     (this.access_flags, this.map_flags) = (access, flags);
     this.is_memory_only = CBool::new(flags == system::PRIVATE);
@@ -244,6 +243,37 @@ fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
             Err(error)
         }
     }
+}
+
+/// Opens the file `path`; null if it cannot be opened. To read, nobody is waited for, as `fopen` waits for who writes to a pipe.
+#[cfg(unix)]
+fn open_stream(path: &CStr, how: &CStr) -> *mut libc::FILE {
+    use crate::io::file;
+    use std::ffi::OsStr;
+    use std::os::fd::IntoRawFd;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+    if how != READING {
+        // SAFETY: both are strings.
+        return unsafe { libc::fopen(path.as_ptr(), how.as_ptr()) };
+    }
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let Ok(file) = file::open_to_read(path) else { return ptr::null_mut() };
+    let fd = file.into_raw_fd();
+    // SAFETY: a descriptor that nobody else uses, and a string; closed here if there is no stream that does so.
+    unsafe {
+        let stream = libc::fdopen(fd, how.as_ptr());
+        if stream.is_null() {
+            libc::close(fd);
+        }
+        stream
+    }
+}
+
+#[cfg(not(unix))]
+fn open_stream(path: &CStr, how: &CStr) -> *mut libc::FILE {
+    // SAFETY: both are strings.
+    unsafe { libc::fopen(path.as_ptr(), how.as_ptr()) }
 }
 
 /// The modes of `fopen`; the descriptors are closed on exec, where there are descriptors.

@@ -16,7 +16,7 @@ mod adopt;
 mod create;
 mod layers;
 mod shown;
-mod spare;
+pub(super) mod spare;
 mod view;
 
 use std::cell::UnsafeCell;

@@ -3,10 +3,11 @@
 use super::journal::Undo;
 use super::{Frame, FrameOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::lock::{self, Mode};
+use crate::io::lock::{self, FrameLock, Held, Mode};
 use crate::io::{Io, OpenMode};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 impl Frame {
     /// Writes a frame that is in memory to the file `path`, which is replaced if it exists; returns its length in bytes.
@@ -57,8 +58,7 @@ fn append(path: &Path, bytes: &[u8], options: &FrameOptions) -> Result<u64> {
         drop(io.open(path, OpenMode::Append)?);
         io.open(path, OpenMode::Update)
     })?;
-    let lock = options.lock_at(|| lock::beside(path));
-    let _held = lock.map(|lock| lock.hold(Mode::Exclusive)).transpose()?;
+    let _held = options.lock_at(|| lock::beside(path)).map(keep_others_away).transpose()?;
     if io.features().journal {
         if let Some(undo) = Undo::find(&*file, file.size()?)? {
             undo.roll_back(&*file, options.sync())?;
@@ -71,4 +71,10 @@ fn append(path: &Path, bytes: &[u8], options: &FrameOptions) -> Result<u64> {
         return Err(e);
     }
     Ok(at)
+}
+
+/// Keeps handles away that lock a frame of the file, which there are none of where the lock file cannot be made.
+fn keep_others_away(lock: Arc<FrameLock>) -> Result<Held> {
+    let path = lock.path().to_path_buf();
+    lock.hold(Mode::Exclusive).or_else(|e| if path.exists() { Err(e) } else { Ok(Held::nothing()) })
 }

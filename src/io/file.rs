@@ -1,10 +1,11 @@
 //! Plain files, read and written at absolute positions.
 
-use super::{Features, FileId, Io, IoFile, OpenMode, transfer};
+use super::{Features, FileId, Io, IoFile, OpenMode, attributes, transfer};
 use crate::cancel::deferred;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use std::borrow::Cow;
 use std::fs::{File, Metadata, OpenOptions};
+use std::io::ErrorKind as Cause;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,12 +46,14 @@ impl Io for FileIo {
         }
         let is_file = old.as_ref().is_none_or(|old| old.is_file() && !has_more_names(old));
         let replaces = |new: &Beside| is_file && old.as_ref().is_none_or(|old| new.has_owner_of(old));
-        match Beside::create(&target).filter(replaces) {
-            Some(new) => new.fill_and_rename(bytes, old.as_ref(), &target),
-            // A device, a file of several names, which all lead to the new content then, a file of another user or group,
-            // or a directory where nothing can be made.
-            None => self.open(path, OpenMode::Create)?.write_at(0, bytes),
+        if let Some(new) = Beside::create(&target).filter(replaces) {
+            if new.fill_and_rename(bytes, old.as_ref(), &target)? {
+                return Ok(());
+            }
         }
+        // A device, a file of several names, which all lead to the new content then, a file of another user or group, or with
+        // attributes that a new one cannot have, something mounted on this path, or a directory where nothing can be made.
+        self.open(path, OpenMode::Create)?.write_at(0, bytes)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -69,7 +72,7 @@ impl Io for FileIo {
         };
         match deferred(sync_directory) {
             // Of directories, the file system of this one writes nothing later.
-            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => Ok(()),
+            Err(e) if e.kind() == Cause::InvalidInput => Ok(()),
             synced => synced.map_err(|_| Error::new(ErrorKind::FileWrite, "a directory cannot be synced")),
         }
     }
@@ -150,17 +153,28 @@ impl Beside {
         true
     }
 
-    fn fill_and_rename(mut self, bytes: &[u8], old: Option<&Metadata>, target: &Path) -> Result<()> {
+    /// Fills the file and gives it the name of `target`, and what goes with that; returns false if it cannot have these.
+    fn fill_and_rename(mut self, bytes: &[u8], old: Option<&Metadata>, target: &Path) -> Result<bool> {
         let failed = |_| Error::new(ErrorKind::FileWrite, "writing a file failed");
         if let Some(old) = old {
             // Opening tells whether the old file may be written.
-            PlainFile::open(target, OpenMode::Update)?;
+            let old_file = PlainFile::open(target, OpenMode::Update)?;
+            // Before there is anything to read, and in this order, as an access list has its part in the permissions.
             self.file.as_file().set_permissions(old.permissions()).map_err(failed)?;
+            if !attributes::copy(old_file.as_file(), self.file.as_file()) {
+                return Ok(false);
+            }
         }
         self.file.write_at(0, bytes)?;
-        std::fs::rename(&self.path, target).map_err(failed)?;
-        self.renamed = true;
-        Ok(())
+        match std::fs::rename(&self.path, target) {
+            // Something is mounted there, or it may not get another name.
+            Err(e) if matches!(e.kind(), Cause::ResourceBusy | Cause::PermissionDenied) => Ok(false),
+            renamed => {
+                renamed.map_err(failed)?;
+                self.renamed = true;
+                Ok(true)
+            }
+        }
     }
 }
 
@@ -271,8 +285,9 @@ fn unread(_: std::io::Error) -> Error {
     Error::new(ErrorKind::FileRead, "reading a file failed")
 }
 
+/// Opens the file at `path` to read it, and does not wait for who writes to a pipe.
 #[cfg(unix)]
-fn open_to_read(path: &Path) -> std::io::Result<File> {
+pub(crate) fn open_to_read(path: &Path) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let at_once = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     match at_once {
@@ -283,7 +298,7 @@ fn open_to_read(path: &Path) -> std::io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn open_to_read(path: &Path) -> std::io::Result<File> {
+pub(crate) fn open_to_read(path: &Path) -> std::io::Result<File> {
     File::open(path)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The layers above read and write at absolute positions only, so one open file serves any number of threads.
 
+mod attributes;
 pub mod dirs;
 pub mod file;
 pub(crate) mod lock;

@@ -54,3 +54,12 @@ pub(super) unsafe fn give_back(raw: *mut SchunkHandle) {
     // SAFETY: the caller's promise.
     unsafe { alloc::dealloc(raw.cast(), Layout::new::<SchunkHandle>()) };
 }
+
+/// Frees the memory that is kept.
+pub(crate) fn free_all() {
+    let kept = std::mem::replace(&mut *KEPT.lock(), [const { None }; 4]);
+    for Clear(raw) in kept.into_iter().flatten() {
+        // SAFETY: of this layout, and nobody uses it.
+        unsafe { alloc::dealloc(raw.as_ptr().cast(), Layout::new::<SchunkHandle>()) };
+    }
+}

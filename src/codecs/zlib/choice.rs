@@ -150,6 +150,7 @@ const LEVELS: [Level; 9] = [
         effort(4, 16),
         3,
         &[
+            medium_with_runs(By::Own),
             medium_with_few_values(33..60),
             medium_with_matches(By::Libdeflate(3)),
             sparse(By::Libdeflate(5)),
@@ -160,6 +161,7 @@ const LEVELS: [Level; 9] = [
         effort(10, 258),
         4,
         &[
+            medium_with_runs(By::Own),
             medium_with_few_values(33..60),
             medium_with_matches(By::Libdeflate(4)),
             sparse(By::Own),
@@ -172,6 +174,7 @@ const LEVELS: [Level; 9] = [
         Some(UTMOST),
         5,
         &[
+            medium_with_runs(By::Own),
             medium_with_few_values(29..60),
             medium_with_matches(By::Libdeflate(5)),
             repetitive_with(0..20, By::Own),
@@ -182,6 +185,7 @@ const LEVELS: [Level; 9] = [
         Some(UTMOST),
         6,
         &[
+            medium_with_runs(By::Own),
             medium_with_few_values(29..60),
             medium_with_matches(By::Libdeflate(6)),
             Kind { few_matches: Some(true), ..runs(By::Own) },
@@ -194,6 +198,7 @@ const LEVELS: [Level; 9] = [
         Some(UTMOST),
         6,
         &[
+            medium_with_runs(By::Own),
             medium_with_few_values(29..60),
             medium_with_matches(By::Libdeflate(6)),
             Kind { few_matches: Some(true), ..runs(By::Own) },

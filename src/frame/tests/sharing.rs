@@ -327,6 +327,25 @@ fn a_frame_is_put_behind_one_that_is_locked_when_it_is_not_any_more() {
     assert_eq!(contents(&Frame::open(&path, 0, &locking()).unwrap()), [chunk(64, 0), chunk(64, 2)]);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_frame_is_put_behind_another_where_no_lock_file_can_be_made() {
+    let path = TempPath::new("behind-unlockable");
+    let first = Frame::create_file(&path, params(), &FrameOptions::default()).unwrap();
+    let lock = lock::beside(&path);
+    // Neither the superuser nor anybody else can make what this link leads to.
+    std::os::unix::fs::symlink("/nowhere/to/be/found", &lock).unwrap();
+    let mut second = create(Kind::Memory, Path::new(""));
+    second.append(&chunk(64, 1)).unwrap();
+    let position = second.append_to_file(&path, &locking());
+    fs::remove_file(&lock).unwrap();
+    assert_eq!(position, Ok(first.frame_len()));
+    assert_eq!(
+        contents(&Frame::open(&path, first.frame_len(), &FrameOptions::default()).unwrap()),
+        [chunk(64, 1)]
+    );
+}
+
 #[test]
 fn without_locking_no_lock_file_appears() {
     let path = TempPath::new("nolock");

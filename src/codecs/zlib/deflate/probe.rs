@@ -41,6 +41,7 @@ pub(in super::super) struct Probe {
 
 impl Probe {
     /// Looks at `src`.
+    #[inline(never)] // what is first needed, such as a cell's value, is compiled as if it hardly ever were
     pub(in super::super) fn of(src: &[u8]) -> Probe {
         let distance = src.len().div_ceil(SAMPLES).max(SAMPLE);
         let nsamples = (SAMPLES / PARTS).max(SHORTEST_PART.div_ceil(distance));
@@ -107,6 +108,7 @@ fn counts<'a>(samples: impl Iterator<Item = &'a [u8]>) -> [u32; 256] {
 
 /// Counts down from `left` for each match worth its bits that a greedy search finds in `start..end`, with positions from
 /// earlier samples in the table; `None` if there are more.
+#[inline(never)] // its loop needs all registers
 fn count_down(
     mut left: usize,
     src: &[u8],
