@@ -66,7 +66,7 @@ const fn effort(steps_per_bit: usize, long: usize) -> Option<Effort> {
 }
 
 /// Streams of up to this number of bytes are medium ones. To see how far one shrinks takes longer than that saves.
-const MEDIUM: usize = 8 << 10;
+const MEDIUM: usize = 12 << 10;
 
 /// Streams of any kind.
 const ANY: Kind =
