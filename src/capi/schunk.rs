@@ -148,20 +148,23 @@ fn show_last(handle: &SchunkHandle, schunk: &Schunk) {
 
 /// Copies metalayers and chunks to a new handle; the chunks as they are if the parameters are the `same`.
 fn copy_content(source: &SchunkHandle, dest: &SchunkHandle, same: bool) -> Result<()> {
+    let layers = if same { source.layers_for_same_chunks()? } else { source.own_layers().cloned() };
+    // A view without chunks has sizes of its own.
+    let empty = layers.is_some() && source.look(|schunk| Ok(schunk.nchunks() == 0))?;
+    let own = if empty { source.as_source()? } else { None };
+    let (own, layers) = (own.as_ref(), layers.as_deref());
     if same {
-        let own = source.as_own()?;
         source.look(|schunk| {
-            dest.change(|copy| own.as_ref().unwrap_or(schunk).copy_to(copy, None))?;
+            dest.change(|copy| own.unwrap_or(schunk).copy_to_watched(copy, layers, None, &|_| ()))?;
             show_last(source, schunk);
             Ok(())
         })?;
     } else {
-        let own = source.as_source()?;
         let recompress = |writing: &Writing<'_>| {
             source.read(|schunk, reading| {
-                let schunk = own.as_ref().unwrap_or(schunk);
                 let prepared = |copy: &Schunk| dest.catch_up(copy);
-                dest.change(|copy| schunk.copy_to_watched(copy, Some((reading, writing)), &prepared))
+                let parts = Some((reading, writing));
+                dest.change(|copy| own.unwrap_or(schunk).copy_to_watched(copy, layers, parts, &prepared))
             })
         };
         // SAFETY: nobody else knows the new handle.

@@ -114,7 +114,7 @@ impl SchunkHandle {
     }
 
     /// The metalayers of a view.
-    fn own_layers(&self) -> Option<&Arc<Metalayers>> {
+    pub(crate) fn own_layers(&self) -> Option<&Arc<Metalayers>> {
         // SAFETY: as above.
         unsafe { &*self.layers.get() }.as_ref()
     }

@@ -450,6 +450,7 @@ pub(crate) fn write_to(
                     Ok(())
                 })
             },
+            apply_shuffled: &|_, _| Ok(false),
         };
         overlay.store(schunk, &mut pending, reading, writing)?;
     }

@@ -8,13 +8,15 @@ use super::blocks::Blocks;
 use super::resize::Plan;
 use super::shape::{Geometry, Region, strided_len, strides};
 use super::slice::BoxChunks;
-use crate::chunk::{self, BlockReader, CParams, Decoding, GatherBlocks, Gathered, Source, Threads};
+use crate::chunk::{
+    self, BlockReader, CParams, Decoding, GatherBlocks, Gathered, ShuffledBlock, Source, Threads,
+};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
-use crate::memory;
+use crate::memory::{self, Room};
 use crate::schunk::{Reading, Schunk, Update, Writing, patch, scratch};
 
 /// A super-chunk that is written to.
@@ -95,6 +97,7 @@ pub(super) fn write_to(
             touched: &blocks.touched(&part)?,
             covers_block: &|nblock| blocks.covers(&part, nblock),
             apply_block: &|nblock, block| blocks.gather(&part, nblock, src, place, block),
+            apply_shuffled: &|nblock, block| blocks.gather_shuffled(&part, nblock, src, place, block),
         };
         overlay.store(schunk, pending, reading, writing)?;
     }
@@ -224,7 +227,8 @@ pub(super) fn compress(
     })
 }
 
-/// From this size on, in bytes, chunks are compressed where they stay: copying them costs more than shortening memory.
+/// From this size on, in bytes, chunks are compressed where they stay: copying them costs more than shortening memory. Copying
+/// them to memory that is at hand costs less.
 const LARGE: usize = 1 << 20;
 
 /// Has `compress` write a chunk to the room that it is given, and say how long it is, and passes the chunk on.
@@ -235,13 +239,13 @@ pub(super) fn with_chunk<A: Access, R>(
     store: impl FnOnce(&mut A, NewChunk<'_>) -> Result<R>,
 ) -> Result<R> {
     let room = chunk::room_for(blocks.chunksize);
-    if blocks.chunksize < LARGE || is_in_frame(schunk)? {
+    if blocks.chunksize < LARGE || is_in_frame(schunk)? || spare::may_have(room) {
         return scratch::with_len(room, |dest| {
             let cbytes = schunk.look(|schunk| compress(schunk, dest))?;
             store(schunk, NewChunk::Borrowed(&dest[..cbytes]))
         });
     }
-    let mut chunk = MallocBuf::zeroed(room)?;
+    let mut chunk = MallocBuf::for_output(Room::Any(room))?;
     let cbytes = schunk.look(|schunk| compress(schunk, chunk.as_mut_slice()))?;
     chunk.truncate(cbytes);
     chunk.shrink();
@@ -272,6 +276,8 @@ pub(super) struct Overlay<'a> {
     pub(super) covers_block: &'a (dyn Fn(usize) -> bool + Sync),
     /// Writes the new values to a block.
     pub(super) apply_block: &'a MakeBlock<'a>,
+    /// As [`GatherBlocks::fill_shuffled`], with zeros between the new values.
+    pub(super) apply_shuffled: &'a (dyn Fn(usize, &mut ShuffledBlock<'_>) -> Result<bool> + Sync),
 }
 
 impl Overlay<'_> {
@@ -400,5 +406,9 @@ impl GatherBlocks for Fresh<'_> {
 
     fn is_zeros(&self, nblock: usize) -> bool {
         !self.0.is_touched(nblock)
+    }
+
+    fn fill_shuffled(&self, nblock: usize, block: &mut ShuffledBlock<'_>) -> Result<bool> {
+        (self.0.apply_shuffled)(nblock, block)
     }
 }

@@ -67,14 +67,15 @@ impl Schunk {
     /// is room for in the frame, `FileRead` if somebody changed the chunks meanwhile without a lock, else those of reading and
     /// writing; `dest` is incomplete then, or not of one moment.
     pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
-        self.copy_to_watched(dest, recompress, &|_| ())
+        self.copy_to_watched(dest, None, recompress, &|_| ())
     }
 
-    /// As [`copy_to`](Self::copy_to); `prepared` is shown the copy when it has its metalayers and no chunks yet: what compresses
-    /// the chunks may look for them.
+    /// As [`copy_to`](Self::copy_to), with `layers`, if there are any, in the place of the fixed metalayers. `prepared` is shown the
+    /// copy when it has these and no chunks yet: what compresses the chunks may look for them.
     pub(crate) fn copy_to_watched(
         &self,
         dest: &mut Schunk,
+        layers: Option<&Metalayers>,
         recompress: Option<(&Reading<'_>, &Writing<'_>)>,
         prepared: &dyn Fn(&Schunk),
     ) -> Result<()> {
@@ -85,7 +86,7 @@ impl Schunk {
         // Even if the only chunk is a shorter one, or if there is none: adding a metalayer writes it to the header of a
         // frame, as the C library does.
         dest.preset_chunksize(sizes.chunksize)?;
-        for layer in chunks.metalayers().iter() {
+        for layer in layers.unwrap_or(chunks.metalayers()).iter() {
             dest.meta_add(&layer.name, &layer.content)?;
         }
         prepared(dest);

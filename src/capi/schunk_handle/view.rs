@@ -55,8 +55,7 @@ impl SchunkHandle {
         own.map_or_else(|| self.look_at_layers(Used::Fixed, |schunk| Ok(schunk.metalayers())), Ok)
     }
 
-    /// What a copy of a view is made of if its chunks are made anew: the shared ones with the view's metalayers. `None` unless
-    /// this is a view.
+    /// The content of a view as a super-chunk of its own, in memory; `None` unless this is a view.
     pub(crate) fn as_source(&self) -> Result<Option<Schunk>> {
         let layers = self.own_layers().cloned();
         let Some(layers) = layers else { return Ok(None) };
@@ -67,19 +66,30 @@ impl SchunkHandle {
         Ok(Some(own))
     }
 
-    /// As [`as_source`](Self::as_source), for a copy with the same chunks.
+    /// The metalayers that a copy with the same chunks has in the place of those of the super-chunk; `None` unless this is a view.
     ///
     /// # Errors
     ///
     /// `InvalidParam` if the chunks go by the shape of their blocks, so that they could not be read by that of the view;
     /// else those of reading.
-    pub(crate) fn as_own(&self) -> Result<Option<Schunk>> {
-        let Some(own) = self.as_source()? else { return Ok(None) };
-        let geometry = nd_meta::block_geometry(&own.metalayers());
+    pub(crate) fn layers_for_same_chunks(&self) -> Result<Option<Arc<Metalayers>>> {
+        let Some(layers) = self.own_layers().cloned() else { return Ok(None) };
+        let geometry = nd_meta::block_geometry(&layers);
         let shown = Container::Schunk { typesize: self.typesize(), geometry };
-        let alike = geometry == self.geometry() || self.decoding().with(|dec| own.reads_alike(dec, shown))?;
+        let read_alike = |schunk: &Schunk| self.decoding().with(|dec| schunk.reads_alike(dec, shown));
+        let alike = geometry == self.geometry() || self.look(read_alike)?;
         require(alike, "chunks that go by another shape of their blocks")?;
-        Ok(Some(own))
+        Ok(Some(layers))
+    }
+
+    /// As [`as_source`](Self::as_source), for a copy with the same chunks.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`layers_for_same_chunks`](Self::layers_for_same_chunks).
+    pub(crate) fn as_own(&self) -> Result<Option<Schunk>> {
+        self.layers_for_same_chunks()?;
+        self.as_source()
     }
 
     /// The content as a super-chunk of its own, in memory.

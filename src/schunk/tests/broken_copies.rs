@@ -86,7 +86,7 @@ fn copies_are_of_one_moment_also_while_somebody_writes() {
                 let copied = source.again_if_changed(|| {
                     let mut copy = Schunk::in_memory(params(4));
                     let parts = recompress.then_some((&reading, &writing));
-                    source.copy_to_watched(&mut copy, parts, &meddle).map(|()| copy)
+                    source.copy_to_watched(&mut copy, None, parts, &meddle).map(|()| copy)
                 });
                 let what = format!("{kind:?}, recompress: {recompress}, changes: {changes}");
                 assert_eq!(made.get(), attempts, "{what}");

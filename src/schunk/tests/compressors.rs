@@ -67,7 +67,7 @@ fn a_compressor_is_asked_for_every_chunk() {
         let mut copy = create(kind, &copy_path.0, 4);
         let (counted, prepared) = (Alternating::new(), Cell::new(0));
         schunk
-            .copy_to_watched(&mut copy, Some((&reading, &writing(&counted))), &|copy| {
+            .copy_to_watched(&mut copy, None, Some((&reading, &writing(&counted))), &|copy| {
                 assert_eq!((copy.nchunks(), copy.metalayers().len()), (0, 1));
                 prepared.set(prepared.get() + 1);
             })
