@@ -31,13 +31,13 @@ mod linux {
 
     pub(super) type Name = CString;
 
-    /// The names of all attributes; `None` if they cannot be told. A file system without attributes has none.
+    /// The names of all attributes; `None` if they cannot be told. A file system or a sandbox without attributes has none.
     pub(super) fn names(file: &File) -> Option<Vec<Name>> {
         // SAFETY: with the length, the buffer is writable for that many bytes; without one, nothing is written.
         let list = read(|buf, len| unsafe { libc::flistxattr(file.as_raw_fd(), buf.cast(), len) });
         match list {
             Ok(bytes) => Some(bytes.split_inclusive(|&byte| byte == 0).map(name).collect::<Option<_>>()?),
-            Err(e) if e.raw_os_error() == Some(libc::ENOTSUP) => Some(Vec::new()),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOTSUP | libc::ENOSYS)) => Some(Vec::new()),
             Err(_) => None,
         }
     }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::fork::Global;
 use crate::memory::Room;
 use std::hint::black_box;
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Smaller chunks, in bytes, are left to the allocator, which is good at them.
 pub(crate) const LEAST: usize = 96 << 10;
@@ -72,10 +72,10 @@ pub(crate) fn filled(len: usize, fill: &Fill<'_>) -> Result<MallocBuf> {
     Ok(buffer)
 }
 
-/// Whether memory is kept that a chunk of up to `most` bytes may get.
+/// Whether memory is kept that a chunk may get which is compressed to at most `most` bytes, and not to much less.
 pub(crate) fn may_have(most: usize) -> bool {
-    let fits = |spare: &Spare| spare.buffers.iter().any(|buffer| buffer.capacity() <= most);
-    most >= LEAST && SPARE.try_lock().is_some_and(|spare| fits(&spare))
+    let may_fit = |buffer: &MallocBuf| (most / 16..=most).contains(&buffer.capacity());
+    most >= LEAST && SPARE.try_lock().is_some_and(|spare| spare.buffers.iter().any(may_fit))
 }
 
 /// Memory that is kept and has room for `len` bytes.
@@ -88,8 +88,11 @@ fn take(len: usize) -> Option<MallocBuf> {
 /// Frees the memory of a chunk, or keeps it.
 #[inline]
 pub(crate) fn give_back(chunk: MallocBuf) {
-    static FIRST: Once = Once::new();
-    FIRST.call_once(free_something_large);
+    // Nobody waits for another thread here: in the child of a `fork`, it may not be there.
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    if !IS_DONE.load(Ordering::Relaxed) && !IS_DONE.swap(true, Ordering::Relaxed) {
+        free_something_large();
+    }
     if chunk.len() >= LEAST && !chunk.is_borrowed() {
         keep(chunk);
     }
