@@ -3,25 +3,37 @@
 /// Size of large pages, and what their addresses are multiples of.
 const HUGE: usize = 2 << 20;
 
-/// Asks for large pages where `len` bytes from `start` on are to be written for the first time. With the usual pages of
-/// 4 KiB, taking memory into use costs more time than filling it, and much more on virtual machines.
+/// The usual size of pages.
+const PAGE: usize = 4 << 10;
+
+/// What glibc's allocator has in front of memory that it got from the system as a mapping of its own.
+const MAPPED_HEAD: usize = 16;
+
+/// Asks for large pages where the `len` bytes from `start` on, an allocation or most of one, are to be written for the first
+/// time. With the usual pages of 4 KiB, taking memory into use costs more time than filling it, and much more on virtual
+/// machines.
 ///
 /// Memory in which there is no room for a large page is left alone: what has advice of its own is a mapping of its own to the
-/// system, of which a process may have some ten thousands.
+/// system, of which a process may have some ten thousands. For the same reason, the advice is for all pages of an allocation that
+/// was mapped: one that is in two mappings cannot grow where it is, and is copied.
 ///
 /// Only advice: whatever comes of it, the content stays.
 pub(crate) fn prefer_huge(start: *const u8, len: usize) {
-    let inside = (start as usize).wrapping_neg() % HUGE;
-    let len = len.saturating_sub(inside) / HUGE * HUGE;
-    if len == 0 {
+    let at = start as usize;
+    let inside = at.next_multiple_of(HUGE)..at.saturating_add(len) / HUGE * HUGE;
+    if inside.is_empty() {
         return;
     }
+    let is_mapped = at % PAGE == MAPPED_HEAD;
+    let advised = if is_mapped { at - MAPPED_HEAD..(at + len).next_multiple_of(PAGE) } else { inside };
     #[cfg(target_os = "linux")]
     {
-        let first = start.wrapping_add(inside);
+        let first = start.wrapping_add(advised.start.wrapping_sub(at));
         // SAFETY: this advice does not change the content of any memory, and a range that is not one fails.
-        unsafe { libc::madvise(first.cast_mut().cast(), len, libc::MADV_HUGEPAGE) };
+        unsafe { libc::madvise(first.cast_mut().cast(), advised.len(), libc::MADV_HUGEPAGE) };
     }
+    #[cfg(not(target_os = "linux"))]
+    let _ = advised;
 }
 
 /// Memory of the caller is left alone below this size. Above it, allocators get each piece from the system and give it back as
@@ -143,8 +155,36 @@ mod tests {
             prefer_huge_for(&mut dest);
             let flags = flags_of(dest.as_ptr() as usize + len / 2);
             assert_eq!(flags.split_whitespace().any(|flag| flag == "hg"), large, "{len}: {flags}");
-            assert!(!flags_of(dest.as_ptr() as usize).contains("hg"), "not before the first large page");
         }
+        // Of memory that is not an allocation of its own, only what large pages fill.
+        let mut dest = vec![0; LARGE_FOREIGN + HUGE];
+        let from = (PAGE + MAPPED_HEAD + 1).wrapping_sub(dest.as_ptr() as usize % PAGE);
+        prefer_huge_for(&mut dest[from..]);
+        assert!(!flags_of(dest.as_ptr() as usize).contains("hg"), "not before the first large page");
+        assert!(flags_of(dest.as_ptr() as usize + 2 * HUGE).contains("hg"));
+    }
+
+    /// How many mappings of the process lie in the `len` bytes from `start` on, at least in part.
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(miri)))]
+    fn mappings_in(start: usize, len: usize) -> usize {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let bound = |digits| usize::from_str_radix(digits, 16).unwrap();
+        let bounds = maps.lines().filter_map(|line| line.split_whitespace().next()?.split_once('-'));
+        bounds.filter(|(from, to)| bound(from) < start + len && start < bound(to)).count()
+    }
+
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(miri)))]
+    #[test]
+    fn memory_that_grows_stays_one_mapping() {
+        let mut buffer = crate::io::memory::MallocBuf::new();
+        let part = vec![7; 1 << 20];
+        for _ in 0..80 {
+            buffer.write_at(buffer.len(), &part).unwrap();
+        }
+        assert_eq!(mappings_in(buffer.as_ptr() as usize, buffer.len()), 1);
+        let mut dest = vec![0; LARGE_FOREIGN + 12345];
+        prefer_huge_for(&mut dest);
+        assert_eq!(mappings_in(dest.as_ptr() as usize, dest.len()), 1);
     }
 
     #[test]

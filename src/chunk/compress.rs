@@ -78,7 +78,8 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
     require(whole, "gathered blocks where the whole buffer is wanted")?;
     let layout = Layout::new(enc.params, src.nbytes());
     let longest = dest.len().min(src.nbytes());
-    pages::prefer_huge_for(&mut dest[..longest]);
+    let is_much_larger = dest.len() - longest > longest / 8;
+    pages::prefer_huge_for(if is_much_larger { &mut dest[..longest] } else { &mut *dest });
     let cbytes = match src {
         Source::Bytes(bytes) => match simple::suits(enc, &codec, &layout, bytes.len()) {
             Some(filter) => simple::compress(enc, &codec, &layout, filter, bytes, dest)?,

@@ -254,7 +254,7 @@ impl MallocBuf {
             let raw = unsafe { libc::realloc(self.data.as_ptr().cast(), wanted) };
             NonNull::new(raw.cast::<u8>()).ok_or(failed)?
         };
-        pages::prefer_huge(moved.as_ptr().wrapping_add(self.len), wanted - self.len);
+        pages::prefer_huge(moved.as_ptr(), wanted);
         self.data = moved;
         self.capacity = wanted;
         self.borrowed = false;
