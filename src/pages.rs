@@ -164,27 +164,12 @@ mod tests {
         assert!(flags_of(dest.as_ptr() as usize + 2 * HUGE).contains("hg"));
     }
 
-    /// How many mappings of the process lie in the `len` bytes from `start` on, at least in part.
-    #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(miri)))]
-    fn mappings_in(start: usize, len: usize) -> usize {
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let bound = |digits| usize::from_str_radix(digits, 16).unwrap();
-        let bounds = maps.lines().filter_map(|line| line.split_whitespace().next()?.split_once('-'));
-        bounds.filter(|(from, to)| bound(from) < start + len && start < bound(to)).count()
-    }
-
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(miri)))]
     #[test]
-    fn memory_that_grows_stays_one_mapping() {
-        let mut buffer = crate::io::memory::MallocBuf::new();
-        let part = vec![7; 1 << 20];
-        for _ in 0..80 {
-            buffer.write_at(buffer.len(), &part).unwrap();
-        }
-        assert_eq!(mappings_in(buffer.as_ptr() as usize, buffer.len()), 1);
-        let mut dest = vec![0; LARGE_FOREIGN + 12345];
+    fn an_allocation_stays_one_mapping() {
+        let mut dest = vec![0_u8; LARGE_FOREIGN + 12345];
         prefer_huge_for(&mut dest);
-        assert_eq!(mappings_in(dest.as_ptr() as usize, dest.len()), 1);
+        assert_eq!(crate::testing::mappings_in(&dest), 1);
     }
 
     #[test]

@@ -105,3 +105,15 @@ pub(crate) fn bytes_like(kind: u8, seed: u64, n: usize) -> Vec<u8> {
     }
     bytes
 }
+
+/// How many mappings of the process `memory` lies in.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(miri)))]
+pub(crate) fn mappings_in(memory: &[u8]) -> usize {
+    let memory = memory.as_ptr_range();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let bound = |digits| usize::from_str_radix(digits, 16).unwrap();
+    let bounds = maps.lines().filter_map(|line| line.split_whitespace().next()?.split_once('-'));
+    bounds
+        .filter(|(from, to)| bound(from) < memory.end as usize && (memory.start as usize) < bound(to))
+        .count()
+}

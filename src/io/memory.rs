@@ -370,6 +370,17 @@ impl std::fmt::Debug for MallocBuf {
 mod tests {
     use super::*;
 
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(miri)))]
+    #[test]
+    fn memory_that_grows_stays_one_mapping() {
+        let mut buf = MallocBuf::new();
+        let part = vec![7; 1 << 20];
+        for _ in 0..80 {
+            buf.write_at(buf.len(), &part).unwrap();
+        }
+        assert_eq!(crate::testing::mappings_in(&buf), 1);
+    }
+
     #[test]
     fn writing_grows_and_fills_gaps_with_zeros() {
         let mut buf = MallocBuf::new();
