@@ -144,7 +144,16 @@ const fn long_and_far(by: By) -> Kind {
 /// Levels 1 to 9.
 const LEVELS: [Level; 9] = [
     Level::Quick { runs_for_zlib: 75 },
-    searched(effort(2, 8), 1, &[runs(By::Quick), medium(By::Libdeflate(1)), far(By::Quick)]),
+    searched(
+        effort(2, 8),
+        1,
+        &[
+            runs(By::Quick),
+            medium(By::Libdeflate(1)),
+            Kind { few_matches: Some(true), ..far(By::Quick) },
+            Kind { bytes: 192, ..repetitive(By::Quick) },
+        ],
+    ),
     searched(effort(2, 8), 2, &[medium_with_runs(By::Own), medium(By::Libdeflate(1))]),
     searched(
         effort(4, 16),
