@@ -1,6 +1,7 @@
 //! Metalayers of a frame.
 
 use super::Frame;
+use super::head::is_seen_whole;
 use super::index_codec::IndexOf;
 use super::session::Session;
 use super::state::State;
@@ -71,6 +72,7 @@ impl Frame {
         ensure(room, ErrorKind::Failure, "too many metalayers for a frame")?;
         let mut next = State::clone(known);
         (next.metalayers, next.vlmetalayers) = (fixed, variable);
+        next.owes_trailer = true;
         *self.state.get_mut() = Arc::new(next);
         Ok(())
     }
@@ -113,7 +115,11 @@ impl Frame {
             return Ok(number);
         }
         next.tick += ticks - 1;
-        self.write_layers(&session, next)?;
+        if next.owes_trailer || !is_seen_whole(next.header.header_len) {
+            self.write_layers(&session, next)?;
+        } else {
+            self.write_header(&session, next)?;
+        }
         Ok(number)
     }
 
@@ -162,6 +168,7 @@ impl Frame {
         let mut next = State::clone(self.known());
         changeable(&mut next.vlmetalayers)?.push(Metalayer::with_content(name, content)?)?;
         next.tick += 1;
+        next.owes_trailer = true;
         let number = next.vlmetalayers.len() - 1;
         *self.state.get_mut() = Arc::new(next);
         Ok(number)
@@ -202,6 +209,17 @@ impl Frame {
         next.vlmetalayers = Arc::new(layers);
         next.tick += 1;
         self.write_layers(session, next)
+    }
+
+    /// Writes the header of `next`, which has other fixed metalayers than the frame: all of it is looked at, so that nobody
+    /// overlooks the change.
+    fn write_header(&mut self, session: &Session, mut next: State) -> Result<()> {
+        next.header.params = self.params();
+        let header = next.header.write(&next.metalayers)?;
+        self.write_change(session, &[Write::Bytes(0, &header)], next.header.frame_len)?;
+        next.note_header(&header);
+        *self.state.get_mut() = Arc::new(next);
+        Ok(())
     }
 
     /// Writes trailer and header of `next`, which has other metalayers than the frame; index and chunks stay as they are.

@@ -27,6 +27,7 @@ mod chunk_files;
 mod compact;
 mod edit;
 mod export;
+mod head;
 mod holes;
 mod index_codec;
 mod journal;
@@ -65,6 +66,7 @@ use crate::io::file::FileIo;
 use crate::io::lock::{self, FrameLock, Held, Mode};
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, dirs};
+use head::Head;
 use holes::Holes;
 use offsets::Index;
 use parking_lot::{Mutex, RwLock};
@@ -523,20 +525,20 @@ impl Frame {
     fn poll(&self, disk: &Disk) -> Result<(Arc<State>, Arc<dyn IoFile>)> {
         let file = disk.reader()?;
         let known = self.snapshot();
-        let state = self.compare(disk, &*file, &state::read_fixed(&*file, disk.base)?)?;
+        let state = self.compare(disk, &*file, &Head::read(&*file, disk.base, &known.seen)?)?;
         // What was read anew may be another file.
         let file = if Arc::ptr_eq(&state, &known) { file } else { disk.reader()? };
         Ok((state, file))
     }
 
-    /// Compares the state with a file and `seen`, its header as it is stored now, and reads it again if they differ, or if
-    /// the lock told that somebody changed it.
-    fn compare(&self, disk: &Disk, file: &dyn IoFile, seen: &[u8; FIXED_LEN]) -> Result<Arc<State>> {
+    /// Compares the state with a file and `seen`, the start of its header as it is stored now, and reads it again if they
+    /// differ, or if the lock told that somebody changed it.
+    fn compare(&self, disk: &Disk, file: &dyn IoFile, seen: &Head) -> Result<Arc<State>> {
         let known = self.snapshot();
         if !self.is_changed() && known.is_of(seen, file) || disk.is_torn() {
             return Ok(known);
         }
-        let hopeless = *self.unreadable.lock() == Some(*seen);
+        let hopeless = *self.unreadable.lock() == Some(*seen.fixed());
         let attempts = if self.lock.is_some() || hopeless { 1 } else { ATTEMPTS };
         match retry(attempts, || disk.load(&*disk.reader()?)) {
             // Another frame has taken the path, whose chunks make no sense to this handle.
@@ -550,7 +552,7 @@ impl Frame {
             Err(e) if self.lock.is_some() || !known.is_in(file) => Err(e),
             Err(_) => {
                 // A writer that does not lock is at it, or was killed: go on with what is known.
-                *self.unreadable.lock() = Some(*seen);
+                *self.unreadable.lock() = Some(*seen.fixed());
                 Ok(known)
             }
         }
@@ -631,7 +633,8 @@ fn empty(params: &FrameParams, arrangement: Arrangement) -> Result<(State, Vec<u
         index: Index::default(),
         metalayers: Arc::default(),
         vlmetalayers: Arc::default(),
-        seen: *bytes.first_chunk().expect("a header is longer"),
+        seen: Head::of(&bytes[..header.header_len])?,
+        owes_trailer: false,
         file: None,
         undone_by: None,
         live_end: 0,

@@ -1,6 +1,7 @@
 //! Chunks out of a frame.
 
 use super::ahead::reused_from;
+use super::head::Head;
 use super::sizes::{ChunkInfo, Sizes};
 use super::state::{self, State};
 use super::store::{Disk, Store};
@@ -298,7 +299,7 @@ impl<'a> FrameChunks<'a> {
         if !self.view.at_path && !disk.reader.serves(file, &disk.file) {
             return Since::Unknown;
         }
-        if state::read_fixed(&**file, disk.base).is_ok_and(|seen| known.is_of(&seen, &**file)) {
+        if Head::read(&**file, disk.base, &known.seen).is_ok_and(|seen| known.is_of(&seen, &**file)) {
             return Since::Unchanged;
         }
         match frame.view() {

@@ -1,10 +1,11 @@
 //! A frame while it is changed.
 
+use super::head::Head;
 use super::read::FrameChunks;
 use super::state::State;
 use super::store::{Disk, Store};
 use super::{Frame, View};
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{ErrorKind, Result, ensure};
 use crate::format::frame_header::{FIXED_LEN, Layout};
 use crate::io::IoFile;
 use crate::io::lock::{Held, Mode};
@@ -67,11 +68,11 @@ impl Frame {
         memory::resize(head, known.header.header_len.max(FIXED_LEN))?;
         let n = file.read_at(disk.base, head)?;
         head.truncate(n);
-        let too_short = Error::new(ErrorKind::FileRead, "file ends too early");
-        let fixed: &[u8; FIXED_LEN] = head.first_chunk().ok_or(too_short)?;
-        let state = self.compare(disk, &*file, fixed)?;
+        let seen = Head::of(head)?.cut_like(&known.seen);
+        let state = self.compare(disk, &*file, &seen)?;
         let end = disk.base + state.header.frame_len;
-        if Arc::ptr_eq(&state, &known) && *fixed == state.seen && file.size()? == end {
+        let is_known = Arc::ptr_eq(&state, &known) && seen == state.seen && !disk.is_torn();
+        if is_known && file.size()? == end {
             // Nothing was broken off, nothing follows.
             session.file = Some(file);
             return Ok(());

@@ -1,5 +1,6 @@
 //! What a handle knows of its frame: header, index and metalayers, read in a constant number of accesses.
 
+use super::head::Head;
 use super::holes::Holes;
 use super::journal::{Mark, Undo};
 use super::offsets::Index;
@@ -36,8 +37,10 @@ pub(crate) struct State {
     pub(crate) metalayers: Arc<Metalayers>,
     /// The variable-length metalayers, with their content compressed.
     pub(crate) vlmetalayers: Arc<Metalayers>,
-    /// The fixed header as it is in the file, also while the file holds a change that was broken off.
-    pub(crate) seen: [u8; FIXED_LEN],
+    /// The start of the header as it is in the file, also while the file holds a change that was broken off.
+    pub(crate) seen: Head,
+    /// Whether the variable-length metalayers are yet to be written.
+    pub(super) owes_trailer: bool,
     /// The file that it is in, where the back-end can tell.
     pub(super) file: Option<FileId>,
     /// The record in the file by which a change that was broken off, or is not finished, was undone to get this.
@@ -112,6 +115,11 @@ impl<'a> Source<'a> {
         *self.front.first_chunk().expect("checked when the front was read")
     }
 
+    /// The start of the header, of `len` bytes, as it is stored.
+    fn head(&self, len: usize) -> Result<Head> {
+        Head::of(&self.front[..len.max(FIXED_LEN).min(self.front.len())])
+    }
+
     /// Exactly `len` bytes at `at` of the frame.
     fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>> {
         let cut_off = Error::new(ErrorKind::ReadBuffer, "frame cut off");
@@ -149,17 +157,6 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Reads the fixed header as it is stored.
-///
-/// # Errors
-///
-/// `FileRead` if the file ends before.
-pub(crate) fn read_fixed(file: &dyn IoFile, base: u64) -> Result<[u8; FIXED_LEN]> {
-    let mut raw = [0; FIXED_LEN];
-    file.read_exact_at(base, &mut raw)?;
-    Ok(raw)
-}
-
 impl State {
     /// Reads everything but the chunks. Whether those of a sparse frame have variable-length blocks is not known then.
     ///
@@ -168,8 +165,7 @@ impl State {
     /// `VersionSupport`, `FrameType`, `InvalidHeader`, `Data`, `ReadBuffer` for damaged frames, `FileRead` for files
     /// that end too early, else those of decompressing the index.
     pub(crate) fn load(source: &Source<'_>) -> Result<State> {
-        let seen = source.fixed();
-        let mut fixed = seen;
+        let mut fixed = source.fixed();
         if let Some((_, undo)) = &source.undo {
             undo.overlay(0, &mut fixed);
         }
@@ -201,7 +197,8 @@ impl State {
             vlmetalayers: Arc::new(tail.vlmetalayers()?),
             index,
             metalayers: Arc::new(metalayers),
-            seen,
+            seen: source.head(header.header_len)?,
+            owes_trailer: false,
             file: source.file.and_then(IoFile::id),
             undone_by: source.undo.as_ref().map(|(mark, _)| *mark),
             live_end: area,
@@ -244,10 +241,10 @@ impl State {
         self.header.vl_blocks = sizes.vl_blocks;
     }
 
-    /// Whether `file`, whose fixed header is `fixed` now, holds what this was read from. The last step of a change does not
+    /// Whether `file`, whose header begins with `head` now, holds what this was read from. The last step of a change does not
     /// touch the header: it cuts the file off behind it.
-    pub(crate) fn is_of(&self, fixed: &[u8; FIXED_LEN], file: &dyn IoFile) -> bool {
-        *fixed == self.seen
+    pub(crate) fn is_of(&self, head: &Head, file: &dyn IoFile) -> bool {
+        *head == self.seen
             && self.is_in(file)
             && self.undone_by.is_none_or(|mark| Mark::read(file) == Ok(mark))
     }
@@ -259,8 +256,9 @@ impl State {
 
     /// Notes that a file with this header holds this state.
     pub(crate) fn note_header(&mut self, header: &[u8]) {
-        self.seen = *header.first_chunk().expect("a header is longer");
+        self.seen = Head::of(header).expect("a header has its fixed fields");
         self.undone_by = None;
+        self.owes_trailer = false;
     }
 
     /// What the trailer notes of the payload area: nothing if there are no holes.

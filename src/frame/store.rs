@@ -1,12 +1,13 @@
 //! Where a frame is kept, and how a change of it is written.
 
 use super::chunk_files;
+use super::head::Head;
 use super::journal::{Mark, Record, Undo};
 use super::leftover::is_leftover;
 use super::read;
 use super::readers::{self, Reader};
 use super::spares::{self, Spares};
-use super::state::{self, Source, State};
+use super::state::{Source, State};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::{FIXED_LEN, FrameHeader};
@@ -24,6 +25,9 @@ const COPY_BUFFER: usize = 1 << 20;
 
 /// Adjacent writes of up to this many bytes in all are made one.
 const JOINED: usize = 32 << 10;
+
+/// Local file systems write inside such a range in one step, which a kill cannot break off, in bytes.
+const PAGE: u64 = 4096;
 
 /// The home of a frame.
 pub(crate) enum Store {
@@ -194,7 +198,9 @@ impl Disk {
     /// Those of opening, `FileRead` if it is too short, and those of [`FrameHeader::read`].
     pub(crate) fn check_header(&self) -> Result<()> {
         let file = self.io.open(&self.file, OpenMode::Read)?;
-        FrameHeader::read(&state::read_fixed(&*file, self.base)?).map(drop)
+        let mut fixed = [0; FIXED_LEN];
+        file.read_exact_at(self.base, &mut fixed)?;
+        FrameHeader::read(&fixed).map(drop)
     }
 
     /// Opens the file, which is not open yet, and reads the whole state.
@@ -246,7 +252,7 @@ impl Disk {
             state.header.vl_blocks = first.is_some_and(|info| info.vl_blocks);
         }
         // Somebody who does not lock may have changed it meanwhile.
-        let changed = size.is_some() && !state.is_of(&state::read_fixed(file, self.base)?, file);
+        let changed = size.is_some() && !state.is_of(&Head::read(file, self.base, &state.seen)?, file);
         ensure(!changed, ErrorKind::FileRead, "the frame changes while it is read")?;
         Ok(state)
     }
@@ -294,12 +300,14 @@ impl Disk {
     ///
     /// `FileWrite` and others if the old bytes cannot be written back.
     pub(crate) fn repair(&self, file: &dyn IoFile, size: Option<u64>) -> Result<bool> {
-        if !self.io.features().journal {
-            let mut torn = self.torn.lock();
-            let Some(undo) = &*torn else { return Ok(false) };
+        let mut torn = self.torn.lock();
+        if let Some(undo) = &*torn {
             undo.roll_back(file, self.sync)?;
             *torn = None;
             return Ok(true);
+        }
+        if !self.io.features().journal {
+            return Ok(false);
         }
         let undo = size.map_or(Ok(None), |size| Undo::find(file, size))?;
         undo.map_or(Ok(false), |undo| undo.roll_back(file, self.sync).map(|()| true))
@@ -343,7 +351,7 @@ impl Disk {
         let new_size = followed.unwrap_or(self.base + change.new_len);
         let old_size = followed.unwrap_or(self.base + change.old_len);
         let old_len = old_size - self.base;
-        if !self.io.features().journal {
+        if !self.io.features().journal || self.is_one_step(change) {
             return self.write_without_journal(file, head, change, (old_len, new_size));
         }
         if self.sync && self.dir.is_some() {
@@ -369,9 +377,18 @@ impl Disk {
         Ok(())
     }
 
-    /// As [`write`](Self::write), in a file in which nothing but the frame may be: what the old content needs is kept in
-    /// memory. A kill loses it; after a call that fails it is written back: now, before the next change, or when the handle is
-    /// closed.
+    /// Whether a kill cannot break the change off: the old content is there until the new one is. A power loss may, and where
+    /// that matters, there is a journal.
+    fn is_one_step(&self, change: &Change<'_>) -> bool {
+        let [Write::Bytes(at, bytes)] = change.writes else { return false };
+        let (start, len) = (self.base + at, bytes.len() as u64); // widening
+        let is_in_page = len > 0 && start / PAGE == (start + len - 1) / PAGE;
+        is_in_page && at + len <= change.old_len && change.new_len == change.old_len && !self.sync
+    }
+
+    /// As [`write`](Self::write), in a file in which nothing but the frame may be, or in one step: what the old content needs is
+    /// kept in memory. A kill loses it; after a call that fails it is written back: now, before the next change, or when the
+    /// handle is closed.
     fn write_without_journal(
         &self,
         file: &dyn IoFile,
@@ -380,7 +397,9 @@ impl Disk {
         (old_len, new_size): (u64, u64),
     ) -> Result<()> {
         let record = self.save(file, head, change)?.finish(self.base, old_len);
-        let written = self.apply(file, change).and_then(|()| file.truncate(new_size));
+        let keeps_size = self.is_one_step(change);
+        let cut_off = || if keeps_size { Ok(()) } else { file.truncate(new_size) };
+        let written = self.apply(file, change).and_then(|()| cut_off());
         let undo = if written.is_err() { Undo::read(record) } else { None };
         *self.torn.lock() = undo.filter(|undo| undo.roll_back(file, self.sync).is_err()).map(Box::new);
         written

@@ -370,6 +370,24 @@ fn metalayers_survive_edits_and_never_harm_a_filled_frame() {
 }
 
 #[test]
+fn an_update_of_a_fixed_metalayer_writes_variable_ones_that_wait() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
+        let path = TempPath::new("owed");
+        let mut frame = create(kind, &path);
+        frame.meta_add(b"m", b"hello").unwrap();
+        frame.append(&chunk(400, 1)).unwrap();
+        let len = frame.frame_len();
+        frame.meta_update(b"m", b"HELLO").unwrap();
+        assert_eq!(frame.frame_len(), len, "nothing but the header is written");
+        frame.vlmeta_add_later(b"v", vec![1; 50]).unwrap();
+        frame.meta_update(b"m", b"again").unwrap();
+        let again = reopen(&frame);
+        assert_eq!(again.metalayers()[0].content, b"again", "{kind:?}");
+        assert_eq!(again.vlmetalayers()[0].content, [1; 50], "{kind:?}");
+    }
+}
+
+#[test]
 fn frames_start_anywhere_in_a_file_and_never_overwrite_the_next_one() {
     let path = TempPath::new("offsets");
     fs::write(&*path, b"something before").unwrap();

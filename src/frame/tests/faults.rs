@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::chunk::source::BlockSource;
+use crate::frame::journal::Undo;
 use crate::io::file::PlainFile;
 
 /// What happens at the call with the chosen number.
@@ -76,6 +77,16 @@ impl Io for FaultyIo {
     }
 }
 
+impl FaultyFile {
+    /// Whether a write is one step, as file systems do it: over bytes that are there, inside one page. Where the file ends in a
+    /// record, no change relies on that.
+    fn is_one_step(&self, position: u64, len: usize) -> bool {
+        let (size, end) = (self.inner.size().unwrap(), position + len as u64);
+        let is_in_page = len > 0 && position / 4096 == (end - 1) / 4096;
+        self.plan.journal && is_in_page && end <= size && Undo::find(&self.inner, size).unwrap().is_none()
+    }
+}
+
 impl IoFile for FaultyFile {
     fn read_at(&self, position: u64, buf: &mut [u8]) -> Result<usize> {
         self.inner.read_at(position, buf)
@@ -83,7 +94,8 @@ impl IoFile for FaultyFile {
 
     fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
         let halves = self.plan.next();
-        self.inner.write_at(position, &bytes[..bytes.len() * halves / 2])?;
+        let done = if halves == 1 && self.is_one_step(position, bytes.len()) { 0 } else { halves };
+        self.inner.write_at(position, &bytes[..bytes.len() * done / 2])?;
         if halves == 2 { Ok(()) } else { Err(INJECTED) }
     }
 
@@ -281,7 +293,8 @@ fn whatever_call_fails_the_frame_holds_the_old_or_the_new_content() {
         build(&base, dir, 6);
         for &operation in OPERATIONS {
             let calls = check_operation(&base, operation);
-            assert!(calls >= 4, "{}: only {calls} calls", operation.0);
+            let least = if operation.0 == "meta update" { 1 } else { 4 };
+            assert!(calls >= least, "{}: only {calls} calls", operation.0);
         }
         let base = TempPath::new("base");
         build(&base, dir, 0);

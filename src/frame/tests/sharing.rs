@@ -62,7 +62,7 @@ fn without_locking_every_change_is_seen_however_many_there_were_since() {
             model[at] = padded(400, 8 + step);
             a.update(at, &model[at]).unwrap();
             for (missed, other) in others.iter().enumerate().filter(|(missed, _)| step % (missed + 1) == 0) {
-                assert!(contents(other) == model, "{kind:?} step {step}, {missed} missed");
+                assert!(contents(other) == model, "{kind:?} length {len} step {step}, {missed} missed");
             }
         }
         let live: usize = model.iter().map(Vec::len).sum();
@@ -97,11 +97,12 @@ fn without_locking_changes_to_chunks_of_other_lengths_are_seen_too() {
 
 #[test]
 fn without_locking_changes_of_metalayers_are_seen_whatever_their_lengths() {
-    for kind in [Kind::File, Kind::Dir] {
+    // The second length is that of more than handles look at.
+    for (kind, len) in [(Kind::File, 8), (Kind::Dir, 8), (Kind::File, head::MAX_LEN)] {
         let path = TempPath::new("layers");
         let mut a = create(kind, &path);
         let mut random = Random::new(12);
-        a.meta_add(b"m", &[0; 8]).unwrap();
+        a.meta_add(b"m", &vec![0; len]).unwrap();
         a.append(&padded(400, 0)).unwrap();
         a.append(&padded(400, 1)).unwrap();
         a.vlmeta_add(b"v", vec![0; 40]).unwrap();
@@ -109,7 +110,7 @@ fn without_locking_changes_of_metalayers_are_seen_whatever_their_lengths() {
         for step in 1..300_usize {
             let seed = step.to_le_bytes()[0];
             match random.below(4) {
-                0 => a.meta_update(b"m", &[seed; 8]).map(drop),
+                0 => a.meta_update(b"m", &vec![seed; len]).map(drop),
                 1 => a.update(random.below(2), &padded(400, step)).map(drop),
                 _ => a.vlmeta_update(b"v", vec![seed; 40 + random.below(3)]).map(drop),
             }
@@ -118,7 +119,7 @@ fn without_locking_changes_of_metalayers_are_seen_whatever_their_lengths() {
             for (missed, other) in others.iter().enumerate().filter(|(missed, _)| step % (missed + 1) == 0) {
                 other.refresh().unwrap();
                 let seen = (contents(other), other.metalayers(), other.vlmetalayers());
-                assert!(seen == now, "{kind:?} step {step}, {missed} missed");
+                assert!(seen == now, "{kind:?} length {len} step {step}, {missed} missed");
             }
         }
     }
