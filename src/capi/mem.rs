@@ -72,7 +72,7 @@ mod tests {
         let array = c_array(&[1i64, -2]).unwrap();
         let numbers = c_numbers(7..10).unwrap();
         let bytes = c_bytes(&[9]).unwrap();
-        // SAFETY: all three came from C's allocator a moment ago and are live until freed.
+        // SAFETY: all of them came from C's allocator a moment ago and are live until freed.
         unsafe {
             assert_eq!(CStr::from_ptr(text), c"zstd");
             assert_eq!(array.add(1).read(), -2);
