@@ -311,8 +311,8 @@ mod around {
     /// What a `fork` under way has taken.
     struct Taken {
         locks: Vec<MutexGuard<'static, ()>>,
-        /// Held as well, so that no lock is used for the first time meanwhile; and taken last, so that who has it has
-        /// this structure.
+        /// Held as well, so that no lock is used for the first time meanwhile; and taken last: the thread that has it may
+        /// use this structure.
         list: Option<MutexGuard<'static, Vec<&'static Lock>>>,
         /// The process that forks.
         pid: libc::pid_t,
@@ -320,6 +320,14 @@ mod around {
         in_child: bool,
         /// Handlers that have begun and not ended: above 1 if they were installed twice, or if one of them forks.
         depth: usize,
+    }
+
+    impl Taken {
+        /// Whether this is the child.
+        fn is_new_process(&self) -> bool {
+            // SAFETY: no conditions.
+            self.in_child || self.pid != unsafe { libc::getpid() }
+        }
     }
 
     /// [`Taken`] as a static.
@@ -356,11 +364,8 @@ mod around {
         if !is_this_thread() {
             return false;
         }
-        // SAFETY: this thread is the one that is named; `getpid` has no conditions.
-        unsafe {
-            let taken = &*TAKEN.0.get();
-            taken.in_child || taken.pid != libc::getpid()
-        }
+        // SAFETY: this thread is the one that is named, and has no other reference to it here.
+        unsafe { &*TAKEN.0.get() }.is_new_process()
     }
 
     /// Puts the handlers in place.
@@ -414,7 +419,7 @@ mod around {
         taken.in_child |= in_child;
         taken.depth = taken.depth.saturating_sub(1);
         if taken.depth == 0 {
-            FORKS.fetch_add(u64::from(is_new_process()), Ordering::Relaxed);
+            FORKS.fetch_add(u64::from(taken.is_new_process()), Ordering::Relaxed);
             let (locks, list) = (std::mem::take(&mut taken.locks), taken.list.take());
             FORKER.store(0, Ordering::Relaxed);
             drop(list);

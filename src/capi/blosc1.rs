@@ -13,6 +13,7 @@ use super::environment::{Compressor, Environment, NO_CODEC};
 use super::guard::{guard, guard_count, guard_or};
 use super::plugins;
 use super::ptr::{c_str, in_bytes, out_bytes};
+use super::trace;
 use super::tuner;
 use super::types::blosc_threads_callback;
 use crate::chunk::{self, CParams, Decoding, Encoding, Source, Unit};
@@ -95,11 +96,11 @@ impl Settings {
     }
 
     /// Applies the variables that change the settings for good.
-    fn apply(&mut self, env: &Environment<'_>) {
+    fn apply(&mut self, env: &Environment) {
         if let Some(delta) = env.delta {
             self.delta = delta;
         }
-        if let Some(Compressor::BuiltIn(code)) = env.compressor() {
+        if let Some(Compressor::BuiltIn(code)) = env.compressor {
             self.compressor = code;
         }
         if let Some(blocksize) = env.blocksize().and_then(|size| usize::try_from(size).ok()) {
@@ -205,8 +206,7 @@ fn request(clevel: c_int, doshuffle: c_int, typesize: i32, nbytes: usize) -> Res
     let pool = global.pool.clone();
     drop(global);
     let backend = attach(nthreads, pool);
-    let named = env.compressor();
-    let no_context = env.nolock && named == Some(Compressor::Registered);
+    let no_context = env.nolock && env.compressor == Some(Compressor::Registered);
     ensure(!no_context, ErrorKind::NullPointer, "BLOSC_COMPRESSOR names a registered codec")?;
     let typesize = env.typesize().unwrap_or(typesize);
     let env_blocksize = env.blocksize().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
@@ -225,7 +225,7 @@ fn request(clevel: c_int, doshuffle: c_int, typesize: i32, nbytes: usize) -> Res
     }
     let params = CParams {
         // A name that no codec has spoils this call, and not the setting.
-        compcode: if named == Some(Compressor::Unknown) { NO_CODEC } else { i32::from(compressor) },
+        compcode: if env.compressor == Some(Compressor::Unknown) { NO_CODEC } else { i32::from(compressor) },
         clevel: u8::try_from(env.clevel().unwrap_or(clevel)).unwrap_or(u8::MAX),
         typesize: usize::try_from(typesize).unwrap_or(0),
         // Without the lock, the setting does not count; the variable does all the same.
@@ -234,7 +234,7 @@ fn request(clevel: c_int, doshuffle: c_int, typesize: i32, nbytes: usize) -> Res
         filters,
         ..CParams::default()
     };
-    params.print_info_if_asked(nbytes, &env);
+    trace::compression_if(env.info, &params, nbytes);
     Ok(Request { params, backend, nthreads, blosc1_header: env.blosc1_compat && !env.nolock })
 }
 

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use super::context::{self, Context};
 use super::guard::{guard, guard_count, guard_status};
 use super::ptr::{handle_mut, in_bytes, in_slice, out_bytes, store};
+use super::trace;
 use super::tuner;
 use super::types::{CBool, blosc2_context, blosc2_cparams, blosc2_dparams};
 use crate::chunk::{self, Source, SpecialValue, Unit};
@@ -509,7 +510,7 @@ unsafe fn special(
     ensure(nbytes % typesize == 0, ErrorKind::Data, "not a number of items")?;
     // SAFETY: the caller vouches for the pointers in `cparams`; the context was just made.
     let params = unsafe { with_new_cctx(cparams, |context| context::special_params(context, nbytes, dest)) }?;
-    params.print_info(nbytes);
+    trace::compression(&params, nbytes);
     chunk::special_chunk(&params, nbytes, value, dest)
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Context {
     typesize: Sticky,
     instrumented: bool,
     /// Whether `BLOSC_INFO` was set when the context was made.
-    is_told_of: bool,
+    wants_info: bool,
     /// The tuner's configuration, as given.
     tuner_config: *mut c_void,
     preparams: Option<Box<blosc2_prefilter_params>>,
@@ -160,7 +160,7 @@ impl Context {
                 blocksize: Sticky::new(0),
                 typesize: Sticky::new(0),
                 instrumented: false,
-                is_told_of: false,
+                wants_info: false,
                 tuner_config: ptr::null_mut(),
                 preparams: None,
                 postparams: None,
@@ -183,7 +183,7 @@ impl Context {
         let environment = Environment::read();
         environment.apply_to_context(&mut cparams, &mut codec)?;
         let mut context = Context::new(cparams.schunk, cparams.nthreads)?;
-        context.is_told_of = environment.info;
+        context.wants_info = environment.info;
         if cparams.prefilter.is_some() {
             // SAFETY: the client vouches for `preparams`, unless it is null.
             let given = unsafe { cparams.preparams.as_ref() }.copied();

@@ -7,13 +7,11 @@ use std::ffi::CStr;
 use super::blosc1::NAMES;
 use super::types::blosc2_cparams;
 use crate::bytes::leading_number;
-#[cfg(unix)]
-use crate::cancel;
-use crate::chunk::{CParams, blocks};
 use crate::codecs::registry;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::{DELTA_SLOT, SHUFFLE_SLOT, filter, split};
-use variables::Variables;
+
+pub(super) use variables::is_set;
 
 /// A code that no codec has.
 pub(crate) const NO_CODEC: i32 = -1;
@@ -36,20 +34,30 @@ pub(crate) enum Compressor {
     Unknown,
 }
 
+impl Compressor {
+    fn named(name: &CStr) -> Compressor {
+        match NAMES.code_of(name) {
+            Some(code) => Compressor::BuiltIn(code),
+            None if registry::find_by_name(name).is_some() => Compressor::Registered,
+            None => Compressor::Unknown,
+        }
+    }
+}
+
 /// The variables that are set, parsed as far as they make sense.
 ///
 /// The C library reads numbers as a `long`. Where it stores them in something smaller, it checks some before that and
 /// some after, which shows with numbers that are too large: the methods do as it does.
 #[derive(Default)]
-pub(crate) struct Environment<'a> {
+pub(crate) struct Environment {
     clevel: Option<i64>,
     /// The shuffle filter that replaces the caller's choice.
     pub(crate) shuffle: Option<u8>,
     /// Whether DELTA is switched on or off.
     pub(crate) delta: Option<bool>,
     typesize: Option<i64>,
-    /// Name of the codec.
-    compressor: Option<&'a CStr>,
+    /// The codec that is asked for.
+    pub(crate) compressor: Option<Compressor>,
     blocksize: Option<i64>,
     /// `None` if not set; 0 if not a number.
     nthreads: Option<i64>,
@@ -80,11 +88,11 @@ fn as_size(number: i64) -> Option<i32> {
     Some(as_int(number)).filter(|&size| number > 0 && size > 0)
 }
 
-impl Environment<'_> {
+impl Environment {
     /// Reads the environment.
-    pub(crate) fn read() -> Environment<'static> {
+    pub(crate) fn read() -> Environment {
         let mut found = Environment::default();
-        for (name, value) in Variables::new() {
+        variables::for_each(|name, value| {
             let text = value.to_bytes();
             match name {
                 b"CLEVEL" => found.clevel = Some(leading_number(text)),
@@ -104,7 +112,7 @@ impl Environment<'_> {
                     }
                 }
                 b"TYPESIZE" => found.typesize = Some(leading_number(text)),
-                b"COMPRESSOR" => found.compressor = Some(value),
+                b"COMPRESSOR" => found.compressor = Some(Compressor::named(value)),
                 b"BLOCKSIZE" => found.blocksize = Some(leading_number(text)),
                 b"NTHREADS" => found.nthreads = Some(leading_number(text)),
                 b"SPLITMODE" => {
@@ -121,22 +129,13 @@ impl Environment<'_> {
                 b"INFO" => found.info = true,
                 _ => {}
             }
-        }
+        });
         found
     }
 
     /// The compression level for the functions without context; possibly one that does not exist.
     pub(crate) fn clevel(&self) -> Option<i32> {
         self.clevel.filter(|&level| level >= 0).map(as_int)
-    }
-
-    /// The codec that is asked for.
-    pub(crate) fn compressor(&self) -> Option<Compressor> {
-        self.compressor.map(|name| match NAMES.code_of(name) {
-            Some(code) => Compressor::BuiltIn(code),
-            None if registry::find_by_name(name).is_some() => Compressor::Registered,
-            None => Compressor::Unknown,
-        })
     }
 
     /// Bytes per item.
@@ -195,7 +194,7 @@ impl Environment<'_> {
         if self.delta == Some(true) {
             cparams.filters[DELTA_SLOT] = filter::DELTA;
         }
-        match self.compressor() {
+        match self.compressor {
             Some(Compressor::BuiltIn(code)) => codec.compcode = i32::from(code),
             Some(Compressor::Unknown) => codec.compcode = NO_CODEC,
             Some(Compressor::Registered) => {
@@ -214,85 +213,6 @@ impl Environment<'_> {
             cparams.splitmode = splitmode;
         }
         Ok(())
-    }
-}
-
-/// Whether the environment variable `BLOSC_<name>` exists.
-fn is_set(name: &[u8]) -> bool {
-    Variables::new().any(|(known, _)| known == name)
-}
-
-/// Prints a message about a failure to stderr if `BLOSC_TRACE` is set.
-pub(crate) fn trace_text(message: &str) {
-    if is_set(b"TRACE") {
-        print("error", message);
-    }
-}
-
-/// Prints a failure to stderr if `BLOSC_TRACE` is set.
-pub(crate) fn trace(error: Error) {
-    if is_set(b"TRACE") {
-        print("error", &format!("{error} ({})", error.code()));
-    }
-}
-
-/// Prints a message to stderr if `BLOSC_INFO` is set.
-pub(crate) fn info(message: impl FnOnce() -> String) {
-    if is_set(b"INFO") {
-        print("INFO", &message());
-    }
-}
-
-/// Prints a line to stderr. Not with `eprintln!`: its lock may be held by a thread that a `fork` has left behind.
-fn print(kind: &str, message: &str) {
-    let line = format!("[{kind}] - {message}\n");
-    #[cfg(unix)]
-    {
-        use std::io::Write;
-        use std::mem::ManuallyDrop;
-        use std::os::fd::FromRawFd;
-        // SAFETY: `ManuallyDrop` leaves the descriptor open. If the application has closed it, writing fails, or goes to what it
-        // has opened in its place, as all its messages do.
-        let mut stderr = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(libc::STDERR_FILENO) });
-        let _ = cancel::deferred(|| stderr.write_all(line.as_bytes())); // nobody to tell
-    }
-    #[cfg(not(unix))]
-    eprint!("{line}");
-}
-
-impl CParams {
-    /// Prints what a compression of `nbytes` bytes is going to use, if `BLOSC_INFO` is set.
-    #[inline]
-    pub(crate) fn print_info(&self, nbytes: usize) {
-        if self.is_told_of(nbytes) && is_set(b"INFO") {
-            print("INFO", &self.summary(nbytes));
-        }
-    }
-
-    /// [`print_info`](Self::print_info) where the environment was read already.
-    pub(crate) fn print_info_if_asked(&self, nbytes: usize, env: &Environment<'_>) {
-        if self.is_told_of(nbytes) && env.info {
-            print("INFO", &self.summary(nbytes));
-        }
-    }
-
-    /// Whether there is anything to tell: a whole item.
-    fn is_told_of(&self, nbytes: usize) -> bool {
-        self.typesize > 0 && nbytes >= self.typesize
-    }
-
-    /// What a compression of `nbytes` bytes is going to use. The split mode is told as what comes of it: 1 if blocks are
-    /// split, else 0.
-    #[cold]
-    fn summary(&self, nbytes: usize) -> String {
-        format!(
-            "compcode: {}, clevel: {}, blocksize: {}, splitmode: {}, typesize: {}",
-            self.compcode,
-            self.clevel,
-            blocks::effective_blocksize(self, nbytes),
-            i32::from(blocks::Layout::new(self, nbytes).split),
-            self.typesize
-        )
     }
 }
 

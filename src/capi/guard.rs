@@ -9,8 +9,8 @@
 //! A panic is always a bug in this library, never the answer to bad input. Catching it keeps the host program alive;
 //! the panic hook has already written the message to stderr.
 
-use super::environment::trace;
 use super::plugins;
+use super::trace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::panics;
 
@@ -66,7 +66,7 @@ fn result_of<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
         body()
     };
     let panicked = Err(Error::new(ErrorKind::Failure, "a panic inside the library"));
-    panics::caught(prepared).unwrap_or(panicked).inspect_err(|&error| trace(error))
+    panics::caught(prepared).unwrap_or(panicked).inspect_err(|&error| trace::error(error))
 }
 
 /// Runs the body of an exported function.

@@ -15,11 +15,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 
-use super::environment;
 use super::guard::{guard, guard_or, guard_status};
 use super::mem::c_string;
 use super::ptr::{handle_mut, in_bytes};
 use super::stdio::{self, transfer};
+use super::trace;
 use super::types::{CBool, blosc2_stdio_mmap};
 use crate::cancel::deferred;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
@@ -217,7 +217,7 @@ fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
     this.is_memory_only = CBool::new(flags == system::PRIVATE);
     match this.map() {
         Ok((region, size)) => {
-            environment::info(|| {
+            trace::info(|| {
                 let (path, mode, len) = (path.to_string_lossy(), mode.to_string_lossy(), region.len());
                 format!(
                     "Opened memory-mapped file {path} in mode {mode} with an mapping size of {len} bytes."

@@ -47,6 +47,7 @@ mod schunk_handle;
 pub mod schunk_slice;
 pub mod stdio;
 mod storage;
+mod trace;
 mod tuner;
 pub mod types;
 pub mod util;

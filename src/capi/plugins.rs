@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::callbacks::CCodec;
-use super::environment::trace_text;
+use super::trace;
 use super::types::{
     blosc2_codec, blosc2_codec_decoder_cb, blosc2_codec_encoder_cb, blosc2_filter_backward_cb,
     blosc2_filter_forward_cb, blosc2_tuner,
@@ -202,7 +202,7 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
     }
     let functions = cancel::deferred_foreign(|| find(kind, name))?;
     if functions.is_none() {
-        trace_text(&format!("no plugin {name:?} was found"));
+        trace::message(&format!("no plugin {name:?} was found"));
     }
     let name = memory::copy_of(name.to_bytes())?;
     memory::push(&mut KNOWN.lock(), Known { kind, name, functions })?;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::parts::SchunkPtr;
 use super::{Context, EncodingParts, Sticky};
 use crate::capi::callbacks::Host;
+use crate::capi::trace;
 use crate::capi::tuner;
 use crate::capi::types::blosc2_context;
 use crate::chunk::{self, CParams, Compressed, Encoding, Source};
@@ -45,7 +46,7 @@ unsafe fn with_encoding<T>(
     }
     // The usual case does without moving all these parts around, which shows with small buffers.
     let params = this.params()?;
-    params.print_info(nbytes);
+    trace::compression(&params, nbytes);
     let backend = this.attach();
     let threads = backend.threads(this.nthreads());
     let schunk = SchunkPtr(this.fields.schunk);

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use super::compress::EachAnew;
 use super::{Backend, Context};
 use crate::capi::callbacks::{self, CPostfilter, CPrefilter, Host};
+use crate::capi::trace;
 use crate::capi::types::{blosc2_context, blosc2_schunk};
 use crate::chunk::{self, CParams, Decoding, Encoding};
 use crate::error::Result;
@@ -51,11 +52,11 @@ impl EncodingParts {
         // SAFETY: the caller's promise.
         let this = unsafe { Context::from_raw(context) }?;
         let params = this.params()?;
-        params.print_info(nbytes);
+        trace::compression(&params, nbytes);
         let backend = this.attach();
         let prefilter = this.prefilter(context);
         let (nthreads, schunk) = (this.nthreads(), SchunkPtr(this.fields.schunk));
-        let one_by_one = this.fields.tuner_id > 0 || this.is_told_of;
+        let one_by_one = this.fields.tuner_id > 0 || this.wants_info;
         // SAFETY: the caller's promise, which holds as long as it uses the parts.
         let each_anew = one_by_one.then(|| unsafe { EachAnew::with(context) });
         Ok(EncodingParts { params, backend, nthreads, prefilter, schunk, host: Host(context), each_anew })

@@ -7,19 +7,38 @@ use std::ffi::{CStr, c_char};
 /// What the names of all our variables begin with.
 const PREFIX: &[u8] = b"BLOSC_";
 
-/// The variables of ours that are set: their names without [`PREFIX`], and their values.
+/// Whether the environment variable `BLOSC_<name>` exists.
+pub(in super::super) fn is_set(name: &[u8]) -> bool {
+    let mut found = false;
+    for_each(|known, _| found |= known == name);
+    found
+}
+
+/// Calls `visit` with the name, without [`PREFIX`], and the value of each variable of ours that is set.
 ///
 /// This walks over the whole environment, with a handful of instructions for each variable that is not ours.
 #[cfg(unix)]
-pub(super) struct Variables {
-    next: *const *const c_char,
-}
-
-#[cfg(unix)]
-impl Variables {
-    pub(super) fn new() -> Variables {
-        // SAFETY: reading the pointer is what getenv does; changing the environment meanwhile is the client's mistake.
-        Variables { next: unsafe { *environment() } }
+pub(super) fn for_each(mut visit: impl FnMut(&[u8], &CStr)) {
+    // SAFETY: reading the pointer is what getenv does; changing the environment meanwhile is the client's mistake.
+    let mut next = unsafe { *environment() };
+    if next.is_null() {
+        return;
+    }
+    loop {
+        // SAFETY: the array ends with a null pointer, at which this ends.
+        let entry = unsafe { *next };
+        if entry.is_null() {
+            return;
+        }
+        // SAFETY: entries are strings, of at least their NUL.
+        if unsafe { *entry.cast::<u8>() } == PREFIX[0] {
+            // SAFETY: as above.
+            if let Some((name, value)) = split_ours(unsafe { CStr::from_ptr(entry) }) {
+                visit(name, value);
+            }
+        }
+        // SAFETY: this was not the null pointer at the end.
+        next = unsafe { next.add(1) };
     }
 }
 
@@ -41,34 +60,6 @@ fn environment() -> *const *const *const c_char {
     _NSGetEnviron()
 }
 
-#[cfg(unix)]
-impl Iterator for Variables {
-    type Item = (&'static [u8], &'static CStr);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.next.is_null() {
-            return None;
-        }
-        loop {
-            // SAFETY: the array ends with a null pointer, at which `next` stays.
-            let entry = unsafe { *self.next };
-            if entry.is_null() {
-                return None;
-            }
-            // SAFETY: this was not the null pointer at the end.
-            self.next = unsafe { self.next.add(1) };
-            // SAFETY: entries are strings, of at least their NUL.
-            if unsafe { *entry.cast::<u8>() } == PREFIX[0] {
-                // SAFETY: as above.
-                if let Some(found) = split_ours(unsafe { CStr::from_ptr(entry) }) {
-                    return Some(found);
-                }
-            }
-        }
-    }
-}
-
 /// The name, without [`PREFIX`], and the value of an entry of the environment, if it is one of ours.
 #[cfg(unix)]
 #[cold]
@@ -79,45 +70,30 @@ fn split_ours(entry: &CStr) -> Option<(&[u8], &CStr)> {
     Some((&bytes[..equals], value))
 }
 
-/// The variables of ours that are set, as above. Here each is asked for by its name.
+/// As above. Here each variable is asked for by its name.
 #[cfg(not(unix))]
-pub(super) struct Variables {
-    names: std::slice::Iter<'static, &'static CStr>,
-}
-
-#[cfg(not(unix))]
-impl Variables {
-    pub(super) fn new() -> Variables {
-        const NAMES: [&CStr; 12] = [
-            c"BLOSC_CLEVEL",
-            c"BLOSC_SHUFFLE",
-            c"BLOSC_DELTA",
-            c"BLOSC_TYPESIZE",
-            c"BLOSC_COMPRESSOR",
-            c"BLOSC_BLOCKSIZE",
-            c"BLOSC_NTHREADS",
-            c"BLOSC_SPLITMODE",
-            c"BLOSC_NOLOCK",
-            c"BLOSC_BLOSC1_COMPAT",
-            c"BLOSC_INFO",
-            c"BLOSC_TRACE",
-        ];
-        Variables { names: NAMES.iter() }
-    }
-}
-
-#[cfg(not(unix))]
-impl Iterator for Variables {
-    type Item = (&'static [u8], &'static CStr);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.names.find_map(|name| {
-            // SAFETY: the name is a string; changing the environment meanwhile is the client's mistake.
-            let value: *const c_char = unsafe { libc::getenv(name.as_ptr()) };
+pub(super) fn for_each(mut visit: impl FnMut(&[u8], &CStr)) {
+    const NAMES: [&CStr; 12] = [
+        c"BLOSC_CLEVEL",
+        c"BLOSC_SHUFFLE",
+        c"BLOSC_DELTA",
+        c"BLOSC_TYPESIZE",
+        c"BLOSC_COMPRESSOR",
+        c"BLOSC_BLOCKSIZE",
+        c"BLOSC_NTHREADS",
+        c"BLOSC_SPLITMODE",
+        c"BLOSC_NOLOCK",
+        c"BLOSC_BLOSC1_COMPAT",
+        c"BLOSC_INFO",
+        c"BLOSC_TRACE",
+    ];
+    for name in NAMES {
+        // SAFETY: the name is a string; changing the environment meanwhile is the client's mistake.
+        let value: *const c_char = unsafe { libc::getenv(name.as_ptr()) };
+        if !value.is_null() {
             // SAFETY: values are strings.
-            let value = (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })?;
-            Some((&name.to_bytes()[PREFIX.len()..], value))
-        })
+            visit(&name.to_bytes()[PREFIX.len()..], unsafe { CStr::from_ptr(value) });
+        }
     }
 }
 

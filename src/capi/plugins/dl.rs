@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::io;
 use std::ptr::{self, NonNull};
 
-use crate::capi::environment::trace_text;
+use crate::capi::trace;
 use crate::error::Result;
 use crate::memory::no_memory;
 
@@ -30,7 +30,7 @@ impl Library {
             let message = unsafe { libc::dlerror() };
             if !message.is_null() {
                 // SAFETY: as above.
-                trace_text(&unsafe { CStr::from_ptr(message) }.to_string_lossy());
+                trace::message(&unsafe { CStr::from_ptr(message) }.to_string_lossy());
             }
             if lacks_memory {
                 return Err(no_memory());
