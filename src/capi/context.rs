@@ -27,8 +27,8 @@ use crate::chunk::blocks::Layout;
 use crate::chunk::params::check_filter_ids;
 use crate::chunk::{CParams, Threads};
 use crate::error::{Error, ErrorKind, Result, require};
-use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::{MAX_FILTERS, codec_format, filter, flags};
+use crate::format::chunk_header::{self, ChunkHeader};
+use crate::format::consts::codec_format;
 use crate::memory;
 use crate::pool::{self, LastUsed, Pool};
 use mask::PendingMask;
@@ -88,17 +88,6 @@ impl Sticky {
         self.shown = i32::try_from(effective).unwrap_or(i32::MAX);
         *field = self.shown;
     }
-}
-
-/// The bits that 16-byte headers have for filters, as far as there are any for `filters`.
-fn filter_flags(filters: &[u8; MAX_FILTERS]) -> u8 {
-    let bit = |&id: &u8| match id {
-        filter::SHUFFLE => flags::SHUFFLE,
-        filter::BITSHUFFLE => flags::BITSHUFFLE,
-        filter::DELTA => flags::DELTA,
-        _ => 0,
-    };
-    filters.iter().map(bit).fold(0, |all, bit| all | bit)
 }
 
 /// Runs the tasks of one operation.
@@ -204,7 +193,7 @@ impl Context {
         fields.clevel = codec.clevel;
         fields.use_dict = cparams.use_dict;
         fields.filters = cparams.filters;
-        fields.filter_flags = filter_flags(&cparams.filters);
+        fields.filter_flags = chunk_header::filter_flags(&cparams.filters);
         fields.filters_meta = cparams.filters_meta;
         fields.prefilter = cparams.prefilter;
         fields.preparams = preparams;
@@ -458,7 +447,7 @@ impl Context {
         let fields = &mut self.fields;
         if fields.filters != header.filters {
             fields.filters = header.filters;
-            fields.filter_flags = filter_flags(&header.filters);
+            fields.filter_flags = chunk_header::filter_flags(&header.filters);
         }
         fields.filters_meta = header.filters_meta;
         fields.compcode = match header.codec_format() {

@@ -12,6 +12,7 @@ use super::schunk_handle::SchunkHandle;
 use super::types::{CBool, blosc2_schunk};
 use crate::chunk::{self, CParams};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::format::chunk_header::offset;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, blosc2_flags};
 use crate::frame::{ChunkBytes, Frame};
 use crate::io::memory::MallocBuf;
@@ -44,7 +45,7 @@ unsafe fn whole_chunk<'a>(chunk: *const u8) -> Result<(&'a [u8], i32)> {
     if header.is_extended() && usize::try_from(header.cbytes).is_ok_and(|len| len >= EXTENDED_HEADER_LENGTH) {
         // SAFETY: the caller's promise; a lazy chunk has such a header, too.
         let head = unsafe { in_bytes(chunk.cast(), EXTENDED_HEADER_LENGTH) }?;
-        let is_lazy = head[EXTENDED_HEADER_LENGTH - 1] & blosc2_flags::LAZY != 0;
+        let is_lazy = head[offset::BLOSC2_FLAGS] & blosc2_flags::LAZY != 0;
         require(!is_lazy, "a lazy chunk has no data")?;
     }
     // SAFETY: the caller's promise.

@@ -14,7 +14,7 @@ use crate::codecs::StreamContext;
 use crate::codecs::state::{EncodeDict, StreamCodec};
 use crate::copy;
 use crate::error::{ErrorKind, Result, ensure, require};
-use crate::format::chunk_header::ChunkHeader;
+use crate::format::chunk_header::{self, ChunkHeader};
 use crate::format::consts::{
     EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, MIN_BUFFERSIZE, MIN_HEADER_LENGTH, VERSION_STABLE, blosc2_flags,
     filter, flags, special,
@@ -189,23 +189,10 @@ pub(super) fn new_header(
 
 /// The flag bits of a chunk that is not stored up front.
 pub(super) fn coded_flags(enc: &Encoding<'_>, codec: &StreamCodec, layout: &Layout) -> u8 {
-    let filters = &enc.params.filters;
-    let mut bits = codec.format() << flags::FORMAT_SHIFT;
-    if filters.contains(&filter::DELTA) {
-        bits |= flags::DELTA;
-    }
-    if !layout.split {
-        bits |= flags::DONT_SPLIT;
-    }
-    if enc.blosc1_header {
-        if filters.contains(&filter::SHUFFLE) {
-            bits |= flags::SHUFFLE;
-        }
-        if filters.contains(&filter::BITSHUFFLE) {
-            bits |= flags::BITSHUFFLE;
-        }
-    }
-    bits
+    let split = if layout.split { 0 } else { flags::DONT_SPLIT };
+    // Extended headers name the filters elsewhere.
+    let named = if enc.blosc1_header { u8::MAX } else { flags::DELTA };
+    codec.format() << flags::FORMAT_SHIFT | split | chunk_header::filter_flags(&enc.params.filters) & named
 }
 
 /// One compression under way.

@@ -153,6 +153,17 @@ pub struct ChunkHeader {
     pub blosc2_flags: u8,
 }
 
+/// The bits that 16-byte headers have for filters, as far as there are any for `filters`.
+pub(crate) fn filter_flags(filters: &[u8; MAX_FILTERS]) -> u8 {
+    let bit = |&id: &u8| match id {
+        filter::SHUFFLE => flags::SHUFFLE,
+        filter::BITSHUFFLE => flags::BITSHUFFLE,
+        filter::DELTA => flags::DELTA,
+        _ => 0,
+    };
+    filters.iter().map(bit).fold(0, |all, bit| all | bit)
+}
+
 impl ChunkHeader {
     /// A header to read into.
     pub const EMPTY: ChunkHeader = ChunkHeader {

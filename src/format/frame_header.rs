@@ -59,6 +59,13 @@ pub enum Layout {
     Beta1,
 }
 
+impl Layout {
+    /// No frame is shorter, in bytes.
+    pub(crate) fn min_frame_len(self) -> u64 {
+        if self == Layout::Stable { MIN_FRAME_LEN } else { BETA1_LEN as u64 } // widening
+    }
+}
+
 /// Compression parameters as a frame stores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameParams {
@@ -282,9 +289,14 @@ const BETA2_MAP: usize = 0x56;
 /// Length of a header of the layout `Beta1` without metalayers, in bytes.
 const BETA1_LEN: usize = 64;
 
+/// Whether `bytes` have the magic of frames where a header has it.
+pub(crate) fn has_magic(bytes: &[u8]) -> bool {
+    bytes.get(2..10) == Some(MAGIC)
+}
+
 /// Tells the layouts apart. Only what no header of the stable layout can be is taken for an old one.
 fn recognise(bytes: &[u8; FIXED_LEN]) -> Layout {
-    let magic = bytes[1] == 0xa8 && bytes[2..10] == *MAGIC;
+    let magic = bytes[1] == 0xa8 && has_magic(bytes);
     let version = bytes[0x19] & 0x0f;
     if magic
         && bytes[0] == 0x9d

@@ -56,6 +56,12 @@ impl Usage {
     }
 }
 
+/// Whether `tail` looks like the end of a trailer, which notes what is in use or has no fingerprint.
+pub(crate) fn is_tail(tail: &[u8; TAIL_LEN]) -> bool {
+    let has_marks = tail[0] == UINT32 && tail[5..7] == [FIXEXT16, 0];
+    has_marks && (tail[7..] == [0; 16] || Usage::read(tail).is_some())
+}
+
 /// The trailer for `layers`.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 use super::journal::{COUNT_AT, FOOTER, HEAD, START, get};
 use crate::error::Result;
 use crate::format::frame_header::MAGIC;
-use crate::format::frame_trailer::{TAIL_LEN, Usage};
+use crate::format::frame_trailer::{self, TAIL_LEN, Usage};
 use crate::io::IoFile;
 use crate::memory::zeroed;
 
@@ -52,8 +52,8 @@ pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
         return Ok(false);
     }
     file.read_exact_at(size - tail_len, &mut tail)?;
-    let noted = Usage::read(&tail).is_some_and(|usage| usage.area < size);
-    let trailer = tail[0] == 0xce && tail[5..7] == [0xd8, 0] && (noted || tail[7..] == [0; 16]);
+    let fits = Usage::read(&tail).is_none_or(|usage| usage.area < size);
+    let trailer = frame_trailer::is_tail(&tail) && fits;
     // It may as well be the trailer of another frame.
     Ok(trailer && find(file, MAGIC, end, size)?.is_none())
 }

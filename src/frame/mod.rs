@@ -59,7 +59,7 @@ pub(crate) use regrid::Regrid;
 
 use crate::cancel;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
-use crate::format::frame_header::{FIXED_LEN, FrameHeader, FrameParams, Layout, MAGIC, MIN_FRAME_LEN};
+use crate::format::frame_header::{self, FIXED_LEN, FrameHeader, FrameParams, Layout, MIN_FRAME_LEN};
 use crate::format::frame_trailer;
 use crate::format::metalayers::Metalayers;
 use crate::io::file::FileIo;
@@ -223,7 +223,7 @@ impl Frame {
     /// Those of a damaged frame.
     pub fn from_buffer(buffer: MallocBuf) -> Result<Frame> {
         let source = Source::in_memory(&buffer)?;
-        ensure(buffer[2..10] == *MAGIC, ErrorKind::InvalidHeader, "no frame magic")?;
+        ensure(frame_header::has_magic(&buffer), ErrorKind::InvalidHeader, "no frame magic")?;
         let state = State::load(&source)?;
         ensure(
             state.header.frame_len == buffer.len() as u64, // widening

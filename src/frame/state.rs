@@ -8,7 +8,7 @@ use super::read;
 use super::sizes::{ChunkInfo, Sizes};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
-use crate::format::frame_header::{FIXED_LEN, FrameHeader, Layout, MIN_FRAME_LEN};
+use crate::format::frame_header::{FIXED_LEN, FrameHeader, Layout};
 use crate::format::frame_trailer::{self, TAIL_LEN, Usage};
 use crate::format::metalayers::Metalayers;
 use crate::format::offsets::Entry;
@@ -171,7 +171,7 @@ impl State {
         }
         let mut header = FrameHeader::read(&fixed)?;
         ensure(header.sparse == source.sparse, ErrorKind::FrameType, "frame of the other kind")?;
-        let min_len = if header.layout == Layout::Stable { MIN_FRAME_LEN } else { 64 };
+        let min_len = header.layout.min_frame_len();
         ensure(header.frame_len >= min_len, ErrorKind::InvalidHeader, "frame too short")?;
         if let Some(size) = source.size {
             let inside = size.checked_sub(source.base).is_some_and(|room| header.frame_len <= room);

@@ -62,7 +62,7 @@ fn without_locking_every_change_is_seen_however_many_there_were_since() {
             model[at] = padded(400, 8 + step);
             a.update(at, &model[at]).unwrap();
             for (missed, other) in others.iter().enumerate().filter(|(missed, _)| step % (missed + 1) == 0) {
-                assert!(contents(other) == model, "{kind:?} length {len} step {step}, {missed} missed");
+                assert!(contents(other) == model, "{kind:?} step {step}, {missed} missed");
             }
         }
         let live: usize = model.iter().map(Vec::len).sum();
