@@ -30,10 +30,20 @@ pub(crate) fn malloc_copy(bytes: &[u8]) -> Result<NonNull<u8>> {
 pub struct MallocBuf {
     data: NonNull<u8>,
     len: usize,
-    /// Allocated bytes; 0 means that `data` points nowhere.
-    capacity: usize,
-    /// Whether the memory is somebody else's: it is neither written nor freed.
-    borrowed: bool,
+    memory: Memory,
+}
+
+/// The memory that the bytes are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Memory {
+    /// There is none yet, and there are no bytes: the pointer dangles.
+    None,
+    /// The buffer's own, with room for this number of bytes.
+    Own { capacity: usize },
+    /// The buffer's own. It goes on behind the bytes, but nobody knows how far.
+    OwnWithSlack,
+    /// Somebody else's: it is neither written nor freed.
+    Borrowed,
 }
 
 // SAFETY: the buffer owns its memory, or only reads memory that its maker vouched for.
@@ -45,7 +55,7 @@ impl MallocBuf {
     /// An empty buffer.
     #[must_use]
     pub const fn new() -> MallocBuf {
-        MallocBuf { data: NonNull::dangling(), len: 0, capacity: 0, borrowed: false }
+        MallocBuf { data: NonNull::dangling(), len: 0, memory: Memory::None }
     }
 
     /// Takes over `len` bytes that came from `malloc`.
@@ -55,7 +65,7 @@ impl MallocBuf {
     /// `data` comes from C's allocator, holds `len` initialised bytes and is used by nobody else from now on.
     #[must_use]
     pub unsafe fn from_malloc(data: NonNull<u8>, len: usize) -> MallocBuf {
-        MallocBuf { data, len, capacity: len, borrowed: false }
+        MallocBuf { data, len, memory: Memory::Own { capacity: len } }
     }
 
     /// As [`from_malloc`](Self::from_malloc), of memory that has room for `capacity` bytes.
@@ -64,18 +74,18 @@ impl MallocBuf {
     ///
     /// As for [`from_malloc`](Self::from_malloc), and `capacity` bytes are allocated, at least `len`.
     pub(crate) unsafe fn from_malloc_with_room(data: NonNull<u8>, len: usize, capacity: usize) -> MallocBuf {
-        MallocBuf { data, len, capacity, borrowed: false }
+        MallocBuf { data, len, memory: Memory::Own { capacity } }
     }
 
-    /// As [`from_malloc`](Self::from_malloc), of memory that goes on behind these bytes, nobody knows how far: the buffer must
-    /// be [shrunk](Self::shrink) before it is written.
+    /// As [`from_malloc`](Self::from_malloc), of memory that goes on behind these bytes, nobody knows how far.
+    /// [`shrink`](Self::shrink) gives that back.
     ///
     /// # Safety
     ///
     /// As for [`from_malloc`](Self::from_malloc).
     #[must_use]
     pub unsafe fn from_malloc_with_slack(data: NonNull<u8>, len: usize) -> MallocBuf {
-        MallocBuf { data, len, capacity: len + 1, borrowed: false }
+        MallocBuf { data, len, memory: Memory::OwnWithSlack }
     }
 
     /// Borrows `len` bytes of the caller; the first write copies them.
@@ -86,7 +96,7 @@ impl MallocBuf {
     /// [`is_borrowed`](Self::is_borrowed) turns false.
     #[must_use]
     pub unsafe fn borrow(data: NonNull<u8>, len: usize) -> MallocBuf {
-        MallocBuf { data, len, capacity: len, borrowed: true }
+        MallocBuf { data, len, memory: Memory::Borrowed }
     }
 
     /// A copy of `bytes`.
@@ -96,7 +106,7 @@ impl MallocBuf {
     /// `MemoryAlloc`.
     pub fn copy_of(bytes: &[u8]) -> Result<MallocBuf> {
         let data = malloc_copy(bytes)?;
-        Ok(MallocBuf { data, len: bytes.len(), capacity: bytes.len().max(1), borrowed: false })
+        Ok(MallocBuf { data, len: bytes.len(), memory: Memory::Own { capacity: bytes.len().max(1) } })
     }
 
     /// `len` bytes that `fill` sets.
@@ -154,20 +164,29 @@ impl MallocBuf {
         let capacity = len.max(1);
         let data = NonNull::new(allocate(capacity).cast::<u8>()).ok_or(failed)?;
         pages::prefer_huge(data.as_ptr(), capacity);
-        Ok(MallocBuf { data, len, capacity, borrowed: false })
+        Ok(MallocBuf { data, len, memory: Memory::Own { capacity } })
     }
 
     /// Bytes that there is room for, as far as that is known.
     pub(crate) fn capacity(&self) -> usize {
-        self.capacity
+        match self.memory {
+            Memory::Own { capacity } => capacity,
+            Memory::None | Memory::OwnWithSlack | Memory::Borrowed => self.len,
+        }
+    }
+
+    /// Whether the memory is to be freed.
+    fn owns(&self) -> bool {
+        matches!(self.memory, Memory::Own { .. } | Memory::OwnWithSlack)
     }
 
     /// Finds out how much memory there is really: buffers made from a pointer know only of their content.
     pub(crate) fn claim_slack(&mut self) {
         #[cfg(target_os = "linux")]
-        if self.capacity > 0 && !self.borrowed {
-            // SAFETY: `data` is an allocation of this buffer, since it is not borrowed and has a capacity.
-            self.capacity = unsafe { libc::malloc_usable_size(self.data.as_ptr().cast()) }.max(self.len);
+        if self.owns() {
+            // SAFETY: `data` is an allocation of this buffer.
+            let capacity = unsafe { libc::malloc_usable_size(self.data.as_ptr().cast()) }.max(self.len);
+            self.memory = Memory::Own { capacity };
         }
     }
 
@@ -182,7 +201,7 @@ impl MallocBuf {
     ///
     /// If the memory is borrowed.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        assert!(!self.borrowed);
+        assert!(!self.is_borrowed());
         // SAFETY: as for reading; the memory is this buffer's own, which is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
     }
@@ -190,7 +209,7 @@ impl MallocBuf {
     /// Whether the memory is still that of the caller.
     #[must_use]
     pub fn is_borrowed(&self) -> bool {
-        self.borrowed
+        self.memory == Memory::Borrowed
     }
 
     /// Makes borrowed memory this buffer's own, to be written and freed.
@@ -199,7 +218,7 @@ impl MallocBuf {
     ///
     /// As for [`from_malloc`](Self::from_malloc).
     pub unsafe fn take_over(&mut self) {
-        self.borrowed = false;
+        self.memory = Memory::Own { capacity: self.len };
     }
 
     /// Leaves the memory to somebody else: from now on it is borrowed.
@@ -208,14 +227,14 @@ impl MallocBuf {
     ///
     /// As for [`borrow`](Self::borrow); whoever frees the memory does so after this buffer is gone.
     pub unsafe fn leave(&mut self) {
-        self.borrowed = true;
+        self.memory = Memory::Borrowed;
     }
 
     /// Gives the memory away: its address and length in bytes. The new owner calls `free()`.
     #[must_use]
     pub fn into_raw(self) -> (*mut u8, usize) {
         let this = std::mem::ManuallyDrop::new(self);
-        let data = if this.capacity == 0 { ptr::null_mut() } else { this.data.as_ptr() };
+        let data = if this.memory == Memory::None { ptr::null_mut() } else { this.data.as_ptr() };
         (data, this.len)
     }
 
@@ -225,7 +244,7 @@ impl MallocBuf {
     ///
     /// `MemoryAlloc`; the content is as before.
     pub fn reserve(&mut self, capacity: usize) -> Result<()> {
-        if capacity <= self.capacity && !self.borrowed {
+        if self.has_room(capacity) {
             return Ok(());
         }
         // Growing by halves keeps appends linear in all.
@@ -235,14 +254,14 @@ impl MallocBuf {
     /// As [`reserve`](Self::reserve), without a reserve for more.
     pub(crate) fn reserve_exact(&mut self, capacity: usize) -> Result<()> {
         let wanted = capacity.max(self.len).max(1);
-        if wanted <= self.capacity && !self.borrowed {
+        if self.has_room(wanted) {
             return Ok(());
         }
         let failed = Error::new(ErrorKind::MemoryAlloc, "no memory for the frame");
         if isize::try_from(wanted).is_err() {
             return Err(failed);
         }
-        let moved = if self.borrowed || self.capacity == 0 {
+        let moved = if !self.owns() {
             // SAFETY: allocating has no preconditions.
             let fresh = NonNull::new(unsafe { libc::malloc(wanted) }.cast::<u8>()).ok_or(failed)?;
             // SAFETY: both hold at least `len` bytes (none are read if `data` dangles, as `len` is 0 then), and the
@@ -250,15 +269,19 @@ impl MallocBuf {
             unsafe { copy::copy_raw(self.data.as_ptr(), fresh.as_ptr(), self.len) };
             fresh
         } else {
-            // SAFETY: `data` is an allocation of this buffer, since it is not borrowed and has a capacity.
+            // SAFETY: `data` is an allocation of this buffer.
             let raw = unsafe { libc::realloc(self.data.as_ptr().cast(), wanted) };
             NonNull::new(raw.cast::<u8>()).ok_or(failed)?
         };
         pages::prefer_huge(moved.as_ptr(), wanted);
         self.data = moved;
-        self.capacity = wanted;
-        self.borrowed = false;
+        self.memory = Memory::Own { capacity: wanted };
         Ok(())
+    }
+
+    /// Whether this number of bytes can be written.
+    fn has_room(&self, wanted: usize) -> bool {
+        matches!(self.memory, Memory::Own { capacity } if wanted <= capacity)
     }
 
     /// Writes `bytes` at `at`; a gap before it is filled with zeros.
@@ -302,7 +325,7 @@ impl MallocBuf {
     ///
     /// If a range reaches past the end or the memory is borrowed.
     pub fn copy_within(&mut self, from: usize, to: usize, len: usize) {
-        assert!(!self.borrowed && from.max(to).checked_add(len).is_some_and(|end| end <= self.len));
+        assert!(!self.is_borrowed() && from.max(to).checked_add(len).is_some_and(|end| end <= self.len));
         // SAFETY: both ranges lie inside the first `len` bytes, which are initialised and this buffer's own.
         unsafe { ptr::copy(self.data.as_ptr().add(from), self.data.as_ptr().add(to), len) };
     }
@@ -311,19 +334,24 @@ impl MallocBuf {
     /// unused.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
-        if self.capacity / 4 > self.len {
+        if self.capacity() / 4 > self.len {
             self.shrink();
         }
     }
 
     /// Gives unused memory back.
     pub fn shrink(&mut self) {
-        if !self.borrowed && self.len > 0 && self.capacity > self.len {
-            // SAFETY: `data` is an allocation of this buffer, since it is not borrowed and has a capacity.
+        let may_go_on = match self.memory {
+            Memory::Own { capacity } => capacity > self.len,
+            Memory::OwnWithSlack => true,
+            Memory::None | Memory::Borrowed => false,
+        };
+        if may_go_on && self.len > 0 {
+            // SAFETY: `data` is an allocation of this buffer.
             let raw = unsafe { libc::realloc(self.data.as_ptr().cast(), self.len) };
             if let Some(data) = NonNull::new(raw.cast::<u8>()) {
                 self.data = data;
-                self.capacity = self.len;
+                self.memory = Memory::Own { capacity: self.len };
             }
         }
     }
@@ -353,7 +381,7 @@ impl AsMut<[u8]> for MallocBuf {
 
 impl Drop for MallocBuf {
     fn drop(&mut self) {
-        if self.capacity > 0 && !self.borrowed {
+        if self.owns() {
             // SAFETY: `data` is an allocation of this buffer, and nobody can use it any more.
             unsafe { libc::free(self.data.as_ptr().cast()) };
         }
@@ -427,6 +455,22 @@ mod tests {
             unsafe { libc::free(data.cast()) };
         }
         assert_eq!(&MallocBuf::zeroed(2).unwrap()[..], [0, 0]);
+        assert!(MallocBuf::new().into_raw().0.is_null());
+    }
+
+    #[test]
+    fn memory_of_unknown_size_is_written_after_it_was_moved_or_shrunk() {
+        for shrink in [false, true] {
+            let (data, len) = MallocBuf::copy_of(b"hello, world").unwrap().into_raw();
+            assert_eq!(len, 12);
+            // SAFETY: the memory is from malloc, has more than five bytes, and is this buffer's from now on.
+            let mut buf = unsafe { MallocBuf::from_malloc_with_slack(NonNull::new(data).unwrap(), 5) };
+            if shrink {
+                buf.shrink();
+            }
+            buf.write_at(5, b"!").unwrap();
+            assert_eq!(&buf[..], b"hello!");
+        }
     }
 
     #[test]
