@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATH "test_b2nd_edges.b2nd"
@@ -178,6 +179,93 @@ static void test_callbacks(const struct place *place) {
   CHECK_INT(value, -5 + 2000 + 1);
   b2nd_free(array);
   b2nd_free_ctx(ctx);
+}
+
+#define TASKS 4
+
+/* Calls of `copy_alone` under way, by the number of the task, and how often one came in while another one had its number. */
+static int under_way[TASKS], shared;
+
+static int copy_alone(blosc2_postfilter_params *params) {
+  const struct timespec moment = {0, 200000};
+  int tid = params->tid;
+  if (tid < 0 || tid >= TASKS) {
+    return -1;
+  }
+  if (__atomic_add_fetch(&under_way[tid], 1, __ATOMIC_SEQ_CST) > 1) {
+    __atomic_add_fetch(&shared, 1, __ATOMIC_SEQ_CST);
+  }
+  nanosleep(&moment, NULL);
+  memcpy(params->output, params->input, (size_t)params->size);
+  __atomic_sub_fetch(&under_way[tid], 1, __ATOMIC_SEQ_CST);
+  return 0;
+}
+
+struct task {
+  void (*work)(void *);
+  void *data;
+};
+
+static void *run_task(void *arg) {
+  struct task *task = (struct task *)arg;
+  task->work(task->data);
+  return NULL;
+}
+
+/* Runs each job on a thread of its own, all at once. */
+static void on_threads(void *data, void (*work)(void *), int count, size_t size, void *jobs) {
+  pthread_t threads[TASKS];
+  struct task tasks[TASKS];
+  int i;
+  (void)data;
+  CHECK(count <= TASKS);
+  for (i = 0; i < count && i < TASKS; i++) {
+    tasks[i].work = work;
+    tasks[i].data = (char *)jobs + (size_t)i * size;
+    CHECK_INT(pthread_create(&threads[i], NULL, run_task, &tasks[i]), 0);
+  }
+  for (i = 0; i < count && i < TASKS; i++) {
+    CHECK_INT(pthread_join(threads[i], NULL), 0);
+  }
+}
+
+/* A postfilter may keep memory for each task: no two calls at once are given the same number. */
+static void test_postfilters_of_tasks(const struct place *place) {
+  const int64_t shape[2] = {40, 30}, start[2] = {3, 5}, stop[2] = {37, 28}, extents[2] = {34, 23};
+  const int32_t chunk[2] = {20, 30}, block[2] = {5, 10};
+  int64_t rows[3] = {1, 18, 33}, columns[3] = {2, 15, 29}, counts[2] = {3, 3};
+  int64_t *selection[2] = {rows, columns};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_postfilter_params postparams;
+  static int32_t items[1200], back[1200];
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL;
+  int i;
+  memset(&postparams, 0, sizeof postparams);
+  cparams.typesize = 4;
+  dparams.nthreads = TASKS;
+  dparams.postfilter = copy_alone;
+  dparams.postparams = &postparams;
+  for (i = 0; i < 1200; i++) {
+    items[i] = i;
+  }
+  blosc2_set_threads_callback(on_threads, NULL);
+  ctx = make_ctx(place, &cparams, &dparams, 2, shape, chunk, block);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, sizeof items), 0);
+  shared = 0;
+  CHECK_INT(b2nd_to_cbuffer(array, back, sizeof back), 0);
+  CHECK_BYTES(back, items, sizeof items);
+  CHECK_INT(shared, 0);
+  CHECK_INT(b2nd_get_slice_cbuffer(array, start, stop, back, extents, sizeof back), 0);
+  CHECK_INT(back[23], items[4 * 30 + 5]);
+  CHECK_INT(shared, 0);
+  CHECK_INT(b2nd_get_orthogonal_selection(array, selection, counts, back, counts, 36), 0);
+  CHECK_INT(back[5], items[18 * 30 + 29]);
+  CHECK_INT(shared, 0);
+  b2nd_free(array);
+  b2nd_free_ctx(ctx);
+  blosc2_set_threads_callback(NULL, NULL);
 }
 
 /* The array that `add_item_20` reads; none while it is made. */
@@ -672,6 +760,7 @@ int main(void) {
     test_large_items(&places[i], 261);
     test_large_items(&places[i], 5000);
     test_callbacks(&places[i]);
+    test_postfilters_of_tasks(&places[i]);
     test_prefilter_reads_array(&places[i]);
     test_arguments(&places[i]);
     test_readers(&places[i]);

@@ -350,8 +350,8 @@ static void test_private_parameters(void) {
   CHECK_INT(compress(cparams), BLOSC2_ERROR_FILTER_PIPELINE);
   answer = 0;
   CHECK(compress(cparams) > 0);
-  answer = 1;
-  CHECK_INT(decompress(), BLOSC2_ERROR_FILTER_PIPELINE);
+  answer = 1; /* on the way back, no failure */
+  CHECK(decompress() > 0);
   answer = 0;
 }
 

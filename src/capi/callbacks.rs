@@ -293,11 +293,8 @@ impl Filter for CFilter {
         let code = call_back(|| unsafe {
             backward(src.as_ptr(), dest.as_mut_ptr(), int(src.len()), cx.meta, &raw mut dparams, cx.id)
         });
-        match code {
-            0 => Ok(()),
-            1.. => Err(Error::new(ErrorKind::FilterPipeline, "the filter reported a failure")),
-            _ => Err(Error::from_callback(code, "the filter reported a failure")),
-        }
+        // Some filters return the number of bytes here, which the C library lets pass, but for the other direction.
+        if code >= 0 { Ok(()) } else { Err(Error::from_callback(code, "the filter reported a failure")) }
     }
 
     /// The addresses of the name and the functions.

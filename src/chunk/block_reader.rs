@@ -109,16 +109,16 @@ impl<'a> BlockReader<'a> {
         self.reader.plain_bytes(0, dest)
     }
 
-    /// Decodes the bytes `wanted` of block `nblock` into `dest`, which is as long.
+    /// Decodes the bytes `wanted` of block `nblock` into `dest`, which is as long, as task `tid`.
     ///
     /// # Errors
     ///
     /// Those of a damaged block, `InvalidParam` for bytes outside of the block.
-    pub fn read(&self, nblock: usize, wanted: Range<usize>, dest: &mut [u8]) -> Result<()> {
+    pub fn read(&self, tid: usize, nblock: usize, wanted: Range<usize>, dest: &mut [u8]) -> Result<()> {
         self.check(nblock, wanted.end)?;
         require(wanted.len() == dest.len(), "bytes outside of the block")?;
         let reference = DeltaReference::Block(&self.first);
-        decode_part(&self.reader, &mut scratch::worker(), nblock, wanted, reference, dest)
+        decode_part(&self.reader, &mut scratch::worker(), tid, nblock, wanted, reference, dest)
     }
 
     /// Decodes all of block `nblock`; uninitialised items become zeros.
@@ -130,17 +130,18 @@ impl<'a> BlockReader<'a> {
         if self.reader.payload == Payload::Uninit {
             dest.fill(0);
         }
-        self.read(nblock, 0..dest.len(), dest)
+        self.read(0, nblock, 0..dest.len(), dest)
     }
 
-    /// Decodes scattered bytes of block `nblock` and passes what they are taken from to `take`, which is called if all of
-    /// them can be decoded.
+    /// Decodes scattered bytes of block `nblock`, as task `tid`, and passes what they are taken from to `take`, which is called
+    /// if all of them can be decoded.
     ///
     /// # Errors
     ///
     /// As [`read`](Self::read), and those of `take`.
     pub fn read_runs<R>(
         &self,
+        tid: usize,
         nblock: usize,
         runs: &Runs<'_>,
         take: impl FnOnce(Decoded<'_>) -> Result<R>,
@@ -154,7 +155,7 @@ impl<'a> BlockReader<'a> {
         let mut buffer = std::mem::replace(&mut worker.window, scratch::Buffer::new());
         let window = buffer.get(runs.end - runs.start)?;
         let reference = DeltaReference::Block(&self.first);
-        let decoded = decode_part(&self.reader, worker, nblock, runs.start..runs.end, reference, window);
+        let decoded = decode_part(&self.reader, worker, tid, nblock, runs.start..runs.end, reference, window);
         let outcome = decoded.and_then(|()| take(Decoded::Window(window)));
         worker.window = buffer;
         outcome

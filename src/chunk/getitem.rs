@@ -147,15 +147,16 @@ fn decode_blocks(
         let wanted = range.start.max(offset) - offset..range.end.min(offset + len) - offset;
         let (part, behind) = rest.split_at_mut(wanted.len());
         rest = behind;
-        decode_part(reader, worker, nblock, wanted, reference, part)?;
+        decode_part(reader, worker, 0, nblock, wanted, reference, part)?;
     }
     Ok(())
 }
 
-/// Decodes the bytes `wanted` of block `nblock` into `dest`.
+/// Decodes the bytes `wanted` of block `nblock` into `dest`, as task `tid`.
 pub(super) fn decode_part(
     reader: &Reader<'_>,
     worker: &mut Worker,
+    tid: usize,
     nblock: usize,
     wanted: Range<usize>,
     reference: DeltaReference<'_>,
@@ -164,7 +165,7 @@ pub(super) fn decode_part(
     let len = reader.header.block_len(nblock);
     let whole = wanted.len() == len;
     if reader.payload != Payload::Coded || reader.dec.postfilter.is_some() || whole {
-        return decode_whole(reader, worker, nblock, wanted, reference, dest);
+        return decode_whole(reader, worker, tid, nblock, wanted, reference, dest);
     }
     if reader.pipeline.is_empty() {
         return decode_unfiltered_part(reader, worker, nblock, wanted, dest);
@@ -175,7 +176,7 @@ pub(super) fn decode_part(
     if reader.pipeline.is_bitshuffle() {
         return decode_bitshuffled_part(reader, worker, nblock, wanted, dest);
     }
-    decode_whole(reader, worker, nblock, wanted, reference, dest)
+    decode_whole(reader, worker, tid, nblock, wanted, reference, dest)
 }
 
 /// Fails if the streams of a block do not reach to `end`, that of the wanted bytes.
@@ -187,6 +188,7 @@ fn check_covered(covered: usize, end: usize) -> Result<()> {
 fn decode_whole(
     reader: &Reader<'_>,
     worker: &mut Worker,
+    tid: usize,
     nblock: usize,
     wanted: Range<usize>,
     reference: DeltaReference<'_>,
@@ -194,7 +196,7 @@ fn decode_whole(
 ) -> Result<()> {
     let len = reader.header.block_len(nblock);
     if wanted.len() == len && (scratch::is_aligned(dest) || !reader.calls_application()) {
-        let covered = reader.finish_block(worker, 0, nblock, reference, dest)?;
+        let covered = reader.finish_block(worker, tid, nblock, reference, dest)?;
         return check_covered(covered, wanted.end);
     }
     let mut buffer = std::mem::replace(&mut worker.block, Buffer::new());
@@ -202,7 +204,7 @@ fn decode_whole(
     if reader.payload == Payload::Uninit {
         block.fill(0);
     }
-    let outcome = reader.finish_block(worker, 0, nblock, reference, block).and_then(|covered| {
+    let outcome = reader.finish_block(worker, tid, nblock, reference, block).and_then(|covered| {
         check_covered(covered, wanted.end)?;
         copy::copy(&block[wanted], dest);
         Ok(())

@@ -136,18 +136,23 @@ impl<'a> Threads<'a> {
         self.executor.filter(|_| worthwhile).map(|executor| (executor, self.nthreads))
     }
 
-    /// Calls `work` with 0 to `n - 1`, on several threads if there are.
+    /// Calls `work` with the number of a task and 0 to `n - 1`, on several threads if there are: tasks with the same number
+    /// come one after the other.
     ///
     /// # Errors
     ///
     /// One of the errors of `work`; what no thread had taken by then is skipped.
-    pub(crate) fn for_each(&self, n: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    pub(crate) fn for_each(
+        &self,
+        n: usize,
+        work: &(dyn Fn(usize, usize) -> Result<()> + Sync),
+    ) -> Result<()> {
         let Some((executor, ntasks)) = self.for_blocks(n) else {
-            return (0..n).try_for_each(work);
+            return (0..n).try_for_each(|i| work(0, i));
         };
-        share(executor, ntasks.min(n), 0..n, &|_, mine| {
+        share(executor, ntasks.min(n), 0..n, &|tid, mine| {
             for i in mine {
-                work(i)?;
+                work(tid, i)?;
             }
             Ok(())
         })
@@ -164,7 +169,7 @@ impl<'a> Threads<'a> {
         len: usize,
         work: &(dyn Fn(Range<usize>) -> Result<()> + Sync),
     ) -> Result<()> {
-        self.for_each(len.div_ceil(Self::SHORT_COPY), &|n| {
+        self.for_each(len.div_ceil(Self::SHORT_COPY), &|_, n| {
             let start = n * Self::SHORT_COPY;
             work(start..len.min(start + Self::SHORT_COPY))
         })

@@ -187,7 +187,7 @@ impl<'a> Blocks<'a> {
         }
         let ndim = self.geometry.ndim();
         let cells = region.cells(self.geometry.blockshape());
-        threads.for_each(cells.len(), &|n| {
+        threads.for_each(cells.len(), &|tid, n| {
             let piece = self.piece(region, &cells.cell(n), place)?;
             let mut copy = BoxCopy::of_item(self.typesize);
             copy.extend(&piece.extents[..ndim], &self.strides, place.strides)?;
@@ -195,7 +195,7 @@ impl<'a> Blocks<'a> {
                 copy.write_past_cache();
             }
             // SAFETY: the caller's promise; each block has a part of the region of its own.
-            unsafe { self.read_piece((chunk, plain), &piece, &copy, dest) }
+            unsafe { self.read_piece(tid, (chunk, plain), &piece, &copy, dest) }
         })
     }
 
@@ -241,6 +241,7 @@ impl<'a> Blocks<'a> {
     #[inline(always)] // for one caller; a call shows with single items
     unsafe fn read_piece(
         &self,
+        tid: usize,
         (chunk, plain): (&BlockReader<'_>, Option<Plain<'_>>),
         piece: &Piece,
         copy: &BoxCopy,
@@ -256,9 +257,9 @@ impl<'a> Blocks<'a> {
         let runs = Runs { start, end, granule: self.typesize, each: &each };
         if copy.single_run() == Some(end - start) && !chunk.has_planes(piece.nblock, &runs) {
             // SAFETY: as above.
-            return chunk.read(piece.nblock, start..end, unsafe { dest.part(piece.at, end - start) });
+            return chunk.read(tid, piece.nblock, start..end, unsafe { dest.part(piece.at, end - start) });
         }
-        chunk.read_runs(piece.nblock, &runs, |decoded| match decoded {
+        chunk.read_runs(tid, piece.nblock, &runs, |decoded| match decoded {
             // SAFETY: as above.
             Decoded::Window(bytes) => unsafe { copy.copy_shared(bytes, dest, piece.at) },
             // Writing past the cache while other memory is read into it is slower than the one after the other.

@@ -248,13 +248,13 @@ impl<'a> ChunkPart<'a> {
         let chunk = BlockReader::open(dec, &header, bytes)?;
         let plain = chunk.plain(self.blocks.typesize);
         if plain.is_some() { self.blocks.check_size(&header) } else { self.blocks.check(&header) }?;
-        dec.threads.for_each(self.grid.len(), &|n| {
+        dec.threads.for_each(self.grid.len(), &|tid, n| {
             // SAFETY: the caller's promise.
-            unsafe { self.read_block((&chunk, plain), &self.grid.cell(n), dest) }
+            unsafe { self.read_block(tid, (&chunk, plain), &self.grid.cell(n), dest) }
         })
     }
 
-    /// Copies the selected items of the touched block `cell` of an opened chunk to `dest`; `plain` is the
+    /// Copies the selected items of the touched block `cell` of an opened chunk to `dest`, as task `tid`; `plain` is the
     /// [plain](BlockReader::plain) form of the chunk.
     ///
     /// # Safety
@@ -262,6 +262,7 @@ impl<'a> ChunkPart<'a> {
     /// As for [`read`](Self::read).
     unsafe fn read_block(
         &self,
+        tid: usize,
         (chunk, plain): (&BlockReader<'_>, Option<Plain<'_>>),
         cell: &Extents,
         dest: &DisjointParts<'_>,
@@ -295,7 +296,7 @@ impl<'a> ChunkPart<'a> {
         };
         let (start, end) = (span.start, span.end);
         let runs = Runs { start, end, granule: self.blocks.typesize, each: &each };
-        chunk.read_runs(nblock, &runs, |decoded| match decoded {
+        chunk.read_runs(tid, nblock, &runs, |decoded| match decoded {
             Decoded::Window(window) => copy_from(window, start),
             Decoded::Planes(planes) if span.len() <= self.nitems(cell) * ITEM_WORTH => {
                 scratch::with_len(span.len(), |window| {

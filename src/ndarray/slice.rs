@@ -172,7 +172,7 @@ pub(super) fn for_each_chunk(
     let threads = reading.dec.threads;
     if unordered(reading) && count >= threads.nthreads.max(2) {
         let alone = Decoding { threads: Threads::default(), ..reading.dec };
-        return threads.for_each(count, &|n| read(n, &alone));
+        return threads.for_each(count, &|_, n| read(n, &alone));
     }
     (0..count).try_for_each(|n| {
         if reading.visit.is_some() {

@@ -277,7 +277,7 @@ impl<'a> StoredChunks<'a> {
 }
 
 /// Runs `read` for each of `parts`, on the threads of `dec` if they are not more than the parts: each part is then read by
-/// one thread. Otherwise the parts come one after the other, and `read` may use the threads for each.
+/// one thread. Otherwise, and with a postfilter, the parts come one after the other, and `read` may use the threads for each.
 ///
 /// # Errors
 ///
@@ -288,9 +288,9 @@ pub(super) fn for_each<P: Sync>(
     read: impl Fn(&P, &Decoding<'_>) -> Result<()> + Sync,
 ) -> Result<()> {
     let threads = dec.threads;
-    if parts.len() < threads.nthreads.max(2) {
+    if parts.len() < threads.nthreads.max(2) || dec.postfilter.is_some() {
         return parts.iter().try_for_each(|part| read(part, dec));
     }
     let alone = Decoding { threads: Threads::default(), ..*dec };
-    threads.for_each(parts.len(), &|n| read(&parts[n], &alone))
+    threads.for_each(parts.len(), &|_, n| read(&parts[n], &alone))
 }

@@ -126,7 +126,7 @@ pub(crate) fn encode(
     let alone = Decoding { threads: Threads::default(), ..*dec };
     let reader = BlockReader::open(&alone, &header, old)?;
     let made: Vec<Mutex<Option<Streams>>> = memory::collect(touched.iter().map(|_| Mutex::new(None)))?;
-    enc.threads.for_each(touched.len(), &|n| {
+    enc.threads.for_each(touched.len(), &|_, n| {
         *made[n].lock() = encode_block(&reader, touched[n], changes, enc)?;
         Ok(())
     })?;
@@ -201,7 +201,7 @@ fn encode_block(
     let streams = header.nstreams(len);
     scratch::with_len(len, |data| {
         if !(changes.covers)(nblock) {
-            old.read(nblock, 0..len, data)?;
+            old.read(0, nblock, 0..len, data)?;
         }
         (changes.apply)(nblock, data)?;
         let mut buffer = scratch::Buffer::take();

@@ -148,7 +148,7 @@ impl Items<'_> {
                 granule: typesize,
                 each: &|run| group.iter().map(offset).for_each(|at| run(at..at + typesize)),
             };
-            chunk.read_runs(nblock, &runs, |decoded| {
+            chunk.read_runs(0, nblock, &runs, |decoded| {
                 for wanted in group {
                     match &decoded {
                         Decoded::Window(bytes) => {
@@ -176,7 +176,7 @@ impl Items<'_> {
                 let at = start + done;
                 let (nblock, offset) = (at / blocksize, at % blocksize);
                 let len = (item.len() - done).min(blocksize - offset);
-                chunk.read(nblock, offset..offset + len, &mut item[done..done + len])?;
+                chunk.read(0, nblock, offset..offset + len, &mut item[done..done + len])?;
                 done += len;
             }
             self.put(wanted, &item);
