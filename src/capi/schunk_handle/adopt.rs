@@ -4,12 +4,13 @@
 //! So whatever uses metalayers compares them first. Clients make such changes only while no other thread uses the handle. What
 //! other handles of a frame changed meanwhile takes the place of theirs.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::ptr;
 use std::slice;
 use std::sync::Arc;
 
 use super::SchunkHandle;
+use super::layers::is_named;
 use crate::capi::ptr::{handle_ref, in_bytes, invalid};
 use crate::capi::types::blosc2_metalayer;
 use crate::error::{Error, ErrorKind, Result, require};
@@ -174,19 +175,6 @@ unsafe fn shows(slot: *const blosc2_metalayer, layer: &Metalayer) -> bool {
             && usize::try_from((*slot).content_len) == Ok(content.len())
             && (content.is_empty() || !(*slot).content.is_null())
             && (content.is_empty() || slice::from_raw_parts((*slot).content, content.len()) == content)
-    }
-}
-
-/// Whether a slot shows a layer with the name of this one, as far as C sees it.
-///
-/// # Safety
-///
-/// As for [`show_all`].
-unsafe fn is_named(slot: *const blosc2_metalayer, layer: &Metalayer) -> bool {
-    let name = layer.name.split(|&byte| byte == 0).next().unwrap_or_default();
-    // SAFETY: the caller's promise.
-    unsafe {
-        slot.as_ref().is_some_and(|slot| !slot.name.is_null() && CStr::from_ptr(slot.name).to_bytes() == name)
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) unsafe fn show_layers(
         }
         // SAFETY: the caller's promise.
         unsafe {
-            bring_forward(&mut slots[at..], &layer.name);
+            bring_forward(&mut slots[at..], layer);
             show_layer(&mut slots[at], layer)?;
         }
     }
@@ -45,7 +45,7 @@ pub(super) unsafe fn show_layers(
 pub(super) unsafe fn show_layer(slot: &mut *mut blosc2_metalayer, layer: &Metalayer) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
-        if is_named(*slot, &layer.name) {
+        if is_named(*slot, layer) {
             return show_content(&mut **slot, &layer.content);
         }
         let new = make_layer(layer)?;
@@ -67,26 +67,27 @@ pub(super) unsafe fn remove_layer(slots: &mut [*mut blosc2_metalayer]) {
     }
 }
 
-/// Puts the layer `name` first, if it is there.
+/// Puts the slot that shows `layer` first, if there is one.
 ///
 /// # Safety
 ///
 /// As for [`show_layers`].
-unsafe fn bring_forward(slots: &mut [*mut blosc2_metalayer], name: &[u8]) {
+unsafe fn bring_forward(slots: &mut [*mut blosc2_metalayer], layer: &Metalayer) {
     let mut shown = slots.iter().take_while(|slot| !slot.is_null());
     // SAFETY: the caller's promise.
-    let found = shown.position(|&slot| unsafe { is_named(slot, name) });
+    let found = shown.position(|&slot| unsafe { is_named(slot, layer) });
     if let Some(at) = found {
         slots.swap(0, at);
     }
 }
 
-/// Whether `shown` is there and has this name.
+/// Whether `shown` is there and has the name of this layer, as far as C sees it: up to its first NUL.
 ///
 /// # Safety
 ///
-/// As for [`show_layers`].
-unsafe fn is_named(shown: *const blosc2_metalayer, name: &[u8]) -> bool {
+/// `shown` is null or a layer whose name is null or a string.
+pub(super) unsafe fn is_named(shown: *const blosc2_metalayer, layer: &Metalayer) -> bool {
+    let name = layer.name.split(|&byte| byte == 0).next().unwrap_or_default();
     // SAFETY: the caller's promise.
     let shown = unsafe { shown.as_ref() }.filter(|shown| !shown.name.is_null());
     // SAFETY: as above; not null.
