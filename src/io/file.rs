@@ -92,22 +92,46 @@ fn has_more_names(_: &Metadata) -> bool {
     false
 }
 
-/// Number of names that [`name_beside`] has tried.
+/// Number of names that were tried for new files.
 static NAMES: AtomicUsize = AtomicUsize::new(0);
 
-/// A name for a new file in the directory of `target`, which nobody else uses; `None` if that is no path of a file.
-fn name_beside(target: &Path) -> Option<PathBuf> {
-    if target.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return None;
+/// The name of a new file in the directory of another. When dropped, it removes the file, unless that took the other's name.
+struct Unfinished {
+    path: PathBuf,
+    /// Whether there may be a file of that name, made for this purpose.
+    exists: bool,
+}
+
+impl Unfinished {
+    /// A name that nobody else uses; `None` if `target` is no path of a file.
+    fn beside(target: &Path) -> Option<Unfinished> {
+        if target.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return None;
+        }
+        let file_name = target.file_name()?;
+        loop {
+            let mut name = file_name.to_os_string();
+            name.push(format!(".{}-{}.tmp", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed)));
+            let path = target.with_file_name(name);
+            // One that was killed may have had the number of this process, as in containers, and left its file.
+            if std::fs::symlink_metadata(&path).is_err() {
+                return Some(Unfinished { path, exists: false });
+            }
+        }
     }
-    let file_name = target.file_name()?;
-    loop {
-        let mut name = file_name.to_os_string();
-        name.push(format!(".{}-{}.tmp", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed)));
-        let path = target.with_file_name(name);
-        // One that was killed may have had the number of this process, as in containers, and left its file.
-        if std::fs::symlink_metadata(&path).is_err() {
-            return Some(path);
+
+    /// Gives the file the name of `target`.
+    fn rename_to(&mut self, target: &Path) -> std::io::Result<()> {
+        std::fs::rename(&self.path, target)?;
+        self.exists = false;
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if self.exists {
+            let _ = std::fs::remove_file(&self.path); // it was never anybody's
         }
     }
 }
@@ -119,26 +143,26 @@ fn name_beside(target: &Path) -> Option<PathBuf> {
 /// Those of `make`, `FileWrite` if the file cannot be renamed, `FileOpen` if `path` is that of no file.
 pub(crate) fn make_beside<R>(path: &Path, make: impl FnOnce(&Path) -> Result<R>) -> Result<R> {
     let failed = |_| Error::new(ErrorKind::FileWrite, "file cannot be renamed");
-    let beside = name_beside(path).ok_or(unopened())?;
-    let made = make(&beside).and_then(|made| std::fs::rename(&beside, path).map_err(failed).map(|()| made));
-    made.inspect_err(|_| {
-        let _ = std::fs::remove_file(&beside); // it was never anybody's
-    })
+    let mut name = Unfinished::beside(path).ok_or(unopened())?;
+    name.exists = true;
+    let made = make(&name.path)?;
+    name.rename_to(path).map_err(failed)?;
+    Ok(made)
 }
 
-/// A new file in the directory of another, removed when dropped unless it took the other's place.
+/// A new file in the directory of another.
 struct Beside {
-    path: PathBuf,
     file: PlainFile,
-    renamed: bool,
+    name: Unfinished,
 }
 
 impl Beside {
     /// `None` if no file can be made there.
     fn create(target: &Path) -> Option<Beside> {
-        let path = name_beside(target)?;
-        let file = deferred(|| OpenOptions::new().write(true).create_new(true).open(&path)).ok()?;
-        Some(Beside { path, file: file.into(), renamed: false })
+        let mut name = Unfinished::beside(target)?;
+        let file = deferred(|| OpenOptions::new().write(true).create_new(true).open(&name.path)).ok()?;
+        name.exists = true;
+        Some(Beside { file: file.into(), name })
     }
 
     /// Whether it belongs to the user and the group of `old`.
@@ -166,22 +190,10 @@ impl Beside {
             }
         }
         self.file.write_at(0, bytes)?;
-        match std::fs::rename(&self.path, target) {
+        match self.name.rename_to(target) {
             // Something is mounted there, or it may not get another name.
             Err(e) if matches!(e.kind(), Cause::ResourceBusy | Cause::PermissionDenied) => Ok(false),
-            renamed => {
-                renamed.map_err(failed)?;
-                self.renamed = true;
-                Ok(true)
-            }
-        }
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        if !self.renamed {
-            let _ = std::fs::remove_file(&self.path); // it was never anybody's
+            renamed => renamed.map_err(failed).map(|()| true),
         }
     }
 }
