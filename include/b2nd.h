@@ -378,7 +378,7 @@ int b2nd_copy(b2nd_context_t *ctx,
  * Joins two arrays along the dimension `axis`; returns 0, or a negative code.
  *
  * With `copy`, `*array` is a new array, made with `ctx`. Without it, `src1` is extended, and `*array` becomes `src1`;
- * what of that is one change is said at `b2nd_insert`.
+ * `b2nd_insert` tells which parts of this are one change.
  *
  * The caller's part:
  *
@@ -553,8 +553,8 @@ int b2nd_insert(struct b2nd_array_t *array,
                 int64_t insert_start);
 
 /**
- * Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code. What
- * is one change is said at `b2nd_insert`.
+ * Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code.
+ * `b2nd_insert` tells which parts of this are one change.
  *
  * The caller's part:
  *

@@ -1,5 +1,5 @@
-//! CPU features, each asked once (the standard library caches the answer), the number of processors, choices that the CPU does
-//! not guess, and paths that it rarely takes.
+//! CPU features, each asked once (the standard library caches the answer), the number of processors, and hints to the compiler:
+//! choices that are made without a branch, and paths that are rarely taken.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

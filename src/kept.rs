@@ -13,13 +13,14 @@ pub(crate) const SMALL: usize = 256 << 10;
 /// Larger ones are not kept, in bytes. A Zstandard context takes 17 MiB for streams of 1 MiB at the highest levels, 33 MiB
 /// for 2 MiB.
 pub(crate) const LARGEST: usize = 40 << 20;
-/// What all that are counted may take together, in bytes: for each processor, and at least.
+/// What all that are counted may take together for each processor, in bytes.
 const PER_PROCESSOR: usize = 16 << 20;
+/// What they may take together with few processors, in bytes.
 const LEAST: usize = 64 << 20;
 
 static LIMIT: Lazy<usize> = Lazy::new(|| Box::leak(Box::new(limit(cpu::processors()))));
 
-/// What they may take together with so many processors.
+/// What they may take together with this number of processors.
 fn limit(processors: usize) -> usize {
     LEAST.max(PER_PROCESSOR.saturating_mul(processors))
 }

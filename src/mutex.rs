@@ -1,5 +1,5 @@
-//! Mutual exclusion that is all in one place: who waits is known to the kernel, or is beside the value, but in no table of the
-//! process, which the child of a `fork` could find half-changed.
+//! Mutual exclusion without a table of waiting threads in the process, which the child of a `fork` could find half-changed: the
+//! kernel knows them, or they are noted beside the value.
 
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 

@@ -252,7 +252,7 @@ impl Pool {
         Pool::on(cpu::processors(), nthreads)
     }
 
-    /// A pool for a machine with so many processors.
+    /// A pool for a machine with this many processors.
     fn on(processors: usize, nthreads: usize) -> Pool {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue { jobs: VecDeque::new(), sleeping: 0, working: 0 }),

@@ -67,7 +67,7 @@ mod sys {
         ptr::null_mut()
     }
 
-    /// Names this thread for who looks at the process.
+    /// Gives this thread a name, which debuggers and lists of threads show.
     fn name_this_thread() {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         // SAFETY: the name is a string.

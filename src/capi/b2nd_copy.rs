@@ -173,7 +173,7 @@ unsafe fn copy_vlmetalayers(source: &SchunkHandle, made: *mut b2nd_array_t) -> R
 /// Joins two arrays along the dimension `axis`; returns 0, or a negative code.
 ///
 /// With `copy`, `*array` is a new array, made with `ctx`. Without it, `src1` is extended, and `*array` becomes `src1`;
-/// what of that is one change is said at `b2nd_insert`.
+/// `b2nd_insert` tells which parts of this are one change.
 ///
 /// # Safety
 ///

@@ -65,8 +65,8 @@ pub unsafe extern "C" fn b2nd_insert(
     guard_status(|| unsafe { insert(array, buffer, buffersize, axis, Some(insert_start)) })
 }
 
-/// Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code. What
-/// is one change is said at `b2nd_insert`.
+/// Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code.
+/// `b2nd_insert` tells which parts of this are one change.
 ///
 /// # Safety
 ///

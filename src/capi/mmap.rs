@@ -245,7 +245,7 @@ fn open(this: &mut blosc2_stdio_mmap, path: &CStr, mode: &CStr) -> Result<()> {
     }
 }
 
-/// Opens the file `path`; null if it cannot be opened. To read, nobody is waited for, as `fopen` waits for who writes to a pipe.
+/// Opens the file `path`; null if it cannot be opened. To read a pipe, it does not wait for a writer, as `fopen` does.
 #[cfg(unix)]
 fn open_stream(path: &CStr, how: &CStr) -> *mut libc::FILE {
     use crate::io::file;

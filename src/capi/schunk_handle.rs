@@ -5,7 +5,7 @@
 //! have set, works on the [`Schunk`], and shows its new state in the struct.
 //!
 //! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and each takes
-//! what it needs out of the decompression context. Where in memory a chunk of a list is, is told without it. Callbacks may
+//! what it needs out of the decompression context. The address of a chunk in a list is looked up without it. Callbacks may
 //! read super-chunks, even the one that is being read at the moment or compressed for. From a super-chunk that the operation
 //! is changing they get an error, since waiting for it would be for ever.
 //!

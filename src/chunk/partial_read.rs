@@ -27,7 +27,7 @@ pub(super) struct Needed<'a> {
     pub(super) len: usize,
     /// The wanted rows, in ascending order.
     pub(super) rows: &'a [Range<usize>],
-    /// The codec needs no more than so many bytes of a stream to decode these rows, if a zero follows.
+    /// The codec needs no more than this many bytes of a stream to decode these rows, if a zero follows.
     pub(super) most: usize,
 }
 

@@ -281,7 +281,7 @@ impl<'a> FrameChunks<'a> {
     }
 }
 
-/// Where the trailer of the lazy form of a chunk with so many blocks starts, and how long the whole is; `None` beyond the
+/// Where the trailer of the lazy form of a chunk with this many blocks starts, and how long the whole is; `None` beyond the
 /// reach of addresses, of which those of 32 bits fall short.
 fn lazy_lens(nblocks: usize) -> Option<(usize, usize)> {
     let table = nblocks.checked_mul(4)?;

@@ -105,7 +105,7 @@ impl Frame {
         self.meta_update_ticks(name, content, 1)
     }
 
-    /// As [`meta_update`](Self::meta_update), and counts as so many changes, at least 1.
+    /// As [`meta_update`](Self::meta_update), and counts as this many changes, at least 1.
     pub(crate) fn meta_update_ticks(&mut self, name: &[u8], content: &[u8], ticks: u64) -> Result<usize> {
         check_name(name)?;
         let (session, _) = self.begin_if(|state| state.metalayers.find(name))?;

@@ -1,7 +1,7 @@
 //! Which numbers the files of new chunks get, in sparse frames.
 //!
-//! They stay small, since the C library refuses frames with large ones, and a chunk that is replaced again and again has many
-//! of them in turn: who reads without a lock, and finds its old number in the index, has read what belongs to it.
+//! They stay small, since the C library refuses frames with large ones. A chunk that is replaced again and again has many of
+//! them in turn: a reader without a lock that finds the old number in the index again has read what belongs to it.
 
 use super::offsets::Index;
 use crate::error::Result;

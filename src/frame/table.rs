@@ -111,7 +111,7 @@ impl Table {
         self.parts.get(n / PART)?.entries().get(n % PART).copied()
     }
 
-    /// The entries from those of part `first` on, in one piece that has room for so many `more`.
+    /// The entries from those of part `first` on, in one piece with room for `more` others.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Table {
         Ok(())
     }
 
-    /// Inserts `entry` so many times before entry `at`.
+    /// Inserts `entry` this many times before entry `at`.
     ///
     /// # Errors
     ///

@@ -208,7 +208,7 @@ pub struct PlainFile {
 }
 
 impl PlainFile {
-    /// Opens the file at `path`. It is closed on exec. A pipe is opened without waiting for who writes to it; reading it
+    /// Opens the file at `path`. It is closed on exec. A pipe is opened without waiting for a writer; reading it
     /// fails then.
     ///
     /// # Errors
@@ -297,7 +297,7 @@ fn unread(_: std::io::Error) -> Error {
     Error::new(ErrorKind::FileRead, "reading a file failed")
 }
 
-/// Opens the file at `path` to read it, and does not wait for who writes to a pipe.
+/// Opens the file at `path` to read it, and does not wait for the writer of a pipe.
 #[cfg(unix)]
 pub(crate) fn open_to_read(path: &Path) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;

@@ -54,7 +54,7 @@ pub struct Features {
     pub journal: bool,
 }
 
-/// Fills memory, which need not hold anything before, with bytes that are as many, and returns them.
+/// Fills memory, which need not hold anything before, with the same number of bytes, and returns them.
 pub type Fill<'f> = dyn for<'r> Fn(&'r mut [MaybeUninit<u8>]) -> Result<&'r mut [u8]> + 'f;
 
 /// A way to keep files.

@@ -156,7 +156,7 @@ impl Schunk {
         self.meta_update_ticks(name, content, 1)
     }
 
-    /// As [`meta_update`](Self::meta_update), and counts as so many changes, at least 1.
+    /// As [`meta_update`](Self::meta_update), and counts as this many changes, at least 1.
     pub(crate) fn meta_update_ticks(&mut self, name: &[u8], content: &[u8], ticks: u64) -> Result<usize> {
         match &mut self.backing {
             Backing::Frame(frame) => frame.meta_update_ticks(name, content, ticks),

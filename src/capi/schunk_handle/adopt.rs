@@ -1,5 +1,5 @@
 //! What clients change in the metalayers that the struct shows: content, in place or in other memory from `malloc`, names,
-//! and how many there are. To the C library these are all that there is, and it writes them with the next header and trailer.
+//! and how many there are. The C library has no other copy of these, and writes them with the next header and trailer.
 //!
 //! So whatever uses metalayers compares them first. Clients make such changes only while no other thread uses the handle. What
 //! other handles of a frame changed meanwhile takes the place of theirs.
@@ -224,7 +224,7 @@ unsafe fn name_of<'a>(name: *const c_char) -> Result<&'a [u8]> {
     // SAFETY: not null; a string by the caller's promise, of which no byte before this one was the NUL.
     let len = (0..=MAX_NAME).find(|&at| unsafe { name.add(at).read() } == 0);
     let len = len.ok_or(Error::new(ErrorKind::InvalidParam, "metalayer name too long"))?;
-    // SAFETY: so many bytes come before the NUL.
+    // SAFETY: this many bytes come before the NUL.
     Ok(unsafe { slice::from_raw_parts(name.cast(), len) })
 }
 

@@ -183,7 +183,7 @@ fn slot(bytes: u64, shift: u32) -> usize {
     ((bytes << (64 - 8 * HASH_BYTES)).wrapping_mul(PRIME) >> shift) as usize & (TABLE_LEN - 1)
 }
 
-/// The step after so many times 2^`patience` misses.
+/// The step after this many times 2^`patience` misses.
 #[inline(always)]
 fn step<const DRY: bool>(rounds: usize) -> usize {
     if DRY { (1 + rounds).min(MAX_GLANCE_STEP) } else { usize::from(STEPS[rounds % STEPS.len()]) }

@@ -214,7 +214,7 @@ impl<'a, S: Search> Parser<'a, S> {
         }
     }
 
-    /// A longer match than this one that does not start before it, sought so many bytes before its end.
+    /// A longer match than this one that does not start before it, sought this many bytes before its end.
     #[inline(always)]
     fn find_behind(&mut self, found: Match, before_end: usize) -> Option<Match> {
         if found.end() > self.last_start() {

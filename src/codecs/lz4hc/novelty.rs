@@ -78,7 +78,7 @@ fn most_repeated(n: usize, capacity: usize) -> Option<usize> {
     usize::try_from(margin / 273).ok()
 }
 
-/// The part of `filter` for so many groups, without any.
+/// The part of `filter` for this many groups, without any.
 fn cleared(filter: &mut Vec<u64>, groups: usize) -> Result<&mut [u64]> {
     let words = (groups / PER_WORD).next_power_of_two().max(LEAST);
     if filter.len() < words {

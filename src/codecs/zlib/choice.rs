@@ -104,7 +104,7 @@ const fn repetitive(by: By) -> Kind {
     repetitive_with(0..69, by)
 }
 
-/// The same where literals take so many bits.
+/// The same where literals take this many bits.
 const fn repetitive_with(literal_bits: Range<usize>, by: By) -> Kind {
     Kind {
         lengths: MEDIUM + 1..=usize::MAX,
@@ -237,24 +237,24 @@ const SHORT: usize = 1 << 10;
 const TINY: usize = deflate::TINY;
 const CODED: usize = 64;
 
-/// Where tiny streams have codes of their own.
+/// Where tiny streams have codes of their own. To try these takes three times as long as the quick search.
 struct Tiny {
-    /// They are tried where the quick search leaves more than so many eighths of a stream,
-    small: usize,
-    /// and only if they seem to save more than so many eighths of a bit for each of its bytes. To try takes three times as
-    /// long as the quick search.
-    saved: usize,
+    /// They are tried if the quick search leaves more than this number of eighths of the stream.
+    least_left: usize,
+    /// They are tried only if they seem to save more than this number of eighths of a bit for each byte of the stream.
+    least_saved: usize,
 }
 
-/// From level 4 on; at levels 2 and 3.
-const TINY_CODED: Tiny = Tiny { small: 3, saved: 0 };
-const TINY_HARDLY_CODED: Tiny = Tiny { small: 4, saved: 4 };
+/// From level 4 on.
+const TINY_CODED: Tiny = Tiny { least_left: 3, least_saved: 0 };
+/// At levels 2 and 3.
+const TINY_HARDLY_CODED: Tiny = Tiny { least_left: 4, least_saved: 4 };
 
 /// Streams of this many bytes and more may be looked at before they are decoded. With shorter ones, that takes longer than
 /// it saves.
 const LOOKED_AT: usize = 16 << 10;
 
-/// Where a literal seems to take so many bits, in sixteenths, there may be noise.
+/// Where a literal seems to take this many bits, in sixteenths, there may be noise.
 const NOISY: usize = 7 * 16;
 
 impl Kind {
@@ -359,14 +359,15 @@ impl Encoder {
     /// [`compress_tiny`](Self::compress_tiny) if there is room for the stream as it is.
     fn compress_tiny_with_room(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         let quick = self.deflate()?.compress_quickly(src, dest);
-        let Tiny { small, saved } = match clevel {
+        let Tiny { least_left, least_saved } = match clevel {
             ..=1 => return Ok(quick),
             2..=3 => TINY_HARDLY_CODED,
             _ => TINY_CODED,
         };
-        let is_small = (1..=src.len() * small / 8).contains(&quick);
+        let is_small = (1..=src.len() * least_left / 8).contains(&quick);
         let limit = if quick > 0 { quick - 1 } else { dest.len() }.min(src.len());
-        if is_small || src.len() < CODED || deflate::coded_bits(src) + src.len() * saved / 8 > 8 * limit {
+        let least_bits = || deflate::coded_bits(src) + src.len() * least_saved / 8;
+        if is_small || src.len() < CODED || least_bits() > 8 * limit {
             return Ok(quick);
         }
         let mut room = [0; TINY];
@@ -416,7 +417,7 @@ fn compress_behind_noise(
     Ok(end + checksum.len())
 }
 
-/// Whether a stream of so many bytes is short at a level. At the first one, the quick search suits all.
+/// Whether a stream of this many bytes is short at a level. At the first one, the quick search suits all.
 fn is_short(clevel: u8, len: usize) -> bool {
     match clevel {
         ..=1 => false,
@@ -425,7 +426,7 @@ fn is_short(clevel: u8, len: usize) -> bool {
     }
 }
 
-/// How thoroughly a short stream of so many bytes is searched at a level: up to half of the length, there is time for more. It
+/// How thoroughly a short stream of this many bytes is searched at a level: up to half of the length, there is time for more. It
 /// shrinks about as much as with zlib-ng.
 fn short_effort(clevel: u8, len: usize) -> Effort {
     let is_little = clevel <= 2 || clevel <= 6 && len > SHORT / 2;

@@ -38,7 +38,7 @@ impl Shares {
             range.map(|len| u32::from(counts[usize::from(len)]) * share(len)).sum()
         };
         let literals = sum(1..=MAX_CODE as u8); // 15
-        // At least so many bytes are in matches of other kinds.
+        // At least this many bytes are in matches of other kinds.
         let matched = (0..).zip(&lengths.symbols[END + 1..LONGEST]).map(|(n, &len)| share(len) * length(n).0);
         Some(Shares {
             literals,

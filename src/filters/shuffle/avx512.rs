@@ -27,7 +27,7 @@ pub(super) const KERNEL: Kernel = Kernel {
     unshuffle_planes: avx2::KERNEL.unshuffle_planes,
 };
 
-/// Up to so many bytes of items of 4 or 8 bytes are unshuffled in the large tiles.
+/// Up to this many bytes of items of 4 or 8 bytes are unshuffled in the large tiles.
 const FEW_BYTES: usize = 2 << 10;
 /// The same for items of 2 bytes, as long as the first-level cache has room for most of it.
 const NEAR_BYTES: usize = 32 << 10;

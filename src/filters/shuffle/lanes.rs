@@ -456,7 +456,7 @@ pub(in crate::filters) fn overlapping(size: usize, len: usize) -> impl Iterator<
 const LARGE_BLOCK: usize = 32 << 10;
 /// Bytes of a panel: together with the lines that its rows take, they stay in the cache.
 const PANEL: usize = 32 << 10;
-/// If more rows than this compete for the same lines, they push each other out of the first-level cache: it has up to so many
+/// If more rows than this compete for the same lines, they push each other out of the first-level cache: it has up to this many
 /// ways.
 const WAYS: usize = 12;
 /// Rows of a tile. If more than this compete, it pays to touch whole lines of them.
@@ -477,7 +477,7 @@ fn crowd(nrows: usize, stride: usize) -> usize {
 /// Elsewhere, all columns of the items of a tile are transposed before those of the next ones. Here, that is done with panels of
 /// many tiles, so that few rows are touched at a time: 1.2 to 4 times as fast, and elsewhere down to 0.7 times.
 struct Crowded {
-    /// Items per panel, so many tiles.
+    /// Items per panel, this many tiles.
     panel: usize,
     /// Whether to touch rows in whole cache lines.
     lines: bool,

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 type Change = fn(&mut Schunk, &Geometry);
 
-/// Has another handle change the array at a path before the read after so many others.
+/// Has another handle change the array at a path before the read after this many others.
 struct Meddler {
     path: PathBuf,
     change: Change,

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::memory::zeroed_box;
 use std::arch::x86_64::*;
 
-/// Positions of a segment. Matches reach into the one before at most, and places among so many fit in 16 bits.
+/// Positions of a segment. Matches reach into the one before at most, and places among this many fit in 16 bits.
 const SEGMENT: usize = MAX_DISTANCE;
 /// Those of the reference: which candidates are found depends on which positions share a bucket.
 const BUCKET_BITS: u32 = 15;

@@ -14,10 +14,10 @@ const LONG: usize = 64 << 10;
 const SAMPLE: usize = 1 << 10;
 /// Samples of a stream.
 const SAMPLES: usize = 16;
-/// Of so many groups in a sample, one occurs again, at most, where there are few matches. In the reach of a match, which is 64
+/// Of this many groups in a sample, one occurs again, at most, where there are few matches. In the reach of a match, which is 64
 /// times as long as the longer samples, one or two are found for each position.
 const FEW: usize = 42;
-/// Groups are told apart by so many bits of a hash.
+/// Groups are told apart by this many bits of a hash.
 const SLOT_BITS: u32 = 11;
 
 /// Whether the stream is long enough, and there are few matches in enough of it.

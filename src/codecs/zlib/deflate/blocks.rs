@@ -120,7 +120,7 @@ impl Blocks {
     }
 }
 
-/// Whether codes make so many bytes, which take `nbits` with them, so little shorter that they are rather left raw.
+/// Whether codes make this many bytes, which take `nbits` with them, so little shorter that they are rather left raw.
 fn is_noise(nbits: usize, nbytes: usize) -> bool {
     nbits >= 8 * (nbytes - nbytes / HARDLY)
 }

@@ -11,7 +11,7 @@ use crate::memory::Zero;
 const MANY_LITERALS: usize = 2048;
 /// From this many literals on, they tell how long their codes will be.
 const TELLING_LITERALS: u32 = 256;
-/// Below so many bits, in sixteenths, literals take more than their entropy, since each takes one and there is an end as
+/// Below this many bits, in sixteenths, literals take more than their entropy, since each takes one and there is an end as
 /// well.
 const FEW_BITS: usize = 40;
 /// The logarithms have this many bits behind the point.

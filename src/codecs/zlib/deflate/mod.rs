@@ -49,7 +49,7 @@ const PROBED: usize = 2 << 10;
 const PROBE: usize = 1 << 10;
 /// A match every this many bytes is often, as there is hardly any history yet.
 const DENSE: usize = 42;
-/// So many samples of a stream, of at most so many bytes, are parsed to see how far it shrinks: one for every SAMPLED bytes,
+/// So many samples of a stream, of at most this many bytes, are parsed to see how far it shrinks: one for every SAMPLED bytes,
 /// as to parse all would take an eighth of the time of compressing it. Streams below LEAST_SAMPLED bytes are not looked at.
 const SAMPLES: usize = 4;
 const SAMPLE: usize = 4 << 10;
@@ -60,7 +60,7 @@ const LEAST_SAMPLED: usize = 1 << 10;
 pub(super) const TINY: usize = 128;
 /// What a quick search makes shorter by less than this part is noise. Where it is more, a thorough one may find much more.
 const NOISE: usize = 100;
-/// Where data repeat themselves with changes, at most so many bytes in a row are others.
+/// Where data repeat themselves with changes, at most this many bytes in a row are others.
 const MOST_CHANGED: usize = 8;
 
 /// An encoder with its tables. What is large in it is in memory of its own, so that stacks can be small.

@@ -26,7 +26,7 @@ const NEAR: usize = 8;
 /// With a match every this many bytes, or more often, an encoder spends its time with matches rather than in between.
 const OFTEN: usize = 25;
 
-/// The stream has up to so many parts, as shuffled data change from part to part; samples of one tell what literals are
+/// The stream has up to this many parts, as shuffled data change from part to part; samples of one tell what literals are
 /// like there.
 const PARTS: usize = 8;
 

@@ -27,7 +27,7 @@ const LAST_START: usize = 8;
 const RECORD_SIZES: std::ops::RangeInclusive<usize> = 8..=32;
 const MAX_RECORDS: u32 = 15;
 
-/// Behind a match of so many bytes, data may go on as before after [`MOST_CHANGED`] that changed: the next run of an item that
+/// Behind a match of this many bytes, data may go on as before after [`MOST_CHANGED`] that changed: the next run of an item that
 /// is repeated, or what the match is from. Or they begin with a run that was shorter there.
 const LONG: usize = 32;
 

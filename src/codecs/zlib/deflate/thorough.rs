@@ -37,11 +37,11 @@ const MAX_STRETCH: usize = 16 * MAX_PIECE;
 const REMEMBERED: usize = 16;
 /// The same for runs: further inside, all positions are alike, and would drive out the one where the run begins.
 const RUN_REMEMBERED: usize = MIN_MATCH - 1;
-/// Of matches from this distance on, one in so many of the other positions is remembered as well: those that they repeat
+/// Of matches from this distance on, one in this many of the other positions is remembered as well: those that they repeat
 /// will soon be too far back.
 const FAR_BACK: usize = 4 << 10;
 const FAR_REMEMBERED: usize = 4;
-/// Behind a match of so many bytes, data may go on as before after [`MOST_CHANGED`] that changed.
+/// Behind a match of this many bytes, data may go on as before after [`MOST_CHANGED`] that changed.
 const LONG_BEFORE: usize = 16;
 /// After 2^PATIENCE misses in a row, the search steps over one more byte each time.
 const PATIENCE: u32 = 6;
@@ -109,14 +109,14 @@ impl Parser {
         Some(())
     }
 
-    /// Begins with a part of the stream in which literals seem to take so many bits, in sixteenths.
+    /// Begins with a part of the stream in which literals seem to take this many bits, in sixteenths.
     pub(super) fn begin_part(&mut self, literal_bits: usize) {
         self.worth = Worth::new(literal_bits);
         // What was remembered by other hashes may not be found again, but nothing is found by mistake.
         self.shift = 64 - 8 * self.worth.shortest(FAR).clamp(MIN_MATCH, 8) as u32; // below 64
     }
 
-    /// Begins with a short stream in which literals seem to take so many bits, in sixteenths. Even the shortest matches may
+    /// Begins with a short stream in which literals seem to take this many bits, in sixteenths. Even the shortest matches may
     /// be worth it there, as they are from nearby; but among several candidates only, or they hide longer ones.
     pub(super) fn begin_short(&mut self, literal_bits: usize) {
         self.worth = Worth::of_frequent(literal_bits);

@@ -17,7 +17,7 @@ pub(super) struct Worth {
 }
 
 impl Worth {
-    /// For literals of so many bits, in sixteenths, of which they cannot have less than one, if matches are rare.
+    /// For literals of this many bits, in sixteenths, of which they cannot have less than one, if matches are rare.
     pub(super) fn new(literal_bits: usize) -> Worth {
         Worth { literal_bits: literal_bits.max(BIT), match_bits: RARE_BITS }
     }

@@ -13,7 +13,7 @@ use crate::memory::{Zero, zeroed_box};
 /// How many bits the main part of a table looks at.
 pub(super) const SYMBOL_BITS: u32 = 11;
 pub(super) const DISTANCE_BITS: u32 = 8;
-/// The most entries that codes for so many symbols, of so many bits, can need.
+/// The most entries that codes for this many symbols, of this many bits, can need.
 const SYMBOL_ENTRIES: usize = 2342;
 const DISTANCE_ENTRIES: usize = 402;
 
@@ -434,8 +434,8 @@ fn share_of_short(lengths: &[u8]) -> u32 {
     lengths.iter().map(|&len| share(len)).sum()
 }
 
-/// Makes a table whose main part has `nbits` bits: `entry` says what stands for a symbol whose code has so many bits there,
-/// and `part` what stands for a part that begins at an entry and has so many bits.
+/// Makes a table whose main part has `nbits` bits: `entry` says what stands for a symbol whose code has this many bits there,
+/// and `part` what stands for a part that begins at an entry and has this many bits.
 #[inline(always)]
 fn fill<E: Copy, const N: usize>(
     codes: &Sorted<N>,
@@ -500,7 +500,7 @@ pub(super) fn grow<E: Copy>(table: &mut [E], nbits: u32, more: u32) {
     (nbits..more).for_each(|nbits| table.copy_within(..1 << nbits, 1 << nbits));
 }
 
-/// How many bits a part must have for the next codes, of `len` bits and more, of which so many are left, if as many as
+/// How many bits a part must have for the next codes, of `len` bits and more, of which this many are left, if as many as
 /// `bits` of them are the same.
 fn part_bits(counts: &[u16; MAX_CODE + 1], len: u32, bits: u32) -> u32 {
     let mut nbits = len - bits;
