@@ -11,6 +11,7 @@ use crate::build::Options;
 use crate::install::{self, Layout};
 use crate::paths;
 use crate::process::command;
+use crate::words::Words;
 
 const USAGE: &str = "\
 usage: cargo xtask clients [OPTIONS] [NAME...]
@@ -36,23 +37,22 @@ struct Arguments {
 fn arguments(args: &[String]) -> Result<Arguments, String> {
     let mut found =
         Arguments { names: Vec::new(), prefix: None, jobs: "1".to_string(), record: false, list: false };
-    let mut words = args.iter();
+    let mut words = Words::new(args);
     while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-        match word.as_str() {
+        match word {
             "--prefix" => {
-                let prefix = PathBuf::from(value()?);
+                let prefix = PathBuf::from(words.value()?);
                 found.prefix =
                     Some(std::path::absolute(&prefix).map_err(|e| format!("{}: {e}", prefix.display()))?);
             }
             "--jobs" => {
-                let jobs = value()?;
+                let jobs = words.value()?;
                 jobs.parse::<u16>().map_err(|_| format!("--jobs {jobs}: a number is needed"))?;
-                found.jobs.clone_from(jobs);
+                found.jobs = jobs.to_string();
             }
             "--record" => found.record = true,
             "--list" => found.list = true,
-            option if option.starts_with('-') => return Err(format!("unknown option {option}\n{USAGE}")),
+            option if option.starts_with('-') => return Err(format!("{}\n{USAGE}", words.unknown())),
             name => found.names.push(name.to_string()),
         }
     }

@@ -8,6 +8,7 @@ use crate::build::{self, Built, Options, SYSTEM_CODECS, Visibility};
 use crate::headers::HEADERS;
 use crate::paths;
 use crate::process;
+use crate::words::Words;
 
 /// The version of the C API, as its header states it: in the file name of the shared library, `blosc2.pc` and the CMake
 /// package.
@@ -118,27 +119,22 @@ struct Arguments {
 fn arguments(args: &[String]) -> Result<Arguments, String> {
     let (mut prefix, mut libdir, mut includedir, mut destdir, mut objects) = (None, None, None, None, None);
     let mut options = Options::default();
-    let mut words = args.iter().flat_map(|arg| match arg.split_once('=') {
-        Some((option, value)) if option.starts_with("--") => vec![option, value],
-        _ => vec![arg.as_str()],
-    });
+    let mut words = Words::new(args);
     while let Some(word) = words.next() {
-        let mut value = || words.next().map(PathBuf::from).ok_or_else(|| format!("{word} needs a value"));
         match word {
-            "--prefix" => prefix = Some(value()?),
-            "--libdir" => libdir = Some(value()?),
-            "--includedir" => includedir = Some(value()?),
-            "--destdir" => destdir = Some(value()?),
-            "--objects" => objects = Some(value()?),
+            "--prefix" => prefix = Some(PathBuf::from(words.value()?)),
+            "--libdir" => libdir = Some(PathBuf::from(words.value()?)),
+            "--includedir" => includedir = Some(PathBuf::from(words.value()?)),
+            "--destdir" => destdir = Some(PathBuf::from(words.value()?)),
+            "--objects" => objects = Some(PathBuf::from(words.value()?)),
             "--features" => {
-                let list = value()?.to_string_lossy().into_owned();
-                let features = list.split([',', ' ']).filter(|feature| !feature.is_empty());
+                let features = words.value()?.split([',', ' ']).filter(|feature| !feature.is_empty());
                 options.features.extend(features.map(str::to_string));
             }
-            "--target" => options.target = Some(value()?.to_string_lossy().into_owned()),
+            "--target" => options.target = Some(words.value()?.to_string()),
             "--debug" => options.debug = true,
             "--no-strip" => options.no_strip = true,
-            _ => return Err(format!("unknown argument {word}")),
+            _ => return Err(words.unknown()),
         }
     }
     let absolute = |path: PathBuf| std::path::absolute(&path).map_err(|e| format!("{}: {e}", path.display()));

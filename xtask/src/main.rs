@@ -11,6 +11,7 @@ mod process;
 mod soundness;
 mod symbols;
 mod test;
+mod words;
 
 const USAGE: &str = "\
 usage: cargo xtask <command>

@@ -14,6 +14,7 @@ use crate::build::{self, Built, cc, cxx};
 use crate::demo::library_path_variable;
 use crate::install::{self, Layout};
 use crate::process::{self, command};
+use crate::words::Words;
 use crate::{headers, paths, symbols};
 
 /// Warnings that C clients may have turned on, and the library's headers must not cause.
@@ -58,17 +59,15 @@ pub fn run(args: &[String]) -> Result<(), String> {
 fn options(args: &[String]) -> Result<Options, String> {
     let build = build::Options::default();
     let mut options = Options { valgrind: false, rust: true, build, only: String::new() };
-    let mut words = args.iter();
-    while let Some(arg) = words.next() {
-        match arg.as_str() {
+    let mut words = Words::new(args);
+    while let Some(word) = words.next() {
+        match word {
             "--valgrind" => options.valgrind = true,
             "--no-rust" => options.rust = false,
             "--debug" => options.build.debug = true,
-            "--only" => options.only.clone_from(words.next().ok_or("--only needs a text")?),
-            "--target" => {
-                options.build.target = Some(words.next().ok_or("--target needs a platform")?.clone())
-            }
-            _ => return Err(format!("unknown argument {arg}; {KNOWN}")),
+            "--only" => options.only = words.value()?.to_string(),
+            "--target" => options.build.target = Some(words.value()?.to_string()),
+            _ => return Err(format!("{}; {KNOWN}", words.unknown())),
         }
     }
     Ok(options)

@@ -10,6 +10,7 @@ use super::clib::{CParams, Clib};
 use super::data::{self, Kind};
 use super::options::CODECS;
 use super::schunk::{Api, Place};
+use crate::words::Words;
 
 const USAGE: &str = "usage: cargo xtask memory [--against FILE] [--ours FILE]";
 
@@ -44,10 +45,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let (mut ours, mut theirs) = (None, None);
-    for option in args.chunks(2) {
-        match option {
-            [name, file] if name == "--ours" => ours = Some(PathBuf::from(file)),
-            [name, file] if name == "--against" => theirs = Some(PathBuf::from(file)),
+    let mut words = Words::new(args);
+    while let Some(word) = words.next() {
+        match word {
+            "--ours" => ours = Some(PathBuf::from(words.value()?)),
+            "--against" => theirs = Some(PathBuf::from(words.value()?)),
             _ => return Err(USAGE.to_string()),
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::data::Kind;
 use super::ops;
+use crate::words::Words;
 
 /// A codec under test: name and code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,26 +142,25 @@ impl Options {
     /// Reads the arguments; `None` asks for help.
     pub fn parse(args: &[String]) -> Result<Option<Self>, String> {
         let mut options = Self { time: 1.0, ..Self::default() };
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            let mut value = || args.next().ok_or(format!("{arg} needs a value"));
-            match arg.as_str() {
+        let mut words = Words::new(args);
+        while let Some(word) = words.next() {
+            match word {
                 "--help" | "-h" => return Ok(None),
                 "--quick" => options.quick = true,
                 "--full" => options.full = true,
-                "--against" => options.against = Some(value()?.into()),
-                "--ours" => options.ours = Some(value()?.into()),
-                "--file" => options.file = Some(file(value()?)?),
-                "--csv" => options.csv = Some(value()?.into()),
-                "--svg" => options.svg = Some(value()?.into()),
-                "--time" => options.time = number(arg, value()?)?,
-                "--clevel" => options.clevels = numbers(arg, value()?)?,
-                "--threads" => options.threads = numbers(arg, value()?)?,
-                "--op" => options.ops = ops_named(value()?)?,
-                "--codec" => options.codecs = names(value()?, &CODECS.map(|c| c.name))?,
-                "--filter" => options.filters = names(value()?, &FILTERS.map(|f| f.name))?,
-                "--data" => options.kinds = names(value()?, &Kind::ALL.map(Kind::name))?,
-                _ => return Err(format!("unknown argument {arg}")),
+                "--against" => options.against = Some(words.value()?.into()),
+                "--ours" => options.ours = Some(words.value()?.into()),
+                "--file" => options.file = Some(file(words.value()?)?),
+                "--csv" => options.csv = Some(words.value()?.into()),
+                "--svg" => options.svg = Some(words.value()?.into()),
+                "--time" => options.time = number(word, words.value()?)?,
+                "--clevel" => options.clevels = numbers(word, words.value()?)?,
+                "--threads" => options.threads = numbers(word, words.value()?)?,
+                "--op" => options.ops = ops_named(words.value()?)?,
+                "--codec" => options.codecs = names(words.value()?, &CODECS.map(|c| c.name))?,
+                "--filter" => options.filters = names(words.value()?, &FILTERS.map(|f| f.name))?,
+                "--data" => options.kinds = names(words.value()?, &Kind::ALL.map(Kind::name))?,
+                _ => return Err(words.unknown()),
             }
         }
         if !(options.time > 0.0 && options.time <= 1000.0) {
