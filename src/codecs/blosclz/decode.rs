@@ -1,7 +1,7 @@
 //! The decoder: a fast loop while both buffers have room for an element of the usual size, or another one if the stream is
 //! erratic or one of items, and a careful one for the rest.
 
-use super::erratic::{Habit, LOOK_AT, LOOK_FROM, decode_erratic, habit};
+use super::erratic::{Habit, JUDGED_AT, MIN_WANTED, decode_erratic, habit};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::matches::{
     SLACK, copy_few_literals, copy_long, copy_rest_of_item, copy_safely, copy_short, is_rest_of_item,
@@ -49,7 +49,7 @@ pub(super) fn decompress_portably(src: &[u8], dest: &mut [u8]) -> Result<()> {
 
 /// [`decompress`] as if `src` were erratic, with AVX2 if so wanted and if the CPU has it.
 #[cfg(test)]
-pub(super) fn decompress_evenly(src: &[u8], dest: &mut [u8], _avx2: bool) -> Result<()> {
+pub(super) fn decompress_as_erratic(src: &[u8], dest: &mut [u8], _avx2: bool) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
     if _avx2 && crate::cpu::has_avx2() {
         // SAFETY: the CPU was just asked for AVX2 and BMI2.
@@ -70,18 +70,18 @@ fn check(decoded: Option<()>) -> Result<()> {
 /// The CPU has AVX2 and BMI2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
-unsafe fn decode_avx2<const EVENLY: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
+unsafe fn decode_avx2<const ERRATIC: bool>(src: &[u8], dest: &mut [u8], stop: usize) -> Option<()> {
     // SAFETY: the caller's promise.
-    unsafe { decode::<true, EVENLY>(src, dest, stop) }
+    unsafe { decode::<true, ERRATIC>(src, dest, stop) }
 }
 
-/// Decodes `src` into `dest` until `stop` bytes are there. If `EVENLY`, `src` counts as erratic from the start.
+/// Decodes `src` into `dest` until `stop` bytes are there. If `ERRATIC`, `src` counts as erratic from the start.
 ///
 /// # Safety
 ///
 /// If `AVX2`, the CPU has it.
 #[inline(always)]
-unsafe fn decode<const AVX2: bool, const EVENLY: bool>(
+unsafe fn decode<const AVX2: bool, const ERRATIC: bool>(
     src: &[u8],
     dest: &mut [u8],
     stop: usize,
@@ -90,9 +90,9 @@ unsafe fn decode<const AVX2: bool, const EVENLY: bool>(
     let first = usize::from(*src.first()? & 31) + 1;
     copy_few_literals(src.get(1..=first)?, dest.get_mut(..first)?);
     let (mut ip, mut op) = (1 + first, first);
-    if EVENLY || stop >= LOOK_FROM {
+    if ERRATIC || stop >= MIN_WANTED {
         // SAFETY: the caller's promise.
-        (ip, op) = unsafe { decode_looking::<AVX2, EVENLY>(src, dest, ip, op, stop) }?;
+        (ip, op) = unsafe { decode_by_habit::<AVX2, ERRATIC>(src, dest, ip, op, stop) }?;
     }
     // SAFETY: the caller's promise.
     (ip, op) = unsafe { decode_fast::<AVX2, false>(src, dest, ip, op, stop) }?;
@@ -109,7 +109,7 @@ unsafe fn decode<const AVX2: bool, const EVENLY: bool>(
 ///
 /// If `AVX2`, the CPU has it.
 #[inline(always)]
-unsafe fn decode_looking<const AVX2: bool, const EVENLY: bool>(
+unsafe fn decode_by_habit<const AVX2: bool, const ERRATIC: bool>(
     src: &[u8],
     dest: &mut [u8],
     ip: usize,
@@ -119,13 +119,13 @@ unsafe fn decode_looking<const AVX2: bool, const EVENLY: bool>(
     #[cfg(target_arch = "x86_64")]
     if AVX2 {
         // SAFETY: the CPU has AVX2, and BMI2, which is asked for with it.
-        return unsafe { decode_looking_avx2::<EVENLY>(src, dest, ip, op, stop) };
+        return unsafe { decode_by_habit_avx2::<ERRATIC>(src, dest, ip, op, stop) };
     }
     // SAFETY: no AVX2 is asked for.
-    unsafe { look::<false, EVENLY>(src, dest, ip, op, stop) }
+    unsafe { decode_by_habit_inlined::<false, ERRATIC>(src, dest, ip, op, stop) }
 }
 
-/// [`decode_looking`], apart from what decodes short streams: they would have to save registers for it.
+/// [`decode_by_habit`], apart from what decodes short streams: they would have to save registers for it.
 ///
 /// # Safety
 ///
@@ -133,7 +133,7 @@ unsafe fn decode_looking<const AVX2: bool, const EVENLY: bool>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
 #[inline(never)]
-unsafe fn decode_looking_avx2<const EVENLY: bool>(
+unsafe fn decode_by_habit_avx2<const ERRATIC: bool>(
     src: &[u8],
     dest: &mut [u8],
     ip: usize,
@@ -141,25 +141,25 @@ unsafe fn decode_looking_avx2<const EVENLY: bool>(
     stop: usize,
 ) -> Option<(usize, usize)> {
     // SAFETY: the caller's promise.
-    unsafe { look::<true, EVENLY>(src, dest, ip, op, stop) }
+    unsafe { decode_by_habit_inlined::<true, ERRATIC>(src, dest, ip, op, stop) }
 }
 
-/// See [`decode_looking`].
+/// See [`decode_by_habit`].
 ///
 /// # Safety
 ///
 /// If `AVX2`, the CPU has it.
 #[inline(always)]
-unsafe fn look<const AVX2: bool, const EVENLY: bool>(
+unsafe fn decode_by_habit_inlined<const AVX2: bool, const ERRATIC: bool>(
     src: &[u8],
     dest: &mut [u8],
     mut ip: usize,
     mut op: usize,
     stop: usize,
 ) -> Option<(usize, usize)> {
-    if !EVENLY {
+    if !ERRATIC {
         // SAFETY: the caller's promise.
-        (ip, op) = unsafe { decode_fast::<AVX2, false>(src, dest, ip, op, LOOK_AT) }?;
+        (ip, op) = unsafe { decode_fast::<AVX2, false>(src, dest, ip, op, JUDGED_AT) }?;
         match habit::<AVX2>(&src[ip..]) {
             Habit::Usual => return Some((ip, op)),
             // SAFETY: the caller's promise.

@@ -9,19 +9,21 @@ use crate::codecs::matches::{SLACK, VECTOR, copy_long, copy_vector, fits_vector,
 use crate::codecs::place::{Source, Target, settled};
 use crate::cpu::select;
 
-/// Where a stream is looked at if so many bytes are wanted: there is not much to refer to in less output than this.
-pub(super) const LOOK_AT: usize = 8 << 10;
-pub(super) const LOOK_FROM: usize = 2 * LOOK_AT;
-/// It must go on for this many bytes, too.
-const WORTHWHILE: usize = 8 << 10;
-/// Matches that are looked at, in no more than so many bytes; and how few are enough: with fewer than that, literals take most of
-/// the time.
+/// The stream is judged when this many bytes are decoded: before, there is not much that matches could refer to.
+pub(super) const JUDGED_AT: usize = 8 << 10;
+/// Streams are judged only if at least this many bytes are wanted.
+pub(super) const MIN_WANTED: usize = 2 * JUDGED_AT;
+/// At least this many bytes of the stream must be left where it is judged.
+const MIN_LEFT: usize = 8 << 10;
+/// The number of matches that a stream is judged by.
 const MATCHES: usize = 128;
-const LOOKED_AT: usize = 2 << 10;
-const ENOUGH: usize = 64;
-/// Surprises per hundred of them that make a stream erratic.
+/// The search for these matches ends after this many bytes of the stream.
+const MOST_READ: usize = 2 << 10;
+/// If fewer matches than this are found, literals take most of the time, and the stream is a usual one.
+const ENOUGH_MATCHES: usize = 64;
+/// A stream is erratic if there are at least this many surprises per hundred matches.
 const SURPRISES: usize = 35;
-/// Rests of items per hundred of them that make a stream one of items.
+/// A stream is one of items if at least this many of a hundred matches are rests of items.
 const RESTS: usize = 90;
 
 /// From this many bytes on, a match and the literals behind it can be read whole; matches with many extension bytes are
@@ -43,9 +45,9 @@ pub(super) enum Habit {
 /// What the elements that begin here are like, for a decoder with or without AVX2.
 #[inline(never)]
 pub(super) fn habit<const AVX2: bool>(elements: &[u8]) -> Habit {
-    let counts = if elements.len() < WORTHWHILE { None } else { count::<AVX2>(elements) };
+    let counts = if elements.len() < MIN_LEFT { None } else { count::<AVX2>(elements) };
     let Some(Counts { matches, surprises, rests }) = counts else { return Habit::Usual };
-    if matches < ENOUGH {
+    if matches < ENOUGH_MATCHES {
         Habit::Usual
     } else if 100 * surprises >= SURPRISES * matches {
         Habit::Erratic
@@ -60,13 +62,13 @@ pub(super) fn habit<const AVX2: bool>(elements: &[u8]) -> Habit {
 struct Counts {
     matches: usize,
     /// How many of the usual decoder's branches for matches go another way than when the same two kinds of matches came before,
-    /// less how many of [`decode_evenly`] do.
+    /// less how many of [`decode_branchless`] do.
     surprises: usize,
     /// Matches that are the rest of an item.
     rests: usize,
 }
 
-/// Looks at the first matches. `None` if the stream ends before.
+/// Counts over the first matches. `None` if the stream ends before.
 fn count<const AVX2: bool>(elements: &[u8]) -> Option<Counts> {
     /// Four bits for each match: the first three are its kind.
     const KIND: u8 = 7;
@@ -76,7 +78,7 @@ fn count<const AVX2: bool>(elements: &[u8]) -> Option<Counts> {
     let mut last_two = 0;
     let (mut surprises, mut guesses) = (0, 0);
     let (mut at, mut matches, mut rests) = (0, 0, 0);
-    while at < LOOKED_AT && matches < MATCHES {
+    while at < MOST_READ && matches < MATCHES {
         let c = usize::from(*elements.get(at)?);
         at += 1;
         if c < MAX_RUN {
@@ -137,7 +139,8 @@ static STARTS: [Start; 256] = {
     starts
 };
 
-/// Decodes elements until an end is near. Takes and returns the positions of the next element and of its output.
+/// Decodes elements until an end is near, with hardly a branch. Takes and returns the positions of the next element and of its
+/// output.
 ///
 /// # Safety
 ///
@@ -153,13 +156,13 @@ pub(super) unsafe fn decode_erratic<const AVX2: bool>(
     #[cfg(target_arch = "x86_64")]
     if AVX2 {
         // SAFETY: the CPU has AVX2, and what [`crate::cpu::has_avx2`] asks for beside it.
-        return unsafe { decode_avx2(src, dest, ip, op, stop) };
+        return unsafe { decode_erratic_avx2(src, dest, ip, op, stop) };
     }
     // SAFETY: no AVX2 is asked for.
-    unsafe { decode_evenly::<false>(src, dest, ip, op, stop) }
+    unsafe { decode_branchless::<false>(src, dest, ip, op, stop) }
 }
 
-/// [`decode_evenly`], compiled for AVX2: by itself, as it needs all registers.
+/// [`decode_branchless`], compiled for AVX2: by itself, as it needs all registers.
 ///
 /// # Safety
 ///
@@ -167,7 +170,7 @@ pub(super) unsafe fn decode_erratic<const AVX2: bool>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 #[inline(never)]
-unsafe fn decode_avx2(
+unsafe fn decode_erratic_avx2(
     src: &[u8],
     dest: &mut [u8],
     ip: usize,
@@ -175,7 +178,7 @@ unsafe fn decode_avx2(
     stop: usize,
 ) -> Option<(usize, usize)> {
     // SAFETY: the caller's promise.
-    unsafe { decode_evenly::<true>(src, dest, ip, op, stop) }
+    unsafe { decode_branchless::<true>(src, dest, ip, op, stop) }
 }
 
 /// See [`decode_erratic`].
@@ -184,7 +187,7 @@ unsafe fn decode_avx2(
 ///
 /// If `AVX2`, the CPU has it.
 #[inline(always)]
-unsafe fn decode_evenly<const AVX2: bool>(
+unsafe fn decode_branchless<const AVX2: bool>(
     src: &[u8],
     dest: &mut [u8],
     ip: usize,
@@ -199,8 +202,8 @@ unsafe fn decode_evenly<const AVX2: bool>(
     let in_end = in_start.ahead(in_len - IN_ROOM);
     let out_end = stop.min(out_len - OUT_ROOM);
     let (mut ip, mut op) = (in_start.ahead(ip), op);
-    // With or without one extension byte and two more for the distance, a match has two to five bytes. These are so many bits;
-    // and if the bits of the masks are set in what begins with the match, its distance is far.
+    // With or without one extension byte and two more for the distance, a match has two to five bytes. These are the sizes in
+    // bits; and if the bits of the masks are set in what begins with the match, its distance is far.
     let [short_near, short_far, long_near, long_far] = [16, 32, 24, 40].map(settled);
     let [short_mask, long_mask] = [0xff1f, 0xff_001f].map(|mask| settled(mask) as u64);
     while ip < in_end && op < out_end {

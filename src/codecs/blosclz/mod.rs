@@ -1,6 +1,6 @@
 //! BloscLZ: a byte-oriented LZ77 codec, one independent stream per call.
 //!
-//! A stream has no header and no checksum; whoever decodes it knows the size of the output. It is a literal run,
+//! A stream has no header and no checksum; its decoder is told the size of the output. It is a literal run,
 //! followed by literal runs and matches in any order, and its last element is a literal run. The first byte `c` of
 //! each element says what it is:
 //!
