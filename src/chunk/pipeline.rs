@@ -4,7 +4,7 @@ use super::scratch::{Buffer, is_aligned};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::registry::{self, FilterEntry};
-use crate::filters::{FilterContext, bitshuffle, bytedelta, delta, int_trunc, shuffle, trunc_prec};
+use crate::filters::{FilterContext, bitshuffle, bytedelta, delta, int_trunc, low_bits, shuffle, trunc_prec};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, VERSION_BLOSC1, filter};
 use crate::format::geometry::Container;
@@ -307,7 +307,7 @@ impl Pipeline {
                     _ => int_trunc::cleared_bits(*width, *meta)?,
                 };
                 shuffle::shuffle(*width, src, dest);
-                int_trunc::clear_low_bits_of_rows(*width, nbits, dest);
+                low_bits::clear_rows(*width, nbits, dest);
             }
             (Step::Shuffle(width), Step::ByteDelta(meta)) => {
                 let channels = bytedelta::channels(*meta, host.container, ErrorKind::FilterPipeline)?;

@@ -3,8 +3,10 @@
 pub(crate) mod bitshuffle;
 mod builtin;
 pub(crate) mod bytedelta;
+mod cells;
 pub(crate) mod delta;
 pub(crate) mod int_trunc;
+pub(crate) mod low_bits;
 pub(crate) mod ndcell;
 pub(crate) mod ndmean;
 pub mod registry;

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::int_trunc::{clear_low_bits, cleared_of};
+use super::low_bits;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Copies `src` to `dest` with the precision of each float (`typesize` 4 or 8) reduced. `meta`, as a signed number, is
@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// If the lengths differ.
 pub fn forward(typesize: usize, meta: u8, src: &[u8], dest: &mut [u8]) -> Result<()> {
-    clear_low_bits(typesize, cleared_bits(typesize, meta)?, src, dest);
+    low_bits::clear(typesize, cleared_bits(typesize, meta)?, src, dest);
     Ok(())
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn cleared_bits(typesize: usize, meta: u8) -> Result<u32> {
             ));
         }
     };
-    cleared_of(mantissa_bits, meta)
+    low_bits::cleared(mantissa_bits, meta)
         .ok_or_else(|| Error::new(ErrorKind::FilterPipeline, "trunc_prec: precision out of range"))
 }
 

@@ -51,3 +51,25 @@ pub enum Container {
         geometry: Option<BlockGeometry>,
     },
 }
+
+impl Container {
+    /// Bytes per item of the super-chunk, as stored; `None` if the chunk stands alone.
+    #[must_use]
+    #[inline]
+    pub fn typesize(&self) -> Option<i32> {
+        match *self {
+            Container::None => None,
+            Container::Schunk { typesize, .. } => Some(typesize),
+        }
+    }
+
+    /// The block shape; `None` if the chunk stands alone, or without a readable n-d metalayer.
+    #[must_use]
+    #[inline]
+    pub fn geometry(&self) -> Option<&BlockGeometry> {
+        match self {
+            Container::None => None,
+            Container::Schunk { geometry, .. } => geometry.as_ref(),
+        }
+    }
+}

@@ -11,7 +11,6 @@ use crate::capi::tuner;
 use crate::capi::types::blosc2_context;
 use crate::chunk::{self, CParams, Compressed, Encoding, Source};
 use crate::error::{ErrorKind, Result, ensure};
-use crate::format::geometry::Container;
 use crate::schunk::ChunkCompressor;
 
 /// Measures a compression for the tuner; does nothing without one.
@@ -84,7 +83,7 @@ unsafe fn ask_tuner(context: *mut blosc2_context) -> Result<()> {
     let container = SchunkPtr(this.fields.schunk).container();
     // SAFETY: as above.
     unsafe { tuner::prepare(context) }?;
-    if matches!(container, Container::Schunk { geometry: Some(_), .. }) {
+    if container.geometry().is_some() {
         // SAFETY: as above.
         let this = unsafe { Context::from_raw(context) }?;
         this.blocksize = Sticky::new(requested);

@@ -24,7 +24,6 @@ mod tests;
 
 use super::{Codec, CodecContext};
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::geometry::Container;
 
 /// The codec.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,9 +81,8 @@ impl Codec for Ndlz {
             8 => encode::encode_8,
             _ => return Err(BAD_SIDE),
         };
-        let Container::Schunk { geometry: Some(geometry), .. } = &cx.container else {
-            return Err(Error::new(ErrorKind::Data, "NDLZ needs the shape of the block"));
-        };
+        let no_shape = Error::new(ErrorKind::Data, "NDLZ needs the shape of the block");
+        let geometry = cx.container.geometry().ok_or(no_shape)?;
         let &[rows, columns] = geometry.blockshape() else {
             return Err(Error::new(ErrorKind::Data, "NDLZ needs two dimensions"));
         };

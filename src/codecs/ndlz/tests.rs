@@ -1,5 +1,5 @@
 use super::*;
-use crate::format::geometry::BlockGeometry;
+use crate::format::geometry::{BlockGeometry, Container};
 use crate::testing::Random;
 use proptest::prelude::*;
 

@@ -108,26 +108,25 @@ fn item_size(typesize: i32) -> Result<usize> {
     }
 }
 
+const NO_SHAPE: Error = Error::new(ErrorKind::Data, "ZFP needs the shape of the block");
+
 /// The block and the size of its items, for decoding `src`.
 fn stored_field(container: &Container, src: &[u8]) -> Result<(Field, usize)> {
     ensure(src.len() >= bitstream::WORD, ErrorKind::Data, "ZFP stream without a whole word")?;
-    let Container::Schunk { typesize, geometry: Some(geometry) } = container else {
-        return Err(Error::new(ErrorKind::Data, "ZFP needs the shape of the block"));
+    let (Some(typesize), Some(geometry)) = (container.typesize(), container.geometry()) else {
+        return Err(NO_SHAPE);
     };
     let field = Field::new(geometry.blockshape())
         .ok_or(Error::new(ErrorKind::Data, "block shape that ZFP cannot handle"))?;
-    Ok((field, item_size(*typesize)?))
+    Ok((field, item_size(typesize)?))
 }
 
 impl Codec for Zfp {
     fn encode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<usize> {
-        let Container::Schunk { typesize, geometry } = &cx.container else {
+        let Some(typesize) = cx.container.typesize() else {
             return Ok(0);
         };
-        let blockshape = geometry
-            .as_ref()
-            .map(|geometry| geometry.blockshape())
-            .ok_or(Error::new(ErrorKind::Data, "ZFP needs the shape of the block"))?;
+        let blockshape = cx.container.geometry().ok_or(NO_SHAPE)?.blockshape();
         ensure(
             (1..=field::MAX_DIMS).contains(&blockshape.len())
                 && blockshape.iter().all(|&n| n >= field::SIDE as i32), // 4
@@ -135,7 +134,7 @@ impl Codec for Zfp {
             "ZFP needs 1 to 4 dimensions of at least 4 items",
         )?;
         // The decoder goes by the super-chunk: what has other items, as all above 255 bytes have, is stored raw.
-        if usize::try_from(*typesize) != Ok(cx.typesize) {
+        if usize::try_from(typesize) != Ok(cx.typesize) {
             return Ok(0);
         }
         let is_whole_block = |field: &Field| cx.typesize.checked_mul(field.nitems()) == Some(src.len());
@@ -143,7 +142,7 @@ impl Codec for Zfp {
         let Some(field) = Field::new(blockshape).filter(is_whole_block) else {
             return Ok(0);
         };
-        let size = item_size(*typesize)?;
+        let size = item_size(typesize)?;
         let limits = self.mode.limits(cx.meta, &field, size);
         let encoded = (field::kernel(size, field.dims).encode)(&field, limits, src, dest);
         Ok(encoded.filter(|&n| n < src.len()).unwrap_or(0))

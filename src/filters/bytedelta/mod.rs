@@ -129,9 +129,8 @@ pub(crate) fn channels(meta: u8, container: &Container, kind: ErrorKind) -> Resu
     if meta != 0 {
         return Ok(usize::from(meta));
     }
-    let Container::Schunk { typesize, .. } = *container else {
-        return Err(Error::new(kind, "bytedelta: meta 0 outside of a super-chunk"));
-    };
+    let alone = Error::new(kind, "bytedelta: meta 0 outside of a super-chunk");
+    let typesize = container.typesize().ok_or(alone)?;
     match usize::try_from(typesize) {
         Ok(typesize) if typesize > 0 => Ok(typesize),
         _ => Err(Error::new(kind, "bytedelta: impossible type size")),
