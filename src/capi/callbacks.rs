@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::context::{self, Context};
 use super::io;
-use super::plugins;
+use super::plugins::{self, CodecFunctions, FilterFunctions};
 use super::schunk_handle::SchunkHandle;
 use super::types::{
     CBool, blosc_threads_callback, blosc2_codec, blosc2_context, blosc2_cparams, blosc2_dparams,
@@ -199,17 +199,17 @@ fn chunk_address(chunk: &[u8]) -> *const c_void {
     if chunk.is_empty() { std::ptr::null() } else { chunk.as_ptr().cast() }
 }
 
-fn no_codec() -> Error {
-    Error::new(ErrorKind::CodecSupport, "the codec has no functions")
+impl CCodec {
+    /// The functions of the plugin.
+    fn plugin(&self) -> Result<CodecFunctions> {
+        // SAFETY: names of codecs are strings.
+        unsafe { plugins::codec(self.0.compname) }
+    }
 }
 
 impl Codec for CCodec {
     fn encode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<usize> {
-        let encoder = match self.0.encoder {
-            Some(encoder) => encoder,
-            // SAFETY: names of codecs are strings.
-            None => unsafe { plugins::codec(self.0.compname) }?.0.ok_or_else(no_codec)?,
-        };
+        let encoder = self.0.encoder.map_or_else(|| Ok(self.plugin()?.encode), Ok)?;
         let mut cparams = cparams_for(cx.host, cx.typesize, cx.blocksize);
         // SAFETY: the client vouches for its callback; the lengths are those of the slices.
         let code = call_back(|| unsafe {
@@ -227,11 +227,7 @@ impl Codec for CCodec {
     }
 
     fn decode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let decoder = match self.0.decoder {
-            Some(decoder) => decoder,
-            // SAFETY: names of codecs are strings.
-            None => unsafe { plugins::codec(self.0.compname) }?.1.ok_or_else(no_codec)?,
-        };
+        let decoder = self.0.decoder.map_or_else(|| Ok(self.plugin()?.decode), Ok)?;
         let mut dparams = dparams_for(cx.host, cx.typesize);
         // SAFETY: the client vouches for its callback; the lengths are those of the slices.
         let code = call_back(|| unsafe {
@@ -263,17 +259,17 @@ unsafe impl Send for CFilter {}
 // SAFETY: as above.
 unsafe impl Sync for CFilter {}
 
-fn no_filter() -> Error {
-    Error::new(ErrorKind::FilterPipeline, "the filter has no functions")
+impl CFilter {
+    /// The functions of the plugin.
+    fn plugin(&self) -> Result<FilterFunctions> {
+        // SAFETY: the client promised a name to a filter that lacks a function.
+        unsafe { plugins::filter(self.0.name) }
+    }
 }
 
 impl Filter for CFilter {
     fn forward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let forward = match self.0.forward {
-            Some(forward) => forward,
-            // SAFETY: the client promised a name to a filter that lacks a function.
-            None => unsafe { plugins::filter(self.0.name) }?.0.ok_or_else(no_filter)?,
-        };
+        let forward = self.0.forward.map_or_else(|| Ok(self.plugin()?.forward), Ok)?;
         let mut cparams = cparams_for(cx.host, cx.typesize, cx.blocksize);
         // SAFETY: the client vouches for its callback; both buffers have this length.
         let code = call_back(|| unsafe {
@@ -283,11 +279,7 @@ impl Filter for CFilter {
     }
 
     fn backward(&self, cx: &FilterContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()> {
-        let backward = match self.0.backward {
-            Some(backward) => backward,
-            // SAFETY: the client promised a name to a filter that lacks a function.
-            None => unsafe { plugins::filter(self.0.name) }?.1.ok_or_else(no_filter)?,
-        };
+        let backward = self.0.backward.map_or_else(|| Ok(self.plugin()?.backward), Ok)?;
         let mut dparams = dparams_for(cx.host, cx.typesize);
         // SAFETY: the client vouches for its callback; both buffers have this length.
         let code = call_back(|| unsafe {

@@ -17,17 +17,15 @@
 //! away from the current directory, and for a limited time. What was found, or not, is remembered until the library is
 //! initialised again; but not a search that ended for lack of memory.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
+use std::ptr::NonNull;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::callbacks::CCodec;
 use super::trace;
-use super::types::{
-    blosc2_codec, blosc2_codec_decoder_cb, blosc2_codec_encoder_cb, blosc2_filter_backward_cb,
-    blosc2_filter_forward_cb, blosc2_tuner,
-};
+use super::types::{blosc2_codec, blosc2_cparams, blosc2_dparams, blosc2_tuner};
 use crate::cancel;
 use crate::codecs::registry::{self, CodecEntry};
 use crate::error::{Error, ErrorKind, Result};
@@ -56,7 +54,7 @@ pub(crate) const BTUNE: blosc2_tuner = blosc2_tuner {
 
 /// Longest wait for a plugin that another thread is loading.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// How often who waits looks whether it is done.
+/// The time between two looks whether that thread is done.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// Most functions of a plugin: those of a tuner.
 const MAX_FUNCTIONS: usize = 5;
@@ -79,6 +77,11 @@ impl Kind {
         }
     }
 
+    /// No library was found.
+    fn missing(self) -> Error {
+        self.failure("the plugin cannot be loaded")
+    }
+
     fn failure(self, what: &'static str) -> Error {
         let kind = match self {
             Kind::Codec => ErrorKind::CodecSupport,
@@ -89,13 +92,14 @@ impl Kind {
     }
 }
 
-/// The functions of a plugin, in the order of its `info`; null beyond the last.
-type Functions = [*const c_void; MAX_FUNCTIONS];
+/// The functions of a plugin, in the order of its `info`; those beyond the last are dangling.
+type Functions = [NonNull<c_void>; MAX_FUNCTIONS];
 
 /// The outcome of an earlier search.
 struct Known {
     kind: Kind,
     name: Vec<u8>,
+    /// `None` if there is no library that has them all.
     functions: Option<Functions>,
 }
 
@@ -165,10 +169,11 @@ fn is_plugin_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn recall(kind: Kind, name: &CStr) -> Option<Option<Functions>> {
+/// The outcome of an earlier search for a plugin; `None` if there was no such search.
+fn recall(kind: Kind, name: &CStr) -> Option<Result<Functions>> {
     let known = KNOWN.lock();
-    let found = known.iter().find(|known| known.kind == kind && known.name == name.to_bytes());
-    found.map(|known| known.functions)
+    let found = known.iter().find(|known| known.kind == kind && known.name == name.to_bytes())?;
+    Some(found.functions.ok_or(kind.missing()))
 }
 
 /// The functions of the plugin `name`, which is loaded if it was not yet.
@@ -186,9 +191,8 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
     }
     // SAFETY: the caller's promise.
     let name = unsafe { CStr::from_ptr(name) };
-    let missing = kind.failure("the plugin cannot be loaded");
-    if let Some(functions) = recall(kind, name) {
-        return functions.ok_or(missing);
+    if let Some(outcome) = recall(kind, name) {
+        return outcome;
     }
     if !cfg!(feature = "plugins") || std::env::var_os("BLOSC2_NO_PLUGINS").is_some() {
         return Err(kind.failure("plugins are switched off"));
@@ -197,8 +201,8 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
         return Err(kind.failure("not a name for a plugin"));
     }
     let turn = Turn::wait().ok_or(kind.failure("another plugin takes too long to load"))?;
-    if let Some(functions) = recall(kind, name) {
-        return functions.ok_or(missing);
+    if let Some(outcome) = recall(kind, name) {
+        return outcome;
     }
     let functions = cancel::deferred_foreign(|| find(kind, name))?;
     if functions.is_none() {
@@ -207,7 +211,7 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
     let name = memory::copy_of(name.to_bytes())?;
     memory::push(&mut KNOWN.lock(), Known { kind, name, functions })?;
     drop(turn);
-    functions.ok_or(missing)
+    functions.ok_or(kind.missing())
 }
 
 /// The functions of the first library that has them all.
@@ -233,7 +237,7 @@ fn find(_: Kind, _: &CStr) -> Result<Option<Functions>> {
 #[cfg(unix)]
 fn functions_of(library: &dl::Library, kind: Kind) -> Option<Functions> {
     let info = library.symbol(c"info")?.cast::<*const c_char>();
-    let mut functions: Functions = [std::ptr::null(); MAX_FUNCTIONS];
+    let mut functions: Functions = [NonNull::dangling(); MAX_FUNCTIONS];
     for (i, function) in functions[..kind.nfunctions()].iter_mut().enumerate() {
         // SAFETY: by the contract of plugins, `info` is an array of this many names.
         let name = unsafe { info.add(i).read() };
@@ -241,17 +245,37 @@ fn functions_of(library: &dl::Library, kind: Kind) -> Option<Functions> {
             return None;
         }
         // SAFETY: as above.
-        *function = library.symbol(unsafe { CStr::from_ptr(name) })?.as_ptr();
+        *function = library.symbol(unsafe { CStr::from_ptr(name) })?;
     }
     Some(functions)
 }
 
-/// The encoder and the decoder of a codec.
-type CodecFunctions = (blosc2_codec_encoder_cb, blosc2_codec_decoder_cb);
-/// The two directions of a filter.
-type FilterFunctions = (blosc2_filter_forward_cb, blosc2_filter_backward_cb);
+/// What a [`blosc2_codec_encoder_cb`](super::types::blosc2_codec_encoder_cb) is, unless it is null.
+type Encode =
+    unsafe extern "C" fn(*const u8, i32, *mut u8, i32, u8, *mut blosc2_cparams, *const c_void) -> c_int;
+/// What a [`blosc2_codec_decoder_cb`](super::types::blosc2_codec_decoder_cb) is, unless it is null.
+type Decode =
+    unsafe extern "C" fn(*const u8, i32, *mut u8, i32, u8, *mut blosc2_dparams, *const c_void) -> c_int;
+/// What a [`blosc2_filter_forward_cb`](super::types::blosc2_filter_forward_cb) is, unless it is null.
+type Forward = unsafe extern "C" fn(*const u8, *mut u8, i32, u8, *mut blosc2_cparams, u8) -> c_int;
+/// What a [`blosc2_filter_backward_cb`](super::types::blosc2_filter_backward_cb) is, unless it is null.
+type Backward = unsafe extern "C" fn(*const u8, *mut u8, i32, u8, *mut blosc2_dparams, u8) -> c_int;
 
-/// The encoder and the decoder of the codec plugin `name`.
+/// The functions of a codec plugin, which has them all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CodecFunctions {
+    pub(crate) encode: Encode,
+    pub(crate) decode: Decode,
+}
+
+/// The functions of a filter plugin, which has them all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilterFunctions {
+    pub(crate) forward: Forward,
+    pub(crate) backward: Backward,
+}
+
+/// The functions of the codec plugin `name`.
 ///
 /// # Safety
 ///
@@ -262,17 +286,17 @@ type FilterFunctions = (blosc2_filter_forward_cb, blosc2_filter_backward_cb);
 /// `CodecSupport` if it cannot be loaded, `MemoryAlloc`.
 pub(crate) unsafe fn codec(name: *const c_char) -> Result<CodecFunctions> {
     // SAFETY: the caller's promise.
-    let [encoder, decoder, ..] = unsafe { load(Kind::Codec, name) }?;
+    let [encode, decode, ..] = unsafe { load(Kind::Codec, name) }?;
     // SAFETY: by the contract of plugins, these are functions of these types.
     Ok(unsafe {
-        (
-            transmute::<*const c_void, blosc2_codec_encoder_cb>(encoder),
-            transmute::<*const c_void, blosc2_codec_decoder_cb>(decoder),
-        )
+        CodecFunctions {
+            encode: transmute::<NonNull<c_void>, Encode>(encode),
+            decode: transmute::<NonNull<c_void>, Decode>(decode),
+        }
     })
 }
 
-/// The forward and the backward function of the filter plugin `name`.
+/// The functions of the filter plugin `name`.
 ///
 /// # Safety
 ///
@@ -286,10 +310,10 @@ pub(crate) unsafe fn filter(name: *const c_char) -> Result<FilterFunctions> {
     let [forward, backward, ..] = unsafe { load(Kind::Filter, name) }?;
     // SAFETY: by the contract of plugins, these are functions of these types.
     Ok(unsafe {
-        (
-            transmute::<*const c_void, blosc2_filter_forward_cb>(forward),
-            transmute::<*const c_void, blosc2_filter_backward_cb>(backward),
-        )
+        FilterFunctions {
+            forward: transmute::<NonNull<c_void>, Forward>(forward),
+            backward: transmute::<NonNull<c_void>, Backward>(backward),
+        }
     })
 }
 
