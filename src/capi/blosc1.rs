@@ -3,7 +3,7 @@
 //! The state is a handful of settings behind a lock, which is held only while they are read or changed; compression and
 //! decompression run outside of it.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
 use super::callbacks::UserThreads;
@@ -17,6 +17,7 @@ use super::trace;
 use super::tuner;
 use super::types::blosc_threads_callback;
 use crate::chunk::{self, CParams, Decoding, Encoding, Source, Unit};
+use crate::codecs::names::{BuiltIn, Known};
 use crate::codecs::registry as codec_registry;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::filters::registry as filter_registry;
@@ -24,30 +25,6 @@ use crate::fork::{Global, Guard};
 use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::{DELTA_SLOT, MAX_FILTERS, SHUFFLE_SLOT, codec, filter, split};
 use crate::pool::{self, Pool};
-
-/// Names of codecs and their codes.
-pub(crate) struct CodecNames(pub(crate) [(&'static CStr, u8); 5]);
-
-/// The names of the codecs that are always there.
-pub(crate) const NAMES: CodecNames = CodecNames([
-    (c"blosclz", codec::BLOSCLZ),
-    (c"lz4", codec::LZ4),
-    (c"lz4hc", codec::LZ4HC),
-    (c"zlib", codec::ZLIB),
-    (c"zstd", codec::ZSTD),
-]);
-
-impl CodecNames {
-    /// The code of the codec `name`.
-    pub(crate) fn code_of(&self, name: &CStr) -> Option<u8> {
-        self.0.iter().find(|(known, _)| *known == name).map(|&(_, code)| code)
-    }
-
-    /// The name of the codec with this code.
-    pub(crate) fn name_of(&self, code: u8) -> Option<&'static CStr> {
-        self.0.iter().find(|&&(_, known)| known == code).map(|&(name, _)| name)
-    }
-}
 
 /// The process-wide settings.
 struct Settings {
@@ -457,7 +434,10 @@ pub unsafe extern "C" fn blosc2_set_threads_callback(
 /// The name of the codec that the functions without context use.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc1_get_compressor() -> *const c_char {
-    guard(|| Ok(NAMES.name_of(global().compressor).map_or(std::ptr::null(), CStr::as_ptr)))
+    guard(|| {
+        let codec = BuiltIn::with_code(global().compressor);
+        Ok(codec.map_or(std::ptr::null(), |codec| codec.name.as_ptr()))
+    })
 }
 
 /// Chooses the codec of the functions without context; returns its code, or a negative one for names that they cannot
@@ -472,12 +452,14 @@ pub unsafe extern "C" fn blosc1_set_compressor(compname: *const c_char) -> c_int
         // SAFETY: the caller's promise.
         let name = unsafe { c_str(compname) }?;
         let mut global = global();
-        if let Some(code) = NAMES.code_of(name) {
-            global.compressor = code;
-            return Ok(c_int::from(code));
-        }
-        let registered = codec_registry::find_by_name(name).is_some();
-        let kind = if registered { ErrorKind::CodecSupport } else { ErrorKind::Failure };
+        let kind = match Known::with_name(name) {
+            Some(Known::BuiltIn(codec)) => {
+                global.compressor = codec.code;
+                return Ok(c_int::from(codec.code));
+            }
+            Some(Known::Registered(_)) => ErrorKind::CodecSupport,
+            None => ErrorKind::Failure,
+        };
         Err(Error::new(kind, "not a codec for the functions without context"))
     })
 }

@@ -4,10 +4,9 @@ mod variables;
 
 use std::ffi::CStr;
 
-use super::blosc1::NAMES;
 use super::types::blosc2_cparams;
 use crate::bytes::leading_number;
-use crate::codecs::registry;
+use crate::codecs::names::Known;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::{DELTA_SLOT, SHUFFLE_SLOT, filter, split};
 
@@ -36,9 +35,9 @@ pub(crate) enum Compressor {
 
 impl Compressor {
     fn named(name: &CStr) -> Compressor {
-        match NAMES.code_of(name) {
-            Some(code) => Compressor::BuiltIn(code),
-            None if registry::find_by_name(name).is_some() => Compressor::Registered,
+        match Known::with_name(name) {
+            Some(Known::BuiltIn(codec)) => Compressor::BuiltIn(codec.code),
+            Some(Known::Registered(_)) => Compressor::Registered,
             None => Compressor::Unknown,
         }
     }

@@ -2,17 +2,15 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-use super::blosc1::NAMES;
 use super::chunk::basic_header;
 use super::consts::BLOSC2_VERSION_STRING;
 use super::guard::{guard, guard_or, guard_status};
 use super::mem::c_string;
 use super::ptr::{c_str, store};
-use crate::codecs::library_version;
+use crate::codecs::names::{BuiltIn, Known};
 use crate::codecs::registry;
-use crate::codecs::state::StreamCodec;
 use crate::error::{Error, ErrorKind, Result, ensure};
-use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH, codec, codec_format};
+use crate::format::consts::{MAX_BUFFERSIZE, MIN_HEADER_LENGTH};
 
 /// The version of the C API that this library implements.
 #[unsafe(no_mangle)]
@@ -41,12 +39,10 @@ pub extern "C" fn blosc2_list_compressors() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_compcode_to_compname(compcode: c_int, compname: *mut *const c_char) -> c_int {
     guard(|| {
-        // Some codecs have no name.
-        let known = u8::try_from(compcode).ok().and_then(|code| {
-            NAMES.name_of(code).map(Some).or_else(|| registry::find(code).map(|entry| entry.name))
-        });
+        let known = u8::try_from(compcode).ok().and_then(Known::with_code);
+        let name = known.as_ref().and_then(Known::name);
         // SAFETY: the caller's promise.
-        unsafe { store(compname, known.flatten().map_or(std::ptr::null(), CStr::as_ptr)) };
+        unsafe { store(compname, name.map_or(std::ptr::null(), CStr::as_ptr)) };
         Ok(if known.is_some() { compcode } else { -1 })
     })
 }
@@ -61,20 +57,9 @@ pub unsafe extern "C" fn blosc2_compname_to_compcode(compname: *const c_char) ->
     guard_or(-1, || {
         // SAFETY: the caller's promise.
         let name = unsafe { c_str(compname) }?;
-        let code = NAMES.code_of(name).or_else(|| registry::find_by_name(name).map(|entry| entry.id));
-        code.map(c_int::from).ok_or(Error::new(ErrorKind::Failure, "unknown codec"))
+        let codec = Known::with_name(name).ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
+        Ok(c_int::from(codec.code()))
     })
-}
-
-/// The name of the library behind a codec format.
-fn complib_name(format: u8) -> Option<&'static CStr> {
-    match format {
-        codec_format::BLOSCLZ => Some(c"BloscLZ"),
-        codec_format::LZ4 => Some(c"LZ4"),
-        codec_format::ZLIB => Some(c"Zlib"),
-        codec_format::ZSTD => Some(c"Zstd"),
-        _ => None,
-    }
 }
 
 /// Tells which library implements the codec `compname`, and its version.
@@ -119,23 +104,15 @@ struct ComplibInfo<'a> {
 }
 
 fn complib_info(name: &CStr) -> Result<ComplibInfo<'_>> {
-    let (code, own_name) = match NAMES.code_of(name) {
-        Some(compcode) => (StreamCodec::resolve(Some(compcode)).format(), c""),
-        None => {
-            let entry = registry::find_by_name(name);
-            let entry = entry.ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
-            (entry.complib, name)
-        }
-    };
-    let Some(name) = complib_name(code) else {
+    let codec = Known::with_name(name).ok_or(Error::new(ErrorKind::Failure, "unknown codec"))?;
+    let code = codec.library_code();
+    let Some(library) = BuiltIn::with_format(code) else {
         // Registered codecs may share a library; it has the name of the first one then.
-        let name = registry::find_by_complib(code).and_then(|entry| entry.name).unwrap_or(own_name);
+        let name = registry::find_by_complib(code).and_then(|entry| entry.name).unwrap_or(name);
         return Ok(ComplibInfo { code, name, version: c"unknown".into() });
     };
-    let has_format = |&compcode: &u8| StreamCodec::resolve(Some(compcode)).format() == code;
-    let compcode = [codec::BLOSCLZ, codec::LZ4, codec::ZLIB, codec::ZSTD].into_iter().find(has_format);
-    let version = compcode.and_then(library_version).unwrap_or_default();
-    Ok(ComplibInfo { code, name, version: CString::new(version).unwrap_or_default() })
+    let version = CString::new((library.version)()).unwrap_or_default();
+    Ok(ComplibInfo { code, name: library.library, version })
 }
 
 /// A size of a header for C's `size_t`; negative ones, of hostile chunks, wrap as they do in C.
@@ -283,7 +260,22 @@ pub unsafe extern "C" fn blosc2_cbuffer_complib(cbuffer: *const c_void) -> *cons
         // SAFETY: the caller's promise.
         let header = unsafe { basic_header(cbuffer) }?;
         let format = header.codec_format();
+        let built_in = BuiltIn::with_format(format).map(|codec| codec.library);
         let registered = || registry::find_by_complib(format).and_then(|entry| entry.name);
-        Ok(complib_name(format).or_else(registered).map_or(std::ptr::null(), CStr::as_ptr))
+        Ok(built_in.or_else(registered).map_or(std::ptr::null(), CStr::as_ptr))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codecs::names::BUILT_IN;
+
+    #[test]
+    fn the_list_has_the_names_of_the_built_in_codecs() {
+        // SAFETY: the list is a string.
+        let list = unsafe { CStr::from_ptr(blosc2_list_compressors()) };
+        let names = BUILT_IN.iter().map(|codec| codec.name.to_str().unwrap());
+        assert_eq!(list.to_str().unwrap(), names.collect::<Vec<_>>().join(","));
+    }
 }

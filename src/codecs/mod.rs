@@ -9,6 +9,7 @@ mod lz4_system;
 pub(crate) mod lz4hc;
 mod matches;
 mod mem;
+pub(crate) mod names;
 pub(crate) mod ndlz;
 mod place;
 pub mod registry;
@@ -121,12 +122,5 @@ pub trait Codec: Send + Sync {
 /// The version of the library behind the built-in codec `compcode`, as text; `None` for other codecs.
 #[must_use]
 pub fn library_version(compcode: u8) -> Option<String> {
-    use crate::format::consts::codec;
-    match compcode {
-        codec::BLOSCLZ => Some(blosclz::VERSION.to_owned()),
-        codec::LZ4 | codec::LZ4HC => Some(lz4::version()),
-        codec::ZLIB => Some(zlib::version()),
-        codec::ZSTD => Some(zstd::version()),
-        _ => None,
-    }
+    names::BuiltIn::with_code(compcode).map(|codec| (codec.version)())
 }
