@@ -7,12 +7,10 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::context::{self, Context};
-use super::io;
 use super::plugins::{self, CodecFunctions, FilterFunctions};
-use super::schunk_handle::SchunkHandle;
 use super::types::{
     CBool, blosc_threads_callback, blosc2_codec, blosc2_context, blosc2_cparams, blosc2_dparams,
-    blosc2_filter, blosc2_postfilter_params, blosc2_prefilter_params, blosc2_schunk,
+    blosc2_filter, blosc2_postfilter_params, blosc2_prefilter_params,
 };
 use crate::cancel;
 use crate::chunk::{Postfilter, PostfilterCall, Prefilter, PrefilterCall};
@@ -20,13 +18,9 @@ use crate::codecs::{Codec, CodecContext};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::filters::{Filter, FilterContext};
 use crate::fork::Global;
-use crate::format::geometry::Container;
-use crate::frame::ChunkSource;
 use crate::memory;
 use crate::panics;
 use crate::pool::Executor;
-use crate::schunk::Schunk;
-use parking_lot::RwLockReadGuard;
 
 /// Sizes in chunks as C's `int`; chunks are below 2 GiB.
 fn int(value: usize) -> i32 {
@@ -371,57 +365,4 @@ impl Executor for UserThreads {
             resume_unwind(Box::new("a task of a parallel operation panicked"));
         }
     }
-}
-
-/// What codecs and filters are told about a super-chunk.
-///
-/// # Safety
-///
-/// `schunk` is null or valid.
-pub(crate) unsafe fn container(schunk: *const blosc2_schunk) -> Container {
-    // SAFETY: the caller's promise.
-    match unsafe { SchunkHandle::from_ptr(schunk.cast_mut()) } {
-        Err(_) => Container::None,
-        Ok(handle) => Container::Schunk { typesize: handle.typesize(), geometry: handle.geometry() },
-    }
-}
-
-/// Whether the super-chunk is read through functions of the application.
-///
-/// # Safety
-///
-/// `schunk` is null or valid.
-pub(crate) unsafe fn is_on_user_io(schunk: *const blosc2_schunk) -> bool {
-    if schunk.is_null() {
-        return false;
-    }
-    // SAFETY: the caller's promise; the storage of a super-chunk and its back-end are null or valid.
-    unsafe {
-        let storage = (*schunk).storage;
-        !storage.is_null() && !(*storage).io.is_null() && io::is_users((*(*storage).io).id)
-    }
-}
-
-/// The super-chunk that holds the blocks of a lazy chunk, protected from changes.
-///
-/// # Safety
-///
-/// `schunk` is null or valid.
-///
-/// # Errors
-///
-/// `InvalidParam` without a super-chunk; those of [`SchunkHandle::inner`].
-pub(crate) unsafe fn lazy_reader<'a>(schunk: *const blosc2_schunk) -> Result<RwLockReadGuard<'a, Schunk>> {
-    // SAFETY: the caller's promise.
-    unsafe { SchunkHandle::from_ptr(schunk.cast_mut()) }.and_then(SchunkHandle::inner)
-}
-
-/// Where the blocks of the lazy chunk `chunk` are read.
-///
-/// # Errors
-///
-/// `InvalidParam` if the super-chunk has no frame; `ReadBuffer`, `InvalidHeader` and those of opening files.
-pub(crate) fn lazy_source<'a>(schunk: &'a Schunk, chunk: &[u8]) -> Result<ChunkSource<'a>> {
-    let no_frame = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
-    schunk.frame().ok_or(no_frame)?.source_of_lazy(chunk)
 }

@@ -33,7 +33,7 @@ use crate::format::chunk_header::{BasicHeader, ChunkHeader};
 use crate::format::frame_header::FrameParams;
 use crate::format::metalayers::Metalayers;
 use crate::frame::sizes::Sizes;
-use crate::frame::{ChunkBytes, Frame, FrameOptions};
+use crate::frame::{ChunkBytes, ChunkSource, Frame, FrameOptions};
 use crate::io::Fill;
 use crate::io::lock::Held;
 use crate::io::memory::MallocBuf;
@@ -419,6 +419,16 @@ impl Schunk {
             Backing::List(list) => list.chunk(nchunk).map(Cow::Borrowed),
             Backing::Frame(frame) => frame.lazy_chunk(nchunk),
         }
+    }
+
+    /// Where the blocks of the lazy chunk `lazy` are read.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if the super-chunk has no frame; those of [`Frame::source_of_lazy`].
+    pub(crate) fn source_of_lazy(&self, lazy: &[u8]) -> Result<ChunkSource<'_>> {
+        let no_frame = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
+        self.frame().ok_or(no_frame)?.source_of_lazy(lazy)
     }
 
     /// Decompresses chunk `nchunk` into the front of `dest`; returns the number of bytes, those of blocks that a mask skips

@@ -2,7 +2,7 @@
 
 use super::parts::SchunkPtr;
 use super::{Backend, Buffers, Context};
-use crate::capi::callbacks::{self, Host};
+use crate::capi::callbacks::Host;
 use crate::capi::types::blosc2_context;
 use crate::chunk::{self, Decoding, Threads, Unit, VlChunk};
 use crate::error::{Error, ErrorKind, Result, require};
@@ -76,13 +76,12 @@ unsafe fn with_full_decoding<T>(
         Parallel::No => Backend::Serial,
     };
     // Without a super-chunk, only requests that read no block can be met.
-    let has_source = header.is_lazy() && !this.fields.schunk.is_null();
-    // SAFETY: the client vouches for the super-chunk of its parameters.
-    let reader = has_source.then(|| unsafe { callbacks::lazy_reader(this.fields.schunk) }).transpose()?;
-    let source = reader.as_deref().map(|schunk| callbacks::lazy_source(schunk, chunk)).transpose()?;
+    let schunk = SchunkPtr(this.fields.schunk);
+    let has_source = header.is_lazy() && !schunk.is_null();
+    let reader = has_source.then(|| schunk.reader()).transpose()?;
+    let source = reader.as_deref().map(|schunk| schunk.source_of_lazy(chunk)).transpose()?;
     let postfilter = this.postfilter(context);
-    // SAFETY: the client vouches for the super-chunk of its parameters.
-    let may_wait = postfilter.is_some() || unsafe { callbacks::is_on_user_io(this.fields.schunk) };
+    let may_wait = postfilter.is_some() || schunk.is_on_user_io();
     let dec = Decoding {
         threads: backend.threads_for(this.nthreads(), may_wait),
         postfilter: postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),

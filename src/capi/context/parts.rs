@@ -6,13 +6,16 @@ use std::sync::atomic::Ordering;
 
 use super::compress::EachAnew;
 use super::{Backend, Context};
-use crate::capi::callbacks::{self, CPostfilter, CPrefilter, Host};
+use crate::capi::callbacks::{CPostfilter, CPrefilter, Host};
+use crate::capi::io;
+use crate::capi::schunk_handle::SchunkHandle;
 use crate::capi::trace;
 use crate::capi::types::{blosc2_context, blosc2_schunk};
 use crate::chunk::{self, CParams, Decoding, Encoding};
 use crate::error::Result;
 use crate::format::geometry::Container;
-use crate::schunk::ChunkCompressor;
+use crate::schunk::{ChunkCompressor, Schunk};
+use parking_lot::RwLockReadGuard;
 
 /// The super-chunk of a context, to be asked from any thread.
 #[derive(Clone, Copy)]
@@ -24,10 +27,43 @@ unsafe impl Send for SchunkPtr {}
 unsafe impl Sync for SchunkPtr {}
 
 impl SchunkPtr {
+    /// Whether there is no super-chunk.
+    pub(super) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    fn handle(&self) -> Result<&SchunkHandle> {
+        // SAFETY: the client vouches for the super-chunk of its parameters, unless it is null.
+        unsafe { SchunkHandle::from_ptr(self.0.cast_mut()) }
+    }
+
     /// What filters and codecs are told of the super-chunk.
     pub(super) fn container(self) -> Container {
-        // SAFETY: the client vouches for the super-chunk of its parameters, unless it is null.
-        unsafe { callbacks::container(self.0) }
+        match self.handle() {
+            Err(_) => Container::None,
+            Ok(handle) => Container::Schunk { typesize: handle.typesize(), geometry: handle.geometry() },
+        }
+    }
+
+    /// Whether the super-chunk is read through functions of the application.
+    pub(super) fn is_on_user_io(self) -> bool {
+        if self.is_null() {
+            return false;
+        }
+        // SAFETY: as for the handle; the storage of a super-chunk and its back-end are null or valid.
+        unsafe {
+            let storage = (*self.0).storage;
+            !storage.is_null() && !(*storage).io.is_null() && io::is_users((*(*storage).io).id)
+        }
+    }
+
+    /// The super-chunk, protected from changes.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` if there is none; those of [`SchunkHandle::inner`].
+    pub(super) fn reader(&self) -> Result<RwLockReadGuard<'_, Schunk>> {
+        self.handle()?.inner()
     }
 }
 
@@ -145,8 +181,7 @@ impl DecodingParts {
     /// Runs `operation`.
     pub(crate) fn with<T>(&self, operation: impl FnOnce(&Decoding<'_>) -> Result<T>) -> Result<T> {
         let container = move || self.schunk.container();
-        // SAFETY: as for the container.
-        let may_wait = self.postfilter.is_some() || unsafe { callbacks::is_on_user_io(self.schunk.0) };
+        let may_wait = self.postfilter.is_some() || self.schunk.is_on_user_io();
         operation(&Decoding {
             threads: self.backend.threads_for(self.nthreads, may_wait),
             postfilter: self.postfilter.as_ref().map(|postfilter| postfilter as &dyn chunk::Postfilter),
