@@ -1,5 +1,7 @@
 //! The library's one error type; it carries the C error code from where the fault is found.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 
 /// What a function of this library returns.

@@ -4,6 +4,8 @@
 //! large pieces, all threads together keep no more than a limit: otherwise, in a program with many threads, each would
 //! end up with all that its largest operation ever needed.
 
+#![forbid(unsafe_code)]
+
 use crate::cpu;
 use crate::fork::Lazy;
 use std::sync::atomic::{AtomicUsize, Ordering};

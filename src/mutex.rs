@@ -1,6 +1,8 @@
 //! Mutual exclusion without a table of waiting threads in the process, which the child of a `fork` could find half-changed: the
 //! kernel knows them, or they are noted beside the value.
 
+#![forbid(unsafe_code)]
+
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
 /// The standard library's mutex, without poison: where it is used, a panic leaves nothing half-changed.

@@ -1,5 +1,7 @@
 //! Panics, which are bugs of this library or of functions that were given to it.
 
+#![forbid(unsafe_code)]
+
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

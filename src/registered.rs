@@ -1,5 +1,7 @@
 //! What applications register under an id of their own: codecs and filters.
 
+#![forbid(unsafe_code)]
+
 use crate::error::Result;
 use crate::fork::Global;
 use crate::memory::{boxed, reserve};

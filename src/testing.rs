@@ -1,5 +1,7 @@
 //! Data for tests, the same in each run, and paths for their files.
 
+#![forbid(unsafe_code)]
+
 #[path = "../tests/common/temp.rs"]
 mod temp;
 

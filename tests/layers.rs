@@ -120,3 +120,37 @@ fn layers_are_kept_apart() {
         assert!(module == "capi" || !text.contains("no_mangle"), "{} exports a name", path.display());
     }
 }
+
+/// Whether there is unsafe code in `text`.
+fn has_unsafe_code(text: &str) -> bool {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let words = code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    words.into_iter().any(|word| word == "unsafe")
+}
+
+/// Whether the module in the file `path` has the one in `other` in it.
+fn is_above(path: &Path, other: &Path) -> bool {
+    let is_mod = path.file_name().is_some_and(|name| name == "mod.rs");
+    let dir = if is_mod { path.parent().unwrap().to_path_buf() } else { path.with_extension("") };
+    path != other && other.starts_with(dir)
+}
+
+#[test]
+fn modules_that_need_no_unsafe_code_forbid_it() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = source_files(&src);
+    files.retain(|file| *file != src.join("lib.rs"));
+    let texts: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let is_unsafe: Vec<bool> = texts.iter().map(|text| has_unsafe_code(text)).collect();
+    assert!(is_unsafe.contains(&true) && is_unsafe.contains(&false));
+    let forbids = |text: &str| text.contains("#![forbid(unsafe_code)]");
+    for (file, text) in files.iter().zip(&texts) {
+        let is_test = file.iter().any(|part| part == "tests" || part == "tests.rs");
+        let within = files
+            .iter()
+            .zip(&is_unsafe)
+            .any(|(other, is_unsafe)| *is_unsafe && (other == file || is_above(file, other)));
+        let above = files.iter().zip(&texts).any(|(other, text)| is_above(other, file) && forbids(text));
+        assert!(is_test || within || above || forbids(text), "{} forbids no unsafe code", file.display());
+    }
+}

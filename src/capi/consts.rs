@@ -2,6 +2,8 @@
 //!
 //! Names and values are those of `blosc2.h` and `b2nd.h`, where they are enum constants and macros.
 
+#![forbid(unsafe_code)]
+
 use std::ffi::{CStr, c_int};
 
 use crate::format::{consts, geometry, metalayers};

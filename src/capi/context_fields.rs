@@ -1,5 +1,7 @@
 //! The members of a context that plugins and tuners compiled against the C library know, at their offsets.
 
+#![forbid(unsafe_code)]
+
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI16, AtomicPtr};
 

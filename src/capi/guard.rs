@@ -9,6 +9,8 @@
 //! A panic is always a bug in this library, never the answer to bad input. Catching it keeps the host program alive;
 //! the panic hook has already written the message to stderr.
 
+#![forbid(unsafe_code)]
+
 use super::plugins;
 use super::trace;
 use crate::error::{Error, ErrorKind, Result};

@@ -1,5 +1,7 @@
 //! A chunk opened once to decode several of its blocks, by any number of threads.
 
+#![forbid(unsafe_code)]
+
 use super::getitem::decode_part;
 use super::params::Decoding;
 use super::pipeline::DeltaReference;

@@ -1,5 +1,7 @@
 //! How a buffer is cut in blocks, and blocks in streams.
 
+#![forbid(unsafe_code)]
+
 use super::params::CParams;
 use crate::bytes::quotient;
 use crate::format::consts::{MAX_BLOCKSIZE, MAX_STREAMS, MAX_TYPESIZE, MIN_BUFFERSIZE, codec, filter, split};

@@ -1,6 +1,8 @@
 //! Dictionaries: made for a chunk when compressing. Their stored form is an `i32` size and the bytes, right after the
 //! table of block starts.
 
+#![forbid(unsafe_code)]
+
 use crate::codecs::state::{EncodeDict, StreamCodec};
 use crate::codecs::zstd;
 use crate::error::Result;

@@ -3,6 +3,8 @@
 //! Of the blocks that hold the range only the streams, and of these only the bytes, are decoded that it needs, as far
 //! as codec and filters allow.
 
+#![forbid(unsafe_code)]
+
 use super::params::Decoding;
 use super::pipeline::DeltaReference;
 use super::plain::Payload;

@@ -1,5 +1,7 @@
 //! What chunks are made of: a buffer, what a prefilter makes of one or of nothing, or blocks that are gathered one by one.
 
+#![forbid(unsafe_code)]
+
 use super::blocks::Layout;
 use super::params::{Encoding, PrefilterCall, callback_scratch_len};
 use super::scratch::Buffer;

@@ -9,6 +9,8 @@
 //! that is left influences what a codec writes, so the calling thread encodes the rest, one block after the other. It does
 //! so, too, if there is no memory for the buffers, which it does not need.
 
+#![forbid(unsafe_code)]
+
 use super::scratch::{self, Buffer, Worker};
 use super::streams::Written;
 use crate::bytes::put_i32;

@@ -1,5 +1,7 @@
 //! The parameters of compression, and what else an operation on a chunk is given.
 
+#![forbid(unsafe_code)]
+
 use super::source::BlockSource;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::{DEFAULT_FILTERS, MAX_BLOCKSIZE, MAX_FILTERS, codec, filter, split};

@@ -3,6 +3,8 @@
 //! Rows are byte positions inside the streams. Of streams that are stored raw, only the wanted rows are read. Others are read
 //! from the start, since codecs begin there, as far as the codec looks for the last row.
 
+#![forbid(unsafe_code)]
+
 use super::source::BlockSource;
 use crate::bytes::get_i32;
 use crate::error::{Error, ErrorKind, Result, ensure};

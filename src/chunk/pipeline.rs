@@ -1,5 +1,7 @@
 //! The filter pipeline of a chunk: one block forward, one block back.
 
+#![forbid(unsafe_code)]
+
 use super::scratch::{Buffer, is_aligned};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure};

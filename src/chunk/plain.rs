@@ -2,6 +2,8 @@
 //!
 //! They need no table, no codec and no work memory, so reading them costs little more than the copy.
 
+#![forbid(unsafe_code)]
+
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;

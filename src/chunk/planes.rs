@@ -3,6 +3,8 @@
 //! Each byte position of the items is a plane of its own, and mostly a stream of its own. Streams that are stored raw, or
 //! are runs, are not even copied: wanted items are put together from where their bytes are.
 
+#![forbid(unsafe_code)]
+
 use super::partial_read;
 use super::reader::Reader;
 use super::scratch::{Buffer, Worker};

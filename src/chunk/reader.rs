@@ -1,5 +1,7 @@
 //! A chunk opened for reading: its validated header, where its blocks are, and one block decoded.
 
+#![forbid(unsafe_code)]
+
 use super::params::{Decoding, PostfilterCall, callback_scratch_len};
 use super::partial_read::{self, Needed};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};

@@ -4,6 +4,8 @@
 //! are the old ones stay as they are; the others are decoded, changed in a few places and compressed. What comes out is
 //! what compressing the whole block gives, if the old streams came from the same codec with the same parameters.
 
+#![forbid(unsafe_code)]
+
 use super::block_reader::BlockReader;
 use super::blocks::Layout;
 use super::compress::stream_context;

@@ -1,5 +1,7 @@
 //! Where the bytes of a lazy chunk come from.
 
+#![forbid(unsafe_code)]
+
 use crate::error::Result;
 
 /// The stored bytes of one chunk that is not in memory. Several threads may read at once.

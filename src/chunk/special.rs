@@ -1,5 +1,7 @@
 //! Chunks that consist of one value: made without data.
 
+#![forbid(unsafe_code)]
+
 use super::blocks::Layout;
 use super::compress::check_sizes;
 use super::params::CParams;

@@ -4,6 +4,8 @@
 //! token for a run of another byte (csize is minus that byte), raw bytes if csize is the stream's length, else
 //! csize bytes for the codec.
 
+#![forbid(unsafe_code)]
+
 use crate::bytes::{get_i32, put_i32, quotient, to_i32};
 use crate::codecs::StreamContext;
 use crate::codecs::state::{CodecStates, DecodeDict, EncodeDict, StreamCodec};

@@ -1,5 +1,7 @@
 //! The registered codecs that the library itself defines.
 
+#![forbid(unsafe_code)]
+
 use super::Codec;
 use super::ndlz::Ndlz;
 use super::registry::CodecEntry;

@@ -1,5 +1,7 @@
 //! Codecs registered under ids of their own: those that the library defines from 32 on, and the application's.
 
+#![forbid(unsafe_code)]
+
 use super::Codec;
 use crate::error::{ErrorKind, Result, ensure};
 use crate::fork::Slot;

@@ -1,5 +1,7 @@
 //! The codec of a chunk, its dictionary, and the states of the built-in codecs that a thread keeps.
 
+#![forbid(unsafe_code)]
+
 use super::registry::{self, CodecEntry};
 use super::{StreamContext, blosclz, lz4, lz4hc, zlib, zstd};
 use crate::error::{Error, ErrorKind, Result, ensure};

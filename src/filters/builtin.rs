@@ -1,6 +1,8 @@
 //! The registered filters that the library itself defines, but for BYTEDELTA and INT_TRUNC, which the pipeline runs as it
 //! does SHUFFLE, so that it can fuse them with others.
 
+#![forbid(unsafe_code)]
+
 use super::Filter;
 use super::bytedelta::ByteDeltaBuggy;
 use super::ndcell::NdCell;

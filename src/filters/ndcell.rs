@@ -4,6 +4,8 @@
 //! cell; cells at the far edges are cut. Neighbours in all dimensions come close to each other that way, which helps
 //! codecs that only look at what is near.
 
+#![forbid(unsafe_code)]
+
 use super::cells::{CellGrid, schunk_typesize};
 use super::{Filter, FilterContext};
 use crate::error::{ErrorKind, Result, ensure};

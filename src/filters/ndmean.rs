@@ -3,6 +3,8 @@
 //! The meta byte is the side of the cells in items, as a signed byte; cells are nowhere longer than the block. The
 //! result is in the order of [`ndcell`](super::ndcell), and the inverse restores the order but not the items.
 
+#![forbid(unsafe_code)]
+
 use super::cells::{CellGrid, schunk_typesize};
 use super::{Filter, FilterContext};
 use crate::error::{ErrorKind, Result, ensure};

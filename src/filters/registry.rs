@@ -1,5 +1,7 @@
 //! Filters registered under ids of their own: most of those that the library defines from 32 on, and the application's.
 
+#![forbid(unsafe_code)]
+
 use super::Filter;
 use super::builtin::BUILTIN;
 use crate::error::{ErrorKind, Result, ensure};

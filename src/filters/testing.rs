@@ -1,5 +1,7 @@
 //! What the tests of several filters share.
 
+#![forbid(unsafe_code)]
+
 use super::FilterContext;
 use crate::format::geometry::{BlockGeometry, Container};
 use crate::testing::Random;

@@ -1,5 +1,7 @@
 //! What is stored, byte for byte: validated structs from bytes and back. No I/O, no compression.
 
+#![forbid(unsafe_code)]
+
 pub mod chunk_header;
 pub mod consts;
 pub mod frame_header;

@@ -1,5 +1,7 @@
 //! Chunks on their way into a frame: in a form that readers of the C library understand.
 
+#![forbid(unsafe_code)]
+
 use super::sizes::{ChunkInfo, whole_chunk};
 use crate::chunk::{self, CParams};
 use crate::error::{ErrorKind, Result, ensure};

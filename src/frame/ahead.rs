@@ -6,6 +6,8 @@
 //! move as soon as that is written: the frame is as long as if its chunks had been written once. Readers without locks know
 //! that what is in the places of the last chunks may be others now.
 
+#![forbid(unsafe_code)]
+
 use super::Frame;
 use super::compact::longest_tail;
 use super::edit::NewChunk;

@@ -1,5 +1,7 @@
 //! The chunks of a sparse frame, each in a file of its own.
 
+#![forbid(unsafe_code)]
+
 use super::edit::NewChunk;
 use super::numbers::FreeIds;
 use super::offsets::Index;

@@ -7,6 +7,8 @@
 //! change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only then does the
 //! index refer to them.
 
+#![forbid(unsafe_code)]
+
 use super::Frame;
 use super::holes::{Extent, Holes, overlap};
 use super::index_codec::IndexOf;

@@ -4,6 +4,8 @@
 //! used again (see [`holes`](super::holes)), and which [`compact`](super::compact) closes when holes take too much room;
 //! the C library moves everything behind a replaced chunk instead.
 
+#![forbid(unsafe_code)]
+
 use super::admit::admit;
 use super::ahead::Ahead;
 use super::holes::Extent;

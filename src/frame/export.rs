@@ -1,5 +1,7 @@
 //! Whole frames in memory, written to files.
 
+#![forbid(unsafe_code)]
+
 use super::journal::Undo;
 use super::{Frame, FrameOptions};
 use crate::error::{Error, ErrorKind, Result};

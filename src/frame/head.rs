@@ -1,5 +1,7 @@
 //! The start of a frame's header as it is stored: what tells that somebody changed the frame.
 
+#![forbid(unsafe_code)]
+
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::frame_header::FIXED_LEN;
 use crate::io::IoFile;

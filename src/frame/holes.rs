@@ -5,6 +5,8 @@
 //! do not rest: their new versions take them at once, as the module [`ahead`](super::ahead) tells, and readers look out for
 //! that.
 
+#![forbid(unsafe_code)]
+
 use std::ops::Range;
 
 use crate::memory;

@@ -1,5 +1,7 @@
 //! Compression of the chunk index, with the parameters that the format's other writers use.
 
+#![forbid(unsafe_code)]
+
 use super::table::{self, Table};
 use crate::bytes::{bytes_of, to_i32};
 use crate::chunk::{self, CParams, Encoding};

@@ -16,6 +16,8 @@
 //! | LE64 | checksum of all the above |
 //! | 16 | end mark |
 
+#![forbid(unsafe_code)]
+
 use crate::error::{ErrorKind, Result, ensure};
 use crate::io::IoFile;
 use crate::memory::{no_memory, zeroed};

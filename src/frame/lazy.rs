@@ -8,6 +8,8 @@
 //! | T + 4 | 8 | position of the chunk in the frame, or the number of its file again, LE |
 //! | T + 12 | 4 × nblocks | stored size of each block, LE |
 
+#![forbid(unsafe_code)]
+
 use super::Frame;
 use super::read::{AT_ONCE, FrameChunks, Place};
 use super::store::Store;

@@ -3,6 +3,8 @@
 //! A kill may leave the beginning of a record (see [`journal`](super::journal)) behind the frame, and zeros before it, in the
 //! place of a longer frame that was not written. Somebody may have put other data behind that since.
 
+#![forbid(unsafe_code)]
+
 use super::journal::{COUNT_AT, FOOTER, HEAD, START, get};
 use crate::error::Result;
 use crate::format::frame_header::MAGIC;

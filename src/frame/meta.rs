@@ -1,5 +1,7 @@
 //! Metalayers of a frame.
 
+#![forbid(unsafe_code)]
+
 use super::Frame;
 use super::head::is_seen_whole;
 use super::index_codec::IndexOf;

@@ -3,6 +3,8 @@
 //! They stay small, since the C library refuses frames with large ones. A chunk that is replaced again and again has many of
 //! them in turn: a reader without a lock that finds the old number in the index again has read what belongs to it.
 
+#![forbid(unsafe_code)]
+
 use super::offsets::Index;
 use crate::error::Result;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;

@@ -1,5 +1,7 @@
 //! The chunk index in memory, decoded once.
 
+#![forbid(unsafe_code)]
+
 use super::index_codec::{self, IndexOf};
 use super::table::{Part, Table};
 use crate::bytes::bytes_of_mut;

@@ -1,5 +1,7 @@
 //! Which chunks go into which holes when the end of a frame moves forward.
 
+#![forbid(unsafe_code)]
+
 use super::holes::{Extent, Holes, overlap};
 use crate::error::Result;
 use crate::memory;

@@ -1,6 +1,8 @@
 //! Chunks removed, added and replaced in one change, together with the metalayer that says so: arrays that get another
 //! shape.
 
+#![forbid(unsafe_code)]
+
 use super::admit::admit;
 use super::edit::{Gone, New, PLACEHOLDER, Places, convert_specials, place_chunk, surface};
 use super::index_codec::IndexOf;

@@ -5,6 +5,8 @@
 //! deleted or get smaller. Then those with large numbers become files with small ones, as a change of its own. There are few
 //! of them and they are small: all together they take less bytes than the largest number.
 
+#![forbid(unsafe_code)]
+
 use super::Frame;
 use super::chunk_files;
 use super::compact::positions;

@@ -1,5 +1,7 @@
 //! A frame while it is changed.
 
+#![forbid(unsafe_code)]
+
 use super::head::Head;
 use super::read::FrameChunks;
 use super::state::State;

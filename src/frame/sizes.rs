@@ -3,6 +3,8 @@
 //! The chunk size is -1 as long as nothing was stored, then fixed (all chunks have it, only the last may be smaller),
 //! and 0 once the sizes vary, which is for good.
 
+#![forbid(unsafe_code)]
+
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::{BasicHeader, offset};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags2};

@@ -9,6 +9,8 @@
 //! Whoever finds such a file may remove it. A handle removes its own when it is closed or short of room, and those that
 //! processes left behind which ended without closing when it first keeps one.
 
+#![forbid(unsafe_code)]
+
 use std::collections::VecDeque;
 
 /// How many changes must pass before a file is used again.

@@ -1,5 +1,7 @@
 //! Chunks without a payload, rebuilt from the index or written out where the index cannot hold them.
 
+#![forbid(unsafe_code)]
+
 use crate::chunk::blocks::capped_typesize;
 use crate::chunk::{CParams, SpecialValue, special_chunk};
 use crate::error::{Error, ErrorKind, Result, ensure, require};

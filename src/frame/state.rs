@@ -1,5 +1,7 @@
 //! What a handle knows of its frame: header, index and metalayers, read in a constant number of accesses.
 
+#![forbid(unsafe_code)]
+
 use super::head::Head;
 use super::holes::Holes;
 use super::journal::{Mark, Undo};

@@ -1,5 +1,7 @@
 //! Where a frame is kept, and how a change of it is written.
 
+#![forbid(unsafe_code)]
+
 use super::chunk_files;
 use super::head::Head;
 use super::journal::{Mark, Record, Undo};

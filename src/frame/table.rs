@@ -3,6 +3,8 @@
 //! A change makes a new index out of one that readers may still look at. The two share all parts in which they are the same,
 //! and what is stored of these; so a chunk more costs hardly more where there are many.
 
+#![forbid(unsafe_code)]
+
 use crate::error::Result;
 use crate::memory::{self, collect, copy_of, extend, with_capacity};
 use std::ops::Range;

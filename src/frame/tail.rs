@@ -1,5 +1,7 @@
 //! The end of each change: index, trailer and header of the new content, and how long the frame is then.
 
+#![forbid(unsafe_code)]
+
 use super::Frame;
 use super::index_codec::IndexOf;
 use super::session::Session;

@@ -3,6 +3,8 @@
 //!
 //! It is plain memory from C's allocator, so it does not matter who frees it in the end.
 
+#![forbid(unsafe_code)]
+
 use super::Fill;
 use super::memory::MallocBuf;
 use crate::error::Result;

@@ -1,5 +1,7 @@
 //! Arrays as one value, for Rust programs.
 
+#![forbid(unsafe_code)]
+
 use super::shape::{Geometry, Region, narrow, signed};
 use super::{create, described, refreshed, resize, slice, write};
 use crate::chunk::{CParams, Decoding, Encoding, Threads};

@@ -1,5 +1,7 @@
 //! One array behind another.
 
+#![forbid(unsafe_code)]
+
 use super::refresh::take_chunk;
 use super::resize::{self, Plan};
 use super::shape::{Geometry, Region, dot, signed};

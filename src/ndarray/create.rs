@@ -1,5 +1,7 @@
 //! New arrays: special values, one value repeated, or the items of a buffer or another array.
 
+#![forbid(unsafe_code)]
+
 use super::blocks::{Blocks, InBuffer};
 use super::refresh::take_chunk;
 use super::shape::{Geometry, Region, dot, strides};

@@ -1,5 +1,7 @@
 //! Which chunks hold a box of an array.
 
+#![forbid(unsafe_code)]
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::nd_meta::NdMeta;
 use crate::memory;

@@ -1,5 +1,7 @@
 //! The geometry of an array as its super-chunk describes it at the moment, and reading all of something from one moment.
 
+#![forbid(unsafe_code)]
+
 use super::shape::Geometry;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::Metalayer;

@@ -1,6 +1,8 @@
 //! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew but for new items. Chunks and
 //! shape change together.
 
+#![forbid(unsafe_code)]
+
 use super::shape::{Geometry, Region, signed};
 use super::write::{self, Pending};
 use crate::chunk::{self, CParams, SpecialValue};

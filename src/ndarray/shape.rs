@@ -3,6 +3,8 @@
 //! The array is cut in chunks in C order; edge chunks are padded to a whole chunk, and each chunk to whole blocks. The
 //! blocks of a chunk are stored one after the other in C order, and so are the items of a block.
 
+#![forbid(unsafe_code)]
+
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::MAX_BUFFERSIZE;
 use crate::format::geometry::MAX_DIM;

@@ -1,5 +1,7 @@
 //! The same chunks under another shape: dimensions of one item left out or put in.
 
+#![forbid(unsafe_code)]
+
 use super::described;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::frame_header::FrameParams;

@@ -4,6 +4,8 @@
 //! others keep their compressed bytes. Blocks are put together one by one, where they are compressed. The new chunks take
 //! the place of the old ones together.
 
+#![forbid(unsafe_code)]
+
 use super::blocks::Blocks;
 use super::resize::Plan;
 use super::shape::{Geometry, Region, strided_len, strides};

@@ -1,5 +1,7 @@
 //! The chunks of a super-chunk at one moment: looked up once, then read as often as needed, by any number of threads.
 
+#![forbid(unsafe_code)]
+
 use super::list::List;
 use super::{Backing, Schunk, scratch};
 use crate::chunk::source::BlockSource;

@@ -1,5 +1,7 @@
 //! Copies: into other containers, with the same or other parameters.
 
+#![forbid(unsafe_code)]
+
 use super::chunks::{ATTEMPTS, StoredChunks};
 use super::{Backing, Reading, Schunk, Writing, meta, scratch};
 use crate::bytes::get_i32;

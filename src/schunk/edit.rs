@@ -1,5 +1,7 @@
 //! Changes of the chunks of a super-chunk. Each is all or nothing, in memory too.
 
+#![forbid(unsafe_code)]
+
 use super::patch::Patch;
 use super::{Backing, Schunk, Writing, scratch};
 use crate::chunk::{self, Source, SpecialValue};

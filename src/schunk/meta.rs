@@ -1,5 +1,7 @@
 //! Metalayers of a super-chunk.
 
+#![forbid(unsafe_code)]
+
 use super::list::List;
 use super::{Backing, Schunk};
 use crate::chunk::{self, CParams, Decoding, Encoding};

@@ -1,5 +1,7 @@
 //! Packed super-chunks of 2015 to 2017, turned into super-chunks and back.
 
+#![forbid(unsafe_code)]
+
 use super::{Reading, Schunk};
 use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure, require};

@@ -1,5 +1,7 @@
 //! New values for a few bytes of a chunk: only the blocks that hold them are compressed again.
 
+#![forbid(unsafe_code)]
+
 use super::scratch;
 use crate::bytes::{get_i32, put_i32, to_i32};
 use crate::chunk::blocks::capped_typesize;

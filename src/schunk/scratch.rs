@@ -1,5 +1,7 @@
 //! Buffers for chunks and their data, kept from call to call: fresh memory costs a page fault every 4 kB.
 
+#![forbid(unsafe_code)]
+
 use crate::chunk::{self, Decoding};
 use crate::error::Result;
 use crate::format::chunk_header::ChunkHeader;

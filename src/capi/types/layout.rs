@@ -1,5 +1,7 @@
 //! Size, alignment and field offsets of the structs are those of the released headers, on 64-bit targets.
 
+#![forbid(unsafe_code)]
+
 use super::*;
 
 macro_rules! assert_layout {

@@ -4,6 +4,8 @@
 //! their own room and one byte more for every 255. So a stream in which few groups of four bytes occur again, such as one of
 //! random bytes, has a least size, and where that is more than there is room for, the slow search need not begin.
 
+#![forbid(unsafe_code)]
+
 use crate::error::Result;
 use crate::memory::zeroed;
 

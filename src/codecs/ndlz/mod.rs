@@ -17,6 +17,8 @@
 //!
 //! Row forms are for whole cells only. Both the rows of a reference and the literal ones are in ascending order.
 
+#![forbid(unsafe_code)]
+
 mod decode;
 mod encode;
 #[cfg(test)]

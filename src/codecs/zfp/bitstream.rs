@@ -1,5 +1,7 @@
 //! The bit stream of ZFP: bits fill 64-bit little-endian words from the least significant end.
 
+#![forbid(unsafe_code)]
+
 /// Bytes of a word.
 pub(super) const WORD: usize = 8;
 

@@ -1,5 +1,7 @@
 //! One cell of 4^d items: to bits and back.
 
+#![forbid(unsafe_code)]
+
 use super::bitstream::{BitReader, BitWriter};
 use super::coding;
 use super::order::order;

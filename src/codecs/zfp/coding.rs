@@ -4,6 +4,8 @@
 //! one?", and if so the bits up to it. The last coefficient's bit follows from the test. Where the budget of the cell
 //! ends, the code is cut off.
 
+#![forbid(unsafe_code)]
+
 use super::bitstream::{BitReader, BitWriter, low_bits};
 use super::pairs::{MAX_PAIR_BITS, PEEKED_BITS, decode_planes_of_4, encode_two_planes_of_4};
 use super::planes::Planes;

@@ -1,5 +1,7 @@
 //! The order in which the coefficients of a cell are coded: roughly by growing frequency.
 
+#![forbid(unsafe_code)]
+
 /// Position in a 1-dimensional cell of each coefficient.
 #[rustfmt::skip]
 const ORDER_1: [u8; 4] = [

@@ -1,5 +1,7 @@
 //! Planes of 4 coefficients, two at a time by table: cells of one dimension are so small that bit by bit takes too long.
 
+#![forbid(unsafe_code)]
+
 use super::bitstream::{BitReader, BitWriter};
 
 /// The most bits that two planes take.

@@ -1,5 +1,7 @@
 //! Item ranges of fixed-rate streams: every cell has the same length, so cells can be decoded one by one.
 
+#![forbid(unsafe_code)]
+
 use super::bitstream::BitReader;
 use super::cell::{CellCoder, Limits};
 use super::field::{Field, MAX_DIMS, SIDE, TRUNCATED, kernel};

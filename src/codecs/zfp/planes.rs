@@ -1,5 +1,7 @@
 //! The bit planes of a cell: from coefficients to planes and back. Bit i of a plane belongs to coefficient i.
 
+#![forbid(unsafe_code)]
+
 use super::bitstream::low_bits;
 use super::real::{Int, Real};
 

@@ -1,5 +1,7 @@
 //! The decorrelating transform of a cell: integer lifting along each axis.
 
+#![forbid(unsafe_code)]
+
 use super::real::Int;
 
 /// One step of four items along an axis.

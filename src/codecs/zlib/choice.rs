@@ -4,6 +4,8 @@
 //! at level 1 and for what shrinks far from level 6 on; and a decoder of our own for all but text, which can stop early. The
 //! choice depends on the stream and the level alone, so that equal streams give equal bytes, whatever room there is.
 
+#![forbid(unsafe_code)]
+
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,7 @@
 //! What the format of deflate (RFC 1951) fixes: symbols, the values that they stand for, and the longest codes.
 
+#![forbid(unsafe_code)]
+
 /// Types of blocks, as their headers have them.
 pub(super) const RAW: u32 = 0;
 pub(super) const FIXED: u32 = 1;

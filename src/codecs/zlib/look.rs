@@ -1,5 +1,7 @@
 //! A look at the beginning of a stream before it is decoded: its first codes tell what its literals and matches are like.
 
+#![forbid(unsafe_code)]
+
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,7 @@
 //! The portable bit shuffle, 8 items at a time; also what the vector variants leave over.
 
+#![forbid(unsafe_code)]
+
 use super::Kernel;
 use std::ops::Range;
 

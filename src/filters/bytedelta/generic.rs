@@ -1,5 +1,7 @@
 //! The portable differences and running sums; also what the vector variants leave over.
 
+#![forbid(unsafe_code)]
+
 use super::Kernel;
 
 pub(super) const KERNEL: Kernel = Kernel {

@@ -1,5 +1,7 @@
 //! The portable byte shuffle; also what the vector variants leave over.
 
+#![forbid(unsafe_code)]
+
 use super::Kernel;
 use std::ops::Range;
 

@@ -1,6 +1,8 @@
 //! Blocks of a stream: each is parsed segment by segment, and then written with the codes that suit it, or raw. It ends where
 //! the data change so much that other codes pay.
 
+#![forbid(unsafe_code)]
+
 use super::bits::{BitWriter, Code};
 use super::counts::Counts;
 use super::huffman::{Candidates, Codes};

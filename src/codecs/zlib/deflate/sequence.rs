@@ -1,5 +1,7 @@
 //! What a parser makes of bytes: literals and matches, in the terms of the format.
 
+#![forbid(unsafe_code)]
+
 use super::super::format;
 use super::bits::Code;
 

@@ -1,5 +1,7 @@
 //! What matches are worth: how many bits they save.
 
+#![forbid(unsafe_code)]
+
 /// Bits are counted in sixteenths.
 pub(super) const BIT: usize = 16;
 /// About how many bits the symbols of a match take, without those that tell its distance exactly: where matches are rare,

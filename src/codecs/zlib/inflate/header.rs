@@ -1,5 +1,7 @@
 //! What comes before the data of a block: its kind, and the lengths of its codes.
 
+#![forbid(unsafe_code)]
+
 use super::super::format::{
     DISTANCES, DYNAMIC, END, FIXED, LENGTHS, MAX_RUN_CODE, RAW, RUN_ORDER, RUNS, SYMBOLS, TOLD_DISTANCES,
     TOLD_SYMBOLS, length,
