@@ -30,7 +30,7 @@
 //! # The layers
 //!
 //! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. At the
-//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `threads`, `mutex`, `fork`, `registered`,
+//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `threads`, `mutex`, `fork`, `panics`, `registered`,
 //! `single`, `cancel` and `cpu`.
 
 // What only the C interface needs stays where it belongs. With that interface, the compiler finds what nobody needs.
