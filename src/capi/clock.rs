@@ -29,11 +29,18 @@ pub extern "C" fn blosc_elapsed_nsecs(start_time: blosc_timestamp_t, end_time: b
 /// The seconds between two timestamps.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc_elapsed_secs(start_time: blosc_timestamp_t, end_time: blosc_timestamp_t) -> f64 {
-    1e-9 * blosc_elapsed_nsecs(start_time, end_time)
+    1e-9 * nanoseconds(start_time, end_time)
+}
+
+/// The difference of two numbers that a client may have made up.
+fn difference<T: Into<i128>>(start: T, end: T) -> f64 {
+    (end.into() - start.into()) as f64
 }
 
 #[cfg(not(windows))]
 mod sys {
+    use super::difference;
+
     pub(in crate::capi) type Timestamp = libc::timespec;
 
     /// The time of the monotonic clock.
@@ -46,12 +53,14 @@ mod sys {
 
     /// The nanoseconds from `start` to `end`.
     pub(in crate::capi) fn nanoseconds(start: Timestamp, end: Timestamp) -> f64 {
-        1e9 * (end.tv_sec - start.tv_sec) as f64 + (end.tv_nsec - start.tv_nsec) as f64
+        1e9 * difference(start.tv_sec, end.tv_sec) + difference(start.tv_nsec, end.tv_nsec)
     }
 }
 
 #[cfg(windows)]
 mod sys {
+    use super::difference;
+
     /// `LARGE_INTEGER`: ticks of the performance counter.
     pub(in crate::capi) type Timestamp = i64;
 
@@ -74,6 +83,26 @@ mod sys {
         let mut per_second = 0;
         // SAFETY: `per_second` is writable; the call never fails.
         unsafe { QueryPerformanceFrequency(&raw mut per_second) };
-        1e9 * (end - start) as f64 / per_second as f64
+        1e9 * difference(start, end) / per_second as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_two_numbers_have_a_difference() {
+        assert_eq!(difference(i64::MIN, i64::MAX), u64::MAX as f64);
+        assert_eq!(difference(i64::MAX, i64::MIN), -(u64::MAX as f64));
+    }
+
+    #[cfg(not(windows))]
+    #[test]
+    fn seconds_and_nanoseconds_are_added() {
+        let start = Timestamp { tv_sec: 1, tv_nsec: 999_999_999 };
+        let end = Timestamp { tv_sec: 3, tv_nsec: 0 };
+        assert_eq!(blosc_elapsed_nsecs(start, end), 1_000_000_001.0);
+        assert_eq!(blosc_elapsed_secs(start, end), 1e-9 * 1_000_000_001.0);
     }
 }
