@@ -7,9 +7,11 @@ use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::{BasicHeader, offset};
 use crate::format::consts::{MAX_FILTERS, MIN_HEADER_LENGTH, codec, filter, flags, split};
-use crate::format::frame_header::FrameParams;
+use crate::format::frame_header::{FrameParams, MAGIC};
 use crate::format::packed::{self, Packed, PackedParams, PackedSpecial};
+use crate::frame::FrameOptions;
 use crate::io::file::FileIo;
+use crate::io::memory::MallocBuf;
 use crate::io::{Io, OpenMode};
 use crate::memory::{self, no_memory, zeroed};
 use std::borrow::Cow;
@@ -62,6 +64,32 @@ impl Schunk {
         let mut bytes = zeroed(usize::try_from(len).map_err(|_| no_memory())?)?;
         file.read_exact_at(0, &mut bytes)?;
         Schunk::from_packed(&bytes)
+    }
+
+    /// A super-chunk made of what is in `buffer`: over the frame there, or a packed one, which is read into memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`from_buffer`](Self::from_buffer) and [`from_packed`](Self::from_packed).
+    pub fn from_any_buffer(buffer: MallocBuf) -> Result<Schunk> {
+        let has_magic = buffer.get(2..10) == Some(MAGIC);
+        if !has_magic && Packed::is_likely(&buffer, buffer.len() as u64) {
+            return Schunk::from_packed(&buffer);
+        }
+        Schunk::from_buffer(buffer)
+    }
+
+    /// Opens what starts at byte `offset` of `path`: a frame or, at the start of a file, a packed super-chunk. That is read into
+    /// memory, from the file as it is, whatever back-end the `options` name.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub fn open_any(path: &Path, offset: u64, options: &FrameOptions) -> Result<Schunk> {
+        Schunk::open(path, offset, options).or_else(|e| {
+            let packed = (offset == 0).then(|| Schunk::open_packed(path).ok()).flatten();
+            packed.ok_or(e)
+        })
     }
 
     /// The packed form of the super-chunk: its chunks compressed again as Blosc1 chunks, and the metalayers that
@@ -204,6 +232,7 @@ mod tests {
     use super::*;
     use crate::chunk::{Encoding, Source};
     use crate::schunk::Writing;
+    use crate::testing::TempPath;
 
     fn ramp(start: u32, n: u32) -> Vec<u8> {
         (start..start + n).flat_map(u32::to_le_bytes).collect()
@@ -234,6 +263,28 @@ mod tests {
             assert!(data == ramp(0, 5000));
             assert_eq!(again.vlmeta_get(USERDATA).unwrap().1, b"about it");
             assert_eq!(again.params().compcode, compcode);
+        }
+    }
+
+    #[test]
+    fn frames_and_packed_super_chunks_are_told_apart() {
+        let params = FrameParams { typesize: 4, clevel: 5, compcode: codec::LZ4, ..FrameParams::default() };
+        let mut schunk = Schunk::in_memory(params);
+        let cparams = CParams { typesize: 4, ..CParams::default() };
+        schunk.append_buffer(Source::Bytes(&ramp(0, 1000)), &Writing::new(Encoding::new(&cparams))).unwrap();
+        let frame = schunk.to_frame(params).unwrap().into_buffer().unwrap().to_vec();
+        let packed = schunk.to_packed().unwrap();
+        let (path, options) = (TempPath::new("any"), FrameOptions::default());
+        for (bytes, is_frame) in [(&frame, true), (&packed, false)] {
+            std::fs::write(&*path, bytes).unwrap();
+            let opened = Schunk::open_any(&path, 0, &options).unwrap();
+            let read = Schunk::from_any_buffer(MallocBuf::copy_of(bytes).unwrap()).unwrap();
+            for schunk in [opened, read] {
+                assert!(schunk.frame().is_some() == is_frame && schunk.nbytes() == 4000);
+            }
+            let cut = MallocBuf::copy_of(&bytes[..bytes.len() - 1]).unwrap();
+            assert_eq!(Schunk::from_any_buffer(cut).err().map(Error::kind), Some(ErrorKind::InvalidHeader));
+            assert!(Schunk::open_any(&path, 1, &options).is_err());
         }
     }
 
