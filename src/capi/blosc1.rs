@@ -58,6 +58,11 @@ fn global() -> Guard<Settings> {
     global
 }
 
+/// The number of threads of the functions without context.
+pub(crate) fn nthreads() -> i16 {
+    global().nthreads
+}
+
 impl Settings {
     fn initialise(&mut self) {
         if self.initialised {
@@ -402,7 +407,7 @@ pub unsafe extern "C" fn blosc1_getitem(
 /// The number of threads of the functions without context.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc2_get_nthreads() -> i16 {
-    guard(|| Ok(global().nthreads))
+    guard(|| Ok(nthreads()))
 }
 
 /// Sets the number of threads of the functions without context, at least 1; returns the previous one, or a negative code.

@@ -103,7 +103,7 @@ pub unsafe extern "C" fn blosc2_create_cctx(cparams: blosc2_cparams) -> *mut blo
 /// # Safety
 ///
 /// As for [`blosc2_create_cctx`].
-unsafe fn create_cctx(cparams: &blosc2_cparams) -> Result<*mut blosc2_context> {
+pub(super) unsafe fn create_cctx(cparams: &blosc2_cparams) -> Result<*mut blosc2_context> {
     let context = Context::for_compression(cparams)?.into_raw();
     // SAFETY: the context was just made.
     let initialised = unsafe { tuner::init(context) };
@@ -136,14 +136,16 @@ pub(super) unsafe fn with_new_cctx<T>(
     outcome
 }
 
-/// Releases a context that is not null.
+/// What [`blosc2_free_ctx`] does.
 ///
 /// # Safety
 ///
-/// `context` comes from [`Context::into_raw`] and is not used any more.
-unsafe fn free_ctx(context: *mut blosc2_context) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+/// `context` is null or comes from [`Context::into_raw`] and is not used any more.
+pub(super) unsafe fn free_ctx(context: *mut blosc2_context) {
+    if !context.is_null() {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+    }
 }
 
 /// Creates a context for decompression with the parameters `dparams`. Release it with `blosc2_free_ctx`.
@@ -164,10 +166,8 @@ pub unsafe extern "C" fn blosc2_create_dctx(dparams: blosc2_dparams) -> *mut blo
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_free_ctx(context: *mut blosc2_context) {
     guard(|| {
-        if !context.is_null() {
-            // SAFETY: the caller's promise.
-            unsafe { free_ctx(context) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { free_ctx(context) };
         Ok(())
     });
 }

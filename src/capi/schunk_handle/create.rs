@@ -10,12 +10,12 @@ use parking_lot::{Mutex, RwLock};
 
 use super::layers::free_layers;
 use super::{SchunkHandle, frame_cparams, spare};
-use crate::capi::blosc1::blosc2_get_nthreads;
-use crate::capi::chunk::{blosc2_create_cctx, blosc2_create_dctx, blosc2_free_ctx};
+use crate::capi::chunk::{create_cctx, free_ctx};
+use crate::capi::context::Context;
 use crate::capi::mem::c_string;
 use crate::capi::plugins::BTUNE;
 use crate::capi::types::{blosc2_cparams, blosc2_dparams, blosc2_schunk, blosc2_storage};
-use crate::capi::{io, io_adapter, storage};
+use crate::capi::{blosc1, io, io_adapter, storage};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::frame_header::FrameParams;
 use crate::frame::Frame;
@@ -82,7 +82,7 @@ impl SchunkHandle {
         given: &blosc2_storage,
     ) -> Result<*mut blosc2_schunk> {
         let blocksize = schunk.params_ref().blocksize;
-        let nthreads = blosc2_get_nthreads();
+        let nthreads = blosc1::nthreads();
         let mut cparams = blosc2_cparams { nthreads, ..frame_cparams(&params) };
         let mut dparams = blosc2_dparams { nthreads, typesize: 0, ..blosc2_dparams::DEFAULTS };
         let given = blosc2_storage { cparams: &raw mut cparams, dparams: &raw mut dparams, ..*given };
@@ -165,6 +165,10 @@ impl SchunkHandle {
     }
 
     /// Fills in the parameters and contexts that the storage asks for.
+    ///
+    /// # Errors
+    ///
+    /// `NullPointer` if there is no context for these parameters.
     fn create_contexts(&self) -> Result<()> {
         let abi = self.abi();
         // SAFETY: the handle is being made: the storage and its parts were allocated just now and nobody else has
@@ -188,11 +192,13 @@ impl SchunkHandle {
             }
             cparams.schunk = abi.cast();
             dparams.schunk = abi.cast();
-            (*abi).cctx = blosc2_create_cctx(*cparams);
-            (*abi).dctx = blosc2_create_dctx(*dparams);
-            let made = !(*abi).cctx.is_null() && !(*abi).dctx.is_null();
-            ensure(made, ErrorKind::NullPointer, "no context for these parameters")
+            let null = |e: Error| Error::new(ErrorKind::NullPointer, e.what());
+            // A copy, since the tuner may change what the storage holds.
+            let cparams = *cparams;
+            (*abi).cctx = create_cctx(&cparams).map_err(null)?;
+            (*abi).dctx = Context::for_decompression(dparams).map_err(null)?.into_raw();
         }
+        Ok(())
     }
 
     /// Releases a handle with all that belongs to it.
@@ -213,8 +219,8 @@ impl SchunkHandle {
         // SAFETY: whatever the client put in these fields is now the library's, by the contract of the struct; nobody
         // else uses the handle.
         unsafe {
-            blosc2_free_ctx((*abi).cctx);
-            blosc2_free_ctx((*abi).dctx);
+            free_ctx((*abi).cctx);
+            free_ctx((*abi).dctx);
             libc::free((*abi).blockshape.cast::<c_void>());
             free_layers(&mut (*abi).metalayers);
             free_layers(&mut (*abi).vlmetalayers);
