@@ -10,10 +10,9 @@ use super::b2nd_shape::dimension;
 use super::context::EncodingParts;
 use super::guard::guard_status;
 use super::ptr::in_slice;
-use super::schunk::blosc2_schunk_copy;
 use super::schunk_handle::SchunkHandle;
 use super::types::{CBool, b2nd_array_t, b2nd_context_t};
-use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta;
 use crate::frame::Frame;
@@ -116,7 +115,7 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
     let shape = ndarray::shape::signed(known.shape());
     ctx.set_shape(&shape);
     // SAFETY: the caller's promise.
-    let (meta, cparams, mut given) = unsafe { (ctx.meta()?, ctx.cparams(), ctx.storage()) };
+    let (meta, cparams, given) = unsafe { (ctx.meta()?, ctx.cparams(), ctx.storage()) };
     let handle = source.schunk()?;
     let same = handle.typesize() == cparams.typesize;
     require(same, "items of another size")?;
@@ -125,8 +124,7 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
     };
     if are_alike(known.chunkshape(), &meta.chunkshape) && are_alike(known.blockshape(), &meta.blockshape) {
         // SAFETY: the caller's promise.
-        let schunk = unsafe { blosc2_schunk_copy(handle.abi(), &raw mut given) };
-        ensure(!schunk.is_null(), ErrorKind::Failure, "no super-chunk")?;
+        let schunk = unsafe { handle.copy(&given) }.map_err(Error::to_failure)?;
         // Others may have changed the shape before the chunks were copied: the copy has that which goes with these.
         // SAFETY: just made; nobody else knows it.
         let copied = unsafe { SchunkHandle::from_ptr(schunk) }?.metalayers();

@@ -1,19 +1,15 @@
 //! Exported functions: arrays opened, described, saved, and brought up to date.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
 use super::b2nd_handle::{ArrayHandle, deliver_opened, not_null};
 use super::guard::{guard, guard_status};
-use super::schunk::{
-    blosc2_schunk_append_file, blosc2_schunk_copy, blosc2_schunk_from_buffer, blosc2_schunk_open_offset,
-    blosc2_schunk_to_buffer,
-};
 use super::schunk_handle::{self, SchunkHandle};
 use super::storage;
-use super::types::{CBool, b2nd_array_t, blosc2_schunk};
+use super::types::{CBool, b2nd_array_t, blosc2_io, blosc2_schunk};
 use crate::cancel;
-use crate::error::{ErrorKind, Result, ensure, require};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::nd_meta::{self, NdMeta};
 use crate::memory;
 use crate::ndarray;
@@ -56,9 +52,8 @@ unsafe fn adopt(schunk: *mut blosc2_schunk) -> Result<*mut b2nd_array_t> {
 ///
 /// # Safety
 ///
-/// `schunk` is null or was just made.
-unsafe fn adopt_new(schunk: *mut blosc2_schunk, missing: ErrorKind) -> Result<*mut b2nd_array_t> {
-    ensure(!schunk.is_null(), missing, "no super-chunk")?;
+/// `schunk` was just made.
+unsafe fn adopt_new(schunk: *mut blosc2_schunk) -> Result<*mut b2nd_array_t> {
     // SAFETY: the caller's promise.
     let made = unsafe { adopt(schunk) };
     if made.is_err() {
@@ -92,10 +87,11 @@ pub unsafe extern "C" fn b2nd_open_offset(
 ) -> c_int {
     guard_status(|| {
         not_null(!urlpath.is_null() && !array.is_null())?;
+        let null = |e: Error| Error::new(ErrorKind::NullPointer, e.what());
         // SAFETY: the caller's promise.
         unsafe {
-            let schunk = blosc2_schunk_open_offset(urlpath, offset);
-            deliver_opened(array, adopt_new(schunk, ErrorKind::NullPointer))
+            let schunk = SchunkHandle::open(urlpath, offset, &blosc2_io::DEFAULTS).map_err(null)?;
+            deliver_opened(array, adopt_new(schunk))
         }
     })
 }
@@ -119,8 +115,8 @@ pub unsafe extern "C" fn b2nd_from_cframe(
         not_null(!cframe.is_null() && !array.is_null())?;
         // SAFETY: the caller's promise.
         unsafe {
-            let schunk = blosc2_schunk_from_buffer(cframe, cframe_len, copy);
-            deliver_opened(array, adopt_new(schunk, ErrorKind::Failure))
+            let schunk = SchunkHandle::from_buffer(cframe, cframe_len, copy.get());
+            deliver_opened(array, adopt_new(schunk.map_err(Error::to_failure)?))
         }
     })
 }
@@ -144,12 +140,19 @@ pub unsafe extern "C" fn b2nd_to_cframe(
         not_null(!cframe.is_null() && !cframe_len.is_null() && !needs_free.is_null())?;
         // SAFETY: the caller's promise.
         let handle = unsafe { ArrayHandle::from_ptr(array) }?;
-        let schunk = handle.schunk()?.abi();
-        // SAFETY: the caller's promise.
-        let len = unsafe { blosc2_schunk_to_buffer(schunk, cframe, needs_free) };
-        ensure(len > 0, ErrorKind::Failure, "the array cannot be made a frame")?;
-        // SAFETY: the caller's promise.
-        unsafe { cframe_len.write(len) };
+        let schunk = handle.schunk()?;
+        // SAFETY: not null; writable by the caller's promise.
+        unsafe {
+            cframe.write(ptr::null_mut());
+            needs_free.write(CBool::FALSE);
+        }
+        let bytes = schunk.to_buffer().map_err(Error::to_failure)?;
+        // SAFETY: as above.
+        unsafe {
+            cframe.write(bytes.start);
+            needs_free.write(bytes.needs_free);
+            cframe_len.write(bytes.len);
+        }
         Ok(())
     })
 }
@@ -167,15 +170,13 @@ pub unsafe extern "C" fn b2nd_save(array: *const b2nd_array_t, urlpath: *mut c_c
         // SAFETY: the caller's promise.
         let handle = unsafe { ArrayHandle::from_ptr(array) }?;
         handle.refresh()?;
+        let source = handle.schunk()?;
         // SAFETY: the caller's promise; a super-chunk has a storage, unless the client took it.
         unsafe {
-            let source = (*handle.abi()).sc;
-            let contiguous = (*source).storage.as_ref().is_some_and(|storage| storage.contiguous.get());
-            let mut place = storage::at(contiguous, urlpath, ptr::null_mut());
-            let schunk = handle.schunk()?.abi();
-            let copy = blosc2_schunk_copy(schunk, &raw mut place);
-            ensure(!copy.is_null(), ErrorKind::Failure, "the array cannot be copied")?;
-            schunk_handle::free(copy);
+            let own = (*source.abi()).storage.as_ref();
+            let contiguous = own.is_some_and(|storage| storage.contiguous.get());
+            let place = storage::at(contiguous, urlpath, ptr::null_mut());
+            schunk_handle::free(source.copy(&place).map_err(Error::to_failure)?);
         }
         Ok(())
     })
@@ -193,9 +194,8 @@ pub unsafe extern "C" fn b2nd_save_append(array: *const b2nd_array_t, urlpath: *
         // SAFETY: the caller's promise.
         let handle = unsafe { ArrayHandle::from_ptr(array) }?;
         require(!urlpath.is_null(), "no path")?;
-        let schunk = handle.schunk()?.abi();
         // SAFETY: the caller's promise.
-        Ok(unsafe { blosc2_schunk_append_file(schunk, urlpath) })
+        handle.schunk()?.append_file(unsafe { CStr::from_ptr(urlpath) })
     })
 }
 
