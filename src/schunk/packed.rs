@@ -7,7 +7,7 @@ use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::{BasicHeader, offset};
 use crate::format::consts::{MAX_FILTERS, MIN_HEADER_LENGTH, codec, filter, flags, split};
-use crate::format::frame_header::{FrameParams, MAGIC};
+use crate::format::frame_header::{self, FrameParams};
 use crate::format::packed::{self, Packed, PackedParams, PackedSpecial};
 use crate::frame::FrameOptions;
 use crate::io::file::FileIo;
@@ -72,8 +72,7 @@ impl Schunk {
     ///
     /// Those of [`from_buffer`](Self::from_buffer) and [`from_packed`](Self::from_packed).
     pub fn from_any_buffer(buffer: MallocBuf) -> Result<Schunk> {
-        let has_magic = buffer.get(2..10) == Some(MAGIC);
-        if !has_magic && Packed::is_likely(&buffer, buffer.len() as u64) {
+        if !frame_header::has_magic(&buffer) && Packed::is_likely(&buffer, buffer.len() as u64) {
             return Schunk::from_packed(&buffer);
         }
         Schunk::from_buffer(buffer)
