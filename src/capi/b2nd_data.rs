@@ -3,94 +3,18 @@
 use std::ffi::{c_int, c_void};
 
 use super::b2nd_ctx::dimensions;
-use super::b2nd_handle::{ArrayHandle, Shared, not_null};
+use super::b2nd_handle::{ArrayHandle, not_null};
 use super::guard::guard_status;
 use super::ptr::{in_bytes, in_slice, out_bytes};
+use super::schunk_handle::SchunkHandle;
 use super::types::b2nd_array_t;
 use crate::error::{Error, ErrorKind, Result, require};
-use crate::format::geometry::MAX_DIM;
 use crate::ndarray::copy_buffer::BoxCopy;
-use crate::ndarray::select::{self, Selection};
-use crate::ndarray::shape::{Extents, Region, strided_len, strides};
-use crate::ndarray::write::Access;
+use crate::ndarray::request::{self, BoxRequest, PaddedBox, SelectionRequest};
+use crate::ndarray::select;
+use crate::ndarray::shape::Region;
 use crate::ndarray::{Geometry, slice, write};
 use crate::schunk::{Reading, Writing};
-
-/// Stores positions or extents, which must not be negative.
-fn put_unsigned(values: &[i64], dest: &mut Extents) -> Result<()> {
-    for (slot, &value) in dest.iter_mut().zip(values) {
-        let negative = Error::new(ErrorKind::Failure, "negative position");
-        *slot = u64::try_from(value).map_err(|_| negative)?;
-    }
-    Ok(())
-}
-
-/// A box as the caller describes it, and the buffer on the other side.
-struct Request {
-    region: Region,
-    buffershape: Extents,
-    /// Whether there is nothing of the array in the box.
-    is_empty: bool,
-    /// Whether the box fills the buffer, and lies inside of the array.
-    fills: bool,
-}
-
-impl Request {
-    /// Nothing.
-    fn empty(geometry: &Geometry) -> Request {
-        Request { region: Region::all(geometry), buffershape: [1; MAX_DIM], is_empty: true, fills: false }
-    }
-
-    /// Takes over what the caller asks for.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidParam` if the box and the buffer do not fit each other, `Failure` for negative positions.
-    fn ask(
-        &mut self,
-        geometry: &Geometry,
-        typesize: usize,
-        (start, stop): (&[i64], &[i64]),
-        buffershape: &[i64],
-        buffersize: i64,
-    ) -> Result<()> {
-        let unit = typesize as u64; // widening
-        let size = u64::try_from(buffersize);
-        let size = size.map_err(|_| Error::new(ErrorKind::InvalidParam, "negative buffer size"))?;
-        if geometry.ndim() == 0 {
-            require(unit <= size, "buffer shorter than the item")?;
-            (self.is_empty, self.fills) = (false, size == unit);
-            return Ok(());
-        }
-        if geometry.nitems() == 0 {
-            return Ok(());
-        }
-        // The box is empty where it ends before it starts.
-        let extent = |i: usize| u64::try_from(stop[i].saturating_sub(start[i])).unwrap_or(0);
-        let axes = 0..geometry.ndim();
-        let fits = axes.clone().all(|i| stop[i].saturating_sub(start[i]) <= buffershape[i]);
-        require(fits, "box larger than the shape of the buffer")?;
-        geometry.chunk_nbytes(typesize)?;
-        let needed = axes.clone().try_fold(unit, |n, i| n.checked_mul(extent(i)));
-        require(needed.is_some_and(|needed| needed <= size), "buffer shorter than the box")?;
-        if needed == Some(0) {
-            return Ok(());
-        }
-        put_unsigned(start, &mut self.region.start)?;
-        put_unsigned(buffershape, &mut self.buffershape)?;
-        put_unsigned(stop, &mut self.region.stop)?;
-        let steps = strides(&self.buffershape[..geometry.ndim()], unit);
-        let end = strided_len(axes.clone().map(extent), &steps, unit);
-        let reached = end.is_some_and(|end| end as u64 <= size); // widening
-        require(reached, "box reaches past the end of the buffer")?;
-        let whole = axes.clone().all(|i| extent(i) == self.buffershape[i]);
-        let inside = axes.zip(geometry.shape()).all(|(i, &extent)| self.region.stop[i] <= extent);
-        self.fills = inside && whole && needed == Some(size);
-        self.region.clip(geometry.shape());
-        self.is_empty = self.region.is_empty();
-        Ok(())
-    }
-}
 
 /// Copies the box from `start` to `stop` (excluded) to a C-order buffer of shape `buffershape`; returns 0, or a negative
 /// code.
@@ -121,7 +45,7 @@ pub unsafe extern "C" fn b2nd_get_slice_cbuffer(
             // SAFETY: as above.
             let (start, stop, shape) =
                 unsafe { (in_slice(start, ndim)?, in_slice(stop, ndim)?, in_slice(buffershape, ndim)?) };
-            let mut request = Request::empty(geometry);
+            let mut request = BoxRequest::empty(geometry);
             let asked = request.ask(geometry, schunk.typesize(), (start, stop), shape, buffersize);
             if !request.fills {
                 dest.fill(0);
@@ -155,21 +79,23 @@ pub unsafe extern "C" fn b2nd_set_slice_cbuffer(
         not_null(!start.is_null() && !stop.is_null() && !buffershape.is_null() && !buffer.is_null())?;
         // SAFETY: the caller's promise.
         let (array, src) = unsafe { (ArrayHandle::from_ptr(array)?, in_bytes(buffer, buffersize)?) };
-        let write =
-            |schunk: &mut Shared<'_>, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
-                let ndim = geometry.ndim();
-                // SAFETY: the caller's promise.
-                let (start, stop, shape) =
-                    unsafe { (in_slice(start, ndim)?, in_slice(stop, ndim)?, in_slice(buffershape, ndim)?) };
-                let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
-                let mut request = Request::empty(geometry);
-                request.ask(geometry, typesize, (start, stop), shape, buffersize)?;
-                if request.is_empty {
-                    return Ok(());
-                }
-                let shape = &request.buffershape[..ndim];
-                write::write(schunk, geometry, &request.region, src, shape, reading, writing)
-            };
+        let write = |schunk: &mut &SchunkHandle,
+                     geometry: &Geometry,
+                     reading: &Reading<'_>,
+                     writing: &Writing<'_>| {
+            let ndim = geometry.ndim();
+            // SAFETY: the caller's promise.
+            let (start, stop, shape) =
+                unsafe { (in_slice(start, ndim)?, in_slice(stop, ndim)?, in_slice(buffershape, ndim)?) };
+            let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
+            let mut request = BoxRequest::empty(geometry);
+            request.ask(geometry, typesize, (start, stop), shape, buffersize)?;
+            if request.is_empty {
+                return Ok(());
+            }
+            let shape = &request.buffershape[..ndim];
+            write::write(schunk, geometry, &request.region, src, shape, reading, writing)
+        };
         // SAFETY: the caller's promise.
         unsafe { array.write(write) }
     })
@@ -208,16 +134,7 @@ pub unsafe extern "C" fn b2nd_to_cbuffer(
     })
 }
 
-/// A selection as the caller describes it, and the buffer on the other side.
-struct Selected {
-    selection: Selection,
-    buffershape: Vec<u64>,
-    /// Bytes of the buffer from the first item to the last one.
-    span: usize,
-}
-
-/// What callers select; `None` if it is empty. `buffersize` tells how many bytes are selected: as in the C library, a
-/// buffer of a larger shape is larger than that.
+/// What callers select; `None` if it is empty. `buffersize` tells how many bytes are selected.
 ///
 /// # Safety
 ///
@@ -229,7 +146,7 @@ unsafe fn selected(
     sizes: *const i64,
     buffershape: *const i64,
     buffersize: i64,
-) -> Result<Option<Selected>> {
+) -> Result<Option<SelectionRequest>> {
     let ndim = geometry.ndim();
     require(ndim > 0, "no dimensions")?;
     // SAFETY: the caller's promise.
@@ -240,24 +157,9 @@ unsafe fn selected(
         // SAFETY: the caller's promise.
         indices.push(unsafe { in_slice(list.cast_const(), size) }?);
     }
-    let selection = Selection::new(geometry, &indices)?;
-    let count = indices.iter().try_fold(typesize, |n, list| n.checked_mul(list.len()));
-    if count == Some(0) {
-        require(buffersize <= 0, "buffer of another size than the selection")?;
-        return Ok(None);
-    }
-    let exact = count.is_some() && count == usize::try_from(buffersize).ok();
-    require(exact, "buffer of another size than the selection")?;
     // SAFETY: the caller's promise.
-    let shape = unsafe { in_slice(buffershape, ndim) }?;
-    let unsigned: Vec<u64> = shape.iter().map(|&extent| u64::try_from(extent).unwrap_or(0)).collect();
-    let lens = || indices.iter().map(|list| list.len() as u64); // widening
-    require(unsigned.iter().zip(lens()).all(|(&room, len)| room >= len), "selection larger than the buffer")?;
-    geometry.chunk_nbytes(typesize)?;
-    let unit = typesize as u64; // widening
-    let span = strided_len(lens(), &strides(&unsigned, unit), unit);
-    let span = span.ok_or(Error::new(ErrorKind::InvalidParam, "shape of the buffer too large"))?;
-    Ok(Some(Selected { selection, buffershape: unsigned, span }))
+    let buffershape = || unsafe { in_slice(buffershape, ndim) };
+    SelectionRequest::of(geometry, typesize, &indices, buffershape, buffersize)
 }
 
 /// Copies the items whose index in each dimension is in its list to a C-order buffer of shape `buffershape`; returns 0, or
@@ -313,19 +215,20 @@ pub unsafe extern "C" fn b2nd_set_orthogonal_selection(
         not_null(!selection.is_null() && !selection_size.is_null())?;
         // SAFETY: the caller's promise.
         let array = unsafe { ArrayHandle::from_ptr(array) }?;
-        let write =
-            |schunk: &mut Shared<'_>, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
-                let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
-                // SAFETY: the caller's promise.
-                let asked = unsafe {
-                    selected(geometry, typesize, selection, selection_size, buffershape, buffersize)
-                }?;
-                let Some(asked) = asked else { return Ok(()) };
-                // SAFETY: the caller's promise.
-                let src = unsafe { in_bytes(buffer, asked.span) }?;
-                let from = (src, &asked.buffershape[..]);
-                select::write_to(schunk, geometry, &asked.selection, from, reading, writing)
-            };
+        let write = |schunk: &mut &SchunkHandle,
+                     geometry: &Geometry,
+                     reading: &Reading<'_>,
+                     writing: &Writing<'_>| {
+            let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
+            // SAFETY: the caller's promise.
+            let asked =
+                unsafe { selected(geometry, typesize, selection, selection_size, buffershape, buffersize) }?;
+            let Some(asked) = asked else { return Ok(()) };
+            // SAFETY: the caller's promise.
+            let src = unsafe { in_bytes(buffer, asked.span) }?;
+            let from = (src, &asked.buffershape[..]);
+            select::write_to(schunk, geometry, &asked.selection, from, reading, writing)
+        };
         // SAFETY: the caller's promise.
         unsafe { array.write(write) }
     })
@@ -367,31 +270,6 @@ pub unsafe extern "C" fn b2nd_get_sparse_cbuffer(
     })
 }
 
-/// Where a box begins in a buffer, in bytes, found out dimension by dimension, the fastest one first.
-struct Place {
-    at: u64,
-    /// From one index of the next dimension to the next.
-    stride: u64,
-}
-
-impl Place {
-    fn new(itemsize: usize) -> Place {
-        Place { at: 0, stride: itemsize as u64 } // widening
-    }
-
-    /// Goes to index `start` of the next dimension, which has `extent` of them.
-    fn enter(&mut self, start: u64, extent: u64) -> Result<()> {
-        let at = start.checked_mul(self.stride).and_then(|more| self.at.checked_add(more));
-        self.at = at.ok_or(Error::new(ErrorKind::InvalidParam, "position"))?;
-        self.stride = self.stride.saturating_mul(extent);
-        Ok(())
-    }
-
-    fn offset(&self) -> Result<usize> {
-        usize::try_from(self.at).map_err(|_| Error::new(ErrorKind::InvalidParam, "position"))
-    }
-}
-
 /// Copies a box from one C-order buffer to another; returns 0, or a negative code.
 ///
 /// The box goes from `src_start` to `src_stop` (excluded) in a buffer of shape `src_pad_shape`, and starts at `dst_start`
@@ -418,23 +296,17 @@ pub unsafe extern "C" fn b2nd_copy_buffer2(
         let itemsize = itemsize.map_err(|_| Error::new(ErrorKind::InvalidParam, "negative item size"))?;
         // SAFETY: the caller's promise.
         let numbers = |numbers: *const i64| unsafe { in_slice(numbers, count) };
-        let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
         let (start, stop) = (numbers(src_start)?, numbers(src_stop)?);
-        let extent = |i: usize| unsigned(stop[i]).saturating_sub(unsigned(start[i]));
-        if itemsize == 0 || (0..count).any(|i| extent(i) == 0) {
+        let extents = request::extents(start, stop);
+        let extents = &extents[..count];
+        if itemsize == 0 || extents.contains(&0) {
             return Ok(());
         }
         not_null(!src.is_null() && !dst.is_null())?;
-        let (src_shape, dst_shape) = (numbers(src_pad_shape)?, numbers(dst_pad_shape)?);
-        let dst_start = numbers(dst_start)?;
+        let from = PaddedBox { shape: numbers(src_pad_shape)?, start };
+        let to = PaddedBox { shape: numbers(dst_pad_shape)?, start: numbers(dst_start)? };
         let mut copy = BoxCopy::of_item(itemsize);
-        let (mut src_at, mut dst_at) = (Place::new(itemsize), Place::new(itemsize));
-        for i in (0..count).rev() {
-            copy.repeat(extent(i), src_at.stride, dst_at.stride)?;
-            src_at.enter(unsigned(start[i]), unsigned(src_shape[i]))?;
-            dst_at.enter(unsigned(dst_start[i]), unsigned(dst_shape[i]))?;
-        }
-        let (src_at, dst_at) = (src_at.offset()?, dst_at.offset()?);
+        let (src_at, dst_at) = request::between_padded(&mut copy, itemsize, extents, from, to)?;
         // SAFETY: the box lies in both buffers by the caller's promise.
         unsafe { copy.copy_between(src.cast::<u8>().add(src_at), dst.cast::<u8>().add(dst_at)) };
         Ok(())

@@ -16,7 +16,6 @@ use crate::format::nd_meta::NdMeta;
 use crate::io::memory::MallocBuf;
 use crate::memory;
 use crate::ndarray::shape::{narrow, signed};
-use crate::ndarray::write::Access;
 use crate::ndarray::{self, Geometry};
 use crate::schunk::{Reading, Schunk, Writing};
 
@@ -315,31 +314,17 @@ impl ArrayHandle {
     /// No other thread changes the array.
     pub(crate) unsafe fn write(
         &self,
-        operation: impl FnOnce(&mut Shared<'_>, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<()>,
+        operation: impl FnOnce(&mut &SchunkHandle, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<()>,
     ) -> Result<()> {
         let write = |reading: &Reading<'_>, writing: &Writing<'_>| {
             let handle = self.schunk()?;
             handle.alone(|| {
                 handle.look(|schunk| self.refresh_from(schunk))?;
-                operation(&mut Shared(handle), &self.geometry(), reading, writing)
+                operation(&mut &*handle, &self.geometry(), reading, writing)
             })
         };
         // SAFETY: the caller's promise.
         unsafe { self.schunk()?.with_contexts(write) }
-    }
-}
-
-/// The super-chunk of an array that is locked only while it is looked at or changed, so that filters of the application
-/// may read the array that they work for.
-pub(crate) struct Shared<'a>(&'a SchunkHandle);
-
-impl Access for Shared<'_> {
-    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R> {
-        self.0.look(operation)
-    }
-
-    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R> {
-        self.0.change(operation)
     }
 }
 

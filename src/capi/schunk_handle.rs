@@ -40,6 +40,7 @@ use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
 use crate::frame::Frame;
+use crate::schunk::access::Access;
 use crate::schunk::{Lookup, Reading, Schunk, Writing};
 use crate::single;
 pub(crate) use adopt::Used;
@@ -462,6 +463,23 @@ impl SchunkHandle {
         // Shown by a destructor: so what `operation` returns need not be moved, which takes as long as all the rest here.
         let changed = Changed { handle: self, inner };
         operation(changed.inner)
+    }
+}
+
+/// The super-chunk is locked only while it is looked at or changed, so that filters of the application may read what they work
+/// for.
+impl Access for &SchunkHandle {
+    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R> {
+        SchunkHandle::look(self, operation)
+    }
+
+    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R> {
+        SchunkHandle::change(self, operation)
+    }
+
+    fn alone<R>(&mut self, operation: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let mut handle = *self;
+        SchunkHandle::alone(self, || operation(&mut handle))
     }
 }
 

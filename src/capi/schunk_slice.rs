@@ -15,7 +15,7 @@ use crate::format::nd_meta;
 use crate::frame::Frame;
 use crate::ndarray;
 use crate::ndarray::listed::{MAX_LISTED_CHUNKS, chunks_of_box};
-use crate::schunk::{Reading, Schunk, Writing, scratch, slice};
+use crate::schunk::{Reading, Schunk, Writing, slice};
 
 /// The items `start..stop` of a super-chunk, and how many bytes they have.
 ///
@@ -97,53 +97,14 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
                 Ok((schunk.slice_parts(start, stop, len)?, len))
             })?;
             // SAFETY: the caller's promise.
-            let mut src = unsafe { in_bytes(buffer, len) }.map_err(invalid)?;
-            for part in parts {
-                let (new, rest) = src.split_at(part.range.len());
-                let made = write_part(handle, &part, new, reading, writing);
-                blocksize = Some(made.map_err(slice::write_failure)?);
-                src = rest;
-            }
-            Ok(())
+            let src = unsafe { in_bytes(buffer, len) }.map_err(invalid)?;
+            slice::write_parts(&mut &*handle, parts, src, reading, writing, |size| blocksize = Some(size))
         };
         // SAFETY: the caller's promise.
         let written = unsafe { handle.with_contexts(write) };
         // SAFETY: the caller's promise; what was taken out of the context is not used any more.
         blocksize.map_or(Ok(()), |size| unsafe { context::note_blocksize((*schunk).cctx, size) })?;
         written
-    })
-}
-
-/// How often a chunk is made without the exclusive lock, if other handles change the frame each time meanwhile.
-const ATTEMPTS: usize = 2;
-
-/// Gives a part of a chunk the values in `src`; returns the size of the chunk's blocks in bytes.
-///
-/// The super-chunk is not locked while the chunk is made: filters of the application may read it then, also through other
-/// handles. If others that lock changed the frame meanwhile, the chunk is made again.
-fn write_part(
-    handle: &SchunkHandle,
-    part: &slice::Part,
-    src: &[u8],
-    reading: &Reading<'_>,
-    writing: &Writing<'_>,
-) -> Result<usize> {
-    scratch::with(|chunk| {
-        let mut attempt = || {
-            let (tick, new) = handle.look(|schunk| {
-                Ok((schunk.change_tick(), schunk.rewritten(part, src, reading, writing, chunk)?))
-            })?;
-            let blocksize = new.blocksize(chunk)?;
-            let stored = handle.change(|schunk| schunk.store_if_current(tick, part.nchunk, new, chunk))?;
-            Ok(stored.then_some(blocksize))
-        };
-        for _ in 0..ATTEMPTS {
-            if let Some(blocksize) = attempt()? {
-                return Ok(blocksize);
-            }
-        }
-        let blocksize = handle.alone(attempt)?;
-        blocksize.ok_or(Error::new(ErrorKind::Lock, "changed in spite of the lock"))
     })
 }
 

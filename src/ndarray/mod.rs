@@ -15,6 +15,7 @@ pub(crate) mod copy_buffer;
 pub mod create;
 pub(crate) mod listed;
 mod refresh;
+pub(crate) mod request;
 pub mod resize;
 pub mod select;
 pub(crate) mod shape;

@@ -4,12 +4,13 @@ use super::blocks::{Blocks, ITEM_WORTH};
 use super::refresh::read_undisturbed;
 use super::shape::{Extents, Geometry, Region, strided_len, strides};
 use super::slice;
-use super::write::{Access, Overlay, Pending, blocks_of};
+use super::write::{Overlay, Pending, blocks_of};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
 use crate::memory;
+use crate::schunk::access::Access;
 use crate::schunk::{Reading, Schunk, StoredChunks, Writing, chunk_numbers, scratch};
 use std::ops::Range;
 

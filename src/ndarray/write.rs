@@ -19,29 +19,8 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
 use crate::memory::{self, Room};
+use crate::schunk::access::Access;
 use crate::schunk::{Reading, Schunk, Update, Writing, patch, scratch};
-
-/// A super-chunk that is written to.
-///
-/// It is looked at while chunks are made and changed when these are stored. Whoever shares it with others, as the filters of
-/// an application that read it, can let them in between.
-pub(crate) trait Access {
-    /// Looks at the super-chunk.
-    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R>;
-
-    /// Changes the super-chunk.
-    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R>;
-}
-
-impl Access for Schunk {
-    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R> {
-        operation(self)
-    }
-
-    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R> {
-        operation(self)
-    }
-}
 
 /// About how many bytes of new chunks of a frame are written as one change: the places of the chunks that they replace can
 /// be used for others then, so that the frame does not grow by all of them, and no holes have to be closed.

@@ -5,6 +5,7 @@
 //!
 //! Any number of threads may use the `&self` methods of one super-chunk at the same time.
 
+pub(crate) mod access;
 mod chunks;
 pub(crate) mod copy;
 mod edit;

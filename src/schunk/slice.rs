@@ -1,5 +1,6 @@
 //! Ranges of items, read and written.
 
+use super::access::Access;
 use super::chunks::{self, StoredChunks};
 use super::edit::Update;
 use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
@@ -17,17 +18,17 @@ use std::ops::Range;
 /// The part of one chunk that a range of bytes covers.
 pub(crate) struct Part {
     /// Number of the chunk.
-    pub(crate) nchunk: usize,
+    nchunk: usize,
     /// Uncompressed size of the chunk.
     nbytes: usize,
     /// Which bytes of the chunk.
-    pub(crate) range: Range<usize>,
+    range: Range<usize>,
     /// How many bytes of the slice come before.
     at: usize,
 }
 
 /// A new version of a chunk, with a buffer of the caller's; [`Update`] is one with memory of its own.
-pub(crate) enum Rewritten {
+enum Rewritten {
     /// That many bytes at the front of the buffer.
     Whole(usize),
     /// New streams for some blocks of the old one.
@@ -40,7 +41,7 @@ impl Rewritten {
     /// # Errors
     ///
     /// None, since the chunk was made just now.
-    pub(crate) fn blocksize(&self, chunk: &[u8]) -> Result<usize> {
+    fn blocksize(&self, chunk: &[u8]) -> Result<usize> {
         match self {
             Rewritten::Whole(cbytes) => Ok(ChunkHeader::read(&chunk[..*cbytes])?.blocksize),
             Rewritten::Blocks(patch) => Ok(patch.blocksize()),
@@ -49,7 +50,7 @@ impl Rewritten {
 }
 
 /// The code under which writing a slice reports that something failed half-way.
-pub(crate) fn write_failure(e: Error) -> Error {
+fn write_failure(e: Error) -> Error {
     match e.kind() {
         ErrorKind::ChunkUpdate | ErrorKind::Lock => e,
         _ => e.to_failure(),
@@ -137,6 +138,68 @@ fn read_parts(
     chunks::for_each(&parts, &reading.dec, read).map_err(Error::to_failure)
 }
 
+/// How often a chunk is made without the exclusive lock, if other handles change the frame each time meanwhile.
+const ATTEMPTS: usize = 2;
+
+/// Gives `parts` of chunks, one after the other, the values in `src`. Tells `written` how large the blocks of each new chunk are, in
+/// bytes.
+///
+/// # Errors
+///
+/// Those of [`Schunk::set_slice`] once it changes something.
+pub(crate) fn write_parts(
+    schunk: &mut impl Access,
+    parts: impl Iterator<Item = Part>,
+    src: &[u8],
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+    mut written: impl FnMut(usize),
+) -> Result<()> {
+    for part in parts {
+        let made = write_part(schunk, &part, &src[part.place()], reading, writing);
+        written(made.map_err(write_failure)?);
+    }
+    Ok(())
+}
+
+/// Gives a part of a chunk the values in `src`; returns the size of the chunk's blocks in bytes.
+///
+/// The super-chunk is not locked while the chunk is made: filters of the application may read it then, also through other
+/// handles. If others that lock changed the frame meanwhile, the chunk is made again.
+fn write_part(
+    schunk: &mut impl Access,
+    part: &Part,
+    src: &[u8],
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<usize> {
+    scratch::with(|chunk| {
+        for _ in 0..ATTEMPTS {
+            if let Some(blocksize) = try_write_part(schunk, part, src, reading, writing, chunk)? {
+                return Ok(blocksize);
+            }
+        }
+        let blocksize = schunk.alone(|schunk| try_write_part(schunk, part, src, reading, writing, chunk))?;
+        blocksize.ok_or(Error::new(ErrorKind::Lock, "changed in spite of the lock"))
+    })
+}
+
+/// As [`write_part`], which lends `chunk`; `None` if another handle changed the frame meanwhile.
+fn try_write_part(
+    schunk: &mut impl Access,
+    part: &Part,
+    src: &[u8],
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+    chunk: &mut Vec<u8>,
+) -> Result<Option<usize>> {
+    let (tick, new) = schunk
+        .look(|schunk| Ok((schunk.change_tick(), schunk.rewritten(part, src, reading, writing, chunk)?)))?;
+    let blocksize = new.blocksize(chunk)?;
+    let stored = schunk.change(|schunk| schunk.store_if_current(tick, part.nchunk, new, chunk))?;
+    Ok(stored.then_some(blocksize))
+}
+
 impl Schunk {
     /// Copies items `start..stop` to the front of `dest`.
     ///
@@ -179,16 +242,10 @@ impl Schunk {
         if start >= stop {
             return Ok(());
         }
-        let _held = self.exclusive()?;
-        for part in self.slice_parts(start, stop, src.len())? {
-            let src = &src[part.place()];
-            scratch::with(|chunk| {
-                let new = self.rewritten(&part, src, reading, writing, chunk)?;
-                self.store_rewritten(part.nchunk, new, chunk)
-            })
-            .map_err(write_failure)?;
-        }
-        Ok(())
+        self.alone(|schunk| {
+            let parts = schunk.slice_parts(start, stop, src.len())?;
+            write_parts(schunk, parts, src, reading, writing, |_| ())
+        })
     }
 
     /// The parts of chunks that hold items `start..stop`, for which there are `available` bytes.
@@ -212,7 +269,7 @@ impl Schunk {
 
     /// Makes the chunk of `part` with the values of `src` there, in `chunk` if all of it is new. The super-chunk stays as it
     /// is: callbacks may read it meanwhile.
-    pub(crate) fn rewritten(
+    fn rewritten(
         &self,
         part: &Part,
         src: &[u8],
@@ -249,13 +306,7 @@ impl Schunk {
     /// # Errors
     ///
     /// Those of storing it, `Lock`.
-    pub(crate) fn store_if_current(
-        &mut self,
-        tick: u64,
-        nchunk: usize,
-        new: Rewritten,
-        chunk: &[u8],
-    ) -> Result<bool> {
+    fn store_if_current(&mut self, tick: u64, nchunk: usize, new: Rewritten, chunk: &[u8]) -> Result<bool> {
         let _held = self.exclusive()?;
         let current = !self.frame().is_some_and(Frame::locks) || self.change_tick() == tick;
         if current {
