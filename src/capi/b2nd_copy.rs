@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta;
 use crate::frame::Frame;
-use crate::ndarray::{self, Geometry, concat, create};
+use crate::ndarray::{self, Geometry, StoredArray, concat, create};
 use crate::schunk::{Reading, Schunk, Writing};
 
 /// Creates an array from a box of another one; returns 0, or a negative code.
@@ -75,8 +75,9 @@ unsafe fn slice(
     // SAFETY: the caller's promise.
     unsafe {
         build(ctx, layers, Content::Items, |schunk, geometry, writing| {
-            source.read(|src, src_geometry, reading| {
-                create::fill_from_array(schunk, geometry, (src, src_geometry, &from), reading, writing)
+            source.read(|source, source_geometry, reading| {
+                let src = StoredArray { schunk: source, geometry: source_geometry, reading };
+                create::fill_from_array(schunk, geometry, src, &from, writing)
             })
         })
     }
@@ -216,11 +217,11 @@ pub unsafe extern "C" fn b2nd_concatenate(
 
 /// Extends `dest` by the items of `other`, which may be the same array.
 fn extend(dest: &ArrayHandle, other: &ArrayHandle, axis: usize) -> Result<()> {
-    let append = |src: &Schunk, src_geometry: &Geometry, src_reading: &Reading<'_>| {
+    let append = |schunk: &Schunk, geometry: &Geometry, reading: &Reading<'_>| {
+        let other = StoredArray { schunk, geometry, reading };
         let extend =
             |schunk: &mut Schunk, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
-                let own = (reading, writing);
-                concat::extend(schunk, geometry, (src, src_geometry), axis, src_reading, own)
+                concat::extend(schunk, geometry, other, axis, reading, writing)
             };
         // SAFETY: no other thread uses `dest`, as the exported function demands.
         unsafe { dest.reshape(extend) }

@@ -226,8 +226,8 @@ pub unsafe extern "C" fn b2nd_set_orthogonal_selection(
             let Some(asked) = asked else { return Ok(()) };
             // SAFETY: the caller's promise.
             let src = unsafe { in_bytes(buffer, asked.span) }?;
-            let from = (src, &asked.buffershape[..]);
-            select::write_to(schunk, geometry, &asked.selection, from, reading, writing)
+            let shape = &asked.buffershape;
+            select::write_to(schunk, geometry, &asked.selection, src, shape, reading, writing)
         };
         // SAFETY: the caller's promise.
         unsafe { array.write(write) }

@@ -2,10 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::refresh::take_chunk;
+use super::StoredArray;
 use super::resize::{self, Plan};
 use super::shape::{Geometry, Region, dot, signed};
-use super::slice::{self, BoxChunks};
+use super::slice::BoxChunks;
 use super::write::{self, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::memory;
@@ -35,16 +35,16 @@ pub fn check(first: &Geometry, second: &Geometry, axis: usize) -> Result<()> {
 pub fn extend(
     schunk: &mut Schunk,
     geometry: &Geometry,
-    (other, other_geometry): (&Schunk, &Geometry),
+    other: StoredArray<'_>,
     axis: usize,
     reading: &Reading<'_>,
-    (own_reading, writing): (&Reading<'_>, &Writing<'_>),
+    writing: &Writing<'_>,
 ) -> Result<Geometry> {
-    check(geometry, other_geometry, axis)?;
-    let same = schunk.typesize() == other.typesize();
+    check(geometry, other.geometry, axis)?;
+    let same = schunk.typesize() == other.schunk.typesize();
     require(same, "items of another size")?;
     let mut shape = signed(geometry.shape());
-    let added = signed(other_geometry.shape())[axis];
+    let added = signed(other.geometry.shape())[axis];
     let too_large = Error::new(ErrorKind::InvalidParam, "array too large");
     shape[axis] = shape[axis].checked_add(added).ok_or(too_large)?;
     let plan = Plan::new(schunk, geometry, &shape, None, writing.enc.params)?;
@@ -52,13 +52,13 @@ pub fn extend(
     let start = geometry.shape()[axis];
     resize::grow(schunk, geometry, &plan, None, writing, |schunk, pending| {
         let joint = Joint { joined, axis, start };
-        let reading = &reading.of_part(other);
-        if other_geometry.nitems() == 0 {
+        let other = StoredArray { reading: &other.reading.of_part(other.schunk), ..other };
+        if other.geometry.nitems() == 0 {
             Ok(())
-        } else if joint.is_aligned(other_geometry) {
-            joint.copy_chunks(schunk, pending, (other, other_geometry), reading, writing)
+        } else if joint.is_aligned(other.geometry) {
+            joint.copy_chunks(schunk, pending, other, writing)
         } else {
-            joint.copy_items(schunk, pending, (other, other_geometry), reading, (own_reading, writing))
+            joint.copy_items(schunk, pending, other, reading, writing)
         }
     })?;
     Ok(plan.into_target())
@@ -85,13 +85,12 @@ impl Joint<'_> {
         &self,
         schunk: &mut Schunk,
         pending: &mut Pending<'_>,
-        (other, other_geometry): (&Schunk, &Geometry),
-        reading: &Reading<'_>,
+        other: StoredArray<'_>,
         writing: &Writing<'_>,
     ) -> Result<()> {
         let strides = &self.joined.chunk_grid().strides;
-        let all = Region::all(other_geometry);
-        let chunks = BoxChunks::of(other_geometry, &all);
+        let all = Region::all(other.geometry);
+        let chunks = BoxChunks::of(other.geometry, &all);
         let shift = self.start / self.joined.chunkshape()[self.axis];
         for n in 0..chunks.len() {
             let from = chunks.chunk(n);
@@ -100,9 +99,8 @@ impl Joint<'_> {
             let to = dot(&at[..self.joined.ndim()], strides);
             let to = usize::try_from(to).map_err(|_| Error::new(ErrorKind::Failure, "too many chunks"))?;
             let number = |now: &Geometry| now.chunk_number(&from);
-            let copied = take_chunk(other, other_geometry, reading, number, |chunk| {
-                pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing)
-            });
+            let copied = other
+                .take_chunk(number, |chunk| pending.replace(schunk, to, NewChunk::Borrowed(chunk), writing));
             let lost = Error::new(ErrorKind::Failure, "the array that is added became smaller");
             copied.map_err(Error::to_failure_unless_lock)?.ok_or(lost)?;
         }
@@ -114,9 +112,9 @@ impl Joint<'_> {
         &self,
         schunk: &mut Schunk,
         pending: &mut Pending<'_>,
-        (other, other_geometry): (&Schunk, &Geometry),
+        other: StoredArray<'_>,
         reading: &Reading<'_>,
-        (own_reading, writing): (&Reading<'_>, &Writing<'_>),
+        writing: &Writing<'_>,
     ) -> Result<()> {
         let (joined, axis) = (self.joined, self.axis);
         let ndim = joined.ndim();
@@ -136,8 +134,8 @@ impl Joint<'_> {
             (from.start[axis], from.stop[axis]) = (to.start[axis] - self.start, to.stop[axis] - self.start);
             let extents = &to.extents()[..ndim];
             memory::resize(&mut buffer, to.len().saturating_mul(schunk.typesize()))?;
-            slice::read(other, other_geometry, &from, &mut buffer, extents, reading)?;
-            write::write_to(schunk, pending, joined, &to, (&buffer, extents), own_reading, writing)?;
+            other.read(&from, &mut buffer, extents)?;
+            write::write_to(schunk, pending, joined, &to, (&buffer, extents), reading, writing)?;
         }
         Ok(())
     }

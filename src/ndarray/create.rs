@@ -2,10 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+use super::StoredArray;
 use super::blocks::{Blocks, InBuffer};
-use super::refresh::take_chunk;
 use super::shape::{Geometry, Region, dot, strides};
-use super::slice::{self, BoxChunks};
+use super::slice::BoxChunks;
 use super::write::{self, NewChunk};
 use crate::chunk::{self, CParams, GatherBlocks, ShuffledBlock, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
@@ -15,7 +15,7 @@ use crate::format::geometry::MAX_DIM;
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
 use crate::memory;
-use crate::schunk::{self, Reading, Schunk, Writing, patch};
+use crate::schunk::{self, Schunk, Writing, patch};
 use std::sync::Arc;
 
 /// Makes an empty super-chunk the container of an array without chunks: presets the chunk size, adds the metalayer of
@@ -144,23 +144,24 @@ impl GatherBlocks for PartOfBuffer<'_> {
 pub fn fill_from_array(
     schunk: &mut Schunk,
     geometry: &Geometry,
-    (src, src_geometry, start): (&Schunk, &Geometry, &[u64]),
-    reading: &Reading<'_>,
+    src: StoredArray<'_>,
+    start: &[u64],
     writing: &Writing<'_>,
 ) -> Result<()> {
-    let same = src.typesize() == schunk.typesize();
+    let same = src.schunk.typesize() == schunk.typesize();
     require(same, "items of another size")?;
     let unit = schunk.typesize() as u64; // widening
     let blocks = Blocks::new(geometry, schunk.typesize())?;
-    let aligned = Aligned::new(geometry, src_geometry, start).filter(|_| reading.dec.postfilter.is_none());
-    let reading = &reading.of_part(src);
+    let as_is = src.reading.dec.postfilter.is_none();
+    let aligned = Aligned::new(geometry, src.geometry, start).filter(|_| as_is);
+    let src = StoredArray { reading: &src.reading.of_part(src.schunk), ..src };
     let mut batch = Batch::of(geometry);
     let mut buffer = Vec::new();
     for_each_chunk(geometry, |nchunk, part, at| {
         if let Some(aligned) = &aligned {
             let number = |source: &Geometry| aligned.chunk(source, part, at);
             let take = |chunk: &[u8]| batch.take_over(schunk, &blocks, chunk, writing);
-            if take_chunk(src, src_geometry, reading, number, take)? == Some(true) {
+            if src.take_chunk(number, take)? == Some(true) {
                 return Ok(());
             }
         }
@@ -169,12 +170,12 @@ pub fn fill_from_array(
         let from: Vec<u64> = at.iter().zip(start).map(|(a, s)| a.saturating_add(*s)).collect();
         let to: Vec<u64> = from.iter().zip(extents).map(|(a, n)| a.saturating_add(*n)).collect();
         let asked = Region::new(&from, &to);
-        let region = asked.clipped(src_geometry.shape());
+        let region = asked.clipped(src.geometry.shape());
         if *region != asked {
             buffer.clear();
         }
         memory::resize(&mut buffer, part.len().saturating_mul(blocks.typesize))?;
-        slice::read(src, src_geometry, &region, &mut buffer, extents, reading)?;
+        src.read(&region, &mut buffer, extents)?;
         let place = InBuffer { strides: &strides(extents, unit), origin: 0 };
         let make = PartOfBuffer { blocks: &blocks, part, src: &buffer, place };
         batch.compress(schunk, &blocks, nchunk, writing, &make)

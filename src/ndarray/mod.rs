@@ -20,12 +20,14 @@ pub mod resize;
 pub mod select;
 pub(crate) mod shape;
 pub(crate) mod slice;
+mod stored;
 pub mod view;
 pub(crate) mod write;
 
 pub use array::{NdArray, Place};
 pub use refresh::{described, open, refreshed};
 pub use shape::Geometry;
+pub use stored::StoredArray;
 
 #[cfg(test)]
 mod tests;

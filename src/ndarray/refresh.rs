@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
 use crate::frame::Looked;
-use crate::schunk::{Reading, Schunk, StoredChunks, scratch};
+use crate::schunk::{Reading, Schunk, StoredChunks};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -84,33 +84,4 @@ pub(super) fn read_undisturbed<'s>(
         |stored, (geometry, _)| read(stored, geometry),
     );
     outcome.map_err(Error::to_failure_unless_lock)?
-}
-
-/// Calls `take` with the chunk whose number `number` tells by the geometry that the array has by then, and returns what that
-/// returns; `None` if there is no such chunk, by `geometry` or by then.
-///
-/// # Errors
-///
-/// Those of `take`, `Failure` or `Lock` if the chunk cannot be read.
-pub(super) fn take_chunk<R>(
-    schunk: &Schunk,
-    geometry: &Geometry,
-    reading: &Reading<'_>,
-    number: impl Fn(&Geometry) -> Option<usize>,
-    take: impl FnOnce(&[u8]) -> Result<R>,
-) -> Result<Option<R>> {
-    if number(geometry).is_none() {
-        return Ok(None);
-    }
-    scratch::with(|buffer| {
-        // The chunk, or that it is in the buffer.
-        let mut found = None;
-        let numbers = |geometry: &Geometry| Ok(Vec::from_iter(number(geometry)));
-        read_undisturbed(schunk, geometry, reading, numbers, |stored, geometry| {
-            found = number(geometry).map(|nchunk| stored.get(nchunk, buffer)).transpose()?;
-            Ok(())
-        })
-        .map_err(Error::to_failure_unless_lock)?;
-        found.map(|held| take(held.unwrap_or(buffer))).transpose()
-    })
 }

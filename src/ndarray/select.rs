@@ -368,7 +368,7 @@ pub fn read(
     };
     read_undisturbed(schunk, geometry, reading, numbers, |stored, geometry| {
         selection.check(geometry)?;
-        read_once(stored, schunk.typesize(), geometry, selection, (dest, dest_shape), reading)
+        read_once(stored, schunk.typesize(), geometry, selection, dest, dest_shape, reading)
     })
 }
 
@@ -377,7 +377,8 @@ fn read_once(
     typesize: usize,
     geometry: &Geometry,
     selection: &Selection,
-    (dest, dest_shape): (&mut [u8], &[u64]),
+    dest: &mut [u8],
+    dest_shape: &[u64],
     reading: &Reading<'_>,
 ) -> Result<()> {
     let blocks = Blocks::new(geometry, typesize)?;
@@ -412,11 +413,12 @@ pub fn write(
     schunk: &mut Schunk,
     geometry: &Geometry,
     selection: &Selection,
-    (src, src_shape): (&[u8], &[u64]),
+    src: &[u8],
+    src_shape: &[u64],
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
-    write_to(schunk, geometry, selection, (src, src_shape), reading, writing)
+    write_to(schunk, geometry, selection, src, src_shape, reading, writing)
 }
 
 /// [`write()`] to a super-chunk that may be shared.
@@ -424,7 +426,8 @@ pub(crate) fn write_to(
     schunk: &mut impl Access,
     geometry: &Geometry,
     selection: &Selection,
-    (src, src_shape): (&[u8], &[u64]),
+    src: &[u8],
+    src_shape: &[u64],
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {

@@ -5,7 +5,7 @@ mod faults;
 
 use super::select::{self, Selection};
 use super::shape::{Region, signed, strides};
-use super::{Geometry, concat, create, open, resize, slice, write};
+use super::{Geometry, StoredArray, concat, create, open, resize, slice, write};
 use crate::chunk::{self, CParams, Encoding, Source};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
@@ -206,7 +206,7 @@ proptest! {
 
         let values = Model::counting(&shape, case.typesize, 500);
         let writing = Writing::new(Encoding::new(&tested.params));
-        select::write(&mut tested.schunk, &tested.geometry, &selection, (&values.bytes(), &shape), &reading, &writing).unwrap();
+        select::write(&mut tested.schunk, &tested.geometry, &selection, &values.bytes(), &shape, &reading, &writing).unwrap();
         for (&position, value) in positions.iter().zip(&values.items) {
             tested.model.items[position].clone_from(value);
         }
@@ -258,7 +258,8 @@ proptest! {
         let other = Case { shape, chunk, ..case.clone() }.filled();
         let writing = Writing::new(Encoding::new(&tested.params));
         let reading = Reading::default();
-        tested.geometry = concat::extend(&mut tested.schunk, &tested.geometry, (&other.schunk, &other.geometry), 0, &reading, (&reading, &writing)).unwrap();
+        let added = StoredArray { schunk: &other.schunk, geometry: &other.geometry, reading: &reading };
+        tested.geometry = concat::extend(&mut tested.schunk, &tested.geometry, added, 0, &reading, &writing).unwrap();
         tested.model.shape[0] += more;
         tested.model.items.extend(other.model.items);
         tested.check();
@@ -311,8 +312,8 @@ proptest! {
         let target = Case { shape, chunk: chunk[..ndim].to_vec(), framed: !case.framed, ..case.clone() };
         let (mut schunk, geometry, params) = target.empty();
         let writing = Writing::new(Encoding::new(&params));
-        let src = (&tested.schunk, &tested.geometry, &start[..]);
-        create::fill_from_array(&mut schunk, &geometry, src, &Reading::default(), &writing).unwrap();
+        let src = StoredArray { schunk: &tested.schunk, geometry: &tested.geometry, reading: &Reading::default() };
+        create::fill_from_array(&mut schunk, &geometry, src, &start, &writing).unwrap();
         let region = Region::new(&start, &case.shape);
         let items = if region.is_empty() { vec![] } else {
             tested.model.positions(&lists(&region)).iter().map(|&p| tested.model.items[p].clone()).collect()
@@ -378,8 +379,8 @@ fn a_compressor_is_asked_for_every_chunk_once() {
         }
         // Chunks that fall on chunks are not copied as they are.
         let (mut copy, geometry, _) = case.empty();
-        let src = (&tested.schunk, &tested.geometry, &[0, 0][..]);
-        create::fill_from_array(&mut copy, &geometry, src, &reading, &writing).unwrap();
+        let src = StoredArray { schunk: &tested.schunk, geometry: &tested.geometry, reading: &reading };
+        create::fill_from_array(&mut copy, &geometry, src, &[0, 0], &writing).unwrap();
         is_asked(4);
         for nchunk in 0..4 {
             let header = ChunkHeader::read(&copy.chunk(nchunk).unwrap()).unwrap();
@@ -584,7 +585,8 @@ fn buffers_have_a_place_for_each_selected_item() {
             &mut tested.schunk,
             &tested.geometry,
             &selection,
-            (&buffer, shape),
+            &buffer,
+            shape,
             &reading,
             &writing,
         );
@@ -594,8 +596,7 @@ fn buffers_have_a_place_for_each_selected_item() {
     let flat = Geometry::new(&[4096], &[16], &[4]).unwrap();
     let read = select::read(&tested.schunk, &flat, &selection, &mut [7; 64], &[4, 4], &reading);
     assert_eq!(read.unwrap_err().kind(), ErrorKind::InvalidParam);
-    let source = (&[7; 64][..], &[4, 4][..]);
-    let written = select::write(&mut tested.schunk, &flat, &selection, source, &reading, &writing);
+    let written = select::write(&mut tested.schunk, &flat, &selection, &[7; 64], &[4, 4], &reading, &writing);
     assert_eq!(written.unwrap_err().kind(), ErrorKind::InvalidParam);
     tested.check();
 }

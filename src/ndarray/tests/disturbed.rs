@@ -9,7 +9,7 @@ use crate::io::file::FileIo;
 use crate::io::{Features, FileId, Io, IoFile, OpenMode};
 use crate::ndarray::select::{self, Selection};
 use crate::ndarray::shape::{Region, narrow, signed};
-use crate::ndarray::{Geometry, concat, create, open, resize, slice, write};
+use crate::ndarray::{Geometry, StoredArray, concat, create, open, resize, slice, write};
 use crate::schunk::{Reading, Schunk, Writing};
 use crate::testing::TempPath;
 use std::path::{Path, PathBuf};
@@ -291,7 +291,8 @@ fn slice_of(source: &Schunk, geometry: &Geometry, other: bool, reading: &Reading
     let (mut made, made_geometry) = list_of([8, 10], geometry, other);
     let params = params();
     let writing = Writing::new(Encoding::new(&params));
-    create::fill_from_array(&mut made, &made_geometry, (source, geometry, &[0, 0]), reading, &writing)?;
+    let source = StoredArray { schunk: source, geometry, reading };
+    create::fill_from_array(&mut made, &made_geometry, source, &[0, 0], &writing)?;
     all_items(&made, &made_geometry)
 }
 
@@ -304,8 +305,9 @@ fn joined_to_nothing(
 ) -> Result<Vec<u8>> {
     let (mut made, empty) = list_of([11, 0], geometry, other);
     let params = params();
-    let own = (&Reading::default(), &Writing::new(Encoding::new(&params)));
-    let joined = concat::extend(&mut made, &empty, (source, geometry), 1, reading, own)?;
+    let writing = Writing::new(Encoding::new(&params));
+    let source = StoredArray { schunk: source, geometry, reading };
+    let joined = concat::extend(&mut made, &empty, source, 1, &Reading::default(), &writing)?;
     all_items(&made, &joined)
 }
 

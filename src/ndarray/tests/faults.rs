@@ -10,7 +10,7 @@ use crate::io::file::FileIo;
 use crate::io::{Features, FileId, Io, IoFile, OpenMode};
 use crate::ndarray::select::{self, Selection};
 use crate::ndarray::shape::{Region, narrow, signed};
-use crate::ndarray::{Geometry, concat, create, open, resize, slice, write};
+use crate::ndarray::{Geometry, StoredArray, concat, create, open, resize, slice, write};
 use crate::schunk::{Reading, Schunk, Writing};
 use crate::testing::TempPath;
 use std::path::Path;
@@ -175,7 +175,7 @@ const CHANGES: [(&str, Change); 11] = [
         let selection = Selection::new(geometry, &lists)?;
         let src = vec![9; 6 * TYPESIZE];
         let writing = Writing::new(Encoding::new(&params));
-        select::write(schunk, geometry, &selection, (&src, &[3, 2]), &reading, &writing)
+        select::write(schunk, geometry, &selection, &src, &[3, 2], &reading, &writing)
     }),
     ("growing in both dimensions", |schunk, geometry| {
         resize::resize(schunk, geometry, &[17, 16], None, &params()).map(drop)
@@ -202,8 +202,8 @@ const CHANGES: [(&str, Change); 11] = [
         let (reading, params) = (Reading::default(), params());
         let writing = Writing::new(Encoding::new(&params));
         let (other, other_geometry) = (schunk.to_memory()?, geometry.clone());
-        let other = (&other, &other_geometry);
-        concat::extend(schunk, geometry, other, 1, &reading, (&reading, &writing)).map(drop)
+        let other = StoredArray { schunk: &other, geometry: &other_geometry, reading: &reading };
+        concat::extend(schunk, geometry, other, 1, &reading, &writing).map(drop)
     }),
 ];
 
