@@ -30,15 +30,14 @@ pub(super) enum Content {
 ///
 /// # Safety
 ///
-/// `ctx` is valid, and the client kept alive what it borrowed.
+/// The client kept alive what `ctx` borrows.
 pub(super) unsafe fn build(
     ctx: &NdContext,
     layers: Option<Metalayers>,
     content: Content,
     fill: impl FnOnce(&mut Schunk, &Geometry, &Writing<'_>) -> Result<()>,
 ) -> Result<*mut b2nd_array_t> {
-    // SAFETY: the caller's promise.
-    let (meta, cparams, given) = unsafe { (ctx.meta()?, ctx.cparams(), ctx.storage()) };
+    let (meta, cparams, given) = (ctx.meta()?, ctx.cparams(), ctx.storage());
     let geometry = Geometry::from_meta(&meta)?;
     let typesize = usize::try_from(cparams.typesize).ok().filter(|&size| size > 0);
     let typesize = typesize.ok_or(Error::new(ErrorKind::InvalidParam, "typesize out of range"))?;

@@ -64,8 +64,7 @@ unsafe fn slice(
 ) -> Result<*mut b2nd_array_t> {
     let extents: Vec<i64> = start.iter().zip(stop).map(|(a, b)| b.saturating_sub(*a)).collect();
     ctx.set_shape(&extents);
-    // SAFETY: the caller's promise.
-    let typesize = unsafe { ctx.cparams() }.typesize;
+    let typesize = ctx.cparams().typesize;
     let same = source.schunk()?.typesize() == typesize;
     require(same, "items of another size")?;
     let negative = |_| Error::new(ErrorKind::Failure, "negative position");
@@ -115,8 +114,7 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
     let known = source.geometry();
     let shape = ndarray::shape::signed(known.shape());
     ctx.set_shape(&shape);
-    // SAFETY: the caller's promise.
-    let (meta, cparams, given) = unsafe { (ctx.meta()?, ctx.cparams(), ctx.storage()) };
+    let (meta, cparams, given) = (ctx.meta()?, ctx.cparams(), ctx.storage());
     let handle = source.schunk()?;
     let same = handle.typesize() == cparams.typesize;
     require(same, "items of another size")?;

@@ -24,6 +24,8 @@ pub(super) fn dimensions(ndim: i8) -> Result<usize> {
 const MAX_LAYERS: usize = BLOSC2_MAX_METALAYERS - 1;
 
 /// What `b2nd_context_t` is: with the C library's layout, which its tests look into.
+///
+/// Pointers to memory from C's allocator are valid: whoever has a reference got it from [`NdContext::from_ptr`].
 #[repr(C)]
 pub(crate) struct NdContext {
     pub(crate) ndim: i8,
@@ -54,7 +56,7 @@ impl NdContext {
     ///
     /// # Safety
     ///
-    /// `ctx` is null or comes from [`b2nd_create_ctx`], and no other thread uses it.
+    /// `ctx` is null or comes from [`b2nd_create_ctx`], no other thread uses it, and what it owns was left in place.
     pub(crate) unsafe fn from_ptr<'a>(ctx: *mut b2nd_context_t) -> Result<&'a mut NdContext> {
         // SAFETY: the caller's promise.
         unsafe { handle_mut(ctx.cast::<NdContext>()) }
@@ -69,12 +71,12 @@ impl NdContext {
 
     /// What the array to make is like.
     ///
-    /// # Safety
+    /// # Errors
     ///
-    /// The context is valid.
-    pub(crate) unsafe fn meta(&self) -> Result<NdMeta> {
+    /// `InvalidParam` for a number of dimensions that no array has.
+    pub(crate) fn meta(&self) -> Result<NdMeta> {
         let ndim = dimensions(self.ndim)?;
-        // SAFETY: the dtype is a string of this context.
+        // SAFETY: a string of this context.
         let dtype = unsafe { c_str(self.dtype) }?;
         Ok(NdMeta {
             shape: self.shape[..ndim].to_vec(),
@@ -102,21 +104,13 @@ impl NdContext {
     }
 
     /// The storage.
-    ///
-    /// # Safety
-    ///
-    /// The context is valid.
-    pub(crate) unsafe fn storage(&self) -> blosc2_storage {
+    pub(crate) fn storage(&self) -> blosc2_storage {
         // SAFETY: made with the context.
         unsafe { *self.b2_storage }
     }
 
     /// The compression parameters.
-    ///
-    /// # Safety
-    ///
-    /// The context is valid.
-    pub(crate) unsafe fn cparams(&self) -> blosc2_cparams {
+    pub(crate) fn cparams(&self) -> blosc2_cparams {
         // SAFETY: made with the context.
         unsafe { *(*self.b2_storage).cparams }
     }
