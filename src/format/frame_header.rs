@@ -22,7 +22,7 @@ use super::consts::MAX_FILTERS;
 use super::metalayers::{self, MAX_METALAYERS, Metalayer, Metalayers, Section};
 use super::msgpack;
 use crate::bytes::to_i32;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::memory;
 use std::sync::Arc;
 
@@ -67,9 +67,12 @@ impl Layout {
 }
 
 /// Compression parameters as a frame stores them.
+///
+/// Those of new frames are best made of [`CParams`](crate::chunk::CParams), by
+/// [`to_frame`](crate::chunk::CParams::to_frame). All zeros, as by default, are none that a frame can have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameParams {
-    /// Bytes per item; may exceed 255.
+    /// Bytes per item, at least 1; may exceed 255.
     pub typesize: i32,
     /// Block size asked for, in bytes; 0 = automatic.
     pub blocksize: i32,
@@ -239,9 +242,10 @@ impl FrameHeader {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for metalayers that do not fit.
+    /// `InvalidParam` for metalayers that do not fit, and for a typesize that [`read`](Self::read) refuses.
     pub(crate) fn write(&self, metalayers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
         let params = &self.params;
+        require(params.typesize > 0, "typesize that frames cannot record")?;
         let len = Self::len_with(metalayers);
         let header_len = to_i32(len, ErrorKind::InvalidParam)?;
         let mut bytes = memory::with_capacity(len)?;

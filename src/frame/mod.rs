@@ -138,7 +138,7 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `MemoryAlloc`.
+    /// `InvalidParam` for a typesize of 0 or less, `MemoryAlloc`.
     pub fn create_in_memory(params: FrameParams) -> Result<Frame> {
         let (state, bytes) = empty(&params, Arrangement::Contiguous)?;
         Ok(Frame::assemble(Store::Memory(MallocBuf::copy_of(&bytes)?), state, params, None))
@@ -148,7 +148,8 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `FileOpen` if something exists at the path or the file cannot be made, `FileWrite`.
+    /// `InvalidParam` for a typesize of 0 or less, `FileOpen` if something exists at the path or the file cannot be made,
+    /// `FileWrite`.
     pub fn create_file(path: &Path, params: FrameParams, options: &FrameOptions) -> Result<Frame> {
         ensure(std::fs::metadata(path).is_err(), ErrorKind::FileOpen, "path exists already")?;
         let disk = Disk::new(Arc::clone(&options.io), path.to_path_buf(), None, 0, options.sync());
@@ -160,7 +161,8 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `FileOpen` if something exists at the path or the directory cannot be made, `FileWrite`.
+    /// `InvalidParam` for a typesize of 0 or less, `FileOpen` if something exists at the path or the directory cannot be made,
+    /// `FileWrite`.
     pub fn create_dir(path: &Path, params: FrameParams, options: &FrameOptions) -> Result<Frame> {
         let dir = dirs::strip_trailing_slash(path);
         dirs::make(&dir)?;
@@ -418,7 +420,8 @@ impl Frame {
         &self.params
     }
 
-    /// Sets the compression parameters that the next change writes to the header.
+    /// Sets the compression parameters that the next change writes to the header. With a typesize of 0 or less, which no
+    /// reader accepts, that change fails with `InvalidParam`.
     pub fn set_params(&mut self, params: FrameParams) {
         self.params = params;
     }

@@ -738,3 +738,21 @@ fn many_small_blocks_are_not_read_one_by_one() {
     assert!(!get(512, Wanted::Blocks(10)) && !get(512, Wanted::Bytes(10 * 512)));
     assert!(!get(32 << 10, Wanted::Blocks(8)) && !get(32 << 10, Wanted::Bytes(256 << 10)));
 }
+
+#[test]
+fn a_typesize_that_no_reader_accepts_is_not_written() {
+    let kind = |outcome: Result<usize>| outcome.map_err(Error::kind);
+    for typesize in [0, -1] {
+        let bad = FrameParams { typesize, ..params() };
+        assert_eq!(Frame::create_in_memory(bad).err().map(Error::kind), Some(ErrorKind::InvalidParam));
+        let mut frame = Frame::create_in_memory(params()).unwrap();
+        frame.append(&chunk(100, 1)).unwrap();
+        frame.set_params(bad);
+        assert_eq!(kind(frame.append(&chunk(100, 2))), Err(ErrorKind::InvalidParam));
+        assert_eq!(kind(frame.vlmeta_add(b"name", chunk(100, 3))), Err(ErrorKind::InvalidParam));
+        frame.set_params(params());
+        assert_eq!(frame.append(&chunk(100, 2)), Ok(2));
+        let copy = MallocBuf::copy_of(frame.buffer().unwrap()).unwrap();
+        assert_eq!(Frame::from_buffer(copy).unwrap().nchunks(), 2);
+    }
+}

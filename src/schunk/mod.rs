@@ -231,7 +231,8 @@ impl Schunk {
         }
     }
 
-    /// Sets the recorded compression parameters; the next change writes them to the frame.
+    /// Sets the recorded compression parameters; the next change writes them to the frame, as
+    /// [`Frame::set_params`] tells.
     pub fn set_params(&mut self, params: FrameParams) {
         self.params = params;
         if let Backing::Frame(frame) = &mut self.backing {
