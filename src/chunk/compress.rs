@@ -76,6 +76,8 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
     enc.params.check()?;
     let whole = !matches!(src, Source::Gathered(_)) || !enc.wants_whole_buffer();
     require(whole, "gathered blocks where the whole buffer is wanted")?;
+    let is_made = !matches!(src, Source::Generated(1..)) || enc.prefilter.is_some();
+    require(is_made, "neither data nor a prefilter")?;
     let layout = Layout::new(enc.params, src.nbytes());
     let longest = dest.len().min(src.nbytes());
     let is_much_larger = dest.len() - longest > longest / 8;

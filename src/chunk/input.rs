@@ -14,7 +14,7 @@ use crate::format::consts::MAX_BUFFERSIZE;
 pub enum Source<'a> {
     /// A buffer.
     Bytes(&'a [u8]),
-    /// This many bytes, all made by the prefilter.
+    /// This many bytes, all made by the [prefilter](Encoding::prefilter); an error without one.
     Generated(usize),
     /// Blocks that are put together one by one.
     Gathered(Gathered<'a>),

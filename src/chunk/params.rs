@@ -114,9 +114,13 @@ impl From<&FrameParams> for CParams {
 pub struct Threads<'a> {
     /// Runs the tasks; `None` means the calling thread alone.
     pub executor: Option<&'a dyn Executor>,
-    /// Number of tasks to cut an operation in.
+    /// Number of tasks to cut an operation in; 0 and 1 mean the calling thread alone. Each task is run, also those that find
+    /// nothing to do. More than 32767 count as so many.
     pub nthreads: usize,
 }
+
+/// More tasks than this are not made: C callers cannot ask for more.
+const MOST_TASKS: usize = i16::MAX as usize; // a constant that fits
 
 impl<'a> Threads<'a> {
     /// Up to this size, in bytes, a plain copy is for the calling thread alone: waking others does not pay.
@@ -135,7 +139,7 @@ impl<'a> Threads<'a> {
     /// The executor for an operation of `nblocks` blocks, or `None` if it runs in the calling thread.
     pub(crate) fn for_blocks(&self, nblocks: usize) -> Option<(&'a dyn Executor, usize)> {
         let worthwhile = self.nthreads > 1 && nblocks >= 2;
-        self.executor.filter(|_| worthwhile).map(|executor| (executor, self.nthreads))
+        self.executor.filter(|_| worthwhile).map(|executor| (executor, self.nthreads.min(MOST_TASKS)))
     }
 
     /// Calls `work` with the number of a task and 0 to `n - 1`, on several threads if there are: tasks with the same number

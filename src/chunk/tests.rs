@@ -493,3 +493,64 @@ fn chunks_without_streams_are_copied_in_parts_whatever_their_blocks() {
         assert!(dest.chunks_exact(3).all(|item| item == [1, 2, 3]));
     }
 }
+
+#[test]
+fn data_that_nobody_makes_are_an_error() {
+    let params = CParams::default();
+    let mut chunk = [0; 1032];
+    for clevel in [0, 5] {
+        let params = CParams { clevel, ..params.clone() };
+        let outcome = compress_with(&Encoding::new(&params), Source::Generated(1000), &mut chunk);
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::InvalidParam);
+        let empty = compress_with(&Encoding::new(&params), Source::Generated(0), &mut chunk).unwrap();
+        assert_eq!(decompress(&chunk[..empty.cbytes], &mut []), Ok(0));
+    }
+}
+
+#[test]
+fn blocks_of_variable_length_have_numbers_below_theirs() {
+    let params = CParams { typesize: 1, ..CParams::default() };
+    let mut chunk = [0; 1000];
+    let blocks: [&[u8]; 2] = [&[1; 100], b"some letters and more"];
+    let cbytes = compress_vl(&Encoding::new(&params), &blocks, &mut chunk).unwrap().cbytes;
+    let header = ChunkHeader::read(&chunk).unwrap();
+    let dec = Decoding::default();
+    let vl = open_vl(&dec, &header, &chunk[..cbytes]).unwrap();
+    assert_eq!(vl.block_len(1), Ok(blocks[1].len()));
+    for nblock in [2, 3, 100, usize::MAX / 4, usize::MAX] {
+        let kind = |outcome: Result<()>| outcome.unwrap_err().kind();
+        assert_eq!(kind(vl.block_len(nblock).map(|_| ())), ErrorKind::InvalidParam);
+        assert_eq!(kind(vl.decode_block(nblock, &mut [0; 100])), ErrorKind::InvalidParam);
+        assert_eq!(kind(vl.decode_one(nblock, |_| Ok([0; 100])).map(|_| ())), ErrorKind::InvalidParam);
+    }
+}
+
+#[test]
+fn repeated_values_are_items() {
+    let params = CParams { typesize: 4, ..CParams::default() };
+    let mut chunk = [0; 100];
+    let value = SpecialValue::Repeated(&[1, 2, 3, 4]);
+    let cbytes = special_chunk(&params, 400, value, &mut chunk).unwrap();
+    assert_eq!(decompressed(&chunk[..cbytes])[396..], [1, 2, 3, 4]);
+    for value in [&[][..], &[1, 2], &[1; 8]] {
+        let outcome = special_chunk(&params, 400, SpecialValue::Repeated(value), &mut chunk);
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::InvalidParam);
+    }
+}
+
+#[test]
+fn any_number_of_tasks_may_be_asked_for() {
+    let data = data(100_000, 4);
+    let params = CParams { typesize: 4, blocksize: 10_000, ..CParams::default() };
+    let serial = compressed(&params, &data);
+    let pool = pool::attach(2);
+    let threads = Threads { executor: Some(&*pool as &dyn Executor), nthreads: usize::MAX };
+    let mut chunk = vec![0; data.len() + 32];
+    let enc = Encoding { threads, ..Encoding::new(&params) };
+    let cbytes = compress_with(&enc, Source::Bytes(&data), &mut chunk).unwrap().cbytes;
+    assert!(chunk[..cbytes] == serial);
+    let mut back = vec![0; data.len()];
+    let dec = Decoding { threads, ..Decoding::default() };
+    assert_eq!(decompress_with(&dec, &serial, None, &mut back), Ok(data.len()));
+    assert!(back == data);
+}

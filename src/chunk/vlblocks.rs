@@ -273,9 +273,15 @@ impl<'a> VlChunk<'a> {
         self.reader.nblocks
     }
 
+    #[inline(always)]
+    fn check_number(&self, nblock: usize) -> Result<()> {
+        require(nblock < self.nblocks(), "block number out of range")
+    }
+
     /// Where block `nblock` lies in the chunk.
     #[inline(always)]
     fn place(&self, nblock: usize) -> Result<Range<usize>> {
+        self.check_number(nblock)?;
         let (start, next) = (self.reader.bstart(nblock)?, nblock + 1);
         let end = if next < self.nblocks() { self.reader.bstart(next)? } else { self.reader.header.cbytes };
         ensure(start <= end, ErrorKind::InvalidHeader, "block starts are not in order")?;
@@ -286,9 +292,11 @@ impl<'a> VlChunk<'a> {
     ///
     /// # Errors
     ///
-    /// `InvalidHeader` if the length is not positive or exceeds the chunk; errors of the source.
+    /// `InvalidParam` if there is no such block; `InvalidHeader` if the length is not positive or exceeds the chunk; errors of
+    /// the source.
     #[inline]
     pub fn block_len(&self, nblock: usize) -> Result<usize> {
+        self.check_number(nblock)?;
         let start = self.reader.bstart(nblock)?;
         let stored = match self.reader.lazy {
             None => get_i32(self.reader.data, start),
@@ -319,7 +327,8 @@ impl<'a> VlChunk<'a> {
     ///
     /// # Errors
     ///
-    /// `Data` for damaged blocks and as `decompress_with`.
+    /// `InvalidParam` if there is no such block; `Data` for damaged blocks and for a `dest` of another length; else as
+    /// `decompress_with`.
     pub fn decode_block(&self, nblock: usize, dest: &mut [u8]) -> Result<()> {
         let mut worker = scratch::worker();
         self.finish_block(&mut worker, 0, nblock, dest)
