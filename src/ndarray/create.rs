@@ -140,7 +140,8 @@ impl GatherBlocks for PartOfBuffer<'_> {
 ///
 /// # Errors
 ///
-/// `InvalidParam` if the items differ in size, `Failure` if chunks cannot be read, compressed or written.
+/// `InvalidParam` if the items differ in size, or the arrays and `start` in the number of dimensions; `Failure` if chunks
+/// cannot be read, compressed or written.
 pub fn fill_from_array(
     schunk: &mut Schunk,
     geometry: &Geometry,
@@ -150,6 +151,8 @@ pub fn fill_from_array(
 ) -> Result<()> {
     let same = src.schunk.typesize() == schunk.typesize();
     require(same, "items of another size")?;
+    let ndim = geometry.ndim();
+    require(start.len() == ndim && src.geometry.ndim() == ndim, "number of dimensions")?;
     let unit = schunk.typesize() as u64; // widening
     let blocks = Blocks::new(geometry, schunk.typesize())?;
     let as_is = src.reading.dec.postfilter.is_none();
@@ -207,7 +210,8 @@ impl Aligned {
         let mut place = [0; MAX_DIM];
         for (i, &extent) in source.chunkshape().iter().enumerate() {
             place[i] = self.first[i] + at[i] / extent;
-            if part.extent(i) != extent || (place[i] + 1) * extent > source.shape()[i] {
+            let end = (place[i] + 1).checked_mul(extent);
+            if part.extent(i) != extent || end.is_none_or(|end| end > source.shape()[i]) {
                 return None;
             }
         }

@@ -15,7 +15,7 @@ use crate::schunk::Schunk;
 ///
 /// `InvalidIndex` if one of them has another extent than 1, `InvalidParam` for another number of entries.
 pub fn squeezed(meta: NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
-    require(leave_out.len() == meta.ndim(), "number of dimensions")?;
+    require(leave_out.len() == meta.ndim() && is_even(&meta), "number of dimensions")?;
     let single = (0..meta.ndim()).all(|i| !leave_out[i] || meta.shape[i] == 1);
     ensure(single, ErrorKind::InvalidIndex, "dimension of more or less than one item")?;
     let kept = |i: &usize| !leave_out[*i];
@@ -35,7 +35,7 @@ pub fn squeezed(meta: NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
 /// `InvalidParam` unless `added` is false once for each dimension of `meta`, or if there are too many dimensions.
 pub fn expanded(meta: NdMeta, added: &[bool]) -> Result<NdMeta> {
     let kept = added.iter().filter(|&&added| !added).count();
-    let fits = kept == meta.ndim() && added.len() <= MAX_DIM;
+    let fits = kept == meta.ndim() && added.len() <= MAX_DIM && is_even(&meta);
     require(fits, "number of dimensions")?;
     Ok(NdMeta {
         shape: spread(&meta.shape, added),
@@ -43,6 +43,11 @@ pub fn expanded(meta: NdMeta, added: &[bool]) -> Result<NdMeta> {
         blockshape: spread(&meta.blockshape, added),
         ..meta
     })
+}
+
+/// Whether chunks and blocks have as many dimensions as the array.
+fn is_even(meta: &NdMeta) -> bool {
+    meta.chunkshape.len() == meta.ndim() && meta.blockshape.len() == meta.ndim()
 }
 
 /// `extents` with a 1 wherever `added` is true.
