@@ -381,7 +381,7 @@ impl Drop for Pool {
 ///
 /// There is no lock, which the child of a `fork` could find in the hands of a thread that does not exist there. Of two
 /// threads at once, one finds nothing, and attaches to the same pool by way of the list of all pools.
-pub struct LastUsed(AtomicPtr<Pool>);
+pub(crate) struct LastUsed(AtomicPtr<Pool>);
 
 impl LastUsed {
     /// No pool.

@@ -25,20 +25,25 @@ mod special;
 mod streams;
 mod vlblocks;
 
-pub use block_reader::{BlockReader, Plain};
+pub(crate) use block_reader::{BlockReader, Plain};
 pub use compress::{Compressed, compress, compress_with};
 pub(crate) use compress::{compress_block, room_for};
 pub(crate) use decompress::DisjointParts;
-pub use decompress::{decompress, decompress_parsed, decompress_with};
-pub use getitem::{Unit, getitem, getitem_parsed};
+#[cfg(feature = "capi")]
+pub(crate) use decompress::decompress_parsed;
+pub use decompress::{decompress, decompress_with};
+#[cfg(feature = "capi")]
+pub(crate) use getitem::getitem_parsed;
+pub use getitem::{Unit, getitem};
 pub use input::{GatherBlocks, Gathered, ShuffledBlock, Source};
 pub use params::{
     CParams, Decoding, Encoding, Postfilter, PostfilterCall, Prefilter, PrefilterCall, Threads,
 };
-pub use planes::{Decoded, EachRun, Planes, Runs};
+pub(crate) use planes::{Decoded, Runs};
 pub(crate) use reader::depends_on_shape;
 pub(crate) use recode::recode;
-pub use simple::{decompress_simple, getitem_simple};
+#[cfg(feature = "capi")]
+pub(crate) use simple::{decompress_simple, getitem_simple};
 pub use special::{SpecialValue, special_chunk};
 pub use vlblocks::{VlChunk, compress_vl, open_vl, vl_nblocks, vl_nbytes};
 

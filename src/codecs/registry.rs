@@ -40,7 +40,7 @@ fn first(is_wanted: impl Fn(&CodecEntry) -> bool) -> Option<&'static CodecEntry>
 }
 
 /// Adds codecs that the library defines and a layer above has to load. Only the first call counts.
-pub fn define_plugins(entries: impl FnOnce() -> Vec<CodecEntry>) {
+pub(crate) fn define_plugins(entries: impl FnOnce() -> Vec<CodecEntry>) {
     PLUGINS.get_or_make(|| Box::leak(Box::new(entries())));
 }
 

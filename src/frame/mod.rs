@@ -368,7 +368,7 @@ impl Frame {
     }
 
     /// The buffer of a frame in memory, to say who owns it. Its content must stay as it is.
-    pub fn buffer_mut(&mut self) -> Option<&mut MallocBuf> {
+    pub(crate) fn buffer_mut(&mut self) -> Option<&mut MallocBuf> {
         match &mut self.store {
             Store::Memory(buffer) => Some(buffer),
             Store::Disk(_) => None,

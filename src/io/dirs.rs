@@ -14,7 +14,7 @@ pub const INDEX_NAME: &str = "chunks.b2frame";
 /// # Errors
 ///
 /// `InvalidParam` above 32 bits: the name would be that of another chunk.
-pub fn chunk_name(id: u64) -> Result<String> {
+pub(crate) fn chunk_name(id: u64) -> Result<String> {
     let id = u32::try_from(id)
         .map_err(|_| Error::new(ErrorKind::InvalidParam, "chunk file number out of range"))?;
     Ok(format!("{id:08X}.chunk"))
@@ -22,7 +22,7 @@ pub fn chunk_name(id: u64) -> Result<String> {
 
 /// `path` without one trailing slash or backslash.
 #[must_use]
-pub fn strip_trailing_slash(path: &Path) -> PathBuf {
+pub(crate) fn strip_trailing_slash(path: &Path) -> PathBuf {
     without_last(path, b"/\\")
 }
 
@@ -42,7 +42,7 @@ pub(super) fn without_last(path: &Path, marks: &[u8]) -> PathBuf {
 /// # Errors
 ///
 /// `FileOpen` if it exists or its parent does not.
-pub fn make(path: &Path) -> Result<()> {
+pub(crate) fn make(path: &Path) -> Result<()> {
     fs::create_dir(path).map_err(|_| Error::new(ErrorKind::FileOpen, "directory cannot be made"))
 }
 

@@ -316,7 +316,7 @@ pub(crate) fn open_to_read(path: &Path) -> std::io::Result<File> {
 
 /// Identity of the file at `path`; `None` if there is none or the system has no such numbers.
 #[must_use]
-pub fn id_at(path: &Path) -> Option<FileId> {
+pub(crate) fn id_at(path: &Path) -> Option<FileId> {
     std::fs::metadata(path).ok().as_ref().and_then(id_of)
 }
 
