@@ -20,7 +20,7 @@ use crate::format::consts::{
     filter, flags, special,
 };
 use crate::format::geometry::Container;
-use crate::memory::{extend, with_capacity};
+use crate::memory::{extend, with_capacity, zeroed};
 use crate::pages;
 use std::time::Instant;
 
@@ -57,6 +57,30 @@ pub(super) fn within_reach(dest: &mut [u8]) -> &mut [u8] {
 /// As [`compress_with`].
 pub fn compress(params: &CParams, src: &[u8], dest: &mut [u8]) -> Result<usize> {
     Ok(compress_with(&Encoding::new(params), Source::Bytes(src), dest)?.cbytes)
+}
+
+/// Compresses `src` in the calling thread, and returns the chunk. [`compress_with`] takes more, threads among others.
+///
+/// # Errors
+///
+/// As [`compress_with`], `MemoryAlloc`; `WriteBuffer` if [measurements](CParams::instrumented) take more room than the data.
+///
+/// ```
+/// use blosc2::chunk::{CParams, compress_to_vec, decompress_to_vec};
+///
+/// let data: Vec<u8> = (0..1000_u64).flat_map(u64::to_le_bytes).collect();
+/// let chunk = compress_to_vec(&CParams { typesize: 8, ..CParams::default() }, &data)?;
+/// assert!(chunk.len() < data.len() / 2);
+/// assert_eq!(decompress_to_vec(&chunk)?, data);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+pub fn compress_to_vec(params: &CParams, src: &[u8]) -> Result<Vec<u8>> {
+    let mut chunk = zeroed(room_for(src.len()))?;
+    let cbytes = compress(params, src, &mut chunk)?;
+    ensure(cbytes > 0, ErrorKind::WriteBuffer, "measurements longer than the data")?;
+    chunk.truncate(cbytes);
+    chunk.shrink_to_fit();
+    Ok(chunk)
 }
 
 /// Compresses `src` into `dest`. The bytes do not depend on the number of threads.

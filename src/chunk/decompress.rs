@@ -9,6 +9,7 @@ use super::vlblocks::VlChunk;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
+use crate::memory;
 use crate::pages;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -21,6 +22,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// As [`decompress_with`].
 pub fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
     decompress_with(&Decoding::default(), chunk, None, dest)
+}
+
+/// Decompresses `chunk` in the calling thread, and returns the data.
+///
+/// There is an example at [`compress_to_vec`](super::compress_to_vec).
+///
+/// # Errors
+///
+/// As [`decompress_with`], `MemoryAlloc`. A damaged chunk may claim to hold up to 2 GiB: who reads chunks of strangers looks
+/// at [`ChunkHeader::nbytes`] first.
+pub fn decompress_to_vec(chunk: &[u8]) -> Result<Vec<u8>> {
+    let header = ChunkHeader::read(chunk)?;
+    let mut data = memory::zeroed(header.nbytes)?;
+    decompress_parsed(&Decoding::default(), &header, chunk, None, &mut data)?;
+    Ok(data)
 }
 
 /// Decompresses `chunk` into the front of `dest`; returns the number of bytes produced.

@@ -26,12 +26,12 @@ mod streams;
 mod vlblocks;
 
 pub(crate) use block_reader::{BlockReader, Plain};
-pub use compress::{Compressed, compress, compress_with};
+pub use compress::{Compressed, compress, compress_to_vec, compress_with};
 pub(crate) use compress::{compress_block, room_for};
 pub(crate) use decompress::DisjointParts;
 #[cfg(feature = "capi")]
 pub(crate) use decompress::decompress_parsed;
-pub use decompress::{decompress, decompress_with};
+pub use decompress::{decompress, decompress_to_vec, decompress_with};
 #[cfg(feature = "capi")]
 pub(crate) use getitem::getitem_parsed;
 pub use getitem::{Unit, getitem};
