@@ -371,6 +371,12 @@ impl Executor for Pool {
     }
 }
 
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("nthreads", &self.nthreads()).finish_non_exhaustive()
+    }
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shut_down();

@@ -589,6 +589,15 @@ impl std::fmt::Debug for Frame {
     }
 }
 
+impl std::fmt::Debug for FrameOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrameOptions")
+            .field("locking", &self.locking)
+            .field("durability", &self.durability)
+            .finish_non_exhaustive()
+    }
+}
+
 impl FrameOptions {
     fn sync(&self) -> bool {
         self.durability == Durability::Sync

@@ -378,6 +378,18 @@ impl NdArray {
     }
 }
 
+impl std::fmt::Debug for NdArray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NdArray")
+            .field("shape", &self.shape())
+            .field("chunkshape", &self.geometry.chunkshape())
+            .field("blockshape", &self.geometry.blockshape())
+            .field("dtype", &self.dtype().map(String::from_utf8_lossy))
+            .field("schunk", &self.schunk)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The box from `start` to `stop`, if the array has it.
 fn box_of(geometry: &Geometry, start: &[u64], stop: &[u64]) -> Result<Region> {
     let ndim = geometry.ndim();

@@ -384,6 +384,10 @@ impl Schunk {
     /// # Errors
     ///
     /// As [`chunk`](Self::chunk), and those of `make`.
+    ///
+    /// # Panics
+    ///
+    /// Perhaps, if what fills memory is given another amount of it.
     #[inline]
     pub fn chunk_into<B>(
         &self,
@@ -503,6 +507,18 @@ impl Schunk {
             Backing::List(list) => Arc::clone(&list.vlmetalayers),
             Backing::Frame(frame) => frame.vlmetalayers(),
         }
+    }
+}
+
+impl std::fmt::Debug for Schunk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Schunk")
+            .field("frame", &self.frame())
+            .field("params", self.params_ref())
+            .field("nchunks", &self.nchunks())
+            .field("nbytes", &self.nbytes())
+            .field("cbytes", &self.cbytes())
+            .finish_non_exhaustive()
     }
 }
 
