@@ -96,6 +96,17 @@ pub struct FrameParams {
     pub nthreads_d: i16,
 }
 
+impl FrameParams {
+    /// Fails for a typesize that no reader accepts.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam`.
+    pub(crate) fn check(&self) -> Result<()> {
+        require(self.typesize > 0, "typesize that frames cannot record")
+    }
+}
+
 /// The fields with fixed offsets, validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
@@ -245,7 +256,7 @@ impl FrameHeader {
     /// `InvalidParam` for metalayers that do not fit, and for a typesize that [`read`](Self::read) refuses.
     pub(crate) fn write(&self, metalayers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
         let params = &self.params;
-        require(params.typesize > 0, "typesize that frames cannot record")?;
+        params.check()?;
         let len = Self::len_with(metalayers);
         let header_len = to_i32(len, ErrorKind::InvalidParam)?;
         let mut bytes = memory::with_capacity(len)?;

@@ -164,6 +164,7 @@ impl Frame {
     /// `InvalidParam` for a typesize of 0 or less, `FileOpen` if something exists at the path or the directory cannot be made,
     /// `FileWrite`.
     pub fn create_dir(path: &Path, params: FrameParams, options: &FrameOptions) -> Result<Frame> {
+        params.check()?;
         let dir = dirs::strip_trailing_slash(path);
         dirs::make(&dir)?;
         let lock = options.lock_at(|| lock::inside(&dir));

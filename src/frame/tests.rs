@@ -745,6 +745,9 @@ fn a_typesize_that_no_reader_accepts_is_not_written() {
     for typesize in [0, -1] {
         let bad = FrameParams { typesize, ..params() };
         assert_eq!(Frame::create_in_memory(bad).err().map(Error::kind), Some(ErrorKind::InvalidParam));
+        let path = TempPath::new("typesize");
+        assert!(Frame::create_dir(&path, bad, &FrameOptions::default()).is_err() && !path.exists());
+        assert!(Frame::create_file(&path, bad, &FrameOptions::default()).is_err() && !path.exists());
         let mut frame = Frame::create_in_memory(params()).unwrap();
         frame.append(&chunk(100, 1)).unwrap();
         frame.set_params(bad);
