@@ -9,7 +9,8 @@
 
 use super::file::{PlainFile, id_at};
 use super::turn::{Asking, Turns};
-use super::{IoFile, OpenMode, dirs};
+use super::{IoFile, dirs};
+use crate::cancel::deferred;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::fork::{self, PerProcess};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -225,7 +226,7 @@ impl FrameLock {
         let file = loop {
             let file = match state.file.take() {
                 Some(file) => file,
-                None => PlainFile::open(&self.path, OpenMode::Append)
+                None => open_lock_file(&self.path)
                     .map_err(|_| Error::new(ErrorKind::Lock, "lock file cannot be opened"))?,
             };
             lock_in_turn(file.as_file(), mode, &mut state.turns).map_err(|_| failed)?;
@@ -275,6 +276,16 @@ impl FrameLock {
             self.threads.get().released.notify_all();
         }
     }
+}
+
+/// Opens the lock file, or makes it. A link is none: whoever made the directory of a sparse frame could have the counter written
+/// into any file.
+fn open_lock_file(path: &Path) -> io::Result<PlainFile> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW);
+    deferred(|| options.open(path)).map(PlainFile::from)
 }
 
 /// Locks the file when it can be had: for reading, after those that want to change something.
@@ -421,6 +432,23 @@ mod tests {
 
     fn path(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("blosc2-{name}-{}", std::process::id()))
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_no_lock_files() {
+        let (frame, target) = (path("linked"), path("victim"));
+        std::fs::write(&target, [7; 32]).unwrap();
+        std::os::unix::fs::symlink(&target, beside(&frame)).unwrap();
+        for mode in [Mode::Shared, Mode::Exclusive] {
+            assert_eq!(
+                FrameLock::new(beside(&frame)).hold(mode).err().map(|e| e.kind()),
+                Some(ErrorKind::Lock)
+            );
+        }
+        assert_eq!(std::fs::read(&target).unwrap(), [7; 32]);
+        std::fs::remove_file(beside(&frame)).unwrap();
+        std::fs::remove_file(&target).unwrap();
     }
 
     #[test]
