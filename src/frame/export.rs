@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use super::journal::Undo;
+use super::journal::{self, Undo};
 use super::{Frame, FrameOptions};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::io::lock::{self, FrameLock, Held, Mode};
 use crate::io::{Io, OpenMode};
 use std::fs;
@@ -30,9 +30,16 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileRead`, `FileWrite`, `Lock`.
+    /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileRead`, `FileWrite`, `Lock`; `Data` if its last bytes, in which a
+    /// fingerprint may be, would make the file end like an unfinished change of another frame.
     pub fn append_to_file(&self, path: &Path, options: &FrameOptions) -> Result<u64> {
         let bytes = self.in_memory()?;
+        // Somebody who makes frames could have those changed that are in the file already.
+        ensure(
+            !journal::ends_like_record(bytes),
+            ErrorKind::Data,
+            "frame with a fingerprint of an undo record",
+        )?;
         let absent = fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
         append(path, bytes, options).inspect_err(|_| {
             if absent && fs::metadata(path).is_ok_and(|made| made.len() == 0) {

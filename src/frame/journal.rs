@@ -221,6 +221,11 @@ pub(super) fn get(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
+/// Whether a file that ends with `bytes` may seem to end in a record.
+pub(super) fn ends_like_record(bytes: &[u8]) -> bool {
+    bytes.ends_with(END)
+}
+
 /// Good enough to tell a record from one that was written in part, and fast: a multiplication per 8 bytes.
 fn checksum(bytes: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;

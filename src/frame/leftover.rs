@@ -14,9 +14,9 @@ use crate::memory::zeroed;
 
 /// How many bytes of a file are looked at together.
 const WINDOW: usize = 1 << 16;
-/// More zeros behind a frame, in bytes, are not looked through for a record: no change makes a frame so much longer, and a file
+/// More than this behind a frame, in bytes, is not looked through: no change makes a frame so much longer or shorter, and a file
 /// may claim any length.
-const LONGEST_GAP: u64 = 1 << 33;
+const LONGEST_GAP: u64 = 5 << 29;
 /// So many bytes at the start of a header tell its frame from others.
 const TELLING: u64 = 4096;
 
@@ -50,7 +50,7 @@ pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
     // The C library cuts a file off last, so a crash of it leaves the end of the old trailer.
     let mut tail = [0; TAIL_LEN];
     let tail_len = TAIL_LEN as u64; // widening
-    if size - end < tail_len {
+    if size - end < tail_len || size - end > LONGEST_GAP {
         return Ok(false);
     }
     file.read_exact_at(size - tail_len, &mut tail)?;
@@ -93,6 +93,9 @@ fn is_cut_off_record(file: &dyn IoFile, start: u64, size: u64) -> Result<bool> {
         file.read_exact_at(at, &mut range)?;
         at += range_len;
         let (position, len) = (get(&range, 0), get(&range, 8));
+        if len == 0 {
+            return Ok(false); // none is saved
+        }
         let saved = len.min(size - at);
         if frame.is_none() {
             frame = find_copy(file, start, at, saved)?.and_then(|place| place.checked_sub(position));
@@ -281,6 +284,21 @@ mod tests {
         let record = record(100, &[(0, &[0; 100])]);
         assert!(is_leftover(&Zeros(size, &record[..50]), 4, size).unwrap());
         assert!(!is_leftover(&Zeros(size, b"other data, far behind the frame"), 4, size).unwrap());
+    }
+
+    #[test]
+    fn what_is_too_far_behind_the_frame_is_not_looked_through() {
+        let size = 1 << 40;
+        for end in [&frame_trailer::write(&[]).unwrap()[..], b"other data"] {
+            assert!(!is_leftover(&Zeros(size, end), size - LONGEST_GAP - 100, size).unwrap());
+        }
+    }
+
+    #[test]
+    fn records_save_no_empty_ranges() {
+        let frame: Vec<u8> = (1..=200).collect();
+        let record = record(200, &[(0, &frame[..97]), (97, b""), (150, &frame[150..])]);
+        assert!(!is_left(&[&frame[..], &record[..record.len() - 1]].concat(), 200));
     }
 
     #[test]

@@ -179,6 +179,22 @@ fn a_change_that_was_broken_off_is_undone_before_another_frame_is_put_behind_it(
 }
 
 #[test]
+fn a_frame_that_ends_like_an_undo_record_is_not_put_behind_others() {
+    let path = TempPath::new("forged");
+    build(&path, false, 3);
+    let before = fs::read(&*path).unwrap();
+    let mut frame = other_frame();
+    let fingerprint = frame.len() - 16;
+    frame[fingerprint..].copy_from_slice(b"\x01undo blosc2-rs\0");
+    let frame = Frame::from_buffer(MallocBuf::copy_of(&frame).unwrap()).unwrap();
+    for path in [&*path, &*TempPath::new("forged-alone")] {
+        let appended = frame.append_to_file(path, &FrameOptions::default());
+        assert_eq!(appended.unwrap_err().kind(), ErrorKind::Data);
+    }
+    assert!(fs::read(&*path).unwrap() == before);
+}
+
+#[test]
 fn what_was_put_behind_a_change_that_was_broken_off_outlives_the_next_change() {
     let behind = other_frame();
     for (&(name, operation), by_others) in OPERATIONS.iter().flat_map(|op| [(op, false), (op, true)]) {
