@@ -197,7 +197,8 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Those of the compressor; `InvalidParam` for too many chunks.
+    /// Those of the compressor; `InvalidParam` for too many chunks; `Data` for an index that [`read`](Self::read) refuses, as may come
+    /// of very many stored chunks at the same place.
     pub(crate) fn write(&mut self, of: IndexOf) -> Result<Vec<u8>> {
         require(self.len() <= MAX_CHUNKS, "too many chunks")?;
         if matches!(self, Index::Table(table) if index_codec::has_unknown_parts(table)) {
@@ -205,7 +206,11 @@ impl Index {
         }
         match self {
             Index::Table(table) if table.len() == 0 => Ok(Vec::new()),
-            Index::Table(table) => index_codec::compress(table, of),
+            Index::Table(table) => {
+                let chunk = index_codec::compress(table, of)?;
+                check_ratio(size_of::<i64>() * table.len(), chunk.len())?;
+                Ok(chunk)
+            }
             Index::Run { entry, nchunks } => Ok(index_codec::repeated(*entry, *nchunks)),
         }
     }
@@ -230,8 +235,7 @@ impl Index {
         if let Some(entry) = run_entry(chunk, &header, width) {
             return Ok(Index::Run { entry, nchunks: count });
         }
-        let honest = header.nbytes <= LARGE || header.nbytes / MAX_RATIO <= chunk.len();
-        ensure(honest, ErrorKind::Data, "index much larger than its chunk")?;
+        check_ratio(header.nbytes, chunk.len())?;
         if width < 8 {
             let mut raw: Vec<u8> = zeroed(header.nbytes)?;
             index_codec::decompress(chunk, &mut raw)?;
@@ -242,6 +246,12 @@ impl Index {
         table.iter_mut().for_each(|entry| *entry = i64::from_le(*entry));
         Index::of(table)
     }
+}
+
+/// Fails if an index of `nbytes` bytes would expand from far fewer.
+fn check_ratio(nbytes: usize, cbytes: usize) -> Result<()> {
+    let honest = nbytes <= LARGE || nbytes / MAX_RATIO <= cbytes;
+    ensure(honest, ErrorKind::Data, "index much larger than its chunk")
 }
 
 /// The entry that the whole index repeats, if the index chunk is a special one that says so.
@@ -304,6 +314,15 @@ mod tests {
                 assert_eq!(index.is_within(limit), limit >= last, "{index:?} up to {limit}");
             }
         }
+    }
+
+    #[test]
+    fn an_index_that_could_not_be_read_is_not_written() {
+        let count = LARGE / size_of::<i64>() + 1;
+        let same = |entry| Index::of(vec![entry; count]).unwrap().write(IndexOf::Other);
+        assert_eq!(same(0).unwrap_err().kind(), ErrorKind::Data);
+        let special = same(Entry::Special(special::ZERO).encode()).unwrap();
+        assert_eq!(Index::read(&special, Some(count), Layout::Stable).unwrap().len(), count);
     }
 
     #[test]
