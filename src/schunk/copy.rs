@@ -104,10 +104,11 @@ impl Schunk {
         check_copied(&chunks, dest, recompressed)
     }
 
-    /// Passes copies of the variable-length metalayers, compressed with the defaults, to `add`.
+    /// Passes copies of the variable-length metalayers, compressed with the defaults, to `add`; those that stand for very much more
+    /// than they take as they are.
     fn copy_vlmeta(&self, dest: &mut Schunk, add: AddVlmeta) -> Result<()> {
         for layer in self.vlmetalayers().iter() {
-            let content = if meta::is_zeros(&layer.content) {
+            let content = if meta::is_bomb(&layer.content) {
                 memory::copy_of(&layer.content)?
             } else {
                 meta::compress(&meta::decompress(&layer.content)?, None)?

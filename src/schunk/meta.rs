@@ -57,10 +57,17 @@ pub(crate) fn decompress(stored: &[u8]) -> Result<Vec<u8>> {
     decompress_into(&Decoding::default(), stored, zeroed)
 }
 
-/// Whether the content is all zeros by its header, however many.
-pub(crate) fn is_zeros(stored: &[u8]) -> bool {
-    ChunkHeader::read(stored)
-        .is_ok_and(|header| header.special() == special::ZERO && header.cbytes == stored.len())
+/// Whether the content, by its header, is all zeros, or so much larger than the whole chunk `stored` that it should not be
+/// decompressed for nothing but to be compressed again.
+pub(super) fn is_bomb(stored: &[u8]) -> bool {
+    /// More than encoders make of texts and numbers, even if they are all the same.
+    const RATIO: usize = 1 << 10;
+    /// What is smaller, in bytes, does not matter.
+    const SMALL: usize = 1 << 20;
+    ChunkHeader::read(stored).is_ok_and(|header| {
+        let is_large = header.nbytes > SMALL && header.nbytes / RATIO > stored.len();
+        header.cbytes == stored.len() && (is_large || header.special() == special::ZERO)
+    })
 }
 
 /// As [`decompress`], into memory from `make`: as many zeros as it is asked for. Postfilters are for chunks of data.

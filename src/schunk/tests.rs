@@ -440,6 +440,26 @@ fn a_frame_without_chunks_can_be_copied_into_its_own_file() {
 }
 
 #[test]
+fn metalayers_that_stand_for_much_more_than_they_take_are_copied_as_they_are() {
+    let params_of_bytes = CParams { typesize: 1, ..CParams::default() };
+    let mut schunk = Schunk::in_memory(params(1));
+    let mut chunk = vec![0; 64];
+    for (name, nbytes, value) in [
+        (b"repeated", 64 << 20, chunk::SpecialValue::Repeated(b"x")),
+        (b"zeros of", 1 << 30, chunk::SpecialValue::Zeros),
+    ] {
+        let cbytes = chunk::special_chunk(&params_of_bytes, nbytes, value, &mut chunk).unwrap();
+        schunk.vlmeta_add_stored(name, chunk[..cbytes].to_vec()).unwrap();
+    }
+    schunk.vlmeta_add(b"of words", &b"words ".repeat(10_000), None).unwrap();
+    let copy = Schunk::over(schunk.to_frame(params(1)).unwrap());
+    let stored = |schunk: &Schunk| schunk.vlmetalayers().iter().map(|layer| layer.content.clone()).collect();
+    let (before, after): (Vec<_>, Vec<_>) = (stored(&schunk), stored(&copy));
+    assert_eq!(before, after);
+    assert_eq!(copy.vlmeta_get(b"of words").unwrap().1, b"words ".repeat(10_000));
+}
+
+#[test]
 fn metalayers_of_lists_follow_the_same_rules() {
     let mut schunk = Schunk::in_memory(params(4));
     let kinds = |r: Result<usize>| r.unwrap_err().kind();
