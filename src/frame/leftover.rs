@@ -30,6 +30,10 @@ pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
     let mut at = end;
     let mut window: Vec<u8> = zeroed(WINDOW)?;
     let first = loop {
+        at = file.skip_hole(at).min(size);
+        if at - end > LONGEST_GAP {
+            return Ok(false);
+        }
         let part = part_of(&mut window, size - at);
         file.read_exact_at(at, part)?;
         if let Some(first) = first_after_zeros(part) {
@@ -38,9 +42,6 @@ pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
         at += part.len() as u64; // widening
         if at == size {
             return Ok(true);
-        }
-        if at - end > LONGEST_GAP {
-            return Ok(false);
         }
     };
     // The mark starts with a zero.
@@ -123,7 +124,15 @@ fn find_copy(file: &dyn IoFile, end: u64, at: u64, len: u64) -> Result<Option<u6
 fn find(file: &dyn IoFile, bytes: &[u8], mut at: u64, end: u64) -> Result<Option<u64>> {
     let mut window: Vec<u8> = zeroed(WINDOW)?;
     let len = bytes.len() as u64; // widening
-    while end - at >= len {
+    let zeros = bytes.iter().take_while(|&&byte| byte == 0).count() as u64; // widening
+    loop {
+        if zeros < len {
+            // A hole may hold the zeros that they begin with, and no more of them.
+            at = at.max(file.skip_hole(at).saturating_sub(zeros));
+        }
+        if end.saturating_sub(at) < len {
+            return Ok(None);
+        }
         let part = part_of(&mut window, end - at);
         file.read_exact_at(at, part)?;
         let found = (0..=part.len() - bytes.len()).find(|&start| part[start..].starts_with(bytes));
@@ -133,7 +142,6 @@ fn find(file: &dyn IoFile, bytes: &[u8], mut at: u64, end: u64) -> Result<Option
         // The next window begins with what may be the first part of them.
         at += (part.len() - bytes.len() + 1) as u64; // widening
     }
-    Ok(None)
 }
 
 /// Whether `file` has the same `len` bytes at `a` and at `b`.
@@ -233,6 +241,29 @@ mod tests {
             let record = record(200, &[range]);
             assert!(!is_left(&[&frame[..], &record[..130]].concat(), 200));
         }
+    }
+
+    #[test]
+    fn holes_are_skipped() {
+        let (_path, file) = file_of(b"frame");
+        let size = 1 << 40;
+        file.truncate(size).unwrap();
+        let found = |bytes: &[u8], at| find(&file, bytes, at, size).unwrap();
+        if file.skip_hole(1 << 20) == size {
+            assert_eq!(found(b"none", 0), None);
+            assert!(
+                !is_leftover(&file, 5, size).unwrap()
+                    && is_leftover(&file, size - LONGEST_GAP, size).unwrap()
+            );
+        }
+        let at = (1 << 30) + 12_345;
+        file.write_at(at, b"\0\0found").unwrap();
+        assert_eq!(found(b"found", 3), Some(at + 2));
+        assert_eq!(found(b"\0\0\0found", 3), Some(at - 1));
+        assert_eq!(found(b"\0\0", 3), Some(5));
+        assert_eq!(found(b"", 3), Some(3));
+        assert!((5..=at + 2).contains(&file.skip_hole(5)));
+        assert_eq!(file.skip_hole(size + 9), size + 9);
     }
 
     #[test]

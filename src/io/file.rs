@@ -273,6 +273,20 @@ impl IoFile for PlainFile {
         self.file.set_len(len).map_err(|_| failed)
     }
 
+    #[cfg(target_os = "linux")]
+    fn skip_hole(&self, position: u64) -> u64 {
+        use std::os::fd::AsRawFd;
+        let Ok(from) = libc::off64_t::try_from(position) else { return position };
+        // SAFETY: the descriptor is that of the open file; nobody reads or writes at its own position, which this moves.
+        let data = unsafe { libc::lseek64(self.file.as_raw_fd(), from, libc::SEEK_DATA) };
+        let is_hole_to_the_end = || std::io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO);
+        match u64::try_from(data) {
+            Ok(data) => data,
+            Err(_) if is_hole_to_the_end() => self.size().map_or(position, |size| size.max(position)),
+            Err(_) => position, // not every file system knows
+        }
+    }
+
     fn sync(&self) -> Result<()> {
         deferred(|| self.file.sync_data())
             .map_err(|_| Error::new(ErrorKind::FileWrite, "syncing a file failed"))

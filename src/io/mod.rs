@@ -172,6 +172,12 @@ pub trait IoFile: Send + Sync {
     /// `FileTruncate`.
     fn truncate(&self, len: u64) -> Result<()>;
 
+    /// Where, from `position` on, there may be bytes other than zeros: all before is a hole. Not behind the end of the file
+    /// unless `position` is.
+    fn skip_hole(&self, position: u64) -> u64 {
+        position
+    }
+
     /// Waits until all that was written has reached the device.
     ///
     /// # Errors
