@@ -176,6 +176,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> std::io::Error {
+        std::io::Error::other(error)
+    }
+}
+
 /// Fails with `kind` unless `holds`.
 ///
 /// # Errors

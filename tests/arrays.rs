@@ -137,6 +137,41 @@ fn arrays_grow_and_shrink() {
 }
 
 #[test]
+fn rows_are_inserted_and_deleted_by_whole_chunks() {
+    let items: Vec<u16> = (0..50 * 70).collect();
+    let mut array = NdArray::from_items(Place::Memory, geometry(), "<u2", &params(), &bytes(&items)).unwrap();
+    let new: Vec<u16> = (0..20 * 70).map(|n| n ^ 0x7fff).collect();
+    array.insert(0, 20, &bytes(&new)).unwrap();
+    let expected = [&items[..20 * 70], &new, &items[20 * 70..]].concat();
+    assert_eq!(array.shape(), [70, 70]);
+    assert!(array.to_vec().unwrap() == bytes(&expected));
+    array.delete(0, 0, 40).unwrap();
+    assert_eq!(array.shape(), [30, 70]);
+    assert!(array.to_vec().unwrap() == bytes(&items[20 * 70..]));
+    let kind = |outcome: Result<(), Error>| outcome.unwrap_err().kind();
+    for (axis, at) in [(0, 7), (0, 31), (0, u64::MAX), (2, 0)] {
+        assert_eq!(kind(array.insert(axis, at, &bytes(&new))), ErrorKind::InvalidParam);
+        assert_eq!(kind(array.delete(axis, at, 20)), ErrorKind::InvalidParam);
+    }
+    assert_eq!(kind(array.delete(0, 0, 31)), ErrorKind::InvalidParam);
+    assert!(array.to_vec().unwrap() == bytes(&items[20 * 70..]));
+}
+
+#[test]
+fn selections_are_read_in_the_order_of_their_lists() {
+    let items: Vec<u16> = (0..50 * 70).collect();
+    let array = NdArray::from_items(Place::Memory, geometry(), "<u2", &params(), &bytes(&items)).unwrap();
+    let mut selected = [0; 2 * 2 * 3];
+    array.get_selection(&[&[49, 0], &[69, 3, 3]], &mut selected).unwrap();
+    assert_eq!(selected[..], bytes(&[3499, 3433, 3433, 69, 3, 3]));
+    array.get_selection(&[&[], &[1]], &mut []).unwrap();
+    let kind = |lists: &[&[i64]], dest: &mut [u8]| array.get_selection(lists, dest).unwrap_err().kind();
+    assert_eq!(kind(&[&[0], &[70]], &mut [0; 2]), ErrorKind::InvalidIndex);
+    assert_eq!(kind(&[&[0], &[1]], &mut [0; 3]), ErrorKind::InvalidParam);
+    assert_eq!(kind(&[&[0]], &mut [0; 140]), ErrorKind::InvalidParam);
+}
+
+#[test]
 fn what_was_written_is_there_when_it_is_opened_again() {
     let path = TempPath::new("again.b2nd");
     let items: Vec<u8> = (0..50 * 70).flat_map(|n: u16| (n / 3).to_le_bytes()).collect();

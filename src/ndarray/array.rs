@@ -2,15 +2,17 @@
 
 #![forbid(unsafe_code)]
 
+use super::select::{self, Selection};
 use super::shape::{Geometry, Region, narrow, signed};
 use super::{create, described, refreshed, resize, slice, write};
 use crate::chunk::{CParams, Decoding, Encoding, Threads};
-use crate::error::{Result, require};
+use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::consts::{MAX_BLOCKSIZE, special};
 use crate::format::geometry::{BlockGeometry, Container};
 use crate::format::nd_meta::NdMeta;
 use crate::frame::{Frame, FrameOptions};
 use crate::io::dirs;
+use crate::memory;
 use crate::pool::{self, Executor, Pool};
 use crate::schunk::{Reading, Schunk, Writing};
 use std::borrow::Cow;
@@ -309,6 +311,39 @@ impl NdArray {
         })
     }
 
+    /// All items.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryAlloc`, and those of [`get_slice`](Self::get_slice).
+    pub fn to_vec(&self) -> Result<Vec<u8>> {
+        let (geometry, _) = self.current()?;
+        let len = Region::all(&geometry).len().checked_mul(self.typesize());
+        let mut items = memory::zeroed(len.ok_or_else(memory::no_memory)?)?;
+        self.get_slice(&vec![0; geometry.ndim()], geometry.shape(), &mut items)?;
+        Ok(items)
+    }
+
+    /// Copies the items whose index in each dimension is in the list for it to `dest`: in the order of the lists, in which
+    /// indices may occur more than once.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam` for another number of lists than dimensions, or none, and if `dest` has another length than the items;
+    /// `InvalidIndex` for indices outside of the array, `Failure` if chunks cannot be read. Those of
+    /// [`refresh`](Self::refresh).
+    pub fn get_selection(&self, lists: &[&[i64]], dest: &mut [u8]) -> Result<()> {
+        let (geometry, tick) = self.current()?;
+        let selection = Selection::new(&geometry, lists)?;
+        let shape: Vec<u64> = lists.iter().map(|list| list.len() as u64).collect(); // widening
+        let len = lists.iter().try_fold(self.typesize(), |n, list| n.checked_mul(list.len()));
+        require(len == Some(dest.len()), "buffer of another size than the selection")?;
+        self.coding.with(|reading, _| {
+            let reading = Reading { as_of: Some(tick), ..*reading };
+            select::read(&self.schunk, &geometry, &selection, dest, &shape, &reading)
+        })
+    }
+
     /// Gives the box from `start` to `stop` the items in `src`. Only blocks that change are compressed again.
     ///
     /// # Errors
@@ -341,6 +376,32 @@ impl NdArray {
             require(axis < geometry.ndim(), "no such dimension")?;
             let insertion = resize::Insertion { axis, at: signed(geometry.shape())[axis] };
             resize::insert(schunk, geometry, src, insertion, reading, writing)
+        })
+    }
+
+    /// As [`append`](Self::append), before item `at` of the dimension, by whole chunks: unless it is the end, `at` and the number of new
+    /// items are multiples of a chunk's.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append); `InvalidParam` also where other items than those of whole chunks would move.
+    pub fn insert(&mut self, axis: usize, at: u64, src: &[u8]) -> Result<()> {
+        let at = position(at)?;
+        self.reshape(|schunk, geometry, reading, writing| {
+            let insertion = resize::Insertion { axis, at };
+            resize::insert(schunk, geometry, src, insertion, reading, writing)
+        })
+    }
+
+    /// Removes `count` items from item `at` of dimension `axis` on, by whole chunks as in [`insert`](Self::insert).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert), and `InvalidParam` if there are not as many items.
+    pub fn delete(&mut self, axis: usize, at: u64, count: u64) -> Result<()> {
+        let (at, count) = (position(at)?, position(count)?);
+        self.reshape(|schunk, geometry, _, writing| {
+            resize::delete(schunk, geometry, axis, at, count, writing.enc.params)
         })
     }
 
@@ -397,6 +458,11 @@ fn box_of(geometry: &Geometry, start: &[u64], stop: &[u64]) -> Result<Region> {
     let is_inside = (0..ndim).all(|i| start[i] <= stop[i] && stop[i] <= geometry.shape()[i]);
     require(is_inside, "box outside of the array")?;
     Ok(Region::new(start, stop))
+}
+
+/// A position or a number of items as the formats hold it.
+fn position(value: u64) -> Result<i64> {
+    i64::try_from(value).map_err(|_| Error::new(ErrorKind::InvalidParam, "position outside of the array"))
 }
 
 /// Fails unless `len` is the number of bytes of the items in `region`.

@@ -201,7 +201,7 @@ fn try_write_part(
 }
 
 impl Schunk {
-    /// Copies items `start..stop` to the front of `dest`.
+    /// Copies items `start..stop` to the front of `dest`; nothing if `stop` is not behind `start`.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl Schunk {
         self.read_without_layout(numbers, read).map_err(Error::to_failure)?
     }
 
-    /// Gives items `start..stop` the values at the front of `src`. All others keep theirs. Of chunks that are covered in part
+    /// Gives items `start..stop` the values at the front of `src`, none if `stop` is not behind `start`. All others keep theirs. Of chunks that are covered in part
     /// only the blocks that change are compressed again. If the frame locks, this holds its exclusive lock.
     ///
     /// # Errors
