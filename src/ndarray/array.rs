@@ -379,8 +379,8 @@ impl NdArray {
         })
     }
 
-    /// As [`append`](Self::append), before item `at` of the dimension, by whole chunks: unless it is the end, `at` and the number of new
-    /// items are multiples of a chunk's.
+    /// As [`append`](Self::append), before item `at` of the dimension, by whole chunks: unless it is the end, `at` and the number
+    /// of new items are multiples of a chunk's.
     ///
     /// # Errors
     ///

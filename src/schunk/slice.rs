@@ -223,8 +223,9 @@ impl Schunk {
         self.read_without_layout(numbers, read).map_err(Error::to_failure)?
     }
 
-    /// Gives items `start..stop` the values at the front of `src`, none if `stop` is not behind `start`. All others keep theirs. Of chunks that are covered in part
-    /// only the blocks that change are compressed again. If the frame locks, this holds its exclusive lock.
+    /// Gives items `start..stop` the values at the front of `src`, none if `stop` is not behind `start`. All others keep theirs.
+    /// Of chunks that are covered in part only the blocks that change are compressed again. If the frame locks, this holds its
+    /// exclusive lock.
     ///
     /// # Errors
     ///
