@@ -10,7 +10,8 @@ use crate::copy;
 pub(crate) const SLACK: usize = 64;
 /// Bytes that [`copy_vector`] writes, and the most that it copies.
 pub(crate) const VECTOR: usize = 32;
-/// From this many bytes on, patterns of up to 16 bytes, and what ends with its buffer, are laid out in ever larger pieces.
+/// From this many bytes on, runs of a byte are filled in by a function, and what ends with its buffer is laid out in ever
+/// larger pieces.
 const VERY_LONG: usize = 512;
 /// From this many bytes on, calling the memory functions of the C library pays; a loop over vectors needs no time to start.
 const CALL_PAYS: usize = 4096;
@@ -144,7 +145,7 @@ pub(crate) unsafe fn copy_two_more(to: Target<'_>, distance: usize) {
 #[inline(always)]
 pub(crate) unsafe fn copy_long<const AVX2: bool>(to: Target<'_>, distance: usize, len: usize) {
     if distance <= 16 {
-        if len < VERY_LONG {
+        if len < VERY_LONG || (distance > 1 && len < CALL_PAYS) {
             // SAFETY: the caller's promises.
             return unsafe { repeat_pattern::<AVX2>(to, distance, len) };
         }

@@ -235,6 +235,11 @@ fn parse<const DRY: bool>(
             if differing << (64 - 8 * least) == 0 {
                 break distance;
             }
+            // The table shows runs only to steps of a byte. Eight equal bytes stay as they are when rotated.
+            if bytes == bytes.rotate_left(8) {
+                at += 1;
+                break 1;
+            }
         };
         // SAFETY: `distance <= at`, and `at + MIN_NEAR <= match_end`.
         let mut end = unsafe { extend(src, at + MIN_NEAR, distance, match_end) };

@@ -654,6 +654,23 @@ fn repeated_noise_is_found_although_the_search_makes_large_steps() {
 }
 
 #[test]
+fn short_runs_behind_noise_are_found_although_the_search_makes_large_steps() {
+    // As the bytes of floats at equal distances: one in eight changes, and there are no two of a kind at the start.
+    let mut random = Random::new(5);
+    for (noise, runs) in [(1024, 128), (10_000, 2000)] {
+        let mut plain = random.bytes(noise);
+        plain.extend(random.bytes(runs).iter().flat_map(|&byte| [byte; 8]));
+        // A literal, a match, and a control byte for each.
+        let expected = noise + noise / 32 + 4 * runs;
+        for clevel in 4..=6 {
+            let stream = compress(clevel, &plain).expect("runs are found");
+            assert!(stream.len() < expected + 300, "level {clevel}: {} bytes", stream.len());
+            assert_eq!(decode(&stream, plain.len()).as_deref(), Some(&plain[..]));
+        }
+    }
+}
+
+#[test]
 fn the_ninth_byte_of_a_match_goes_to_what_follows() {
     let noise = Random::new(2).bytes(60);
     let mut dest = vec![0; 200];
