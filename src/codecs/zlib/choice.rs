@@ -11,6 +11,7 @@ mod tests;
 
 use super::deflate::{Effort, WAYS};
 use super::look::{Shares, begins_with_near_matches};
+use super::period::is_periodic;
 use super::{deflate, inflate, libdeflate, stream};
 use crate::error::Result;
 use crate::memory::made;
@@ -40,6 +41,8 @@ struct Kind {
     few_matches: Option<bool>,
     /// How many bits a literal takes, in sixteenths; `None` for any.
     literal_bits: Option<Range<usize>>,
+    /// Whether they must repeat themselves from far back.
+    periodic: bool,
     /// The least number of bytes for each literal or match, in sixteenths.
     bytes: usize,
     by: By,
@@ -51,6 +54,8 @@ enum By {
     Quick,
     /// Our own, with the level's effort.
     Own,
+    /// Our own, with the utmost effort.
+    Utmost,
     Libdeflate(i32),
     /// zlib-rs, which makes the streams of zlib-ng.
     Zlib,
@@ -71,8 +76,15 @@ const fn effort(steps_per_bit: usize, long: usize) -> Option<Effort> {
 const MEDIUM: usize = 12 << 10;
 
 /// Streams of any kind.
-const ANY: Kind =
-    Kind { lengths: 0..=usize::MAX, runs: 0, few_matches: None, literal_bits: None, bytes: 0, by: By::Own };
+const ANY: Kind = Kind {
+    lengths: 0..=usize::MAX,
+    runs: 0,
+    few_matches: None,
+    literal_bits: None,
+    periodic: false,
+    bytes: 0,
+    by: By::Own,
+};
 
 /// Where a byte is mostly the one before, as in high bytes of small numbers and in sparse items.
 const fn runs(by: By) -> Kind {
@@ -133,6 +145,16 @@ const fn long_and_varied(by: By) -> Kind {
     Kind { lengths: 32 << 10..=usize::MAX, ..repetitive_with(29..69, by) }
 }
 
+/// What repeats itself from far back, line by line, with many matches in a line. Our own search passes over matches as long as
+/// that, where others take their time for each byte.
+const PERIODIC: Kind = Kind {
+    lengths: MEDIUM + 1..=usize::MAX,
+    few_matches: Some(false),
+    periodic: true,
+    by: By::Utmost,
+    ..ANY
+};
+
 /// What shrinks so far that zlib-ng, at its upper levels, searches it to the end, and others find less.
 const fn far(by: By) -> Kind {
     Kind { bytes: 192, by, ..ANY }
@@ -152,11 +174,12 @@ const LEVELS: [Level; 9] = [
         &[
             runs(By::Quick),
             medium(By::Libdeflate(1)),
+            PERIODIC,
             Kind { few_matches: Some(true), ..far(By::Quick) },
             Kind { bytes: 192, ..repetitive(By::Quick) },
         ],
     ),
-    searched(effort(2, 8), 2, &[medium_with_runs(By::Own), medium(By::Libdeflate(1))]),
+    searched(effort(2, 8), 2, &[medium_with_runs(By::Own), medium(By::Libdeflate(1)), PERIODIC]),
     searched(
         effort(4, 16),
         3,
@@ -164,6 +187,7 @@ const LEVELS: [Level; 9] = [
             medium_with_runs(By::Own),
             medium_with_few_values(33..60),
             medium_with_matches(By::Libdeflate(3)),
+            PERIODIC,
             sparse(By::Libdeflate(5)),
             very_repetitive(By::Libdeflate(5)),
         ],
@@ -175,6 +199,7 @@ const LEVELS: [Level; 9] = [
             medium_with_runs(By::Own),
             medium_with_few_values(33..60),
             medium_with_matches(By::Libdeflate(4)),
+            PERIODIC,
             sparse(By::Own),
             very_repetitive(By::Libdeflate(6)),
             long_and_varied(By::Zlib),
@@ -188,6 +213,7 @@ const LEVELS: [Level; 9] = [
             medium_with_runs(By::Own),
             medium_with_few_values(29..60),
             medium_with_matches(By::Libdeflate(5)),
+            PERIODIC,
             repetitive_with(0..20, By::Own),
             repetitive(By::Zlib),
         ],
@@ -199,6 +225,7 @@ const LEVELS: [Level; 9] = [
             medium_with_runs(By::Own),
             medium_with_few_values(29..60),
             medium_with_matches(By::Libdeflate(6)),
+            PERIODIC,
             Kind { few_matches: Some(true), ..runs(By::Own) },
             long_and_far(By::Zlib),
             repetitive_with(29..69, By::Zlib),
@@ -212,6 +239,7 @@ const LEVELS: [Level; 9] = [
             medium_with_runs(By::Own),
             medium_with_few_values(29..60),
             medium_with_matches(By::Libdeflate(6)),
+            PERIODIC,
             Kind { few_matches: Some(true), ..runs(By::Own) },
             long_and_far(By::Zlib),
             repetitive(By::Libdeflate(8)),
@@ -223,6 +251,7 @@ const LEVELS: [Level; 9] = [
         &[
             medium_with_runs(By::Libdeflate(8)),
             medium(By::Libdeflate(7)),
+            Kind { by: By::Zlib, few_matches: None, ..PERIODIC },
             Kind { few_matches: Some(true), ..far(By::Zlib) },
             sparse(By::Zlib),
             repetitive(By::Libdeflate(8)),
@@ -266,6 +295,7 @@ impl Kind {
             && (self.runs == 0 || share_of_runs(src) >= self.runs)
             && self.few_matches.is_none_or(|few| few == probe.has_few_matches())
             && self.literal_bits.as_ref().is_none_or(|bits| bits.contains(&probe.first_literal_bits()))
+            && (!self.periodic || is_periodic(src))
     }
 }
 
@@ -313,6 +343,9 @@ impl Encoder {
                     (Some(By::Zlib), _) => return self.stream.compress(clevel, src, dest),
                     (Some(By::Quick), _) => return Ok(self.deflate()?.compress_quickly(src, dest)),
                     (Some(By::Libdeflate(level)), _) => *level,
+                    (Some(By::Utmost), _) => {
+                        return Ok(self.deflate()?.compress_thoroughly(src, &probe, UTMOST, dest));
+                    }
                     (by, Some(effort)) if by.is_some() || probe.has_few_matches() => {
                         return Ok(self.deflate()?.compress_thoroughly(src, &probe, *effort, dest));
                     }

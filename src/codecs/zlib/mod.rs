@@ -16,6 +16,8 @@ mod inflate;
 mod libdeflate;
 #[cfg(not(feature = "system-zlib"))]
 mod look;
+#[cfg(not(feature = "system-zlib"))]
+mod period;
 mod stream;
 #[cfg(feature = "system-zlib")]
 mod system;

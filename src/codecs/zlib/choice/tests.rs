@@ -207,18 +207,18 @@ fn each_encoder_is_chosen_where_it_is_faster() {
         dest.truncate(size);
         dest
     };
-    let thorough = |effort: Effort| {
-        let probe = deflate::Probe::of(&runs);
+    let thorough = |effort: Effort, src: &[u8]| {
+        let probe = deflate::Probe::of(src);
         let mut encoder = deflate::Encoder::new().unwrap();
-        made(&mut |dest| encoder.compress_thoroughly(&runs, &probe, effort, dest))
+        made(&mut |dest| encoder.compress_thoroughly(src, &probe, effort, dest))
     };
     let by_libdeflate = |level: i32, src: &[u8]| {
         made(&mut |dest| libdeflate::Encoder::new().compress(level, src, dest).unwrap())
     };
     let by_zlib =
         |level: u8, src: &[u8]| made(&mut |dest| stream::Encoder::new().compress(level, src, dest).unwrap());
-    assert!(chosen(5, &runs) == thorough(Effort { steps_per_bit: 10, long: 258, ways: WAYS }));
-    assert!(chosen(6, &runs) == thorough(UTMOST));
+    assert!(chosen(5, &runs) == thorough(Effort { steps_per_bit: 10, long: 258, ways: WAYS }, &runs));
+    assert!(chosen(6, &runs) == thorough(UTMOST, &runs));
     // Words of which each has a letter of its own, and a few words only.
     let mixed = &words_and_noise()[..20_000];
     for (clevel, level) in [(5, 4), (6, 5), (7, 6), (8, 6), (9, 7)] {
@@ -232,9 +232,14 @@ fn each_encoder_is_chosen_where_it_is_faster() {
         assert!(chosen(clevel, &text) == by_zlib(clevel, &text));
     }
     assert!(chosen(8, &text) == by_libdeflate(8, &text) && chosen(9, &text) == by_libdeflate(8, &text));
-    assert!(chosen(7, &runs) == thorough(UTMOST) && chosen(8, &runs) == thorough(UTMOST));
+    assert!(chosen(7, &runs) == thorough(UTMOST, &runs) && chosen(8, &runs) == thorough(UTMOST, &runs));
     assert!(chosen(9, &runs) == by_zlib(9, &runs));
     assert!(chosen(1, &runs) == by_zlib(1, &runs));
+    let grid = grid(20_000);
+    for clevel in 2..=8 {
+        assert!(chosen(clevel, &grid) == thorough(UTMOST, &grid), "level {clevel}");
+    }
+    assert!(chosen(9, &grid) == by_zlib(9, &grid));
     let quick = |src: &[u8]| made(&mut |dest| deflate::Encoder::new().unwrap().compress_quickly(src, dest));
     assert!(chosen(1, mixed) == quick(mixed) && chosen(2, &runs) == quick(&runs));
     assert!(share_of_runs(&runs) >= 75 && share_of_runs(&text) == 0);
@@ -262,9 +267,14 @@ fn what_repeats_is_not_larger_than_with_zlib_from_level_six_on() {
     }
 }
 
+/// Coordinates of 1000 points, line by line, in `len` bytes.
+fn grid(len: usize) -> Vec<u8> {
+    (0..len / 4).flat_map(|n| (1_000_000 + n % 1000 * 7).to_le_bytes().into_iter().take(4)).collect()
+}
+
 /// What a search with few steps, or one that remembers little of what it has found, makes much larger than others do: rows
-/// in which some bytes change, flags, text of wide characters, items of a few values, and a long period.
-fn hard_to_find() -> [(&'static str, Vec<u8>); 6] {
+/// in which some bytes change, flags, text of wide characters, items of a few values, a long period, and a grid with errors.
+fn hard_to_find() -> [(&'static str, Vec<u8>); 7] {
     const LEN: usize = 300_000;
     let mut below = testing::below(4);
     let mut rows = |len: usize, nchanges: usize| {
@@ -278,6 +288,10 @@ fn hard_to_find() -> [(&'static str, Vec<u8>); 6] {
         rows
     };
     let (changing, long, period) = (rows(4000, LEN / 200), rows(30_000, 50), rows(8000, 0));
+    let mut errors = grid(LEN);
+    for _ in 0..LEN / 4000 {
+        errors[below(LEN)] ^= 1;
+    }
     let (mut flags, mut value) = (Vec::new(), 0);
     while flags.len() < LEN {
         value ^= 1;
@@ -303,6 +317,7 @@ fn hard_to_find() -> [(&'static str, Vec<u8>); 6] {
         ("flags", flags),
         ("text", text),
         ("items", items),
+        ("a grid", errors),
     ]
 }
 
