@@ -202,6 +202,7 @@ mod registered;
 mod single;
 #[cfg(test)]
 mod testing;
+mod thread_end;
 mod threads;
 
 pub mod chunk;

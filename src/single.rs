@@ -1,10 +1,9 @@
 //! Whether the process has a single thread: what only other threads could disturb needs no lock then.
 
-/// Whether this thread is the only one of the process, and stays so until it starts another. Where that cannot be told, it
-/// is not.
+pub(crate) use sys::is_only_thread;
+
 #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
-#[inline]
-pub(crate) fn is_only_thread() -> bool {
+mod sys {
     use crate::fork::Lazy;
     use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -16,14 +15,32 @@ pub(crate) fn is_only_thread() -> bool {
         // SAFETY: null, or a byte that lives as long as the process, and changes only when threads start.
         unsafe { flag.cast::<AtomicU8>().as_ref() }.unwrap_or(&UNKNOWN)
     });
-    FLAG.load(Ordering::Relaxed) != 0
+
+    /// Whether this thread is the only one of the process, and stays so until it starts another. Where that cannot be told,
+    /// it is not.
+    #[inline]
+    pub(crate) fn is_only_thread() -> bool {
+        FLAG.load(Ordering::Relaxed) != 0
+    }
+
+    /// Called when the library is loaded: the loader has its lock then. A thread that looks for the flag later would have to
+    /// wait as long as others load libraries.
+    extern "C" fn find_flag() {
+        let _: &AtomicU8 = &FLAG;
+    }
+
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static AT_LOAD: extern "C" fn() = find_flag;
 }
 
 /// There is no telling.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]
-#[inline]
-pub(crate) fn is_only_thread() -> bool {
-    false
+mod sys {
+    #[inline]
+    pub(crate) fn is_only_thread() -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ const LAYERS: [&[&str]; 9] = [
         "registered",
         "single",
         "testing",
+        "thread_end",
         "threads",
     ],
     &["format"],

@@ -7,7 +7,9 @@ use crate::codecs::state::CodecStates;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kept::{SMALL, Share};
 use crate::memory;
+use crate::thread_end::ThreadEnd;
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
 /// Alignment of scratch memory in bytes: a cache line, and the widest vector.
@@ -210,13 +212,15 @@ impl Worker {
 }
 
 thread_local! {
-    /// The workers of this thread that no operation uses at the moment: a list, of one in general.
-    static IDLE: Cell<Option<Box<Worker>>> = const { Cell::new(None) };
+    /// The workers of this thread that no operation uses at the moment: a list, of one in general. [`END`] frees them.
+    static IDLE: ManuallyDrop<Cell<Option<Box<Worker>>>> = const { ManuallyDrop::new(Cell::new(None)) };
 }
+
+static END: ThreadEnd = ThreadEnd::new(|| drop(IDLE.with(|idle| idle.take())));
 
 /// Frees this thread's idle workers if they have much memory.
 pub(crate) fn free_large() {
-    let _ = IDLE.try_with(|idle| idle.set(idle.take().filter(|worker| !worker.is_large())));
+    IDLE.with(|idle| idle.set(idle.take().filter(|worker| !worker.is_large())));
 }
 
 /// A worker on loan to one operation of this thread.
@@ -224,31 +228,33 @@ pub(crate) struct Borrowed(Option<Box<Worker>>);
 
 /// Borrows a worker; it goes back when the answer is dropped.
 pub(crate) fn worker() -> Borrowed {
-    Borrowed(Some(IDLE.try_with(borrow).unwrap_or_else(|_| Box::new(Worker::new()))))
+    Borrowed(Some(IDLE.with(|idle| borrow(idle))))
 }
 
 /// Lends a worker to `operation`: as [`worker`], in fewer instructions.
 #[inline]
 pub(crate) fn with_worker<T>(operation: impl FnOnce(&mut Worker) -> T) -> T {
-    // Only a destructor that runs at thread exit finds the list gone; then the worker is simply freed.
-    let mut operation = Some(operation);
-    let mut run = |worker: &mut Worker| operation.take().map(|operation| operation(worker));
-    let outcome = IDLE.try_with(|idle| {
+    IDLE.with(|idle| {
         let mut worker = borrow(idle);
-        let outcome = run(&mut worker);
+        let outcome = operation(&mut worker);
         give_back(idle, worker);
         outcome
-    });
-    outcome.ok().flatten().or_else(|| run(&mut Worker::new())).expect("runs in one of both places")
+    })
 }
 
 #[inline]
 fn borrow(idle: &Cell<Option<Box<Worker>>>) -> Box<Worker> {
-    let Some(mut worker) = idle.take() else { return Box::new(Worker::new()) };
+    let Some(mut worker) = idle.take() else { return new_worker() };
     if worker.next.is_some() {
         idle.set(worker.next.take());
     }
     worker
+}
+
+#[cold]
+fn new_worker() -> Box<Worker> {
+    END.ask();
+    Box::new(Worker::new())
 }
 
 #[inline]
@@ -278,8 +284,7 @@ impl Drop for Borrowed {
         if std::thread::panicking() {
             return; // its codec states may be half changed
         }
-        // At thread exit the list may be gone already; then the worker is simply freed.
-        let _ = IDLE.try_with(|idle| give_back(idle, worker));
+        IDLE.with(|idle| give_back(idle, worker));
     }
 }
 

@@ -8,15 +8,23 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
 use crate::kept::{LARGEST, SMALL, Share};
 use crate::memory::{self, grow, zeroed};
+use crate::thread_end::ThreadEnd;
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
 /// Most buffers that a thread keeps.
 const MOST: usize = 4;
 
+/// A buffer that is kept, and its share of what all threads keep.
+type Kept = (Vec<u8>, Share);
+
 thread_local! {
-    static KEPT: RefCell<Vec<(Vec<u8>, Share)>> = const { RefCell::new(Vec::new()) };
+    /// What this thread keeps. [`END`] frees it.
+    static KEPT: ManuallyDrop<RefCell<Vec<Kept>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
+
+static END: ThreadEnd = ThreadEnd::new(|| KEPT.with(|kept| *kept.borrow_mut() = Vec::new()));
 
 /// A buffer whose content is arbitrary at first. When dropped, it is kept for whoever needs the next one.
 pub(crate) struct Buffer {
@@ -27,8 +35,7 @@ pub(crate) struct Buffer {
 impl Buffer {
     /// A buffer of any length.
     pub(crate) fn take() -> Buffer {
-        // During the destruction of a thread nothing is kept any more.
-        let kept = KEPT.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
+        let kept = KEPT.with(|kept| kept.borrow_mut().pop());
         let (bytes, share) = kept.unwrap_or((Vec::new(), Share::NONE));
         Buffer { bytes, share }
     }
@@ -53,8 +60,11 @@ impl Drop for Buffer {
         let bytes = std::mem::take(&mut self.bytes);
         let mut share = std::mem::replace(&mut self.share, Share::NONE);
         if bytes.capacity() > 0 && share.resize(bytes.capacity()) {
-            let _ = KEPT.try_with(|kept| {
+            KEPT.with(|kept| {
                 let mut kept = kept.borrow_mut();
+                if kept.capacity() == 0 {
+                    END.ask();
+                }
                 if kept.len() < MOST {
                     kept.push((bytes, share));
                 }
@@ -65,7 +75,7 @@ impl Drop for Buffer {
 
 /// Frees what this thread keeps, but for what is small.
 pub(crate) fn free_large() {
-    let _ = KEPT.try_with(|kept| kept.borrow_mut().retain(|(bytes, _)| bytes.capacity() <= SMALL));
+    KEPT.with(|kept| kept.borrow_mut().retain(|(bytes, _)| bytes.capacity() <= SMALL));
 }
 
 /// Decompresses all of `chunk` to the front of `data`, whose content is arbitrary; returns the number of bytes. What the chunk

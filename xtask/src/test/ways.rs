@@ -14,10 +14,11 @@ use crate::{paths, symbols};
 /// A way to use an installation, shown by a program or a build of its own.
 pub(super) type Way = fn(&Layout, &Built) -> Result<(), String>;
 
-pub(super) const WAYS: [(&str, Way); 13] = [
+pub(super) const WAYS: [(&str, Way); 14] = [
     ("C++ program, shared", cpp_program),
     ("C program, flags by hand", by_hand),
     ("loaded at run time with local binding", loaded_at_run_time),
+    ("at work while the loader is", inside_the_loader),
     ("Python ctypes", python_ctypes),
     ("plugins, found and broken", plugins),
     ("static beside the system's Zstandard", beside_system_zstd),
@@ -74,6 +75,23 @@ fn by_hand(layout: &Layout, _: &Built) -> Result<(), String> {
 fn loaded_at_run_time(layout: &Layout, _: &Built) -> Result<(), String> {
     let library = layout.lib(shared_library_name());
     build_and_run(cc(), "ways_dlopen.c", layout, &["-ldl".to_string()], &[library])
+}
+
+/// A plugin and its host, both made from one source.
+fn inside_the_loader(layout: &Layout, built: &Built) -> Result<(), String> {
+    let plugin = paths::target().join("capi-tests/loader.so");
+    let mut compiler = cc();
+    compiler
+        .args(["-O1", "-shared", "-fPIC", "-DAS_PLUGIN"])
+        .args(STRICT)
+        .arg("-I")
+        .arg(&layout.includedir)
+        .arg("-o")
+        .arg(&plugin)
+        .arg(source("ways_loader.c"));
+    process::quiet(compiler.args(link_flags(Link::Shared, layout, built)))?;
+    let flags = ["-ldl", "-lpthread"].map(str::to_string);
+    build_and_run(cc(), "ways_loader.c", layout, &flags, &[plugin, layout.lib(shared_library_name())])
 }
 
 fn python_ctypes(layout: &Layout, _: &Built) -> Result<(), String> {

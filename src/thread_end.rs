@@ -1,0 +1,193 @@
+//! What is done when a thread ends, and for the thread that unloads the library.
+//!
+//! Threads keep memory from call to call, in locals without a destructor. Rust would have the destructors called by the
+//! loader. To ask for that takes the lock of the loader: a thread would have to wait in its first call while another one runs
+//! the constructors of some library, for ever if these wait for it in turn. And the loader would not unload this library as
+//! long as a thread lives that has asked. So it is done by keys (`pthread_key_create`), which go with the library.
+
+pub(crate) use sys::ThreadEnd;
+
+#[cfg(unix)]
+mod sys {
+    use std::ffi::c_void;
+    use std::ptr;
+    use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+    /// Something that is done at the end of each thread that asks for it.
+    pub(crate) struct ThreadEnd {
+        work: fn(),
+        /// [`NO_KEY`], [`CLOSED`], or 1 more than the key.
+        key: AtomicUsize,
+        /// The next one in [`WITH_KEYS`].
+        next: AtomicPtr<ThreadEnd>,
+    }
+
+    const NO_KEY: usize = 0;
+    /// The library is being unloaded, or the process ends.
+    const CLOSED: usize = usize::MAX;
+
+    /// All that have keys.
+    static WITH_KEYS: AtomicPtr<ThreadEnd> = AtomicPtr::new(ptr::null_mut());
+
+    impl ThreadEnd {
+        pub(crate) const fn new(work: fn()) -> ThreadEnd {
+            ThreadEnd { work, key: AtomicUsize::new(NO_KEY), next: AtomicPtr::new(ptr::null_mut()) }
+        }
+
+        /// Has the work done at the end of this thread, once. If the system has no more keys, it is not done.
+        #[cold]
+        pub(crate) fn ask(&'static self) {
+            let key = match self.key.load(Ordering::Acquire) {
+                NO_KEY => self.make_key(),
+                key => key,
+            };
+            if key != NO_KEY && key != CLOSED {
+                // The value tells `end` what to do.
+                // SAFETY: the key exists until it is closed.
+                unsafe {
+                    libc::pthread_setspecific((key - 1) as libc::pthread_key_t, ptr::from_ref(self).cast())
+                };
+            }
+        }
+
+        fn make_key(&'static self) -> usize {
+            let mut made = 0;
+            // SAFETY: there is room for a key; `end` knows what values it has.
+            if unsafe { libc::pthread_key_create(&raw mut made, Some(end)) } != 0 {
+                return NO_KEY;
+            }
+            let key = made as usize + 1;
+            match self.key.compare_exchange(NO_KEY, key, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    self.add();
+                    key
+                }
+                Err(key) => {
+                    // SAFETY: nobody else has seen this one.
+                    unsafe { libc::pthread_key_delete(made) };
+                    key
+                }
+            }
+        }
+
+        /// Adds this to [`WITH_KEYS`], as happens once.
+        fn add(&'static self) {
+            let mut first = WITH_KEYS.load(Ordering::Relaxed);
+            loop {
+                self.next.store(first, Ordering::Relaxed);
+                let this = ptr::from_ref(self).cast_mut();
+                match WITH_KEYS.compare_exchange(first, this, Ordering::Release, Ordering::Relaxed) {
+                    Ok(_) => return,
+                    Err(other) => first = other,
+                }
+            }
+        }
+    }
+
+    /// Does what a thread that ends has asked for.
+    extern "C" fn end(asked: *mut c_void) {
+        // SAFETY: the values of the keys come from `ask`.
+        let asked: &'static ThreadEnd = unsafe { &*asked.cast::<ThreadEnd>() };
+        (asked.work)();
+    }
+
+    /// Called by the loader before it unloads the library, and when the process ends: nothing is called here any more when a
+    /// thread ends. What other threads keep stays where it is, as they may be at work.
+    extern "C" fn unload() {
+        let mut next = WITH_KEYS.load(Ordering::Acquire);
+        // SAFETY: null, or one that lives as long as the library.
+        while let Some(this) = unsafe { next.as_ref() } {
+            (this.work)();
+            if let key @ 1..CLOSED = this.key.swap(CLOSED, Ordering::AcqRel) {
+                // SAFETY: the key exists, and nobody takes it from here any more.
+                unsafe { libc::pthread_key_delete((key - 1) as libc::pthread_key_t) };
+            }
+            next = this.next.load(Ordering::Relaxed);
+        }
+    }
+
+    #[cfg(not(miri))]
+    #[used]
+    #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_term_func"))]
+    #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".fini_array"))]
+    static AT_UNLOAD: extern "C" fn() = unload;
+
+    #[cfg(miri)]
+    const _: extern "C" fn() = unload;
+}
+
+/// Where libraries are unloaded in another way, or never: by a destructor.
+#[cfg(not(unix))]
+mod sys {
+    use std::cell::RefCell;
+
+    /// Something that is done at the end of each thread that asks for it.
+    pub(crate) struct ThreadEnd {
+        work: fn(),
+    }
+
+    /// What this thread has asked for.
+    struct Asked(Vec<fn()>);
+
+    impl Drop for Asked {
+        fn drop(&mut self) {
+            self.0.iter().for_each(|work| work());
+        }
+    }
+
+    thread_local! {
+        static ASKED: RefCell<Asked> = const { RefCell::new(Asked(Vec::new())) };
+    }
+
+    impl ThreadEnd {
+        pub(crate) const fn new(work: fn()) -> ThreadEnd {
+            ThreadEnd { work }
+        }
+
+        /// Has the work done at the end of this thread, once; not at all if the end is near.
+        #[cold]
+        pub(crate) fn ask(&'static self) {
+            let _ = ASKED.try_with(|asked| asked.borrow_mut().0.push(self.work));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    #[test]
+    fn work_is_done_at_the_end_of_each_thread_that_asks() {
+        static DONE: AtomicUsize = AtomicUsize::new(0);
+        static END: ThreadEnd = ThreadEnd::new(|| _ = DONE.fetch_add(1, Ordering::Relaxed));
+        let all = std::sync::Barrier::new(3);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    END.ask();
+                    assert_eq!(DONE.load(Ordering::Relaxed), 0);
+                    all.wait();
+                });
+            }
+        });
+        // A scope ends before its threads have ended altogether.
+        while DONE.load(Ordering::Relaxed) < 3 {
+            thread::yield_now();
+        }
+    }
+
+    /// What ends with a thread may ask again.
+    #[test]
+    fn work_that_asks_again_is_done_again() {
+        static DONE: AtomicUsize = AtomicUsize::new(0);
+        static END: ThreadEnd = ThreadEnd::new(|| {
+            if DONE.fetch_add(1, Ordering::Relaxed) == 0 {
+                END.ask();
+            }
+        });
+        thread::spawn(|| END.ask()).join().unwrap();
+        assert_eq!(DONE.load(Ordering::Relaxed), if cfg!(unix) { 2 } else { 1 });
+    }
+}
