@@ -163,9 +163,9 @@ typedef struct b2nd_array_t {
  *
  * `b2_storage` (NULL for the defaults) and its compression parameters are copied; their block size becomes that of a
  * block of the array. Its other pointers, and names and contents of `metalayers`, must live until the array is created.
- * Without a `dtype`, items are plain bytes.
+ * Without a `dtype`, items are plain bytes, as many as an item has (`|S8` for 8).
  *
- * The caller's part:
+ * Requirements:
  *
  * `b2_storage` is NULL or valid; the shapes are readable for `ndim` numbers each; `dtype` is NULL or a string;
  * `metalayers` is readable for `nmetalayers` entries.
@@ -184,7 +184,7 @@ b2nd_context_t *b2nd_create_ctx(const struct blosc2_storage *b2_storage,
 /**
  * Releases the parameters for creating arrays; returns 0, or a negative code for NULL.
  *
- * The caller's part:
+ * Requirements:
  *
  * `ctx` is NULL or comes from `b2nd_create_ctx`, and is not used any more.
  */
@@ -193,7 +193,7 @@ BLOSC_EXPORT int b2nd_free_ctx(b2nd_context_t *ctx);
 /**
  * Creates an array with unspecified values; returns 0, or a negative code. Release it with `b2nd_free`.
  *
- * The caller's part:
+ * Requirements:
  *
  * `ctx` is NULL or valid and no other thread uses it; `array` is NULL or writable.
  */
@@ -202,7 +202,7 @@ BLOSC_EXPORT int b2nd_uninit(b2nd_context_t *ctx, struct b2nd_array_t **array);
 /**
  * Creates an array of zeros; returns 0, or a negative code. Release it with `b2nd_free`.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_uninit`.
  */
@@ -211,7 +211,7 @@ BLOSC_EXPORT int b2nd_empty(b2nd_context_t *ctx, struct b2nd_array_t **array);
 /**
  * Creates an array of zeros; returns 0, or a negative code. Release it with `b2nd_free`.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_uninit`.
  */
@@ -220,7 +220,7 @@ BLOSC_EXPORT int b2nd_zeros(b2nd_context_t *ctx, struct b2nd_array_t **array);
 /**
  * Creates an array of NaNs, of 4 or 8 bytes each; returns 0, or a negative code. Release it with `b2nd_free`.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_uninit`.
  */
@@ -229,7 +229,7 @@ BLOSC_EXPORT int b2nd_nans(b2nd_context_t *ctx, struct b2nd_array_t **array);
 /**
  * Creates an array whose items are all `fill_value`; returns 0, or a negative code. Release it with `b2nd_free`.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_uninit`; `fill_value` is NULL or readable for one item.
  */
@@ -241,7 +241,7 @@ int b2nd_full(b2nd_context_t *ctx,
 /**
  * Releases an array with its super-chunk, unless `array->sc` is NULL; returns 0, or a negative code for NULL.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid, and is not used any more.
  */
@@ -251,7 +251,7 @@ BLOSC_EXPORT int b2nd_free(struct b2nd_array_t *array);
  * Makes an array of a super-chunk that holds one; returns 0, or a negative code. The super-chunk belongs to the array
  * afterwards, unless the call fails.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `array` is NULL or writable.
  */
@@ -265,7 +265,7 @@ int b2nd_from_schunk(struct blosc2_schunk *schunk,
  * `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the array and stays valid
  * until that changes.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and not being changed; the others are NULL or writable.
  */
@@ -281,7 +281,7 @@ int b2nd_to_cframe(const struct b2nd_array_t *array,
  * With `copy` the chunks are copied. Without it the buffer stays the caller's and must outlive the array, which copies it
  * when it has to change it.
  *
- * The caller's part:
+ * Requirements:
  *
  * `cframe` is NULL or readable for `cframe_len` bytes; `array` is NULL or writable.
  */
@@ -294,7 +294,7 @@ int b2nd_from_cframe(uint8_t *cframe,
 /**
  * Opens the array in the frame `urlpath`, a file or a directory; returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `urlpath` is NULL or a string; `array` is NULL or writable.
  */
@@ -303,7 +303,7 @@ BLOSC_EXPORT int b2nd_open(const char *urlpath, struct b2nd_array_t **array);
 /**
  * Opens the array in the frame that starts at byte `offset` of the file `urlpath`; returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_open`.
  */
@@ -316,7 +316,7 @@ int b2nd_open_offset(const char *urlpath,
  * Saves an array to `urlpath`, which must not exist: a file if the array is contiguous, else a directory. Returns 0, or a
  * negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and not being changed; `urlpath` is NULL or a string.
  */
@@ -328,7 +328,7 @@ int b2nd_save(const struct b2nd_array_t *array,
  * Appends an array as a contiguous frame to the file `urlpath`; returns the byte at which it starts, for
  * `b2nd_open_offset`, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and not being changed; `urlpath` is NULL or a string.
  */
@@ -337,7 +337,7 @@ BLOSC_EXPORT int64_t b2nd_save_append(const struct b2nd_array_t *array, const ch
 /**
  * Creates an array from the items in `buffer`, in C order; returns 0, or a negative code. Release it with `b2nd_free`.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_uninit`; `buffer` is NULL or readable for `buffersize` bytes.
  */
@@ -351,7 +351,7 @@ int b2nd_from_cbuffer(b2nd_context_t *ctx,
  * Copies the whole array to `buffer`, in C order; returns 0, or a negative code. The rest of the `buffersize` bytes
  * becomes zero.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and not being changed; `buffer` is NULL or writable for `buffersize` bytes.
  */
@@ -365,7 +365,7 @@ int b2nd_to_cbuffer(const struct b2nd_array_t *array,
  *
  * Metalayers are those of `src`. Chunks are only compressed again if `ctx` asks for other parameters, chunks or blocks.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_uninit`; `src` is NULL or valid and not being changed.
  */
@@ -380,7 +380,7 @@ int b2nd_copy(b2nd_context_t *ctx,
  * With `copy`, `*array` is a new array, made with `ctx`. Without it, `src1` is extended, and `*array` becomes `src1`;
  * `b2nd_insert` tells which parts of this are one change.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_copy`; without `copy`, no other thread uses `src1`.
  */
@@ -396,7 +396,7 @@ int b2nd_concatenate(b2nd_context_t *ctx,
  * Takes over what others changed in the frame of an array; returns 1 if its shape was read again, 0 if not, or a negative
  * code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and no other thread uses it.
  */
@@ -406,7 +406,7 @@ int b2nd_refresh(struct b2nd_array_t *array);
 /**
  * Prints shapes and data type of an array, as they are stored; returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and not being changed.
  */
@@ -419,7 +419,7 @@ BLOSC_EXPORT int b2nd_print_meta(const struct b2nd_array_t *array);
  *
  * The shape of `ctx` becomes that of the box from `start` to `stop` (excluded). What lies outside of `src` becomes zero.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_uninit`; `src` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one
  * number per dimension.
@@ -437,7 +437,7 @@ int b2nd_get_slice(b2nd_context_t *ctx,
  *
  * Everything else in the `buffersize` bytes becomes zero, also what lies outside of the array.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and not being changed; `start`, `stop` and `buffershape` are NULL or readable for one number
  * per dimension; `buffer` is NULL or writable for `buffersize` bytes.
@@ -454,7 +454,7 @@ int b2nd_get_slice_cbuffer(const struct b2nd_array_t *array,
  * Gives the box from `start` to `stop` (excluded) the values in a C-order buffer of shape `buffershape`; returns 0, or a
  * negative code. What lies outside of the array is ignored.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and no other thread uses it; `start`, `stop` and `buffershape` are NULL or readable for one
  * number per dimension; `buffer` is NULL or readable for `buffersize` bytes.
@@ -471,7 +471,7 @@ int b2nd_set_slice_cbuffer(const void *buffer,
  * Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `buffer`; returns 0, or
  * a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and not being changed; `coords` is NULL or readable for `ncoords` numbers, `buffer` NULL or
  * writable for `buffersize` bytes.
@@ -487,7 +487,7 @@ int b2nd_get_sparse_cbuffer(const struct b2nd_array_t *array,
  * Copies the items whose index in each dimension is in its list to a C-order buffer of shape `buffershape`; returns 0, or
  * a negative code. `selection_size` holds the lengths of the lists, `buffersize` is the number of bytes that are selected.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and not being changed; `selection` and `selection_size` are NULL or readable for one entry per
  * dimension, each list for its length; `buffershape` as well; `buffer` is writable for as many items as `buffershape`
@@ -505,7 +505,7 @@ int b2nd_get_orthogonal_selection(const struct b2nd_array_t *array,
  * Gives the items whose index in each dimension is in its list the values in a C-order buffer of shape `buffershape`;
  * returns 0, or a negative code. Of indices that occur more than once the last one counts.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_get_orthogonal_selection`; no other thread uses `array`, and `buffer` is only read.
  */
@@ -524,7 +524,7 @@ int b2nd_set_orthogonal_selection(struct b2nd_array_t *array,
  *
  * Items are added or removed before `start`, in whole chunks, or at the end if that is NULL. New chunks hold zeros.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and no other thread uses it; `new_shape` and `start` are NULL or readable for one number per
  * dimension.
@@ -541,7 +541,7 @@ int b2nd_resize(struct b2nd_array_t *array,
  * Shape and items are one change, up to about 64 MiB of new compressed chunks, and without a prefilter. With more, or with
  * a prefilter, the array grows first, and a process killed before the end leaves zeros where items are missing.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and no other thread uses it; `buffer` is NULL or readable for `buffersize` bytes.
  */
@@ -556,7 +556,7 @@ int b2nd_insert(struct b2nd_array_t *array,
  * Appends the items in `buffer`, in C order, at the end of the dimension `axis`; returns 0, or a negative code.
  * `b2nd_insert` tells which parts of this are one change.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_insert`.
  */
@@ -570,7 +570,7 @@ int b2nd_append(struct b2nd_array_t *array,
  * Removes `delete_len` items at `delete_start` of the dimension `axis`; returns 0, or a negative code. In the middle, both
  * must be whole chunks.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and no other thread uses it.
  */
@@ -586,7 +586,7 @@ int b2nd_delete(struct b2nd_array_t *array,
  * A view shares the chunks of its array, until the shape of the view is changed. If that of the array is changed, chunks get
  * other numbers, and the view shows other items. Both are to be released, in any order.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and no other thread uses it; `view` is NULL or writable.
  */
@@ -598,7 +598,7 @@ int b2nd_squeeze(struct b2nd_array_t *array,
  * Makes a view without the dimensions for which `index` is true, which must have one item; returns 0, or a negative code.
  * For views see `b2nd_squeeze`.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_squeeze`; `index` is NULL or readable for one value per dimension.
  */
@@ -611,7 +611,7 @@ int b2nd_squeeze_index(struct b2nd_array_t *array,
  * Makes a view with `final_dims` dimensions: one of one item wherever `axis` is true, else the next one of the array.
  * Returns 0, or a negative code. For views see `b2nd_squeeze`.
  *
- * The caller's part:
+ * Requirements:
  *
  * `array` is NULL or valid and not being changed; `view` is NULL or writable; `axis` is NULL or readable for `final_dims`
  * values.
@@ -628,7 +628,7 @@ int b2nd_expand_dims(const struct b2nd_array_t *array,
  * Writes the metalayer of an array to memory that the caller releases with `free()`; returns its length, or a negative
  * code. Without a `dtype`, it is that of bytes.
  *
- * The caller's part:
+ * Requirements:
  *
  * The shapes are readable for `ndim` numbers each; `dtype` is NULL or a string; `smeta` is writable.
  */
@@ -730,7 +730,7 @@ static inline int b2nd_deserialize_meta_inline(const uint8_t *smeta, int32_t sme
  * `*dtype` becomes a string that the caller releases with `free()`, or NULL if none is stored. Without `dtype` or
  * `dtype_format`, reading ends before the dtype.
  *
- * The caller's part:
+ * Requirements:
  *
  * `smeta` is NULL or readable for `smeta_len` bytes; the shapes are NULL or writable for one number per dimension that
  * is stored, at most 16, the others NULL or writable.
@@ -750,7 +750,7 @@ int b2nd_deserialize_meta(const uint8_t *smeta,
 /**
  * As `b2nd_copy_buffer2`, for items of at most 255 bytes.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `b2nd_copy_buffer2`.
  */
@@ -772,7 +772,7 @@ int b2nd_copy_buffer(int8_t ndim,
  * The box goes from `src_start` to `src_stop` (excluded) in a buffer of shape `src_pad_shape`, and starts at `dst_start`
  * in one of shape `dst_pad_shape`.
  *
- * The caller's part:
+ * Requirements:
  *
  * The shapes and positions are readable for `ndim` numbers each; the box lies in both buffers, which do not overlap.
  */

@@ -12,10 +12,10 @@
  * b2nd_free. What else has to be released, with free(), is said where the caller gets it. All other pointers belong to the
  * library. Strings that come without an object stay for ever.
  *
- * Threads. Any function may be called in any thread, by many at the same time. About an object, the part of the caller
- * says what other threads may do meanwhile: "not being changed" means that they may read it too, by functions that say
- * the same, and "no other thread uses it" that they may do nothing with it. Functions without a context share the
- * settings of the process, which any thread may change at any time.
+ * Threads. Any function may be called in any thread, by many at the same time. The requirements of a function say
+ * what other threads may do with an object meanwhile: "not being changed" means that they may read it too, by functions
+ * that say the same, and "no other thread uses it" that they may do nothing with it. Functions without a context share
+ * the settings of the process, which any thread may change at any time.
  *
  * "Valid" objects come from a function of the library and were not released.
  */
@@ -256,7 +256,7 @@ enum {
 };
 
 /**
- * The text for an error code, "Unknown error" if there is no such code.
+ * The text for an error code; "Unknown error" for any other number, also for 0.
  */
 BLOSC_EXPORT const char *blosc2_error_string(int error_code);
 
@@ -562,7 +562,7 @@ enum {
   BLOSC2_SPECIAL_UNINIT = 0x4,
   /** The last of them. */
   BLOSC2_SPECIAL_LASTID = 0x4,
-  /** The bits that hold them. */
+  /** The bits that hold them, after a shift to the right by 4. */
   BLOSC2_SPECIAL_MASK = 0x7
 };
 
@@ -603,7 +603,7 @@ typedef void (*blosc_threads_callback)(void *callback_data,
 /**
  * Lets the application run the parallel parts of all operations; NULL goes back to the library's own threads.
  *
- * The caller's part:
+ * Requirements:
  *
  * `callback` fulfils its contract from now on, from any thread, with `callback_data`.
  */
@@ -625,7 +625,7 @@ int16_t blosc2_set_nthreads(int16_t nthreads);
 /**
  * As `blosc2_compress`, with sizes as `size_t`.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_compress`.
  */
@@ -641,7 +641,7 @@ int blosc1_compress(int clevel,
 /**
  * As `blosc2_decompress`, trusting the header of the chunk for its size.
  *
- * The caller's part:
+ * Requirements:
  *
  * `src` points to a whole chunk, and `dest` is writable for `destsize` bytes; the two do not overlap.
  */
@@ -650,7 +650,7 @@ BLOSC_EXPORT int blosc1_decompress(const void *src, void *dest, size_t destsize)
 /**
  * As `blosc2_getitem`, trusting the header of the chunk for its size, and `dest` to be large enough.
  *
- * The caller's part:
+ * Requirements:
  *
  * `src` points to a whole chunk, and `dest` is writable for `nitems` items; the two do not overlap.
  */
@@ -663,7 +663,7 @@ BLOSC_EXPORT int blosc1_getitem(const void *src, int start, int nitems, void *de
  * settings. Returns the size of the chunk, 0 if it does not fit (`srcsize + BLOSC2_MAX_OVERHEAD` bytes always do), or
  * a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `src` is readable for `srcsize` bytes and `dest` writable for `destsize`; the two do not overlap.
  */
@@ -679,7 +679,7 @@ int blosc2_compress(int clevel,
 /**
  * Decompresses the chunk `src` into `dest`; returns the bytes written, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `src` is readable for `srcsize` bytes and `dest` writable for `destsize`; the two do not overlap.
  */
@@ -688,7 +688,7 @@ BLOSC_EXPORT int blosc2_decompress(const void *src, int32_t srcsize, void *dest,
 /**
  * Decompresses `nitems` items of the chunk `src`, from item `start` on; returns the bytes written, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `src` is readable for `srcsize` bytes and `dest` writable for `destsize`; the two do not overlap.
  */
@@ -709,7 +709,7 @@ BLOSC_EXPORT const char *blosc1_get_compressor(void);
  * Chooses the codec of the functions without context; returns its code, or a negative one for names that they cannot
  * use. Then the codec stays what it was.
  *
- * The caller's part:
+ * Requirements:
  *
  * `compname` is NULL or a string.
  */
@@ -742,7 +742,7 @@ BLOSC_EXPORT void blosc1_set_splitmode(int splitmode);
  * Stores the name of a codec in `*compname` and returns its code; an unknown one gives -1 and NULL, and one without a
  * name NULL.
  *
- * The caller's part:
+ * Requirements:
  *
  * `compname` is NULL or writable.
  */
@@ -753,7 +753,7 @@ int blosc2_compcode_to_compname(int compcode,
 /**
  * The code of the codec `compname`, or -1.
  *
- * The caller's part:
+ * Requirements:
  *
  * `compname` is NULL or a string.
  */
@@ -775,7 +775,7 @@ BLOSC_EXPORT const char *blosc2_get_version_string(void);
  * Both strings are to be released with `free()`; either pointer may be NULL. Returns the code of the library, or -1 for
  * an unknown codec, whose strings are NULL.
  *
- * The caller's part:
+ * Requirements:
  *
  * `compname` is NULL or a string; `complib` and `version` are NULL or writable.
  */
@@ -789,7 +789,7 @@ int blosc2_get_complib_info(const char *compname,
 /**
  * Stores the sizes that a chunk's header tells; zeros for a bad header.
  *
- * The caller's part:
+ * Requirements:
  *
  * `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
  */
@@ -804,7 +804,7 @@ void blosc1_cbuffer_sizes(const void *cbuffer,
  *
  * For chunks of variable-length blocks, `*blocksize` is the number of blocks.
  *
- * The caller's part:
+ * Requirements:
  *
  * `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
  */
@@ -817,7 +817,7 @@ int blosc2_cbuffer_sizes(const void *cbuffer,
 /**
  * Checks the header of a chunk of `cbytes` bytes and stores its uncompressed size; returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `cbuffer` is readable for `cbytes` bytes; `nbytes` is NULL or writable.
  */
@@ -829,7 +829,7 @@ int blosc1_cbuffer_validate(const void *cbuffer,
 /**
  * Stores typesize and flags of a chunk; zeros for a bad header.
  *
- * The caller's part:
+ * Requirements:
  *
  * `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
  */
@@ -838,7 +838,7 @@ BLOSC_EXPORT void blosc1_cbuffer_metainfo(const void *cbuffer, size_t *typesize,
 /**
  * Stores the versions of a chunk's format and of its codec's format; zeros for a bad header.
  *
- * The caller's part:
+ * Requirements:
  *
  * `cbuffer` is readable for 16 bytes; the other pointers are NULL or writable.
  */
@@ -847,18 +847,20 @@ BLOSC_EXPORT void blosc2_cbuffer_versions(const void *cbuffer, int *version, int
 /**
  * The name of the library that compressed a chunk; NULL if it is not known.
  *
- * For registered codecs, that is the one of which the library has the number of their format.
+ * A chunk of a registered codec says no more than that it is of one; the name is that of a codec that was registered with
+ * the number of this format, 6, as its library, or NULL.
  *
- * The caller's part:
+ * Requirements:
  *
  * `cbuffer` is readable for 16 bytes.
  */
-BLOSC_EXPORT const char *blosc2_cbuffer_complib(const void *cbuffer);
+BLOSC_EXPORT
+const char *blosc2_cbuffer_complib(const void *cbuffer);
 
 /**
  * Stores the number of blocks of a chunk of variable-length blocks in `*nblocks`; returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `src` is NULL or readable for `srcsize` bytes; `nblocks` is NULL or writable.
  */
@@ -1006,7 +1008,7 @@ static const blosc2_io BLOSC2_IO_DEFAULTS = {BLOSC2_IO_FILESYSTEM, "filesystem",
  *
  * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `io` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already, both names are NULL or
  * strings.
@@ -1066,7 +1068,7 @@ typedef struct blosc2_tuner {
  *
  * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
  * its name is NULL or a string.
@@ -1318,7 +1320,7 @@ static const blosc2_dparams BLOSC2_DPARAMS_DEFAULTS = {1, NULL, NULL, NULL, 8};
  * `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE` override parameters. Returns NULL for reserved filter ids
  * and for unknown or failing tuners. Release it with `blosc2_free_ctx`.
  *
- * The caller's part:
+ * Requirements:
  *
  * The pointers in `cparams` are NULL or valid for as long as the context is used, `preparams` during this call.
  */
@@ -1328,7 +1330,7 @@ blosc2_context *blosc2_create_cctx(struct blosc2_cparams cparams);
 /**
  * Creates a context for decompression with the parameters `dparams`. Release it with `blosc2_free_ctx`.
  *
- * The caller's part:
+ * Requirements:
  *
  * The pointers in `dparams` are NULL or valid for as long as the context is used, `postparams` during this call.
  */
@@ -1338,7 +1340,7 @@ blosc2_context *blosc2_create_dctx(struct blosc2_dparams dparams);
 /**
  * Releases a context; NULL is ignored.
  *
- * The caller's part:
+ * Requirements:
  *
  * `context` is NULL or comes from `blosc2_create_cctx` or `blosc2_create_dctx` and is not used any more.
  */
@@ -1349,7 +1351,7 @@ BLOSC_EXPORT void blosc2_free_ctx(blosc2_context *context);
  *
  * After a compression, block size and typesize are those that were used.
  *
- * The caller's part:
+ * Requirements:
  *
  * `ctx` is NULL or a valid context that no other thread is using; `cparams` is NULL or writable.
  */
@@ -1358,7 +1360,7 @@ BLOSC_EXPORT int blosc2_ctx_get_cparams(blosc2_context *ctx, struct blosc2_cpara
 /**
  * Stores the parameters of a context for decompression in `*dparams`; returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `ctx` is NULL or a valid context that no other thread is using; `dparams` is NULL or writable.
  */
@@ -1372,7 +1374,7 @@ BLOSC_EXPORT int blosc2_ctx_get_dparams(blosc2_context *ctx, struct blosc2_dpara
  * `maskout` holds one flag for each of the `nblocks` blocks; true skips the block, whose bytes in the destination stay
  * as they are. It is copied. Returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `ctx` is NULL or a valid context that no other thread is using; `maskout` is readable for `nblocks` flags.
  */
@@ -1387,7 +1389,7 @@ int blosc2_set_maskout(blosc2_context *ctx,
  * Returns the size of the chunk, 0 if it does not fit (`srcsize + BLOSC2_MAX_OVERHEAD` bytes always do), or a negative
  * code. With a prefilter, `src` may be NULL.
  *
- * The caller's part:
+ * Requirements:
  *
  * `context` is NULL or a valid context that no other thread is using. `src` is NULL or readable for `srcsize` bytes and
  * `dest` writable for `destsize`; the two do not overlap.
@@ -1404,7 +1406,7 @@ int blosc2_compress_ctx(blosc2_context *context,
  *
  * `srcsize` may exceed the size of the chunk.
  *
- * The caller's part:
+ * Requirements:
  *
  * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes and `dest`
  * writable for `destsize`; the two do not overlap.
@@ -1422,7 +1424,7 @@ int blosc2_decompress_ctx(blosc2_context *context,
  * Items have the typesize that the chunk records: bytes, if the original one was above 255. Returns the number of bytes
  * written, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `context` is NULL or a valid context, of either kind, that no other thread is using. `src` is readable for `srcsize`
  * bytes and `dest` writable for `destsize`; the two do not overlap.
@@ -1439,7 +1441,7 @@ int blosc2_getitem_ctx(blosc2_context *context,
 /**
  * As `blosc2_getitem_ctx`, with `start` and `nbytes` in bytes, which must be whole items.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_getitem_ctx`.
  */
@@ -1458,7 +1460,7 @@ int blosc2_getitem_bytes_ctx(blosc2_context *context,
  * `srcs[i]` points to `srcsizes[i]` bytes, at least one. Returns the size of the chunk, 0 if it does not fit, or a
  * negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `context` is NULL or a valid context that no other thread is using. `srcs` and `srcsizes` hold `nblocks` entries, and
  * `dest` is writable for `destsize` bytes and overlaps with none of the sources.
@@ -1478,7 +1480,7 @@ int blosc2_vlcompress_ctx(blosc2_context *context,
  * most `maxblocks`, or a negative code. If a block cannot be decompressed, `dests[i]` of all blocks is NULL; where the
  * call is refused before, nothing is written.
  *
- * The caller's part:
+ * Requirements:
  *
  * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes, `dests` and
  * `destsizes` are writable for `maxblocks` entries.
@@ -1496,7 +1498,7 @@ int blosc2_vldecompress_ctx(blosc2_context *context,
  *
  * `*dest` and `*destsize` receive the block; release it with `free()`. Returns its size, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes; `dest` and
  * `destsize` are NULL or writable.
@@ -1512,7 +1514,7 @@ int blosc2_vldecompress_block_ctx(blosc2_context *context,
 /**
  * Writes a chunk of `nbytes` zeros to `dest`; returns its size, 32 bytes, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `dest` is writable for `destsize` bytes.
  */
@@ -1523,10 +1525,10 @@ int blosc2_chunk_zeros(struct blosc2_cparams cparams,
                        int32_t destsize);
 
 /**
- * Writes a chunk of `nbytes` bytes of NaNs, of 4 or 8 bytes each, to `dest`; returns its size, 32 bytes, or a negative
- * code.
+ * Writes a chunk of `nbytes` bytes of NaNs, of 4 or 8 bytes each, to `dest`; with another typesize, nobody can
+ * decompress it. Returns its size, 32 bytes, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `dest` is writable for `destsize` bytes.
  */
@@ -1540,7 +1542,7 @@ int blosc2_chunk_nans(struct blosc2_cparams cparams,
  * Writes a chunk of `nbytes` bytes that repeat the item at `repeatval` to `dest`; returns its size, 32 bytes and one
  * item, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `dest` is writable for `destsize` bytes; `repeatval` is readable for one item of `cparams.typesize` bytes.
  */
@@ -1556,7 +1558,7 @@ int blosc2_chunk_repeatval(struct blosc2_cparams cparams,
  *
  * Decompressing it leaves the destination as it is.
  *
- * The caller's part:
+ * Requirements:
  *
  * `dest` is writable for `destsize` bytes.
  */
@@ -1661,7 +1663,7 @@ typedef struct blosc2_metalayer {
  */
 typedef struct blosc2_schunk {
   /**
-   * Version of the frame format.
+   * 0. The version of a frame stands in its header.
    */
   uint8_t version;
   /**
@@ -1689,7 +1691,7 @@ typedef struct blosc2_schunk {
    */
   int32_t blocksize;
   /**
-   * Uncompressed bytes per chunk; 0 if the chunks differ in size.
+   * Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, but for a shorter last one.
    */
   int32_t chunksize;
   /**
@@ -1773,7 +1775,7 @@ typedef struct blosc2_schunk {
    */
   int tuner_id;
   /**
-   * Dimensions of the array in the super-chunk, or 0 or -1.
+   * 0 or -1. The shape of an array stands in its metalayer.
    */
   int8_t ndim;
   /**
@@ -1796,7 +1798,7 @@ typedef struct blosc2_schunk {
  * `storage` and what it points to are copied, but not the parameters of filters, tuners and I/O back-ends. Nothing must
  * exist at its path.
  *
- * The caller's part:
+ * Requirements:
  *
  * `storage` is NULL or valid; so are the pointers in it.
  */
@@ -1809,7 +1811,7 @@ struct blosc2_schunk *blosc2_schunk_new(struct blosc2_storage *storage);
  * `storage` says where the copy goes, and how it is compressed. Chunks are only compressed again if the parameters
  * differ; NULL parameters are those of the source.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `storage` is NULL or valid, as are the pointers in it.
  */
@@ -1824,7 +1826,7 @@ struct blosc2_schunk *blosc2_schunk_copy(struct blosc2_schunk *schunk,
  * must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`. Packed
  * super-chunks of 2015 to 2017 are always copied.
  *
- * The caller's part:
+ * Requirements:
  *
  * `cframe` is NULL or readable for `len` bytes.
  */
@@ -1837,7 +1839,7 @@ struct blosc2_schunk *blosc2_schunk_from_buffer(uint8_t *cframe,
  * Says who releases the buffer of a frame in memory: with `avoid_cframe_free` the caller, after the super-chunk; without
  * it the super-chunk, also if the buffer came from the caller. Without such a frame it does nothing.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it. A buffer that is given away comes from `malloc`.
  */
@@ -1850,7 +1852,7 @@ void blosc2_schunk_avoid_cframe_free(struct blosc2_schunk *schunk,
  *
  * Files with a packed super-chunk of 2015 to 2017 are read into memory.
  *
- * The caller's part:
+ * Requirements:
  *
  * `urlpath` is NULL or a string.
  */
@@ -1859,7 +1861,7 @@ BLOSC_EXPORT struct blosc2_schunk *blosc2_schunk_open(const char *urlpath);
 /**
  * Opens the frame that starts at byte `offset` of the file `urlpath`; returns NULL on failure.
  *
- * The caller's part:
+ * Requirements:
  *
  * `urlpath` is NULL or a string.
  */
@@ -1868,7 +1870,7 @@ BLOSC_EXPORT struct blosc2_schunk *blosc2_schunk_open_offset(const char *urlpath
 /**
  * Opens the frame `urlpath` with the I/O back-end `udio`; returns NULL on failure.
  *
- * The caller's part:
+ * Requirements:
  *
  * `urlpath` is NULL or a string; `udio` is NULL or valid, and its parameters are those for the back-end.
  */
@@ -1878,7 +1880,7 @@ BLOSC_EXPORT struct blosc2_schunk *blosc2_schunk_open_udio(const char *urlpath, 
  * Opens the frame that starts at byte `offset` of the file `urlpath` with the I/O back-end `udio`; returns NULL on
  * failure.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_schunk_open_udio`.
  */
@@ -1894,7 +1896,7 @@ struct blosc2_schunk *blosc2_schunk_open_offset_udio(const char *urlpath,
  * `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the super-chunk and stays
  * valid until that changes.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `cframe` and `needs_free` are NULL or writable.
  */
@@ -1910,7 +1912,7 @@ int64_t blosc2_schunk_to_buffer(struct blosc2_schunk *schunk,
  * A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error. After a
  * failure it is as it was, unless the I/O back-end is one of the application, or the file has several names (hard links).
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `urlpath` is NULL or a string.
  */
@@ -1922,7 +1924,7 @@ int64_t blosc2_schunk_to_file(struct blosc2_schunk *schunk,
  * Writes a contiguous frame with the content of the super-chunk behind what the file `urlpath` holds; returns the byte at
  * which it starts, for `blosc2_schunk_open_offset`, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `urlpath` is NULL or a string.
  */
@@ -1935,7 +1937,7 @@ int64_t blosc2_schunk_append_file(struct blosc2_schunk *schunk,
  *
  * Returns 0, or 1 if the I/O back-end reported a failure; everything is released all the same.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not used any more.
  */
@@ -1948,7 +1950,7 @@ BLOSC_EXPORT int blosc2_schunk_free(struct blosc2_schunk *schunk);
  *
  * The lock belongs to the super-chunk: threads that use the same one are not kept apart by it.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid.
  */
@@ -1958,7 +1960,7 @@ int blosc2_schunk_lock(struct blosc2_schunk *schunk);
 /**
  * Ends one `blosc2_schunk_lock`; returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid.
  */
@@ -1967,7 +1969,7 @@ BLOSC_EXPORT int blosc2_schunk_unlock(struct blosc2_schunk *schunk);
 /**
  * Takes over what others changed in the frame; returns 1 if there was anything, 0 if not, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed.
  */
@@ -1978,7 +1980,7 @@ BLOSC_EXPORT int blosc2_schunk_refresh(struct blosc2_schunk *schunk);
  *
  * Without `copy` the chunk, from `malloc`, belongs to the super-chunk afterwards, unless the call fails.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `chunk` is NULL or a chunk.
  */
@@ -1989,7 +1991,7 @@ BLOSC_EXPORT int64_t blosc2_schunk_append_chunk(struct blosc2_schunk *schunk, ui
  *
  * Without `copy` the chunk, from `malloc`, belongs to the super-chunk afterwards, unless the call fails.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_schunk_append_chunk`.
  */
@@ -2004,7 +2006,7 @@ int64_t blosc2_schunk_update_chunk(struct blosc2_schunk *schunk,
  *
  * Without `copy` the chunk, from `malloc`, belongs to the super-chunk afterwards, unless the call fails.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_schunk_append_chunk`.
  */
@@ -2017,7 +2019,7 @@ int64_t blosc2_schunk_insert_chunk(struct blosc2_schunk *schunk,
 /**
  * Deletes chunk `nchunk`; returns the number of chunks, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it.
  */
@@ -2029,7 +2031,7 @@ BLOSC_EXPORT int64_t blosc2_schunk_delete_chunk(struct blosc2_schunk *schunk, in
  *
  * `src` may be NULL if a prefilter makes the data.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `src` is NULL or readable for `nbytes` bytes.
  */
@@ -2041,7 +2043,7 @@ int64_t blosc2_schunk_append_buffer(struct blosc2_schunk *schunk,
 /**
  * Decompresses chunk `nchunk` into `dest`; returns the number of bytes, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `dest` is writable for `nbytes` bytes.
  */
@@ -2057,7 +2059,7 @@ int blosc2_schunk_decompress_chunk(struct blosc2_schunk *schunk,
  * `*needs_free` tells whether the caller releases it with `free()`; otherwise it belongs to the super-chunk and stays
  * valid until that changes. In memory, and not contiguous, chunks also stay valid while others are appended.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed, except that other threads may append chunks to one in memory that is
  * not contiguous; `chunk` and `needs_free` are NULL or writable.
@@ -2075,7 +2077,7 @@ int blosc2_schunk_get_chunk(struct blosc2_schunk *schunk,
  * A context made with this super-chunk in its parameters decompresses it, and reads only the blocks that it needs.
  * `*needs_free` as in `blosc2_schunk_get_chunk`.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_schunk_get_chunk`.
  */
@@ -2091,7 +2093,7 @@ int blosc2_schunk_get_lazychunk(struct blosc2_schunk *schunk,
  *
  * The block, which the caller releases with `free()`, is stored in `*dest`, its size in `*destsize`.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `dest` and `destsize` are NULL or writable.
  */
@@ -2105,7 +2107,7 @@ int blosc2_schunk_get_vlblock(struct blosc2_schunk *schunk,
 /**
  * Copies items `start` to `stop` (excluded) to `buffer`; returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `buffer` is writable for these items.
  */
@@ -2118,7 +2120,7 @@ int blosc2_schunk_get_slice_buffer(struct blosc2_schunk *schunk,
 /**
  * Copies the items with the numbers `coords`, in any order, to `buffer`; returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `coords` is readable for `ncoords` numbers, `buffer` writable for as
  * many items.
@@ -2135,7 +2137,7 @@ int blosc2_schunk_get_sparse_buffer(struct blosc2_schunk *schunk,
  * Each chunk is a change of its own: after a failure, or if the process is killed, the first ones may be new and the others
  * old.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `buffer` is readable for these items.
  */
@@ -2149,7 +2151,7 @@ int blosc2_schunk_set_slice_buffer(struct blosc2_schunk *schunk,
  * Stores a copy of the compression parameters, which the caller releases with `free()`, in `*cparams`; returns 0, or a
  * negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `cparams` is NULL or writable.
  */
@@ -2161,7 +2163,7 @@ int blosc2_schunk_get_cparams(struct blosc2_schunk *schunk,
  * Stores a copy of the decompression parameters, which the caller releases with `free()`, in `*dparams`; returns 0, or a
  * negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `dparams` is NULL or writable.
  */
@@ -2172,7 +2174,7 @@ int blosc2_schunk_get_dparams(struct blosc2_schunk *schunk,
 /**
  * Reorders the chunks: chunk `i` becomes what chunk `offsets_order[i]` was. Returns 0, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `offsets_order` is readable for one number per chunk.
  */
@@ -2184,7 +2186,7 @@ int blosc2_schunk_reorder_offsets(struct blosc2_schunk *schunk,
  * The length of the frame in bytes, or a negative code. Of directories it is that of the index; super-chunks without a
  * frame tell about what one would have.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed.
  */
@@ -2197,7 +2199,7 @@ int64_t blosc2_schunk_frame_len(struct blosc2_schunk *schunk);
  *
  * `special_value` is `BLOSC2_SPECIAL_ZERO`, `BLOSC2_SPECIAL_NAN` or `BLOSC2_SPECIAL_UNINIT`.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it.
  */
@@ -2209,9 +2211,10 @@ int64_t blosc2_schunk_fill_special(struct blosc2_schunk *schunk,
 
 /**
  * The index of the frame: for each chunk its position among the data, the number of its file, or a negative number for
- * special chunks. The caller releases it with `free()`. NULL without a frame.
+ * special chunks. The caller releases it with `free()`. NULL without a frame or
+ * without chunks.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed.
  */
@@ -2226,7 +2229,7 @@ int64_t *blosc2_frame_get_offsets(struct blosc2_schunk *schunk);
  * Their numbers, ascending, are stored in `*chunks_idx`, which the caller releases with `free()`; NULL if there are no
  * chunks or no items.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one number per dimension;
  * `chunks_idx` is NULL or writable.
@@ -2265,7 +2268,7 @@ static inline int blosc2_meta_exists(blosc2_schunk *schunk, const char *name) {
 /**
  * Adds a metalayer of fixed length; returns its index, or a negative code. Frames must not have chunks yet.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string; `content` is NULL or readable for
  * `content_len` bytes.
@@ -2281,7 +2284,7 @@ int blosc2_meta_add(struct blosc2_schunk *schunk,
  *
  * The metalayer keeps its length. Content that is longer than that is not written, which is no error.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_meta_add`.
  */
@@ -2339,7 +2342,7 @@ static inline int blosc2_meta_get(blosc2_schunk *schunk, const char *name, uint8
 /**
  * The index of the variable-length metalayer `name`, or a negative code, `BLOSC2_ERROR_NOT_FOUND` if there is none.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `name` is NULL or a string.
  */
@@ -2351,7 +2354,7 @@ int blosc2_vlmeta_exists(struct blosc2_schunk *schunk,
  * Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its index,
  * or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string; `content` is NULL or readable for
  * `content_len` bytes; `cparams` is NULL or valid.
@@ -2367,7 +2370,7 @@ int blosc2_vlmeta_add(struct blosc2_schunk *schunk,
  * Replaces the content of a variable-length metalayer, compressed as in `blosc2_vlmeta_add`; returns its index, or a
  * negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_vlmeta_add`.
  */
@@ -2382,7 +2385,7 @@ int blosc2_vlmeta_update(struct blosc2_schunk *schunk,
  * Stores a copy of the content of a variable-length metalayer, which the caller releases with `free()`, in `*content`
  * (NULL if it is empty), and its length in `*content_len`; returns the index of the metalayer, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and not being changed; `name` is NULL or a string; `content` and `content_len` are NULL or
  * writable.
@@ -2396,7 +2399,7 @@ int blosc2_vlmeta_get(struct blosc2_schunk *schunk,
 /**
  * Deletes a variable-length metalayer; returns the number of those left, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string.
  */
@@ -2408,7 +2411,7 @@ BLOSC_EXPORT int blosc2_vlmeta_delete(struct blosc2_schunk *schunk, const char *
  *
  * The strings belong to the super-chunk, and stay valid until its metalayers change.
  *
- * The caller's part:
+ * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `names` is NULL or writable for all names.
  */
@@ -2428,7 +2431,7 @@ typedef struct timespec blosc_timestamp_t;
 /**
  * Stores the time of the monotonic clock in `*timestamp`.
  *
- * The caller's part:
+ * Requirements:
  *
  * `timestamp` is NULL or writable.
  */
@@ -2504,7 +2507,7 @@ typedef struct blosc2_codec {
  *
  * Returns 0, also if the code is already registered under this name (then nothing changes), or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `codec` is NULL or valid, its name NULL or a string that outlives the library's use, its callbacks fulfil their
  * contracts.
@@ -2564,7 +2567,7 @@ typedef struct blosc2_filter {
  *
  * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
  * its name is NULL or a string.
@@ -2575,29 +2578,33 @@ int blosc2_register_filter(struct blosc2_filter *filter);
 /* ---- Files, indices, filters by themselves ---- */
 
 /**
- * Removes a directory and the files in it; returns 0, or a negative code.
+ * Removes a directory and the files in it; returns 0, or a negative code. If it fails, for instance as there is another
+ * directory inside, some of the files may be gone.
  *
- * The caller's part:
+ * Requirements:
  *
  * `path` is NULL or a string.
  */
-BLOSC_EXPORT int blosc2_remove_dir(const char *path);
+BLOSC_EXPORT
+int blosc2_remove_dir(const char *path);
 
 /**
- * Removes a frame: a file with its lock file, or a directory; returns 0, or a negative code.
+ * Removes a frame: a file with its lock file, or a directory as `blosc2_remove_dir` does; returns 0, or a negative code. What
+ * is there is not looked at, so that other files go as well.
  *
  * A path that does not exist is no error; neither is NULL.
  *
- * The caller's part:
+ * Requirements:
  *
  * `path` is NULL or a string.
  */
-BLOSC_EXPORT int blosc2_remove_urlpath(const char *path);
+BLOSC_EXPORT
+int blosc2_remove_urlpath(const char *path);
 
 /**
  * Renames a frame; returns 0, or a negative code. With NULL it does nothing.
  *
- * The caller's part:
+ * Requirements:
  *
  * Both are NULL or strings.
  */
@@ -2606,7 +2613,7 @@ BLOSC_EXPORT int blosc2_rename_urlpath(char *old_urlpath, char *new_path);
 /**
  * Turns the flat index `i` of an item into one index per dimension of the array of shape `shape`, in C order.
  *
- * The caller's part:
+ * Requirements:
  *
  * `shape` is readable and `index` writable for `ndim` entries.
  */
@@ -2615,7 +2622,7 @@ BLOSC_EXPORT void blosc2_unidim_to_multidim(uint8_t ndim, int64_t *shape, int64_
 /**
  * Turns one index per dimension into a flat index: the sum of `index[j] * strides[j]`.
  *
- * The caller's part:
+ * Requirements:
  *
  * `index` and `strides` are readable for `ndim` entries; `i` is NULL or writable.
  */
@@ -2629,7 +2636,7 @@ void blosc2_multidim_to_unidim(const int64_t *index,
  * Shuffles the bytes of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code. Items have
  * `typesize` bytes, 1 to 256.
  *
- * The caller's part:
+ * Requirements:
  *
  * `src` is readable and `dest` writable for `blocksize` bytes; the two do not overlap.
  */
@@ -2642,7 +2649,7 @@ int32_t blosc2_shuffle(int32_t typesize,
 /**
  * Undoes `blosc2_shuffle`; returns `blocksize`, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_shuffle`.
  */
@@ -2652,7 +2659,7 @@ BLOSC_EXPORT int32_t blosc2_unshuffle(int32_t typesize, int32_t blocksize, const
  * Shuffles the bits of `blocksize` bytes at `src` into `dest`; returns `blocksize`, or a negative code. Items have
  * `typesize` bytes, 1 to 256.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_shuffle`.
  */
@@ -2665,7 +2672,7 @@ int32_t blosc2_bitshuffle(int32_t typesize,
 /**
  * Undoes `blosc2_bitshuffle`; returns `blocksize`, or a negative code.
  *
- * The caller's part:
+ * Requirements:
  *
  * As for `blosc2_shuffle`.
  */
@@ -2677,20 +2684,20 @@ BLOSC_EXPORT int32_t blosc2_bitunshuffle(int32_t typesize, int32_t blocksize, co
  */
 static inline void swap_store(void *dest, const void *pa, int size) {
   const uint16_t one = 1;
-  uint8_t from[8], to[8];
+  uint8_t bytes[8], swapped[8];
   int i;
   if (size != 1 && size != 2 && size != 4 && size != 8) {
     fprintf(stderr, "Unhandled nitems: %d\n", size);
     return;
   }
-  memcpy(from, pa, (size_t)size);
+  memcpy(bytes, pa, (size_t)size);
   if (*(const uint8_t *)&one == 1) {
     for (i = 0; i < size; i++) {
-      to[i] = from[size - 1 - i];
+      swapped[i] = bytes[size - 1 - i];
     }
-    memcpy(dest, to, (size_t)size);
+    memcpy(dest, swapped, (size_t)size);
   } else {
-    memcpy(dest, from, (size_t)size);
+    memcpy(dest, bytes, (size_t)size);
   }
 }
 

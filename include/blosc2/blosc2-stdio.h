@@ -52,7 +52,7 @@ static const blosc2_stdio_params BLOSC2_STDIO_PARAMS_DEFAULTS = {false};
 /**
  * Opens a file in the `fopen` mode `mode`; returns a handle, or NULL. `params` is not used.
  *
- * The caller's part:
+ * Requirements:
  *
  * `urlpath` and `mode` are NULL or strings.
  */
@@ -61,7 +61,7 @@ BLOSC_EXPORT void *blosc2_stdio_open(const char *urlpath, const char *mode, void
 /**
  * Closes a file; returns 0, or another value on failure.
  *
- * The caller's part:
+ * Requirements:
  *
  * `stream` is NULL or comes from `blosc2_stdio_open` and is not used any more.
  */
@@ -71,7 +71,7 @@ BLOSC_EXPORT int blosc2_stdio_close(void *stream);
  * The size of a file in bytes, with what the buffer of the stream holds, or -1, also for pipes and their like. The
  * position of the stream stays.
  *
- * The caller's part:
+ * Requirements:
  *
  * `stream` is NULL or a `blosc2_stdio_file` with an open file.
  */
@@ -81,7 +81,7 @@ int64_t blosc2_stdio_size(void *stream);
 /**
  * Writes `nitems` items of `size` bytes at byte `position`; returns the number of items written.
  *
- * The caller's part:
+ * Requirements:
  *
  * `stream` is NULL or a `blosc2_stdio_file` with an open file; `ptr` is NULL or readable for that many bytes.
  */
@@ -96,7 +96,7 @@ int64_t blosc2_stdio_write(const void *ptr,
  * Reads `nitems` items of `size` bytes at byte `position` into the buffer `*ptr`; returns the number of whole items
  * read.
  *
- * The caller's part:
+ * Requirements:
  *
  * `stream` is NULL or a `blosc2_stdio_file` with an open file; `ptr` is NULL or points to NULL or to a buffer for that
  * many bytes.
@@ -111,7 +111,7 @@ int64_t blosc2_stdio_read(void **ptr,
 /**
  * Cuts or extends a file to `size` bytes; returns 0, or -1.
  *
- * The caller's part:
+ * Requirements:
  *
  * `stream` is NULL or a `blosc2_stdio_file` with an open file.
  */
@@ -120,7 +120,7 @@ BLOSC_EXPORT int blosc2_stdio_truncate(void *stream, int64_t size);
 /**
  * Does nothing; returns 0.
  *
- * The caller's part:
+ * Requirements:
  *
  * None; it has the type of the callback.
  */
@@ -205,7 +205,7 @@ static const blosc2_stdio_mmap BLOSC2_STDIO_MMAP_DEFAULTS = {
  *
  * A file that is mapped already is not mapped again.
  *
- * The caller's part:
+ * Requirements:
  *
  * `urlpath` is NULL or a string; `params` is NULL or a `blosc2_stdio_mmap` that outlives its use.
  */
@@ -217,7 +217,7 @@ void *blosc2_stdio_mmap_open(const char *urlpath,
 /**
  * Does nothing, since the mapping stays until it is destroyed; returns 0.
  *
- * The caller's part:
+ * Requirements:
  *
  * None; it has the type of the callback.
  */
@@ -226,7 +226,7 @@ BLOSC_EXPORT int blosc2_stdio_mmap_close(void *stream);
 /**
  * The size of the mapped file in bytes, or -1.
  *
- * The caller's part:
+ * Requirements:
  *
  * `stream` is NULL or a `blosc2_stdio_mmap`.
  */
@@ -235,7 +235,7 @@ BLOSC_EXPORT int64_t blosc2_stdio_mmap_size(void *stream);
 /**
  * Writes `nitems` items of `size` bytes at byte `position`; returns `nitems`, or 0.
  *
- * The caller's part:
+ * Requirements:
  *
  * `stream` is NULL or a `blosc2_stdio_mmap` that no other thread uses; `ptr` is NULL or readable for that many bytes.
  */
@@ -250,7 +250,7 @@ int64_t blosc2_stdio_mmap_write(const void *ptr,
  * Stores the address of `nitems` items of `size` bytes at byte `position` in `*ptr`; returns `nitems`, or 0 with NULL
  * stored if the file has not that many.
  *
- * The caller's part:
+ * Requirements:
  *
  * `stream` is NULL or a `blosc2_stdio_mmap` that no other thread changes; `ptr` is NULL or writable.
  */
@@ -264,7 +264,7 @@ int64_t blosc2_stdio_mmap_read(void **ptr,
 /**
  * Cuts or extends the mapped file to `size` bytes; returns 0, or -1.
  *
- * The caller's part:
+ * Requirements:
  *
  * `stream` is NULL or a `blosc2_stdio_mmap` that no other thread uses.
  */
@@ -274,7 +274,7 @@ BLOSC_EXPORT int blosc2_stdio_mmap_truncate(void *stream, int64_t size);
  * Ends a mapping: writes it to the file, unless it is private, and closes that. The struct is released if its
  * `needs_free` is set. Returns 0, or -1, also if nothing was mapped.
  *
- * The caller's part:
+ * Requirements:
  *
  * `params` is NULL or a `blosc2_stdio_mmap` that nobody uses any more, from `malloc` if its `needs_free` is set.
  */

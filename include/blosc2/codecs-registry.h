@@ -29,7 +29,7 @@ enum {
   BLOSC_CODEC_HTJ2K = 40
 };
 
-/** Registers these codecs. Never needed: the library knows them from the start. */
+/** Registers these codecs. Only in the static library, and never needed: the library knows them from the start. */
 void register_codecs(void);
 
 /**

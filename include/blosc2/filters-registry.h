@@ -23,7 +23,7 @@ enum {
   BLOSC_FILTER_INT_TRUNC = 36
 };
 
-/** Registers these filters. Never needed: the library knows them from the start. */
+/** Registers these filters. Only in the static library, and never needed: the library knows them from the start. */
 void register_filters(void);
 
 /**

@@ -13,7 +13,7 @@ enum {
   BLOSC_BTUNE = 32
 };
 
-/** Registers these tuners. Never needed: the library knows them from the start. */
+/** Registers these tuners. Only in the static library, and never needed: the library knows them from the start. */
 void register_tuners(void);
 
 /**

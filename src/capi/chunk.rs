@@ -530,8 +530,8 @@ pub unsafe extern "C" fn blosc2_chunk_zeros(
     guard_count(|| unsafe { special(&cparams, nbytes, dest, destsize, SpecialValue::Zeros) })
 }
 
-/// Writes a chunk of `nbytes` bytes of NaNs, of 4 or 8 bytes each, to `dest`; returns its size, 32 bytes, or a negative
-/// code.
+/// Writes a chunk of `nbytes` bytes of NaNs, of 4 or 8 bytes each, to `dest`; with another typesize, nobody can
+/// decompress it. Returns its size, 32 bytes, or a negative code.
 ///
 /// # Safety
 ///

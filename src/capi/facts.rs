@@ -18,7 +18,7 @@ pub extern "C" fn blosc2_get_version_string() -> *const c_char {
     BLOSC2_VERSION_STRING.as_ptr()
 }
 
-/// The text for an error code, "Unknown error" if there is no such code.
+/// The text for an error code; "Unknown error" for any other number, also for 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc2_error_string(error_code: c_int) -> *const c_char {
     ErrorKind::from_code(error_code).map_or(c"Unknown error", ErrorKind::c_text).as_ptr()
@@ -249,7 +249,8 @@ pub unsafe extern "C" fn blosc2_cbuffer_versions(
 
 /// The name of the library that compressed a chunk; NULL if it is not known.
 ///
-/// For registered codecs, that is the one of which the library has the number of their format.
+/// A chunk of a registered codec says no more than that it is of one; the name is that of a codec that was registered with
+/// the number of this format, 6, as its library, or NULL.
 ///
 /// # Safety
 ///

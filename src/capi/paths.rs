@@ -9,7 +9,8 @@ use super::storage::plain_path_of;
 use crate::error::require;
 use crate::io::dirs;
 
-/// Removes a directory and the files in it; returns 0, or a negative code.
+/// Removes a directory and the files in it; returns 0, or a negative code. If it fails, for instance as there is another
+/// directory inside, some of the files may be gone.
 ///
 /// # Safety
 ///
@@ -23,7 +24,8 @@ pub unsafe extern "C" fn blosc2_remove_dir(path: *const c_char) -> c_int {
     })
 }
 
-/// Removes a frame: a file with its lock file, or a directory; returns 0, or a negative code.
+/// Removes a frame: a file with its lock file, or a directory as `blosc2_remove_dir` does; returns 0, or a negative code. What
+/// is there is not looked at, so that other files go as well.
 ///
 /// A path that does not exist is no error; neither is NULL.
 ///

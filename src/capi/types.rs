@@ -312,7 +312,7 @@ pub struct blosc2_metalayer {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct blosc2_schunk {
-    /// Version of the frame format.
+    /// 0. The version of a frame stands in its header.
     pub version: u8,
     /// The codec.
     pub compcode: u8,
@@ -326,7 +326,7 @@ pub struct blosc2_schunk {
     pub typesize: i32,
     /// Requested block size in bytes; 0 for automatic.
     pub blocksize: i32,
-    /// Uncompressed bytes per chunk; 0 if the chunks differ in size.
+    /// Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, but for a shorter last one.
     pub chunksize: i32,
     /// Flags of the chunks: bit 0 is set if their blocks have variable length.
     pub flags2: u8,
@@ -368,7 +368,7 @@ pub struct blosc2_schunk {
     pub tuner_params: *mut c_void,
     /// The tuner.
     pub tuner_id: c_int,
-    /// Dimensions of the array in the super-chunk, or 0 or -1.
+    /// 0 or -1. The shape of an array stands in its metalayer.
     pub ndim: i8,
     /// Shape of the array's blocks, in items, or NULL.
     pub blockshape: *mut i64,

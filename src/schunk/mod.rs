@@ -387,7 +387,7 @@ impl Schunk {
     ///
     /// # Panics
     ///
-    /// Perhaps, if what fills memory is given another amount of it.
+    /// If a closure that fills memory is given a buffer of another length, perhaps of it.
     #[inline]
     pub fn chunk_into<B>(
         &self,

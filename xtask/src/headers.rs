@@ -169,7 +169,7 @@ fn c_comments(item: &str) -> String {
     let mut out = Vec::new();
     for line in item.lines() {
         if line.trim_start().starts_with('*') {
-            let line = line.replace("[`", "`").replace("`]", "`").replace("# Safety", "The caller's part:");
+            let line = line.replace("[`", "`").replace("`]", "`").replace("# Safety", "Requirements:");
             out.push(line.replace("`None`", "NULL").trim_end().to_string());
         } else {
             out.push(line.to_string());
