@@ -119,9 +119,35 @@ static void test_last_tick(void) {
   CHECK_INT(b2nd_append(array, &item, 0, 1), 0);
   CHECK_INT(b2nd_insert(array, &item, 0, 1, 2), 0);
   CHECK_INT(b2nd_delete(array, 1, 0, 0), 0);
+  CHECK_INT(b2nd_delete(array, 1, COUNT, 0), 0);
+  CHECK_INT(b2nd_delete(array, 1, COUNT + 1, 0), BLOSC2_ERROR_INVALID_PARAM);
   CHECK_INT(array->last_tick, 0);
   CHECK_INT(b2nd_resize(array, longer, NULL), 0);
   CHECK_INT(array->last_tick, array->sc->change_tick);
+  b2nd_free(array);
+}
+
+/* Nobody can read a view that leaves out a dimension of longer chunks, nor would anybody a copy of it. */
+static void test_view_of_longer_chunks(bool contiguous) {
+  const struct place place = {contiguous, NULL};
+  const int64_t shape[2] = {1, COUNT};
+  const int32_t chunk[2] = {3, 4}, block[2] = {3, 2};
+  const char *const path = "view_of_longer_chunks.b2nd";
+  b2nd_array_t *array = make_counting(&place, 1, 1, 2, shape, chunk, block), *view = NULL;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  uint8_t items[COUNT], *frame = NULL;
+  int64_t length;
+  bool needs_free = false;
+  REQUIRE_INT(b2nd_squeeze(array, &view), 0);
+  CHECK(b2nd_to_cbuffer(view, items, sizeof items) < 0);
+  CHECK(b2nd_to_cframe(view, &frame, &length, &needs_free) < 0);
+  CHECK(frame == NULL && !needs_free);
+  CHECK(b2nd_save(view, (char *)path) < 0);
+  CHECK(b2nd_save_append(view, path) < 0);
+  CHECK(fopen(path, "rb") == NULL);
+  CHECK(blosc2_schunk_copy(view->sc, &storage) == NULL);
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  b2nd_free(view);
   b2nd_free(array);
 }
 
@@ -281,6 +307,8 @@ int main(void) {
     test_view_of_no_items(places[i].contiguous, places[i].urlpath);
   }
   test_last_tick();
+  test_view_of_longer_chunks(false);
+  test_view_of_longer_chunks(true);
   test_refusals();
   test_refresh(PATH);
   test_codecs_for_shapes(BLOSC_CODEC_ZFP_FIXED_ACCURACY, (uint8_t)-6, BLOSC_NOFILTER);

@@ -232,6 +232,26 @@ static void headers_of_copies_are_those_of_the_context(int place) {
   release(place, schunk);
 }
 
+/* The block size that a copy was compressed with is in the header of a frame made from it, although none was asked for. */
+static void copies_know_the_block_size_that_they_were_made_with(int place) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk = make(place, 2), *copy;
+  blosc2_cparams cparams = *schunk->storage->cparams;
+  uint8_t *cframe;
+  bool needs_free;
+  cparams.clevel = 9;
+  storage.cparams = &cparams;
+  copy = blosc2_schunk_copy(schunk, &storage);
+  if (CHECK(copy != NULL)) {
+    CHECK_INT(copy->blocksize, 0);
+    REQUIRE(blosc2_schunk_to_buffer(copy, &cframe, &needs_free) > 0 && needs_free);
+    CHECK_INT(cframe[0x37] << 8 | cframe[0x38], BYTES);
+    free(cframe);
+    blosc2_schunk_free(copy);
+  }
+  release(place, schunk);
+}
+
 /* Contexts know items of more than 255 bytes as bytes; copies know them as they are. */
 static void copies_keep_large_items(void) {
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
@@ -493,6 +513,7 @@ int main(void) {
     unknown_special_values(place);
     metalayers_stay_where_they_are(place);
     headers_of_copies_are_those_of_the_context(place);
+    copies_know_the_block_size_that_they_were_made_with(place);
     lent_chunks_are_stored_again(place);
     if (place != 0) {
       frames_show_their_path_and_owner(place);

@@ -383,6 +383,8 @@ pub fn delete(
     let old = shape[axis];
     require((0..=old).contains(&count), "more items than there are")?;
     if count == 0 {
+        // As in the C library, which lets a number below 0 pass.
+        require(at <= old, "position outside of the array")?;
         return Ok(geometry.clone());
     }
     shape[axis] = old - count;

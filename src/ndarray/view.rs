@@ -6,8 +6,10 @@ use super::described;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::MAX_DIM;
+use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::NdMeta;
 use crate::schunk::Schunk;
+use std::sync::Arc;
 
 /// `meta` without the dimensions for which `leave_out` is true.
 ///
@@ -56,6 +58,22 @@ fn spread<T: Copy + From<u8>>(extents: &[T], added: &[bool]) -> Vec<T> {
     let extent =
         |&added: &bool| if added { 1.into() } else { kept.next().expect("as many as are not added") };
     added.iter().map(extent).collect()
+}
+
+/// Fails unless the chunks of a super-chunk are as large as those of the array that the metalayers `layers` describe: those of
+/// the array that a view is made of are larger if a dimension of longer chunks is left out.
+///
+/// # Errors
+///
+/// `Failure` if they are not, those of a metalayer that cannot be read.
+pub fn check_chunks(schunk: &Schunk, layers: &[Arc<Metalayer>]) -> Result<()> {
+    if schunk.nchunks() == 0 {
+        return Ok(());
+    }
+    let (_, geometry) = described(layers)?;
+    let nbytes = geometry.chunk_nbytes(schunk.typesize())?;
+    let agree = usize::try_from(schunk.chunksize()).is_ok_and(|chunksize| chunksize == nbytes);
+    ensure(agree, ErrorKind::Failure, "chunks of another size than those of the view")
 }
 
 /// Gives a super-chunk without chunks the sizes of chunks and blocks that its metalayer describes: those of the array that a

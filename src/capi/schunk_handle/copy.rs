@@ -4,10 +4,11 @@ use std::ptr;
 
 use super::{SchunkHandle, Used, frame_cparams};
 use crate::capi::consts::BLOSC2_MAX_FILTERS;
-use crate::capi::context::Context;
+use crate::capi::context::{self, Context};
 use crate::capi::storage;
 use crate::capi::types::{CBool, blosc2_cparams, blosc2_schunk, blosc2_storage};
 use crate::error::Result;
+use crate::format::chunk_header::BasicHeader;
 use crate::format::consts::MAX_TYPESIZE;
 use crate::schunk::copy::again_if_changed;
 use crate::schunk::{Schunk, Writing};
@@ -61,7 +62,7 @@ impl SchunkHandle {
 
     /// Copies metalayers and chunks to a new handle; the chunks as they are if the parameters are the `same`.
     fn copy_content(&self, dest: &SchunkHandle, same: bool) -> Result<()> {
-        let layers = if same { self.layers_for_same_chunks()? } else { self.own_layers().cloned() };
+        let layers = if same { self.layers_for_same_chunks()? } else { self.layers_for_chunks()? };
         // A view without chunks has sizes of its own.
         let empty = layers.is_some() && self.look(|schunk| Ok(schunk.nchunks() == 0))?;
         let own = if empty { self.as_source()? } else { None };
@@ -82,11 +83,23 @@ impl SchunkHandle {
             };
             // SAFETY: nobody else knows the new handle.
             unsafe { dest.with_encoding(recompress) }?;
+            dest.note_last_blocksize()?;
         }
         dest.look(|copy| {
             dest.show_last(copy);
             Ok(())
         })
+    }
+
+    /// Shows the size of the blocks of the last chunk in the context, as that of the last compression.
+    fn note_last_blocksize(&self) -> Result<()> {
+        let last = |schunk: &Schunk| match schunk.nchunks().checked_sub(1) {
+            Some(last) => Ok(Some(BasicHeader::read(&schunk.lazy_chunk(last)?)?.blocksize)),
+            None => Ok(None),
+        };
+        let blocksize = self.look(last)?.and_then(|blocksize| usize::try_from(blocksize).ok());
+        // SAFETY: nobody else knows the new handle.
+        blocksize.map_or(Ok(()), |size| unsafe { context::note_blocksize((*self.abi()).cctx, size) })
     }
 
     /// The compression parameters of the context, as copies take them.

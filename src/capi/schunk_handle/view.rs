@@ -66,14 +66,25 @@ impl SchunkHandle {
         Ok(Some(own))
     }
 
-    /// The metalayers that a copy with the same chunks has in the place of those of the super-chunk; `None` unless this is a view.
+    /// The metalayers that a copy has in the place of those of the super-chunk; `None` unless this is a view.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if the chunks go by the shape of their blocks, so that they could not be read by that of the view;
-    /// else those of reading.
-    pub(crate) fn layers_for_same_chunks(&self) -> Result<Option<Arc<Metalayers>>> {
+    /// Those of [`view::check_chunks`]: nobody could read the copy.
+    pub(super) fn layers_for_chunks(&self) -> Result<Option<Arc<Metalayers>>> {
         let Some(layers) = self.own_layers().cloned() else { return Ok(None) };
+        self.look(|schunk| view::check_chunks(schunk, &layers))?;
+        Ok(Some(layers))
+    }
+
+    /// As [`layers_for_chunks`](Self::layers_for_chunks), for a copy with the same chunks.
+    ///
+    /// # Errors
+    ///
+    /// As there, and `InvalidParam` if the chunks go by the shape of their blocks, so that they could not be read by that of the
+    /// view; else those of reading.
+    pub(crate) fn layers_for_same_chunks(&self) -> Result<Option<Arc<Metalayers>>> {
+        let Some(layers) = self.layers_for_chunks()? else { return Ok(None) };
         let geometry = nd_meta::block_geometry(&layers);
         let shown = Container::Schunk { typesize: self.typesize(), geometry };
         let read_alike = |schunk: &Schunk| self.decoding().with(|dec| schunk.reads_alike(dec, shown));
