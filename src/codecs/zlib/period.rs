@@ -67,6 +67,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "slow")]
     fn what_repeats_itself_is_periodic_as_far_as_matches_reach() {
         for (period, is) in [(4000, true), (28_800, true), (MAX_DISTANCE, true), (MAX_DISTANCE + 1, false)] {
             let src: Vec<u8> = noise(3, period).into_iter().cycle().take(200_000).collect();
@@ -88,6 +89,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "slow")]
     fn every_length_can_be_looked_at() {
         let src = [7_u8; 3 * SHORTEST];
         for len in (SHORTEST..SHORTEST + 200).chain([src.len()]) {
