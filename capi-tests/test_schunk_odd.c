@@ -252,6 +252,26 @@ static void copies_know_the_block_size_that_they_were_made_with(int place) {
   release(place, schunk);
 }
 
+/* An empty chunk at the end, which cannot be read lazily from files, is copied with the others. */
+static void copies_that_end_with_an_empty_chunk(int place) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk = make(0, 2), *copy;
+  blosc2_cparams cparams = *schunk->storage->cparams;
+  const int32_t nothing = 0;
+  REQUIRE_INT(blosc2_schunk_append_buffer(schunk, &nothing, 0), 3);
+  cparams.clevel = 9;
+  storage.cparams = &cparams;
+  storage.contiguous = places[place].contiguous;
+  storage.urlpath = (char *)places[place].urlpath;
+  blosc2_remove_urlpath(storage.urlpath);
+  copy = blosc2_schunk_copy(schunk, &storage);
+  if (CHECK(copy != NULL)) {
+    CHECK_INT(copy->nchunks, 3);
+    release(place, copy);
+  }
+  release(0, schunk);
+}
+
 /* Contexts know items of more than 255 bytes as bytes; copies know them as they are. */
 static void copies_keep_large_items(void) {
   blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
@@ -514,6 +534,7 @@ int main(void) {
     metalayers_stay_where_they_are(place);
     headers_of_copies_are_those_of_the_context(place);
     copies_know_the_block_size_that_they_were_made_with(place);
+    copies_that_end_with_an_empty_chunk(place);
     lent_chunks_are_stored_again(place);
     if (place != 0) {
       frames_show_their_path_and_owner(place);

@@ -387,7 +387,7 @@ impl Schunk {
     ///
     /// # Panics
     ///
-    /// If a closure that fills memory is given a buffer of another length, perhaps of it.
+    /// Perhaps, if a closure that fills memory is given another length of it.
     #[inline]
     pub fn chunk_into<B>(
         &self,

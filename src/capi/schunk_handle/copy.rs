@@ -83,7 +83,7 @@ impl SchunkHandle {
             };
             // SAFETY: nobody else knows the new handle.
             unsafe { dest.with_encoding(recompress) }?;
-            dest.note_last_blocksize()?;
+            dest.note_last_blocksize();
         }
         dest.look(|copy| {
             dest.show_last(copy);
@@ -91,15 +91,18 @@ impl SchunkHandle {
         })
     }
 
-    /// Shows the size of the blocks of the last chunk in the context, as that of the last compression.
-    fn note_last_blocksize(&self) -> Result<()> {
-        let last = |schunk: &Schunk| match schunk.nchunks().checked_sub(1) {
-            Some(last) => Ok(Some(BasicHeader::read(&schunk.lazy_chunk(last)?)?.blocksize)),
-            None => Ok(None),
+    /// Shows the size of the blocks of the last chunk in the context, as that of the last compression. An empty chunk has none.
+    fn note_last_blocksize(&self) {
+        let last = |schunk: &Schunk| {
+            let last = schunk.nchunks().saturating_sub(1);
+            BasicHeader::read(&schunk.lazy_chunk(last)?).map(|header| header.blocksize)
         };
-        let blocksize = self.look(last)?.and_then(|blocksize| usize::try_from(blocksize).ok());
-        // SAFETY: nobody else knows the new handle.
-        blocksize.map_or(Ok(()), |size| unsafe { context::note_blocksize((*self.abi()).cctx, size) })
+        let blocksize = self.look(last).ok().and_then(|blocksize| usize::try_from(blocksize).ok());
+        if let Some(blocksize) = blocksize.filter(|&blocksize| blocksize > 0) {
+            // Nothing is lost if the context is gone.
+            // SAFETY: nobody else knows the new handle.
+            let _ = unsafe { context::note_blocksize((*self.abi()).cctx, blocksize) };
+        }
     }
 
     /// The compression parameters of the context, as copies take them.
