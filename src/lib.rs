@@ -58,7 +58,7 @@
 //!
 //! let (params, data) = (CParams::default(), vec![1; 1 << 20]);
 //! let pool = pool::attach(4);
-//! let threads = Threads { executor: Some(&*pool), nthreads: pool.at_once() };
+//! let threads = Threads::on(&pool);
 //! let mut chunk = vec![0; data.len() + 32];
 //! let made = compress_with(&Encoding { threads, ..Encoding::new(&params) }, Source::Bytes(&data), &mut chunk)?;
 //! chunk.truncate(made.cbytes);

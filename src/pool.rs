@@ -33,6 +33,9 @@ const WORKER_SPIN: Duration = Duration::from_micros(60);
 /// How long a caller watches for the end of its job before it sleeps.
 const CALLER_SPIN: Duration = Duration::from_micros(200);
 
+/// After so many operations, a pool with more threads than processors counts the processors again.
+const COUNT_AGAIN: usize = 64;
+
 /// Something that runs the tasks of an operation on several threads.
 pub trait Executor: Sync {
     /// Calls `task(0)` to `task(ntasks - 1)`, in any order, on any threads, and returns when all have returned.
@@ -144,7 +147,9 @@ struct Shared {
     /// Threads that have a job now, apart from the workers.
     callers: AtomicUsize,
     nthreads: usize,
-    processors: usize,
+    processors: AtomicUsize,
+    /// Counts how often it was asked for the number of processors.
+    asked: AtomicUsize,
 }
 
 impl Shared {
@@ -194,7 +199,8 @@ impl Shared {
     /// How many workers are wanted for jobs of `ntasks` tasks if `callers` threads have one.
     fn wanted(&self, ntasks: usize, callers: usize) -> usize {
         let one = ntasks.min(self.nthreads).saturating_sub(1);
-        (one * callers).min(self.processors.saturating_sub(callers)).max(one)
+        let processors = self.processors.load(Ordering::Relaxed);
+        (one * callers).min(processors.saturating_sub(callers)).max(one)
     }
 
     fn is_closed(&self) -> bool {
@@ -261,7 +267,8 @@ impl Pool {
             closed: AtomicBool::new(false),
             callers: AtomicUsize::new(0),
             nthreads,
-            processors,
+            processors: AtomicUsize::new(processors),
+            asked: AtomicUsize::new(0),
         });
         Pool { shared, forks: fork::count(), started: AtomicUsize::new(0), workers: Mutex::new(Vec::new()) }
     }
@@ -287,11 +294,18 @@ impl Pool {
         self.shared.nthreads
     }
 
-    /// How many of these threads the processors can run at once, as far as was known when the pool was made. More tasks
-    /// than that only get in each other's way, unless they wait for something.
+    /// How many of these threads the processors can run at once. More tasks than that only get in each other's way, unless they
+    /// wait for something.
+    ///
+    /// If the processors are too few, they are counted again from time to time: the process may be allowed more of them by now.
     #[must_use]
     pub fn at_once(&self) -> usize {
-        self.shared.nthreads.min(self.shared.processors)
+        let Shared { nthreads, processors, asked, .. } = &*self.shared;
+        let known = processors.load(Ordering::Relaxed);
+        if known < *nthreads && asked.fetch_add(1, Ordering::Relaxed) % COUNT_AGAIN == COUNT_AGAIN - 1 {
+            processors.store(cpu::processors(), Ordering::Relaxed);
+        }
+        known.min(*nthreads)
     }
 
     /// Whether the pool's threads exist in this process.
@@ -487,6 +501,15 @@ mod tests {
             pool.run(ntasks, &|_| ());
             assert_eq!(pool.workers.lock().len(), workers);
         }
+    }
+
+    #[test]
+    fn too_few_processors_are_counted_again() {
+        let pool = Pool::on(1, 9);
+        for _ in 0..COUNT_AGAIN {
+            assert_eq!(pool.at_once(), 1);
+        }
+        assert_eq!(pool.at_once(), cpu::processors().min(9));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is done when a thread ends, and for the thread that unloads the library.
+//! What is done when a thread ends, and for the thread that unloads the library; and what threads leave to others when they end.
 //!
 //! Threads keep memory from call to call, in locals without a destructor. Rust would have the destructors called by the
 //! loader. To ask for that takes the lock of the loader: a thread would have to wait in its first call while another one runs
@@ -6,6 +6,44 @@
 //! long as a thread lives that has asked. So it is done by keys (`pthread_key_create`), which go with the library.
 
 pub(crate) use sys::ThreadEnd;
+
+use crate::cpu;
+use crate::fork::Global;
+
+/// Most things of a kind that threads leave to others.
+const MOST_LEFT: usize = 16;
+
+/// What threads leave to others when they end: memory that is used already, so that a program with a thread for each
+/// request does not get it anew from the system each time. It is no more than the processors can use at once.
+pub(crate) struct Left<T: 'static>(Global<Vec<T>>);
+
+impl<T: Send> Left<T> {
+    pub(crate) const fn new() -> Left<T> {
+        Left(Global::new(Vec::new()))
+    }
+
+    /// Leaves something, unless there is enough, or another thread is at it.
+    pub(crate) fn put(&'static self, thing: T) {
+        if let Some(mut left) = self.0.try_lock() {
+            if left.len() < MOST_LEFT.min(cpu::processors()) {
+                left.push(thing);
+                return;
+            }
+        }
+        drop(thing);
+    }
+
+    /// Takes what was left last, unless another thread is at it.
+    pub(crate) fn take(&'static self) -> Option<T> {
+        self.0.try_lock()?.pop()
+    }
+
+    /// Frees all that was left.
+    pub(crate) fn clear(&'static self) {
+        let all = self.0.try_lock().map(|mut left| std::mem::take(&mut *left));
+        drop(all);
+    }
+}
 
 #[cfg(unix)]
 mod sys {
@@ -16,6 +54,7 @@ mod sys {
     /// Something that is done at the end of each thread that asks for it.
     pub(crate) struct ThreadEnd {
         work: fn(),
+        at_unload: fn(),
         /// [`NO_KEY`], [`CLOSED`], or 1 more than the key.
         key: AtomicUsize,
         /// The next one in [`WITH_KEYS`].
@@ -30,8 +69,10 @@ mod sys {
     static WITH_KEYS: AtomicPtr<ThreadEnd> = AtomicPtr::new(ptr::null_mut());
 
     impl ThreadEnd {
-        pub(crate) const fn new(work: fn()) -> ThreadEnd {
-            ThreadEnd { work, key: AtomicUsize::new(NO_KEY), next: AtomicPtr::new(ptr::null_mut()) }
+        /// `work` is done at the end of threads; `at_unload` when the library is unloaded, and at the end of the process.
+        pub(crate) const fn new(work: fn(), at_unload: fn()) -> ThreadEnd {
+            let (key, next) = (AtomicUsize::new(NO_KEY), AtomicPtr::new(ptr::null_mut()));
+            ThreadEnd { work, at_unload, key, next }
         }
 
         /// Has the work done at the end of this thread, once. If the system has no more keys, it is not done.
@@ -97,7 +138,7 @@ mod sys {
         let mut next = WITH_KEYS.load(Ordering::Acquire);
         // SAFETY: null, or one that lives as long as the library.
         while let Some(this) = unsafe { next.as_ref() } {
-            (this.work)();
+            (this.at_unload)();
             if let key @ 1..CLOSED = this.key.swap(CLOSED, Ordering::AcqRel) {
                 // SAFETY: the key exists, and nobody takes it from here any more.
                 unsafe { libc::pthread_key_delete((key - 1) as libc::pthread_key_t) };
@@ -140,7 +181,8 @@ mod sys {
     }
 
     impl ThreadEnd {
-        pub(crate) const fn new(work: fn()) -> ThreadEnd {
+        /// `work` is done at the end of threads. There is no way to have anything done at the end of the process.
+        pub(crate) const fn new(work: fn(), _at_unload: fn()) -> ThreadEnd {
             ThreadEnd { work }
         }
 
@@ -161,7 +203,7 @@ mod tests {
     #[test]
     fn work_is_done_at_the_end_of_each_thread_that_asks() {
         static DONE: AtomicUsize = AtomicUsize::new(0);
-        static END: ThreadEnd = ThreadEnd::new(|| _ = DONE.fetch_add(1, Ordering::Relaxed));
+        static END: ThreadEnd = ThreadEnd::new(|| _ = DONE.fetch_add(1, Ordering::Relaxed), || ());
         let all = std::sync::Barrier::new(3);
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -182,12 +224,27 @@ mod tests {
     #[test]
     fn work_that_asks_again_is_done_again() {
         static DONE: AtomicUsize = AtomicUsize::new(0);
-        static END: ThreadEnd = ThreadEnd::new(|| {
-            if DONE.fetch_add(1, Ordering::Relaxed) == 0 {
-                END.ask();
-            }
-        });
+        static END: ThreadEnd = ThreadEnd::new(
+            || {
+                if DONE.fetch_add(1, Ordering::Relaxed) == 0 {
+                    END.ask();
+                }
+            },
+            || (),
+        );
         thread::spawn(|| END.ask()).join().unwrap();
         assert_eq!(DONE.load(Ordering::Relaxed), if cfg!(unix) { 2 } else { 1 });
+    }
+
+    #[test]
+    fn what_is_left_is_taken_once_and_is_not_too_much() {
+        static LEFT: Left<usize> = Left::new();
+        assert_eq!(LEFT.take(), None);
+        (0..1000).for_each(|n| LEFT.put(n));
+        let taken: Vec<usize> = std::iter::from_fn(|| LEFT.take()).collect();
+        assert!((1..=MOST_LEFT).contains(&taken.len()) && taken.iter().rev().copied().eq(0..taken.len()));
+        LEFT.put(7);
+        LEFT.clear();
+        assert_eq!(LEFT.take(), None);
     }
 }

@@ -122,12 +122,13 @@ impl Backend {
     pub(crate) fn threads_for(&self, nthreads: i16, may_wait: bool) -> Threads<'_> {
         let nthreads = usize::try_from(nthreads).unwrap_or(1);
         match self {
-            Backend::Serial => Threads { executor: None, nthreads },
+            Backend::Serial => Threads { nthreads, ..Threads::default() },
+            Backend::Pool(pool) if may_wait => Threads { executor: Some(&**pool), nthreads, pays_from: 0 },
             Backend::Pool(pool) => {
-                let nthreads = if may_wait { nthreads } else { nthreads.min(pool.at_once()) };
-                Threads { executor: Some(&**pool), nthreads }
+                let threads = Threads::on(pool);
+                Threads { nthreads: nthreads.min(threads.nthreads), ..threads }
             }
-            Backend::Callback(threads) => Threads { executor: Some(threads), nthreads },
+            Backend::Callback(threads) => Threads { executor: Some(threads), nthreads, pays_from: 0 },
         }
     }
 }

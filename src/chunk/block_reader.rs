@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::getitem::decode_part;
-use super::params::Decoding;
+use super::params::{Decoding, Threads};
 use super::pipeline::DeltaReference;
 use super::plain::Payload;
 use super::planes::{Decoded, Planes, Runs};
@@ -71,6 +71,11 @@ impl<'a> BlockReader<'a> {
     #[must_use]
     pub fn header(&self) -> &ChunkHeader {
         self.reader.header
+    }
+
+    /// The threads for decoding `nblocks` of its blocks.
+    pub(crate) fn threads_for(&self, nblocks: usize) -> Threads<'a> {
+        self.reader.threads_for(nblocks.saturating_mul(self.reader.header.blocksize))
     }
 
     /// The chunk and its blocks.

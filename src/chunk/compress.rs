@@ -545,7 +545,8 @@ impl Context<'_> {
             encode: &|tid, worker, nblock, dest| self.encode_block(tid, worker, nblock, dest),
         };
         let nwhole = job.src.nbytes() / job.layout.blocksize;
-        encode_all(&blocks, progress, job.enc.threads.for_blocks(nwhole))
+        let threads = job.enc.threads_for(job.src.nbytes());
+        encode_all(&blocks, progress, threads.for_blocks(nwhole))
     }
 
     /// Bytes that the streams of a block take at the most.

@@ -159,7 +159,7 @@ fn decode_range(
     let parts = DisjointParts::new(dest);
     // A short last block is no reason to wake another thread.
     let is_worth_it = header.nbytes / header.blocksize.max(1) >= start + 2;
-    let threads = if is_worth_it { reader.dec.threads } else { Threads::default() };
+    let threads = if is_worth_it { reader.threads_for(parts.len()) } else { Threads::default() };
     for_each_block(threads, start..reader.nblocks, |tid, worker, nblock| {
         let len = header.block_len(nblock);
         if mask.is_some_and(|mask| mask[nblock]) {

@@ -2,13 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+use super::pipeline::Pipeline;
 use super::source::BlockSource;
+use crate::codecs::state::StreamCodec;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::{DEFAULT_FILTERS, MAX_BLOCKSIZE, MAX_FILTERS, codec, filter, split};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::Container;
 use crate::mutex::Mutex;
-use crate::pool::Executor;
+use crate::pool::{Executor, Pool};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -117,14 +119,31 @@ pub struct Threads<'a> {
     /// Number of tasks to cut an operation in; 0 and 1 mean the calling thread alone. Each task is run, also those that find
     /// nothing to do. More than 32767 count as so many.
     pub nthreads: usize,
+    /// What takes no longer than decompressing this many bytes with a fast codec is for the calling thread alone: until another
+    /// one is awake, the work is done. 0 leaves nothing to it alone. See [`on`](Threads::on).
+    pub pays_from: usize,
 }
 
 /// More tasks than this are not made: C callers cannot ask for more.
 const MOST_TASKS: usize = i16::MAX as usize; // a constant that fits
 
 impl<'a> Threads<'a> {
+    /// What [`pays_from`](Self::pays_from) is for a [`Pool`]: about 15 microseconds.
+    pub const SHORT_WORK: usize = 64 << 10;
     /// Up to this size, in bytes, a plain copy is for the calling thread alone: waking others does not pay.
     pub(crate) const SHORT_COPY: usize = 256 << 10;
+
+    /// The threads of `pool`, as many as the processors can run at once, for all work that is worth waking them.
+    #[must_use]
+    pub fn on(pool: &'a Pool) -> Threads<'a> {
+        Threads { executor: Some(pool), nthreads: pool.at_once(), pays_from: Self::SHORT_WORK }
+    }
+
+    /// These threads, or the calling thread alone if the work takes no longer than decompressing `nbytes` bytes with a codec
+    /// that takes `cost` times as long as a fast one.
+    pub(crate) fn for_work(self, nbytes: usize, cost: usize) -> Threads<'a> {
+        if nbytes.saturating_mul(cost) < self.pays_from { Threads::default() } else { self }
+    }
 
     /// Whether other threads are no use for a plain copy of `len` bytes: it is for the calling thread alone.
     pub(crate) fn are_no_use_for(&self, len: usize) -> bool {
@@ -254,6 +273,17 @@ impl<'a> Encoding<'a> {
         }
     }
 
+    /// The threads for compressing `nbytes` bytes.
+    pub(crate) fn threads_for(&self, nbytes: usize) -> Threads<'a> {
+        let CParams { filters, filters_meta, typesize, .. } = self.params;
+        if self.threads.pays_from == 0
+            || Pipeline::forward(filters, filters_meta, *typesize).has_applications()
+        {
+            return self.threads;
+        }
+        self.threads.for_work(nbytes, StreamCodec::resolve(self.params.codec_id()).encode_cost())
+    }
+
     /// Whether codec or prefilter may look at the whole buffer that is compressed, not only at blocks of it.
     pub(crate) fn wants_whole_buffer(&self) -> bool {
         let built_in = self.params.codec_id().is_some_and(|id| id <= codec::ZSTD);
@@ -369,6 +399,31 @@ pub fn check_filter_ids(filters: &[u8; MAX_FILTERS]) -> Result<()> {
 mod tests {
     use super::*;
     use crate::format::consts::MAX_BUFFERSIZE;
+    use crate::pool;
+
+    #[test]
+    fn short_work_is_for_the_calling_thread() {
+        let pool = pool::attach(3);
+        let all = |threads: Threads<'_>| threads.executor.is_some();
+        for (cost, least) in [(1, 64 << 10), (2, 32 << 10), (usize::MAX, 1)] {
+            assert!(all(Threads::on(&pool).for_work(least, cost)));
+            assert!(!all(Threads::on(&pool).for_work(least - 1, cost)));
+        }
+        assert!(all(Threads { pays_from: 0, ..Threads::on(&pool) }.for_work(0, 1)));
+
+        let mut params = CParams { compcode: i32::from(codec::LZ4), ..CParams::default() };
+        let threads_for = |params: &CParams, nbytes| {
+            let threads = Threads::on(&pool);
+            all(Encoding { threads, ..Encoding::new(params) }.threads_for(nbytes))
+        };
+        assert!(!threads_for(&params, 20_000) && threads_for(&params, 30_000));
+        params.compcode = i32::from(codec::ZSTD);
+        assert!(!threads_for(&params, 8000) && threads_for(&params, 20_000));
+        params.filters[0] = filter::BYTEDELTA;
+        assert!(!threads_for(&params, 1));
+        params.compcode = i32::from(codec::FIRST_USER);
+        assert!(threads_for(&params, 1));
+    }
 
     #[test]
     fn scratch_for_callbacks_has_no_less_room_than_asked_for() {

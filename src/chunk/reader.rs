@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::params::{Decoding, PostfilterCall, callback_scratch_len};
+use super::params::{Decoding, PostfilterCall, Threads, callback_scratch_len};
 use super::partial_read::{self, Needed};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::plain::{self, Payload};
@@ -61,6 +61,15 @@ pub(crate) fn depends_on_shape(chunk: &[u8]) -> Result<bool> {
 }
 
 impl<'a> Reader<'a> {
+    /// The threads for decoding `nbytes` bytes of its data.
+    pub(super) fn threads_for(&self, nbytes: usize) -> Threads<'a> {
+        let threads = self.dec.threads;
+        if threads.pays_from == 0 || self.pipeline.has_applications() {
+            return threads;
+        }
+        threads.for_work(nbytes, self.codec.decode_cost())
+    }
+
     /// A reader of `chunk`, whose header was read. Nothing else is checked: [`prepare`](Self::prepare) does that.
     ///
     /// (Two steps, because a reader is large and moving it out of a `Result` shows with small chunks.)

@@ -7,7 +7,7 @@ use crate::codecs::state::CodecStates;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kept::{SMALL, Share};
 use crate::memory;
-use crate::thread_end::ThreadEnd;
+use crate::thread_end::{Left, ThreadEnd};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -212,15 +212,33 @@ impl Worker {
 }
 
 thread_local! {
-    /// The workers of this thread that no operation uses at the moment: a list, of one in general. [`END`] frees them.
+    /// The workers of this thread that no operation uses at the moment: a list, of one in general. [`END`] sees to them.
     static IDLE: ManuallyDrop<Cell<Option<Box<Worker>>>> = const { ManuallyDrop::new(Cell::new(None)) };
 }
 
-static END: ThreadEnd = ThreadEnd::new(|| drop(IDLE.with(|idle| idle.take())));
+static END: ThreadEnd = ThreadEnd::new(leave, free);
 
-/// Frees this thread's idle workers if they have much memory.
+/// Workers of threads that have ended, for those that begin.
+static LEFT: Left<Box<Worker>> = Left::new();
+
+/// Leaves the first one of this thread's idle workers to others, and frees those behind it.
+fn leave() {
+    if let Some(mut worker) = IDLE.with(|idle| idle.take()) {
+        worker.next = None;
+        LEFT.put(worker);
+    }
+}
+
+/// Frees this thread's idle workers, and those that others have left.
+fn free() {
+    drop(IDLE.with(|idle| idle.take()));
+    LEFT.clear();
+}
+
+/// Frees this thread's idle workers if they have much memory, and all that others have left.
 pub(crate) fn free_large() {
     IDLE.with(|idle| idle.set(idle.take().filter(|worker| !worker.is_large())));
+    LEFT.clear();
 }
 
 /// A worker on loan to one operation of this thread.
@@ -254,7 +272,7 @@ fn borrow(idle: &Cell<Option<Box<Worker>>>) -> Box<Worker> {
 #[cold]
 fn new_worker() -> Box<Worker> {
     END.ask();
-    Box::new(Worker::new())
+    LEFT.take().unwrap_or_else(|| Box::new(Worker::new()))
 }
 
 #[inline]
@@ -342,6 +360,17 @@ mod tests {
         });
         assert_eq!(with_worker(|worker| &raw const *worker), first);
         assert_eq!(&raw const *worker(), first);
+    }
+
+    #[test]
+    fn a_thread_that_ends_leaves_one_worker() {
+        with_worker(|_| with_worker(|_| ()));
+        leave();
+        assert!(IDLE.with(|idle| idle.take()).is_none());
+        // Other tests may leave and take some as well.
+        while let Some(worker) = LEFT.take() {
+            assert!(worker.next.is_none());
+        }
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn bytes_do_not_depend_on_the_number_of_threads_or_earlier_work() {
             for nthreads in [2, 3, 5] {
                 let pool = pool::attach(nthreads);
                 let executor: &dyn Executor = &*pool;
-                let threads = Threads { executor: Some(executor), nthreads };
+                let threads = Threads { executor: Some(executor), nthreads, pays_from: 0 };
                 for destsize in [src.len() + 32, serial.len(), serial.len() - 1, 5000] {
                     let mut alone = vec![0; destsize];
                     let mut shared = vec![0; destsize];
@@ -458,7 +458,7 @@ fn chunks_without_streams_are_copied_in_parts_whatever_their_blocks() {
         }
     }
     let pool = pool::attach(3);
-    let threads = Threads { executor: Some(&*pool), nthreads: 3 };
+    let threads = Threads { executor: Some(&*pool), nthreads: 3, pays_from: 0 };
     let src = data(1_000_008, 3);
     for blocksize in [66, 900_000] {
         let params = CParams { clevel: 0, typesize: 3, blocksize, ..CParams::default() };
@@ -544,7 +544,7 @@ fn any_number_of_tasks_may_be_asked_for() {
     let params = CParams { typesize: 4, blocksize: 10_000, ..CParams::default() };
     let serial = compressed(&params, &data);
     let pool = pool::attach(2);
-    let threads = Threads { executor: Some(&*pool as &dyn Executor), nthreads: usize::MAX };
+    let threads = Threads { executor: Some(&*pool as &dyn Executor), nthreads: usize::MAX, pays_from: 0 };
     let mut chunk = vec![0; data.len() + 32];
     let enc = Encoding { threads, ..Encoding::new(&params) };
     let cbytes = compress_with(&enc, Source::Bytes(&data), &mut chunk).unwrap().cbytes;

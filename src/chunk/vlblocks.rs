@@ -124,7 +124,8 @@ impl Writer<'_> {
             encode: &|tid, worker, nblock, dest| self.encode_block(dict, tid, worker, nblock, dest),
         };
         let total: usize = self.blocks.iter().map(|block| block.len()).sum();
-        encode_all(&blocks, progress, self.enc.threads.for_blocks(total / self.layout.blocksize))
+        let threads = self.enc.threads_for(total);
+        encode_all(&blocks, progress, threads.for_blocks(total / self.layout.blocksize))
     }
 
     fn encode_block(
@@ -391,7 +392,7 @@ impl<'a> VlChunk<'a> {
         }
         ensure(total == dest.len(), ErrorKind::InvalidHeader, "blocks do not fill the chunk")?;
         let parts = DisjointParts::new(dest);
-        for_each_block(self.reader.dec.threads, 0..self.nblocks(), |tid, worker, nblock| {
+        for_each_block(self.reader.threads_for(parts.len()), 0..self.nblocks(), |tid, worker, nblock| {
             let (offset, len) = offsets[nblock];
             if !mask.is_some_and(|mask| mask[nblock]) {
                 // SAFETY: every block is handed out once, and the offsets are running sums of the lengths.
@@ -429,7 +430,8 @@ impl<'a> VlChunk<'a> {
         let buffer = |nblock| make(self.room(self.block_len(nblock)?));
         let nblocks = self.nblocks();
         let mut buffers = memory::with_capacity(nblocks)?;
-        if self.reader.dec.threads.for_blocks(nblocks).is_none() {
+        let threads = self.reader.threads_for(self.reader.header.nbytes);
+        if threads.for_blocks(nblocks).is_none() {
             let mut worker = scratch::worker();
             for nblock in 0..nblocks {
                 let mut buffer = buffer(nblock)?;
@@ -442,7 +444,7 @@ impl<'a> VlChunk<'a> {
             buffers.push(buffer(nblock)?);
         }
         let slots = memory::collect(buffers.iter_mut().map(Mutex::new))?;
-        for_each_block(self.reader.dec.threads, 0..nblocks, |tid, worker, nblock| {
+        for_each_block(threads, 0..nblocks, |tid, worker, nblock| {
             self.finish_block(worker, tid, nblock, slots[nblock].lock().as_mut())?;
             Ok(0)
         })?;

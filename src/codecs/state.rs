@@ -99,6 +99,25 @@ impl StreamCodec {
         !matches!(self, StreamCodec::Registered(_))
     }
 
+    /// How many times as long as with the fastest codecs decompression takes, roughly; more than that if nobody knows.
+    pub(crate) fn decode_cost(&self) -> usize {
+        match self {
+            StreamCodec::BloscLz | StreamCodec::Lz4 | StreamCodec::Lz4Hc => 1,
+            StreamCodec::Zstd => 2,
+            StreamCodec::Zlib => 4,
+            StreamCodec::Registered(_) | StreamCodec::Unknown => usize::MAX,
+        }
+    }
+
+    /// As [`decode_cost`](Self::decode_cost), what compression takes.
+    pub(crate) fn encode_cost(&self) -> usize {
+        match self {
+            StreamCodec::BloscLz | StreamCodec::Lz4 => 3,
+            StreamCodec::Lz4Hc | StreamCodec::Zlib | StreamCodec::Zstd => 8,
+            StreamCodec::Registered(_) | StreamCodec::Unknown => usize::MAX,
+        }
+    }
+
     /// Whether the codec asks for the n-d geometry of the container.
     pub(crate) fn needs_geometry(&self) -> bool {
         matches!(self, StreamCodec::Registered(entry) if entry.codec.needs_geometry())

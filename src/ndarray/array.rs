@@ -13,7 +13,7 @@ use crate::format::nd_meta::NdMeta;
 use crate::frame::{Frame, FrameOptions};
 use crate::io::dirs;
 use crate::memory;
-use crate::pool::{self, Executor, Pool};
+use crate::pool::{self, Pool};
 use crate::schunk::{Reading, Schunk, Writing};
 use std::borrow::Cow;
 use std::path::Path;
@@ -112,10 +112,7 @@ impl Coding {
     fn with<T>(&self, work: impl FnOnce(&Reading<'_>, &Writing<'_>) -> Result<T>) -> Result<T> {
         // In the child of a `fork` there are no threads of the pool.
         let pool = self.pool.as_ref().filter(|pool| !pool.is_stale());
-        let threads = pool.map_or(Threads::default(), |pool| Threads {
-            executor: Some(&**pool as &dyn Executor),
-            nthreads: pool.at_once(),
-        });
+        let threads = pool.map_or(Threads::default(), |pool| Threads::on(pool));
         let container = || self.container;
         let dec = Decoding { threads, container: Some(&container), ..Decoding::default() };
         let enc = Encoding { threads, container: Some(&container), ..Encoding::new(&self.params) };

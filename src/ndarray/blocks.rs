@@ -2,7 +2,7 @@
 
 use super::copy_buffer::BoxCopy;
 use super::shape::{Extents, Geometry, Region, dot, strides};
-use crate::chunk::{BlockReader, Decoded, DisjointParts, Plain, Runs, ShuffledBlock, Threads};
+use crate::chunk::{BlockReader, Decoded, DisjointParts, Plain, Runs, ShuffledBlock};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::geometry::MAX_DIM;
@@ -177,7 +177,7 @@ impl<'a> Blocks<'a> {
         region: &Region,
         dest: &DisjointParts<'_>,
         place: InBuffer<'_>,
-        (threads, past_cache): (Threads<'_>, bool),
+        past_cache: bool,
     ) -> Result<()> {
         let plain = chunk.plain(self.typesize);
         if plain.is_some() { self.check_size(chunk.header()) } else { self.check(chunk.header()) }?;
@@ -187,7 +187,7 @@ impl<'a> Blocks<'a> {
         }
         let ndim = self.geometry.ndim();
         let cells = region.cells(self.geometry.blockshape());
-        threads.for_each(cells.len(), &|tid, n| {
+        chunk.threads_for(cells.len()).for_each(cells.len(), &|tid, n| {
             let piece = self.piece(region, &cells.cell(n), place)?;
             let mut copy = BoxCopy::of_item(self.typesize);
             copy.extend(&piece.extents[..ndim], &self.strides, place.strides)?;

@@ -249,7 +249,7 @@ impl<'a> ChunkPart<'a> {
         let chunk = BlockReader::open(dec, &header, bytes)?;
         let plain = chunk.plain(self.blocks.typesize);
         if plain.is_some() { self.blocks.check_size(&header) } else { self.blocks.check(&header) }?;
-        dec.threads.for_each(self.grid.len(), &|tid, n| {
+        chunk.threads_for(self.grid.len()).for_each(self.grid.len(), &|tid, n| {
             // SAFETY: the caller's promise.
             unsafe { self.read_block(tid, (&chunk, plain), &self.grid.cell(n), dest) }
         })

@@ -149,7 +149,7 @@ fn read_once(
             let mut chunk = BlockReader::new(dec, &header, bytes);
             chunk.prepare()?;
             // SAFETY: each chunk, and so each call, has a part of the box of its own.
-            unsafe { blocks.read(&chunk, &part, &dest, place, (dec.threads, past_cache)) }
+            unsafe { blocks.read(&chunk, &part, &dest, place, past_cache) }
         };
         with_part(stored, &blocks, nchunk, part.cells(geometry.blockshape()).len(), dec, read)
             .map_err(Error::to_failure_unless_lock)

@@ -128,7 +128,8 @@ pub(crate) fn encode(
     let alone = Decoding { threads: Threads::default(), ..*dec };
     let reader = BlockReader::open(&alone, &header, old)?;
     let made: Vec<Mutex<Option<Streams>>> = memory::collect(touched.iter().map(|_| Mutex::new(None)))?;
-    enc.threads.for_each(touched.len(), &|_, n| {
+    let threads = enc.threads_for(touched.len().saturating_mul(header.blocksize));
+    threads.for_each(touched.len(), &|_, n| {
         *made[n].lock() = encode_block(&reader, touched[n], changes, enc)?;
         Ok(())
     })?;

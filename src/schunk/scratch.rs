@@ -8,7 +8,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::special;
 use crate::kept::{LARGEST, SMALL, Share};
 use crate::memory::{self, grow, zeroed};
-use crate::thread_end::ThreadEnd;
+use crate::thread_end::{Left, ThreadEnd};
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -20,11 +20,37 @@ const MOST: usize = 4;
 type Kept = (Vec<u8>, Share);
 
 thread_local! {
-    /// What this thread keeps. [`END`] frees it.
+    /// What this thread keeps. [`END`] sees to it.
     static KEPT: ManuallyDrop<RefCell<Vec<Kept>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
-static END: ThreadEnd = ThreadEnd::new(|| KEPT.with(|kept| *kept.borrow_mut() = Vec::new()));
+static END: ThreadEnd = ThreadEnd::new(leave, free);
+
+/// What threads that have ended kept, for those that begin.
+static LEFT: Left<Vec<Kept>> = Left::new();
+
+/// Leaves what this thread keeps to others.
+fn leave() {
+    let kept = KEPT.with(|kept| kept.take());
+    if !kept.is_empty() {
+        LEFT.put(kept);
+    }
+}
+
+/// Gives a thread that keeps nothing what another one has left.
+#[cold]
+fn inherit(kept: &mut Vec<Kept>) {
+    if let Some(left) = LEFT.take() {
+        END.ask();
+        *kept = left;
+    }
+}
+
+/// Frees what this thread keeps, and what others have left.
+fn free() {
+    drop(KEPT.with(|kept| kept.take()));
+    LEFT.clear();
+}
 
 /// A buffer whose content is arbitrary at first. When dropped, it is kept for whoever needs the next one.
 pub(crate) struct Buffer {
@@ -35,7 +61,13 @@ pub(crate) struct Buffer {
 impl Buffer {
     /// A buffer of any length.
     pub(crate) fn take() -> Buffer {
-        let kept = KEPT.with(|kept| kept.borrow_mut().pop());
+        let kept = KEPT.with(|kept| {
+            let mut kept = kept.borrow_mut();
+            if kept.capacity() == 0 {
+                inherit(&mut kept);
+            }
+            kept.pop()
+        });
         let (bytes, share) = kept.unwrap_or((Vec::new(), Share::NONE));
         Buffer { bytes, share }
     }
@@ -73,9 +105,10 @@ impl Drop for Buffer {
     }
 }
 
-/// Frees what this thread keeps, but for what is small.
+/// Frees what this thread keeps, but for what is small, and all that others have left.
 pub(crate) fn free_large() {
     KEPT.with(|kept| kept.borrow_mut().retain(|(bytes, _)| bytes.capacity() <= SMALL));
+    LEFT.clear();
 }
 
 /// Decompresses all of `chunk` to the front of `data`, whose content is arbitrary; returns the number of bytes. What the chunk

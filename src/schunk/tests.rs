@@ -112,7 +112,7 @@ fn slices_read_and_written_match_plain_bytes() {
                 let pool = pool::attach(nthreads);
                 let mut got = vec![0; 500 * typesize];
                 let mut reading = Reading::default();
-                reading.dec.threads = chunk::Threads { executor: Some(&*pool), nthreads };
+                reading.dec.threads = chunk::Threads { executor: Some(&*pool), nthreads, pays_from: 0 };
                 schunk.get_sparse(&coords, &mut got, &reading).unwrap();
                 assert!(got == expected, "{kind:?} typesize {typesize}");
             }

@@ -34,6 +34,9 @@ pub(crate) struct Encoder {
     stream: Option<(u8, Stream)>,
 }
 
+// SAFETY: zlib's states are tied to no thread.
+unsafe impl Send for Encoder {}
+
 impl Encoder {
     pub(crate) fn new() -> Encoder {
         Encoder { stream: None }
@@ -101,6 +104,10 @@ pub(crate) struct Decoder {
     /// `None` before the first use.
     stream: Option<Stream>,
 }
+
+// SAFETY: as above.
+#[cfg(any(feature = "system-zlib", test))]
+unsafe impl Send for Decoder {}
 
 #[cfg(any(feature = "system-zlib", test))]
 impl Decoder {

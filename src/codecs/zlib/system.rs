@@ -50,6 +50,3 @@ unsafe extern "C" {
     pub(super) fn inflateEnd(stream: *mut z_stream) -> c_int;
     pub(super) fn zlibVersion() -> *const c_char;
 }
-
-// SAFETY: zlib's states are tied to no thread.
-unsafe impl Send for z_stream {}
