@@ -34,7 +34,17 @@ usage: cargo xtask <command>
                       remove what install installed
 ";
 
+/// Ends the program, as others end, when it prints to a pipe from which nobody reads any more; by itself, Rust would panic.
+fn end_with_pipe() {
+    #[cfg(unix)]
+    // SAFETY: it is the usual handling of a signal.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL)
+    };
+}
+
 fn main() {
+    end_with_pipe();
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     let command = if args.is_empty() { String::new() } else { args.remove(0) };
     let wants_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
