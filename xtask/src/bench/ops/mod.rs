@@ -5,6 +5,7 @@ mod bulk;
 mod container;
 mod filters;
 mod plugins;
+mod requests;
 mod scaling;
 mod small;
 
@@ -34,6 +35,7 @@ pub struct Family {
 pub static FAMILIES: &[Family] = &[
     bulk::FAMILY,
     small::FAMILY,
+    requests::FAMILY,
     scaling::FAMILY,
     filters::FAMILY,
     plugins::FAMILY,
