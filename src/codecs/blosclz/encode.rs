@@ -30,9 +30,10 @@ const HASH_BYTES: usize = 6;
 /// Bytes that copying the literals of a sequence may write, or read, beyond them.
 const SLACK: usize = 32;
 
-/// What a glance must find of the ratio that is wanted, in percent, since it misses some matches that the probe finds; and
-/// what it must find in any case: of noise, it finds less.
+/// What a glance must find, in percent, if a ratio of at least FAR is wanted: that takes long matches, or many, and it misses few
+/// of them. Otherwise it must only find more than in noise, since it misses most of the matches that are short and far between.
 const GLANCE: usize = 90;
+const FAR: usize = 150;
 const ANYTHING: usize = 97;
 /// A glance ends early if it has seen this many bytes, and finds that they shrink by this part. The longer it takes, the more
 /// matches there are, and the probe looks at them again.
@@ -48,7 +49,7 @@ const SURE_FROM: usize = 1024;
 const STEPS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 7, 8, 9, 7, 8, 9, 7];
 const PATIENCE: u32 = 6;
 /// Longest step of a glance, and log2 of the number of entries of its table.
-const MAX_GLANCE_STEP: usize = 16;
+const MAX_GLANCE_STEP: usize = 4;
 const GLANCE_BITS: u32 = 12;
 
 /// log2 of the length of a stream, in bytes, below which the search takes no steps: there is not much to save, and of a run
@@ -131,7 +132,7 @@ impl Encoder {
             // A glance would not take any steps either.
             return self.probe.meets(demand, window);
         }
-        let least = (demand.min_ratio * GLANCE / 100).max(ANYTHING);
+        let least = if demand.min_ratio >= FAR { demand.min_ratio * GLANCE / 100 } else { ANYTHING };
         match self.parser.encode::<true>(level, window, &mut []) {
             Some(ratio) if ratio >= SURE * demand.min_ratio => true,
             Some(ratio) if ratio >= least => self.probe.meets(demand, window),
