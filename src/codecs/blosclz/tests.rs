@@ -656,17 +656,17 @@ fn repeated_noise_is_found_although_the_search_makes_large_steps() {
 #[test]
 fn short_words_among_noise_are_found_although_the_glance_makes_large_steps() {
     let mut random = Random::new(21);
-    let words: Vec<Vec<u8>> = (0..64).map(|_| random.bytes(8)).collect();
+    let words: Vec<Vec<u8>> = (0..500).map(|_| random.bytes(8)).collect();
     let mut plain = Vec::new();
     while plain.len() < 40_000 {
-        let (noise, word) = (10 + random.below(5), random.below(64));
-        plain.extend(random.bytes(noise));
+        let (has_noise, word) = (random.below(5) >= 2, random.below(500));
+        plain.extend(random.bytes(if has_noise { 8 } else { 0 }));
         plain.extend(&words[word]);
     }
     let mut dest = vec![0; plain.len()];
     for clevel in 7..=9 {
         let size = Encoder::new().unwrap().compress(clevel, &plain, &mut dest);
-        assert!((1..plain.len() * 9 / 10).contains(&size), "{size} bytes at level {clevel}");
+        assert!((1..plain.len() * 3 / 4).contains(&size), "{size} bytes at level {clevel}");
         assert_eq!(decode(&dest[..size], plain.len()).as_deref(), Some(&plain[..]));
     }
 }
