@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test that needs nothing but Rust and a C compiler.
 //!
-//! The C programs in `capi-tests/` are compiled with the installed headers and run twice, against the shared and
-//! against the static library; under `--valgrind`, with valgrind. Each run has a directory of its own, which is removed
+//! The C programs in `capi-tests/` are compiled with the installed headers and run twice at the same time, against the shared
+//! and against the static library; under `--valgrind`, with valgrind. Each run has a directory of its own, which is removed
 //! afterwards. Then come the ways to use an installation.
 
 mod ways;
@@ -82,8 +82,13 @@ struct Tests<'a> {
 }
 
 impl Tests<'_> {
+    /// Whether the test of this name is to run.
+    fn wants(&self, name: &str) -> bool {
+        name.contains(self.only)
+    }
+
     fn run(&mut self, name: &str, test: impl FnOnce() -> Result<(), String>) {
-        let wanted = name.contains(self.only);
+        let wanted = self.wants(name);
         if !wanted && name != BUILD {
             return;
         }
@@ -144,12 +149,9 @@ fn tests_of_installation(
     });
     tests.run("libraries do not tell where they were built", || no_paths(layout, &options.build));
     for program in programs()? {
-        let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        for link in [Link::Shared, Link::Static] {
-            tests.run(&format!("{name}, {link:?}"), || {
-                compile_and_run(&program, link, layout, built, options.valgrind)
-            });
-        }
+        tests_of_program(tests, &program, |link| {
+            compile_and_run(&program, link, layout, built, options.valgrind)
+        });
     }
     for (name, way) in ways::WAYS {
         tests.run(name, || match options.build.triple() {
@@ -158,6 +160,24 @@ fn tests_of_installation(
         });
     }
     Ok(())
+}
+
+/// A C program with both libraries, at the same time: some wait for most of theirs, and valgrind runs one thread of each.
+fn tests_of_program(
+    tests: &mut Tests<'_>,
+    program: &Path,
+    compile_and_run: impl Fn(Link) -> Result<(), String> + Sync,
+) {
+    let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = |link| format!("{name}, {link:?}");
+    std::thread::scope(|scope| {
+        let with_static =
+            tests.wants(&name(Link::Static)).then(|| scope.spawn(|| compile_and_run(Link::Static)));
+        tests.run(&name(Link::Shared), || compile_and_run(Link::Shared));
+        if let Some(running) = with_static {
+            tests.run(&name(Link::Static), || running.join().unwrap_or_else(|_| Err("panicked".to_string())));
+        }
+    });
 }
 
 /// Cargo's tests. The C library at hand is one for this machine: other platforms do without.

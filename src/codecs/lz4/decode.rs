@@ -1,6 +1,7 @@
 //! The decoder: fast loops while both buffers have room for a sequence of the usual size, and a careful one for the rest.
-//! Of the fast ones, [`decode_short`] is for matches of up to 16 bytes, and leaves each longer one to [`decode_any`];
-//! [`decode_medium`] takes its place where so many are longer that it could not be foreseen which.
+//! Of the fast ones, [`decode_short`] is for matches of up to 16 bytes at any distance, and leaves each longer one to
+//! [`decode_any`]; [`decode_medium`] takes its place where so many are longer that it cannot be foreseen which, until too many
+//! have short distances.
 //!
 //! It takes the same streams as the reference implementation, but for those with a distance of 0, which the format calls
 //! damaged and the reference takes for zeros; and a tenth to a half less time for most of them: distances
@@ -33,22 +34,17 @@ const UNASKED_OUT: usize = 32;
 const IN_ROOM: usize = LONG + INPUT_END;
 /// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few to have them in the shortest loop.
 const SHORT_MATCH: usize = 16;
-/// Literals up to this length are copied by [`decode_medium`], and most matches there are not longer.
-const MEDIUM: usize = 32;
 /// Matches whose length takes one byte beside the token are shorter than this.
 const LONG_MATCH: usize = MIN_MATCH + LONG + 255;
-/// More bytes of output than a sequence of [`decode_medium`] makes, and SLACK.
-const MEDIUM_ROOM: usize = MEDIUM + LONG_MATCH + SLACK;
-/// So many sequences with matches from SHORT_MATCH to MEDIUM, in MEDIUM_DENSE bytes of output, make them prevail.
-const MANY_MEDIUM: usize = 16;
-const MEDIUM_DENSE: usize = MANY_MEDIUM * 160;
-/// If [`decode_medium`] stops sooner, in bytes of output, other sequences prevail.
-const MEDIUM_STAYS: usize = 400;
-/// If [`decode_medium`] comes less far, in bytes of output, it does not pay to call it again soon.
-const MEDIUM_PAYS: usize = 1024;
-/// So many such sequences pass then uncounted. The next MANY_MEDIUM are never dense, since `from` is before the pause; after
-/// them the count starts anew.
-const MEDIUM_PAUSE: usize = 240;
+/// More bytes of output than a sequence of [`decode_medium`] with less than LONG literals makes, and SLACK.
+const MEDIUM_ROOM: usize = LONG + LONG_MATCH + SLACK;
+/// So many sequences of a kind, in DENSE bytes of output each on average, are too many for the loop that is not made for them.
+const MANY: usize = 16;
+const DENSE: usize = 240;
+/// If [`decode_medium`] comes less far, in bytes of output, it does not pay to go there again soon: not before so many times MANY
+/// longer matches.
+const PAYS: usize = 2048;
+const PAUSE: usize = 15;
 /// The longest run of literals whose length takes one byte beside the token.
 const MAX_RUN: usize = LONG + 254;
 /// From this many bytes on, a sequence of two short lengths leaves MATCH_END bytes.
@@ -151,7 +147,7 @@ unsafe fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize
     };
     // SAFETY: the input is not empty.
     let mut at = Place { ip: in_start, op: out_start, token: unsafe { in_start.byte() } };
-    let mut medium = Medium { count: 0, from: out_start };
+    let (mut longer, mut pause) = (Kind::counted_from(out_start), 0);
     while !at.is_near_end(&ends) {
         // SAFETY: no end is near. The CPU has AVX2 if `AVX2`.
         at = unsafe { decode_short::<AVX2>(at, &ends) }?;
@@ -159,21 +155,22 @@ unsafe fn decode_fast<const AVX2: bool>(src: &[u8], dest: &mut [u8], stop: usize
             break;
         }
         // SAFETY: the same.
-        match unsafe { decode_any::<AVX2>(at, &ends, &mut medium) }? {
+        match unsafe { decode_any::<AVX2>(at, &ends) }? {
             Some(next) => at = next,
             None => break,
         }
-        if medium.count == MANY_MEDIUM {
-            let dense = at.op.since(medium.from) < MEDIUM_DENSE;
-            medium = Medium { count: 0, from: at.op };
-            if dense {
+        match longer.one_more(at.op) {
+            Some(_) if pause > 0 => pause -= 1,
+            Some(true) => {
+                let from = at.op;
                 // SAFETY: the CPU has AVX2 if `AVX2`.
                 at = unsafe { decode_mostly_medium::<AVX2>(at, &ends) }?;
-                if at.op.since(medium.from) < MEDIUM_PAYS {
-                    medium.count = 0usize.wrapping_sub(MEDIUM_PAUSE);
+                if at.op.since(from) < PAYS {
+                    pause = PAUSE;
                 }
-                medium.from = at.op;
+                longer = Kind::counted_from(at.op);
             }
+            _ => (),
         }
     }
     Some((at.ip.since(in_start), at.op.since(out_start)))
@@ -197,12 +194,30 @@ struct Ends<'a> {
     out_slack: Target<'a>,
 }
 
-/// The matches of more than SHORT_MATCH and up to MEDIUM bytes.
-struct Medium<'a> {
-    /// How many there were since `from`; during a pause, how many are to pass, subtracted from 0.
+/// The sequences of a kind that the loop at work is not made for.
+struct Kind<'a> {
     count: usize,
     /// Where counting began.
     from: Target<'a>,
+}
+
+impl<'a> Kind<'a> {
+    #[inline(always)]
+    fn counted_from(from: Target<'a>) -> Kind<'a> {
+        Kind { count: 0, from }
+    }
+
+    /// Counts one that ends at `op`. After MANY of them, begins anew, and tells whether they were dense.
+    #[inline(always)]
+    fn one_more(&mut self, op: Target<'a>) -> Option<bool> {
+        self.count += 1;
+        if self.count < MANY {
+            return None;
+        }
+        let is_dense = op.since(self.from) < MANY * DENSE;
+        *self = Kind::counted_from(op);
+        Some(is_dense)
+    }
 }
 
 /// Where a fast loop is: before a sequence.
@@ -291,65 +306,101 @@ unsafe fn copy_run(from: Source<'_>, to: Target<'_>, len: usize) {
     }
 }
 
-/// Decodes sequences for as long as those that [`decode_medium`] knows prevail.
+/// Decodes sequences of any kind, most by [`decode_medium`], until too many are of those that it is not made for.
+///
+/// It has a function of its own: the compiler knows no registers for the variables of two loops.
 ///
 /// # Safety
 ///
 /// If `AVX2`, the CPU has it.
+#[inline(never)]
+unsafe fn decode_mostly_medium<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Option<Place<'a>> {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    unsafe fn with_avx2<'a>(at: Place<'a>, ends: &Ends<'a>) -> Option<Place<'a>> {
+        // SAFETY: the CPU has AVX2.
+        unsafe { decode_medium_and_others::<true>(at, ends) }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if AVX2 {
+        // SAFETY: the caller's promise.
+        return unsafe { with_avx2(at, ends) };
+    }
+    // SAFETY: no AVX2 is asked for.
+    unsafe { decode_medium_and_others::<false>(at, ends) }
+}
+
+/// [`decode_mostly_medium`] itself.
+///
+/// # Safety
+///
+/// As there.
 #[inline(always)]
-unsafe fn decode_mostly_medium<'a, const AVX2: bool>(
+unsafe fn decode_medium_and_others<'a, const AVX2: bool>(
     mut at: Place<'a>,
     ends: &Ends<'a>,
 ) -> Option<Place<'a>> {
+    let mut patterns = Kind::counted_from(at.op);
     loop {
-        let from = at.op;
         // SAFETY: the caller's promise.
-        at = unsafe { decode_medium::<AVX2>(at, ends) }?;
-        if at.op.since(from) < MEDIUM_STAYS || at.is_near_end(ends) {
+        let (next, is_behind_pattern) = unsafe { decode_medium::<AVX2>(at, ends) }?;
+        at = next;
+        if is_behind_pattern {
+            match patterns.one_more(at.op) {
+                Some(true) => return Some(at),
+                _ => continue,
+            }
+        }
+        if at.is_near_end(ends) {
             return Some(at);
         }
-        // It counts for the caller of both, who asks only how far this function came.
-        let mut ignored = Medium { count: 0, from };
         // SAFETY: no end is near. The CPU has AVX2 if `AVX2`.
-        match unsafe { decode_any::<AVX2>(at, ends, &mut ignored) }? {
+        match unsafe { decode_any::<AVX2>(at, ends) }? {
             Some(next) => at = next,
             None => return Some(at),
         }
     }
 }
 
-/// Decodes sequences of up to MEDIUM literals and a match whose length takes one byte beside the token, at most. Stops at the first
-/// other one, behind one with a short pattern, or when an end is near.
+/// Decodes sequences of up to MAX_RUN literals and a match whose length takes one byte beside the token, at most. Stops at the
+/// first other one, behind one with a short pattern, which it tells, or when an end is near.
 ///
 /// Text and records consist of them. It is not known then which matches are short, and they repeat what was written a few
-/// stores before: a load of that waits until it is in the cache, unless one store wrote all of it. So it is copied in pieces of
-/// eight bytes, which are rarely in two stores. The patterns that numbers have in shuffled rows would each be a surprise here.
+/// stores before: a load of that waits until it is in the cache, unless one store wrote all of it. So short ones are copied in
+/// pieces of eight bytes, which are rarely in two stores. The patterns that numbers have in shuffled rows would each be a surprise
+/// here.
 ///
 /// # Safety
 ///
 /// If `AVX2`, the CPU has it.
 #[inline(always)]
-unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>) -> Option<Place<'a>> {
+unsafe fn decode_medium<'a, const AVX2: bool>(
+    mut at: Place<'a>,
+    ends: &Ends<'a>,
+) -> Option<(Place<'a>, bool)> {
     while at.ip < ends.in_slack && at.op < ends.medium_room {
         let Place { mut ip, op, token } = at;
         let (mut literals, match_bits) = (token >> 4, token & 15);
         ip = ip.ahead(1);
         if literals == LONG {
+            if ip.ahead(MAX_RUN) >= ends.in_slack || op.ahead(MAX_RUN) >= ends.medium_room {
+                break;
+            }
             // SAFETY: SLACK bytes follow the token.
             let more = unsafe { ip.byte() };
-            if more > MEDIUM - LONG {
+            if more > MAX_RUN - LONG {
                 break;
             }
             literals += more;
             ip = ip.ahead(1);
-            // SAFETY: the same, and more of output.
-            unsafe { op.store(ip.load::<MEDIUM>()) };
+            // SAFETY: MAX_RUN bytes and SLACK, as just compared, follow on both sides.
+            unsafe { copy_run(ip, op, literals) };
         } else {
-            // SAFETY: the same.
+            // SAFETY: SLACK bytes follow the token, and MEDIUM_ROOM bytes are left of output.
             unsafe { op.store(ip.load::<16>()) };
         }
         // What comes behind the distance: the next token, or more of the length.
-        // SAFETY: SLACK less MEDIUM bytes and two follow the literals: more than INPUT_END.
+        // SAFETY: SLACK bytes, less the literals if there are no more than fit behind a token, follow: more than INPUT_END.
         let next = settled(unsafe { ip.ahead(literals + 2).byte() });
         // SAFETY: the same.
         let distance = unsafe { ip.ahead(literals).two_bytes() };
@@ -365,7 +416,7 @@ unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>
                 unsafe { copy_short::<AVX2>(op, distance) };
                 // SAFETY: the same. What repeats each byte repeats the last two.
                 unsafe { op.ahead(SHORT_MATCH).copy_from_back::<2>(distance.max(2)) };
-                return Some(Place { ip, op: op.ahead(len), token: next });
+                return Some((Place { ip, op: op.ahead(len), token: next }, true));
             }
             // SAFETY: the distance was checked, and SLACK bytes follow the match.
             unsafe { op.copy_from_back::<8>(distance) };
@@ -386,17 +437,17 @@ unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>
             unsafe { copy_long::<AVX2>(op, distance, len) };
         } else {
             let (mut to, end) = (op, op.ahead(len));
-            // Four copies, written out: a loop of eight bytes each, or a function, is slower.
+            // Four copies: most matches are not longer, and how often a loop goes round cannot be foreseen either.
             loop {
                 // SAFETY: `to` is before `end`, so SLACK bytes follow, and what is copied lies before.
-                unsafe { to.copy_from_back::<8>(distance) };
+                unsafe { to.copy_from_back::<16>(distance) };
                 // SAFETY: the same.
-                unsafe { to.ahead(8).copy_from_back::<8>(distance) };
+                unsafe { to.ahead(16).copy_from_back::<16>(distance) };
                 // SAFETY: the same.
-                unsafe { to.ahead(16).copy_from_back::<8>(distance) };
+                unsafe { to.ahead(32).copy_from_back::<16>(distance) };
                 // SAFETY: the same.
-                unsafe { to.ahead(24).copy_from_back::<8>(distance) };
-                to = to.ahead(32);
+                unsafe { to.ahead(48).copy_from_back::<16>(distance) };
+                to = to.ahead(64);
                 if to >= end {
                     break;
                 }
@@ -406,20 +457,16 @@ unsafe fn decode_medium<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>
         let token = settled(unsafe { ip.ahead(1).byte() });
         at = Place { ip: ip.ahead(1), op: op.ahead(len), token };
     }
-    Some(at)
+    Some((at, false))
 }
 
-/// Decodes one sequence of any lengths; `Some(None)` if an end is near. Counts matches in `medium`.
+/// Decodes one sequence of any lengths; `Some(None)` if an end is near.
 ///
 /// # Safety
 ///
 /// As for [`decode_short`].
 #[inline(always)]
-unsafe fn decode_any<'a, const AVX2: bool>(
-    at: Place<'a>,
-    ends: &Ends<'a>,
-    medium: &mut Medium<'a>,
-) -> Option<Option<Place<'a>>> {
+unsafe fn decode_any<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Option<Option<Place<'a>>> {
     // SAFETY: the caller's promise.
     let Some((ip, literals)) = (unsafe { put_literals(at, ends) }) else { return Some(None) };
     // What comes behind the distance: the next token, or more of the length.
@@ -438,7 +485,6 @@ unsafe fn decode_any<'a, const AVX2: bool>(
         // AVX2 if `AVX2`.
         unsafe { copy_short::<AVX2>(op, distance) };
         if len > SHORT_MATCH {
-            medium.count = medium.count.wrapping_add(1);
             // Items with padding have such matches again and again, each of which reads what the one before wrote: with
             // stores of another size, that takes long.
             // SAFETY: the same; 16 bytes of the match are there.
@@ -461,7 +507,6 @@ unsafe fn decode_any<'a, const AVX2: bool>(
     if op >= ends.out_slack || len > ends.out_slack.since(op) {
         return Some(None);
     }
-    medium.count = medium.count.wrapping_add(usize::from(len <= MEDIUM));
     // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
     unsafe { copy_long::<AVX2>(op, distance, len) };
     Some(Some(Place { ip, op: op.ahead(len), token }))
