@@ -385,7 +385,7 @@ pub(crate) unsafe fn copy_safely<const AVX2: bool>(dest: &mut [u8], op: usize, d
 ///
 /// `distance` and `len` are at least 16; that many bytes precede and follow `to`.
 #[inline(always)]
-unsafe fn copy_pieces(to: Target<'_>, distance: usize, len: usize) {
+pub(crate) unsafe fn copy_pieces(to: Target<'_>, distance: usize, len: usize) {
     let last = to.ahead(len - 16);
     let mut to = to;
     while to < last {

@@ -15,7 +15,7 @@
 
 use super::output::{LONG, MAX_DISTANCE, MIN_MATCH};
 use crate::codecs::matches::{
-    SLACK, copy_few_literals, copy_literals, copy_long, copy_safely, copy_short, copy_two_more,
+    SLACK, copy_few_literals, copy_literals, copy_long, copy_pieces, copy_safely, copy_short, copy_two_more,
 };
 use crate::codecs::place::{Source, Target, settled};
 use crate::cpu::rarely;
@@ -504,11 +504,15 @@ unsafe fn decode_any<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Op
     }
     // SAFETY: INPUT_END bytes followed the literals, of which three were read, or `ip` was before `in_room`.
     let token = settled(unsafe { ip.byte() });
-    if op >= ends.out_slack || len > ends.out_slack.since(op) {
+    if op.ahead(len) <= ends.out_slack {
+        // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
+        unsafe { copy_long::<AVX2>(op, distance, len) };
+    } else if distance >= 16 && op.ahead(len) < ends.out_room {
+        // SAFETY: the distance was checked, this match is not short, and OUT_ROOM bytes follow it.
+        unsafe { copy_pieces(op, distance, len) };
+    } else {
         return Some(None);
     }
-    // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
-    unsafe { copy_long::<AVX2>(op, distance, len) };
     Some(Some(Place { ip, op: op.ahead(len), token }))
 }
 
@@ -528,13 +532,15 @@ unsafe fn put_literals<'a>(at: Place<'a>, ends: &Ends<'a>) -> Option<(Source<'a>
     }
     // SAFETY: the token was before `in_room`.
     literals += unsafe { more_of_length(&mut ip, ends) }?;
-    if ip >= ends.in_slack
-        || at.op >= ends.out_slack
-        || literals > ends.in_slack.since(ip)
-        || literals > ends.out_slack.since(at.op)
-        || literals >= ends.out_room.since(at.op)
-    {
+    if ip >= ends.in_room || literals > ends.in_room.since(ip) || literals >= ends.out_room.since(at.op) {
         return None;
+    }
+    if ip.ahead(literals) > ends.in_slack || at.op.ahead(literals) > ends.out_slack {
+        for done in (0..literals).step_by(16) {
+            // SAFETY: IN_ROOM and OUT_ROOM bytes follow the literals: more than 15.
+            unsafe { at.op.ahead(done).store(ip.ahead(done).load::<16>()) };
+        }
+        return Some((ip, literals));
     }
     // SAFETY: SLACK bytes follow the literals on both sides.
     unsafe { copy_literals(ip, at.op, literals) };
