@@ -113,15 +113,17 @@ fn one_match(literals: usize, distance: usize, len: usize, last: usize) -> (Vec<
     (stream, literals + len + last)
 }
 
-/// A stream of 150 sequences most of which have matches of medium length, as text and records have, and the size that it
-/// decodes to.
+/// A stream of sequences most of which have matches of medium length, as text and records have, or short distances now and
+/// then, so that it changes which loop is at work, and the size that it decodes to.
 fn medium_matches(random: &mut Random) -> (Vec<u8>, usize) {
     let mut stream = Vec::new();
     push_sequence(&mut stream, 40, 33, 20);
     let mut size = 60;
     let others = random.below(8);
-    for _ in 0..150 {
-        let literals = [0, 1, 2, 14, 15, 16, 31, 32, 33][random.below(9)];
+    let one_in = [1, 4, 50][random.below(3)];
+    for _ in 0..if random.below(8) == 0 { 1000 } else { 150 } {
+        let literals =
+            [0, 1, 2, 13, 14, 15, 16, 63, 64, 65, 269, 270][random.below(12).min(random.below(12))];
         let len = match random.below(10) {
             kind if kind >= others => 17 + random.below(16),
             0 => [33, 63, 64, 65, 66, 300][random.below(6)],
@@ -129,7 +131,7 @@ fn medium_matches(random: &mut Random) -> (Vec<u8>, usize) {
         };
         size += literals;
         let near = [1, 2, 7, 8, 15, 16, 17, 18, 31, 32, 33, 40][random.below(12)];
-        let distance = if random.below(4) == 0 { near } else { 1 + random.below(size) };
+        let distance = if random.below(one_in) == 0 { near } else { 1 + random.below(size) };
         push_sequence(&mut stream, literals, distance, len);
         size += len;
     }
