@@ -30,8 +30,9 @@ use super::libdeflate::adler32;
 use crate::error::Result;
 use bits::BitWriter;
 use blocks::{Blocks, Manner, RAW_BLOCK, SEGMENT, write_block, write_raw};
+use counts::Counts;
 pub(super) use counts::coded_bits;
-use huffman::Candidates;
+use huffman::{Candidates, Codes};
 pub(super) use probe::Probe;
 pub(super) use thorough::{Effort, WAYS};
 use worth::BIT;
@@ -199,6 +200,14 @@ impl Encoder {
         if src.len() < TINY {
             return blocks.write_one(src, QUICK_HEADER, Candidates::fixed, dest, |sequences, counts| {
                 quick.parse_tiny(src, sequences, counts);
+            });
+        }
+        if src.len() <= SEGMENT {
+            fn suited<'a>(candidates: &'a mut Candidates, counts: &Counts) -> &'a Codes {
+                candidates.suited(counts, QUICK.least_saved)
+            }
+            return blocks.write_one(src, QUICK_HEADER, suited, dest, |sequences, counts| {
+                quick.parse(src, 0, src.len(), sequences, counts);
             });
         }
         blocks.write(src, QUICK, dest, |start, sequences, counts| {

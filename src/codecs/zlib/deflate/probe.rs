@@ -4,6 +4,7 @@ use super::counts::literal_bits;
 use super::worth::Worth;
 use crate::codecs::agree::extend_long;
 use crate::codecs::mem::load64;
+use std::ops::Range;
 
 /// Samples of this many bytes.
 const SAMPLES: usize = 16;
@@ -25,6 +26,12 @@ const ALL_SAME: usize = 16;
 const NEAR: usize = 8;
 /// With a match every this many bytes, or more often, an encoder spends its time with matches rather than in between.
 const OFTEN: usize = 25;
+/// A match counts as this.
+const MATCH: usize = 5;
+/// Where literals take as many bits as this, in sixteenths, which is much but not yet noise, as in text with transposed bits, short
+/// matches save some as well. Of these there are more than those in the samples, and so each of them counts for more.
+const RICH: Range<usize> = 80..118;
+const MATCH_THERE: usize = 8;
 
 /// The stream has up to this many parts, as shuffled data change from part to part; samples of one tell what literals are
 /// like there.
@@ -49,17 +56,17 @@ impl Probe {
         let mut probe = Probe { literal_bits: [0; PARTS], part_len, has_few_matches: true };
         let mut table = [0; 1 << TABLE_BITS];
         // As many as may be found, which takes little time if there are many.
-        let most = src.len().min(SAMPLES * SAMPLE) / OFTEN;
+        let most = MATCH * src.len().min(SAMPLES * SAMPLE) / OFTEN;
         let (mut left, mut are_same) = (Some(most), true);
         for (bits, part) in probe.literal_bits.iter_mut().zip((0..src.len()).step_by(part_len)) {
             let starts = (part..src.len()).step_by(distance).take(nsamples);
             let samples = starts.map(|start| start..src.len().min(start + SAMPLE));
             *bits = literal_bits(&counts(samples.clone().map(|sample| &src[sample])));
             are_same &= *bits <= ALL_SAME;
+            let worth = Worth::of_frequent(*bits);
+            let weight = if RICH.contains(bits) { MATCH_THERE } else { MATCH };
             for sample in samples {
-                let worth = Worth::of_frequent(*bits);
-                left =
-                    left.and_then(|left| count_down(left, src, sample.start, sample.end, worth, &mut table));
+                left = left.and_then(|left| count_down(left, weight, src, sample, worth, &mut table));
             }
             if left.is_none() && !are_same {
                 return Probe { has_few_matches: false, ..probe };
@@ -106,20 +113,20 @@ fn counts<'a>(samples: impl Iterator<Item = &'a [u8]>) -> [u32; 256] {
     counts
 }
 
-/// Counts down from `left` for each match worth its bits that a greedy search finds in `start..end`, with positions from
+/// Counts down `weight` from `left` for each match worth its bits that a greedy search finds in a sample, with positions from
 /// earlier samples in the table; `None` if there are more.
 #[inline(never)] // its loop needs all registers
 fn count_down(
     mut left: usize,
+    weight: usize,
     src: &[u8],
-    start: usize,
-    end: usize,
+    sample: Range<usize>,
     worth: Worth,
     table: &mut [u32; 1 << TABLE_BITS],
 ) -> Option<usize> {
     // As many bytes are hashed, and must agree, as make it worth while from nearby.
     let shift = 64 - 8 * worth.shortest(NEAR).clamp(3, 8) as u32; // below 64
-    let mut at = start;
+    let (mut at, end) = (sample.start, sample.end);
     while at + 8 <= end {
         // SAFETY: `at + 8 <= end`, which is not beyond `src`.
         let bytes = unsafe { load64(src, at) } << shift;
@@ -132,7 +139,7 @@ fn count_down(
             let match_end = unsafe { extend_long(src, at, at - candidate, end) };
             if worth.saved(match_end - at, at - candidate) > 0 {
                 // Runs are found without a search.
-                left = left.checked_sub(usize::from(candidate + 1 < at))?;
+                left = left.checked_sub(weight * usize::from(candidate + 1 < at))?;
                 at = match_end;
                 continue;
             }
