@@ -24,8 +24,9 @@ impl<T: Send> Left<T> {
 
     /// Leaves something, unless there is enough, or another thread is at it.
     pub(crate) fn put(&'static self, thing: T) {
+        let most = MOST_LEFT.min(cpu::processors());
         if let Some(mut left) = self.0.try_lock() {
-            if left.len() < MOST_LEFT.min(cpu::processors()) {
+            if left.len() < most {
                 left.push(thing);
                 return;
             }

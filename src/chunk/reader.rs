@@ -67,7 +67,9 @@ impl<'a> Reader<'a> {
         if threads.pays_from == 0 || self.pipeline.has_applications() {
             return threads;
         }
-        threads.for_work(nbytes, self.codec.decode_cost())
+        // What is stored as it is, or repeats one value, takes no longer than with the fastest codec.
+        let cost = if self.payload == Payload::Coded { self.codec.decode_cost() } else { 1 };
+        threads.for_work(nbytes, cost)
     }
 
     /// A reader of `chunk`, whose header was read. Nothing else is checked: [`prepare`](Self::prepare) does that.
