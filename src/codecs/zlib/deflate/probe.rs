@@ -26,12 +26,12 @@ const ALL_SAME: usize = 16;
 const NEAR: usize = 8;
 /// With a match every this many bytes, or more often, an encoder spends its time with matches rather than in between.
 const OFTEN: usize = 25;
-/// A match counts as this.
-const MATCH: usize = 5;
-/// Where literals take as many bits as this, in sixteenths, which is much but not yet noise, as in text with transposed bits, short
-/// matches save some as well. Of these there are more than those in the samples, and so each of them counts for more.
+/// In streams of different parts, as of transposed bits, all matches are in some of them. Where some parts are skewed, and literals
+/// in others take as many bits as this, in sixteenths, which is much but not yet noise, each match there counts as MATCH_THERE
+/// in place of MATCH.
 const RICH: Range<usize> = 80..118;
 const MATCH_THERE: usize = 8;
+const MATCH: usize = 5;
 
 /// The stream has up to this many parts, as shuffled data change from part to part; samples of one tell what literals are
 /// like there.
@@ -56,25 +56,31 @@ impl Probe {
         let mut probe = Probe { literal_bits: [0; PARTS], part_len, has_few_matches: true };
         let mut table = [0; 1 << TABLE_BITS];
         // As many as may be found, which takes little time if there are many.
-        let most = MATCH * src.len().min(SAMPLES * SAMPLE) / OFTEN;
+        let most = src.len().min(SAMPLES * SAMPLE) / OFTEN;
         let (mut left, mut are_same) = (Some(most), true);
+        let (mut some_are_skewed, mut weight) = (false, 0);
         for (bits, part) in probe.literal_bits.iter_mut().zip((0..src.len()).step_by(part_len)) {
             let starts = (part..src.len()).step_by(distance).take(nsamples);
             let samples = starts.map(|start| start..src.len().min(start + SAMPLE));
             *bits = literal_bits(&counts(samples.clone().map(|sample| &src[sample])));
             are_same &= *bits <= ALL_SAME;
+            some_are_skewed |= *bits <= SKEWED;
             let worth = Worth::of_frequent(*bits);
-            let weight = if RICH.contains(bits) { MATCH_THERE } else { MATCH };
+            let before = left;
             for sample in samples {
-                left = left.and_then(|left| count_down(left, weight, src, sample, worth, &mut table));
+                left = left.and_then(|left| count_down(left, src, sample, worth, &mut table));
             }
+            let found = before.unwrap_or(0) - left.unwrap_or(0);
+            weight += found * if RICH.contains(bits) { MATCH_THERE } else { MATCH };
             if left.is_none() && !are_same {
                 return Probe { has_few_matches: false, ..probe };
             }
         }
         let is_skewed = probe.literal_bits.iter().all(|&bits| bits <= SKEWED);
-        probe.has_few_matches =
-            are_same || left.is_some_and(|left| !is_skewed || most - left <= most * OFTEN / OFTEN_THERE);
+        let are_often = |left| {
+            is_skewed && most - left > most * OFTEN / OFTEN_THERE || some_are_skewed && weight > MATCH * most
+        };
+        probe.has_few_matches = are_same || left.is_some_and(|left| !are_often(left));
         probe
     }
 
@@ -113,12 +119,11 @@ fn counts<'a>(samples: impl Iterator<Item = &'a [u8]>) -> [u32; 256] {
     counts
 }
 
-/// Counts down `weight` from `left` for each match worth its bits that a greedy search finds in a sample, with positions from
+/// Counts down from `left` for each match worth its bits that a greedy search finds in a sample, with positions from
 /// earlier samples in the table; `None` if there are more.
 #[inline(never)] // its loop needs all registers
 fn count_down(
     mut left: usize,
-    weight: usize,
     src: &[u8],
     sample: Range<usize>,
     worth: Worth,
@@ -139,7 +144,7 @@ fn count_down(
             let match_end = unsafe { extend_long(src, at, at - candidate, end) };
             if worth.saved(match_end - at, at - candidate) > 0 {
                 // Runs are found without a search.
-                left = left.checked_sub(weight * usize::from(candidate + 1 < at))?;
+                left = left.checked_sub(usize::from(candidate + 1 < at))?;
                 at = match_end;
                 continue;
             }
