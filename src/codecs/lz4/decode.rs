@@ -1,7 +1,6 @@
 //! The decoder: fast loops while both buffers have room for a sequence of the usual size, and a careful one for the rest.
-//! Of the fast ones, [`decode_short`] is for matches of up to 16 bytes at any distance, and leaves each longer one to
-//! [`decode_any`]; [`decode_medium`] takes its place where so many are longer that it cannot be foreseen which, until too many
-//! have short distances.
+//! Of the fast ones, [`decode_short`] is for matches of up to 16 bytes at any distance, and some longer ones beside; it leaves
+//! others to [`decode_any`]. Where those are many, [`decode_medium`] takes its place, until too many have short distances.
 //!
 //! It takes the same streams as the reference implementation, but for those with a distance of 0, which the format calls
 //! damaged and the reference takes for zeros; and a tenth to a half less time for most of them: distances
@@ -32,7 +31,7 @@ const UNASKED_IN: usize = 17;
 const UNASKED_OUT: usize = 32;
 /// From this many bytes on, a token and less than LONG literals leave INPUT_END bytes, and a copy of 16 is within the input.
 const IN_ROOM: usize = LONG + INPUT_END;
-/// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few to have them in the shortest loop.
+/// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few to be copied with them.
 const SHORT_MATCH: usize = 16;
 /// Matches whose length takes one byte beside the token are shorter than this.
 const LONG_MATCH: usize = MIN_MATCH + LONG + 255;
@@ -236,7 +235,8 @@ impl Place<'_> {
     }
 }
 
-/// Decodes sequences of up to MAX_RUN literals and a short match. Stops at the first other one, or when an end is near.
+/// Decodes sequences of up to MAX_RUN literals and a short match, and those of [`decode_longer`]. Stops at the first other one, or
+/// when an end is near.
 ///
 /// # Safety
 ///
@@ -249,7 +249,12 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
         // Whether the match is short is asked in both branches: asked before them, it costs 2 to 6 %.
         if literals < LONG {
             if match_bits + MIN_MATCH > SHORT_MATCH {
-                return Some(at);
+                // SAFETY: no end is near, and the match is longer.
+                at = match unsafe { decode_longer(at, ends) } {
+                    Some(next) if !next.is_near_end(ends) => next,
+                    next => return Some(next.unwrap_or(at)),
+                };
+                continue;
             }
             // SAFETY: IN_ROOM bytes follow the token, and OUT_ROOM bytes are left of output.
             unsafe { op.store(ip.ahead(1).load::<16>()) };
@@ -282,6 +287,68 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
         at = Place { ip, op: op.ahead(match_bits + MIN_MATCH), token };
         if at.is_near_end(ends) {
             return Some(at);
+        }
+    }
+}
+
+/// Decodes a sequence with less than LONG literals and a match that is not short, but less than LONG_MATCH; `None` if it is
+/// another one, from less than 16 bytes back, damaged, or near an end.
+///
+/// # Safety
+///
+/// As for [`decode_short`].
+#[inline(always)]
+unsafe fn decode_longer<'a>(at: Place<'a>, ends: &Ends<'a>) -> Option<Place<'a>> {
+    let Place { ip, op, token } = at;
+    let (literals, match_bits) = (token >> 4, token & 15);
+    // SAFETY: IN_ROOM bytes follow the token, and OUT_ROOM bytes are left of output.
+    unsafe { op.store(ip.ahead(1).load::<16>()) };
+    let (ip, op) = (ip.ahead(literals + 1), op.ahead(literals));
+    // SAFETY: INPUT_END bytes follow the literals.
+    let distance = unsafe { ip.two_bytes() };
+    // SAFETY: the same.
+    let next = unsafe { ip.ahead(2).byte() };
+    if distance < 16 || op.back(distance) < ends.out_start {
+        return None;
+    }
+    if match_bits < LONG {
+        // SAFETY: the distance was checked, and OUT_ROOM counts this match.
+        unsafe { op.copy_from_back::<SHORT_MATCH>(distance) };
+        // SAFETY: the same.
+        unsafe { op.ahead(SHORT_MATCH).copy_from_back::<2>(distance) };
+        return Some(Place { ip: ip.ahead(2), op: op.ahead(match_bits + MIN_MATCH), token: next });
+    }
+    let end = op.ahead(LONG + MIN_MATCH + next);
+    if next == 255 || end > ends.out_slack {
+        return None;
+    }
+    // SAFETY: INPUT_END bytes followed the literals.
+    let token = settled(unsafe { ip.ahead(3).byte() });
+    // SAFETY: the distance was checked, and SLACK bytes follow the match.
+    unsafe { copy_far(op, distance, end) };
+    Some(Place { ip: ip.ahead(3), op: end, token })
+}
+
+/// Copies what lies `distance` bytes back to `to`, up to `end`, and bytes behind it.
+///
+/// # Safety
+///
+/// `distance >= 16`; that many bytes precede `to`, and SLACK follow `end`, which is behind it.
+#[inline(always)]
+unsafe fn copy_far<'a>(mut to: Target<'a>, distance: usize, end: Target<'a>) {
+    // Four copies: most matches are not longer, and how often a loop goes round cannot be foreseen either.
+    loop {
+        // SAFETY: `to` is before `end`, so SLACK bytes follow, and what is copied lies before.
+        unsafe { to.copy_from_back::<16>(distance) };
+        // SAFETY: the same.
+        unsafe { to.ahead(16).copy_from_back::<16>(distance) };
+        // SAFETY: the same.
+        unsafe { to.ahead(32).copy_from_back::<16>(distance) };
+        // SAFETY: the same.
+        unsafe { to.ahead(48).copy_from_back::<16>(distance) };
+        to = to.ahead(64);
+        if to >= end {
+            return;
         }
     }
 }
@@ -436,22 +503,8 @@ unsafe fn decode_medium<'a, const AVX2: bool>(
             // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
             unsafe { copy_long::<AVX2>(op, distance, len) };
         } else {
-            let (mut to, end) = (op, op.ahead(len));
-            // Four copies: most matches are not longer, and how often a loop goes round cannot be foreseen either.
-            loop {
-                // SAFETY: `to` is before `end`, so SLACK bytes follow, and what is copied lies before.
-                unsafe { to.copy_from_back::<16>(distance) };
-                // SAFETY: the same.
-                unsafe { to.ahead(16).copy_from_back::<16>(distance) };
-                // SAFETY: the same.
-                unsafe { to.ahead(32).copy_from_back::<16>(distance) };
-                // SAFETY: the same.
-                unsafe { to.ahead(48).copy_from_back::<16>(distance) };
-                to = to.ahead(64);
-                if to >= end {
-                    break;
-                }
-            }
+            // SAFETY: the distance was checked, and SLACK bytes follow the match.
+            unsafe { copy_far(op, distance, op.ahead(len)) };
         }
         // SAFETY: as with `next`.
         let token = settled(unsafe { ip.ahead(1).byte() });
@@ -587,6 +640,12 @@ unsafe fn decode_careful<const AVX2: bool>(
         ip += 1;
         let left = dest.len() - op;
         let literals = read_length(src, &mut ip, token >> 4, left)?;
+        if stop == dest.len() && literals == src.len() - ip {
+            // Nothing follows the last sequence's literals.
+            let rest = dest.get_mut(op..).filter(|rest| rest.len() == literals)?;
+            copy_few_literals(&src[ip..], rest);
+            return Some(());
+        }
         // The reference decoder takes a short cut with such sequences, and does not ask then how near the ends are.
         let unasked = literals < LONG && src.len() - ip >= UNASKED_IN && left >= UNASKED_OUT;
         // Nothing behind the last wanted byte is looked at.
