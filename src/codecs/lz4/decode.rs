@@ -557,10 +557,11 @@ unsafe fn decode_any<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Op
     }
     // SAFETY: INPUT_END bytes followed the literals, of which three were read, or `ip` was before `in_room`.
     let token = settled(unsafe { ip.byte() });
-    if op.ahead(len) <= ends.out_slack {
+    // The length is compared, not the end: where addresses are short, the end of a long match may come before its start.
+    if op < ends.out_slack && len <= ends.out_slack.since(op) {
         // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
         unsafe { copy_long::<AVX2>(op, distance, len) };
-    } else if distance >= 16 && op.ahead(len) < ends.out_room {
+    } else if distance >= 16 && op < ends.out_room && len < ends.out_room.since(op) {
         // SAFETY: the distance was checked, this match is not short, and OUT_ROOM bytes follow it.
         unsafe { copy_pieces(op, distance, len) };
     } else {
