@@ -1,7 +1,7 @@
 //! How often symbols are needed, and about how many bits that makes.
 
 use super::super::format::{END, MAX_CODE, SYMBOLS, TOLD_DISTANCES};
-use super::huffman::code_lengths;
+use super::huffman::SymbolLengths;
 use super::sequence::{Distance, LENGTHS, MIN_PIECE, Sequence};
 use super::token::{FIRST_LENGTH, Tally};
 use super::worth::BIT;
@@ -141,10 +141,8 @@ pub(super) fn literal_bits(counts: &[u32]) -> usize {
     let mut symbols = [0; END + 1];
     symbols[..counts.len()].copy_from_slice(counts);
     symbols[END] = 1;
-    let mut lengths = [0; END + 1];
-    code_lengths(&symbols, MAX_CODE, &mut lengths);
-    let sum: usize = counts.iter().zip(lengths).map(|(&n, len)| n as usize * usize::from(len)).sum();
-    BIT * sum / n as usize
+    let nbits = SymbolLengths::best(&symbols, MAX_CODE).data_bits(counts);
+    BIT * nbits as usize / n as usize
 }
 
 /// About how many bits a short stream of these bytes takes without matches, in a block with codes of its own.

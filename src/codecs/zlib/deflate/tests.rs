@@ -4,8 +4,11 @@ use super::counts::Counts;
 use super::sequence::Sequence;
 use super::worth::{BIT, Worth};
 use super::*;
+use crate::codecs::zlib::format;
 use crate::testing::{self, Random};
 use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 type Compress = fn(&mut Encoder, &[u8], &mut [u8]) -> usize;
 
@@ -199,13 +202,40 @@ fn codes_of_limited_length_fit() {
         for n in 2..=30 {
             let mut counts = counts;
             counts[n..].fill(0);
-            let mut lengths = [0; 30];
-            huffman::code_lengths(&counts, max, &mut lengths);
+            let lengths = huffman::DistanceLengths::best(&counts, max);
+            let lengths = lengths.as_slice();
             assert!(lengths[..n].iter().all(|&len| (1..=max as u8).contains(&len)));
             let taken: u32 = lengths[..n].iter().map(|&len| 1 << max >> len).sum();
             assert_eq!(taken, 1 << max);
             assert!(lengths[n..].iter().all(|&len| len == 0));
         }
+    }
+}
+
+/// Bits of symbols that occur as often as this with the codes of a Huffman tree.
+fn tree_bits(counts: &[u32]) -> u32 {
+    let mut heap: BinaryHeap<_> = counts.iter().filter(|&&n| n > 0).map(|&n| Reverse(n)).collect();
+    let mut sum = if heap.len() == 1 { heap.peek().unwrap().0 } else { 0 };
+    while let (Some(Reverse(first)), Some(Reverse(second))) = (heap.pop(), heap.pop()) {
+        sum += first + second;
+        heap.push(Reverse(first + second));
+    }
+    sum
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn codes_are_as_short_as_a_tree_makes_them(
+        skew in 0_u32..14,
+        counts in prop::collection::vec(prop_oneof![Just(0), 1..10_000_u32], 1..=format::SYMBOLS),
+    ) {
+        // Equal counts, and such as occur in short blocks, are as usual as others.
+        let counts: Vec<u32> = counts.iter().map(|&n| if n > 0 { (n >> skew).max(1) } else { 0 }).collect();
+        let lengths = huffman::SymbolLengths::best(&counts, format::MAX_CODE);
+        prop_assert!(lengths.as_slice().iter().zip(&counts).all(|(&len, &n)| (len > 0) == (n > 0)));
+        prop_assert_eq!(lengths.data_bits(&counts), tree_bits(&counts));
     }
 }
 
