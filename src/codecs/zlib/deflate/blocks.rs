@@ -176,22 +176,17 @@ pub(super) fn write_sequences(codes: &Codes, block: &[u8], sequences: &[Sequence
             if let [b, ..] = rest {
                 out.put(codes.literal(*b));
             }
-        }
-        if sequence.len() == 0 {
-            // The literals of the next segment follow.
             out.flush();
         }
         let distance = codes.distance(sequence.distance());
         for piece in sequence.pieces() {
             // With its extra bits, a length has at most 20 bits, and a distance 28.
             out.put(codes.length(piece));
-            out.flush();
             out.put(distance);
             out.flush();
         }
         rest = &behind[sequence.len()..];
     }
-    out.flush();
     out.put(codes.end_of_block());
     out.flush();
 }
