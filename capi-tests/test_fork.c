@@ -152,7 +152,7 @@ static int use_schunks(const char *path) {
   return fine;
 }
 
-/* Initialisation and its end, which other threads do not mind, but for what they have registered. */
+/* Initialisation and its end, which other threads do not mind, except for what they have registered. */
 static int use_init(const char *path) {
   BLOSC_UNUSED_PARAM(path);
   blosc2_destroy();

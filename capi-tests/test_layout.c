@@ -332,7 +332,7 @@ static void test_deserialize(void) {
   }
   free(dtype);
   CHECK_INT(b2nd_deserialize_meta_inline(meta, size, &ndim, shape, chunkshape, blockshape, NULL, NULL), shapes);
-  /* Every shorter length is an error, but for the old form without a dtype. */
+  /* Every shorter length is an error, except for the old form without a dtype. */
   for (length = 0; length < size; length++) {
     int wanted = length == shapes ? shapes : BLOSC2_ERROR_FAILURE;
     dtype = NULL;

@@ -418,7 +418,7 @@ static void check_made(const char *what, int code, int nchunks) {
   check_calls(what, nchunks);
 }
 
-/* Chunks of arrays are tuned one by one, but for the size of their blocks. */
+/* Chunks of arrays are tuned one by one, except for the size of their blocks. */
 static void test_arrays(void) {
   blosc2_cparams cparams = tuned_cparams();
   int32_t *model = test_alloc((ROWS + CHUNK) * COLUMNS * 4);

@@ -1232,7 +1232,7 @@ typedef struct blosc2_cparams {
    */
   int32_t blocksize;
   /**
-   * Whether blocks are split in one stream per byte of an item: one of the `BLOSC_*_SPLIT` constants.
+   * Whether blocks are split into one stream per byte of an item: one of the `BLOSC_*_SPLIT` constants.
    */
   int32_t splitmode;
   /**
@@ -1691,7 +1691,7 @@ typedef struct blosc2_schunk {
    */
   int32_t blocksize;
   /**
-   * Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, but for a shorter last one.
+   * Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, except for a shorter last one.
    */
   int32_t chunksize;
   /**
@@ -1921,7 +1921,7 @@ int64_t blosc2_schunk_to_file(struct blosc2_schunk *schunk,
                               const char *urlpath);
 
 /**
- * Writes a contiguous frame with the content of the super-chunk behind what the file `urlpath` holds; returns the byte at
+ * Writes a contiguous frame with the content of the super-chunk after what the file `urlpath` holds; returns the byte at
  * which it starts, for `blosc2_schunk_open_offset`, or a negative code.
  *
  * Requirements:
@@ -2071,8 +2071,8 @@ int blosc2_schunk_get_chunk(struct blosc2_schunk *schunk,
                             bool *needs_free);
 
 /**
- * Stores the address of chunk `nchunk` in `*chunk`, of chunks on disk without their data; returns its size in bytes, or a
- * negative code.
+ * Stores the address of chunk `nchunk` in `*chunk`; for a chunk on disk, that is its lazy form, without the data. Returns its
+ * size in bytes, or a negative code.
  *
  * A context made with this super-chunk in its parameters decompresses it, and reads only the blocks that it needs.
  * `*needs_free` as in `blosc2_schunk_get_chunk`.

@@ -33,7 +33,7 @@ pub(crate) fn put_i32(bytes: &mut [u8], at: usize, value: i32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The decimal number at the start of `text`, behind white space, as C's `strtol` reads it: 0 if there is none, and the
+/// The decimal number at the start of `text`, after white space, as C's `strtol` reads it: 0 if there is none, and the
 /// nearest that there is for one that is too large.
 pub(crate) fn leading_number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();

@@ -31,13 +31,14 @@ fn limit(processors: usize) -> usize {
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// A piece's share of what is kept. Dropping it makes room for others.
+#[derive(Default)]
 pub(crate) struct Share(usize);
 
 impl Share {
     /// That of nothing.
     pub(crate) const NONE: Share = Share(0);
 
-    /// Makes this the share of a piece of `nbytes` bytes; tells whether there is room, and the piece may be kept. If not,
+    /// Makes this the share of a piece of `nbytes` bytes; returns whether there is room, and the piece may be kept. If not,
     /// it has no share.
     pub(crate) fn resize(&mut self, nbytes: usize) -> bool {
         if self.0 == nbytes {
@@ -53,7 +54,7 @@ impl Share {
     }
 }
 
-/// Adds `nbytes` to what is kept, unless that would be more than `limit`; tells whether it did.
+/// Adds `nbytes` to what is kept, unless that would be more than `limit`; returns whether it did.
 fn take_room(kept: &AtomicUsize, nbytes: usize, limit: usize) -> bool {
     let with_this = |kept: usize| kept.checked_add(nbytes).filter(|&sum| sum <= limit);
     // As `fetch_update` does, which has another name in newer versions of Rust.

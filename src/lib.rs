@@ -21,11 +21,11 @@
 //! ```
 //!
 //! Without default features there are no C names. With them (feature `capi`), a `cdylib` that depends on this crate exports
-//! all of the C functions besides its own, as a plugin or an extension of another language seldom should: in a process that
-//! also loads the C library, calls may reach the wrong one of the two. Everything on this page works without.
+//! all of the C functions as well as its own. A plugin or language extension rarely wants that: in a process that also loads
+//! the C library, calls may reach the wrong one. Everything on this page works without `capi`.
 //!
-//! The codecs need a C compiler to build. Panics of the application's codecs, filters and closures pass through the library to
-//! whoever called it; from other threads, another panic in their place.
+//! The codecs need a C compiler to build. A panic in one of the application's codecs, filters or closures reaches whoever
+//! called the library; if it happened on another thread, the caller gets a new panic instead.
 //!
 //! # Buffers
 //!
@@ -178,11 +178,10 @@
 //!
 //! # The layers
 //!
-//! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. At the
-//! base are the modules `error`, `bytes`, `memory`, `kept`, `pages`, `copy`, `pool`, `threads`, `mutex`, `fork`, `panics`, `registered`,
-//! `single`, `cancel` and `cpu`.
+//! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. All other
+//! modules are the base; `tests/layers.rs` lists them.
 
-// What only the C interface needs stays where it belongs. With that interface, the compiler finds what nobody needs.
+// Without `capi`, code that only the C interface uses looks dead. With it, the compiler still reports code that nobody uses.
 #![cfg_attr(not(feature = "capi"), allow(dead_code))]
 
 mod bytes;

@@ -207,7 +207,7 @@ impl Shared {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Watches for a new job for a while; tells whether one came.
+    /// Watches for a new job for a while; returns whether one came.
     fn spin(&self, seen: usize) -> bool {
         let start = Instant::now();
         loop {

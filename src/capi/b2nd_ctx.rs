@@ -17,7 +17,7 @@ use crate::memory;
 /// The number of dimensions `ndim`, if an array can have as many.
 pub(super) fn dimensions(ndim: i8) -> Result<usize> {
     let count = usize::try_from(ndim).ok().filter(|&ndim| ndim <= B2ND_MAX_DIM);
-    count.ok_or(Error::new(ErrorKind::InvalidParam, "number of dimensions"))
+    count.ok_or(Error::new(ErrorKind::InvalidParam, "wrong number of dimensions"))
 }
 
 /// Most metalayers besides the array's own.

@@ -193,7 +193,7 @@ impl ArrayHandle {
         }
     }
 
-    /// Takes over what others changed; tells whether the geometry was read again.
+    /// Takes over what others changed; returns whether the geometry was read again.
     pub(crate) fn refresh(&self) -> Result<bool> {
         self.schunk()?.look(|schunk| self.refresh_from(schunk))
     }

@@ -279,7 +279,7 @@ impl Filter for CFilter {
         let code = call_back(|| unsafe {
             backward(src.as_ptr(), dest.as_mut_ptr(), int(src.len()), cx.meta, &raw mut dparams, cx.id)
         });
-        // Some filters return the number of bytes here, which the C library lets pass, but for the other direction.
+        // Some filters return the number of bytes here, which the C library lets pass, except for the other direction.
         if code >= 0 { Ok(()) } else { Err(Error::from_callback(code, "the filter reported a failure")) }
     }
 

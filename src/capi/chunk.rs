@@ -189,6 +189,7 @@ pub unsafe extern "C" fn blosc2_ctx_get_cparams(
         let context = unsafe { Context::shared(ctx) }?;
         // SAFETY: the caller's promise.
         let out = unsafe { handle_mut(cparams) }?;
+        // As in the C library, these two stay as the caller set them.
         let (tuner_params, filter_params) = (out.tuner_params, out.filter_params);
         *out = blosc2_cparams { tuner_params, filter_params, ..context.cparams() };
         Ok(())
@@ -507,7 +508,7 @@ unsafe fn special(
         (usize::try_from(nbytes).map_err(invalid)?, usize::try_from(cparams.typesize).map_err(invalid)?);
     require(typesize > 0, "typesize is zero")?;
     // Those of the caller, before the environment has its say.
-    ensure(nbytes % typesize == 0, ErrorKind::Data, "not a number of items")?;
+    ensure(nbytes % typesize == 0, ErrorKind::Data, "not a whole number of items")?;
     // SAFETY: the caller vouches for the pointers in `cparams`; the context was just made.
     let params = unsafe { with_new_cctx(cparams, |context| context::special_params(context, nbytes, dest)) }?;
     trace::compression(&params, nbytes);

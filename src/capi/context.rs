@@ -424,7 +424,7 @@ impl Context {
         self.fields.blocksize = requested;
     }
 
-    /// Shows the blocks that a buffer of `nbytes` bytes is about to be cut in: prefilters look at them. Parameters that
+    /// Shows the blocks that a buffer of `nbytes` bytes is about to be cut into: prefilters look at them. Parameters that
     /// are wrong show nothing, since the compression is going to fail.
     fn show_layout(&mut self, nbytes: usize) {
         let Some(params) = self.params().ok().filter(|params| params.check().is_ok()) else { return };

@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | `r` | read | refused | the file's |
 //! | `r+`, `w+` | read, write | yes | `initial_mapping_size`, at least the file's |
-//! | `c` | read, write | no | the same; memory of no file lies behind the end of the file |
+//! | `c` | read, write | no | the same; memory of no file lies past the end of the file |
 //!
 //! A struct that the client filled in itself describes memory without a file: it can be read and written, but not grow.
 //!
@@ -433,7 +433,7 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_destroy(params: *mut c_void) -> c_int
     })
 }
 
-/// Unmaps and closes; tells whether all went well.
+/// Unmaps and closes; returns whether all went well.
 fn close(this: &mut blosc2_stdio_mmap) -> bool {
     let shared = this.is_writable() && !this.is_private();
     let synced = !shared || this.file.is_null() || this.plain().and_then(|file| file.sync()).is_ok();

@@ -190,7 +190,7 @@ pub unsafe extern "C" fn blosc2_schunk_to_file(schunk: *mut blosc2_schunk, urlpa
     })
 }
 
-/// Writes a contiguous frame with the content of the super-chunk behind what the file `urlpath` holds; returns the byte at
+/// Writes a contiguous frame with the content of the super-chunk after what the file `urlpath` holds; returns the byte at
 /// which it starts, for `blosc2_schunk_open_offset`, or a negative code.
 ///
 /// # Safety

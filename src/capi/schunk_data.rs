@@ -278,8 +278,8 @@ pub unsafe extern "C" fn blosc2_schunk_get_chunk(
     }
 }
 
-/// Stores the address of chunk `nchunk` in `*chunk`, of chunks on disk without their data; returns its size in bytes, or a
-/// negative code.
+/// Stores the address of chunk `nchunk` in `*chunk`; for a chunk on disk, that is its lazy form, without the data. Returns its
+/// size in bytes, or a negative code.
 ///
 /// A context made with this super-chunk in its parameters decompresses it, and reads only the blocks that it needs.
 /// `*needs_free` as in `blosc2_schunk_get_chunk`.

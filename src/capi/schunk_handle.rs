@@ -63,12 +63,11 @@ pub(crate) fn frame_cparams(params: &FrameParams) -> blosc2_cparams {
     }
 }
 
-/// How long a callback waits for a super-chunk: one that is not in use is there at once, and one that the operation
-/// changes which called back will not be there before it returns.
+/// How long a callback waits for a super-chunk. If another thread uses it, it is free soon; if the operation that called back
+/// is changing it, waiting would never end.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// How long a thread that reads lets those go first that wait to change the super-chunk. Without that, they would wait until by
-/// chance nobody reads.
+/// How long a reader lets waiting writers go first. Otherwise they would wait until, by chance, nobody reads.
 const TURN: Duration = Duration::from_millis(50);
 
 /// A super-chunk and what C sees of it.
@@ -82,8 +81,8 @@ pub(crate) struct SchunkHandle {
     lookup: UnsafeCell<Option<Arc<Lookup>>>,
     /// The metalayers of a view, which shares the super-chunk with another handle. Replaced as `inner` is.
     layers: UnsafeCell<Option<Arc<Metalayers>>>,
-    /// Of the metalayers that the struct shows. Guards the parts of `abi` that readers may have to bring up to date, and the
-    /// frame's fields.
+    /// What is known of the metalayers that the struct shows. Its lock guards the parts of `abi` that readers may have to bring
+    /// up to date, and the frame's fields.
     shown: Mutex<ShownLayers>,
     /// The state of the metalayers that is shown, plus 1; 0 if the struct may not show just those of one state.
     shown_tick: AtomicU64,

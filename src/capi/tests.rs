@@ -484,7 +484,7 @@ unsafe fn plane(cparams: &mut blosc2_cparams, nmetalayers: i32) -> *mut b2nd_con
         content: b"abc".as_ptr().cast_mut(),
         content_len: 3,
     };
-    // SAFETY: all is copied, but for the metalayer, which lives for ever.
+    // SAFETY: all is copied, except for the metalayer, which lives for ever.
     let ctx = unsafe {
         b2nd_create_ctx(
             &raw const storage,

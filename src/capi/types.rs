@@ -234,7 +234,7 @@ pub struct blosc2_cparams {
     pub nthreads: i16,
     /// Requested block size in bytes; 0 for automatic.
     pub blocksize: i32,
-    /// Whether blocks are split in one stream per byte of an item: one of the `BLOSC_*_SPLIT` constants.
+    /// Whether blocks are split into one stream per byte of an item: one of the `BLOSC_*_SPLIT` constants.
     pub splitmode: i32,
     /// The associated super-chunk, or NULL.
     pub schunk: *mut c_void,
@@ -326,7 +326,7 @@ pub struct blosc2_schunk {
     pub typesize: i32,
     /// Requested block size in bytes; 0 for automatic.
     pub blocksize: i32,
-    /// Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, but for a shorter last one.
+    /// Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, except for a shorter last one.
     pub chunksize: i32,
     /// Flags of the chunks: bit 0 is set if their blocks have variable length.
     pub flags2: u8,

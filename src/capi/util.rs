@@ -147,7 +147,7 @@ pub unsafe extern "C" fn blosc2_unidim_to_multidim(ndim: u8, shape: *mut i64, i:
             *position = rest.checked_rem(extent).unwrap_or(0);
             rest = rest.checked_div(extent).unwrap_or(0);
         }
-        // As the C library does: an index behind the end shows in the first dimension.
+        // As the C library does: an index past the end shows in the first dimension.
         *first = rest;
         Ok(())
     });

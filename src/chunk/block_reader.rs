@@ -159,7 +159,7 @@ impl<'a> BlockReader<'a> {
             let planes = Planes::decode(&self.reader, worker, nblock, width, runs)?;
             return take(Decoded::Planes(&planes));
         }
-        let mut buffer = std::mem::replace(&mut worker.window, scratch::Buffer::new());
+        let mut buffer = std::mem::take(&mut worker.window);
         let window = buffer.get(runs.end - runs.start)?;
         let reference = DeltaReference::Block(&self.first);
         let decoded = decode_part(&self.reader, worker, tid, nblock, runs.start..runs.end, reference, window);

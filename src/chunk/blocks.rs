@@ -1,4 +1,4 @@
-//! How a buffer is cut in blocks, and blocks in streams.
+//! How a buffer is cut into blocks, and blocks into streams.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ const MAX_SPLIT_BLOCK: usize = 4 * KIB * KIB;
 pub(crate) struct Layout {
     /// Block size in bytes, at least 1.
     pub(crate) blocksize: usize,
-    /// Whether full blocks are split in `typesize` streams.
+    /// Whether full blocks are split into `typesize` streams.
     pub(crate) split: bool,
     /// Bytes per item as the chunk records it, 1 to 255.
     pub(crate) typesize: usize,
@@ -73,7 +73,7 @@ fn automatic_blocksize(params: &CParams, nbytes: usize) -> usize {
     table[level] * KIB
 }
 
-/// Whether blocks of `blocksize` bytes are split in one stream per byte of an item.
+/// Whether blocks of `blocksize` bytes are split into one stream per byte of an item.
 fn is_split(params: &CParams, typesize: usize, blocksize: usize) -> bool {
     match params.splitmode {
         split::ALWAYS => true,

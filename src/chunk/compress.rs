@@ -98,10 +98,10 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
     let dict_fits = !enc.params.use_dict || codec.takes_dict();
     ensure(dict_fits, ErrorKind::CodecParam, "the codec takes no dictionary")?;
     enc.params.check()?;
-    let whole = !matches!(src, Source::Gathered(_)) || !enc.wants_whole_buffer();
-    require(whole, "gathered blocks where the whole buffer is wanted")?;
-    let is_made = !matches!(src, Source::Generated(1..)) || enc.prefilter.is_some();
-    require(is_made, "neither data nor a prefilter")?;
+    let source_suits = !matches!(src, Source::Gathered(_)) || !enc.wants_whole_buffer();
+    require(source_suits, "gathered blocks where the whole buffer is wanted")?;
+    let has_data = !matches!(src, Source::Generated(1..)) || enc.prefilter.is_some();
+    require(has_data, "neither data nor a prefilter")?;
     let layout = Layout::new(enc.params, src.nbytes());
     let longest = dest.len().min(src.nbytes());
     let is_much_larger = dest.len() - longest > longest / 8;
@@ -136,10 +136,7 @@ pub(crate) fn compress_block(
     let layout = Layout::new(&params, header.nbytes);
     let there = Layout { blocksize: header.blocksize, split: header.is_split(), typesize: header.typesize };
     let fits = layout == there
-        && codec.format() == header.codec_format()
-        && codec.versionlz() == header.versionlz
-        && params.compcode == i32::from(header.compcode)
-        && params.compcode_meta == header.compcode_meta;
+        && header.has_codec(codec.format(), codec.versionlz(), params.compcode, params.compcode_meta);
     if !fits || params.use_dict || params.instrumented || params.filters.contains(&filter::DELTA) {
         return Ok(None);
     }
@@ -158,8 +155,8 @@ pub(crate) fn compress_block(
 /// The checks of sizes that come before all others.
 pub(crate) fn check_sizes(nbytes: usize, destsize: usize) -> Result<()> {
     ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::MaxBufsizeExceeded, "buffer above 2 GiB")?;
-    let room = destsize >= EXTENDED_HEADER_LENGTH;
-    ensure(room, ErrorKind::MaxBufsizeExceeded, "destination smaller than a header")
+    let fits = destsize >= EXTENDED_HEADER_LENGTH;
+    ensure(fits, ErrorKind::MaxBufsizeExceeded, "destination smaller than a header")
 }
 
 /// What codec and filters of this operation are told about the container.
@@ -287,12 +284,12 @@ impl<'a> Job<'a> {
         let block0 = self.prepare_block0()?;
         let dict = self.make_dict(&block0)?;
         let start = header.table_end();
-        let room = start + dict.as_ref().map_or(0, |(bytes, _)| 4 + bytes.len()) <= dest.len();
-        // As the C library does: even if a dictionary is what there is no room for, the flags tell of codec and filters.
-        if room || dict.is_some() {
+        let has_room = start + dict.as_ref().map_or(0, |(bytes, _)| 4 + bytes.len()) <= dest.len();
+        // As in the C library, the flags record codec and filters even if it is the dictionary that does not fit.
+        if has_room || dict.is_some() {
             header.flags |= coded_flags(self.enc, self.codec, &self.layout);
         }
-        if !room {
+        if !has_room {
             return self.store(header, dest);
         }
         let mut progress = Progress { dest, pos: start, next: 0, all_zeros: true };

@@ -85,7 +85,11 @@ pub fn decompress_parsed(
     ensure(mask_fits, ErrorKind::Data, "mask of another length than the number of blocks")?;
     if header.is_memcpyed() {
         let expected = header.nbytes + header.overhead();
-        ensure(header.cbytes == expected, ErrorKind::Data, "size of a stored chunk")?;
+        ensure(
+            header.cbytes == expected,
+            ErrorKind::Data,
+            "cbytes of a stored chunk is not nbytes and a header",
+        )?;
     }
     if header.nbytes == 0 && header.special() <= special::UNINIT && !header.is_vl() {
         return Ok(0);

@@ -1,6 +1,6 @@
 //! A range of items of a chunk without the rest.
 //!
-//! Of the blocks that hold the range only the streams, and of these only the bytes, are decoded that it needs, as far
+//! Of the blocks that hold the range, only the streams that it needs are decoded, and only the needed bytes of these, as far
 //! as codec and filters allow.
 
 #![forbid(unsafe_code)]
@@ -10,7 +10,7 @@ use super::pipeline::DeltaReference;
 use super::plain::Payload;
 use super::planes::{self, Planes, Runs};
 use super::reader::Reader;
-use super::scratch::{self, Block, Buffer, Worker, with_worker};
+use super::scratch::{self, Block, Worker, with_worker};
 use super::simple::getitem_simple;
 use super::streams::Stream;
 use crate::copy;
@@ -201,7 +201,7 @@ fn decode_whole(
         let covered = reader.finish_block(worker, tid, nblock, reference, dest)?;
         return check_covered(covered, wanted.end);
     }
-    let mut buffer = std::mem::replace(&mut worker.block, Buffer::new());
+    let mut buffer = std::mem::take(&mut worker.block);
     let block = buffer.get(len)?;
     if reader.payload == Payload::Uninit {
         block.fill(0);
@@ -302,7 +302,7 @@ fn decode_shuffled_part(
     Ok(())
 }
 
-/// Decodes a block up to its byte `end`, but for the shuffle by `width` bytes that remains to be undone.
+/// Decodes a block up to its byte `end`, except for the shuffle by `width` bytes that remains to be undone.
 fn decode_shuffled<'b>(
     reader: &Reader<'_>,
     worker: &'b mut Worker,

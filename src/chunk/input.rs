@@ -85,7 +85,7 @@ impl ShuffledBlock<'_> {
     ///
     /// # Panics
     ///
-    /// If they reach past its end, or there are broken ones.
+    /// If they reach past its end, or end in a partial item.
     pub fn put(&mut self, at: usize, items: &[u8]) {
         assert!(at % self.width == 0);
         shuffle::shuffle_items(self.width, items, at / self.width, self.bytes);
@@ -136,7 +136,7 @@ pub(super) fn run_prefilter<'b>(
     buffer: &'b mut Buffer,
 ) -> Result<&'b [u8]> {
     let prefilter = enc.prefilter.expect("only called with a prefilter");
-    // The size is told as 32 bits. Members of the parameters that a client forgot to set ask for more.
+    // The callback is told the size in 32 bits. Members of the parameters that a client left unset may ask for more.
     let output_len = (place.len / layout.typesize)
         .checked_mul(prefilter.output_typesize(layout.typesize))
         .filter(|len| *len <= MAX_BUFFERSIZE)

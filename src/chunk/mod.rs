@@ -1,7 +1,9 @@
-//! One buffer in, one chunk out, and back.
+//! One buffer in, one chunk out, and back. The layers above use codecs and filters only through this one, except for the C
+//! functions that shuffle a plain buffer.
 //!
-//! The layers above call codecs and filters through this one only, but for C functions that shuffle a plain buffer, which
-//! becomes no chunk.
+//! Writing: `compress`, with `ordered` (several threads), `simple` (small buffers), `special`, `dict`, `vlblocks`, `recode`.
+//! Reading: `decompress`, `reader`, `getitem`, `block_reader`, `partial_read`, `plain`, `planes`. Both: `params`, `input`,
+//! `source`, `blocks` (the layout), `pipeline`, `streams`, `scratch`.
 
 mod block_reader;
 pub(crate) mod blocks;

@@ -59,7 +59,7 @@ pub(crate) struct OrderedBlocks<'a> {
 /// What the tasks share.
 struct Shared<'a, 'd> {
     blocks: &'a OrderedBlocks<'a>,
-    /// Blocks in a group, but for the last one.
+    /// Blocks in a group, except for the last one.
     group: usize,
     /// The next block that nobody encodes yet.
     claimed: AtomicUsize,
@@ -189,7 +189,7 @@ impl<'d> Shared<'_, 'd> {
         }
     }
 
-    /// Encodes a group straight into the chunk if it is its turn; tells whether that was so.
+    /// Encodes a group straight into the chunk if it is its turn; returns whether that was so.
     ///
     /// Meanwhile no other group has a place in the chunk: finished ones wait in the ring.
     fn encode_in_place(&self, tid: usize, worker: &mut Worker, group: Range<usize>) -> bool {
@@ -214,7 +214,7 @@ impl<'d> Shared<'_, 'd> {
 
     /// Encodes a group into a buffer, and puts that into the ring. Without memory for a buffer, the parallel part ends.
     fn encode_aside(&self, tid: usize, worker: &mut Worker, group: Range<usize>) {
-        let buffer = self.free.lock().pop().unwrap_or(Buffer::new());
+        let buffer = self.free.lock().pop().unwrap_or_default();
         let Ok(written) = memory::with_capacity(group.len()) else {
             self.stop.store(true, Ordering::Relaxed);
             return;

@@ -116,11 +116,11 @@ impl From<&FrameParams> for CParams {
 pub struct Threads<'a> {
     /// Runs the tasks; `None` means the calling thread alone.
     pub executor: Option<&'a dyn Executor>,
-    /// Number of tasks to cut an operation in; 0 and 1 mean the calling thread alone. Each task is run, also those that find
-    /// nothing to do. More than 32767 count as so many.
+    /// Number of tasks; 0 and 1 mean the calling thread alone. Every task is run, even one that finds nothing to do. Values
+    /// above 32767 count as 32767.
     pub nthreads: usize,
-    /// What takes no longer than decompressing this many bytes with a fast codec is for the calling thread alone: until another
-    /// one is awake, the work is done. 0 leaves nothing to it alone. See [`on`](Threads::on).
+    /// Work that takes less time than decompressing this many bytes with a fast codec stays on the calling thread: it would be
+    /// done before another thread is awake. 0 turns this off. See [`on`](Threads::on).
     pub pays_from: usize,
 }
 
@@ -253,7 +253,7 @@ pub struct Encoding<'a> {
     pub prefilter: Option<&'a dyn Prefilter>,
     /// Tells about the container; `None` outside of super-chunks.
     pub container: Option<&'a ContainerFn<'a>>,
-    /// Handed through to codecs and filters of the layer above.
+    /// Passed on to codecs and filters that the layer above registered.
     pub host: Option<&'a (dyn Any + Send + Sync)>,
     /// Write a 16-byte header, as Blosc1 did.
     pub blosc1_header: bool,
@@ -302,7 +302,7 @@ pub struct Decoding<'a> {
     pub source: Option<&'a dyn BlockSource>,
     /// Tells about the container; `None` outside of super-chunks.
     pub container: Option<&'a ContainerFn<'a>>,
-    /// Handed through to codecs and filters of the layer above.
+    /// Passed on to codecs and filters that the layer above registered.
     pub host: Option<&'a (dyn Any + Send + Sync)>,
     /// Told the length of the longest block of a chunk of variable-length blocks, before any is decoded; not that of a lazy
     /// chunk, which is not known.
@@ -379,7 +379,7 @@ pub(crate) fn callback_scratch_len(blocksize: usize, typesize: usize) -> usize {
     (blocksize + 4 * typesize).saturating_mul(4).min(usize::MAX / 2)
 }
 
-/// Fails if a filter id is one that no filter can ever have.
+/// Fails if a filter id is reserved: neither built in, nor in the global registry, nor free for applications.
 ///
 /// # Errors
 ///

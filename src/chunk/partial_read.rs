@@ -16,7 +16,7 @@ pub(super) const SMALL: usize = 8 << 10;
 pub(super) const GAP: usize = 4 << 10;
 /// How many bytes are read at once where the size of a stream is, the size included: small streams come whole.
 const AHEAD: usize = 2 << 10;
-/// The same at the start and behind raw streams, which others that are raw follow more often than not.
+/// The same at the start and after raw streams, which others that are raw follow more often than not.
 const AHEAD_OF_RAW: usize = 64;
 /// A size, and the token of a run.
 const HEAD: usize = 5;
@@ -113,7 +113,7 @@ mod tests {
         Needed { nstreams: 5, len, rows, most }
     }
 
-    /// A block of a raw stream, a coded one, two runs and a raw one, behind `start` other bytes.
+    /// A block of a raw stream, a coded one, two runs and a raw one, after `start` other bytes.
     fn block(start: usize, len: usize) -> Vec<u8> {
         let mut stored = vec![0xEE; start];
         let raw: Vec<u8> = (0..len).map(|i| (i * 7 % 251).to_le_bytes()[0]).collect();

@@ -289,7 +289,7 @@ impl Pipeline {
         self.apply_backward(step, host, reference, aligned, dest)
     }
 
-    /// Runs two neighbouring steps forward at once if there is a way to do so that touches less memory; tells whether it did.
+    /// Runs two neighbouring steps forward at once if there is a way to do so that touches less memory; returns whether it did.
     ///
     /// Low bits are cleared after the shuffle, in the few rows that hold them. Differences are taken in place.
     fn forward_fused(
@@ -321,7 +321,7 @@ impl Pipeline {
         Ok(true)
     }
 
-    /// Undoes two neighbouring steps at once if there is a way to do so that touches less memory; tells whether it did.
+    /// Undoes two neighbouring steps at once if there is a way to do so that touches less memory; returns whether it did.
     ///
     /// The running sums of BYTEDELTA are taken over whole items, as soon as some are back together.
     #[inline]

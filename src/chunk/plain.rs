@@ -20,7 +20,7 @@ pub(super) enum Payload {
     Zeros,
     /// Quiet NaNs.
     Nans,
-    /// The value behind the header, repeated.
+    /// The value after the header, repeated.
     Value,
     /// Nothing: the destination stays as it is.
     Uninit,
@@ -44,7 +44,7 @@ impl Payload {
     }
 }
 
-/// Copies the bytes of a plain chunk, from `start` on, to all of `dest`. `chunk` may be cut off, or go on behind its end.
+/// Copies the bytes of a plain chunk, from `start` on, to all of `dest`. `chunk` may be cut off, or go on past its end.
 ///
 /// # Errors
 ///

@@ -73,7 +73,7 @@ impl Runs<'_> {
 pub enum Decoded<'a> {
     /// All bytes from the start of the first run to the end of the last one.
     Window(&'a [u8]),
-    /// The same, but for the shuffle that remains to be undone.
+    /// The same, except for the shuffle that remains to be undone.
     Planes(&'a Planes<'a>),
 }
 
@@ -224,7 +224,7 @@ impl<'b> Planes<'b> {
     }
 
     /// Puts together runs of `run` bytes that start at byte `start` of the block and every `step` bytes from there on, one
-    /// behind the other. Everything consists of whole items.
+    /// after the other. Everything consists of whole items.
     ///
     /// # Panics
     ///
@@ -263,16 +263,16 @@ pub(super) fn is_small(len: usize) -> bool {
     len <= SMALL
 }
 
-/// Whether a block of `len` bytes, shuffled by `width` bytes and cut in `nstreams`, is one for [`decode_block`].
+/// Whether a block of `len` bytes, shuffled by `width` bytes and cut into `nstreams`, is one for [`decode_block`].
 ///
-/// Items of other widths are unshuffled much faster if their planes lie one behind the other, so it pays to decode or copy
+/// Items of other widths are unshuffled much faster if their planes lie one after the other, so it pays to decode or copy
 /// them all to one place first.
 #[inline]
 pub(super) fn suit_block(len: usize, nstreams: usize, width: usize) -> bool {
     matches!(width, 2 | 4 | 8 | 16) && nstreams == width && !is_small(len) && len % width == 0
 }
 
-/// The planes of a small block of `len` bytes, shuffled by `width` bytes and cut in `nstreams`, if each is a stream and all
+/// The planes of a small block of `len` bytes, shuffled by `width` bytes and cut into `nstreams`, if each is a stream and all
 /// are raw: how far apart they begin, and the bytes from the first one on.
 #[inline]
 pub(super) fn raw_rows(bytes: &[u8], nstreams: usize, width: usize, len: usize) -> Option<(usize, &[u8])> {

@@ -40,8 +40,8 @@ pub(super) struct Reader<'a> {
     pub(super) container: Container,
 }
 
-/// The error for a dictionary or a length that cannot be read: other than for blocks, a file that ends too early is one that
-/// cannot be read, as in the C library.
+/// The error for a dictionary or a length that cannot be read. Unlike for blocks, a file that ends too early counts as
+/// unreadable, as in the C library.
 pub(super) fn unreadable(error: Error) -> Error {
     if error.kind() == ErrorKind::ReadBuffer { Error::new(ErrorKind::FileRead, error.what()) } else { error }
 }
@@ -127,8 +127,8 @@ impl<'a> Reader<'a> {
             let missing = Error::new(ErrorKind::InvalidParam, "lazy chunk outside of a frame");
             self.lazy = Some(self.dec.source.ok_or(missing)?);
             let end = self.table_end as u64 + 12 + 4 * self.nblocks as u64; // widening
-            let room = end <= self.data.len() as u64;
-            ensure(room, ErrorKind::ReadBuffer, "trailer of a lazy chunk is cut off")?;
+            let fits = end <= self.data.len() as u64;
+            ensure(fits, ErrorKind::ReadBuffer, "trailer of a lazy chunk is cut off")?;
         }
         if self.header.has_dict() {
             let bytes = self.read_dict()?;
@@ -139,8 +139,8 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn check_table(&self) -> Result<()> {
-        let room = self.table_end <= self.data.len() || self.nblocks == 0;
-        ensure(room, ErrorKind::ReadBuffer, "table of block starts is cut off")
+        let fits = self.table_end <= self.data.len() || self.nblocks == 0;
+        ensure(fits, ErrorKind::ReadBuffer, "table of block starts is cut off")
     }
 
     /// Whether [`plain_bytes`](Self::plain_bytes) is all that there is to do.
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
 
     fn read_dict(&self) -> Result<Cow<'a, [u8]>> {
         let start = self.table_end;
-        let bad_size = Error::new(ErrorKind::CodecDict, "size of the dictionary");
+        let bad_size = Error::new(ErrorKind::CodecDict, "dictionary size out of range");
         let check = |size: i32| {
             let size = usize::try_from(size).map_err(|_| bad_size)?;
             if (1..=MAX_DICTSIZE).contains(&size) { Ok(size) } else { Err(bad_size) }
@@ -191,7 +191,11 @@ impl<'a> Reader<'a> {
     pub(super) fn lazy_size(&self, nblock: usize, max: usize) -> Result<usize> {
         let size = get_i32(self.data, self.table_end + 12 + 4 * nblock);
         let size = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
-        ensure((1..=max).contains(&size), ErrorKind::InvalidHeader, "block size in a lazy chunk")?;
+        ensure(
+            (1..=max).contains(&size),
+            ErrorKind::InvalidHeader,
+            "block size in a lazy chunk out of range",
+        )?;
         Ok(size)
     }
 
@@ -204,7 +208,7 @@ impl<'a> Reader<'a> {
         let start = self.bstart(nblock)?;
         let Some(source) = self.lazy else {
             let rest = self.data.get(start..).filter(|rest| !rest.is_empty());
-            return rest.ok_or(Error::new(ErrorKind::Data, "block starts behind the end"));
+            return rest.ok_or(Error::new(ErrorKind::Data, "block starts past the end of the chunk"));
         };
         let size = self.lazy_size(nblock, self.header.blocksize + 4 * self.header.typesize)?;
         let bytes = buffer.get(size)?;
@@ -405,7 +409,7 @@ impl<'a> Reader<'a> {
         if self.dec.postfilter.is_none() || self.header.is_instrumented() {
             return self.decode_block(worker, nblock, reference, dest);
         }
-        let mut buffer = std::mem::replace(&mut worker.callback, Buffer::new());
+        let mut buffer = std::mem::take(&mut worker.callback);
         let outcome = self.postfilter_block(worker, tid, nblock, reference, &mut buffer, dest);
         worker.callback = buffer;
         outcome

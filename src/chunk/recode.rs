@@ -1,6 +1,6 @@
 //! A block of which a few items get new values, without shuffling and compressing all of it again.
 //!
-//! In a shuffled block that is cut in streams each byte of the items has a stream of its own. Streams in which the new bytes
+//! In a shuffled block that is cut into streams each byte of the items has a stream of its own. Streams in which the new bytes
 //! are the old ones stay as they are; the others are decoded, changed in a few places and compressed. What comes out is
 //! what compressing the whole block gives, if the old streams came from the same codec with the same parameters.
 
@@ -81,12 +81,9 @@ impl<'a> Recoder<'a> {
             && reader.nstreams(nblock) == width
             && header.block_len(nblock) % width == 0
             && layout == Layout { blocksize: header.blocksize, split: true, typesize: width };
-        let same = codec.format() == header.codec_format()
-            && codec.versionlz() == header.versionlz
+        let same = header.has_codec(codec.format(), codec.versionlz(), params.compcode, params.compcode_meta)
             && !codec.needs_geometry()
-            && !header.has_dict()
-            && params.compcode == i32::from(header.compcode)
-            && params.compcode_meta == header.compcode_meta;
+            && !header.has_dict();
         let quiet = reader.dec.postfilter.is_none() && enc.prefilter.is_none() && !enc.blosc1_header;
         let len = header.block_len(nblock) / width;
         (planes && same && quiet).then_some(Recoder { block, nblock, width, len, codec, layout })
@@ -232,7 +229,7 @@ mod tests {
             let cbytes = chunk::compress(&params, &old, &mut chunk).unwrap();
             let (dec, header) = (Decoding::default(), ChunkHeader::read(&chunk).unwrap());
             let block = BlockReader::open(&dec, &header, &chunk[..cbytes]).unwrap();
-            // Noise, other noise in the lowest byte alone, the same as before, and broken items.
+            // Noise, other noise in the lowest byte alone, the same as before, and partial items.
             let noise: Vec<u8> = (0..600u32).map(|i| (i * i % 251).to_le_bytes()[0]).collect();
             let mut low = old[(1 << 15) + 400..][..400].to_vec();
             low.iter_mut().step_by(4).for_each(|byte| *byte ^= 0x55);

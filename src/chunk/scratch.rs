@@ -69,6 +69,7 @@ impl DerefMut for Block {
 }
 
 /// A work buffer that grows on demand. Contents are left over from earlier uses.
+#[derive(Default)]
 pub(crate) struct Buffer {
     /// Asked for as plain bytes: memory that is to be zeroed and aligned is touched all over at once, whatever is going to
     /// be used of it.
@@ -221,7 +222,7 @@ static END: ThreadEnd = ThreadEnd::new(leave, free);
 /// Workers of threads that have ended, for those that begin.
 static LEFT: Left<Box<Worker>> = Left::new();
 
-/// Leaves the first one of this thread's idle workers to others, and frees those behind it.
+/// Leaves the first one of this thread's idle workers to others, and frees those after it.
 fn leave() {
     if let Some(mut worker) = IDLE.with(|idle| idle.take()) {
         worker.next = None;

@@ -26,7 +26,7 @@ use crate::format::consts::{
 };
 use crate::format::geometry::Container;
 
-/// Where the streams of the only block start: behind the header and a table of one entry.
+/// Where the streams of the only block start: after the header and a table of one entry.
 const STREAMS_START: usize = EXTENDED_HEADER_LENGTH + 4;
 /// Up to this size, in bytes, decoding a block is quicker than finding out which parts of it are wanted.
 const SMALL_BLOCK: usize = 2048;
@@ -431,7 +431,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// If the block is split in rows of bytes and all are raw: the number of rows, how far apart they begin, and their bytes
+    /// If the block is split into rows of bytes and all are raw: the number of rows, how far apart they begin, and their bytes
     /// from the first one on.
     #[inline(always)]
     fn raw_rows(&self) -> Option<(usize, usize, &'a [u8])> {
@@ -442,7 +442,7 @@ impl<'a> Block<'a> {
         Some((self.nstreams, 4 + self.stream_len, rows))
     }
 
-    /// Reads the bytes from `start` on that `dest` has room for, if that takes no decoding; tells whether it was done.
+    /// Reads the bytes from `start` on that `dest` has room for, if that takes no decoding; returns whether it was done.
     #[inline(always)]
     fn get_raw(&self, start: usize, dest: &mut [u8]) -> bool {
         if let Some(raw) = self.raw_stream() {

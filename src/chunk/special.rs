@@ -60,7 +60,7 @@ pub fn special_chunk(
     };
     let cbytes = value.chunk_len();
     ensure(dest.len() >= cbytes, ErrorKind::Data, "destination shorter than the chunk")?;
-    ensure(unit > 0 && nbytes % unit == 0, ErrorKind::Data, "not a number of items")?;
+    ensure(unit > 0 && nbytes % unit == 0, ErrorKind::Data, "not a whole number of items")?;
     check_sizes(nbytes, dest.len())?;
     params.check()?;
     let layout = Layout::new(params, nbytes);

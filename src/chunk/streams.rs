@@ -93,7 +93,7 @@ impl StreamWriter<'_> {
         Ok(Some(Written { len: pos, all_zeros }))
     }
 
-    /// Writes one stream to the front of `dest`. Its bytes lie there already, behind the place for the size; `room`, for what
+    /// Writes one stream to the front of `dest`. Its bytes lie there already, after the place for the size; `room`, for what
     /// the codec makes of them, is as long as they are.
     pub(crate) fn write_from_place(
         &self,
@@ -279,7 +279,7 @@ impl StreamDecoder<'_> {
         Ok(())
     }
 
-    /// Decodes the streams stored in `bytes` into `dest`, which is cut in `nstreams` equal parts; bytes left over at
+    /// Decodes the streams stored in `bytes` into `dest`, which is cut into `nstreams` equal parts; bytes left over at
     /// its end become zero. Returns the number of bytes that the streams cover.
     ///
     /// # Errors

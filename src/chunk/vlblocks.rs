@@ -15,7 +15,7 @@ use super::ordered::{OrderedBlocks, Progress, encode_all};
 use super::params::{Decoding, Encoding, PostfilterCall, callback_scratch_len};
 use super::pipeline::{DeltaReference, FilterHost, Pipeline};
 use super::reader::{Reader, unreadable};
-use super::scratch::{self, BlockBuffers, Buffer, Worker};
+use super::scratch::{self, BlockBuffers, Worker};
 use super::streams::{Stream, Written};
 use crate::bytes::{get_i32, put_i32, to_i32};
 use crate::codecs::state::{EncodeDict, StreamCodec};
@@ -256,9 +256,13 @@ impl<'a> VlChunk<'a> {
             }
         }
         let bad = ErrorKind::InvalidHeader;
-        ensure(nstarts == header.nblocks() && end >= table_end, bad, "start of a block")?;
+        ensure(
+            nstarts == header.nblocks() && end >= table_end,
+            bad,
+            "block start missing or inside the table",
+        )?;
         ensure(in_order, bad, "block starts are not in order")?;
-        ensure(all_valid, bad, "length of a block")?;
+        ensure(all_valid, bad, "block length out of range")?;
         if is_lazy {
             self.longest_span = longest_span;
         } else {
@@ -310,7 +314,7 @@ impl<'a> VlChunk<'a> {
         };
         let len = stored.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
         let valid = (1..=self.reader.header.nbytes).contains(&len);
-        ensure(valid, ErrorKind::InvalidHeader, "length of a block")?;
+        ensure(valid, ErrorKind::InvalidHeader, "block length out of range")?;
         Ok(len)
     }
 
@@ -320,7 +324,7 @@ impl<'a> VlChunk<'a> {
         ensure(
             size > 4 && size == self.place(nblock)?.len(),
             ErrorKind::InvalidHeader,
-            "block size in a lazy chunk",
+            "block size in a lazy chunk out of range",
         )
     }
 
@@ -340,7 +344,7 @@ impl<'a> VlChunk<'a> {
         if self.reader.dec.postfilter.is_none() {
             return self.decode(worker, nblock, dest);
         }
-        let mut buffer = std::mem::replace(&mut worker.callback, Buffer::new());
+        let mut buffer = std::mem::take(&mut worker.callback);
         let longest = self.longest.unwrap_or(dest.len());
         let scratch_len = callback_scratch_len(longest, self.reader.header.typesize);
         let (input, scratch) = buffer.get_two(dest.len(), scratch_len)?;

@@ -124,7 +124,7 @@ pub(crate) unsafe fn copy_vector<const AVX2: bool>(to: Target<'_>, distance: usi
     unsafe { copy_short::<AVX2>(to, distance) };
 }
 
-/// Copies two bytes behind the sixteen that [`copy_short`] has copied from `distance` bytes back.
+/// Copies two bytes after the sixteen that [`copy_short`] has copied from `distance` bytes back.
 ///
 /// # Safety
 ///
@@ -199,7 +199,7 @@ unsafe fn repeat_pattern<const AVX2: bool>(mut to: Target<'_>, distance: usize, 
     let from = to.back(distance);
     #[cfg(target_arch = "x86_64")]
     if AVX2 {
-        // What a load brings along from behind the pattern may have been stored by something else just before, and then the CPU
+        // What a load brings along from after the pattern may have been stored by something else just before, and then the CPU
         // waits until both are in the cache.
         let halves: [[u8; 16]; 2] = if distance <= 8 {
             // SAFETY: the eight bytes begin before `to`, and end less than 8 bytes after.
@@ -315,7 +315,7 @@ unsafe fn copy_piece(to: Target<'_>, back: usize, len: usize) {
 }
 
 /// Copies `len` bytes from `distance` bytes back to `op`, as if one by one, up to the very end of `dest`. If that is not
-/// near, bytes behind the copy may change too.
+/// near, bytes after the copy may change too.
 ///
 /// # Panics
 ///

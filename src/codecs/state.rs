@@ -57,7 +57,7 @@ impl StreamCodec {
     }
 
     /// How many bytes of a stream without dictionary are needed at the most to decode its first `wanted` bytes, if a zero
-    /// follows them; what is behind that does not matter.
+    /// follows them; what is after that does not matter.
     pub(crate) fn input_for(&self, wanted: usize) -> usize {
         match self {
             StreamCodec::Lz4 | StreamCodec::Lz4Hc => lz4::input_for(wanted),
@@ -202,7 +202,7 @@ impl CodecStates {
     /// # Errors
     ///
     /// `CodecSupport` if the codec is unknown, `WriteBuffer` if a registered codec claims more than `dest.len()`,
-    /// `Data` if it fails.
+    /// `Data` if it fails, `MemoryAlloc`.
     pub(crate) fn encode(
         &mut self,
         codec: &StreamCodec,
@@ -243,7 +243,7 @@ impl CodecStates {
     ///
     /// # Errors
     ///
-    /// `CodecSupport` if the codec is unknown, `Data` for damaged streams.
+    /// `CodecSupport` if the codec is unknown, `Data` for damaged streams, `MemoryAlloc`.
     pub(crate) fn decode(
         &mut self,
         codec: &StreamCodec,

@@ -1,4 +1,4 @@
-//! The registered filters that the library itself defines, but for BYTEDELTA and INT_TRUNC, which the pipeline runs as it
+//! The registered filters that the library itself defines, except for BYTEDELTA and INT_TRUNC, which the pipeline runs as it
 //! does SHUFFLE, so that it can fuse them with others.
 
 #![forbid(unsafe_code)]

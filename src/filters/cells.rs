@@ -1,4 +1,4 @@
-//! Blocks of n-dimensional data divided in small cells, for [`ndcell`](super::ndcell) and [`ndmean`](super::ndmean).
+//! Blocks of n-dimensional data divided into small cells, for [`ndcell`](super::ndcell) and [`ndmean`](super::ndmean).
 
 #![forbid(unsafe_code)]
 
@@ -18,10 +18,10 @@ pub(super) fn schunk_typesize(container: &Container, kind: ErrorKind) -> Result<
 /// The most dimensions that the cell filters handle.
 const MAX_DIMS: usize = 8;
 
-/// A block divided in cells. All extents are in items, slowest dimension first.
+/// A block divided into cells. All extents are in items, slowest dimension first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellGrid {
-    /// Number of dimensions; entries behind them do not count.
+    /// Number of dimensions; entries after them do not count.
     ndim: usize,
     /// Bytes per item.
     typesize: usize,

@@ -32,7 +32,7 @@ fn makes_foreign_thread(line: &str) -> bool {
         .any(|way| line.contains(way))
 }
 
-/// The files of the library, with their code but for tests at the end.
+/// The files of the library, with their code except for tests at the end.
 fn sources() -> Vec<(std::path::PathBuf, String)> {
     let mut dirs = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
     let mut files = Vec::new();

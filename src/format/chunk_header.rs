@@ -211,7 +211,7 @@ impl ChunkHeader {
         self.read_any(bytes)
     }
 
-    /// Reads a header of 32 bytes with nothing unusual about it, in few instructions, and tells whether it is one. If not,
+    /// Reads a header of 32 bytes with nothing unusual about it, in few instructions, and returns whether it is one. If not,
     /// `self` is as before, and [`read_from`](Self::read_from) tells what it is.
     ///
     /// (Each field goes from its place to its place: a struct that was put together elsewhere from small pieces, and copied
@@ -423,7 +423,7 @@ impl ChunkHeader {
         self.blosc2_flags & blosc2_flags::INSTRUMENTED != 0
     }
 
-    /// Whether full blocks are split in `typesize` streams.
+    /// Whether full blocks are split into `typesize` streams.
     #[must_use]
     #[inline]
     pub fn is_split(&self) -> bool {
@@ -435,6 +435,16 @@ impl ChunkHeader {
     #[inline]
     pub fn codec_format(&self) -> u8 {
         self.flags >> flags::FORMAT_SHIFT
+    }
+
+    /// Whether streams of this format and version, compressed as these parameters say, may stand in this chunk.
+    #[must_use]
+    #[inline]
+    pub fn has_codec(&self, format: u8, versionlz: u8, compcode: i32, compcode_meta: u8) -> bool {
+        format == self.codec_format()
+            && versionlz == self.versionlz
+            && compcode == i32::from(self.compcode)
+            && compcode_meta == self.compcode_meta
     }
 
     /// The code of the codec that decodes this chunk; for LZ4 and LZ4HC, which share a format, that of LZ4.

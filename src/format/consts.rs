@@ -16,7 +16,7 @@ pub const MAX_BLOCKSIZE: usize = 536_866_816;
 pub const MAX_DICTSIZE: usize = 32768;
 /// Smallest dictionary that is made, in bytes.
 pub const MIN_USEFUL_DICT: usize = 256;
-/// Most streams that a block is split in by the automatic rule.
+/// Most streams that a block is split into by the automatic rule.
 pub const MAX_STREAMS: usize = 16;
 /// Slots of the filter pipeline.
 pub const MAX_FILTERS: usize = 6;
@@ -52,7 +52,7 @@ pub mod flags {
     pub const EXTENDED: u8 = SHUFFLE | BITSHUFFLE;
     /// The delta filter is used.
     pub const DELTA: u8 = 0x08;
-    /// Blocks are not split in several streams.
+    /// Blocks are not split into several streams.
     pub const DONT_SPLIT: u8 = 0x10;
     /// Position of the codec format.
     pub const FORMAT_SHIFT: u32 = 5;
@@ -152,7 +152,7 @@ pub mod filter {
     pub const FIRST_USER: u8 = 160;
 }
 
-/// How blocks are split in streams: `blosc2_cparams.splitmode`.
+/// How blocks are split into streams: `blosc2_cparams.splitmode`.
 pub mod split {
     /// Each block is split.
     pub const ALWAYS: i32 = 1;

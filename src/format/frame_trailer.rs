@@ -95,7 +95,7 @@ pub(crate) fn widen(bytes: &mut Vec<u8>, room: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// The length of the trailer, from `tail`, the last [`TAIL_LEN`] bytes of a frame with `room` bytes behind its header.
+/// The length of the trailer, from `tail`, the last [`TAIL_LEN`] bytes of a frame with `room` bytes after its header.
 ///
 /// `None` if this is not the end of a frame or the length is impossible.
 pub(crate) fn read_len(tail: &[u8; TAIL_LEN], room: u64) -> Option<usize> {

@@ -2,7 +2,7 @@
 //!
 //! An array or a table that grows bit by bit has its last chunk, or its last row of chunks, replaced over and over, by larger
 //! ones each time, so the places that the old ones leave never are holes that the next ones fit in. Nothing may be written
-//! there before the index says that they are free. So in a file the new chunks go behind them first, far enough away, and
+//! there before the index says that they are free. So in a file the new chunks go after them first, far enough away, and
 //! move as soon as that is written: the frame is as long as if its chunks had been written once. Readers without locks know
 //! that what is in the places of the last chunks may be others now.
 
@@ -21,11 +21,11 @@ use crate::memory;
 
 /// Where old and new chunks take no more bytes than this, dead bytes at the end are not worth another change.
 const FEW: u64 = 2048;
-/// So many of the last chunks have their places taken at once by new versions. Where more of them are replaced, their places
+/// This many of the last chunks have their places taken at once by new versions. Where more of them are replaced, their places
 /// rest, as elsewhere.
 const MOST: usize = 64;
 
-/// Chunks that were written behind the others, one after the other.
+/// Chunks that were written after the others, one after the other.
 #[derive(Default)]
 pub(super) struct Ahead<'a> {
     /// Each with its position in the payload area.
@@ -56,7 +56,7 @@ pub(super) fn reused_from(before: &State, after: &State) -> Result<u64> {
 }
 
 impl Frame {
-    /// Finds room for `chunks` behind the others of `next`.
+    /// Finds room for `chunks` after the others of `next`.
     pub(super) fn put_behind<'a>(
         &self,
         session: &Session,

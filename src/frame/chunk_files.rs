@@ -136,7 +136,7 @@ pub(super) fn retire(disk: &Disk, gone: impl IntoIterator<Item = (u64, u64)>, li
     remove_spares(disk, spares.trim(live));
 }
 
-/// Removes all files that are kept; tells whether there were any.
+/// Removes all files that are kept; returns whether there were any.
 pub(super) fn give_up_spares(disk: &Disk) -> bool {
     let slots = disk.spares.lock().trim(0);
     let any = !slots.is_empty();

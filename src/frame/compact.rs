@@ -3,7 +3,7 @@
 //! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the size
 //! of its chunks, apart from the gap before the trailer (see [`tail`](super::tail)).
 //! The last chunks go into the holes (see [`refill`](super::refill)), which costs at most one copied byte for each dead
-//! one; where they do not fit in, all chunks behind the first hole move together, which costs up to three. Every step is a
+//! one; where they do not fit in, all chunks after the first hole move together, which costs up to three. Every step is a
 //! change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only then does the
 //! index refer to them.
 
@@ -86,7 +86,7 @@ impl Frame {
         self.write_tail(session, next, &[], IndexOf::Other)
     }
 
-    /// Notes that what lies behind the last chunk is dead.
+    /// Notes that what lies after the last chunk is dead.
     fn trim(&mut self, session: &Session) -> Result<()> {
         let state = self.snapshot();
         let end = match state.index.stored().max() {
@@ -194,7 +194,7 @@ impl Frame {
         self.shorten(session)
     }
 
-    /// Moves all chunks behind the first hole together.
+    /// Moves all chunks after the first hole together.
     fn compact(&mut self, session: &Session, extents: &[Extent]) -> Result<()> {
         if overlap(extents) {
             // Chunks of a damaged frame overlap: there is no telling what is dead.
@@ -240,7 +240,7 @@ impl Frame {
         self.move_chunks(session, &aside, hole, hole)
     }
 
-    /// Moves `moved`, all chunks behind `hole`, to `to`, one after the other, as one change. The new index must not
+    /// Moves `moved`, all chunks after `hole`, to `to`, one after the other, as one change. The new index must not
     /// reach into chunks of the old content.
     fn move_chunks(&mut self, session: &Session, moved: &[Extent], hole: u64, to: u64) -> Result<()> {
         let mut next = State::clone(&self.snapshot());

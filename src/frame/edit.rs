@@ -1,8 +1,8 @@
 //! Changes of the chunks of a frame. Deleting and replacing are cases of [`Frame::regrid`], in a module of its own.
 //!
-//! A new chunk goes behind the last one, or where an earlier change has left room. What it replaces becomes a hole, which is
+//! A new chunk goes after the last one, or where an earlier change has left room. What it replaces becomes a hole, which is
 //! used again (see [`holes`](super::holes)), and which [`compact`](super::compact) closes when holes take too much room;
-//! the C library moves everything behind a replaced chunk instead.
+//! the C library moves everything after a replaced chunk instead.
 
 #![forbid(unsafe_code)]
 
@@ -287,7 +287,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Writes the chunks `added`, and the index of `next` with their positions, as one change; returns those that lie behind
+    /// Writes the chunks `added`, and the index of `next` with their positions, as one change; returns those that lie after
     /// the place that is theirs in the end.
     pub(super) fn write_chunks<'a>(
         &mut self,
@@ -315,7 +315,7 @@ impl Frame {
             return written.map(|()| Ahead::default());
         }
         let (writes, ahead) = self.find_room(session, &mut next, added)?;
-        // Where there are places to be used again, the index stays behind all of them until holes are closed: it is not written
+        // Where there are places to be used again, the index stays after all of them until holes are closed: it is not written
         // over what somebody who does not lock may be reading.
         let least = if next.replaces || next.dead > 0 { next.header.cbytes } else { 0 };
         next.header.cbytes = next.live_end.max(least);
@@ -323,8 +323,8 @@ impl Frame {
         Ok(ahead)
     }
 
-    /// Finds room in the payload area for the chunks `added`, in holes or behind all others, and notes the positions in the
-    /// index of `next`. Returns what is to be written, and those behind.
+    /// Finds room in the payload area for the chunks `added`, in holes or after all others, and notes the positions in the
+    /// index of `next`. Returns what is to be written, and those after.
     fn find_room<'a>(
         &self,
         session: &Session,

@@ -24,7 +24,7 @@ impl Frame {
         Ok(bytes.len() as u64) // widening
     }
 
-    /// Writes a frame that is in memory behind what the file `path` holds; the file is made if it is missing. Returns
+    /// Writes a frame that is in memory after what the file `path` holds; the file is made if it is missing. Returns
     /// the position at which the frame starts. With locking, handles that lock a frame of that file are kept away meanwhile;
     /// with [`Durability::Sync`](super::Durability::Sync), the frame is on the device then.
     ///
@@ -59,7 +59,7 @@ impl Frame {
     }
 }
 
-/// Writes `bytes` behind what the file `path` holds; returns where they start. A change of a frame there that was broken off
+/// Writes `bytes` after what the file `path` holds; returns where they start. A change of a frame there that was broken off
 /// is undone first: its record would not be the end of the file any more.
 fn append(path: &Path, bytes: &[u8], options: &FrameOptions) -> Result<u64> {
     let io = &options.io;

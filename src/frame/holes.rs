@@ -164,7 +164,7 @@ impl Holes {
         self.resting.clear();
     }
 
-    /// The last chunk ends at `end`: what lies behind is no hole.
+    /// The last chunk ends at `end`: what lies after is no hole.
     pub(crate) fn cut_off(&mut self, end: u64) {
         for places in [&mut self.free, &mut self.resting, &mut self.fresh] {
             places.retain_mut(|place| {

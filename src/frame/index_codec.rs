@@ -27,7 +27,7 @@ const ENTRY: usize = 8;
 const BLOCKSIZE: usize = 16384;
 /// Bytes that a block may take more than its entries: it has a size in front.
 const ROOM: usize = 4;
-/// What a block of zeros becomes: a size of 0, with no bytes behind it.
+/// What a block of zeros becomes: a size of 0, with no bytes after it.
 const ZEROS: [u8; 4] = [0; 4];
 
 const _: () = assert!(BLOCKSIZE == table::PART * ENTRY, "parts of the table are the blocks of the chunk");

@@ -1,7 +1,7 @@
-//! What makes changes of a frame file all-or-nothing: an undo record behind the end of the file.
+//! What makes changes of a frame file all-or-nothing: an undo record past the end of the file.
 //!
 //! Before a change overwrites bytes that the old content needs (the header, the index, the trailer), they are saved
-//! behind the end of both the old and the new frame. Readers ignore what follows a frame, so a complete file never shows
+//! past the end of both the old and the new frame. Readers ignore what follows a frame, so a complete file never shows
 //! it. Then the change is written, and cutting the file off at the new end commits it: that removes the record in one
 //! step. A file that still ends in a valid record holds a change that was not finished, and the saved bytes are the
 //! truth. What a record that was not finished looks like is for the module [`leftover`](super::leftover) to tell.
@@ -25,7 +25,7 @@ use crate::memory::{no_memory, zeroed};
 /// The start mark.
 pub(super) const START: &[u8; 16] = b"\0blosc2-rs undo\x01";
 const END: &[u8; 16] = b"\x01undo blosc2-rs\0";
-/// Length of what comes behind the ranges, in bytes.
+/// Length of what comes after the ranges, in bytes.
 pub(super) const FOOTER: usize = 4 * 8 + 16;
 /// Position of the number of ranges.
 pub(super) const COUNT_AT: usize = 16;
@@ -159,7 +159,7 @@ impl Undo {
         let mut footer = [0; FOOTER];
         file.read_exact_at(footer_at, &mut footer)?;
         let (len, base, old_len) = (get(&footer, 0), get(&footer, 8), get(&footer, 16));
-        // It lies behind all that was there before.
+        // It lies after all that was there before.
         let room = size.saturating_sub(base);
         let fits = len >= (HEAD + FOOTER) as u64 && len <= MAX_LEN.min(room) && old_len <= room - len; // widening
         if footer[32..] != *END || !fits {

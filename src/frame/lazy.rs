@@ -50,9 +50,9 @@ pub(crate) enum Whole {
 /// How much of a chunk is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// So many of its blocks.
+    /// This many of its blocks.
     Blocks(usize),
-    /// So many bytes of its data, one after the other.
+    /// This many bytes of its data, one after the other.
     Bytes(usize),
 }
 

@@ -163,7 +163,7 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// As [`vlmeta_add`](Self::vlmeta_add), but for those of writing.
+    /// As [`vlmeta_add`](Self::vlmeta_add), except for those of writing.
     pub(crate) fn vlmeta_add_later(&mut self, name: &[u8], content: Vec<u8>) -> Result<usize> {
         check_name(name)?;
         check_vl_addition(self.known(), name)?;

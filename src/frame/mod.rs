@@ -488,7 +488,7 @@ impl Frame {
         }
     }
 
-    /// Takes over what other handles changed; tells whether there was anything.
+    /// Takes over what other handles changed; returns whether there was anything.
     ///
     /// # Errors
     ///

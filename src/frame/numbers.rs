@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::memory;
 
-/// The C library takes numbers of files for positions when it opens a frame, and wants as many bytes behind each of them.
+/// The C library takes numbers of files for positions when it opens a frame, and wants as many bytes after each of them.
 pub(super) const LEAST_AHEAD: u64 = EXTENDED_HEADER_LENGTH as u64; // widening
 
 /// How many numbers there are at least for new versions of chunks, beside those in use: so many changes pass before a chunk

@@ -228,7 +228,11 @@ impl Index {
             _ => 8,
         };
         ensure(matches!(width, 8 | 4 | 2), ErrorKind::Data, "width of the index entries")?;
-        ensure(header.nbytes % width == 0, ErrorKind::InvalidHeader, "index of broken entries")?;
+        ensure(
+            header.nbytes % width == 0,
+            ErrorKind::InvalidHeader,
+            "index is not a whole number of entries",
+        )?;
         let count = header.nbytes / width;
         ensure(nchunks.is_none_or(|n| n == count), ErrorKind::Data, "index of another number of chunks")?;
         ensure(count <= MAX_CHUNKS, ErrorKind::InvalidHeader, "too many chunks")?;

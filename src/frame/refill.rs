@@ -59,7 +59,7 @@ impl Refill {
     }
 }
 
-/// Puts `chunks` that reach behind `limit` into `gaps`, if they fit; returns the moves and where the last chunk ends then.
+/// Puts `chunks` that reach after `limit` into `gaps`, if they fit; returns the moves and where the last chunk ends then.
 fn fit(chunks: &[Extent], mut gaps: Gaps, limit: u64) -> Result<Option<(Vec<Move>, u64)>> {
     let (stay, go) = chunks.split_at(chunks.partition_point(|chunk| chunk.end() <= limit));
     let mut go = memory::copy_of(go)?;
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_last_chunks_go_into_the_smallest_holes_that_fit() {
-        // Holes of 10, 30 and 20 bytes, and one that is too far behind.
+        // Holes of 10, 30 and 20 bytes, and one that is too far past.
         let chunks = [extent(10, 50), extent(90, 60), extent(170, 20), extent(210, 25), extent(335, 10)];
         let plan = Refill::plan(&chunks, &Holes::of_disjoint_chunks()).unwrap().unwrap();
         assert_eq!(moves(&plan), [(210, 60), (335, 0)]);

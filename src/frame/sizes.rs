@@ -76,7 +76,7 @@ impl ChunkInfo {
     }
 }
 
-/// The bytes of exactly one chunk out of `chunk`, which may go on behind it, and what its header says.
+/// The bytes of exactly one chunk out of `chunk`, which may go on after it, and what its header says.
 ///
 /// # Errors
 ///

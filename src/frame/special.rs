@@ -47,7 +47,7 @@ pub(crate) fn chunk(
     let params = CParams { typesize: typesize.max(1), blocksize, ..CParams::default() };
     let made = special_chunk(&params, nbytes, value, &mut bytes);
     if made.is_err() {
-        // A frame may hold a broken number of items; its chunks are rebuilt all the same.
+        // A frame may end in a partial item; its chunks are rebuilt all the same.
         header(kind, nbytes, 1, nbytes, EXTENDED_HEADER_LENGTH).write(&mut bytes);
     }
     Ok(bytes)
@@ -62,7 +62,7 @@ pub(crate) fn with_payload(kind: u8, nbytes: usize, typesize: usize) -> Result<V
     ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::InvalidHeader, "special chunk too large")?;
     let typesize = typesize.max(1);
     if nbytes == 0 || nbytes % typesize != 0 || typesize > MAX_BLOCKSIZE {
-        require(kind != special::NAN, "NaNs in a broken number of items")?;
+        require(kind != special::NAN, "NaNs that are not a whole number of items")?;
         return zero_runs(nbytes);
     }
     let mut chunk = memory::zeroed(EXTENDED_HEADER_LENGTH + typesize)?;
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_items_become_a_regular_chunk() {
+    fn partial_items_become_a_regular_chunk() {
         let chunk = with_payload(special::ZERO, 4001, 4).unwrap();
         let header = ChunkHeader::read(&chunk).unwrap();
         assert_eq!((header.nbytes, header.cbytes, header.special()), (4001, chunk.len(), special::NONE));

@@ -244,7 +244,7 @@ impl State {
     }
 
     /// Whether `file`, whose header begins with `head` now, holds what this was read from. The last step of a change does not
-    /// touch the header: it cuts the file off behind it.
+    /// touch the header: it cuts the file off after it.
     pub(crate) fn is_of(&self, head: &Head, file: &dyn IoFile) -> bool {
         *head == self.seen
             && self.is_in(file)
@@ -271,8 +271,8 @@ impl State {
         hollow.then_some(Usage { area, live })
     }
 
-    /// Ends the payload area at its start if there are no chunks, and tells whether there are none: what it still holds is dead,
-    /// and readers find the trailer of an empty frame right behind the header.
+    /// Ends the payload area at its start if there are no chunks, and returns whether there are none: what it still holds is dead,
+    /// and readers find the trailer of an empty frame right after the header.
     pub(super) fn close_if_empty(&mut self) -> bool {
         let is_empty = self.index.len() == 0;
         if is_empty {
@@ -283,7 +283,7 @@ impl State {
     }
 
     /// Lets the trailer at the end of `tail` fill what was to lie before it in an empty frame, if it may be that long: the C
-    /// library looks for it right behind the header.
+    /// library looks for it right after the header.
     pub(super) fn close_gap(&mut self, tail: &mut Vec<u8>) -> Result<()> {
         if self.gap > 0 && self.index.len() == 0 && frame_trailer::widen(tail, self.gap)? {
             self.gap = 0;

@@ -472,7 +472,7 @@ impl Drop for Disk {
     }
 }
 
-/// Puts `bytes`, which go to `at`, and what the first of `writes` put right behind them in `joined`, up to [`JOINED`] bytes;
+/// Puts `bytes`, which go to `at`, and what the first of `writes` put right after them in `joined`, up to [`JOINED`] bytes;
 /// returns the other writes. `joined` is empty if there is nothing to be joined with.
 fn join<'w, 'b>(
     at: u64,

@@ -10,7 +10,7 @@ use crate::memory::{self, collect, copy_of, extend, with_capacity};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Entries of a part, but for the last one, which may have fewer.
+/// Entries of a part, except for the last one, which may have fewer.
 pub(super) const PART: usize = 2048;
 
 /// One entry per chunk.

@@ -113,7 +113,7 @@ impl Frame {
         }
         let count = old.counted.unwrap_or(old.header.frame_len) + 1;
         if next.header.nbytes == 0 {
-            // Readers find the trailer of an empty frame right behind the header.
+            // Readers find the trailer of an empty frame right after the header.
             next.counted = Some(count);
             return 0;
         }

@@ -322,7 +322,7 @@ mod sys {
         flock(file, operation)
     }
 
-    /// Takes the exclusive lock, unless others have one; tells whether it did.
+    /// Takes the exclusive lock, unless others have one; returns whether it did.
     pub(super) fn try_lock(file: &File) -> io::Result<bool> {
         match flock(file, libc::LOCK_EX | libc::LOCK_NB) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),

@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     ReadOnly,
     /// A file that changes.
     Shared,
-    /// Memory that may be changed, while the file stays as it is. It goes on behind the end of the file.
+    /// Memory that may be changed, while the file stays as it is. It goes on past the end of the file.
     Private,
 }
 

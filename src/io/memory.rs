@@ -40,7 +40,7 @@ enum Memory {
     None,
     /// The buffer's own, with room for this number of bytes.
     Own { capacity: usize },
-    /// The buffer's own. It goes on behind the bytes, but nobody knows how far.
+    /// The buffer's own. It goes on after the bytes, but nobody knows how far.
     OwnWithSlack,
     /// Somebody else's: it is neither written nor freed.
     Borrowed,
@@ -77,7 +77,7 @@ impl MallocBuf {
         MallocBuf { data, len, memory: Memory::Own { capacity } }
     }
 
-    /// As [`from_malloc`](Self::from_malloc), of memory that goes on behind these bytes, nobody knows how far.
+    /// As [`from_malloc`](Self::from_malloc), of memory that goes on after these bytes, nobody knows how far.
     /// [`shrink`](Self::shrink) gives that back.
     ///
     /// # Safety

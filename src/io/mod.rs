@@ -49,7 +49,7 @@ pub struct Features {
     pub local: bool,
     /// Files are mapped: all opens of one path give the same handle, and [`IoFile::bytes`] works.
     pub maps: bool,
-    /// [`IoFile::size`] is exact and cheap and bytes may lie behind the end of a frame, so writes are protected by a
+    /// [`IoFile::size`] is exact and cheap and bytes may lie past the end of a frame, so writes are protected by a
     /// journal (see the frame layer).
     pub journal: bool,
 }
@@ -172,7 +172,7 @@ pub trait IoFile: Send + Sync {
     /// `FileTruncate`.
     fn truncate(&self, len: u64) -> Result<()>;
 
-    /// Where, from `position` on, there may be bytes other than zeros: all before is a hole. Not behind the end of the file
+    /// Where, from `position` on, there may be bytes other than zeros: all before is a hole. Not past the end of the file
     /// unless `position` is.
     fn skip_hole(&self, position: u64) -> u64 {
         position

@@ -130,7 +130,7 @@ fn read_all(file: &File, position: u64, shift: usize, room: &mut [MaybeUninit<u8
     Ok(done)
 }
 
-/// Reads as much as there is room for behind the first `shift` bytes, or less, and moves it to the front.
+/// Reads as much as there is room for after the first `shift` bytes, or less, and moves it to the front.
 fn read_once(file: &File, position: u64, shift: usize, room: &mut [MaybeUninit<u8>]) -> Result<usize> {
     let len = (room.len() - shift).min(MAX_TRANSFER);
     loop {

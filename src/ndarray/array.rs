@@ -1,4 +1,4 @@
-//! Arrays as one value, for Rust programs.
+//! [`NdArray`]: a super-chunk with its geometry and coding parameters, for Rust programs.
 
 #![forbid(unsafe_code)]
 
@@ -264,7 +264,7 @@ impl NdArray {
         self.dtype.as_deref()
     }
 
-    /// Takes over the shape that others gave the array; tells whether it is another one.
+    /// Takes over the shape that others gave the array; returns whether it is another one.
     ///
     /// # Errors
     ///
@@ -451,7 +451,7 @@ impl std::fmt::Debug for NdArray {
 /// The box from `start` to `stop`, if the array has it.
 fn box_of(geometry: &Geometry, start: &[u64], stop: &[u64]) -> Result<Region> {
     let ndim = geometry.ndim();
-    require(start.len() == ndim && stop.len() == ndim, "number of dimensions")?;
+    require(start.len() == ndim && stop.len() == ndim, "wrong number of dimensions")?;
     let is_inside = (0..ndim).all(|i| start[i] <= stop[i] && stop[i] <= geometry.shape()[i]);
     require(is_inside, "box outside of the array")?;
     Ok(Region::new(start, stop))

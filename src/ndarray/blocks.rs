@@ -154,7 +154,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Whether `region` of a chunk is its only block, and lies in a buffer with these strides as it is stored.
-    pub(super) fn lie_in_order(&self, region: &Region, buffer_strides: &Extents) -> bool {
+    pub(super) fn is_stored_in_order(&self, region: &Region, buffer_strides: &Extents) -> bool {
         let blockshape = self.geometry.blockshape();
         let is_whole = || blockshape.iter().enumerate().all(|(i, &extent)| region.extent(i) == extent);
         if self.nblocks() != 1 || !is_whole() {

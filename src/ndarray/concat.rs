@@ -1,4 +1,4 @@
-//! One array behind another.
+//! One array after another.
 
 #![forbid(unsafe_code)]
 

@@ -93,8 +93,8 @@ pub fn fill_from_buffer(
 ) -> Result<()> {
     let typesize = schunk.typesize() as u64; // widening
     let strides = strides(geometry.shape(), typesize);
-    let room = geometry.nitems().checked_mul(typesize).is_some_and(|n| n <= src.len() as u64); // widening
-    require(room, "buffer shorter than the array")?;
+    let fits = geometry.nitems().checked_mul(typesize).is_some_and(|n| n <= src.len() as u64); // widening
+    require(fits, "buffer shorter than the array")?;
     let blocks = Blocks::new(geometry, schunk.typesize())?;
     let mut batch = Batch::of(geometry);
     for_each_chunk(geometry, |nchunk, part, start| {
@@ -152,7 +152,7 @@ pub fn fill_from_array(
     let same = src.schunk.typesize() == schunk.typesize();
     require(same, "items of another size")?;
     let ndim = geometry.ndim();
-    require(start.len() == ndim && src.geometry.ndim() == ndim, "number of dimensions")?;
+    require(start.len() == ndim && src.geometry.ndim() == ndim, "wrong number of dimensions")?;
     let unit = schunk.typesize() as u64; // widening
     let blocks = Blocks::new(geometry, schunk.typesize())?;
     let as_is = src.reading.dec.postfilter.is_none();
@@ -205,7 +205,7 @@ impl Aligned {
     }
 
     /// The number in `source`, as it is now, of the chunk that is `part`, which starts at item `at` of the box. `None` for a part
-    /// of a chunk: what lies behind the edge of an array that was larger once need not be zero.
+    /// of a chunk: what lies after the edge of an array that was larger once need not be zero.
     fn chunk(&self, source: &Geometry, part: &Region, at: &[u64]) -> Option<usize> {
         let mut place = [0; MAX_DIM];
         for (i, &extent) in source.chunkshape().iter().enumerate() {
@@ -291,7 +291,7 @@ impl Batch {
         write::with_chunk(schunk, blocks, compress, |schunk, chunk| self.push(schunk, chunk, writing))
     }
 
-    /// Adds `chunk` as it is, if compressing its data would yield a chunk of the same kind; tells whether it did.
+    /// Adds `chunk` as it is, if compressing its data would yield a chunk of the same kind; returns whether it did.
     fn take_over(
         &mut self,
         schunk: &mut Schunk,

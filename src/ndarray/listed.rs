@@ -29,7 +29,8 @@ pub(crate) fn chunks_of_box(meta: &NdMeta, start: &[i64], stop: &[i64]) -> Resul
             return Err(invalid);
         }
         let count = (extent - 1) / chunk + 1;
-        // A box that starts behind the items is held by no chunk, one that is empty by the chunk that it lies in.
+        // No chunk holds a box that starts past the items, or an empty one that starts on a chunk border; an empty one
+        // inside a chunk is held by that chunk.
         let (first, end) =
             if from >= extent || to <= 0 { (0, 0) } else { (from / chunk, (to - 1) / chunk + 1) };
         let along = u64::try_from(end - first).unwrap_or(0);

@@ -166,13 +166,13 @@ impl Corner {
     /// Goes to the next dimension, the `i`th.
     fn enter(&mut self, place: PaddedBox<'_>, i: usize) -> Result<()> {
         let at = unsigned(place.start[i]).checked_mul(self.stride).and_then(|more| self.at.checked_add(more));
-        self.at = at.ok_or(Error::new(ErrorKind::InvalidParam, "position"))?;
+        self.at = at.ok_or(Error::new(ErrorKind::InvalidParam, "position beyond memory"))?;
         self.stride = self.stride.saturating_mul(unsigned(place.shape[i]));
         Ok(())
     }
 
     fn offset(&self) -> Result<usize> {
-        usize::try_from(self.at).map_err(|_| Error::new(ErrorKind::InvalidParam, "position"))
+        usize::try_from(self.at).map_err(|_| Error::new(ErrorKind::InvalidParam, "position beyond memory"))
     }
 }
 
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(kind([0, 0], [2, 2], [2, 1], 8), Some(ErrorKind::InvalidParam));
         assert_eq!(kind([0, 0], [2, 2], [2, 2], 7), Some(ErrorKind::InvalidParam));
         assert_eq!(kind([0, 0], [2, 2], [2, 2], -1), Some(ErrorKind::InvalidParam));
-        // The second row would begin behind the buffer.
+        // The second row would begin after the buffer.
         assert_eq!(kind([0, 0], [2, 2], [2, 5], 8), Some(ErrorKind::InvalidParam));
         assert_eq!(kind([-1, 0], [2, 2], [4, 4], 64), Some(ErrorKind::Failure));
         assert_eq!(kind([i64::MIN, 0], [i64::MAX, 2], [4, 4], 64), Some(ErrorKind::InvalidParam));

@@ -1,4 +1,4 @@
-//! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew but for new items. Chunks and
+//! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew except for new items. Chunks and
 //! shape change together.
 
 #![forbid(unsafe_code)]
@@ -132,7 +132,7 @@ impl Plan {
     ) -> Result<Plan> {
         let ndim = geometry.ndim();
         let fits = new_shape.len() == ndim && start.is_none_or(|start| start.len() == ndim);
-        require(fits, "number of dimensions")?;
+        require(fits, "wrong number of dimensions")?;
         let target = geometry.with_shape(new_shape)?;
         let steps: Vec<Step> = (0..ndim)
             .map(|i| {
@@ -306,7 +306,7 @@ fn shape_layer(schunk: &Schunk, geometry: &Geometry) -> Result<(&'static [u8], V
     Ok((name.expect("one of the two"), content))
 }
 
-/// Where items are inserted along one dimension, and how many.
+/// Where items are inserted: the dimension, and the position along it.
 #[derive(Clone, Copy, Debug)]
 pub struct Insertion {
     /// The dimension.
@@ -315,7 +315,7 @@ pub struct Insertion {
     pub at: i64,
 }
 
-/// Inserts the items of `src`, a C-order buffer with the shape of the array but for the dimension of the insertion, whose
+/// Inserts the items of `src`, a C-order buffer with the shape of the array except for the dimension of the insertion, whose
 /// extent follows from the length of `src`. Returns the new geometry.
 ///
 /// It neither locks the frame nor refreshes the geometry: see [the module](super).

@@ -86,7 +86,7 @@ impl Selection {
     /// `InvalidIndex` for indices outside of the array, `InvalidParam` for another number of lists than dimensions, or none.
     pub fn new(geometry: &Geometry, lists: &[&[i64]]) -> Result<Selection> {
         let fits = lists.len() == geometry.ndim() && !lists.is_empty();
-        require(fits, "number of dimensions")?;
+        require(fits, "wrong number of dimensions")?;
         let axes = lists.iter().enumerate().map(|(i, list)| {
             Axis::new(list, geometry.shape()[i], geometry.chunkshape()[i], geometry.blockshape()[i])
         });

@@ -1,6 +1,6 @@
 //! Shapes of an array, its chunks and its blocks, and what follows from them.
 //!
-//! The array is cut in chunks in C order; edge chunks are padded to a whole chunk, and each chunk to whole blocks. The
+//! The array is cut into chunks in C order; edge chunks are padded to a whole chunk, and each chunk to whole blocks. The
 //! blocks of a chunk are stored one after the other in C order, and so are the items of a block.
 
 #![forbid(unsafe_code)]
@@ -11,7 +11,7 @@ use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta::NdMeta;
 use std::borrow::Cow;
 
-/// One number per dimension, slowest dimension first; those behind the last dimension do not count.
+/// One number per dimension, slowest dimension first; those after the last dimension do not count.
 pub type Extents = [u64; MAX_DIM];
 
 /// The shapes of an array, checked: products fit in 63 bits, those of a chunk or block without padding in 31.
@@ -108,11 +108,11 @@ impl Geometry {
     pub fn new(shape: &[i64], chunkshape: &[i32], blockshape: &[i32]) -> Result<Geometry> {
         let ndim = shape.len();
         let fits = ndim <= MAX_DIM && chunkshape.len() == ndim && blockshape.len() == ndim;
-        require(fits, "number of dimensions")?;
+        require(fits, "wrong number of dimensions")?;
         Geometry::of(ndim, unsigned(shape)?, unsigned(chunkshape)?, unsigned(blockshape)?)
     }
 
-    /// As [`new`](Self::new), of shapes whose extents behind the last dimension are 1.
+    /// As [`new`](Self::new), of shapes whose extents after the last dimension are 1.
     fn of(ndim: usize, shape: Extents, chunkshape: Extents, blockshape: Extents) -> Result<Geometry> {
         let mut own = Geometry {
             ndim,
@@ -165,7 +165,7 @@ impl Geometry {
     ///
     /// As [`new`](Self::new).
     pub fn with_shape(&self, shape: &[i64]) -> Result<Geometry> {
-        require(shape.len() == self.ndim, "number of dimensions")?;
+        require(shape.len() == self.ndim, "wrong number of dimensions")?;
         Geometry::of(self.ndim, unsigned(shape)?, self.chunkshape, self.blockshape)
     }
 

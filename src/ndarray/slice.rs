@@ -139,7 +139,7 @@ fn read_once(
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
             let mut header = ChunkHeader::EMPTY;
             header.read_from(bytes)?;
-            if header.special() == special::NONE && blocks.lie_in_order(&part, &strides) {
+            if header.special() == special::NONE && blocks.is_stored_in_order(&part, &strides) {
                 if header.is_memcpyed() { blocks.check_size(&header) } else { blocks.check(&header) }?;
                 // SAFETY: each chunk, and so each call, has a part of the box of its own.
                 let dest = unsafe { dest.part(size(place.origin)?, blocks.chunksize) };

@@ -17,7 +17,7 @@ use std::sync::Arc;
 ///
 /// `InvalidIndex` if one of them has another extent than 1, `InvalidParam` for another number of entries.
 pub fn squeezed(meta: NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
-    require(leave_out.len() == meta.ndim() && is_even(&meta), "number of dimensions")?;
+    require(leave_out.len() == meta.ndim() && is_even(&meta), "wrong number of dimensions")?;
     let single = (0..meta.ndim()).all(|i| !leave_out[i] || meta.shape[i] == 1);
     ensure(single, ErrorKind::InvalidIndex, "dimension of more or less than one item")?;
     let kept = |i: &usize| !leave_out[*i];
@@ -38,7 +38,7 @@ pub fn squeezed(meta: NdMeta, leave_out: &[bool]) -> Result<NdMeta> {
 pub fn expanded(meta: NdMeta, added: &[bool]) -> Result<NdMeta> {
     let kept = added.iter().filter(|&&added| !added).count();
     let fits = kept == meta.ndim() && added.len() <= MAX_DIM && is_even(&meta);
-    require(fits, "number of dimensions")?;
+    require(fits, "wrong number of dimensions")?;
     Ok(NdMeta {
         shape: spread(&meta.shape, added),
         chunkshape: spread(&meta.chunkshape, added),

@@ -50,9 +50,8 @@ impl Schunk {
         }
     }
 
-    /// Calls `read` with the chunks and the `layout` of what they hold, after `fit` made it that of these chunks. If a process
-    /// that does not lock changed them meanwhile, `read` is called again with the chunks of later: what it read may be in part
-    /// from before the change and in part from after it, or nonsense, and so may its error be.
+    /// Calls `read` with the current chunks and the `layout` of what they hold, which `fit` has brought up to date. If a process
+    /// that does not lock changes them meanwhile, `read` is called again: its first result, or error, may mix old and new state.
     ///
     /// `numbers` names the chunks that `read` looks at, for a layout that it accepted; `looked` tells whether the super-chunk
     /// was just [refreshed](Self::refresh).

@@ -32,8 +32,8 @@ pub(crate) fn batch_len(nchunks: usize) -> usize {
 /// Room for at most this many chunks is made before any of them is seen: a damaged frame may claim to have very many.
 const RESERVED: usize = 1 << 16;
 
-/// What [`check_copied`] says. The frame may look again as before by then.
-const CHANGED: &str = "chunks were changed while they were copied";
+/// What [`check_copied`] reports. The frame may look again as before by then.
+const CHANGED: Error = Error::new(ErrorKind::FileRead, "chunks were changed while they were copied");
 
 /// Calls `copy`, which copies all chunks of a super-chunk, and again if it fails after somebody changed them: `tick` is its
 /// [fresh tick](Schunk::fresh_tick).
@@ -45,7 +45,7 @@ pub(crate) fn again_if_changed<T>(tick: impl Fn() -> u64, mut copy: impl FnMut()
             Err(error) => error,
         };
         let now = tick();
-        if now == before && error.what() != CHANGED {
+        if now == before && error != CHANGED {
             return Err(error);
         }
         before = now;
@@ -246,7 +246,7 @@ impl Schunk {
         Ok(copy.frame_len())
     }
 
-    /// Writes a contiguous frame with the same content behind what the file `path` holds; returns the position at which
+    /// Writes a contiguous frame with the same content after what the file `path` holds; returns the position at which
     /// the frame starts. `params`, and the back-end of `options`, as in [`to_file`](Self::to_file); the rest of `options` counts
     /// in any case.
     ///
@@ -306,7 +306,7 @@ fn check_copied(chunks: &StoredChunks<'_>, copy: &Schunk, recompressed: bool) ->
         recompressed || same().unwrap_or(false)
     };
     let kept = sizes.nchunks == 0 || chunks.are_all_kept(is_same);
-    ensure(kept, ErrorKind::FileRead, CHANGED)
+    if kept { Ok(()) } else { Err(CHANGED) }
 }
 
 /// Copies all chunks as they are, many at a time where `dest` is a frame, and calls `before_last` before the last ones.

@@ -286,7 +286,7 @@ impl Schunk {
         let nbytes = nbytes.filter(|_| i32::try_from(nitems / items).is_ok()).ok_or(too_many)?;
         let code = if self.frame().is_some() { ErrorKind::FrameSpecial } else { ErrorKind::SchunkSpecial };
         let value = filling_value(kind).ok_or(Error::new(code, "no special value to fill with"))?;
-        ensure(size % typesize == 0, code, "not a number of items")?;
+        ensure(size % typesize == 0, code, "not a whole number of items")?;
         let params = chunk::CParams { use_dict: false, typesize, ..params.clone() };
         let mut full = [0; EXTENDED_HEADER_LENGTH];
         let made = chunk::special_chunk(&params, size, value, &mut full);

@@ -206,8 +206,8 @@ impl List {
         spare::give_back(chunk);
     }
 
-    /// Changes the bytes of a chunk, but not its uncompressed size, in memory for `room` bytes, if it was
-    /// [made](Self::make_room), or for those that the chunk has.
+    /// Changes the bytes of a chunk, but not its uncompressed size. The chunk may grow to `room` bytes if
+    /// [`make_room`](Self::make_room) was called; otherwise it keeps to its present length.
     pub(super) fn change(&mut self, nchunk: usize, room: usize, work: impl FnOnce(&mut MallocBuf)) {
         let pointer = self.pointers[nchunk].load(Ordering::Relaxed);
         let pointer = NonNull::new(pointer).expect("`prepare` read the chunk");
@@ -241,14 +241,13 @@ impl List {
     /// `NotFound` for the metalayer, `InvalidParam` for numbers out of range, those of damaged chunks, `ChunkUpdate` for
     /// chunks of another size, `Failure` if an old chunk cannot be read, `MemoryAlloc`.
     pub(super) fn regrid(&mut self, change: &Regrid<'_>, mut updates: Vec<(usize, Update)>) -> Result<()> {
-        let moved = match change.moves_chunks() {
-            true => Some(self.moved(change)?),
-            false => None,
-        };
+        let moved = change.moves_chunks().then(|| self.moved(change)).transpose()?;
+        let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
         for (nchunk, update) in &mut updates {
-            let before =
-                moved.as_ref().map_or(Some(Some(*nchunk)), |moved| moved.order.get(*nchunk).copied());
-            let before = before.ok_or(Error::new(ErrorKind::InvalidParam, "chunk number out of range"))?;
+            let before = match &moved {
+                None => Some(*nchunk),
+                Some(moved) => *moved.order.get(*nchunk).ok_or(out_of_range)?,
+            };
             self.prepare(before, change.chunk, update)?;
         }
         let layers = match change.layer {
@@ -432,7 +431,7 @@ pub(super) unsafe fn len_of(pointer: *const u8) -> usize {
 
 /// A copy of the chunk `bytes`, as [`disown`] would give it.
 ///
-/// A small one is not put in a buffer first: its address would be read back from memory, behind all that copying wrote.
+/// A small one is not put in a buffer first: its address would be read back from memory, after all that copying wrote.
 ///
 /// # Panics
 ///

@@ -96,7 +96,7 @@ pub(crate) enum LayerChange {
     Fixed(usize),
     /// The variable-length layer with this number is new, or its content is.
     Variable(usize),
-    /// The variable-length layer with this number was removed; those behind it moved up.
+    /// The variable-length layer with this number was removed; those after it moved up.
     Removed(usize),
 }
 
@@ -109,8 +109,9 @@ impl List {
 }
 
 impl Schunk {
-    /// What alone happened to the metalayers since [`change_tick`](Self::change_tick) was `tick`, if that is known: of
-    /// thousands of layers, only one need be looked at then. With it come the fixed and the variable-length layers.
+    /// The only change to the metalayers since [`change_tick`](Self::change_tick) was `tick`, if there was exactly one and it is
+    /// known: of thousands of layers, only that one need be looked at then. With it come the fixed and the variable-length
+    /// layers.
     pub(crate) fn layer_change_since(&self, tick: u64) -> Option<(LayerChange, &Metalayers, &Metalayers)> {
         let Backing::List(list) = &self.backing else { return None };
         let (before, change) = list.last_change?;
@@ -280,8 +281,8 @@ impl Schunk {
             Backing::Frame(frame) => frame.vlmeta_add(name, content),
             Backing::List(list) => {
                 list.vlmetalayers.check_new(name)?;
-                let room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
-                require(room, "too many metalayers")?;
+                let has_room = list.vlmetalayers.len() < MAX_VLMETALAYERS;
+                require(has_room, "too many metalayers")?;
                 changeable(&mut list.vlmetalayers)?.push(Metalayer::with_content(name, content)?)?;
                 let number = list.vlmetalayers.len() - 1;
                 list.note(LayerChange::Variable(number));

@@ -4,6 +4,10 @@
 //! one, since C callers exchange the contexts of a live super-chunk as they like.
 //!
 //! Any number of threads may use the `&self` methods of one super-chunk at the same time.
+//!
+//! `list` and `pointers` hold chunks without a frame; `chunks` reads the chunks as of one moment; `edit`, `slice`, `patch` and
+//! `access` change them; `sparse` reads single items, `copy` makes copies, `meta` has the metalayers, `packed` the format
+//! before frames; `scratch` keeps buffers.
 
 pub(crate) mod access;
 mod chunks;
@@ -65,11 +69,11 @@ pub struct Reading<'a> {
     pub dec: Decoding<'a>,
     /// Called with the number of each chunk before it is decompressed, in ascending order.
     pub visit: Option<&'a dyn Fn(usize)>,
-    /// Takes the mask that waits for the next chunk to be decompressed as a whole: of each block, whether it is skipped, as in
-    /// [`chunk::decompress_with`]. Reading parts of chunks leaves it where it is, and so do copying and writing.
+    /// Hands over the pending mask, once: for each block, whether it is skipped, as in [`chunk::decompress_with`]. It is for the
+    /// next chunk that is decompressed as a whole; partial reads, copies and writes leave it pending.
     pub mask: Option<&'a dyn Fn() -> Option<Vec<bool>>>,
-    /// The [change tick](Schunk::change_tick) of the super-chunk as of which the caller knows what its chunks hold, as the
-    /// shape of an array; by default that at the call.
+    /// The [change tick](Schunk::change_tick) at which the caller learnt what the chunks hold, such as the shape of an array; by
+    /// default, the tick at the call.
     pub as_of: Option<u64>,
 }
 
@@ -334,7 +338,7 @@ impl Schunk {
         }
     }
 
-    /// Takes over what other handles changed in the frame; tells whether there was anything.
+    /// Takes over what other handles changed in the frame; returns whether there was anything.
     ///
     /// # Errors
     ///
@@ -387,7 +391,7 @@ impl Schunk {
     ///
     /// # Panics
     ///
-    /// Perhaps, if a closure that fills memory is given another length of it.
+    /// Perhaps, if `make` passes memory of another length to the closure that fills it.
     #[inline]
     pub fn chunk_into<B>(
         &self,

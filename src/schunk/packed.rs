@@ -126,7 +126,7 @@ impl Schunk {
 
 /// `chunk` as its reader takes it.
 ///
-/// In chunks of 2017 the flags of today's long header, behind a short one, say that the super-chunk had the filters. Those
+/// In chunks of 2017 the flags of today's long header, after a short one, say that the super-chunk had the filters. Those
 /// are lost, but what is stored raw does not need them.
 fn readable(chunk: &[u8]) -> Result<Cow<'_, [u8]>> {
     let header = BasicHeader::read(chunk)?;

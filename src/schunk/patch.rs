@@ -85,7 +85,7 @@ pub(crate) struct Patch {
 struct Plan {
     /// Header and table of the new chunk.
     head: Vec<u8>,
-    /// Parts of the chunk that stay and where they go, ascending: none gets before or behind another.
+    /// Parts of the chunk that stay and where they go, ascending: none gets before or after another.
     moves: Vec<(Range<usize>, usize)>,
     /// The numbers of the new streams, and where they go.
     places: Vec<(usize, usize)>,

@@ -119,7 +119,7 @@ impl Pointers {
         self.outgrown = Vec::new();
     }
 
-    /// Makes the pointer behind the last chunk null, as in the C library: clients see the room for it as well.
+    /// Makes the pointer after the last chunk null, as in the C library: clients see the room for it as well.
     pub(super) fn end(&mut self) {
         if let Some(behind) = self.table.spare_capacity_mut().first_mut() {
             behind.write(AtomicPtr::default());

@@ -105,7 +105,7 @@ impl Drop for Buffer {
     }
 }
 
-/// Frees what this thread keeps, but for what is small, and all that others have left.
+/// Frees what this thread keeps, except for what is small, and all that others have left.
 pub(crate) fn free_large() {
     KEPT.with(|kept| kept.borrow_mut().retain(|(bytes, _)| bytes.capacity() <= SMALL));
     LEFT.clear();

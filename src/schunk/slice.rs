@@ -201,7 +201,7 @@ fn try_write_part(
 }
 
 impl Schunk {
-    /// Copies items `start..stop` to the front of `dest`; nothing if `stop` is not behind `start`.
+    /// Copies items `start..stop` to the front of `dest`; nothing if `stop` is not after `start`.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl Schunk {
         self.read_without_layout(numbers, read).map_err(Error::to_failure)?
     }
 
-    /// Gives items `start..stop` the values at the front of `src`, none if `stop` is not behind `start`. All others keep theirs.
+    /// Gives items `start..stop` the values at the front of `src`, none if `stop` is not after `start`. All others keep theirs.
     /// Of chunks that are covered in part only the blocks that change are compressed again. If the frame locks, this holds its
     /// exclusive lock.
     ///
@@ -302,7 +302,7 @@ impl Schunk {
     }
 
     /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got, unless another handle
-    /// that locks has changed the frame since [`change_tick`](Self::change_tick) was `tick`; tells whether it did not.
+    /// that locks has changed the frame since [`change_tick`](Self::change_tick) was `tick`; returns whether it was stored.
     ///
     /// # Errors
     ///

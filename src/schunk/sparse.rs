@@ -52,9 +52,9 @@ impl Schunk {
         let sizes = chunks.sizes();
         let chunksize = usize::try_from(sizes.chunksize).unwrap_or(0);
         require(chunksize > 0 && !sizes.vl_blocks, "chunks of variable size have no item numbers")?;
-        require(chunksize % typesize == 0, "chunks of broken items")?;
-        let room = coords.len().checked_mul(typesize).is_some_and(|len| len <= dest.len());
-        require(room, "destination too short")?;
+        require(chunksize % typesize == 0, "chunk size is not a whole number of items")?;
+        let fits = coords.len().checked_mul(typesize).is_some_and(|len| len <= dest.len());
+        require(fits, "destination too short")?;
         let nitems = sizes.nbytes / typesize as u64; // widening
         let per_chunk = (chunksize / typesize) as u64; // widening
         let mut wanted: Vec<Wanted> = memory::with_capacity(coords.len())?;
@@ -130,7 +130,7 @@ impl Items<'_> {
                 Ok(())
             }
             None if header.blocksize % self.typesize == 0 => self.read_blocks(&chunk),
-            None => self.read_broken_items(&chunk),
+            None => self.read_straddling_items(&chunk),
         }
     }
 
@@ -167,7 +167,7 @@ impl Items<'_> {
     }
 
     /// Items that may reach into the next block.
-    fn read_broken_items(&self, chunk: &BlockReader<'_>) -> Result<()> {
+    fn read_straddling_items(&self, chunk: &BlockReader<'_>) -> Result<()> {
         let blocksize = chunk.header().blocksize;
         let mut item = memory::filled(0, self.typesize)?;
         for wanted in self.wanted {

@@ -170,7 +170,7 @@ fn changing_blocks_never_makes_a_chunk_longer_than_a_stored_one() {
     let cparams = cparams(1, 64, codec::LZ4);
     let writing = Writing::new(Encoding::new(&cparams));
     let mut random = Random::new(7);
-    // Noise but for one block: compressed in blocks, with little to spare.
+    // Noise except for one block: compressed in blocks, with little to spare.
     let mut data: Vec<u8> = (0..8192).map(|_| random.below(256).to_le_bytes()[0]).collect();
     data[..2048].fill(0);
     let mut schunk = Schunk::in_memory(params(1));

@@ -298,7 +298,7 @@ fn install_shared(layout: &Layout, built: &Built, options: &Options) -> Result<(
     Ok(())
 }
 
-/// The text of `blosc2.pc`. It finds its prefix from its own place, so an installation can be moved, but for one in `/usr`:
+/// The text of `blosc2.pc`. It finds its prefix from its own place, so an installation can be moved, except for one in `/usr`:
 /// directories that the compiler knows anyway would go before others, since pkg-config leaves them out by their names alone.
 fn pkg_config(layout: &Layout, built: &Built) -> String {
     let prefix = match layout.up_from_libdir() {

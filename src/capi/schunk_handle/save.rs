@@ -1,4 +1,4 @@
-//! Super-chunks written as contiguous frames: to memory, to a file, or behind what a file holds.
+//! Super-chunks written as contiguous frames: to memory, to a file, or after what a file holds.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ impl SchunkHandle {
         })
     }
 
-    /// Writes a contiguous frame with the content behind what the file `urlpath` holds; returns the byte at which it starts.
+    /// Writes a contiguous frame with the content after what the file `urlpath` holds; returns the byte at which it starts.
     ///
     /// # Errors
     ///

@@ -83,7 +83,7 @@ fn one_block_is_written_alike_the_short_and_the_general_way() {
     });
 }
 
-/// Reads `chunk` both ways; tells whether the short one did all of it.
+/// Reads `chunk` both ways; returns whether the short one did all of it.
 fn compare(chunk: &[u8], what: impl Fn() -> String) -> bool {
     let dec = Decoding::default();
     let Ok(header) = ChunkHeader::read(chunk) else {

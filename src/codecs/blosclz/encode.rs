@@ -4,7 +4,7 @@ use super::items::{Regularity, encode_items};
 use super::probe::{Demand, Probe};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::agree::{extend, extend_back};
-use crate::codecs::mem::{copy, load64, store8};
+use crate::codecs::mem::{HASH_PRIME, copy, load64, store8};
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
@@ -179,9 +179,8 @@ unsafe fn parse_avx2<const DRY: bool>(
 /// Table index for the first HASH_BYTES bytes of `bytes`; `shift` is 64 less log2 of the number of entries.
 #[inline(always)]
 fn slot(bytes: u64, shift: u32) -> usize {
-    const PRIME: u64 = 0x9e37_79b1_85eb_ca87;
     // At most MAX_TABLE_BITS bits are left after the shift; the mask tells the compiler so.
-    ((bytes << (64 - 8 * HASH_BYTES)).wrapping_mul(PRIME) >> shift) as usize & (TABLE_LEN - 1)
+    ((bytes << (64 - 8 * HASH_BYTES)).wrapping_mul(HASH_PRIME) >> shift) as usize & (TABLE_LEN - 1)
 }
 
 /// The step after this many times 2^`patience` misses.

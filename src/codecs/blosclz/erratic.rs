@@ -26,10 +26,10 @@ const SURPRISES: usize = 35;
 /// A stream is one of items if at least this many of a hundred matches are rests of items.
 const RESTS: usize = 90;
 
-/// From this many bytes on, a match and the literals behind it can be read whole; matches with many extension bytes are
+/// From this many bytes on, a match and the literals after it can be read whole; matches with many extension bytes are
 /// longer.
 const IN_ROOM: usize = 8 + MAX_RUN;
-/// From this many bytes on, a short match and the literals behind it can be written whole.
+/// From this many bytes on, a short match and the literals after it can be written whole.
 const OUT_ROOM: usize = VECTOR + MAX_RUN;
 
 /// What the elements of a stream are like.
@@ -305,7 +305,7 @@ unsafe fn read_very_long<'a>(
             break;
         }
     }
-    // SAFETY: `at` is not behind `in_end`, so IN_ROOM covers three bytes, here and below.
+    // SAFETY: `at` is not after `in_end`, so IN_ROOM covers three bytes, here and below.
     let low = unsafe { at.byte() };
     // SAFETY: as above.
     let far = swapped(unsafe { at.ahead(1).two_bytes() } as u16);

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 const REGULAR: usize = 4;
 /// How long items are, in bytes. In what was shuffled, matches in a row are of runs, or from further back.
 const ITEM: RangeInclusive<usize> = MIN_NEAR + 1..=32;
-/// So many matches are taken without a search for others, which may be better ones.
+/// This many matches are taken without a search for others, which may be better ones.
 const MOST: usize = 64;
 /// The decoder waits for bytes that it has just written, so a match from a multiple of the distance, from this one on, is
 /// copied twice as fast.
@@ -46,7 +46,7 @@ impl Regularity {
     }
 }
 
-/// Literals, and the match behind them.
+/// Literals, and the match after them.
 #[derive(Clone, Copy)]
 struct Shape {
     literals: usize,
@@ -70,7 +70,7 @@ impl Shape {
     #[inline(always)]
     fn is_of(self, same: u32) -> bool {
         let agreeing = (1_u32 << self.len) - 1;
-        // The last literal differs, and what comes behind the match.
+        // The last literal differs, and what comes after the match.
         (same >> (self.literals - 1)) & (agreeing << 2 | 3) == agreeing << 1
     }
 }

@@ -2,7 +2,7 @@
 //! Of the fast ones, [`decode_short`] is for matches of up to 16 bytes at any distance, and some longer ones beside; it leaves
 //! others to [`decode_any`]. Where those are many, [`decode_medium`] takes its place, until too many have short distances.
 //!
-//! It takes the same streams as the reference implementation, but for those with a distance of 0, which the format calls
+//! It takes the same streams as the reference implementation, except for those with a distance of 0, which the format calls
 //! damaged and the reference takes for zeros; and a tenth to a half less time for most of them: distances
 //! below 16 cost no more than others, long runs and matches are copied in whole vectors, and the next token is loaded
 //! before anything is done with this one. It can also stop early, where the reference copies the last match byte by byte.
@@ -20,13 +20,13 @@ use crate::codecs::place::{Source, Target, settled};
 use crate::cpu::rarely;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Literals that all but the last sequence leave to come, at least, to the end of the output.
+/// At least this many bytes of output follow the literals of every sequence but the last.
 const LITERALS_END: usize = 12;
-/// Bytes of output that come behind every match.
+/// Bytes of output that come after every match.
 const MATCH_END: usize = 5;
-/// Bytes of input that come behind the literals of all but the last sequence.
+/// Bytes of input that come after the literals of all but the last sequence.
 const INPUT_END: usize = 8;
-/// Bytes of input behind a token, and of output, from which on the reference decoder overlooks that an end is near.
+/// From this many bytes of input after a token on, and of output, the reference decoder overlooks that an end is near.
 const UNASKED_IN: usize = 17;
 const UNASKED_OUT: usize = 32;
 /// From this many bytes on, a token and less than LONG literals leave INPUT_END bytes, and a copy of 16 is within the input.
@@ -37,12 +37,12 @@ const SHORT_MATCH: usize = 16;
 const LONG_MATCH: usize = MIN_MATCH + LONG + 255;
 /// More bytes of output than a sequence of [`decode_medium`] with less than LONG literals makes, and SLACK.
 const MEDIUM_ROOM: usize = LONG + LONG_MATCH + SLACK;
-/// So many sequences of a kind, in DENSE bytes of output each on average, are too many for the loop that is not made for them.
+/// A loop is left if this many sequences that it is not made for come in less than DENSE bytes of output each, on average.
 const MANY: usize = 16;
 const DENSE: usize = 240;
-/// If [`decode_medium`] comes less far, in bytes of output, it does not pay to go there again soon: not before so many times MANY
-/// longer matches.
+/// If [`decode_medium`] comes less far than this, in bytes of output, it did not pay.
 const PAYS: usize = 2048;
+/// It is tried again only after this many times MANY longer matches then.
 const PAUSE: usize = 15;
 /// The longest run of literals whose length takes one byte beside the token.
 const MAX_RUN: usize = LONG + 254;
@@ -86,7 +86,7 @@ pub(super) fn decompress_portably(src: &[u8], wanted: usize, dest: &mut [u8]) ->
 /// How many bytes of a stream are needed at the most to decode its first `wanted` bytes, if a zero follows them: it ends a
 /// length that reaches beyond what is wanted.
 ///
-/// A sequence takes no more bytes than it gives, but for one in 255 of long lengths. The last one that is looked at may give
+/// A sequence takes no more bytes than it gives, except for one in 255 of long lengths. The last one that is looked at may give
 /// next to nothing of what is wanted.
 pub(crate) fn input_for(wanted: usize) -> usize {
     wanted.saturating_add(wanted / 255 + SLACK)
@@ -206,7 +206,7 @@ impl<'a> Kind<'a> {
         Kind { count: 0, from }
     }
 
-    /// Counts one that ends at `op`. After MANY of them, begins anew, and tells whether they were dense.
+    /// Counts one that ends at `op`. After MANY of them, begins anew, and returns whether they were dense.
     #[inline(always)]
     fn one_more(&mut self, op: Target<'a>) -> Option<bool> {
         self.count += 1;
@@ -329,11 +329,11 @@ unsafe fn decode_longer<'a>(at: Place<'a>, ends: &Ends<'a>) -> Option<Place<'a>>
     Some(Place { ip: ip.ahead(3), op: end, token })
 }
 
-/// Copies what lies `distance` bytes back to `to`, up to `end`, and bytes behind it.
+/// Copies what lies `distance` bytes back to `to`, up to `end`, and bytes after it.
 ///
 /// # Safety
 ///
-/// `distance >= 16`; that many bytes precede `to`, and SLACK follow `end`, which is behind it.
+/// `distance >= 16`; that many bytes precede `to`, and SLACK follow `end`, which is after it.
 #[inline(always)]
 unsafe fn copy_far<'a>(mut to: Target<'a>, distance: usize, end: Target<'a>) {
     // Four copies: most matches are not longer, and how often a loop goes round cannot be foreseen either.
@@ -353,7 +353,7 @@ unsafe fn copy_far<'a>(mut to: Target<'a>, distance: usize, end: Target<'a>) {
     }
 }
 
-/// Copies up to MAX_RUN literals, and bytes behind them.
+/// Copies up to MAX_RUN literals, and bytes after them.
 ///
 /// # Safety
 ///
@@ -430,7 +430,7 @@ unsafe fn decode_medium_and_others<'a, const AVX2: bool>(
 }
 
 /// Decodes sequences of up to MAX_RUN literals and a match whose length takes one byte beside the token, at most. Stops at the
-/// first other one, behind one with a short pattern, which it tells, or when an end is near.
+/// first other one, after one with a short pattern, which it tells, or when an end is near.
 ///
 /// Text and records consist of them. It is not known then which matches are short, and they repeat what was written a few
 /// stores before: a load of that waits until it is in the cache, unless one store wrote all of it. So short ones are copied in
@@ -466,8 +466,8 @@ unsafe fn decode_medium<'a, const AVX2: bool>(
             // SAFETY: SLACK bytes follow the token, and MEDIUM_ROOM bytes are left of output.
             unsafe { op.store(ip.load::<16>()) };
         }
-        // What comes behind the distance: the next token, or more of the length.
-        // SAFETY: SLACK bytes, less the literals if there are no more than fit behind a token, follow: more than INPUT_END.
+        // What comes after the distance: the next token, or more of the length.
+        // SAFETY: SLACK bytes, less the literals if there are no more than fit after a token, follow: more than INPUT_END.
         let next = settled(unsafe { ip.ahead(literals + 2).byte() });
         // SAFETY: the same.
         let distance = unsafe { ip.ahead(literals).two_bytes() };
@@ -522,7 +522,7 @@ unsafe fn decode_medium<'a, const AVX2: bool>(
 unsafe fn decode_any<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Option<Option<Place<'a>>> {
     // SAFETY: the caller's promise.
     let Some((ip, literals)) = (unsafe { put_literals(at, ends) }) else { return Some(None) };
-    // What comes behind the distance: the next token, or more of the length.
+    // What comes after the distance: the next token, or more of the length.
     // SAFETY: INPUT_END bytes follow the literals, or SLACK: the distance, and this one.
     let next = settled(unsafe { ip.ahead(literals + 2).byte() });
     let (ip, op, token) = (ip.ahead(literals), at.op.ahead(literals), at.token);
@@ -649,7 +649,7 @@ unsafe fn decode_careful<const AVX2: bool>(
         }
         // The reference decoder takes a short cut with such sequences, and does not ask then how near the ends are.
         let unasked = literals < LONG && src.len() - ip >= UNASKED_IN && left >= UNASKED_OUT;
-        // Nothing behind the last wanted byte is looked at.
+        // Nothing after the last wanted byte is looked at.
         let is_last = stop < dest.len() && literals >= stop - op;
         if unasked {
             // Less than 16 are to come, and there are more on both sides.

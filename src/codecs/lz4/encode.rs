@@ -2,7 +2,7 @@
 //!
 //! The reference looks for a match at one position after the other. Whether there is one, how far back it can be drawn and
 //! how long it is are branches that the CPU often guesses wrong, and a wrong guess costs as much as all the rest of a match. So
-//! [`Parser::near`] looks at the three positions behind a match at once, and chooses between them without a branch. Where
+//! [`Parser::near`] looks at the three positions after a match at once, and chooses between them without a branch. Where
 //! guesses are mostly right, that would be slower; so they are watched ([`Guesses`]), and each way is a loop of its own that has
 //! all registers ([`Parser::stretch`]).
 //!
@@ -235,9 +235,10 @@ impl<T: Table> Parser<'_, T> {
             if self.is_watched {
                 place = self.stretch::<WATCHED>(place, WATCH, out)?;
             }
-            place = match self.is_watched && self.guesses.are_bad() {
-                true => self.stretch::<CLOSE_BY>(place, REST, out)?,
-                false => self.stretch::<ONE_BY_ONE>(place, REST, out)?,
+            place = if self.is_watched && self.guesses.are_bad() {
+                self.stretch::<CLOSE_BY>(place, REST, out)?
+            } else {
+                self.stretch::<ONE_BY_ONE>(place, REST, out)?
             };
             if matches!(place.next, Next::Sought(None)) {
                 return Some(place.anchor);
@@ -281,7 +282,7 @@ impl<T: Table> Parser<'_, T> {
     fn close_by(&mut self, anchor: &mut usize, until: usize, out: &mut Output<'_>) -> Option<Next> {
         let until = until.min(self.src.len() - AHEAD);
         while *anchor <= until && out.at + SLACK <= out.dest.len() {
-            // SAFETY: the anchor was just compared, and a match ends behind MIN_MATCH bytes.
+            // SAFETY: the anchor was just compared, and a match ends after MIN_MATCH bytes.
             let Some((found, differs)) = (unsafe { self.near(*anchor) }) else {
                 let next = self.search(*anchor + 2 + self.acceleration, self.acceleration, 2);
                 return Some(Next::Sought(next));
@@ -289,7 +290,7 @@ impl<T: Table> Parser<'_, T> {
             if found.candidate < 2 {
                 return Some(Next::Sought(Some(found)));
             }
-            // Measured: in longer streams, it pays to load what is behind the first four bytes again.
+            // Measured: in longer streams, it pays to load what is after the first four bytes again.
             let end = match differs {
                 differs if T::REACHES_FAR || differs == 0 => self.end(found),
                 differs => found.at + first_byte(differs),
@@ -316,7 +317,7 @@ impl<T: Table> Parser<'_, T> {
         let until = until.min(self.last_start());
         while *anchor <= until {
             let at = *anchor;
-            // SAFETY: a match ends behind MIN_MATCH bytes, and `at <= last_start`.
+            // SAFETY: a match ends after MIN_MATCH bytes, and `at <= last_start`.
             self.enter(at - 2, unsafe { load64(self.src, at - 2) });
             // SAFETY: `at <= last_start`.
             let found = self.probe(at, unsafe { load64(self.src, at) });
@@ -337,7 +338,7 @@ impl<T: Table> Parser<'_, T> {
         Some(if *anchor > self.last_start() { Next::Sought(None) } else { Next::NotSought })
     }
 
-    /// Where a match ends. Its first four bytes are known to match; most end within the eight behind them.
+    /// Where a match ends. Its first four bytes are known to match; most end within the eight after them.
     #[inline(always)]
     fn end(&self, Match { at, candidate }: Match) -> usize {
         if at + NEAR_END + LAST_LITERALS > self.src.len() {
@@ -353,7 +354,7 @@ impl<T: Table> Parser<'_, T> {
         self.far_end(at + NEAR_END, at - candidate)
     }
 
-    /// Where a match ends that is known to reach to `end`, which is not behind the last position at which matches end.
+    /// Where a match ends that is known to reach to `end`, which is not after the last position at which matches end.
     #[inline(never)]
     fn far_end(&self, end: usize, distance: usize) -> usize {
         let match_end = self.src.len() - LAST_LITERALS;
@@ -361,7 +362,7 @@ impl<T: Table> Parser<'_, T> {
         unsafe { extend_long(self.src, end, distance, match_end) }
     }
 
-    /// The first match at the three positions from `behind` on, which is behind a match, and the difference of the eight bytes
+    /// The first match at the three positions from `behind` on, which is after a match, and the difference of the eight bytes
     /// at its start and at its candidate.
     ///
     /// # Safety
@@ -389,7 +390,7 @@ impl<T: Table> Parser<'_, T> {
         let is0 = is_match::<T>(differs0, at0 - candidate0);
         let is1 = is_match::<T>(differs1, at1 - candidate1);
 
-        // Positions behind the match that was found are not entered.
+        // Positions after the match that was found are not entered.
         let now1 = select(is0, candidate1, at1);
         self.table.put(slot1, now1);
         self.table.put(slot2, select(is0 | is1, select(slot1 == slot2, now1, before2), at2));
@@ -402,7 +403,7 @@ impl<T: Table> Parser<'_, T> {
         is_near.then_some((Match { at, candidate }, differs))
     }
 
-    /// The first match behind `at`, which is behind a match and where there is none: [`search`](Self::search) from the next
+    /// The first match after `at`, which is after a match and where there is none: [`search`](Self::search) from the next
     /// position on.
     ///
     /// Among items of a fixed size, it is often found at the second position, by what was entered just before, two positions

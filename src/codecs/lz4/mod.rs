@@ -58,7 +58,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Memory for one `LZ4_stream_t`, aligned as LZ4 wants it.
+/// Memory for a state of LZ4 or LZ4HC, aligned as the library wants it.
 pub(super) struct State(Box<[u64]>);
 
 impl State {

@@ -13,7 +13,7 @@ pub(in crate::codecs) const LAST_START: usize = 12;
 pub(in crate::codecs) const MIN_MATCH: usize = 4;
 /// Farthest match.
 pub(in crate::codecs) const MAX_DISTANCE: usize = 65_535;
-/// Runs of literals, and matches beyond the shortest, of at least this length go on behind the token.
+/// Runs of literals, and matches beyond the shortest, of at least this length go on after the token.
 pub(in crate::codecs) const LONG: usize = 15;
 /// Bytes that sequences may write, or be copied from, past their end.
 pub(in crate::codecs) const SLACK: usize = 32;
@@ -24,8 +24,8 @@ pub(in crate::codecs) struct Output<'a> {
     pub(in crate::codecs) dest: &'a mut [u8],
     /// Bytes written.
     pub(in crate::codecs) at: usize,
-    /// What is added to the length of a match, in bytes beyond the shortest, before the bytes are counted that it takes: 240,
-    /// or 0, which counts one less or none for some lengths.
+    /// Added to a match's length beyond the shortest before dividing by 255, to count the bytes that it takes after the
+    /// distance: 240 gives the exact count, 0 one too few for some lengths, as the two encoders of the reference do.
     rounding: usize,
 }
 
@@ -52,13 +52,10 @@ impl<'a> Output<'a> {
         // SAFETY: there are SLACK bytes.
         unsafe { store(self.dest, self.at, bytes.to_le_bytes()) };
         self.at += 3;
-        match more >= LONG {
-            true => self.put_more_of_match(more),
-            false => Some(()),
-        }
+        if more >= LONG { self.put_more_of_match(more) } else { Some(()) }
     }
 
-    /// Writes the literals `from..to` of the source and the match behind them. `None` if they do not fit.
+    /// Writes the literals `from..to` of the source and the match after them. `None` if they do not fit.
     #[inline(always)]
     pub(in crate::codecs) fn sequence(
         &mut self,
@@ -92,10 +89,7 @@ impl<'a> Output<'a> {
         // SAFETY: the caller's promise.
         unsafe { store(self.dest, self.at, (distance as u16).to_le_bytes()) };
         self.at += 2;
-        match more >= LONG {
-            true => self.put_more_of_match(more),
-            false => Some(()),
-        }
+        if more >= LONG { self.put_more_of_match(more) } else { Some(()) }
     }
 
     /// [`sequence`](Self::sequence) of any length anywhere.
@@ -104,7 +98,7 @@ impl<'a> Output<'a> {
         let run = to - from;
         let fits = self.at + run + 2 * SLACK <= self.dest.len() && to + SLACK <= self.src.len();
         if run < LONG + 255 && fits {
-            // SAFETY: the sums were just compared; and behind the run SLACK bytes follow.
+            // SAFETY: the sums were just compared; and after the run SLACK bytes follow.
             return unsafe {
                 self.put_run(from, run, more);
                 self.put_match(more, distance)
@@ -119,10 +113,7 @@ impl<'a> Output<'a> {
         }
         self.put_literals(from, to)?;
         self.put(&(distance as u16).to_le_bytes())?;
-        match more >= LONG {
-            true => self.put_more_of_match(more),
-            false => self.fits(1 + LAST_LITERALS),
-        }
+        if more >= LONG { self.put_more_of_match(more) } else { self.fits(1 + LAST_LITERALS) }
     }
 
     /// Writes the token of a sequence and its literals, which take one byte for their number at most.
@@ -161,7 +152,7 @@ impl<'a> Output<'a> {
         (len <= self.dest.len() - self.at).then_some(())
     }
 
-    /// Writes what the length of a match goes on with behind the distance. `None` if that and the last literals do not fit.
+    /// Writes what the length of a match goes on with after the distance. `None` if that and the last literals do not fit.
     #[inline(always)]
     pub(super) fn put_more_of_match(&mut self, more: usize) -> Option<()> {
         self.fits((more + self.rounding) / 255 + 1 + LAST_LITERALS)?;

@@ -81,7 +81,7 @@ fn what_the_encoders_write_decodes() {
     }
 }
 
-/// Appends what a length of `len` goes on with behind the token.
+/// Appends what a length of `len` goes on with after the token.
 fn push_more(stream: &mut Vec<u8>, len: usize) {
     if len >= 15 {
         stream.extend(std::iter::repeat_n(255, (len - 15) / 255));
@@ -214,7 +214,7 @@ fn a_prefix_is_what_the_whole_begins_with() {
     assert!(decompress_prefix(&stream[..stream.len() / 2], data.len() - 1, &mut dest).is_err());
 }
 
-/// A stream of runs of literals with a short match behind each, and the size that it decodes to.
+/// A stream of runs of literals with a short match after each, and the size that it decodes to.
 fn runs_of_literals(lengths: impl IntoIterator<Item = usize>, last: usize) -> (Vec<u8>, usize) {
     let (mut stream, mut size) = (Vec::new(), last);
     for literals in lengths {

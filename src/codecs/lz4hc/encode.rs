@@ -1,7 +1,7 @@
 //! The high-compression encoder at the levels from [`LEVELS`]: the reference implementation's parse, and so its bytes, in less
 //! time.
 //!
-//! A match is written only after looking whether a longer one begins behind it, and that one, too (see [`Parser::settle`]). Nearly
+//! A match is written only after looking whether a longer one begins after it, and that one, too (see [`Parser::settle`]). Nearly
 //! all of the time goes to finding the longest of some candidates. There are two ways to do that: [`indexed`], where there are
 //! few matches, and [`chains`].
 
@@ -54,9 +54,10 @@ impl Encoder {
     ///
     /// `MemoryAlloc`.
     pub(super) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<Option<usize>> {
-        match pays::index_pays(src) {
-            true => self.compress_indexed(clevel, src, dest),
-            false => self.compress_chained(clevel, src, dest),
+        if pays::index_pays(src) {
+            self.compress_indexed(clevel, src, dest)
+        } else {
+            self.compress_chained(clevel, src, dest)
         }
     }
 
@@ -75,9 +76,10 @@ impl Encoder {
         let chains = made(&mut self.chains, Chains::new)?;
         chains.begin(src.len());
         let attempts = attempts(clevel);
-        Ok(match clevel >= PASSES_RUNS {
-            true => Parser::new(src, Chained::<true> { chains, src, attempts }).compress(dest),
-            false => Parser::new(src, Chained::<false> { chains, src, attempts }).compress(dest),
+        Ok(if clevel >= PASSES_RUNS {
+            Parser::new(src, Chained::<true> { chains, src, attempts }).compress(dest)
+        } else {
+            Parser::new(src, Chained::<false> { chains, src, attempts }).compress(dest)
         })
     }
 }
@@ -167,7 +169,7 @@ impl<'a, S: Search> Parser<'a, S> {
 
     /// Writes the sequences that begin with `first`, or with better matches near it. `None` if they do not fit.
     ///
-    /// At each time there are up to three matches, each of them longer than the one before, and beginning in it or right behind it.
+    /// At each time there are up to three matches, each of them longer than the one before, and beginning in it or right after it.
     /// What they have in common goes to one of both.
     #[inline(always)]
     fn settle(&mut self, first: Match, out: &mut Output<'_>) -> Option<()> {
@@ -251,7 +253,7 @@ fn length_beside(one: Match, two: Match) -> usize {
     one.len.min(SHORT_MATCH).min(two.end() - MIN_MATCH - one.at)
 }
 
-/// A match that is looked for: it includes [`MIN_MATCH`] bytes from `at` on, starts at `low` or behind, and has more than `longest`
+/// A match that is looked for: it includes [`MIN_MATCH`] bytes from `at` on, starts at `low` or after, and has more than `longest`
 /// bytes. Of those, the longest is wanted, and the nearest if there are several.
 #[derive(Clone, Copy)]
 struct Sought {

@@ -11,13 +11,13 @@ use crate::memory::zeroed;
 
 /// How far matches reach, at least: positions that one filter is for.
 const REACH: usize = 64 << 10;
-/// So many groups are noted per word of a filter: of a thousand new groups about one looks like an old one then.
+/// This many groups are noted per word of a filter: of a thousand new groups about one looks like an old one then.
 const PER_WORD: usize = 2;
 /// Words of the smallest filter. Of a short stream only few groups may look old.
 const LEAST: usize = 256;
 /// Groups that are looked at before it is asked again whether there is hope to prove anything.
 const STEP: usize = 16;
-/// So many repeated groups more than would be even are no reason to give up.
+/// This many repeated groups more than would be even are no reason to give up.
 const SLACK: usize = 2;
 /// Groups at the start of a stream that are looked at first, to find out whether to begin.
 const SAMPLE: usize = 32;
@@ -27,7 +27,7 @@ const SAMPLE: usize = 32;
 pub(super) struct Novelty {
     /// For the [`REACH`] positions that are looked at.
     now: Vec<u64>,
-    /// For those behind them.
+    /// For those after them.
     behind: Vec<u64>,
 }
 

@@ -155,7 +155,7 @@ fn damaged_streams_are_rejected() {
     for token in [0x01, 0x20, 0x27, 0x41, 0x48, 0x7f, 0x81, 0x87, 0xa0, 0xa8, 0xaf, 0xc1, 0xc8, 0xdf] {
         assert!(broken(26, token).is_err(), "{token:x}");
     }
-    // A reference to before the stream, and one to bytes behind its end.
+    // A reference to before the stream, and one to bytes past its end.
     assert!(broken(28, 1).is_err());
     let mut behind = stream.clone();
     let last = stream.len() - 5;
@@ -168,7 +168,7 @@ fn damaged_streams_are_rejected() {
     // Row forms in cut cells.
     let cut = hex("020300000004000000 e80400 00000000 00000000 00000000 00000000");
     assert!(decode(4, &cut, 12).is_err());
-    // What the C library writes never has bytes behind the last record, but it does not mind them.
+    // What the C library writes never has bytes after the last record, but it does not mind them.
     assert_eq!(decode(4, &[&stream[..], &[1, 2]].concat(), block.len()).unwrap(), block);
 }
 

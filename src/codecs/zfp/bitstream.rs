@@ -104,7 +104,7 @@ impl<'a> BitReader<'a> {
         reader
     }
 
-    /// Moves to bit number `bit`; if that is behind the end, to somewhere close behind it.
+    /// Moves to bit number `bit`; if that is past the end, to somewhere close after it.
     #[inline(always)]
     pub(super) fn seek(&mut self, bit: u64) {
         let behind = self.src.len() + 1;

@@ -1,7 +1,7 @@
 //! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1, for
 //! short streams, and up to level 8 for those in which matches are rare or long, as in most of what was shuffled;
 //! libdeflate, which takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs
-//! at level 1 and for what shrinks far from level 6 on; and a decoder of our own for all but text, which can stop early. The
+//! at level 1, long, varied and repetitive streams at level 5, and some of what shrinks far above it; and a decoder of our own for all but text, which can stop early. The
 //! choice depends on the stream and the level alone, so that equal streams give equal bytes, whatever room there is.
 
 #![forbid(unsafe_code)]
@@ -427,7 +427,7 @@ impl Encoder {
     }
 }
 
-/// Compresses `src` with libdeflate, but for the first `noise` bytes, which stay as they are: libdeflate has codes for what
+/// Compresses `src` with libdeflate, except for the first `noise` bytes, which stay as they are: libdeflate has codes for what
 /// they save a percent of, and any decoder takes ten times as long with these.
 fn compress_behind_noise(
     libdeflate: &mut libdeflate::Encoder,

@@ -7,7 +7,7 @@ pub(super) const RAW: u32 = 0;
 pub(super) const FIXED: u32 = 1;
 pub(super) const DYNAMIC: u32 = 2;
 
-/// The symbol of the end of a block: literals are those before it, lengths of matches those behind it.
+/// The symbol of the end of a block: literals are those before it, lengths of matches those after it.
 pub(super) const END: usize = 256;
 /// The symbol of the longest matches.
 pub(super) const LONGEST: usize = END + LENGTHS;
@@ -48,7 +48,7 @@ pub(super) static FIXED_SYMBOLS: [u8; SYMBOLS] = {
 };
 pub(super) const FIXED_DISTANCE: u8 = 5;
 
-/// The shortest length that a symbol stands for, and how many bits behind its code are added to that; by its number among
+/// The shortest length that a symbol stands for, and how many bits after its code are added to that; by its number among
 /// the [`LENGTHS`].
 pub(super) const fn length(n: u32) -> (u32, u32) {
     match n {

@@ -13,7 +13,7 @@ pub(super) fn adler32(bytes: &[u8]) -> u32 {
     adler32_more(1, bytes)
 }
 
-/// The checksum of what has the checksum `sum`, 1 if it is nothing, and `bytes` behind it.
+/// The checksum of what has the checksum `sum`, 1 if it is nothing, and `bytes` after it.
 pub(super) fn adler32_more(sum: u32, bytes: &[u8]) -> u32 {
     #[cfg(miri)]
     // SAFETY: the size is that of the slice.

@@ -79,7 +79,7 @@ pub(super) fn begins_with_near_matches(deflated: &[u8]) -> Option<bool> {
     for _ in 0..SAMPLE {
         match read_fixed(&mut bits) {
             Some(Fixed::Literal) => {}
-            Some(Fixed::Match { distance }) if distance < NEAR => near += 1,
+            Some(Fixed::Match { distance_symbol }) if distance_symbol < NEAR => near += 1,
             Some(Fixed::Match { .. }) => far += 1,
             None => break,
         }

@@ -4,7 +4,7 @@
 
 use super::format::MAX_DISTANCE;
 
-/// The repetition is looked for in the middle, with as many bytes.
+/// This many bytes from the middle of the stream are looked for before it.
 const KEY: usize = 32;
 /// Of these, the ones that are compared at every place: items of up to eight bytes have one that differs from others there.
 const COMPARED: [usize; 5] = [0, 8, 13, 18, 31];
@@ -16,7 +16,7 @@ const MOST: usize = SAMPLES - 2;
 const REPETITIONS: usize = 4;
 /// Shorter streams do not repeat themselves often enough.
 const SHORTEST: usize = 8 << 10;
-/// So many places are compared at once.
+/// This many places are compared at once.
 const STRIDE: usize = 64;
 
 /// Whether most of `src` is what is at some distance before, as far as a match reaches, and that several times.

@@ -155,7 +155,7 @@ pub(crate) fn encode_in_place(channels: usize, bytes: &mut [u8]) {
 }
 
 /// Undoes [`encode`], and before it the shuffle of items of `width` bytes into as many streams, at once if there is a way to
-/// do so; tells whether there is. Otherwise `dest` is as before.
+/// do so; returns whether there is. Otherwise `dest` is as before.
 ///
 /// The streams of differences are unshuffled first: sums over items take fewer steps than sums over bytes.
 ///

@@ -272,7 +272,7 @@ pub(in crate::filters) unsafe fn scatter<const C: usize, const W: usize>(
     }
 }
 
-/// How many items the second tile of a shuffle is behind the first one: so many that loads, or stores, are of whole cache lines
+/// How many items the second tile of a shuffle is after the first one: so many that loads, or stores, are of whole cache lines
 /// from then on, as far as may be. Of items of two bytes, loads that are not take twice as long; of wider ones, it is the
 /// stores, if all rows are aligned alike.
 #[inline(always)]

@@ -176,7 +176,7 @@ pub(super) unsafe fn shuffle_tile<V: Lanes, const C: usize, const W: usize>(
     }
 }
 
-/// Shuffles two tiles, one behind the other, as [`shuffle_tile`]: whole cache lines of each row.
+/// Shuffles two tiles, one after the other, as [`shuffle_tile`]: whole cache lines of each row.
 ///
 /// # Safety
 ///
@@ -300,7 +300,7 @@ pub(super) unsafe fn unshuffle_tile<V: Lanes, const C: usize, const W: usize>(
     unsafe { unshuffle_planes_tile::<V, _, C, W>(width, Strided { src, stride }, at, dest, out) }
 }
 
-/// Unshuffles two tiles, one behind the other, as [`unshuffle_planes_tile`]: whole cache lines of each row.
+/// Unshuffles two tiles, one after the other, as [`unshuffle_planes_tile`]: whole cache lines of each row.
 ///
 /// # Safety
 ///

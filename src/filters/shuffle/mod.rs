@@ -200,7 +200,7 @@ pub fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
 ///
 /// # Panics
 ///
-/// If `width` is 0, there are broken items, or the block has fewer.
+/// If `width` is 0, the items end in a partial one, or the block has fewer.
 pub(crate) fn shuffle_items(width: usize, src: &[u8], first: usize, dest: &mut [u8]) {
     BEST.shuffle_items(width, src, first, dest);
 }

@@ -313,7 +313,7 @@ fn whatever_call_fails_the_frame_holds_the_old_or_the_new_content() {
 fn what_a_killed_change_left_behind_does_not_spoil_the_next_one() {
     let base = TempPath::new("base");
     build(&base, false, 6);
-    // The record of a large change is written in part, far behind the end of the frame.
+    // The record of a large change is written in part, far past the end of the frame.
     let (options, _) = faulty(1);
     Frame::open(&base, 0, &options).unwrap().append(&chunk(5000, 100)).unwrap_err();
     let leftover = fs::metadata(&*base).unwrap().len() - len_at(&base);

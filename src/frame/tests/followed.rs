@@ -1,4 +1,4 @@
-//! Frames in files that hold other data as well, before and behind them.
+//! Frames in files that hold other data as well, before and after them.
 
 use super::faults::{OPERATIONS, Seen, build, faulty, see_at};
 use super::*;
@@ -207,7 +207,7 @@ fn what_was_put_behind_a_change_that_was_broken_off_outlives_the_next_change() {
                 break;
             }
             let position = if by_others {
-                // As the C library does it: behind whatever the file holds.
+                // As the C library does it: after whatever the file holds.
                 let bytes = fs::read(&*path).unwrap();
                 fs::write(&*path, [&bytes[..], &behind].concat()).unwrap();
                 bytes.len() as u64

@@ -296,7 +296,7 @@ fn slice_of(source: &Schunk, geometry: &Geometry, other: bool, reading: &Reading
     all_items(&made, &made_geometry)
 }
 
-/// Puts all of `source` behind an array without columns, with chunks as [`list_of`] says.
+/// Puts all of `source` after an array without columns, with chunks as [`list_of`] says.
 fn joined_to_nothing(
     source: &Schunk,
     geometry: &Geometry,

@@ -158,7 +158,7 @@ impl<const RUNS: bool> Chained<'_, RUNS> {
     unsafe fn find<const BACK: bool>(&mut self, sought: Sought) -> Option<Match> {
         let Sought { at, low, longest } = sought;
         let src = self.src;
-        // SAFETY: behind `at` more bytes follow than that.
+        // SAFETY: after `at` more bytes follow than that.
         unsafe { self.chains.enter_until(src, at) };
         // SAFETY: the same.
         if RUNS && unsafe { is_run(src, at) } {
@@ -225,7 +225,7 @@ impl<const RUNS: bool> Chained<'_, RUNS> {
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     unsafe fn find_run(&self, sought: Sought) -> Option<Match> {
-        // SAFETY: behind `at` more bytes follow than that.
+        // SAFETY: after `at` more bytes follow than that.
         let group = unsafe { load32(self.src, sought.at) };
         let candidate = Chain { chains: self.chains, position: self.chains.head(group) };
         // SAFETY: the caller's promise, and positions of the chain were entered, which lie before `at`.

@@ -93,7 +93,7 @@ impl Bucket {
 }
 
 /// The positions of a segment by bucket, and in order: a tag each, and in the lower half the distance from the start of the
-/// segment. They lie behind room for a block that ends before the first one. One more is there for the compiler, which knows
+/// segment. They lie after room for a block that ends before the first one. One more is there for the compiler, which knows
 /// that all places of 16 bits are inside.
 type Entries = [u32; BLOCK + SEGMENT + 1];
 
@@ -185,7 +185,7 @@ impl Index {
         }
     }
 
-    /// The first position from `at` to `last` where [`candidates`](Self::candidates) may have one with the tag, or many; that behind
+    /// The first position from `at` to `last` where [`candidates`](Self::candidates) may have one with the tag, or many; that after
     /// `last` if there is none.
     ///
     /// # Panics

@@ -55,7 +55,7 @@ impl Indexed<'_> {
     unsafe fn find<const BACK: bool>(&mut self, sought: Sought) -> Option<Match> {
         let Sought { at, low, longest } = sought;
         let src = self.src;
-        // SAFETY: behind `at` more bytes follow than that.
+        // SAFETY: after `at` more bytes follow than that.
         if self.passes_runs && unsafe { is_run(src, at) } {
             // SAFETY: the caller's promise.
             return unsafe { self.find_run(sought) };

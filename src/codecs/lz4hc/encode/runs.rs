@@ -18,7 +18,7 @@ pub(super) unsafe fn is_run(src: &[u8], at: usize) -> bool {
     group == group.rotate_left(8)
 }
 
-/// A run, from the first byte that may be in a match to the one behind the last that may be.
+/// A run, from the first byte that may be in a match to the one after the last that may be.
 struct Run {
     start: usize,
     end: usize,
@@ -44,7 +44,7 @@ impl Run {
 
 /// A candidate among those of its bucket, which are all positions of a run but the last three.
 pub(super) trait Candidate {
-    /// Where it is; nothing behind the last one.
+    /// Where it is; nothing after the last one.
     fn at(&self) -> Option<usize>;
 
     /// Goes on to the next one, which lies before.
@@ -90,7 +90,7 @@ pub(super) unsafe fn longest(
             candidate.go_on();
             continue;
         }
-        // SAFETY: the position lies before the limit, and behind `lowest`.
+        // SAFETY: the position lies before the limit, and after `lowest`.
         let run = unsafe { Run::around(src, position - 1, lowest, limit) };
         let (whole, behind) = (run.end - run.start, run.end - (position - 1));
         if whole >= wanted && behind <= wanted {

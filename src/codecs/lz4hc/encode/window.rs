@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::cpu;
 
-    /// The length of the match of 60 with 160 in bytes that are the same but for two; 0 if those before or behind are too few.
+    /// The length of the match of 60 with 160 in bytes that are the same except for two; 0 if those before or after are too few.
     fn matching<const BACK: bool>(low: usize, unlike: [usize; 2]) -> u32 {
         let mut src: Vec<u8> = (0..100).chain(0..100).collect();
         unlike.iter().for_each(|&at| src[at] ^= 1);

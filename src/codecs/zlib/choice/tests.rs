@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing;
 
-/// `len` bytes of a kind: noise, runs, text, mixed, text behind noise.
+/// `len` bytes of a kind: noise, runs, text, mixed, text after noise.
 fn bytes(kind: usize, len: usize) -> Vec<u8> {
     let mut below = testing::below(kind as u64);
     let mut out = Vec::with_capacity(len + 64);
@@ -91,7 +91,7 @@ fn noise_before_others_stays_as_it_is() {
     let mut encoder = deflate::Encoder::new().unwrap();
     assert_eq!(encoder.noise_len(&src), raw);
     assert_eq!(encoder.noise_len(&bytes(2, 100_000)), 0);
-    // Without anything behind it, down to the end, unless that is too short to tell.
+    // Without anything after it, down to the end, unless that is too short to tell.
     let noise = bytes(0, 13 << 13);
     assert_eq!(encoder.noise_len(&noise), noise.len());
     assert_eq!(encoder.noise_len(&noise[..noise.len() - 8100]), 12 << 13);

@@ -14,7 +14,7 @@ impl Code {
         Code { bits, len }
     }
 
-    /// This code, and `more` behind it.
+    /// This code, and `more` after it.
     #[inline(always)]
     pub(super) fn then(self, more: Code) -> Code {
         Code { bits: self.bits | more.bits << self.len, len: self.len + more.len }

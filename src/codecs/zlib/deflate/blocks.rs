@@ -25,9 +25,10 @@ const HARDLY: usize = 32;
 pub(super) struct Manner {
     /// What the stream begins with.
     pub(super) header: [u8; 2],
-    /// Bits that codes of its own must seem to save a block,
+    /// A block gets codes of its own if they seem to save at least this many bits.
     pub(super) least_saved: usize,
-    /// and a segment, so that it begins a block. If one of both is noise, which is raw, what it takes to tell codes is enough.
+    /// A segment begins a new block if that seems to save more than this many bits; TOLD is enough if just one of the two is
+    /// noise, which is raw.
     pub(super) new_codes: usize,
 }
 
@@ -127,7 +128,7 @@ fn is_noise(nbits: usize, nbytes: usize) -> bool {
     nbits >= 8 * (nbytes - nbytes / HARDLY)
 }
 
-/// Writes `block` with the codes that were made for it, which `write_data` puts behind the header, or raw.
+/// Writes `block` with the codes that were made for it, which `write_data` puts after the header, or raw.
 pub(super) fn write_block<'a>(
     codes: &Codes,
     block: &[u8],

@@ -14,7 +14,7 @@ const TELLING_LITERALS: u32 = 256;
 /// Below this many bits, in sixteenths, literals take more than their entropy, since each takes one and there is an end as
 /// well.
 const FEW_BITS: usize = 40;
-/// The logarithms have this many bits behind the point.
+/// The logarithms have this many bits after the point.
 const LOG_FRACTION: u32 = 8;
 
 /// How often each symbol occurs in a block.
@@ -22,7 +22,7 @@ const LOG_FRACTION: u32 = 8;
 pub(super) struct Counts {
     pub(super) symbols: [u32; SYMBOLS],
     pub(super) distances: [u32; TOLD_DISTANCES],
-    /// Bits behind the symbols.
+    /// Bits after the symbols.
     pub(super) extra_bits: usize,
     /// Bytes that are in matches.
     match_bytes: usize,
@@ -96,7 +96,7 @@ impl Counts {
         }
     }
 
-    /// Adds what was counted in the bytes behind.
+    /// Adds what was counted in the bytes that follow.
     pub(super) fn add(&mut self, behind: &Counts) {
         self.symbols.iter_mut().zip(&behind.symbols).for_each(|(sum, n)| *sum += n);
         self.symbols[END] = 1;
@@ -105,7 +105,7 @@ impl Counts {
         self.match_bytes += behind.match_bytes;
     }
 
-    /// About how many bits the symbols take with the codes that suit them best, without those behind them.
+    /// About how many bits the symbols take with the codes that suit them best, without those after them.
     pub(super) fn entropy(&self) -> usize {
         ((entropy(&self.symbols) + entropy(&self.distances)) >> LOG_FRACTION) as usize
     }

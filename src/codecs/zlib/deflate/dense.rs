@@ -7,7 +7,7 @@
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE};
 use super::token::{Tally, Token};
 use crate::codecs::agree::extend_long;
-use crate::codecs::mem::load64;
+use crate::codecs::mem::{HASH_PRIME, load64};
 use crate::error::Result;
 use crate::memory::{filled, zeroed_box};
 
@@ -101,7 +101,7 @@ impl Parser {
         literals.len()
     }
 
-    /// Adds what begins in `start..end`, but for the last bytes; returns where these are.
+    /// Adds what begins in `start..end`, except for the last bytes; returns where these are.
     #[inline(always)]
     fn find_matches(&mut self, src: &[u8], start: usize, end: usize) -> usize {
         let Parser { table, tokens, ntokens, tally } = self;
@@ -151,7 +151,6 @@ impl Parser {
 /// Table index for the first HASHED bytes of `bytes`.
 #[inline(always)]
 fn slot(bytes: u64) -> usize {
-    const PRIME: u64 = 0x9e37_79b1_85eb_ca87;
     // TABLE_BITS bits are left after the shift.
-    ((bytes << (64 - 8 * HASHED)).wrapping_mul(PRIME) >> (64 - TABLE_BITS)) as usize
+    ((bytes << (64 - 8 * HASHED)).wrapping_mul(HASH_PRIME) >> (64 - TABLE_BITS)) as usize
 }

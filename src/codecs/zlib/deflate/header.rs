@@ -15,7 +15,7 @@ pub(super) struct Header {
     nlengths: usize,
     /// Codes for lengths and repetitions.
     codes: [Code; RUNS],
-    /// What is coded, and the number behind it: the first `nruns` count.
+    /// What is coded, and the number after it: the first `nruns` count.
     runs: [(u8, u8); TOLD + 1],
     nruns: usize,
     nbits: usize,
@@ -123,7 +123,7 @@ impl Header {
     }
 }
 
-/// Size of the number behind the code of a length or a repetition.
+/// Size of the number after the code of a length or a repetition.
 fn extra_len(run: usize) -> u8 {
     match run {
         16 => 2,

@@ -89,7 +89,7 @@ impl Codes {
         self.symbols[END]
     }
 
-    /// The code of a length and the bits behind it.
+    /// The code of a length and the bits after it.
     #[inline(always)]
     pub(super) fn length(&self, len: usize) -> Code {
         self.length_of(LENGTHS[len - MIN_PIECE])
@@ -100,7 +100,7 @@ impl Codes {
         self.symbols[usize::from(length.symbol)].then(length.extra)
     }
 
-    /// The code of a distance and the bits behind it.
+    /// The code of a distance and the bits after it.
     #[inline(always)]
     pub(super) fn distance(&self, distance: Distance) -> Code {
         let extra = Code::new(u32::from(distance.extra), distance.extra_len);
@@ -159,7 +159,7 @@ impl Candidates {
     }
 }
 
-/// The code of a distance without the bits behind it.
+/// The code of a distance without the bits after it.
 #[derive(Clone, Copy, Default)]
 struct DistanceCode {
     bits: u16,
@@ -187,7 +187,7 @@ impl Codes {
             let behind = u64::from(distance.bits) | token.extra() << distance.len;
             (u64::from(code.bits) | behind << code.len, code.len + distance.total)
         };
-        // Most of the time, two of them fit behind the seven bits that may be left. Any one does.
+        // Most of the time, two of them fit after the seven bits that may be left. Any one does.
         let mut pairs = tokens.chunks_exact(2);
         for pair in &mut pairs {
             let ((first, first_len), (second, second_len)) = (code(pair[0]), code(pair[1]));

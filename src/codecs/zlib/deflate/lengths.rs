@@ -69,7 +69,7 @@ impl<const ROOM: usize> Lengths<ROOM> {
         Lengths { lengths, per_length, by_symbol, nused: given.len() }
     }
 
-    /// By symbol, and zeros behind the last one.
+    /// By symbol, and zeros after the last one.
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.lengths
     }

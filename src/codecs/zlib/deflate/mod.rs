@@ -1,6 +1,6 @@
 //! An encoder of our own: quick streams of any data, streams in which matches are rare or long, and short ones.
 //!
-//! A stream is cut in blocks. Each is parsed into literals and matches first and then written with the codes that suit it,
+//! A stream is cut into blocks. Each is parsed into literals and matches first and then written with the codes that suit it,
 //! or raw. Other libraries write their first level with fixed codes while they search; apart, both are so much faster that
 //! there is time for counting, and streams are a tenth smaller.
 //!
@@ -39,11 +39,11 @@ pub(super) use probe::Probe;
 pub(super) use thorough::{Effort, WAYS};
 use worth::BIT;
 
-/// Deflate with a window of 32 KiB, at the fastest level and at the one below the default, which is 6.
+/// Headers for a window of 32 KiB: of the fastest level, and of the levels below the default, which is 6.
 const QUICK_HEADER: [u8; 2] = [0x78, 0x01];
 const THOROUGH_HEADER: [u8; 2] = [0x78, 0x5e];
-/// More blocks, and shorter ones, would save a few percent of the first kind and less than half a percent of the other one, but
-/// take longer to write and to decode.
+/// More and shorter blocks would save a few percent of quick streams and less than half a percent of thorough ones, but take
+/// longer to write and to decode.
 const QUICK: Manner = Manner { header: QUICK_HEADER, least_saved: 160, new_codes: 2000 };
 const THOROUGH: Manner = Manner { header: THOROUGH_HEADER, least_saved: 0, new_codes: 1000 };
 /// Streams of as many bytes and more are looked at before they are parsed quickly.
@@ -52,11 +52,14 @@ const PROBED: usize = 2 << 10;
 const PROBE: usize = 1 << 10;
 /// A match every this many bytes is often, as there is hardly any history yet.
 const DENSE: usize = 42;
-/// So many samples of a stream, of at most this many bytes, are parsed to see how far it shrinks: one for every SAMPLED bytes,
-/// as to parse all would take an eighth of the time of compressing it. Streams below LEAST_SAMPLED bytes are not looked at.
+/// Up to this many samples of a stream are parsed to see how far it shrinks: to parse all of it would take an eighth of the
+/// time of compressing it.
 const SAMPLES: usize = 4;
+/// The longest sample.
 const SAMPLE: usize = 4 << 10;
+/// There is one sample for this many bytes.
 const SAMPLED: usize = 16 << 10;
+/// Shorter streams are not looked at.
 const LEAST_SAMPLED: usize = 1 << 10;
 /// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
 /// long as all the rest.

@@ -1,7 +1,7 @@
 //! What seems to be noise may be repeated from further back than a quick search sees.
 
 use super::sequence::MAX_DISTANCE;
-use crate::codecs::mem::load64;
+use crate::codecs::mem::{HASH_PRIME, load64};
 
 /// log2 of the number of positions that are remembered, those at which the hash of the bytes ends with SAMPLED zeros: as many as
 /// there are in the window.
@@ -10,7 +10,7 @@ const SAMPLED: u32 = 4;
 /// Bytes that are hashed and compared.
 const WORD: usize = 8;
 
-/// Where the first of the first `len` bytes of `src` are that a match may repeat, there or behind; `len` if there are none.
+/// Where the first of the first `len` bytes of `src` are that a match may repeat, there or after; `len` if there are none.
 /// Of repetitions of some words, most are found.
 pub(super) fn repeated_from(src: &[u8], len: usize) -> usize {
     let mut first = len;
@@ -20,7 +20,7 @@ pub(super) fn repeated_from(src: &[u8], len: usize) -> usize {
     while at + WORD <= src.len().min(first + MAX_DISTANCE) {
         // SAFETY: `at + 8` is not beyond `src`, as just compared.
         let bytes = unsafe { load64(src, at) };
-        let hash = bytes.wrapping_mul(0x9e37_79b1_85eb_ca87) >> (64 - TABLE_BITS - SAMPLED);
+        let hash = bytes.wrapping_mul(HASH_PRIME) >> (64 - TABLE_BITS - SAMPLED);
         if hash % (1 << SAMPLED) == 0 {
             let slot = (hash >> SAMPLED) as usize; // below the table's length
             let candidate = table[slot] as usize;

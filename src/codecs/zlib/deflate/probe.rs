@@ -3,13 +3,13 @@
 use super::counts::literal_bits;
 use super::worth::Worth;
 use crate::codecs::agree::extend_long;
-use crate::codecs::mem::load64;
+use crate::codecs::mem::{HASH_PRIME, load64};
 use std::ops::Range;
 
 /// Samples of this many bytes.
 const SAMPLES: usize = 16;
 const SAMPLE: usize = 512;
-/// So many of them are counted.
+/// This many of them are counted.
 const COUNTED: usize = 256;
 /// Shorter streams have fewer parts.
 const SHORTEST_PART: usize = 4 << 10;
@@ -135,7 +135,7 @@ fn count_down(
     while at + 8 <= end {
         // SAFETY: `at + 8 <= end`, which is not beyond `src`.
         let bytes = unsafe { load64(src, at) } << shift;
-        let slot = bytes.wrapping_mul(0x9e37_79b1_85eb_ca87) >> (64 - TABLE_BITS); // below the table's length
+        let slot = bytes.wrapping_mul(HASH_PRIME) >> (64 - TABLE_BITS); // below the table's length
         // Of streams of 4 GiB and more, only a part of the position is kept: something before `at` as well.
         let candidate = std::mem::replace(&mut table[slot as usize], at as u32) as usize;
         // SAFETY: just compared: `candidate` is before `at`.

@@ -4,7 +4,7 @@ use super::MOST_CHANGED;
 use super::counts::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, Sequence};
 use crate::codecs::agree::{extend_back, extend_long, same_bytes};
-use crate::codecs::mem::load64;
+use crate::codecs::mem::{HASH_PRIME, load64};
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
@@ -68,7 +68,7 @@ impl Parser {
         self.next_base = base;
     }
 
-    /// Parses the stream `src` from `start` to `end`, or to the end of a match behind it, which it returns. Adds what it finds to
+    /// Parses the stream `src` from `start` to `end`, or to the end of a match after it, which it returns. Adds what it finds to
     /// `sequences`, and counts what codes will be needed.
     pub(super) fn parse(
         &mut self,
@@ -175,7 +175,7 @@ impl Parser {
             let found = next.or_else(|| unsafe { next_match::<LEAST>(table, *base, src, at, last_start) });
             let Some((found, distance)) = found else { return anchor };
             at = found;
-            // SAFETY: `distance <= at`, and `at + 8 <= limit`: `at` is at most MOST_CHANGED behind `last_start`.
+            // SAFETY: `distance <= at`, and `at + 8 <= limit`: `at` is at most MOST_CHANGED after `last_start`.
             let match_end = unsafe { extend_long(src, at, distance, limit) };
             // SAFETY: `distance <= at`.
             let match_start = unsafe { extend_back(src, at, distance, anchor) };
@@ -201,7 +201,7 @@ impl Parser {
     }
 }
 
-/// Where data go on as before behind a long match of `distance` that ends at `at`, and with which distance.
+/// Where data go on as before after a long match of `distance` that ends at `at`, and with which distance.
 ///
 /// # Safety
 ///
@@ -273,7 +273,7 @@ unsafe fn repeats(src: &[u8], at: usize, period: usize) -> bool {
     period > 0 && unsafe { load64(src, at) == load64(src, at - period) }
 }
 
-/// Goes on behind a match that ends at `at` as long as the data look like an array of records: where each time the same
+/// Goes on after a match that ends at `at` as long as the data look like an array of records: where each time the same
 /// part of a record of `distance` bytes agrees with the record before. The table is left alone then. Returns the end of the
 /// last match; none reaches beyond `limit`.
 ///
@@ -318,7 +318,6 @@ unsafe fn find_records(
 /// Table index for the first LEAST bytes of `bytes`.
 #[inline(always)]
 fn slot<const LEAST: usize>(bytes: u64) -> usize {
-    const PRIME: u64 = 0x9e37_79b1_85eb_ca87;
     // TABLE_BITS bits are left after the shift.
-    ((bytes << (64 - 8 * LEAST)).wrapping_mul(PRIME) >> (64 - TABLE_BITS)) as usize
+    ((bytes << (64 - 8 * LEAST)).wrapping_mul(HASH_PRIME) >> (64 - TABLE_BITS)) as usize
 }

@@ -6,7 +6,7 @@ use super::super::format;
 use super::bits::Code;
 
 pub(super) use format::MAX_DISTANCE;
-/// Matches are cut in pieces that one code stands for; their longest and shortest length.
+/// Matches are cut into pieces that one code stands for; their longest and shortest length.
 pub(super) const MAX_PIECE: usize = format::MAX_LEN;
 pub(super) const MIN_PIECE: usize = format::MIN_LEN;
 
@@ -23,12 +23,12 @@ pub(super) struct Sequence {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Distance {
     pub(super) symbol: u8,
-    /// Number of bits behind the symbol, and the bits.
+    /// Number of bits after the symbol, and the bits.
     pub(super) extra_len: u8,
     pub(super) extra: u16,
 }
 
-/// A length as it is coded: a symbol, and bits behind it.
+/// A length as it is coded: a symbol, and bits after it.
 #[derive(Clone, Copy)]
 pub(super) struct Length {
     pub(super) symbol: u16,
@@ -68,7 +68,7 @@ impl Distance {
         }
     }
 
-    /// Number of bits behind a symbol below 32.
+    /// Number of bits after a symbol below 32.
     #[inline(always)]
     pub(super) fn extra_len(symbol: usize) -> u8 {
         (symbol.max(2) / 2 - 1) as u8
@@ -76,7 +76,7 @@ impl Distance {
 }
 
 impl Sequence {
-    /// So many literals and a match behind them, of MIN_PIECE bytes or more; both are shorter than 2^32.
+    /// This many literals and a match after them, of MIN_PIECE bytes or more; both are shorter than 2^32.
     #[inline(always)]
     pub(super) fn new(literals: usize, len: usize, distance: Distance) -> Sequence {
         Sequence { literals: literals as u32, len: len as u32, distance }

@@ -405,7 +405,7 @@ proptest! {
             match kind {
                 0 => src.resize(src.len() + len, byte),
                 1 => src.extend((0..len).map(|i| (i % period * period) as u8 ^ byte)),
-                // A run, or what is there with a period, but for a few bytes.
+                // A run, or what is there with a period, except for a few bytes.
                 2 => src.extend((0..len).map(|i| byte ^ u8::from(i % period == 0))),
                 _ => src.extend_from_within(src.len() - len.min(src.len())..),
             }

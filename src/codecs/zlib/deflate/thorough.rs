@@ -2,7 +2,7 @@
 //! taken.
 //!
 //! It takes what saves most bits, which depends on how many literals take here. It suits data in which matches are long
-//! or rare, as shuffled items are. Runs of one byte are found without the table, and so is what goes on as before behind
+//! or rare, as shuffled items are. Runs of one byte are found without the table, and so is what goes on as before after
 //! a few bytes that changed; positions inside of matches are mostly left out of it, and where there are no matches, the
 //! search takes longer steps.
 
@@ -12,7 +12,7 @@ use super::counts::Counts;
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE, MIN_PIECE, Sequence};
 use super::worth::{BIT, Worth};
 use crate::codecs::agree::{extend_back, extend_long};
-use crate::codecs::mem::load64;
+use crate::codecs::mem::{HASH_PRIME, load64};
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
@@ -22,7 +22,7 @@ const BUCKETS: usize = 1 << BUCKET_BITS;
 pub(in super::super) const WAYS: usize = 4;
 /// Positions with the same hash, the latest first.
 type Bucket = [u32; WAYS];
-/// Shortest match, but for short streams. At least as many bytes are hashed, and up to eight where shorter matches save nothing.
+/// Shortest match, except for short streams. At least as many bytes are hashed, and up to eight where shorter matches save nothing.
 const MIN_MATCH: usize = 4;
 /// Of this distance; in short streams, of that.
 const FAR: usize = 256;
@@ -45,7 +45,7 @@ const FAR_REMEMBERED: usize = 4;
 const LONG_BEFORE: usize = 16;
 /// After 2^PATIENCE misses in a row, the search steps over one more byte each time.
 const PATIENCE: u32 = 6;
-/// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start and behind it.
+/// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start and after it.
 const LAST_START: usize = 8;
 /// The most sequences of a block: every match at the shortest, and what is left of each segment.
 pub(super) const MOST_SEQUENCES: usize = {
@@ -134,7 +134,7 @@ impl Parser {
         self.next_base = base;
     }
 
-    /// Parses the stream `src` from `start` to `end`, or to the end of a match or a step behind it, which it returns. Adds
+    /// Parses the stream `src` from `start` to `end`, or to the end of a match or a step after it, which it returns. Adds
     /// what it finds to `sequences`, and counts what codes will be needed.
     pub(super) fn parse(
         &mut self,
@@ -333,7 +333,6 @@ impl Parser {
 /// Table index for the bytes that are hashed, the highest ones of `bytes`.
 #[inline(always)]
 fn slot(bytes: u64) -> usize {
-    const PRIME: u64 = 0x9e37_79b1_85eb_ca87;
     // BUCKET_BITS bits are left after the shift.
-    (bytes.wrapping_mul(PRIME) >> (64 - BUCKET_BITS)) as usize
+    (bytes.wrapping_mul(HASH_PRIME) >> (64 - BUCKET_BITS)) as usize
 }

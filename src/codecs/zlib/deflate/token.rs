@@ -12,7 +12,7 @@ pub(super) const FIRST_LENGTH: usize = 256;
 /// Numbers for symbols of distances: the 30 that there are, and one for none.
 pub(super) const NDISTANCES: usize = 32;
 const NO_DISTANCE: u32 = 30;
-/// Where the symbol of the distance begins, and the bits behind it, which are at most 13.
+/// Where the symbol of the distance begins, and the bits after it, which are at most 13.
 const DISTANCE: u32 = 9;
 const EXTRA: u32 = 14;
 
@@ -46,14 +46,14 @@ impl Token {
         (self.0 >> DISTANCE) as usize % NDISTANCES
     }
 
-    /// What is behind the symbol of the distance.
+    /// What is after the symbol of the distance.
     #[inline(always)]
     pub(super) fn extra(self) -> u64 {
         u64::from(self.0 >> EXTRA)
     }
 }
 
-/// How often tokens have what is in them.
+/// How often each literal, length and symbol of a distance occurs among the tokens.
 pub(super) struct Tally {
     pub(super) indices: [u32; NINDICES],
     /// By symbol. Of literals, which have none, nothing is counted here.

@@ -75,7 +75,7 @@ impl<'a> Bits<'a> {
         self.buffer & ((1 << n) - 1)
     }
 
-    /// Goes on behind as many bits as the lowest six bits of `n` tell, and there are.
+    /// Goes on after as many bits as the lowest six bits of `n` tell, and there are.
     #[inline(always)]
     pub(super) fn skip(&mut self, n: u32) {
         debug_assert!(n & 0x3f <= self.count());
@@ -94,7 +94,7 @@ impl<'a> Bits<'a> {
         Some(bits)
     }
 
-    /// Drops what is left of the current byte, and gives back the bytes behind it.
+    /// Drops what is left of the current byte, and gives back the bytes after it.
     pub(super) fn align(&mut self) {
         self.at -= self.count() as usize / 8;
         (self.buffer, self.counter) = (0, 0);

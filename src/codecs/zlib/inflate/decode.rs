@@ -14,7 +14,7 @@ const LITERAL_ROOM: usize = (LOOK_UPS + 1) * 8;
 const MATCH_ROOM: usize = MAX_LEN + SLACK;
 /// Bytes that are taken at once, twice.
 const IN_ROOM: usize = 2 * 8;
-/// So many bytes of the input are decoded, and as many must follow, before it pays to combine literals: that takes as
+/// This many bytes of the input are decoded, and as many must follow, before it pays to combine literals: that takes as
 /// long as decoding some thousands of them.
 const PATIENCE: usize = 1 << 10;
 const PROSPECT: usize = 3 << 10;
@@ -210,7 +210,7 @@ unsafe fn decode_fast<const AVX2: bool>(
 #[inline(always)]
 fn skip_distance(tables: &Tables, input: &mut Bits<'_>) -> Option<usize> {
     let mut entry = tables.distance(input.buffer);
-    if entry.is_none() {
+    if entry.is_no_distance() {
         input.skip(entry.bits());
         if entry == Distance::NOTHING {
             return None;
@@ -238,7 +238,7 @@ impl<'a> Output<'a> {
         Output { start, nbytes, long_end: start.ahead(nbytes.saturating_sub(MATCH_ROOM)) }
     }
 
-    /// Copies a match to `to`; tells whether it lies in the output, else nothing is done.
+    /// Copies a match to `to`; returns whether it lies in the output, else nothing is done.
     ///
     /// # Safety
     ///
@@ -309,7 +309,7 @@ unsafe fn copy_near_end<const AVX2: bool>(to: Target<'_>, distance: usize, len: 
     }
 }
 
-/// Writes the literals of `symbol`; returns the place behind them, and what follows.
+/// Writes the literals of `symbol`; returns the place after them, and what follows.
 ///
 /// # Safety
 ///
@@ -360,7 +360,7 @@ unsafe fn decode_one<const AVX2: bool>(
     let len = symbol.length(bits.buffer);
     bits.take(symbol.nbits())?;
     let mut entry = tables.distance(bits.buffer);
-    if entry.is_none() {
+    if entry.is_no_distance() {
         bits.take(entry.nbits()).filter(|_| entry != Distance::NOTHING)?;
         entry = tables.distance_in(entry, bits.buffer);
     }

@@ -32,10 +32,7 @@ pub(in super::super) fn read_kind(bits: &mut Bits<'_>) -> Option<(bool, Kind)> {
 /// What a block with the fixed codes consists of.
 pub(in super::super) enum Fixed {
     Literal,
-    /// With the symbol of its distance.
-    Match {
-        distance: usize,
-    },
+    Match { distance_symbol: usize },
 }
 
 /// Reads the next literal or match of a block with the fixed codes, without tables; `None` at its end, or that of `bits`.
@@ -59,9 +56,9 @@ pub(in super::super) fn read_fixed(bits: &mut Bits<'_>) -> Option<Fixed> {
         _ => 0,
     };
     bits.take(extra)?;
-    let distance = (bits.take(5)?.reverse_bits() >> (64 - 5)) as usize; // five bits
-    bits.take((distance as u32 / 2).saturating_sub(1))?;
-    Some(Fixed::Match { distance })
+    let distance_symbol = (bits.take(5)?.reverse_bits() >> (64 - 5)) as usize; // five bits
+    bits.take((distance_symbol as u32 / 2).saturating_sub(1))?;
+    Some(Fixed::Match { distance_symbol })
 }
 
 /// Reads the lengths of the codes of a block; `None` if they make no sense.
@@ -94,7 +91,7 @@ const AT_ONCE: usize = 8;
 /// Runs between two refills: each takes at most 14 bits.
 const RUNS_PER_REFILL: usize = 4;
 
-/// Reads `n` lengths to the front of `all`, which is zero; what is behind them has no meaning afterwards. `None` if a run
+/// Reads `n` lengths to the front of `all`, which is zero; what is after them has no meaning afterwards. `None` if a run
 /// goes further, or has nothing to repeat, or the input ends.
 fn read_runs(runs: &Runs, bits: &mut Bits<'_>, n: usize, all: &mut [u8; TOLD + AT_ONCE]) -> Option<()> {
     let (mut at, mut last) = (0, 0);
@@ -122,7 +119,7 @@ fn read_runs(runs: &Runs, bits: &mut Bits<'_>, n: usize, all: &mut [u8; TOLD + A
 /// What the next seven bits stand for.
 type Runs = [Run; 1 << MAX_RUN_CODE];
 
-/// A length of a code, and how many times it is told: how many bits that takes, with those behind the code, in the lowest
+/// A length of a code, and how many times it is told: how many bits that takes, with those after the code, in the lowest
 /// byte, the length of the code in the next one, then the length that is told, with the highest bit set if it is the last
 /// one again, and the smallest number of times.
 #[derive(Clone, Copy)]

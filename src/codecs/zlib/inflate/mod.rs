@@ -29,16 +29,15 @@ pub(super) struct Decoder {
     tables: Option<AllTables>,
 }
 
-/// Tables for the codes that blocks tell, and those for the codes that need not be told: where streams are short, either
-/// may be the next one.
+/// Tables for dynamic and for fixed codes: where streams are short, either kind may come next.
 struct AllTables {
-    told: Box<Tables>,
+    dynamic: Box<Tables>,
     fixed: Box<Tables>,
 }
 
 impl AllTables {
     fn new() -> Result<AllTables> {
-        Ok(AllTables { told: Tables::new()?, fixed: Tables::fixed()? })
+        Ok(AllTables { dynamic: Tables::new()?, fixed: Tables::fixed()? })
     }
 }
 
@@ -98,8 +97,8 @@ fn inflate(
             }
             Kind::Fixed => Some(&mut *tables.fixed),
             Kind::Dynamic => {
-                tables.told.fit(&read_lengths(&mut bits)?)?;
-                Some(&mut *tables.told)
+                tables.dynamic.fit(&read_lengths(&mut bits)?)?;
+                Some(&mut *tables.dynamic)
             }
         };
         while let Some(codes) = &mut block {

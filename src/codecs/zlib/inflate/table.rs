@@ -51,7 +51,7 @@ impl<const N: usize> Sorted<N> {
             used += u32::from(counts[len]) << (MAX_CODE - len);
         }
         used += u32::from(counts[MAX_CODE]);
-        // Those without a code go behind the others: a branch would often go wrong.
+        // Those without a code go after the others: a branch would often go wrong.
         starts[0] = starts[MAX_CODE] + counts[MAX_CODE];
         let mut symbols = [0; N];
         let mut first = 0;
@@ -84,7 +84,7 @@ impl<const N: usize> Sorted<N> {
     }
 }
 
-/// So many lengths are looked at together, as many of them are often zero.
+/// This many lengths are looked at together, as many of them are often zero.
 const AT_ONCE: usize = 8;
 
 fn are_zero(lengths: &[u8]) -> bool {
@@ -116,16 +116,16 @@ impl NextCode {
     #[inline(always)]
     fn take(&mut self, len: u32) -> usize {
         let code = self.0.reverse_bits();
-        self.0 = self.0.wrapping_add(1 << (32 - len)); // 0 behind the last one
+        self.0 = self.0.wrapping_add(1 << (32 - len)); // 0 after the last one
         code as usize
     }
 }
 
 /// What some bits of a block stand for, in the table of symbols.
 ///
-/// The lowest byte says how many bits that takes, with those behind the code of a length. Up to six literals follow, and
+/// The lowest byte says how many bits that takes, with those after the code of a length. Up to six literals follow, and
 /// their number in the highest byte. What is not literals has the highest bit set instead, and says in the second byte if
-/// it is no length either. A length has its smallest value in the next 16 bits, and behind it how many bits its code
+/// it is no length either. A length has its smallest value in the next 16 bits, and after it how many bits its code
 /// takes; a part of the table where a code goes on has its start and its number of bits in the same places.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Symbol(u64);
@@ -249,7 +249,7 @@ static BASES: [Symbol; SYMBOLS] = {
     bases
 };
 
-/// What some bits stand for in the table of distances: how many they are, with those behind the code, in the lowest six
+/// What some bits stand for in the table of distances: how many they are, with those after the code, in the lowest six
 /// bits; in the next byte the length of the code, and the smallest distance from bit 16 on. If there is no distance, the
 /// highest bit is set; where codes go on in a part of their own, its number of bits and its start are in these places.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -287,9 +287,9 @@ impl Distance {
         self.0 & 0x3f
     }
 
-    /// Whether this is a part of the table or nothing.
+    /// Whether no code of a distance begins like this, or only the rest of the table tells which.
     #[inline(always)]
-    pub(super) fn is_none(self) -> bool {
+    pub(super) fn is_no_distance(self) -> bool {
         self.0 & NO_DISTANCE != 0
     }
 
@@ -361,7 +361,7 @@ impl Tables {
         grow(&mut self.symbols, u32::from(self.last_main).count_ones(), SYMBOL_BITS);
         self.last_main = (1 << SYMBOL_BITS) - 1;
         // Entries of `literals` are numbered by some bits and a one above them, so that shifting a number leaves that of the
-        // bits behind. Nothing has the number 0, nor more bits than there are.
+        // bits after. Nothing has the number 0, nor more bits than there are.
         for nbits in 0..SYMBOL_BITS {
             let half = 1_usize << nbits >> 1;
             for at in 0..1 << nbits {

@@ -119,7 +119,7 @@ fn damage_is_refused_as_by_others() {
     }
 }
 
-/// Writes bits, the first one in the lowest bit of a byte, behind the header of a stream; then a checksum.
+/// Writes bits, the first one in the lowest bit of a byte, after the header of a stream; then a checksum.
 struct Writer(Vec<u8>, usize);
 
 impl Writer {
@@ -247,7 +247,7 @@ fn headers_of_streams_are_checked() {
     assert!((0..2).all(|len| decode(&coded[..len], 11).is_none()));
 }
 
-/// Symbol, bits behind it and their number, by the format's rules: of a length, or of a distance if `first` is 0.
+/// Symbol, bits after it and their number, by the format's rules: of a length, or of a distance if `first` is 0.
 fn split(value: usize, first: usize, step: usize) -> (usize, usize, usize) {
     let (mut symbol, mut base) = (first, if first == 0 { 1 } else { 3 });
     loop {

@@ -81,7 +81,7 @@ fn near_matches_with_the_fixed_codes_are_told_from_others() {
 
 #[test]
 fn shares_are_those_of_the_codes() {
-    // As in the format's definition, by hand: eight literals with codes of three bits, but for the end and a length,
+    // As in the format's definition, by hand: eight literals with codes of three bits, except for the end and a length,
     // which have four; and two distances, the nearest and the farthest.
     let mut bits: Vec<u8> = Vec::new();
     let mut put = |value: u32, n: u32| (0..n).for_each(|i| bits.push((value >> i & 1) as u8));
