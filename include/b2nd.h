@@ -162,8 +162,8 @@ typedef struct b2nd_array_t {
  * Makes the parameters for creating arrays; returns NULL on failure. Release them with `b2nd_free_ctx`.
  *
  * `b2_storage` (NULL for the defaults) and its compression parameters are copied; their block size becomes that of a
- * block of the array. Its other pointers, and names and contents of `metalayers`, must live until the array is created.
- * Without a `dtype`, items are plain bytes, as many as an item has (`|S8` for 8).
+ * block of the array. Its other pointers, and names and contents of `metalayers`, must live until the array is
+ * created. Without a `dtype`, items are plain bytes, as many as an item has (`|S8` for 8).
  *
  * Requirements:
  *
@@ -278,8 +278,8 @@ int b2nd_to_cframe(const struct b2nd_array_t *array,
 /**
  * Makes an array of the frame in `cframe`; returns 0, or a negative code.
  *
- * With `copy` the chunks are copied. Without it the buffer stays the caller's and must outlive the array, which copies it
- * when it has to change it.
+ * With `copy` the chunks are copied. Without it the buffer stays the caller's and must outlive the array, which copies
+ * it when it has to change it.
  *
  * Requirements:
  *
@@ -313,8 +313,8 @@ int b2nd_open_offset(const char *urlpath,
                      int64_t offset);
 
 /**
- * Saves an array to `urlpath`, which must not exist: a file if the array is contiguous, else a directory. Returns 0, or a
- * negative code.
+ * Saves an array to `urlpath`, which must not exist: a file if the array is contiguous, else a directory. Returns 0,
+ * or a negative code.
  *
  * Requirements:
  *
@@ -363,7 +363,8 @@ int b2nd_to_cbuffer(const struct b2nd_array_t *array,
 /**
  * Copies an array; returns 0, or a negative code. The shape of `ctx` becomes that of `src`.
  *
- * Metalayers are those of `src`. Chunks are only compressed again if `ctx` asks for other parameters, chunks or blocks.
+ * Metalayers are those of `src`. Chunks are only compressed again if `ctx` asks for other parameters, chunks or
+ * blocks.
  *
  * Requirements:
  *
@@ -393,8 +394,8 @@ int b2nd_concatenate(b2nd_context_t *ctx,
                      struct b2nd_array_t **array);
 
 /**
- * Takes over what others changed in the frame of an array; returns 1 if its shape was read again, 0 if not, or a negative
- * code.
+ * Takes over what others changed in the frame of an array; returns 1 if its shape was read again, 0 if not, or a
+ * negative code.
  *
  * Requirements:
  *
@@ -417,7 +418,8 @@ BLOSC_EXPORT int b2nd_print_meta(const struct b2nd_array_t *array);
 /**
  * Creates an array from a box of another one; returns 0, or a negative code.
  *
- * The shape of `ctx` becomes that of the box from `start` to `stop` (excluded). What lies outside of `src` becomes zero.
+ * The shape of `ctx` becomes that of the box from `start` to `stop` (excluded). What lies outside of `src` becomes
+ * zero.
  *
  * Requirements:
  *
@@ -432,15 +434,15 @@ int b2nd_get_slice(b2nd_context_t *ctx,
                    const int64_t *stop);
 
 /**
- * Copies the box from `start` to `stop` (excluded) to a C-order buffer of shape `buffershape`; returns 0, or a negative
- * code.
+ * Copies the box from `start` to `stop` (excluded) to a C-order buffer of shape `buffershape`; returns 0, or a
+ * negative code.
  *
  * Everything else in the `buffersize` bytes becomes zero, also what lies outside of the array.
  *
  * Requirements:
  *
- * `array` is NULL or valid and not being changed; `start`, `stop` and `buffershape` are NULL or readable for one number
- * per dimension; `buffer` is NULL or writable for `buffersize` bytes.
+ * `array` is NULL or valid and not being changed; `start`, `stop` and `buffershape` are NULL or readable for one
+ * number per dimension; `buffer` is NULL or writable for `buffersize` bytes.
  */
 BLOSC_EXPORT
 int b2nd_get_slice_cbuffer(const struct b2nd_array_t *array,
@@ -451,8 +453,8 @@ int b2nd_get_slice_cbuffer(const struct b2nd_array_t *array,
                            int64_t buffersize);
 
 /**
- * Gives the box from `start` to `stop` (excluded) the values in a C-order buffer of shape `buffershape`; returns 0, or a
- * negative code. What lies outside of the array is ignored.
+ * Gives the box from `start` to `stop` (excluded) the values in a C-order buffer of shape `buffershape`; returns 0, or
+ * a negative code. What lies outside of the array is ignored.
  *
  * Requirements:
  *
@@ -468,8 +470,8 @@ int b2nd_set_slice_cbuffer(const void *buffer,
                            struct b2nd_array_t *array);
 
 /**
- * Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `buffer`; returns 0, or
- * a negative code.
+ * Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `buffer`; returns 0,
+ * or a negative code.
  *
  * Requirements:
  *
@@ -484,14 +486,15 @@ int b2nd_get_sparse_cbuffer(const struct b2nd_array_t *array,
                             int64_t buffersize);
 
 /**
- * Copies the items whose index in each dimension is in its list to a C-order buffer of shape `buffershape`; returns 0, or
- * a negative code. `selection_size` holds the lengths of the lists, `buffersize` is the number of bytes that are selected.
+ * Copies the items whose index in each dimension is in its list to a C-order buffer of shape `buffershape`; returns 0,
+ * or a negative code. `selection_size` holds the lengths of the lists, `buffersize` is the number of bytes that are
+ * selected.
  *
  * Requirements:
  *
- * `array` is NULL or valid and not being changed; `selection` and `selection_size` are NULL or readable for one entry per
- * dimension, each list for its length; `buffershape` as well; `buffer` is writable for as many items as `buffershape`
- * says.
+ * `array` is NULL or valid and not being changed; `selection` and `selection_size` are NULL or readable for one entry
+ * per dimension, each list for its length; `buffershape` as well; `buffer` is writable for as many items as
+ * `buffershape` says.
  */
 BLOSC_EXPORT
 int b2nd_get_orthogonal_selection(const struct b2nd_array_t *array,
@@ -526,8 +529,8 @@ int b2nd_set_orthogonal_selection(struct b2nd_array_t *array,
  *
  * Requirements:
  *
- * `array` is NULL or valid and no other thread uses it; `new_shape` and `start` are NULL or readable for one number per
- * dimension.
+ * `array` is NULL or valid and no other thread uses it; `new_shape` and `start` are NULL or readable for one number
+ * per dimension.
  */
 BLOSC_EXPORT
 int b2nd_resize(struct b2nd_array_t *array,
@@ -535,11 +538,11 @@ int b2nd_resize(struct b2nd_array_t *array,
                 const int64_t *start);
 
 /**
- * Inserts the items in `buffer`, in C order, before item `insert_start` of the dimension `axis`; returns 0, or a negative
- * code. In the middle, position and number of the new items must be whole chunks.
+ * Inserts the items in `buffer`, in C order, before item `insert_start` of the dimension `axis`; returns 0, or a
+ * negative code. In the middle, position and number of the new items must be whole chunks.
  *
- * Shape and items are one change, up to about 64 MiB of new compressed chunks, and without a prefilter. With more, or with
- * a prefilter, the array grows first, and a process killed before the end leaves zeros where items are missing.
+ * Shape and items are one change, up to about 64 MiB of new compressed chunks, and without a prefilter. With more, or
+ * with a prefilter, the array grows first, and a process killed before the end leaves zeros where items are missing.
  *
  * Requirements:
  *
@@ -567,8 +570,8 @@ int b2nd_append(struct b2nd_array_t *array,
                 int8_t axis);
 
 /**
- * Removes `delete_len` items at `delete_start` of the dimension `axis`; returns 0, or a negative code. In the middle, both
- * must be whole chunks.
+ * Removes `delete_len` items at `delete_start` of the dimension `axis`; returns 0, or a negative code. In the middle,
+ * both must be whole chunks.
  *
  * Requirements:
  *
@@ -583,8 +586,8 @@ int b2nd_delete(struct b2nd_array_t *array,
 /**
  * Makes a view without the dimensions of one item; returns 0, or a negative code.
  *
- * A view shares the chunks of its array, until the shape of the view is changed. If that of the array is changed, chunks get
- * other numbers, and the view shows other items. Both are to be released, in any order.
+ * A view shares the chunks of its array, until the shape of the view is changed. If that of the array is changed,
+ * chunks get other numbers, and the view shows other items. Both are to be released, in any order.
  *
  * Requirements:
  *
@@ -595,8 +598,8 @@ int b2nd_squeeze(struct b2nd_array_t *array,
                  struct b2nd_array_t **view);
 
 /**
- * Makes a view without the dimensions for which `index` is true, which must have one item; returns 0, or a negative code.
- * For views see `b2nd_squeeze`.
+ * Makes a view without the dimensions for which `index` is true, which must have one item; returns 0, or a negative
+ * code. For views see `b2nd_squeeze`.
  *
  * Requirements:
  *
@@ -613,8 +616,8 @@ int b2nd_squeeze_index(struct b2nd_array_t *array,
  *
  * Requirements:
  *
- * `array` is NULL or valid and not being changed; `view` is NULL or writable; `axis` is NULL or readable for `final_dims`
- * values.
+ * `array` is NULL or valid and not being changed; `view` is NULL or writable; `axis` is NULL or readable for
+ * `final_dims` values.
  */
 BLOSC_EXPORT
 int b2nd_expand_dims(const struct b2nd_array_t *array,
@@ -769,8 +772,8 @@ int b2nd_copy_buffer(int8_t ndim,
 /**
  * Copies a box from one C-order buffer to another; returns 0, or a negative code.
  *
- * The box goes from `src_start` to `src_stop` (excluded) in a buffer of shape `src_pad_shape`, and starts at `dst_start`
- * in one of shape `dst_pad_shape`.
+ * The box goes from `src_start` to `src_stop` (excluded) in a buffer of shape `src_pad_shape`, and starts at
+ * `dst_start` in one of shape `dst_pad_shape`.
  *
  * Requirements:
  *

@@ -576,8 +576,8 @@ enum {
 BLOSC_EXPORT void blosc2_init(void);
 
 /**
- * Ends the library's threads, and releases memory that was kept for later calls. One call undoes any number of calls of
- * `blosc2_init`; contexts that are still alive can be used and released all the same.
+ * Ends the library's threads, and releases memory that was kept for later calls. One call undoes any number of calls
+ * of `blosc2_init`; contexts that are still alive can be used and released all the same.
  */
 BLOSC_EXPORT
 void blosc2_destroy(void);
@@ -615,7 +615,8 @@ BLOSC_EXPORT void blosc2_set_threads_callback(blosc_threads_callback callback, v
 BLOSC_EXPORT int16_t blosc2_get_nthreads(void);
 
 /**
- * Sets the number of threads of the functions without context, at least 1; returns the previous one, or a negative code.
+ * Sets the number of threads of the functions without context, at least 1; returns the previous one, or a negative
+ * code.
  */
 BLOSC_EXPORT
 int16_t blosc2_set_nthreads(int16_t nthreads);
@@ -772,8 +773,8 @@ BLOSC_EXPORT const char *blosc2_get_version_string(void);
 /**
  * Tells which library implements the codec `compname`, and its version.
  *
- * Both strings are to be released with `free()`; either pointer may be NULL. Returns the code of the library, or -1 for
- * an unknown codec, whose strings are NULL.
+ * Both strings are to be released with `free()`; either pointer may be NULL. Returns the code of the library, or -1
+ * for an unknown codec, whose strings are NULL.
  *
  * Requirements:
  *
@@ -847,8 +848,8 @@ BLOSC_EXPORT void blosc2_cbuffer_versions(const void *cbuffer, int *version, int
 /**
  * The name of the library that compressed a chunk; NULL if it is not known.
  *
- * A chunk of a registered codec says no more than that it is of one; the name is that of a codec that was registered with
- * the number of this format, 6, as its library, or NULL.
+ * A chunk of a registered codec says no more than that it is of one; the name is that of a codec that was registered
+ * with the number of this format, 6, as its library, or NULL.
  *
  * Requirements:
  *
@@ -1003,8 +1004,8 @@ typedef struct blosc2_io {
 static const blosc2_io BLOSC2_IO_DEFAULTS = {BLOSC2_IO_FILESYSTEM, "filesystem", NULL};
 
 /**
- * Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not. The registration outlives
- * `blosc2_destroy`.
+ * Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not. The registration
+ * outlives `blosc2_destroy`.
  *
  * Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
  *
@@ -1070,8 +1071,8 @@ typedef struct blosc2_tuner {
  *
  * Requirements:
  *
- * `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
- * its name is NULL or a string.
+ * `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is
+ * NULL, its name is NULL or a string.
  */
 BLOSC_EXPORT
 int blosc2_register_tuner(struct blosc2_tuner *tuner);
@@ -1367,9 +1368,9 @@ BLOSC_EXPORT int blosc2_ctx_get_cparams(blosc2_context *ctx, struct blosc2_cpara
 BLOSC_EXPORT int blosc2_ctx_get_dparams(blosc2_context *ctx, struct blosc2_dparams *dparams);
 
 /**
- * Sets a mask of blocks to skip in the next call of `blosc2_decompress_ctx`, which uses it up. If the context is the `dctx` of a
- * super-chunk, so does the next chunk that `blosc2_schunk_decompress_chunk` or `blosc2_schunk_get_slice_buffer` reads as a
- * whole; reading parts of chunks goes on without it.
+ * Sets a mask of blocks to skip in the next call of `blosc2_decompress_ctx`, which uses it up. If the context is the
+ * `dctx` of a super-chunk, so does the next chunk that `blosc2_schunk_decompress_chunk` or
+ * `blosc2_schunk_get_slice_buffer` reads as a whole; reading parts of chunks goes on without it.
  *
  * `maskout` holds one flag for each of the `nblocks` blocks; true skips the block, whose bytes in the destination stay
  * as they are. It is copied. Returns 0, or a negative code.
@@ -1391,8 +1392,8 @@ int blosc2_set_maskout(blosc2_context *ctx,
  *
  * Requirements:
  *
- * `context` is NULL or a valid context that no other thread is using. `src` is NULL or readable for `srcsize` bytes and
- * `dest` writable for `destsize`; the two do not overlap.
+ * `context` is NULL or a valid context that no other thread is using. `src` is NULL or readable for `srcsize` bytes
+ * and `dest` writable for `destsize`; the two do not overlap.
  */
 BLOSC_EXPORT
 int blosc2_compress_ctx(blosc2_context *context,
@@ -1421,8 +1422,8 @@ int blosc2_decompress_ctx(blosc2_context *context,
 /**
  * Decompresses `nitems` items of the chunk `src`, from item `start` on, into `dest`.
  *
- * Items have the typesize that the chunk records: bytes, if the original one was above 255. Returns the number of bytes
- * written, or a negative code.
+ * Items have the typesize that the chunk records: bytes, if the original one was above 255. Returns the number of
+ * bytes written, or a negative code.
  *
  * Requirements:
  *
@@ -1462,8 +1463,8 @@ int blosc2_getitem_bytes_ctx(blosc2_context *context,
  *
  * Requirements:
  *
- * `context` is NULL or a valid context that no other thread is using. `srcs` and `srcsizes` hold `nblocks` entries, and
- * `dest` is writable for `destsize` bytes and overlaps with none of the sources.
+ * `context` is NULL or a valid context that no other thread is using. `srcs` and `srcsizes` hold `nblocks` entries,
+ * and `dest` is writable for `destsize` bytes and overlaps with none of the sources.
  */
 BLOSC_EXPORT
 int blosc2_vlcompress_ctx(blosc2_context *context,
@@ -1482,8 +1483,8 @@ int blosc2_vlcompress_ctx(blosc2_context *context,
  *
  * Requirements:
  *
- * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes, `dests` and
- * `destsizes` are writable for `maxblocks` entries.
+ * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes, `dests`
+ * and `destsizes` are writable for `maxblocks` entries.
  */
 BLOSC_EXPORT
 int blosc2_vldecompress_ctx(blosc2_context *context,
@@ -1500,8 +1501,8 @@ int blosc2_vldecompress_ctx(blosc2_context *context,
  *
  * Requirements:
  *
- * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes; `dest` and
- * `destsize` are NULL or writable.
+ * `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes; `dest`
+ * and `destsize` are NULL or writable.
  */
 BLOSC_EXPORT
 int blosc2_vldecompress_block_ctx(blosc2_context *context,
@@ -1637,8 +1638,8 @@ typedef struct blosc2_frame_s blosc2_frame;
 /**
  * A named piece of metadata.
  *
- * Of those that a super-chunk shows, programs may change contents, in place or in other memory from `malloc`, and names; calls
- * that use metalayers look for that.
+ * Of those that a super-chunk shows, programs may change contents, in place or in other memory from `malloc`, and
+ * names; calls that use metalayers look for that.
  */
 typedef struct blosc2_metalayer {
   /**
@@ -1691,7 +1692,8 @@ typedef struct blosc2_schunk {
    */
   int32_t blocksize;
   /**
-   * Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, except for a shorter last one.
+   * Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, except for a shorter last
+   * one.
    */
   int32_t chunksize;
   /**
@@ -1795,8 +1797,8 @@ typedef struct blosc2_schunk {
 /**
  * Makes an empty super-chunk; returns NULL on failure. Release it with `blosc2_schunk_free`.
  *
- * `storage` and what it points to are copied, but not the parameters of filters, tuners and I/O back-ends. Nothing must
- * exist at its path.
+ * `storage` and what it points to are copied, but not the parameters of filters, tuners and I/O back-ends. Nothing
+ * must exist at its path.
  *
  * Requirements:
  *
@@ -1822,9 +1824,9 @@ struct blosc2_schunk *blosc2_schunk_copy(struct blosc2_schunk *schunk,
 /**
  * Makes a super-chunk of the frame in `cframe`; returns NULL if it is damaged.
  *
- * With `copy` the chunks are copied and the buffer is not needed any more. Without it the buffer stays the caller's and
- * must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`. Packed
- * super-chunks of 2015 to 2017 are always copied.
+ * With `copy` the chunks are copied and the buffer is not needed any more. Without it the buffer stays the caller's
+ * and must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`.
+ * Packed super-chunks of 2015 to 2017 are always copied.
  *
  * Requirements:
  *
@@ -1836,8 +1838,8 @@ struct blosc2_schunk *blosc2_schunk_from_buffer(uint8_t *cframe,
                                                 bool copy);
 
 /**
- * Says who releases the buffer of a frame in memory: with `avoid_cframe_free` the caller, after the super-chunk; without
- * it the super-chunk, also if the buffer came from the caller. Without such a frame it does nothing.
+ * Says who releases the buffer of a frame in memory: with `avoid_cframe_free` the caller, after the super-chunk;
+ * without it the super-chunk, also if the buffer came from the caller. Without such a frame it does nothing.
  *
  * Requirements:
  *
@@ -1906,11 +1908,12 @@ int64_t blosc2_schunk_to_buffer(struct blosc2_schunk *schunk,
                                 bool *needs_free);
 
 /**
- * Writes a contiguous frame with the content of the super-chunk to the file `urlpath`; returns its length, or a negative
- * code.
+ * Writes a contiguous frame with the content of the super-chunk to the file `urlpath`; returns its length, or a
+ * negative code.
  *
- * A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error. After a
- * failure it is as it was, unless the I/O back-end is one of the application, or the file has several names (hard links).
+ * A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error. After
+ * a failure it is as it was, unless the I/O back-end is one of the application, or the file has several names (hard
+ * links).
  *
  * Requirements:
  *
@@ -1921,8 +1924,8 @@ int64_t blosc2_schunk_to_file(struct blosc2_schunk *schunk,
                               const char *urlpath);
 
 /**
- * Writes a contiguous frame with the content of the super-chunk after what the file `urlpath` holds; returns the byte at
- * which it starts, for `blosc2_schunk_open_offset`, or a negative code.
+ * Writes a contiguous frame with the content of the super-chunk after what the file `urlpath` holds; returns the byte
+ * at which it starts, for `blosc2_schunk_open_offset`, or a negative code.
  *
  * Requirements:
  *
@@ -1944,9 +1947,9 @@ int64_t blosc2_schunk_append_file(struct blosc2_schunk *schunk,
 BLOSC_EXPORT int blosc2_schunk_free(struct blosc2_schunk *schunk);
 
 /**
- * Locks the frame against other handles and processes that lock, until `blosc2_schunk_unlock`; locks nest. Returns 0, or
- * `BLOSC2_ERROR_LOCK`, also if other threads go on reading through this super-chunk for half a second. Without locking
- * (`blosc2_stdio_params.locking`) it does nothing.
+ * Locks the frame against other handles and processes that lock, until `blosc2_schunk_unlock`; locks nest. Returns 0,
+ * or `BLOSC2_ERROR_LOCK`, also if other threads go on reading through this super-chunk for half a second. Without
+ * locking (`blosc2_stdio_params.locking`) it does nothing.
  *
  * The lock belongs to the super-chunk: threads that use the same one are not kept apart by it.
  *
@@ -2026,8 +2029,8 @@ int64_t blosc2_schunk_insert_chunk(struct blosc2_schunk *schunk,
 BLOSC_EXPORT int64_t blosc2_schunk_delete_chunk(struct blosc2_schunk *schunk, int64_t nchunk);
 
 /**
- * Compresses `nbytes` bytes with the super-chunk's context and appends them as a chunk; returns the number of chunks, or
- * a negative code.
+ * Compresses `nbytes` bytes with the super-chunk's context and appends them as a chunk; returns the number of chunks,
+ * or a negative code.
  *
  * `src` may be NULL if a prefilter makes the data.
  *
@@ -2061,8 +2064,8 @@ int blosc2_schunk_decompress_chunk(struct blosc2_schunk *schunk,
  *
  * Requirements:
  *
- * `schunk` is NULL or valid and not being changed, except that other threads may append chunks to one in memory that is
- * not contiguous; `chunk` and `needs_free` are NULL or writable.
+ * `schunk` is NULL or valid and not being changed, except that other threads may append chunks to one in memory that
+ * is not contiguous; `chunk` and `needs_free` are NULL or writable.
  */
 BLOSC_EXPORT
 int blosc2_schunk_get_chunk(struct blosc2_schunk *schunk,
@@ -2071,8 +2074,8 @@ int blosc2_schunk_get_chunk(struct blosc2_schunk *schunk,
                             bool *needs_free);
 
 /**
- * Stores the address of chunk `nchunk` in `*chunk`; for a chunk on disk, that is its lazy form, without the data. Returns its
- * size in bytes, or a negative code.
+ * Stores the address of chunk `nchunk` in `*chunk`; for a chunk on disk, that is its lazy form, without the data.
+ * Returns its size in bytes, or a negative code.
  *
  * A context made with this super-chunk in its parameters decompresses it, and reads only the blocks that it needs.
  * `*needs_free` as in `blosc2_schunk_get_chunk`.
@@ -2122,8 +2125,8 @@ int blosc2_schunk_get_slice_buffer(struct blosc2_schunk *schunk,
  *
  * Requirements:
  *
- * `schunk` is NULL or valid and not being changed; `coords` is readable for `ncoords` numbers, `buffer` writable for as
- * many items.
+ * `schunk` is NULL or valid and not being changed; `coords` is readable for `ncoords` numbers, `buffer` writable for
+ * as many items.
  */
 BLOSC_EXPORT
 int blosc2_schunk_get_sparse_buffer(struct blosc2_schunk *schunk,
@@ -2134,8 +2137,8 @@ int blosc2_schunk_get_sparse_buffer(struct blosc2_schunk *schunk,
 /**
  * Gives items `start` to `stop` (excluded) the values in `buffer`; returns 0, or a negative code.
  *
- * Each chunk is a change of its own: after a failure, or if the process is killed, the first ones may be new and the others
- * old.
+ * Each chunk is a change of its own: after a failure, or if the process is killed, the first ones may be new and the
+ * others old.
  *
  * Requirements:
  *
@@ -2160,8 +2163,8 @@ int blosc2_schunk_get_cparams(struct blosc2_schunk *schunk,
                               struct blosc2_cparams **cparams);
 
 /**
- * Stores a copy of the decompression parameters, which the caller releases with `free()`, in `*dparams`; returns 0, or a
- * negative code.
+ * Stores a copy of the decompression parameters, which the caller releases with `free()`, in `*dparams`; returns 0, or
+ * a negative code.
  *
  * Requirements:
  *
@@ -2194,8 +2197,8 @@ BLOSC_EXPORT
 int64_t blosc2_schunk_frame_len(struct blosc2_schunk *schunk);
 
 /**
- * Fills an empty super-chunk with `nitems` items of a special value, in chunks of `chunksize` bytes; returns the number of
- * chunks, or a negative code.
+ * Fills an empty super-chunk with `nitems` items of a special value, in chunks of `chunksize` bytes; returns the
+ * number of chunks, or a negative code.
  *
  * `special_value` is `BLOSC2_SPECIAL_ZERO`, `BLOSC2_SPECIAL_NAN` or `BLOSC2_SPECIAL_UNINIT`.
  *
@@ -2223,16 +2226,16 @@ int64_t *blosc2_frame_get_offsets(struct blosc2_schunk *schunk);
 
 /**
  * Finds the chunks that hold a slice: items `*start` to `*stop` (excluded), or, if the super-chunk holds an array, the
- * box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative number: a code, or
- * by how many chunks the slice ends before it starts.
+ * box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative number: a code,
+ * or by how many chunks the slice ends before it starts.
  *
  * Their numbers, ascending, are stored in `*chunks_idx`, which the caller releases with `free()`; NULL if there are no
  * chunks or no items.
  *
  * Requirements:
  *
- * `schunk` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one number per dimension;
- * `chunks_idx` is NULL or writable.
+ * `schunk` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one number per
+ * dimension; `chunks_idx` is NULL or writable.
  */
 BLOSC_EXPORT
 int64_t blosc2_get_slice_nchunks(struct blosc2_schunk *schunk,
@@ -2351,8 +2354,8 @@ int blosc2_vlmeta_exists(struct blosc2_schunk *schunk,
                          const char *name);
 
 /**
- * Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its index,
- * or a negative code.
+ * Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its
+ * index, or a negative code.
  *
  * Requirements:
  *
@@ -2569,8 +2572,8 @@ typedef struct blosc2_filter {
  *
  * Requirements:
  *
- * `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
- * its name is NULL or a string.
+ * `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is
+ * NULL, its name is NULL or a string.
  */
 BLOSC_EXPORT
 int blosc2_register_filter(struct blosc2_filter *filter);
@@ -2578,8 +2581,8 @@ int blosc2_register_filter(struct blosc2_filter *filter);
 /* ---- Files, indices, filters by themselves ---- */
 
 /**
- * Removes a directory and the files in it; returns 0, or a negative code. If it fails, for instance as there is another
- * directory inside, some of the files may be gone.
+ * Removes a directory and the files in it; returns 0, or a negative code. If it fails, for instance as there is
+ * another directory inside, some of the files may be gone.
  *
  * Requirements:
  *
@@ -2589,8 +2592,8 @@ BLOSC_EXPORT
 int blosc2_remove_dir(const char *path);
 
 /**
- * Removes a frame: a file with its lock file, or a directory as `blosc2_remove_dir` does; returns 0, or a negative code. What
- * is there is not looked at, so that other files go as well.
+ * Removes a frame: a file with its lock file, or a directory as `blosc2_remove_dir` does; returns 0, or a negative
+ * code. What is there is not looked at, so that other files go as well.
  *
  * A path that does not exist is no error; neither is NULL.
  *

@@ -1,8 +1,8 @@
 //! Threads that the application cancels (`pthread_cancel`) while they are in a call of the library.
 //!
-//! Such a thread ends at the next system call that may wait: its stack is unwound, which does not pass through Rust, so that
-//! the process would be aborted. It would also leave half a change behind. So the thread is left alone until it has returned
-//! from the library, or at least from each of those system calls and from functions of the application.
+//! Such a thread ends at the next system call that may wait: its stack is unwound, which does not pass through Rust, so
+//! that the process would be aborted. It would also leave half a change behind. So the thread is left alone until it
+//! has returned from the library, or at least from each of those system calls and from functions of the application.
 
 use crate::single::is_only_thread;
 

@@ -1,12 +1,13 @@
 //! Copies of many bytes, and what some processors make slow.
 //!
-//! C libraries and kernels copy a few KiB and more with a single instruction, `rep movsb`. Zen 3 and Zen 4 of AMD carry it
-//! out at a twentieth of the usual speed if the destination is 1 to 31 bytes ahead of the source, both taken modulo 4096.
-//! That is no rare case: large memory begins 16 bytes after a page, and files are read from their start. There such copies
-//! are made in small pieces. Zen 5 is as fast over these distances as over others, and small pieces are slower.
+//! C libraries and kernels copy a few KiB and more with a single instruction, `rep movsb`. Zen 3 and Zen 4 of AMD carry
+//! it out at a twentieth of the usual speed if, modulo 4096, the destination is 1 to 31 bytes ahead of the source. That
+//! is no rare case: large memory begins 16 bytes after a page, and files are read from their start. There
+//! such copies are made in small pieces. Zen 5 is as fast over these distances as over others, and small pieces are
+//! slower.
 //!
-//! From the size of a core's cache on, C libraries take other instructions on these processors. On Zen 5, `rep movsb` is
-//! 1.2 to 1.3 times as fast all the same, for 1 MiB as for 128 MiB; so large copies are made in large pieces there.
+//! From the size of a core's cache on, C libraries take other instructions on these processors. On Zen 5, `rep movsb`
+//! is 1.2 to 1.3 times as fast all the same, for 1 MiB as for 128 MiB; so large copies are made in large pieces there.
 
 use crate::cpu::{ZEN_3_AND_4, ZEN_5, amd_family};
 

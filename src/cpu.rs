@@ -1,5 +1,5 @@
-//! CPU features, each asked once (the standard library caches the answer), the number of processors, and hints to the compiler:
-//! choices that are made without a branch, and paths that are rarely taken.
+//! CPU features, each asked once (the standard library caches the answer), the number of processors, and hints to the
+//! compiler: choices that are made without a branch, and paths that are rarely taken.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -27,8 +27,8 @@ pub(crate) fn processors() -> usize {
 pub(crate) const ZEN_3_AND_4: u32 = 25;
 pub(crate) const ZEN_5: u32 = 26;
 
-/// The family of AMD's processors that this one belongs to; 0 for processors of others. Asked once: under a hypervisor, asking
-/// takes microseconds.
+/// The family of AMD's processors that this one belongs to; 0 for processors of others. Asked once: under a hypervisor,
+/// asking takes microseconds.
 #[inline]
 pub(crate) fn amd_family() -> u32 {
     const UNKNOWN: u32 = u32::MAX;

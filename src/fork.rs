@@ -13,19 +13,19 @@
 //!
 //! No lock of the whole process is taken in any other way; a test looks for them.
 //!
-//! What belongs to one object (a context, a super-chunk, an array) is not covered: if another thread is changing it, the
-//! child has it half-changed, with or without a lock; if another thread is reading it, the child can read it, too, but waits
-//! for ever where it wants to change it. What readers lock on their way is no such lock: a pool that was used last is
-//! taken and put back without one, and a file's handle or its lock is left alone, or begun anew, where a thread that is gone
-//! may have it. Locks inside of an operation belong to the operation, and are of [`crate::mutex`]. Those of objects are of
-//! `parking_lot`, whose table of sleeping threads is the process's: a `fork` at the very moment at which another
-//! thread goes to sleep for such a lock, or is woken, leaves a part of that table locked, and a child may stop where several
-//! threads that it has started want the same object.
+//! What belongs to one object (a context, a super-chunk, an array) is not covered: if another thread is changing it,
+//! the child has it half-changed, with or without a lock; if another thread is reading it, the child can read it, too,
+//! but waits for ever where it wants to change it. What readers lock on their way is no such lock: a pool that was used
+//! last is taken and put back without one, and a file's handle or its lock is left alone, or begun anew, where a thread
+//! that is gone may have it. Locks inside of an operation belong to the operation, and are of [`crate::mutex`]. Those
+//! of objects are of `parking_lot`, whose table of sleeping threads is the process's: a `fork` at the very moment at
+//! which another thread goes to sleep for such a lock, or is woken, leaves a part of that table locked, and a child may
+//! stop where several threads that it has started want the same object.
 //!
-//! Locks that others have for the whole process are left alone as well. The standard library takes one when a thread that it
-//! has made ends, so the threads of the library are not of that kind ([`crate::threads`]). What is asked of
-//! the C library on the way either takes no lock or one that `fork` resets there, or it is asked with a `Global` held; but
-//! why a plugin could not be loaded may be put into the user's language under locks that stay as they were.
+//! Locks that others have for the whole process are left alone as well. The standard library takes one when a thread
+//! that it has made ends, so the threads of the library are not of that kind ([`crate::threads`]). What is asked of
+//! the C library on the way either takes no lock or one that `fork` resets there, or it is asked with a `Global` held;
+//! but why a plugin could not be loaded may be put into the user's language under locks that stay as they were.
 //!
 //! # Order
 //!
@@ -107,7 +107,8 @@ impl<T> Global<T> {
         Some(Guard { global: self, held: Some(held) })
     }
 
-    /// The value for a handler around a `fork`, in the thread that has taken everything, unless the handler has it already.
+    /// The value for a handler around a `fork`, in the thread that has taken everything, unless the handler has it
+    /// already.
     fn lend(&'static self) -> Option<Guard<T>> {
         // A lock not in use before is not in the list, but nobody can start to use it meanwhile.
         let is_lent = self.lock.lent.swap(true, Ordering::Relaxed);
@@ -227,8 +228,8 @@ impl<T: Sync> Deref for Lazy<T> {
     }
 }
 
-/// A value that each process has for itself, of an object that a child of a `fork` may use while its lock is in the hands of
-/// a thread that does not exist there.
+/// A value that each process has for itself, of an object that a child of a `fork` may use while its lock is in the
+/// hands of a thread that does not exist there.
 pub(crate) struct PerProcess<T> {
     current: AtomicPtr<Owned<T>>,
     renew: fn(&T) -> T,
@@ -311,8 +312,8 @@ mod around {
     /// What a `fork` under way has taken.
     struct Taken {
         locks: Vec<MutexGuard<'static, ()>>,
-        /// Held as well, so that no lock is used for the first time meanwhile; and taken last: the thread that has it may
-        /// use this structure.
+        /// Held as well, so that no lock is used for the first time meanwhile; and taken last: the thread that has it
+        /// may use this structure.
         list: Option<MutexGuard<'static, Vec<&'static Lock>>>,
         /// The process that forks.
         pid: libc::pid_t,

@@ -1,8 +1,8 @@
 //! How much memory threads keep from one operation to the next.
 //!
-//! Fresh memory costs a page fault every 4 kB, so a thread keeps what it worked with. What is small it keeps for good. Of
-//! large pieces, all threads together keep no more than a limit: otherwise, in a program with many threads, each would
-//! end up with all that its largest operation ever needed.
+//! Fresh memory costs a page fault every 4 kB, so a thread keeps what it worked with. What is small it keeps for good.
+//! Of large pieces, all threads together keep no more than a limit: otherwise, in a program with many threads, each
+//! would end up with all that its largest operation ever needed.
 
 #![forbid(unsafe_code)]
 
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Pieces of memory up to this size, in bytes, are kept without being counted.
 pub(crate) const SMALL: usize = 256 << 10;
-/// Larger ones are not kept, in bytes. A Zstandard context takes 17 MiB for streams of 1 MiB at the highest levels, 33 MiB
-/// for 2 MiB.
+/// Larger ones are not kept, in bytes. A Zstandard context takes 17 MiB for streams of 1 MiB at the highest levels, 33
+/// MiB for 2 MiB.
 pub(crate) const LARGEST: usize = 40 << 20;
 /// What all that are counted may take together for each processor, in bytes.
 const PER_PROCESSOR: usize = 16 << 20;
@@ -38,8 +38,8 @@ impl Share {
     /// That of nothing.
     pub(crate) const NONE: Share = Share(0);
 
-    /// Makes this the share of a piece of `nbytes` bytes; returns whether there is room, and the piece may be kept. If not,
-    /// it has no share.
+    /// Makes this the share of a piece of `nbytes` bytes; returns whether there is room, and the piece may be kept. If
+    /// not, it has no share.
     pub(crate) fn resize(&mut self, nbytes: usize) -> bool {
         if self.0 == nbytes {
             return true;

@@ -1,6 +1,7 @@
 //! A drop-in replacement of the C library libblosc2 (C-Blosc2), written in Rust.
 //!
-//! C programs use the functions of `capi`, a feature of its own, and see nothing else. Rust programs can use what lies below it:
+//! C programs use the functions of `capi`, a feature of its own, and see nothing else. Rust programs can use what lies
+//! below it:
 //!
 //! | module | what |
 //! |---|---|
@@ -20,18 +21,19 @@
 //! blosc2 = { package = "libblosc2-rs", version = "0.1", default-features = false }
 //! ```
 //!
-//! Without default features there are no C names. With them (feature `capi`), a `cdylib` that depends on this crate exports
-//! all of the C functions as well as its own. A plugin or language extension rarely wants that: in a process that also loads
-//! the C library, calls may reach the wrong one. Everything on this page works without `capi`.
+//! Without default features there are no C names. With them (feature `capi`), a `cdylib` that depends on this crate
+//! exports all of the C functions as well as its own. A plugin or language extension rarely wants that: in a process
+//! that also loads the C library, calls may reach the wrong one. Everything on this page works without `capi`.
 //!
-//! The codecs need a C compiler to build. A panic in one of the application's codecs, filters or closures reaches whoever
-//! called the library; if it happened on another thread, the caller gets a new panic instead.
+//! The codecs need a C compiler to build. A panic in one of the application's codecs, filters or closures reaches
+//! whoever called the library; if it happened on another thread, the caller gets a new panic instead.
 //!
 //! # Buffers
 //!
-//! [`compress_to_vec`](chunk::compress_to_vec) makes a chunk of a buffer, [`compress`](chunk::compress) does so in memory of
-//! the caller. [`CParams`](chunk::CParams) has the parameters: above all the size of the items in bytes, on which the filters
-//! depend, and codec and filters by number, see [`codec`](format::consts::codec) and [`filter`](format::consts::filter).
+//! [`compress_to_vec`](chunk::compress_to_vec) makes a chunk of a buffer, [`compress`](chunk::compress) does so in
+//! memory of the caller. [`CParams`](chunk::CParams) has the parameters: above all the size of the items in bytes, on
+//! which the filters depend, and codec and filters by number, see [`codec`](format::consts::codec) and
+//! [`filter`](format::consts::filter).
 //!
 //! ```
 //! use blosc2::chunk::{CParams, Decoding, Unit, compress_to_vec, decompress_to_vec, getitem};
@@ -67,8 +69,8 @@
 //!
 //! # Super-chunks
 //!
-//! A [`Schunk`](schunk::Schunk) is a sequence of chunks, in memory or over a [`Frame`](frame::Frame) in memory, a file or a
-//! directory. It records parameters, but does not compress with them by itself: each call is told how.
+//! A [`Schunk`](schunk::Schunk) is a sequence of chunks, in memory or over a [`Frame`](frame::Frame) in memory, a file
+//! or a directory. It records parameters, but does not compress with them by itself: each call is told how.
 //!
 //! ```
 //! use blosc2::chunk::{CParams, Encoding, Source};
@@ -96,8 +98,8 @@
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 //!
-//! Where one process or thread writes what others read, each opens the frame with [`FrameOptions`](frame::FrameOptions) that
-//! lock, and readers [`refresh`](schunk::Schunk::refresh) before they ask for the number of chunks or bytes.
+//! Where one process or thread writes what others read, each opens the frame with [`FrameOptions`](frame::FrameOptions)
+//! that lock, and readers [`refresh`](schunk::Schunk::refresh) before they ask for the number of chunks or bytes.
 //!
 //! # Arrays
 //!
@@ -126,9 +128,9 @@
 //!
 //! # Errors
 //!
-//! There is one [`Error`], which is `Copy`: its [`kind`](Error::kind) is one of the C library's, its text tells what was
-//! wrong. It becomes a `Box<dyn std::error::Error>` with `?`. Bytes from outside and arguments out of range are errors; where
-//! a function panics, it says so.
+//! There is one [`Error`], which is `Copy`: its [`kind`](Error::kind) is one of the C library's, its text tells what
+//! was wrong. It becomes a `Box<dyn std::error::Error>` with `?`. Bytes from outside and arguments out of range are
+//! errors; where a function panics, it says so.
 //!
 //! ```
 //! use blosc2::ErrorKind;
@@ -140,8 +142,8 @@
 //!
 //! # Codecs of your own
 //!
-//! [`codecs::Codec`] and [`filters::Filter`] are the traits. They are registered for the whole process, under numbers from 160
-//! on, which the chunks record.
+//! [`codecs::Codec`] and [`filters::Filter`] are the traits. They are registered for the whole process, under numbers
+//! from 160 on, which the chunks record.
 //!
 //! ```
 //! use blosc2::chunk::{CParams, compress_to_vec, decompress_to_vec};
@@ -178,10 +180,11 @@
 //!
 //! # The layers
 //!
-//! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. All other
-//! modules are the base; `tests/layers.rs` lists them.
+//! Imports go one way: `base -> format -> codecs, filters -> chunk -> io -> frame -> schunk -> ndarray -> capi`. All
+//! other modules are the base; `tests/layers.rs` lists them.
 
-// Without `capi`, code that only the C interface uses looks dead. With it, the compiler still reports code that nobody uses.
+// Without `capi`, code that only the C interface uses looks dead. With it, the compiler still reports code that nobody
+// uses.
 #![cfg_attr(not(feature = "capi"), allow(dead_code))]
 
 mod bytes;

@@ -1,5 +1,5 @@
-//! Memory whose amount depends on data. That it cannot be had is an error of the operation and not the end of the process,
-//! as it would be with the functions of `Vec`.
+//! Memory whose amount depends on data. That it cannot be had is an error of the operation and not the end of the
+//! process, as it would be with the functions of `Vec`.
 
 use crate::error::{Error, ErrorKind, Result};
 use std::alloc::{Layout, alloc_zeroed};
@@ -107,8 +107,8 @@ pub(crate) fn extend<T: Copy>(values: &mut Vec<T>, more: &[T]) -> Result<()> {
     Ok(())
 }
 
-/// Gives `buffer` the length `len`. Bytes that are there stay as they are, so that a buffer that is used again need not be
-/// zeroed again; new ones are zero.
+/// Gives `buffer` the length `len`. Bytes that are there stay as they are, so that a buffer that is used again need not
+/// be zeroed again; new ones are zero.
 ///
 /// # Errors
 ///
@@ -233,7 +233,8 @@ mod tests {
     use super::*;
     use std::hint::black_box;
 
-    /// That many values of two bytes and more. Where addresses have 32 bits, half of the bytes that they reach may be had.
+    /// That many values of two bytes and more. Where addresses have 32 bits, half of the bytes that they reach may be
+    /// had.
     const IMPOSSIBLE: usize = usize::MAX / if cfg!(target_pointer_width = "32") { 2 } else { 8 };
 
     #[test]

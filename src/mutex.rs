@@ -1,5 +1,5 @@
-//! Mutual exclusion without a table of waiting threads in the process, which the child of a `fork` could find half-changed: the
-//! kernel knows them, or they are noted beside the value.
+//! Mutual exclusion without a table of waiting threads in the process, which the child of a `fork` could find
+//! half-changed: the kernel knows them, or they are noted beside the value.
 
 #![forbid(unsafe_code)]
 

@@ -9,13 +9,13 @@ const PAGE: usize = 4 << 10;
 /// What glibc's allocator has in front of memory that it got from the system as a mapping of its own.
 const MAPPED_HEAD: usize = 16;
 
-/// Asks for large pages where the `len` bytes from `start` on, an allocation or most of one, are to be written for the first
-/// time. With the usual pages of 4 KiB, taking memory into use costs more time than filling it, and much more on virtual
-/// machines.
+/// Asks for large pages where the `len` bytes from `start` on, an allocation or most of one, are to be written for the
+/// first time. With the usual pages of 4 KiB, taking memory into use costs more time than filling it, and much more on
+/// virtual machines.
 ///
-/// Memory in which there is no room for a large page is left alone: what has advice of its own is a mapping of its own to the
-/// system, of which a process may have some ten thousands. For the same reason, the advice is for all pages of an allocation that
-/// was mapped: one that is in two mappings cannot grow where it is, and is copied.
+/// Memory in which there is no room for a large page is left alone: what has advice of its own is a mapping of its own
+/// to the system, of which a process may have some ten thousands. For the same reason, the advice is for all pages of
+/// an allocation that was mapped: one that is in two mappings cannot grow where it is, and is copied.
 ///
 /// Only advice: whatever comes of it, the content stays.
 pub(crate) fn prefer_huge(start: *const u8, len: usize) {
@@ -36,8 +36,8 @@ pub(crate) fn prefer_huge(start: *const u8, len: usize) {
     let _ = advised;
 }
 
-/// Memory of the caller is left alone below this size. Above it, allocators get each piece from the system and give it back as
-/// a whole, and the advice with it.
+/// Memory of the caller is left alone below this size. Above it, allocators get each piece from the system and give it
+/// back as a whole, and the advice with it.
 const LARGE_FOREIGN: usize = 32 << 20;
 
 /// As [`prefer_huge`], for a buffer of the caller that is about to be filled.
@@ -71,8 +71,8 @@ pub(crate) unsafe fn copy_past_cache(src: *const u8, dst: *mut u8, len: usize) {
                 std::ptr::copy_nonoverlapping(src.add(tail), dst.add(tail), len - tail);
             }
             for at in (head..tail).step_by(16) {
-                // SAFETY: within the bytes of the caller's promise; SSE2 is part of x86-64, and `dst + head` is a multiple
-                // of 64, so the stores are aligned.
+                // SAFETY: within the bytes of the caller's promise; SSE2 is part of x86-64, and `dst + head` is a
+                // multiple of 64, so the stores are aligned.
                 unsafe {
                     let bytes = _mm_loadu_si128(src.add(at).cast::<__m128i>());
                     _mm_stream_si128(dst.add(at).cast::<__m128i>(), bytes);
@@ -85,7 +85,8 @@ pub(crate) unsafe fn copy_past_cache(src: *const u8, dst: *mut u8, len: usize) {
     unsafe { std::ptr::copy_nonoverlapping(src, dst, len) };
 }
 
-/// Asks for the `len` bytes from `start` on to be brought into the cache, where the CPU can be asked; they need not exist.
+/// Asks for the `len` bytes from `start` on to be brought into the cache, where the CPU can be asked; they need not
+/// exist.
 #[inline(always)]
 pub(crate) fn prefetch(start: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]

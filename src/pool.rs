@@ -1,15 +1,15 @@
 //! Thread pools, shared by all contexts with the same number of threads, and the [`Executor`] trait that also covers
 //! threads of the application.
 //!
-//! A pool for `n` threads has up to `n - 1` workers, started when a job needs them: the calling thread takes part. Where
-//! several threads of the application have jobs at once, there are as many for each of them, as long as there are
-//! processors for all; with more callers than that, some of the workers rest. A job is cut into tasks, and whoever is free
-//! takes the next one; tasks share their work through a counter, so a task that starts late finds nothing left to do and
-//! nobody waits for a thread that is slow to wake. Workers spin briefly before they sleep.
+//! A pool for `n` threads has up to `n - 1` workers, started when a job needs them: the calling thread takes part.
+//! Where several threads of the application have jobs at once, there are as many for each of them, as long as there are
+//! processors for all; with more callers than that, some of the workers rest. A job is cut into tasks, and whoever is
+//! free takes the next one; tasks share their work through a counter, so a task that starts late finds nothing left to
+//! do and nobody waits for a thread that is slow to wake. Workers spin briefly before they sleep.
 //!
-//! A thread that ends may still have jobs, and be the last user of a pool, in the destructors of its thread-specific data
-//! (`pthread_key_create`). Its locals in Rust are gone by then, and with them `std::thread::current`, so nothing here asks
-//! for it: callers sleep on a condition variable of their job, and workers know their place in their pool.
+//! A thread that ends may still have jobs, and be the last user of a pool, in the destructors of its thread-specific
+//! data (`pthread_key_create`). Its locals in Rust are gone by then, and with them `std::thread::current`, so nothing
+//! here asks for it: callers sleep on a condition variable of their job, and workers know their place in their pool.
 //!
 //! After `fork` the child has none of the threads. Pools remember the number of forks up to their birth, and [`attach`]
 //! replaces pools of another process.
@@ -273,8 +273,8 @@ impl Pool {
         Pool { shared, forks: fork::count(), started: AtomicUsize::new(0), workers: Mutex::new(Vec::new()) }
     }
 
-    /// Starts workers until there are `count`. With fewer than asked for, since the system refuses more threads for now, jobs
-    /// only take longer.
+    /// Starts workers until there are `count`. With fewer than asked for, since the system refuses more threads for
+    /// now, jobs only take longer.
     fn start(&self, count: usize) {
         if self.started.load(Ordering::Relaxed) >= count {
             return;
@@ -294,10 +294,11 @@ impl Pool {
         self.shared.nthreads
     }
 
-    /// How many of these threads the processors can run at once. More tasks than that only get in each other's way, unless they
-    /// wait for something.
+    /// How many of these threads the processors can run at once. More tasks than that only get in each other's way,
+    /// unless they wait for something.
     ///
-    /// If the processors are too few, they are counted again from time to time: the process may be allowed more of them by now.
+    /// If the processors are too few, they are counted again from time to time: the process may be allowed more of them
+    /// by now.
     #[must_use]
     pub fn at_once(&self) -> usize {
         let Shared { nthreads, processors, asked, .. } = &*self.shared;
@@ -322,8 +323,8 @@ impl Pool {
 
     /// Ends the workers and waits for them; jobs submitted later run in their caller's thread.
     ///
-    /// A task, which a function of the application may be that is called back, does not wait: the workers may be waiting for
-    /// it, or it may be in one of them.
+    /// A task, which a function of the application may be that is called back, does not wait: the workers may be
+    /// waiting for it, or it may be in one of them.
     pub fn shut_down(&self) {
         if !self.is_alive() {
             return;

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::fork::Global;
 use crate::memory::{boxed, reserve};
 
-/// Entries in the order of their registration. None is ever freed: operations under way refer to them. One that was forgotten
-/// takes no more memory when it is registered again.
+/// Entries in the order of their registration. None is ever freed: operations under way refer to them. One that was
+/// forgotten takes no more memory when it is registered again.
 pub(crate) struct Registered<E: 'static>(Global<Lists<E>>);
 
 struct Lists<E: 'static> {
@@ -26,8 +26,9 @@ impl<E> Registered<E> {
         self.0.lock().known.iter().map(|&(_, entry)| entry).find(|entry| is_wanted(entry))
     }
 
-    /// Registers `entry` under `id`. If that is taken, nothing changes. Tells whether it was free, or `has_same_name` holds of
-    /// the known entry and the new one. A forgotten entry may take the place of a new one if `are_alike` holds of both.
+    /// Registers `entry` under `id`. If that is taken, nothing changes. Tells whether it was free, or `has_same_name`
+    /// holds of the known entry and the new one. A forgotten entry may take the place of a new one if `are_alike` holds
+    /// of both.
     ///
     /// # Errors
     ///

@@ -16,15 +16,15 @@ mod sys {
         unsafe { flag.cast::<AtomicU8>().as_ref() }.unwrap_or(&UNKNOWN)
     });
 
-    /// Whether this thread is the only one of the process, and stays so until it starts another. Where that cannot be told,
-    /// it is not.
+    /// Whether this thread is the only one of the process, and stays so until it starts another. Where that cannot be
+    /// told, it is not.
     #[inline]
     pub(crate) fn is_only_thread() -> bool {
         FLAG.load(Ordering::Relaxed) != 0
     }
 
-    /// Called when the library is loaded: the loader has its lock then. A thread that looks for the flag later would have to
-    /// wait as long as others load libraries.
+    /// Called when the library is loaded: the loader has its lock then. A thread that looks for the flag later would
+    /// have to wait as long as others load libraries.
     extern "C" fn find_flag() {
         let _: &AtomicU8 = &FLAG;
     }

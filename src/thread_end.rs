@@ -1,9 +1,11 @@
-//! What is done when a thread ends, and for the thread that unloads the library; and what threads leave to others when they end.
+//! What is done when a thread ends, and for the thread that unloads the library; and what threads leave to others when
+//! they end.
 //!
 //! Threads keep memory from call to call, in locals without a destructor. Rust would have the destructors called by the
-//! loader. To ask for that takes the lock of the loader: a thread would have to wait in its first call while another one runs
-//! the constructors of some library, for ever if these wait for it in turn. And the loader would not unload this library as
-//! long as a thread lives that has asked. So it is done by keys (`pthread_key_create`), which go with the library.
+//! loader. To ask for that takes the lock of the loader: a thread would have to wait in its first call while another
+//! one runs the constructors of some library, for ever if these wait for it in turn. And the loader would not unload
+//! this library as long as a thread lives that has asked. So it is done by keys (`pthread_key_create`), which go with
+//! the library.
 
 pub(crate) use sys::ThreadEnd;
 
@@ -70,7 +72,8 @@ mod sys {
     static WITH_KEYS: AtomicPtr<ThreadEnd> = AtomicPtr::new(ptr::null_mut());
 
     impl ThreadEnd {
-        /// `work` is done at the end of threads; `at_unload` when the library is unloaded, and at the end of the process.
+        /// `work` is done at the end of threads; `at_unload` when the library is unloaded, and at the end of the
+        /// process.
         pub(crate) const fn new(work: fn(), at_unload: fn()) -> ThreadEnd {
             let (key, next) = (AtomicUsize::new(NO_KEY), AtomicPtr::new(ptr::null_mut()));
             ThreadEnd { work, at_unload, key, next }
@@ -133,8 +136,8 @@ mod sys {
         (asked.work)();
     }
 
-    /// Called by the loader before it unloads the library, and when the process ends: nothing is called here any more when a
-    /// thread ends. What other threads keep stays where it is, as they may be at work.
+    /// Called by the loader before it unloads the library, and when the process ends: nothing is called here any more
+    /// when a thread ends. What other threads keep stays where it is, as they may be at work.
     extern "C" fn unload() {
         let mut next = WITH_KEYS.load(Ordering::Acquire);
         // SAFETY: null, or one that lives as long as the library.
@@ -157,8 +160,8 @@ mod sys {
     const _: extern "C" fn() = unload;
 }
 
-/// Where libraries are unloaded in another way, or never: by a destructor. (On Apple's systems, libraries with locals of threads
-/// stay, and the locals are gone by the time that it is the turn of keys.)
+/// Where libraries are unloaded in another way, or never: by a destructor. (On Apple's systems, libraries with locals
+/// of threads stay, and the locals are gone by the time that it is the turn of keys.)
 #[cfg(not(all(unix, not(target_vendor = "apple"))))]
 mod sys {
     use std::cell::RefCell;

@@ -1,5 +1,5 @@
-//! Damaged and crafted frames through every reader: an error or some data, but no crash, no hang, and no memory that the
-//! bytes at hand could not honestly need.
+//! Damaged and crafted frames through every reader: an error or some data, but no crash, no hang, and no memory that
+//! the bytes at hand could not honestly need.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Modules of the library name lower layers only, and none but the highest exports C names, as "The shape of the code" in
-//! CONTRIBUTING.md has it.
+//! Modules of the library name lower layers only, and none but the highest exports C names, as "The shape of the code"
+//! in CONTRIBUTING.md has it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -412,8 +412,8 @@ fn recipe(path: &Path, sparse: bool) -> Recipe {
     }
 }
 
-/// Appending is growing and writing, and nobody waits for each other: the last rows may still be zeros, those before are
-/// as they were written.
+/// Appending is growing and writing, and nobody waits for each other: the last rows may still be zeros, those before
+/// are as they were written.
 #[test]
 fn a_reader_without_locks_follows_a_writer_of_an_array() {
     let api = ArrayApi::of(&OURS);

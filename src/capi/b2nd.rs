@@ -113,8 +113,8 @@ unsafe fn construct(
     })
 }
 
-/// Fills an array with a special value. As in the C library, the last chunk is the one that was worked on if each was made,
-/// and none if there is but an index to write.
+/// Fills an array with a special value. As in the C library, the last chunk is the one that was worked on if each was
+/// made, and none if there is but an index to write.
 fn fill_special(schunk: &mut Schunk, geometry: &Geometry, kind: u8, writing: &Writing<'_>) -> Result<()> {
     create::fill_special(schunk, geometry, kind, writing.enc.params)?;
     if schunk.frame().is_none() {

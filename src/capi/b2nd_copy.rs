@@ -21,7 +21,8 @@ use crate::schunk::{Reading, Schunk, Writing};
 
 /// Creates an array from a box of another one; returns 0, or a negative code.
 ///
-/// The shape of `ctx` becomes that of the box from `start` to `stop` (excluded). What lies outside of `src` becomes zero.
+/// The shape of `ctx` becomes that of the box from `start` to `stop` (excluded). What lies outside of `src` becomes
+/// zero.
 ///
 /// # Safety
 ///
@@ -84,7 +85,8 @@ unsafe fn slice(
 
 /// Copies an array; returns 0, or a negative code. The shape of `ctx` becomes that of `src`.
 ///
-/// Metalayers are those of `src`. Chunks are only compressed again if `ctx` asks for other parameters, chunks or blocks.
+/// Metalayers are those of `src`. Chunks are only compressed again if `ctx` asks for other parameters, chunks or
+/// blocks.
 ///
 /// # Safety
 ///

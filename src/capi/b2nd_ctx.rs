@@ -147,8 +147,8 @@ impl Drop for NdContext {
 /// Makes the parameters for creating arrays; returns NULL on failure. Release them with `b2nd_free_ctx`.
 ///
 /// `b2_storage` (NULL for the defaults) and its compression parameters are copied; their block size becomes that of a
-/// block of the array. Its other pointers, and names and contents of `metalayers`, must live until the array is created.
-/// Without a `dtype`, items are plain bytes, as many as an item has (`|S8` for 8).
+/// block of the array. Its other pointers, and names and contents of `metalayers`, must live until the array is
+/// created. Without a `dtype`, items are plain bytes, as many as an item has (`|S8` for 8).
 ///
 /// # Safety
 ///

@@ -16,15 +16,15 @@ use crate::ndarray::shape::Region;
 use crate::ndarray::{Geometry, slice, write};
 use crate::schunk::{Reading, Writing};
 
-/// Copies the box from `start` to `stop` (excluded) to a C-order buffer of shape `buffershape`; returns 0, or a negative
-/// code.
+/// Copies the box from `start` to `stop` (excluded) to a C-order buffer of shape `buffershape`; returns 0, or a
+/// negative code.
 ///
 /// Everything else in the `buffersize` bytes becomes zero, also what lies outside of the array.
 ///
 /// # Safety
 ///
-/// `array` is NULL or valid and not being changed; `start`, `stop` and `buffershape` are NULL or readable for one number
-/// per dimension; `buffer` is NULL or writable for `buffersize` bytes.
+/// `array` is NULL or valid and not being changed; `start`, `stop` and `buffershape` are NULL or readable for one
+/// number per dimension; `buffer` is NULL or writable for `buffersize` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_get_slice_cbuffer(
     array: *const b2nd_array_t,
@@ -59,8 +59,8 @@ pub unsafe extern "C" fn b2nd_get_slice_cbuffer(
     })
 }
 
-/// Gives the box from `start` to `stop` (excluded) the values in a C-order buffer of shape `buffershape`; returns 0, or a
-/// negative code. What lies outside of the array is ignored.
+/// Gives the box from `start` to `stop` (excluded) the values in a C-order buffer of shape `buffershape`; returns 0, or
+/// a negative code. What lies outside of the array is ignored.
 ///
 /// # Safety
 ///
@@ -162,14 +162,15 @@ unsafe fn selected(
     SelectionRequest::of(geometry, typesize, &indices, buffershape, buffersize)
 }
 
-/// Copies the items whose index in each dimension is in its list to a C-order buffer of shape `buffershape`; returns 0, or
-/// a negative code. `selection_size` holds the lengths of the lists, `buffersize` is the number of bytes that are selected.
+/// Copies the items whose index in each dimension is in its list to a C-order buffer of shape `buffershape`; returns 0,
+/// or a negative code. `selection_size` holds the lengths of the lists, `buffersize` is the number of bytes that are
+/// selected.
 ///
 /// # Safety
 ///
-/// `array` is NULL or valid and not being changed; `selection` and `selection_size` are NULL or readable for one entry per
-/// dimension, each list for its length; `buffershape` as well; `buffer` is writable for as many items as `buffershape`
-/// says.
+/// `array` is NULL or valid and not being changed; `selection` and `selection_size` are NULL or readable for one entry
+/// per dimension, each list for its length; `buffershape` as well; `buffer` is writable for as many items as
+/// `buffershape` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_get_orthogonal_selection(
     array: *const b2nd_array_t,
@@ -234,8 +235,8 @@ pub unsafe extern "C" fn b2nd_set_orthogonal_selection(
     })
 }
 
-/// Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `buffer`; returns 0, or
-/// a negative code.
+/// Copies the items with the C-order numbers `coords`, in any order and as often as they occur, to `buffer`; returns 0,
+/// or a negative code.
 ///
 /// # Safety
 ///
@@ -272,8 +273,8 @@ pub unsafe extern "C" fn b2nd_get_sparse_cbuffer(
 
 /// Copies a box from one C-order buffer to another; returns 0, or a negative code.
 ///
-/// The box goes from `src_start` to `src_stop` (excluded) in a buffer of shape `src_pad_shape`, and starts at `dst_start`
-/// in one of shape `dst_pad_shape`.
+/// The box goes from `src_start` to `src_stop` (excluded) in a buffer of shape `src_pad_shape`, and starts at
+/// `dst_start` in one of shape `dst_pad_shape`.
 ///
 /// # Safety
 ///

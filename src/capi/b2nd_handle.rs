@@ -59,8 +59,8 @@ impl ArrayHandle {
         unsafe { super::ptr::handle_ref(array.cast::<ArrayHandle>()) }
     }
 
-    /// Makes an array of `schunk`, which belongs to it from now on, unless the call fails. It shows the metalayers as of
-    /// `last_tick`.
+    /// Makes an array of `schunk`, which belongs to it from now on, unless the call fails. It shows the metalayers as
+    /// of `last_tick`.
     pub(crate) fn create(
         schunk: *mut blosc2_schunk,
         meta: &NdMeta,
@@ -168,8 +168,8 @@ impl ArrayHandle {
         Arc::clone(&self.geometry.read())
     }
 
-    /// As [`geometry`](Self::geometry), and the change tick of the super-chunk as of which that is known; `None` for a view,
-    /// which keeps its shape.
+    /// As [`geometry`](Self::geometry), and the change tick of the super-chunk as of which that is known; `None` for a
+    /// view, which keeps its shape.
     fn known(&self) -> (Arc<Geometry>, Option<u64>) {
         let geometry = self.geometry.read();
         let tick = u64::try_from(self.last_tick().load(Ordering::Relaxed)).ok();
@@ -277,8 +277,8 @@ impl ArrayHandle {
         unsafe { self.schunk()?.with_contexts(reshape) }
     }
 
-    /// Runs `operation` on a copy of the chunks that a view shares, which become its own unless that fails, or has nothing
-    /// to do.
+    /// Runs `operation` on a copy of the chunks that a view shares, which become its own unless that fails, or has
+    /// nothing to do.
     ///
     /// # Safety
     ///
@@ -306,8 +306,8 @@ impl ArrayHandle {
         shown
     }
 
-    /// Changes items of the array under the exclusive lock of its frame, if it locks, starting from its present geometry.
-    /// Filters of the application may read the array meanwhile.
+    /// Changes items of the array under the exclusive lock of its frame, if it locks, starting from its present
+    /// geometry. Filters of the application may read the array meanwhile.
     ///
     /// # Safety
     ///

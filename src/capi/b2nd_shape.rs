@@ -20,8 +20,8 @@ pub(super) fn dimension(axis: i8) -> Result<usize> {
 ///
 /// # Safety
 ///
-/// `array` is NULL or valid and no other thread uses it; `new_shape` and `start` are NULL or readable for one number per
-/// dimension.
+/// `array` is NULL or valid and no other thread uses it; `new_shape` and `start` are NULL or readable for one number
+/// per dimension.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_resize(
     array: *mut b2nd_array_t,
@@ -44,11 +44,11 @@ pub unsafe extern "C" fn b2nd_resize(
     })
 }
 
-/// Inserts the items in `buffer`, in C order, before item `insert_start` of the dimension `axis`; returns 0, or a negative
-/// code. In the middle, position and number of the new items must be whole chunks.
+/// Inserts the items in `buffer`, in C order, before item `insert_start` of the dimension `axis`; returns 0, or a
+/// negative code. In the middle, position and number of the new items must be whole chunks.
 ///
-/// Shape and items are one change, up to about 64 MiB of new compressed chunks, and without a prefilter. With more, or with
-/// a prefilter, the array grows first, and a process killed before the end leaves zeros where items are missing.
+/// Shape and items are one change, up to about 64 MiB of new compressed chunks, and without a prefilter. With more, or
+/// with a prefilter, the array grows first, and a process killed before the end leaves zeros where items are missing.
 ///
 /// # Safety
 ///
@@ -108,8 +108,8 @@ unsafe fn insert(
     }
 }
 
-/// Removes `delete_len` items at `delete_start` of the dimension `axis`; returns 0, or a negative code. In the middle, both
-/// must be whole chunks.
+/// Removes `delete_len` items at `delete_start` of the dimension `axis`; returns 0, or a negative code. In the middle,
+/// both must be whole chunks.
 ///
 /// # Safety
 ///

@@ -98,8 +98,8 @@ pub unsafe extern "C" fn b2nd_open_offset(
 
 /// Makes an array of the frame in `cframe`; returns 0, or a negative code.
 ///
-/// With `copy` the chunks are copied. Without it the buffer stays the caller's and must outlive the array, which copies it
-/// when it has to change it.
+/// With `copy` the chunks are copied. Without it the buffer stays the caller's and must outlive the array, which copies
+/// it when it has to change it.
 ///
 /// # Safety
 ///
@@ -157,8 +157,8 @@ pub unsafe extern "C" fn b2nd_to_cframe(
     })
 }
 
-/// Saves an array to `urlpath`, which must not exist: a file if the array is contiguous, else a directory. Returns 0, or a
-/// negative code.
+/// Saves an array to `urlpath`, which must not exist: a file if the array is contiguous, else a directory. Returns 0,
+/// or a negative code.
 ///
 /// # Safety
 ///
@@ -239,8 +239,8 @@ fn description(meta: &NdMeta) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Takes over what others changed in the frame of an array; returns 1 if its shape was read again, 0 if not, or a negative
-/// code.
+/// Takes over what others changed in the frame of an array; returns 1 if its shape was read again, 0 if not, or a
+/// negative code.
 ///
 /// # Safety
 ///

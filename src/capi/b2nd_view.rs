@@ -1,7 +1,7 @@
 //! Exported functions: views, which show the chunks of an array under another shape.
 //!
-//! A view sees the values of its base and writes to them. Before its shape changes it gets chunks of its own. View and base
-//! may be released in any order.
+//! A view sees the values of its base and writes to them. Before its shape changes it gets chunks of its own. View and
+//! base may be released in any order.
 
 use std::ffi::c_int;
 
@@ -36,8 +36,8 @@ fn make(base: &ArrayHandle, change: impl FnOnce(NdMeta) -> Result<NdMeta>) -> Re
 
 /// Makes a view without the dimensions of one item; returns 0, or a negative code.
 ///
-/// A view shares the chunks of its array, until the shape of the view is changed. If that of the array is changed, chunks get
-/// other numbers, and the view shows other items. Both are to be released, in any order.
+/// A view shares the chunks of its array, until the shape of the view is changed. If that of the array is changed,
+/// chunks get other numbers, and the view shows other items. Both are to be released, in any order.
 ///
 /// # Safety
 ///
@@ -57,8 +57,8 @@ pub unsafe extern "C" fn b2nd_squeeze(array: *mut b2nd_array_t, view: *mut *mut 
     })
 }
 
-/// Makes a view without the dimensions for which `index` is true, which must have one item; returns 0, or a negative code.
-/// For views see `b2nd_squeeze`.
+/// Makes a view without the dimensions for which `index` is true, which must have one item; returns 0, or a negative
+/// code. For views see `b2nd_squeeze`.
 ///
 /// # Safety
 ///
@@ -89,8 +89,8 @@ pub unsafe extern "C" fn b2nd_squeeze_index(
 ///
 /// # Safety
 ///
-/// `array` is NULL or valid and not being changed; `view` is NULL or writable; `axis` is NULL or readable for `final_dims`
-/// values.
+/// `array` is NULL or valid and not being changed; `view` is NULL or writable; `axis` is NULL or readable for
+/// `final_dims` values.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_expand_dims(
     array: *const b2nd_array_t,

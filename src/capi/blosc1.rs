@@ -97,8 +97,8 @@ impl Settings {
     }
 }
 
-/// The threads for one operation with `nthreads` threads; `kept` is the pool of the settings. Ending a pool that is of no
-/// use any more takes its time, so the settings are not locked meanwhile.
+/// The threads for one operation with `nthreads` threads; `kept` is the pool of the settings. Ending a pool that is of
+/// no use any more takes its time, so the settings are not locked meanwhile.
 fn attach(nthreads: i16, kept: Option<Arc<Pool>>) -> Backend {
     let known = kept.as_ref().map(Arc::as_ptr);
     let backend = Backend::attach(nthreads, kept);
@@ -129,8 +129,8 @@ pub extern "C" fn blosc2_init() {
     });
 }
 
-/// Ends the library's threads, and releases memory that was kept for later calls. One call undoes any number of calls of
-/// `blosc2_init`; contexts that are still alive can be used and released all the same.
+/// Ends the library's threads, and releases memory that was kept for later calls. One call undoes any number of calls
+/// of `blosc2_init`; contexts that are still alive can be used and released all the same.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc2_destroy() {
     guard(|| {
@@ -410,7 +410,8 @@ pub extern "C" fn blosc2_get_nthreads() -> i16 {
     guard(|| Ok(nthreads()))
 }
 
-/// Sets the number of threads of the functions without context, at least 1; returns the previous one, or a negative code.
+/// Sets the number of threads of the functions without context, at least 1; returns the previous one, or a negative
+/// code.
 #[unsafe(no_mangle)]
 pub extern "C" fn blosc2_set_nthreads(nthreads: i16) -> i16 {
     guard(|| {

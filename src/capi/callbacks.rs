@@ -32,8 +32,8 @@ thread_local! {
     static INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether this thread runs a callback of the application: whatever it calls must not wait for the operation that called
-/// back.
+/// Whether this thread runs a callback of the application: whatever it calls must not wait for the operation that
+/// called back.
 pub(crate) fn inside_callback() -> bool {
     INSIDE.try_with(|inside| inside.get() > 0).unwrap_or(false)
 }

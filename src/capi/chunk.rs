@@ -77,8 +77,8 @@ pub(super) unsafe fn chunk_and_dest<'a>(
     unsafe { (chunk_bytes(src, srcsize), out_bytes(dest, destsize.max(0)).unwrap_or_default()) }
 }
 
-/// Fails for a negative size of a destination, into which an empty chunk does not go either; for after the decompression,
-/// whose errors come first.
+/// Fails for a negative size of a destination, into which an empty chunk does not go either; for after the
+/// decompression, whose errors come first.
 pub(super) fn check_room(destsize: i32) -> Result<()> {
     ensure(destsize >= 0, ErrorKind::WriteBuffer, "negative size of the destination")
 }
@@ -215,9 +215,9 @@ pub unsafe extern "C" fn blosc2_ctx_get_dparams(
     })
 }
 
-/// Sets a mask of blocks to skip in the next call of `blosc2_decompress_ctx`, which uses it up. If the context is the `dctx` of a
-/// super-chunk, so does the next chunk that `blosc2_schunk_decompress_chunk` or `blosc2_schunk_get_slice_buffer` reads as a
-/// whole; reading parts of chunks goes on without it.
+/// Sets a mask of blocks to skip in the next call of `blosc2_decompress_ctx`, which uses it up. If the context is the
+/// `dctx` of a super-chunk, so does the next chunk that `blosc2_schunk_decompress_chunk` or
+/// `blosc2_schunk_get_slice_buffer` reads as a whole; reading parts of chunks goes on without it.
 ///
 /// `maskout` holds one flag for each of the `nblocks` blocks; true skips the block, whose bytes in the destination stay
 /// as they are. It is copied. Returns 0, or a negative code.
@@ -250,8 +250,8 @@ pub unsafe extern "C" fn blosc2_set_maskout(
 ///
 /// # Safety
 ///
-/// `context` is NULL or a valid context that no other thread is using. `src` is NULL or readable for `srcsize` bytes and
-/// `dest` writable for `destsize`; the two do not overlap.
+/// `context` is NULL or a valid context that no other thread is using. `src` is NULL or readable for `srcsize` bytes
+/// and `dest` writable for `destsize`; the two do not overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_compress_ctx(
     context: *mut blosc2_context,
@@ -305,8 +305,8 @@ pub unsafe extern "C" fn blosc2_decompress_ctx(
 ///
 /// # Safety
 ///
-/// `context` is NULL or a valid context that no other thread is using. `srcs` and `srcsizes` hold `nblocks` entries, and
-/// `dest` is writable for `destsize` bytes and overlaps with none of the sources.
+/// `context` is NULL or a valid context that no other thread is using. `srcs` and `srcsizes` hold `nblocks` entries,
+/// and `dest` is writable for `destsize` bytes and overlaps with none of the sources.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_vlcompress_ctx(
     context: *mut blosc2_context,
@@ -343,8 +343,8 @@ pub unsafe extern "C" fn blosc2_vlcompress_ctx(
 ///
 /// # Safety
 ///
-/// `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes, `dests` and
-/// `destsizes` are writable for `maxblocks` entries.
+/// `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes, `dests`
+/// and `destsizes` are writable for `maxblocks` entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_vldecompress_ctx(
     context: *mut blosc2_context,
@@ -409,8 +409,8 @@ pub unsafe extern "C" fn blosc2_vlchunk_get_nblocks(
 ///
 /// # Safety
 ///
-/// `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes; `dest` and
-/// `destsize` are NULL or writable.
+/// `context` is NULL or a valid context that no other thread is using. `src` is readable for `srcsize` bytes; `dest`
+/// and `destsize` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_vldecompress_block_ctx(
     context: *mut blosc2_context,
@@ -438,8 +438,8 @@ pub unsafe extern "C" fn blosc2_vldecompress_block_ctx(
 
 /// Decompresses `nitems` items of the chunk `src`, from item `start` on, into `dest`.
 ///
-/// Items have the typesize that the chunk records: bytes, if the original one was above 255. Returns the number of bytes
-/// written, or a negative code.
+/// Items have the typesize that the chunk records: bytes, if the original one was above 255. Returns the number of
+/// bytes written, or a negative code.
 ///
 /// # Safety
 ///

@@ -139,8 +139,8 @@ impl Context {
     /// `MemoryAlloc`.
     fn new(schunk: *mut c_void, nthreads: i16) -> Result<Box<Context>> {
         memory::boxed(|| {
-            // SAFETY: every field is an integer, a raw pointer, an array of these or an optional function pointer; some of
-            // them are atomic.
+            // SAFETY: every field is an integer, a raw pointer, an array of these or an optional function pointer; some
+            // of them are atomic.
             let mut fields: ContextFields = unsafe { std::mem::zeroed() };
             fields.schunk = schunk.cast();
             fields.nthreads = AtomicI16::new(nthreads);
@@ -164,7 +164,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for reserved filter ids; `CodecSupport` if the environment names a registered codec; `MemoryAlloc`.
+    /// `InvalidParam` for reserved filter ids; `CodecSupport` if the environment names a registered codec;
+    /// `MemoryAlloc`.
     pub(crate) fn for_compression(cparams: &blosc2_cparams) -> Result<Box<Context>> {
         check_filter_ids(&cparams.filters)?;
         let mut cparams = *cparams;
@@ -411,8 +412,8 @@ impl Context {
         Some(CPostfilter { function, params, nchunk: nchunk.into(), ctx })
     }
 
-    /// Shows the buffers of a compression to tuners and plugins; the block size goes back to the request. `src` is null if
-    /// there is not one buffer with the data.
+    /// Shows the buffers of a compression to tuners and plugins; the block size goes back to the request. `src` is null
+    /// if there is not one buffer with the data.
     fn note_buffers(&mut self, src: *const u8, nbytes: usize, dest: &mut [u8]) {
         let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
         self.fields.src = src;
@@ -424,8 +425,8 @@ impl Context {
         self.fields.blocksize = requested;
     }
 
-    /// Shows the blocks that a buffer of `nbytes` bytes is about to be cut into: prefilters look at them. Parameters that
-    /// are wrong show nothing, since the compression is going to fail.
+    /// Shows the blocks that a buffer of `nbytes` bytes is about to be cut into: prefilters look at them. Parameters
+    /// that are wrong show nothing, since the compression is going to fail.
     fn show_layout(&mut self, nbytes: usize) {
         let Some(params) = self.params().ok().filter(|params| params.check().is_ok()) else { return };
         let layout = Layout::new(&params, nbytes);
@@ -460,8 +461,8 @@ impl Context {
         self.instrumented = header.is_instrumented();
     }
 
-    /// Shows what a chunk's header tells, and the buffers to plugins: where none is at work, this would be a good part of
-    /// decompressing a small chunk.
+    /// Shows what a chunk's header tells, and the buffers to plugins: where none is at work, this would be a good part
+    /// of decompressing a small chunk.
     fn note_decompression(&mut self, header: &ChunkHeader, buffers: &Buffers) {
         self.note_header(header);
         if self.is_for_compression() {

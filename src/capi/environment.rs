@@ -168,8 +168,8 @@ impl Environment {
         n.map(Some).ok_or(Error::new(ErrorKind::InvalidParam, "BLOSC_NTHREADS out of range"))
     }
 
-    /// Overrides the parameters of a context for compression. The codec and its level go to `codec`, which can hold values that
-    /// have no place in `cparams`.
+    /// Overrides the parameters of a context for compression. The codec and its level go to `codec`, which can hold
+    /// values that have no place in `cparams`.
     ///
     /// # Errors
     ///

@@ -64,8 +64,8 @@ pub unsafe extern "C" fn blosc2_compname_to_compcode(compname: *const c_char) ->
 
 /// Tells which library implements the codec `compname`, and its version.
 ///
-/// Both strings are to be released with `free()`; either pointer may be NULL. Returns the code of the library, or -1 for
-/// an unknown codec, whose strings are NULL.
+/// Both strings are to be released with `free()`; either pointer may be NULL. Returns the code of the library, or -1
+/// for an unknown codec, whose strings are NULL.
 ///
 /// # Safety
 ///
@@ -249,8 +249,8 @@ pub unsafe extern "C" fn blosc2_cbuffer_versions(
 
 /// The name of the library that compressed a chunk; NULL if it is not known.
 ///
-/// A chunk of a registered codec says no more than that it is of one; the name is that of a codec that was registered with
-/// the number of this format, 6, as its library, or NULL.
+/// A chunk of a registered codec says no more than that it is of one; the name is that of a codec that was registered
+/// with the number of this format, 6, as its library, or NULL.
 ///
 /// # Safety
 ///

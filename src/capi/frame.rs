@@ -44,9 +44,9 @@ pub unsafe extern "C" fn blosc2_frame_get_offsets(schunk: *mut blosc2_schunk) ->
     })
 }
 
-/// Locks the frame against other handles and processes that lock, until `blosc2_schunk_unlock`; locks nest. Returns 0, or
-/// `BLOSC2_ERROR_LOCK`, also if other threads go on reading through this super-chunk for half a second. Without locking
-/// (`blosc2_stdio_params.locking`) it does nothing.
+/// Locks the frame against other handles and processes that lock, until `blosc2_schunk_unlock`; locks nest. Returns 0,
+/// or `BLOSC2_ERROR_LOCK`, also if other threads go on reading through this super-chunk for half a second. Without
+/// locking (`blosc2_stdio_params.locking`) it does nothing.
 ///
 /// The lock belongs to the super-chunk: threads that use the same one are not kept apart by it.
 ///

@@ -60,8 +60,8 @@ impl CReturn for () {
 ///
 /// Whatever C calls first, the codecs that are plugins are known by then.
 ///
-/// After a panic no lock is held, and no out-parameter was written. What was being changed may be changed in part, and is used
-/// as it is.
+/// After a panic no lock is held, and no out-parameter was written. What was being changed may be changed in part, and
+/// is used as it is.
 fn result_of<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let prepared = || {
         plugins::define_codecs();

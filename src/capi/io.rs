@@ -120,8 +120,8 @@ pub(crate) unsafe fn destroy(io: &blosc2_io) -> c_int {
     }
 }
 
-/// Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not. The registration outlives
-/// `blosc2_destroy`.
+/// Registers an I/O back-end; its id must be at least 160. The struct is copied, its name is not. The registration
+/// outlives `blosc2_destroy`.
 ///
 /// Returns 0, also if the id is already registered under this name (then nothing changes), or a negative code.
 ///

@@ -1,9 +1,9 @@
 //! The streams of one file of a back-end of the application.
 //!
-//! A stream has a position that its callbacks share, so one thread uses it at a time. While several threads read a file,
-//! each of them has a stream of its own: the first one is there from the start, others are opened when they are missed,
-//! and all stay open as long as the file. Of a file that is changed there is one stream only, because what was written
-//! may still be in its buffers.
+//! A stream has a position that its callbacks share, so one thread uses it at a time. While several threads read a
+//! file, each of them has a stream of its own: the first one is there from the start, others are opened when they are
+//! missed, and all stay open as long as the file. Of a file that is changed there is one stream only, because what was
+//! written may still be in its buffers.
 
 use std::ffi::{CStr, CString, c_void};
 
@@ -36,7 +36,8 @@ struct State {
     extensible: bool,
 }
 
-// SAFETY: the contract of back-ends lets any thread open files and use streams; one thread at a time uses each, see `take`.
+// SAFETY: the contract of back-ends lets any thread open files and use streams; one thread at a time uses each, see
+// `take`.
 unsafe impl Send for Streams {}
 // SAFETY: as above; the rest is behind a lock, or only read.
 unsafe impl Sync for Streams {}

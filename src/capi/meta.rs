@@ -33,8 +33,8 @@ unsafe fn content_bytes<'a>(content: *const u8, len: i32) -> Result<&'a [u8]> {
     unsafe { in_bytes(content.cast(), len) }.map_err(invalid)
 }
 
-/// The content of a variable-length metalayer as it is stored, compressed with `cparams`, or with the defaults if that is
-/// null.
+/// The content of a variable-length metalayer as it is stored, compressed with `cparams`, or with the defaults if that
+/// is null.
 ///
 /// # Safety
 ///
@@ -114,8 +114,8 @@ pub unsafe extern "C" fn blosc2_vlmeta_exists(schunk: *mut blosc2_schunk, name: 
     })
 }
 
-/// Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its index,
-/// or a negative code.
+/// Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its
+/// index, or a negative code.
 ///
 /// # Safety
 ///

@@ -35,7 +35,8 @@ struct Retired {
     _region: Region,
 }
 
-/// The outgrown mappings. The lock also keeps readers of one mapping apart: each of them may find that the file has grown.
+/// The outgrown mappings. The lock also keeps readers of one mapping apart: each of them may find that the file has
+/// grown.
 static RETIRED: Global<Vec<Retired>> = Global::new(Vec::new());
 
 const FAILED: Error = Error::new(ErrorKind::Failure, "mapping failed");
@@ -62,15 +63,16 @@ mod system {
 ///
 /// # Safety
 ///
-/// `stream` is null or points to a `blosc2_stdio_mmap`, which nobody else uses at the same time: readers hold [`RETIRED`].
+/// `stream` is null or points to a `blosc2_stdio_mmap`, which nobody else uses at the same time: readers hold
+/// [`RETIRED`].
 unsafe fn state<'a>(stream: *mut c_void) -> Result<&'a mut blosc2_stdio_mmap> {
     // SAFETY: the caller's promise.
     unsafe { handle_mut(stream.cast::<blosc2_stdio_mmap>()) }
 }
 
-/// Runs `operation`, which looks at the first `reach` bytes of the file, while other readers are kept away. If the file was
-/// shorter than that, the size that somebody else gave it is taken over first; asking for it each time takes longer than
-/// reading a small chunk.
+/// Runs `operation`, which looks at the first `reach` bytes of the file, while other readers are kept away. If the file
+/// was shorter than that, the size that somebody else gave it is taken over first; asking for it each time takes longer
+/// than reading a small chunk.
 ///
 /// # Safety
 ///

@@ -3,8 +3,8 @@
 //! Each exported function turns its C arguments into Rust values, makes one call into the core and turns the answer
 //! back. It knows nothing about formats and holds no loops over data. The rules of the boundary:
 //!
-//! - Exported functions that do more than hand out a constant run inside `guard::guard`: the one place where a `Result` or a
-//!   caught panic becomes a C value. An unwind that reached `extern "C"` would abort the host program.
+//! - Exported functions that do more than hand out a constant run inside `guard::guard`: the one place where a `Result`
+//!   or a caught panic becomes a C value. An unwind that reached `extern "C"` would abort the host program.
 //! - Pointers become slices and references at the edge, through `ptr`, and do not travel further.
 //! - Integers from C stay integers until `TryFrom` makes them something narrower. Structs that C fills in hold no
 //!   Rust `enum` or `bool` ([`CBool`](types::CBool) instead); callbacks are `Option<unsafe extern "C" fn>`.

@@ -1,5 +1,5 @@
-//! Exported functions: removing and renaming frames. They take paths as they are: a leading `file:///`, which the functions
-//! that make and open frames leave out, names a directory here.
+//! Exported functions: removing and renaming frames. They take paths as they are: a leading `file:///`, which the
+//! functions that make and open frames leave out, names a directory here.
 
 use std::ffi::{c_char, c_int};
 
@@ -9,8 +9,8 @@ use super::storage::plain_path_of;
 use crate::error::require;
 use crate::io::dirs;
 
-/// Removes a directory and the files in it; returns 0, or a negative code. If it fails, for instance as there is another
-/// directory inside, some of the files may be gone.
+/// Removes a directory and the files in it; returns 0, or a negative code. If it fails, for instance as there is
+/// another directory inside, some of the files may be gone.
 ///
 /// # Safety
 ///
@@ -24,8 +24,8 @@ pub unsafe extern "C" fn blosc2_remove_dir(path: *const c_char) -> c_int {
     })
 }
 
-/// Removes a frame: a file with its lock file, or a directory as `blosc2_remove_dir` does; returns 0, or a negative code. What
-/// is there is not looked at, so that other files go as well.
+/// Removes a frame: a file with its lock file, or a directory as `blosc2_remove_dir` does; returns 0, or a negative
+/// code. What is there is not looked at, so that other files go as well.
 ///
 /// A path that does not exist is no error; neither is NULL.
 ///

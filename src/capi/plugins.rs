@@ -3,8 +3,8 @@
 //! A registered codec, filter or tuner that lacks a function is a plugin. Its library is `libblosc2_<name>.so`, and is
 //! looked for, in this order:
 //!
-//! 1. in the directories of the environment variable `BLOSC2_PLUGIN_PATH` (absolute, separated as in `PATH`), there also
-//!    in `blosc2_<name>/` as Python packages are laid out, so that a `site-packages` directory will do;
+//! 1. in the directories of the environment variable `BLOSC2_PLUGIN_PATH` (absolute, separated as in `PATH`), there
+//!    also in `blosc2_<name>/` as Python packages are laid out, so that a `site-packages` directory will do;
 //! 2. where the system's loader looks;
 //! 3. where the Python package `blosc2_<name>` of the `python` or `python3` in `PATH` says.
 //!

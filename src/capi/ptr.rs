@@ -5,8 +5,8 @@
 //!
 //! [`out_bytes`] gives `&mut [u8]` although C may pass memory that it never wrote. The core takes `&mut [u8]`
 //! everywhere, writes its output before it reads any of it back, and never lets what was in the buffer decide
-//! anything; with `&mut [MaybeUninit<u8>]` instead, each codec, filter and caller in Rust would pay with unsafe code for
-//! a difference that no machine can see across the C boundary. Memory from outside has some value for the compiler,
+//! anything; with `&mut [MaybeUninit<u8>]` instead, each codec, filter and caller in Rust would pay with unsafe code
+//! for a difference that no machine can see across the C boundary. Memory from outside has some value for the compiler,
 //! which cannot know that nothing was stored there.
 
 use std::ffi::{CStr, c_char, c_void};

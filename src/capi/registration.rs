@@ -50,8 +50,8 @@ pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_in
 ///
 /// # Safety
 ///
-/// `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
-/// its name is NULL or a string.
+/// `filter` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is
+/// NULL, its name is NULL or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c_int {
     guard_status(|| {
@@ -74,8 +74,8 @@ pub unsafe extern "C" fn blosc2_register_filter(filter: *mut blosc2_filter) -> c
 ///
 /// # Safety
 ///
-/// `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is NULL,
-/// its name is NULL or a string.
+/// `tuner` is NULL or valid, its callbacks fulfil their contracts. If its id is registered already or a callback is
+/// NULL, its name is NULL or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_register_tuner(tuner: *mut blosc2_tuner) -> c_int {
     guard_status(|| {

@@ -14,8 +14,8 @@ use crate::error::require;
 
 /// Makes an empty super-chunk; returns NULL on failure. Release it with `blosc2_schunk_free`.
 ///
-/// `storage` and what it points to are copied, but not the parameters of filters, tuners and I/O back-ends. Nothing must
-/// exist at its path.
+/// `storage` and what it points to are copied, but not the parameters of filters, tuners and I/O back-ends. Nothing
+/// must exist at its path.
 ///
 /// # Safety
 ///
@@ -45,9 +45,9 @@ pub unsafe extern "C" fn blosc2_schunk_copy(
 
 /// Makes a super-chunk of the frame in `cframe`; returns NULL if it is damaged.
 ///
-/// With `copy` the chunks are copied and the buffer is not needed any more. Without it the buffer stays the caller's and
-/// must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`. Packed
-/// super-chunks of 2015 to 2017 are always copied.
+/// With `copy` the chunks are copied and the buffer is not needed any more. Without it the buffer stays the caller's
+/// and must outlive the super-chunk, which copies it when it has to change it; see `blosc2_schunk_avoid_cframe_free`.
+/// Packed super-chunks of 2015 to 2017 are always copied.
 ///
 /// # Safety
 ///
@@ -62,8 +62,8 @@ pub unsafe extern "C" fn blosc2_schunk_from_buffer(
     guard(|| unsafe { SchunkHandle::from_buffer(cframe, len, copy.get()) })
 }
 
-/// Says who releases the buffer of a frame in memory: with `avoid_cframe_free` the caller, after the super-chunk; without
-/// it the super-chunk, also if the buffer came from the caller. Without such a frame it does nothing.
+/// Says who releases the buffer of a frame in memory: with `avoid_cframe_free` the caller, after the super-chunk;
+/// without it the super-chunk, also if the buffer came from the caller. Without such a frame it does nothing.
 ///
 /// # Safety
 ///
@@ -171,11 +171,12 @@ pub unsafe extern "C" fn blosc2_schunk_to_buffer(
     })
 }
 
-/// Writes a contiguous frame with the content of the super-chunk to the file `urlpath`; returns its length, or a negative
-/// code.
+/// Writes a contiguous frame with the content of the super-chunk to the file `urlpath`; returns its length, or a
+/// negative code.
 ///
-/// A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error. After a
-/// failure it is as it was, unless the I/O back-end is one of the application, or the file has several names (hard links).
+/// A file that exists is replaced if the super-chunk is a contiguous frame in memory, otherwise that is an error. After
+/// a failure it is as it was, unless the I/O back-end is one of the application, or the file has several names (hard
+/// links).
 ///
 /// # Safety
 ///
@@ -190,8 +191,8 @@ pub unsafe extern "C" fn blosc2_schunk_to_file(schunk: *mut blosc2_schunk, urlpa
     })
 }
 
-/// Writes a contiguous frame with the content of the super-chunk after what the file `urlpath` holds; returns the byte at
-/// which it starts, for `blosc2_schunk_open_offset`, or a negative code.
+/// Writes a contiguous frame with the content of the super-chunk after what the file `urlpath` holds; returns the byte
+/// at which it starts, for `blosc2_schunk_open_offset`, or a negative code.
 ///
 /// # Safety
 ///
@@ -252,8 +253,8 @@ pub unsafe extern "C" fn blosc2_schunk_get_cparams(
     })
 }
 
-/// Stores a copy of the decompression parameters, which the caller releases with `free()`, in `*dparams`; returns 0, or a
-/// negative code.
+/// Stores a copy of the decompression parameters, which the caller releases with `free()`, in `*dparams`; returns 0, or
+/// a negative code.
 ///
 /// # Safety
 ///

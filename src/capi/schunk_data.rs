@@ -25,15 +25,15 @@ fn number(nchunk: i64, count: usize) -> Result<usize> {
     usize::try_from(nchunk).ok().filter(|&nchunk| nchunk < count).ok_or(invalid)
 }
 
-/// Fails with `error`, which is found before the frame is locked for the change. In the C library the lock comes first, and
-/// its counter counts failures as well.
+/// Fails with `error`, which is found before the frame is locked for the change. In the C library the lock comes first,
+/// and its counter counts failures as well.
 fn refused<T>(schunk: &Schunk, error: Error) -> Result<T> {
     drop(schunk.exclusive()?);
     Err(error)
 }
 
-/// A chunk of the caller: its bytes, and how many there are uncompressed. Lazy chunks are none: they are shorter than they
-/// tell.
+/// A chunk of the caller: its bytes, and how many there are uncompressed. Lazy chunks are none: they are shorter than
+/// they tell.
 ///
 /// # Safety
 ///
@@ -52,8 +52,8 @@ unsafe fn whole_chunk<'a>(chunk: *const u8) -> Result<(&'a [u8], i32)> {
     Ok((unsafe { in_bytes(chunk.cast(), header.cbytes) }?, header.nbytes))
 }
 
-/// Gives a chunk of the caller to `schunk`: a copy of it through `store_copy`, or the chunk itself through `store_owned`,
-/// from which it comes back after a failure.
+/// Gives a chunk of the caller to `schunk`: a copy of it through `store_copy`, or the chunk itself through
+/// `store_owned`, from which it comes back after a failure.
 ///
 /// # Safety
 ///
@@ -194,8 +194,8 @@ pub unsafe extern "C" fn blosc2_schunk_delete_chunk(schunk: *mut blosc2_schunk, 
     })
 }
 
-/// Compresses `nbytes` bytes with the super-chunk's context and appends them as a chunk; returns the number of chunks, or
-/// a negative code.
+/// Compresses `nbytes` bytes with the super-chunk's context and appends them as a chunk; returns the number of chunks,
+/// or a negative code.
 ///
 /// `src` may be NULL if a prefilter makes the data.
 ///
@@ -263,8 +263,8 @@ pub unsafe extern "C" fn blosc2_schunk_decompress_chunk(
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid and not being changed, except that other threads may append chunks to one in memory that is
-/// not contiguous; `chunk` and `needs_free` are NULL or writable.
+/// `schunk` is NULL or valid and not being changed, except that other threads may append chunks to one in memory that
+/// is not contiguous; `chunk` and `needs_free` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_get_chunk(
     schunk: *mut blosc2_schunk,
@@ -278,8 +278,8 @@ pub unsafe extern "C" fn blosc2_schunk_get_chunk(
     }
 }
 
-/// Stores the address of chunk `nchunk` in `*chunk`; for a chunk on disk, that is its lazy form, without the data. Returns its
-/// size in bytes, or a negative code.
+/// Stores the address of chunk `nchunk` in `*chunk`; for a chunk on disk, that is its lazy form, without the data.
+/// Returns its size in bytes, or a negative code.
 ///
 /// A context made with this super-chunk in its parameters decompresses it, and reads only the blocks that it needs.
 /// `*needs_free` as in `blosc2_schunk_get_chunk`.
@@ -441,8 +441,8 @@ pub unsafe extern "C" fn blosc2_schunk_reorder_offsets(
     })
 }
 
-/// Fills an empty super-chunk with `nitems` items of a special value, in chunks of `chunksize` bytes; returns the number of
-/// chunks, or a negative code.
+/// Fills an empty super-chunk with `nitems` items of a special value, in chunks of `chunksize` bytes; returns the
+/// number of chunks, or a negative code.
 ///
 /// `special_value` is `BLOSC2_SPECIAL_ZERO`, `BLOSC2_SPECIAL_NAN` or `BLOSC2_SPECIAL_UNINIT`.
 ///

@@ -1,17 +1,17 @@
 //! The object behind `blosc2_schunk`: the struct that C sees, and the super-chunk.
 //!
 //! Clients read the fields of `blosc2_schunk` at any time and assign some of them (`cctx`, `dctx`, the compression
-//! parameters, `chunksize` before there are chunks, `current_nchunk`, the metalayers). So every operation takes over what clients may
-//! have set, works on the [`Schunk`], and shows its new state in the struct.
+//! parameters, `chunksize` before there are chunks, `current_nchunk`, the metalayers). So every operation takes over
+//! what clients may have set, works on the [`Schunk`], and shows its new state in the struct.
 //!
-//! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and each takes
-//! what it needs out of the decompression context. The address of a chunk in a list is looked up without it. Callbacks may
-//! read super-chunks, even the one that is being read at the moment or compressed for. From a super-chunk that the operation
-//! is changing they get an error, since waiting for it would be for ever.
+//! Any number of threads may read through one handle: the super-chunk is behind a lock that readers share, and each
+//! takes what it needs out of the decompression context. The address of a chunk in a list is looked up without it.
+//! Callbacks may read super-chunks, even the one that is being read at the moment or compressed for. From a super-chunk
+//! that the operation is changing they get an error, since waiting for it would be for ever.
 //!
-//! Here are the accesses. `create` makes and releases handles, `open` those of what is stored already, `copy` makes copies, and
-//! `view` handles that share a super-chunk; `save` writes frames. `shown`, with `layers`, keeps the struct up to date; `adopt`
-//! takes over what clients change in metalayers.
+//! Here are the accesses. `create` makes and releases handles, `open` those of what is stored already, `copy` makes
+//! copies, and `view` handles that share a super-chunk; `save` writes frames. `shown`, with `layers`, keeps the struct
+//! up to date; `adopt` takes over what clients change in metalayers.
 
 mod adopt;
 mod copy;
@@ -63,8 +63,8 @@ pub(crate) fn frame_cparams(params: &FrameParams) -> blosc2_cparams {
     }
 }
 
-/// How long a callback waits for a super-chunk. If another thread uses it, it is free soon; if the operation that called back
-/// is changing it, waiting would never end.
+/// How long a callback waits for a super-chunk. If another thread uses it, it is free soon; if the operation that
+/// called back is changing it, waiting would never end.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How long a reader lets waiting writers go first. Otherwise they would wait until, by chance, nobody reads.
@@ -81,12 +81,13 @@ pub(crate) struct SchunkHandle {
     lookup: UnsafeCell<Option<Arc<Lookup>>>,
     /// The metalayers of a view, which shares the super-chunk with another handle. Replaced as `inner` is.
     layers: UnsafeCell<Option<Arc<Metalayers>>>,
-    /// What is known of the metalayers that the struct shows. Its lock guards the parts of `abi` that readers may have to bring
-    /// up to date, and the frame's fields.
+    /// What is known of the metalayers that the struct shows. Its lock guards the parts of `abi` that readers may have
+    /// to bring up to date, and the frame's fields.
     shown: Mutex<ShownLayers>,
     /// The state of the metalayers that is shown, plus 1; 0 if the struct may not show just those of one state.
     shown_tick: AtomicU64,
-    /// How many changes of the metalayers a view leaves out of account, modulo 2^64: it begins with the one that made its own.
+    /// How many changes of the metalayers a view leaves out of account, modulo 2^64: it begins with the one that made
+    /// its own.
     ticks_before: AtomicU64,
     /// Whether the client releases the memory of a frame in memory, as it said; otherwise whoever made it does.
     client_frees: AtomicBool,
@@ -151,8 +152,8 @@ impl SchunkHandle {
         }
     }
 
-    /// Whether [`params`](Self::params) are these, and thus the client assigned none. (Field by field: putting them together
-    /// first takes as long as comparing them.)
+    /// Whether [`params`](Self::params) are these, and thus the client assigned none. (Field by field: putting them
+    /// together first takes as long as comparing them.)
     #[inline]
     fn has_params(&self, params: &FrameParams) -> bool {
         let FrameParams { typesize, blocksize, compcode, compcode_meta, clevel, splitmode, .. } = params;
@@ -262,7 +263,8 @@ impl SchunkHandle {
         self.shared().try_write_for(self.patience()).ok_or_else(|| self.busy())
     }
 
-    /// Lets callbacks wait again: the operation whose callback waited in vain has ended, unless this is another callback of it.
+    /// Lets callbacks wait again: the operation whose callback waited in vain has ended, unless this is another
+    /// callback of it.
     #[cold]
     fn forget_wait(&self) {
         if !callbacks::inside_callback() {
@@ -360,8 +362,8 @@ impl SchunkHandle {
         self.read_with(&parts, Some(&visit), operation)
     }
 
-    /// Reads with the handle's context, chunks in any order and at the same time: unless there is a postfilter, which is
-    /// told the number of each, nobody is told.
+    /// Reads with the handle's context, chunks in any order and at the same time: unless there is a postfilter, which
+    /// is told the number of each, nobody is told.
     pub(crate) fn read_in_any_order<T>(
         &self,
         operation: impl FnOnce(&Schunk, &Reading<'_>) -> Result<T>,
@@ -403,8 +405,8 @@ impl SchunkHandle {
         result
     }
 
-    /// Where chunk `nchunk` of a super-chunk without a frame is, up to the next change; `None` if there is more to do than to
-    /// look it up.
+    /// Where chunk `nchunk` of a super-chunk without a frame is, up to the next change; `None` if there is more to do
+    /// than to look it up.
     ///
     /// # Safety
     ///
@@ -423,8 +425,8 @@ impl SchunkHandle {
         Some(chunk)
     }
 
-    /// Runs `operation` under the exclusive lock of the frame, if it locks: other handles that lock change nothing between
-    /// what it reads and what it writes. Filters of the application may read the super-chunk meanwhile.
+    /// Runs `operation` under the exclusive lock of the frame, if it locks: other handles that lock change nothing
+    /// between what it reads and what it writes. Filters of the application may read the super-chunk meanwhile.
     pub(crate) fn alone<T>(&self, operation: impl FnOnce() -> Result<T>) -> Result<T> {
         if !self.inner()?.frame().is_some_and(Frame::locks) {
             return operation();
@@ -438,8 +440,8 @@ impl SchunkHandle {
         self.change_locked(&mut *self.write_lock()?, operation)
     }
 
-    /// As [`change`](Self::change), with an `operation` that neither compresses nor decompresses: without a frame it calls
-    /// nothing of the application then, and starts no thread.
+    /// As [`change`](Self::change), with an `operation` that neither compresses nor decompresses: without a frame it
+    /// calls nothing of the application then, and starts no thread.
     pub(crate) fn change_parts<T>(&self, operation: impl FnOnce(&mut Schunk) -> Result<T>) -> Result<T> {
         let shared = self.shared();
         if single::is_only_thread() && !shared.is_locked() {
@@ -459,14 +461,15 @@ impl SchunkHandle {
         operation: impl FnOnce(&mut Schunk) -> Result<T>,
     ) -> Result<T> {
         self.take_over(inner)?;
-        // Shown by a destructor: so what `operation` returns need not be moved, which takes as long as all the rest here.
+        // Shown by a destructor: so what `operation` returns need not be moved, which takes as long as all the rest
+        // here.
         let changed = Changed { handle: self, inner };
         operation(changed.inner)
     }
 }
 
-/// The super-chunk is locked only while it is looked at or changed, so that filters of the application may read what they work
-/// for.
+/// The super-chunk is locked only while it is looked at or changed, so that filters of the application may read what
+/// they work for.
 impl Access for &SchunkHandle {
     fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R> {
         SchunkHandle::look(self, operation)

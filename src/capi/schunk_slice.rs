@@ -68,8 +68,8 @@ pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
 
 /// Gives items `start` to `stop` (excluded) the values in `buffer`; returns 0, or a negative code.
 ///
-/// Each chunk is a change of its own: after a failure, or if the process is killed, the first ones may be new and the others
-/// old.
+/// Each chunk is a change of its own: after a failure, or if the process is killed, the first ones may be new and the
+/// others old.
 ///
 /// # Safety
 ///
@@ -112,8 +112,8 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid and not being changed; `coords` is readable for `ncoords` numbers, `buffer` writable for as
-/// many items.
+/// `schunk` is NULL or valid and not being changed; `coords` is readable for `ncoords` numbers, `buffer` writable for
+/// as many items.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_schunk_get_sparse_buffer(
     schunk: *mut blosc2_schunk,
@@ -146,16 +146,16 @@ pub unsafe extern "C" fn blosc2_schunk_get_sparse_buffer(
 }
 
 /// Finds the chunks that hold a slice: items `*start` to `*stop` (excluded), or, if the super-chunk holds an array, the
-/// box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative number: a code, or
-/// by how many chunks the slice ends before it starts.
+/// box with one number per dimension at `start` and `stop`. Returns how many there are, or a negative number: a code,
+/// or by how many chunks the slice ends before it starts.
 ///
 /// Their numbers, ascending, are stored in `*chunks_idx`, which the caller releases with `free()`; NULL if there are no
 /// chunks or no items.
 ///
 /// # Safety
 ///
-/// `schunk` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one number per dimension;
-/// `chunks_idx` is NULL or writable.
+/// `schunk` is NULL or valid and not being changed; `start` and `stop` are NULL or readable for one number per
+/// dimension; `chunks_idx` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blosc2_get_slice_nchunks(
     schunk: *mut blosc2_schunk,
@@ -199,8 +199,8 @@ fn count_of(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// How many chunks hold the items from `start` to `stop` (excluded), negative if the slice ends chunks before it starts, as
-/// in the C library, and their numbers.
+/// How many chunks hold the items from `start` to `stop` (excluded), negative if the slice ends chunks before it
+/// starts, as in the C library, and their numbers.
 fn item_chunks(schunk: &Schunk, start: i64, stop: i64) -> Result<(i64, Option<Range<i64>>)> {
     if schunk.nchunks() == 0 {
         return Ok((0, None));

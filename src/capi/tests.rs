@@ -1,5 +1,5 @@
-//! The exported functions as a client calls them: handles, memory that changes hands, callbacks, threads. The C programs
-//! in `capi-tests/` look at results; these are for Miri, which sees whether the way to them is sound.
+//! The exported functions as a client calls them: handles, memory that changes hands, callbacks, threads. The C
+//! programs in `capi-tests/` look at results; these are for Miri, which sees whether the way to them is sound.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{self, null, null_mut};

@@ -47,8 +47,8 @@ fn has_whole_item(params: &CParams, nbytes: usize) -> bool {
     params.typesize > 0 && nbytes >= params.typesize
 }
 
-/// What a compression of `nbytes` bytes is going to use. The split mode is told as what comes of it: 1 if blocks are split, else
-/// 0.
+/// What a compression of `nbytes` bytes is going to use. The split mode is told as what comes of it: 1 if blocks are
+/// split, else 0.
 #[cold]
 fn summary(params: &CParams, nbytes: usize) -> String {
     format!(
@@ -69,8 +69,8 @@ fn print(kind: &str, message: &str) {
         use std::io::Write;
         use std::mem::ManuallyDrop;
         use std::os::fd::FromRawFd;
-        // SAFETY: `ManuallyDrop` leaves the descriptor open. If the application has closed it, writing fails, or goes to what it
-        // has opened in its place, as all its messages do.
+        // SAFETY: `ManuallyDrop` leaves the descriptor open. If the application has closed it, writing fails, or goes
+        // to what it has opened in its place, as all its messages do.
         let mut stderr = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(libc::STDERR_FILENO) });
         let _ = cancel::deferred(|| stderr.write_all(line.as_bytes())); // nobody to tell
     }

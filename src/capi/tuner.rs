@@ -64,7 +64,8 @@ fn callback<F>(id: c_int, pick: impl Fn(&blosc2_tuner) -> Option<F>) -> Result<F
 ///
 /// # Errors
 ///
-/// `Failure` for ids below 160 and for ids taken under another name; `CodecSupport` if the registry is full; `MemoryAlloc`.
+/// `Failure` for ids below 160 and for ids taken under another name; `CodecSupport` if the registry is full;
+/// `MemoryAlloc`.
 pub(crate) unsafe fn register(tuner: &blosc2_tuner) -> Result<()> {
     ensure(tuner.id >= FIRST_USER, ErrorKind::Failure, "tuner ids below 160 are reserved")?;
     let mut tuners = TUNERS.lock();
@@ -87,8 +88,8 @@ fn check(code: c_int) -> Result<()> {
     ensure(code >= 0, ErrorKind::Tuner, "the tuner reported a failure")
 }
 
-/// Lets the tuner of a new context initialise itself. The context is not the tuner's before it has done so: until then its
-/// id is 0, and a failure leaves it at that, so that [`free`] is not for it.
+/// Lets the tuner of a new context initialise itself. The context is not the tuner's before it has done so: until then
+/// its id is 0, and a failure leaves it at that, so that [`free`] is not for it.
 ///
 /// # Safety
 ///

@@ -292,8 +292,8 @@ pub struct blosc2_storage {
 
 /// A named piece of metadata.
 ///
-/// Of those that a super-chunk shows, programs may change contents, in place or in other memory from `malloc`, and names; calls
-/// that use metalayers look for that.
+/// Of those that a super-chunk shows, programs may change contents, in place or in other memory from `malloc`, and
+/// names; calls that use metalayers look for that.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct blosc2_metalayer {
@@ -326,7 +326,8 @@ pub struct blosc2_schunk {
     pub typesize: i32,
     /// Requested block size in bytes; 0 for automatic.
     pub blocksize: i32,
-    /// Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, except for a shorter last one.
+    /// Uncompressed bytes per chunk; -1 before the first one, 0 if the chunks differ in size, except for a shorter last
+    /// one.
     pub chunksize: i32,
     /// Flags of the chunks: bit 0 is set if their blocks have variable length.
     pub flags2: u8,
@@ -564,7 +565,8 @@ pub struct tuner_info {
 }
 
 impl blosc2_cparams {
-    /// `BLOSC2_CPARAMS_DEFAULTS`: BloscLZ at level 5, byte shuffle in the last filter slot, items of 8 bytes, one thread.
+    /// `BLOSC2_CPARAMS_DEFAULTS`: BloscLZ at level 5, byte shuffle in the last filter slot, items of 8 bytes, one
+    /// thread.
     pub const DEFAULTS: blosc2_cparams = blosc2_cparams {
         compcode: codec::BLOSCLZ,
         compcode_meta: 0,

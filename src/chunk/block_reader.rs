@@ -140,8 +140,8 @@ impl<'a> BlockReader<'a> {
         self.read(0, nblock, 0..dest.len(), dest)
     }
 
-    /// Decodes scattered bytes of block `nblock`, as task `tid`, and passes what they are taken from to `take`, which is called
-    /// if all of them can be decoded.
+    /// Decodes scattered bytes of block `nblock`, as task `tid`, and passes what they are taken from to `take`, which
+    /// is called if all of them can be decoded.
     ///
     /// # Errors
     ///

@@ -45,8 +45,8 @@ pub(crate) fn capped_typesize(typesize: usize) -> usize {
     if typesize > MAX_TYPESIZE { 1 } else { typesize }
 }
 
-/// The block size for a buffer of `nbytes` bytes: as requested or chosen, limited to the buffer, whole items. For an empty
-/// buffer, which has no blocks, as requested.
+/// The block size for a buffer of `nbytes` bytes: as requested or chosen, limited to the buffer, whole items. For an
+/// empty buffer, which has no blocks, as requested.
 pub fn effective_blocksize(params: &CParams, nbytes: usize) -> usize {
     let typesize = params.typesize;
     if nbytes < typesize {

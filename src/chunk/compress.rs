@@ -37,7 +37,8 @@ pub struct Compressed {
     pub typesize: usize,
 }
 
-/// The most bytes that the chunk of a buffer of `nbytes` bytes takes; larger buffers than chunks hold count as the largest.
+/// The most bytes that the chunk of a buffer of `nbytes` bytes takes; larger buffers than chunks hold count as the
+/// largest.
 pub(crate) fn room_for(nbytes: usize) -> usize {
     nbytes.min(MAX_BUFFERSIZE) + EXTENDED_HEADER_LENGTH
 }
@@ -63,7 +64,8 @@ pub fn compress(params: &CParams, src: &[u8], dest: &mut [u8]) -> Result<usize> 
 ///
 /// # Errors
 ///
-/// As [`compress_with`], `MemoryAlloc`; `WriteBuffer` if [measurements](CParams::instrumented) take more room than the data.
+/// As [`compress_with`], `MemoryAlloc`; `WriteBuffer` if [measurements](CParams::instrumented) take more room than the
+/// data.
 ///
 /// ```
 /// use blosc2::chunk::{CParams, compress_to_vec, decompress_to_vec};
@@ -118,8 +120,8 @@ pub fn compress_with(enc: &Encoding<'_>, src: Source<'_>, dest: &mut [u8]) -> Re
     Ok(Compressed { cbytes, blocksize, nblocks, typesize })
 }
 
-/// Writes the streams that the block `data` has in a chunk with this header to the front of `dest`; returns their length.
-/// `None` if what `enc` makes cannot stand in such a chunk, or does not fit.
+/// Writes the streams that the block `data` has in a chunk with this header to the front of `dest`; returns their
+/// length. `None` if what `enc` makes cannot stand in such a chunk, or does not fit.
 ///
 /// # Errors
 ///
@@ -167,7 +169,8 @@ pub(crate) fn resolve_container(enc: &Encoding<'_>, codec: &StreamCodec, pipelin
     }
 }
 
-/// What the codec is told of the streams of a chunk with this layout, which is made of the buffer `chunk`, if there is one.
+/// What the codec is told of the streams of a chunk with this layout, which is made of the buffer `chunk`, if there is
+/// one.
 pub(super) fn stream_context<'a>(
     enc: &'a Encoding<'_>,
     layout: &Layout,
@@ -314,8 +317,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whether the data are zeros if the filters made zeros of them: a chunk of zeros is read without filters. What a prefilter
-    /// made is not made again to see.
+    /// Whether the data are zeros if the filters made zeros of them: a chunk of zeros is read without filters. What a
+    /// prefilter made is not made again to see.
     fn reads_as_zeros(&self) -> Result<bool> {
         if !self.pipeline.has_applications() || self.is_disposable() {
             return Ok(true);

@@ -30,8 +30,8 @@ pub fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<usize> {
 ///
 /// # Errors
 ///
-/// As [`decompress_with`], `MemoryAlloc`. A damaged chunk may claim to hold up to 2 GiB: who reads chunks of strangers looks
-/// at [`ChunkHeader::nbytes`] first.
+/// As [`decompress_with`], `MemoryAlloc`. A damaged chunk may claim to hold up to 2 GiB: who reads chunks of strangers
+/// looks at [`ChunkHeader::nbytes`] first.
 pub fn decompress_to_vec(chunk: &[u8]) -> Result<Vec<u8>> {
     let header = ChunkHeader::read(chunk)?;
     let mut data = memory::zeroed(header.nbytes)?;
@@ -48,8 +48,8 @@ pub fn decompress_to_vec(chunk: &[u8]) -> Result<Vec<u8>> {
 ///
 /// Those of [`ChunkHeader::read`]; `WriteBuffer` if `dest` is too short; `InvalidHeader` if `chunk` is shorter than its
 /// header says; `Data` for a mask of another length than the number of blocks, and for damaged streams; `ReadBuffer`,
-/// `RunLength`, `CodecSupport`, `CodecDict`, `FilterPipeline`, `Failure` (unknown filters), `Postfilter`, and the errors of
-/// the source of a lazy chunk. After an error the contents of `dest` are arbitrary.
+/// `RunLength`, `CodecSupport`, `CodecDict`, `FilterPipeline`, `Failure` (unknown filters), `Postfilter`, and the
+/// errors of the source of a lazy chunk. After an error the contents of `dest` are arbitrary.
 pub fn decompress_with(
     dec: &Decoding<'_>,
     chunk: &[u8],

@@ -45,8 +45,8 @@ impl Plan {
         Some(Plan { maxsize, samples: sizes })
     }
 
-    /// The largest size of a dictionary for `nbytes` bytes, of which parts of `sample` bytes are samples; `None` if it is not
-    /// worth it.
+    /// The largest size of a dictionary for `nbytes` bytes, of which parts of `sample` bytes are samples; `None` if it
+    /// is not worth it.
     fn maxsize(nbytes: usize, sample: usize) -> Option<usize> {
         let maxsize = MAX_DICTSIZE.min(nbytes / 20);
         (maxsize >= MIN_USEFUL_DICT && sample > 0).then_some(maxsize)

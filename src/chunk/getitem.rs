@@ -1,7 +1,7 @@
 //! A range of items of a chunk without the rest.
 //!
-//! Of the blocks that hold the range, only the streams that it needs are decoded, and only the needed bytes of these, as far
-//! as codec and filters allow.
+//! Of the blocks that hold the range, only the streams that it needs are decoded, and only the needed bytes of these,
+//! as far as codec and filters allow.
 
 #![forbid(unsafe_code)]
 
@@ -36,8 +36,8 @@ pub enum Unit {
 /// # Errors
 ///
 /// Those of [`ChunkHeader::read`]; `InvalidParam` for chunks of variable-length blocks and for ranges that are negative
-/// or exceed the chunk; `InvalidHeader` if `chunk` is shorter than its header says; `WriteBuffer` if `dest` is too short;
-/// `SchunkSpecial` for unknown special values; else as `decompress_with`.
+/// or exceed the chunk; `InvalidHeader` if `chunk` is shorter than its header says; `WriteBuffer` if `dest` is too
+/// short; `SchunkSpecial` for unknown special values; else as `decompress_with`.
 pub fn getitem(
     dec: &Decoding<'_>,
     chunk: &[u8],

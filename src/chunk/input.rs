@@ -1,4 +1,5 @@
-//! What chunks are made of: a buffer, what a prefilter makes of one or of nothing, or blocks that are gathered one by one.
+//! What chunks are made of: a buffer, what a prefilter makes of one or of nothing, or blocks that are gathered one by
+//! one.
 
 #![forbid(unsafe_code)]
 
@@ -46,8 +47,8 @@ pub trait GatherBlocks: Sync {
         false
     }
 
-    /// As [`fill`](Self::fill), for a block that is shuffled on the way, which saves a copy. Returns `false`, with nothing
-    /// done, where that is not possible.
+    /// As [`fill`](Self::fill), for a block that is shuffled on the way, which saves a copy. Returns `false`, with
+    /// nothing done, where that is not possible.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! One buffer in, one chunk out, and back. The layers above use codecs and filters only through this one, except for the C
-//! functions that shuffle a plain buffer.
+//! One buffer in, one chunk out, and back. The layers above use codecs and filters only through this one, except for
+//! the C functions that shuffle a plain buffer.
 //!
-//! Writing: `compress`, with `ordered` (several threads), `simple` (small buffers), `special`, `dict`, `vlblocks`, `recode`.
-//! Reading: `decompress`, `reader`, `getitem`, `block_reader`, `partial_read`, `plain`, `planes`. Both: `params`, `input`,
-//! `source`, `blocks` (the layout), `pipeline`, `streams`, `scratch`.
+//! Writing: `compress`, with `ordered` (several threads), `simple` (small buffers), `special`, `dict`, `vlblocks`,
+//! `recode`. Reading: `decompress`, `reader`, `getitem`, `block_reader`, `partial_read`, `plain`, `planes`. Both:
+//! `params`, `input`, `source`, `blocks` (the layout), `pipeline`, `streams`, `scratch`.
 
 mod block_reader;
 pub(crate) mod blocks;

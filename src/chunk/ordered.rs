@@ -1,13 +1,13 @@
 //! Blocks encoded by several threads, laid down in index order as one thread would have done.
 //!
 //! A task takes the next blocks: one, or a group of short ones. If all blocks before them are in the chunk already, it
-//! encodes them there. Otherwise it encodes them into a buffer of its own, which has room for the worst case, and leaves the
-//! result in a ring. Whoever finds the next group of the order in the ring gives it its place in the chunk, and those that
-//! follow it; then any task that has nothing else to do copies them there.
+//! encodes them there. Otherwise it encodes them into a buffer of its own, which has room for the worst case, and
+//! leaves the result in a ring. Whoever finds the next group of the order in the ring gives it its place in the chunk,
+//! and those that follow it; then any task that has nothing else to do copies them there.
 //!
-//! The parallel part ends when the chunk might be too small for the worst case of the next group: from there on the room
-//! that is left influences what a codec writes, so the calling thread encodes the rest, one block after the other. It does
-//! so, too, if there is no memory for the buffers, which it does not need.
+//! The parallel part ends when the chunk might be too small for the worst case of the next group: from there on the
+//! room that is left influences what a codec writes, so the calling thread encodes the rest, one block after the other.
+//! It does so, too, if there is no memory for the buffers, which it does not need.
 
 #![forbid(unsafe_code)]
 

@@ -116,11 +116,11 @@ impl From<&FrameParams> for CParams {
 pub struct Threads<'a> {
     /// Runs the tasks; `None` means the calling thread alone.
     pub executor: Option<&'a dyn Executor>,
-    /// Number of tasks; 0 and 1 mean the calling thread alone. Every task is run, even one that finds nothing to do. Values
-    /// above 32767 count as 32767.
+    /// Number of tasks; 0 and 1 mean the calling thread alone. Every task is run, even one that finds nothing to do.
+    /// Values above 32767 count as 32767.
     pub nthreads: usize,
-    /// Work that takes less time than decompressing this many bytes with a fast codec stays on the calling thread: it would be
-    /// done before another thread is awake. 0 turns this off. See [`on`](Threads::on).
+    /// Work that takes less time than decompressing this many bytes with a fast codec stays on the calling thread: it
+    /// would be done before another thread is awake. 0 turns this off. See [`on`](Threads::on).
     pub pays_from: usize,
 }
 
@@ -139,8 +139,8 @@ impl<'a> Threads<'a> {
         Threads { executor: Some(pool), nthreads: pool.at_once(), pays_from: Self::SHORT_WORK }
     }
 
-    /// These threads, or the calling thread alone if the work takes no longer than decompressing `nbytes` bytes with a codec
-    /// that takes `cost` times as long as a fast one.
+    /// These threads, or the calling thread alone if the work takes no longer than decompressing `nbytes` bytes with a
+    /// codec that takes `cost` times as long as a fast one.
     pub(crate) fn for_work(self, nbytes: usize, cost: usize) -> Threads<'a> {
         if nbytes.saturating_mul(cost) < self.pays_from { Threads::default() } else { self }
     }
@@ -161,8 +161,8 @@ impl<'a> Threads<'a> {
         self.executor.filter(|_| worthwhile).map(|executor| (executor, self.nthreads.min(MOST_TASKS)))
     }
 
-    /// Calls `work` with the number of a task and 0 to `n - 1`, on several threads if there are: tasks with the same number
-    /// come one after the other.
+    /// Calls `work` with the number of a task and 0 to `n - 1`, on several threads if there are: tasks with the same
+    /// number come one after the other.
     ///
     /// # Errors
     ///
@@ -183,8 +183,8 @@ impl<'a> Threads<'a> {
         })
     }
 
-    /// Calls `work` with one part of `len` bytes after the other, on several threads if there are. What is not more than a copy
-    /// is cut in this way: blocks may be a few bytes, or all of them.
+    /// Calls `work` with one part of `len` bytes after the other, on several threads if there are. What is not more
+    /// than a copy is cut in this way: blocks may be a few bytes, or all of them.
     ///
     /// # Errors
     ///
@@ -201,8 +201,8 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// Shares the numbers in `range` among `ntasks` tasks: `task` is given the number of the task, and those of `range` that it
-/// gets, which it takes in several parts as it asks for them.
+/// Shares the numbers in `range` among `ntasks` tasks: `task` is given the number of the task, and those of `range`
+/// that it gets, which it takes in several parts as it asks for them.
 ///
 /// # Errors
 ///
@@ -225,8 +225,8 @@ pub(super) fn share(
     error.into_inner().map_or(Ok(()), Err)
 }
 
-/// Takes some of the numbers from `next` to `end` for one of `ntasks` tasks: so many that tasks seldom meet, and so few that
-/// all of them end at about the same time.
+/// Takes some of the numbers from `next` to `end` for one of `ntasks` tasks: so many that tasks seldom meet, and so few
+/// that all of them end at about the same time.
 fn take_part(next: &AtomicUsize, end: usize, ntasks: usize) -> Option<Range<usize>> {
     let mut start = next.load(Ordering::Relaxed);
     loop {
@@ -304,8 +304,8 @@ pub struct Decoding<'a> {
     pub container: Option<&'a ContainerFn<'a>>,
     /// Passed on to codecs and filters that the layer above registered.
     pub host: Option<&'a (dyn Any + Send + Sync)>,
-    /// Told the length of the longest block of a chunk of variable-length blocks, before any is decoded; not that of a lazy
-    /// chunk, which is not known.
+    /// Told the length of the longest block of a chunk of variable-length blocks, before any is decoded; not that of a
+    /// lazy chunk, which is not known.
     pub longest_block: Option<&'a (dyn Fn(usize) + Sync)>,
 }
 
@@ -373,8 +373,8 @@ pub trait Postfilter: Sync {
     fn run(&self, call: PostfilterCall<'_>) -> Result<()>;
 }
 
-/// Size of the scratch memory that callbacks get, in bytes. Where that is more than there can be, it is half of all addresses,
-/// so that there is no such memory, whatever is added for a block.
+/// Size of the scratch memory that callbacks get, in bytes. Where that is more than there can be, it is half of all
+/// addresses, so that there is no such memory, whatever is added for a block.
 pub(crate) fn callback_scratch_len(blocksize: usize, typesize: usize) -> usize {
     (blocksize + 4 * typesize).saturating_mul(4).min(usize::MAX / 2)
 }

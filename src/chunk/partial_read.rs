@@ -1,7 +1,7 @@
 //! Reads only what is needed of a stored block, if only some of its rows are wanted.
 //!
-//! Rows are byte positions inside the streams. Of streams that are stored raw, only the wanted rows are read. Others are read
-//! from the start, since codecs begin there, as far as the codec looks for the last row.
+//! Rows are byte positions inside the streams. Of streams that are stored raw, only the wanted rows are read. Others
+//! are read from the start, since codecs begin there, as far as the codec looks for the last row.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,8 @@ use crate::bytes::get_i32;
 use crate::error::{Error, ErrorKind, Result, ensure};
 use std::ops::Range;
 
-/// Blocks that take up to this many bytes per stream are read whole: that one access costs less than one or two per stream.
+/// Blocks that take up to this many bytes per stream are read whole: that one access costs less than one or two per
+/// stream.
 pub(super) const SMALL: usize = 8 << 10;
 /// Rows with at most this many others between them are read together: these cost less than one more access.
 pub(super) const GAP: usize = 4 << 10;
@@ -33,8 +34,8 @@ pub(super) struct Needed<'a> {
     pub(super) most: usize,
 }
 
-/// Reads parts of the block at `start` of the chunk to their places in `bytes`, which is as long as the stored block: the
-/// sizes of its streams, and what is `needed` of each. Other bytes of `bytes` are arbitrary afterwards.
+/// Reads parts of the block at `start` of the chunk to their places in `bytes`, which is as long as the stored block:
+/// the sizes of its streams, and what is `needed` of each. Other bytes of `bytes` are arbitrary afterwards.
 ///
 /// # Errors
 ///

@@ -190,8 +190,8 @@ impl Pipeline {
         self.steps().iter().all(|step| matches!(step, Step::None | Step::Shuffle(_) | Step::Bitshuffle))
     }
 
-    /// Whether a filter of the application takes part: what it makes of zeros on the way back is not known. Those of the library
-    /// make zeros.
+    /// Whether a filter of the application takes part: what it makes of zeros on the way back is not known. Those of
+    /// the library make zeros.
     pub(crate) fn has_applications(&self) -> bool {
         self.steps().iter().any(is_applications)
     }
@@ -269,8 +269,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Undoes the step whose source is what is stored, possibly the chunk itself, where it can be at any address: filters of
-    /// the application get a copy in `spare` then.
+    /// Undoes the step whose source is what is stored, possibly the chunk itself, where it can be at any address:
+    /// filters of the application get a copy in `spare` then.
     #[inline(always)]
     fn apply_first_backward(
         &self,
@@ -289,7 +289,8 @@ impl Pipeline {
         self.apply_backward(step, host, reference, aligned, dest)
     }
 
-    /// Runs two neighbouring steps forward at once if there is a way to do so that touches less memory; returns whether it did.
+    /// Runs two neighbouring steps forward at once if there is a way to do so that touches less memory; returns whether
+    /// it did.
     ///
     /// Low bits are cleared after the shuffle, in the few rows that hold them. Differences are taken in place.
     fn forward_fused(
@@ -321,7 +322,8 @@ impl Pipeline {
         Ok(true)
     }
 
-    /// Undoes two neighbouring steps at once if there is a way to do so that touches less memory; returns whether it did.
+    /// Undoes two neighbouring steps at once if there is a way to do so that touches less memory; returns whether it
+    /// did.
     ///
     /// The running sums of BYTEDELTA are taken over whole items, as soon as some are back together.
     #[inline]

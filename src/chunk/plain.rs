@@ -79,8 +79,8 @@ pub(super) fn copy(
     Ok(())
 }
 
-/// From this length on, in bytes, repetitions are copied from the first ones, which stay in the nearest cache. (Copies over
-/// a distance of 4096 bytes and its multiples are slower on many CPUs.)
+/// From this length on, in bytes, repetitions are copied from the first ones, which stay in the nearest cache. (Copies
+/// over a distance of 4096 bytes and its multiples are slower on many CPUs.)
 const PATTERN: usize = 2048;
 
 /// Fills `dest` with repetitions of `value`, as seen at distance `start` from the start of the first one.

@@ -1,7 +1,7 @@
 //! Shuffled blocks whose bytes are unshuffled from where they are stored, and parts of them without the rest.
 //!
-//! Each byte position of the items is a plane of its own, and mostly a stream of its own. Streams that are stored raw, or
-//! are runs, are not even copied: wanted items are put together from where their bytes are.
+//! Each byte position of the items is a plane of its own, and mostly a stream of its own. Streams that are stored raw,
+//! or are runs, are not even copied: wanted items are put together from where their bytes are.
 
 #![forbid(unsafe_code)]
 
@@ -25,11 +25,11 @@ const LONG: usize = 8;
 const TILE: usize = 256;
 /// The same for whole blocks, whose planes are read from end to end.
 const LARGE_TILE: usize = 4096;
-/// Blocks of up to this many bytes are decoded to one place and unshuffled from there: that is quicker than to look at each
-/// plane.
+/// Blocks of up to this many bytes are decoded to one place and unshuffled from there: that is quicker than to look at
+/// each plane.
 const SMALL: usize = 4096;
-/// How far ahead of their use bytes of a plane are brought into the cache. Raw planes are read from the chunk itself, all at
-/// the same time, and CPUs do not recognise that many streams by themselves.
+/// How far ahead of their use bytes of a plane are brought into the cache. Raw planes are read from the chunk itself,
+/// all at the same time, and CPUs do not recognise that many streams by themselves.
 const AHEAD: usize = 1024;
 
 /// Parts of a block: runs of bytes.
@@ -156,8 +156,8 @@ impl<'b> Planes<'b> {
         Ok(Planes { planes, width })
     }
 
-    /// Decodes at least the first `needed` bytes of planes that are a stream each. `decoded`, which is as long as all of them,
-    /// takes those that are not stored raw.
+    /// Decodes at least the first `needed` bytes of planes that are a stream each. `decoded`, which is as long as all
+    /// of them, takes those that are not stored raw.
     fn of_streams(
         tile: usize,
         decoder: &StreamDecoder<'_>,
@@ -223,8 +223,8 @@ impl<'b> Planes<'b> {
         shuffle::unshuffle_planes(&rows[..self.width], dest);
     }
 
-    /// Puts together runs of `run` bytes that start at byte `start` of the block and every `step` bytes from there on, one
-    /// after the other. Everything consists of whole items.
+    /// Puts together runs of `run` bytes that start at byte `start` of the block and every `step` bytes from there on,
+    /// one after the other. Everything consists of whole items.
     ///
     /// # Panics
     ///
@@ -265,15 +265,15 @@ pub(super) fn is_small(len: usize) -> bool {
 
 /// Whether a block of `len` bytes, shuffled by `width` bytes and cut into `nstreams`, is one for [`decode_block`].
 ///
-/// Items of other widths are unshuffled much faster if their planes lie one after the other, so it pays to decode or copy
-/// them all to one place first.
+/// Items of other widths are unshuffled much faster if their planes lie one after the other, so it pays to decode or
+/// copy them all to one place first.
 #[inline]
 pub(super) fn suit_block(len: usize, nstreams: usize, width: usize) -> bool {
     matches!(width, 2 | 4 | 8 | 16) && nstreams == width && !is_small(len) && len % width == 0
 }
 
-/// The planes of a small block of `len` bytes, shuffled by `width` bytes and cut into `nstreams`, if each is a stream and all
-/// are raw: how far apart they begin, and the bytes from the first one on.
+/// The planes of a small block of `len` bytes, shuffled by `width` bytes and cut into `nstreams`, if each is a stream
+/// and all are raw: how far apart they begin, and the bytes from the first one on.
 #[inline]
 pub(super) fn raw_rows(bytes: &[u8], nstreams: usize, width: usize, len: usize) -> Option<(usize, &[u8])> {
     if nstreams != width || !(1..=SMALL).contains(&len) || len % width != 0 {
@@ -283,8 +283,8 @@ pub(super) fn raw_rows(bytes: &[u8], nstreams: usize, width: usize, len: usize) 
     Some((4 + rows, raw_streams(bytes, nstreams, rows)?))
 }
 
-/// Decodes the streams stored in `bytes`, each of which is a plane of a block shuffled by `width` bytes, into `dest`, the
-/// block. Streams that are stored raw, or are runs, go there from where they are. `decoded` is room for the others.
+/// Decodes the streams stored in `bytes`, each of which is a plane of a block shuffled by `width` bytes, into `dest`,
+/// the block. Streams that are stored raw, or are runs, go there from where they are. `decoded` is room for the others.
 ///
 /// # Errors
 ///

@@ -99,8 +99,9 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// `ReadBuffer` for sections that are cut off, `Data` for an unknown special value, `CodecDict` for bad dictionaries,
-    /// `FileRead` for that of a lazy chunk in a file that ends before, `InvalidParam` for a lazy chunk without a source.
+    /// `ReadBuffer` for sections that are cut off, `Data` for an unknown special value, `CodecDict` for bad
+    /// dictionaries, `FileRead` for that of a lazy chunk in a file that ends before, `InvalidParam` for a lazy chunk
+    /// without a source.
     #[inline(always)]
     pub(super) fn prepare(&mut self) -> Result<()> {
         if self.payload != Payload::Coded || self.header.is_lazy() || self.header.has_dict() {
@@ -231,7 +232,8 @@ impl<'a> Reader<'a> {
         Ok(StreamReader::new(self.stored_block(nblock, buffer)?, len))
     }
 
-    /// As [`streams`](Self::streams), of which only the rows that `rows` names are looked at: ranges in ascending order.
+    /// As [`streams`](Self::streams), of which only the rows that `rows` names are looked at: ranges in ascending
+    /// order.
     pub(super) fn streams_for_rows<'b>(
         &self,
         nblock: usize,
@@ -265,8 +267,8 @@ impl<'a> Reader<'a> {
         Ok(StreamReader::new(bytes, len))
     }
 
-    /// Decodes the streams of block `nblock`, which leaves its filters to be undone. Returns the number of bytes that the
-    /// streams cover.
+    /// Decodes the streams of block `nblock`, which leaves its filters to be undone. Returns the number of bytes that
+    /// the streams cover.
     pub(super) fn decode_streams(
         &self,
         codecs: &mut CodecStates,

@@ -1,8 +1,9 @@
 //! A block of which a few items get new values, without shuffling and compressing all of it again.
 //!
-//! In a shuffled block that is cut into streams each byte of the items has a stream of its own. Streams in which the new bytes
-//! are the old ones stay as they are; the others are decoded, changed in a few places and compressed. What comes out is
-//! what compressing the whole block gives, if the old streams came from the same codec with the same parameters.
+//! In a shuffled block that is cut into streams each byte of the items has a stream of its own. Streams in which the
+//! new bytes are the old ones stay as they are; the others are decoded, changed in a few places and compressed. What
+//! comes out is what compressing the whole block gives, if the old streams came from the same codec with the same
+//! parameters.
 
 #![forbid(unsafe_code)]
 
@@ -38,8 +39,9 @@ struct Recoder<'a> {
     layout: Layout,
 }
 
-/// Writes the streams of block `nblock`, with the bytes `new` from byte `start` of the block on, to the front of `out`, whose
-/// content is replaced and which grows if need be. Returns their length, or `None` if that is no case for this module.
+/// Writes the streams of block `nblock`, with the bytes `new` from byte `start` of the block on, to the front of `out`,
+/// whose content is replaced and which grows if need be. Returns their length, or `None` if that is no case for this
+/// module.
 ///
 /// # Errors
 ///
@@ -159,8 +161,9 @@ impl<'a> Recoder<'a> {
     }
 }
 
-/// Writes the stream `old` with other bytes in `rows` to the front of `dest`; returns its length with its size. `plane` holds
-/// its old bytes if it is one for the codec. `None` if there is not enough room: streams may be longer than their bytes.
+/// Writes the stream `old` with other bytes in `rows` to the front of `dest`; returns its length with its size. `plane`
+/// holds its old bytes if it is one for the codec. `None` if there is not enough room: streams may be longer than their
+/// bytes.
 fn change(
     writer: &StreamWriter<'_>,
     codecs: &mut CodecStates,
@@ -185,7 +188,8 @@ fn change(
     Ok(written.map(|written| written.len))
 }
 
-/// Writes a stream as it was to the front of `dest`; returns its length with its size. `None` if there is not enough room.
+/// Writes a stream as it was to the front of `dest`; returns its length with its size. `None` if there is not enough
+/// room.
 fn put(stream: Stream<'_>, dest: &mut [u8]) -> Option<usize> {
     let token = [RUN_TOKEN];
     let (csize, content): (i32, &[u8]) = match stream {

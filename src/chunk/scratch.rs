@@ -15,7 +15,8 @@ use std::ops::{Deref, DerefMut};
 /// Alignment of scratch memory in bytes: a cache line, and the widest vector.
 const ALIGN: usize = 64;
 
-/// Whether functions of the application can use vectors on `bytes` as on scratch memory. The C library gives them 32 bytes.
+/// Whether functions of the application can use vectors on `bytes` as on scratch memory. The C library gives them 32
+/// bytes.
 pub(crate) fn is_aligned(bytes: &[u8]) -> bool {
     bytes.as_ptr() as usize % 32 == 0
 }
@@ -71,8 +72,8 @@ impl DerefMut for Block {
 /// A work buffer that grows on demand. Contents are left over from earlier uses.
 #[derive(Default)]
 pub(crate) struct Buffer {
-    /// Asked for as plain bytes: memory that is to be zeroed and aligned is touched all over at once, whatever is going to
-    /// be used of it.
+    /// Asked for as plain bytes: memory that is to be zeroed and aligned is touched all over at once, whatever is going
+    /// to be used of it.
     memory: Vec<u8>,
     /// The first aligned byte.
     start: usize,
@@ -213,7 +214,8 @@ impl Worker {
 }
 
 thread_local! {
-    /// The workers of this thread that no operation uses at the moment: a list, of one in general. [`END`] sees to them.
+    /// The workers of this thread that no operation uses at the moment: a list, of one in general. [`END`] sees to
+    /// them.
     static IDLE: ManuallyDrop<Cell<Option<Box<Worker>>>> = const { ManuallyDrop::new(Cell::new(None)) };
 }
 

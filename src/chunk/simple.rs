@@ -1,8 +1,8 @@
 //! What most small buffers become: chunks that are stored, special values, or one block behind at most one shuffle.
 //!
 //! They are written and read here in few instructions, from the source straight to the destination. With a buffer of a
-//! hundred bytes, to prepare jobs, readers and pipelines would take longer than the work itself. What is in any way unusual
-//! is left to the general functions, and so is what is damaged: one place tells what is wrong with a chunk.
+//! hundred bytes, to prepare jobs, readers and pipelines would take longer than the work itself. What is in any way
+//! unusual is left to the general functions, and so is what is damaged: one place tells what is wrong with a chunk.
 //!
 //! Items out of a raw block of a larger chunk are read here as well, since that is little more than a copy.
 
@@ -105,8 +105,8 @@ pub(super) fn suits(
     if is_usual { Filter::of(&params.filters, &params.filters_meta, layout.typesize) } else { None }
 }
 
-/// Compresses `src`, for which [`suits`] gave `filter`, into `dest`, which has room for a header; returns the size of the
-/// chunk, 0 if it does not fit.
+/// Compresses `src`, for which [`suits`] gave `filter`, into `dest`, which has room for a header; returns the size of
+/// the chunk, 0 if it does not fit.
 ///
 /// # Errors
 ///
@@ -184,8 +184,8 @@ pub fn decompress_simple(chunk: &[u8], dest: &mut [u8], note: impl FnOnce(&Chunk
     Some(header.nbytes)
 }
 
-/// Decompresses `count` items (or bytes) from `start` on into the front of `dest` if the chunk is a simple one; otherwise as
-/// [`decompress_simple`], with [`getitem`](super::getitem()) as what is left.
+/// Decompresses `count` items (or bytes) from `start` on into the front of `dest` if the chunk is a simple one;
+/// otherwise as [`decompress_simple`], with [`getitem`](super::getitem()) as what is left.
 #[inline(always)]
 pub fn getitem_simple(
     chunk: &[u8],
@@ -323,8 +323,8 @@ fn decode_alone(header: &ChunkHeader, stream: &[u8], dest: &mut [u8]) -> Option<
     }
 }
 
-/// [`getitem_simple`] for a chunk with blocks; stores the header in `header`. It only reads from a single block, which must
-/// be raw, small, or wanted whole.
+/// [`getitem_simple`] for a chunk with blocks; stores the header in `header`. It only reads from a single block, which
+/// must be raw, small, or wanted whole.
 #[inline(never)]
 fn getitem_of_block(
     chunk: &[u8],
@@ -431,8 +431,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// If the block is split into rows of bytes and all are raw: the number of rows, how far apart they begin, and their bytes
-    /// from the first one on.
+    /// If the block is split into rows of bytes and all are raw: the number of rows, how far apart they begin, and
+    /// their bytes from the first one on.
     #[inline(always)]
     fn raw_rows(&self) -> Option<(usize, usize, &'a [u8])> {
         if self.filter != Filter::Shuffle(self.nstreams) {
@@ -442,7 +442,8 @@ impl<'a> Block<'a> {
         Some((self.nstreams, 4 + self.stream_len, rows))
     }
 
-    /// Reads the bytes from `start` on that `dest` has room for, if that takes no decoding; returns whether it was done.
+    /// Reads the bytes from `start` on that `dest` has room for, if that takes no decoding; returns whether it was
+    /// done.
     #[inline(always)]
     fn get_raw(&self, start: usize, dest: &mut [u8]) -> bool {
         if let Some(raw) = self.raw_stream() {

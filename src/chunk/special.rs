@@ -39,8 +39,8 @@ impl SpecialValue<'_> {
 /// # Errors
 ///
 /// `InvalidParam` if the repeated value is not as long as an item; `Data` if `dest` is too short, or `nbytes` is not a
-/// number of items (zeros are bytes); then as for compression. NaNs are made of any size, but only those of 4 and 8 bytes
-/// can be decompressed.
+/// number of items (zeros are bytes); then as for compression. NaNs are made of any size, but only those of 4 and 8
+/// bytes can be decompressed.
 pub fn special_chunk(
     params: &CParams,
     nbytes: usize,

@@ -93,8 +93,8 @@ impl StreamWriter<'_> {
         Ok(Some(Written { len: pos, all_zeros }))
     }
 
-    /// Writes one stream to the front of `dest`. Its bytes lie there already, after the place for the size; `room`, for what
-    /// the codec makes of them, is as long as they are.
+    /// Writes one stream to the front of `dest`. Its bytes lie there already, after the place for the size; `room`, for
+    /// what the codec makes of them, is as long as they are.
     pub(crate) fn write_from_place(
         &self,
         states: &mut CodecStates,

@@ -29,8 +29,8 @@ use crate::memory::{self, Room};
 use crate::mutex::Mutex;
 use std::ops::Range;
 
-/// Compresses `blocks` into one chunk; 32 bytes, 8 per block and the data always fit. A dictionary that leaves too little room
-/// for them is left out.
+/// Compresses `blocks` into one chunk; 32 bytes, 8 per block and the data always fit. A dictionary that leaves too
+/// little room for them is left out.
 ///
 /// # Errors
 ///
@@ -75,7 +75,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes the chunk, with a dictionary if that is wanted and leaves enough room; returns its size, 0 if it does not fit.
+    /// Writes the chunk, with a dictionary if that is wanted and leaves enough room; returns its size, 0 if it does not
+    /// fit.
     fn run(&self, nbytes: usize, dest: &mut [u8]) -> Result<usize> {
         if let Some((bytes, digested)) = self.make_dict()? {
             let cbytes = self.write(nbytes, Some((&bytes, &digested)), dest)?;
@@ -202,7 +203,8 @@ pub struct VlChunk<'a> {
 ///
 /// # Errors
 ///
-/// `InvalidParam` for other chunks; `InvalidHeader` for contradictions in its tables; `ReadBuffer` if a section is cut off.
+/// `InvalidParam` for other chunks; `InvalidHeader` for contradictions in its tables; `ReadBuffer` if a section is cut
+/// off.
 pub fn open_vl<'a>(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> Result<VlChunk<'a>> {
     require(header.is_vl(), "not a chunk of variable-length blocks")?;
     header.check_complete(chunk.len())?;
@@ -233,8 +235,8 @@ impl<'a> VlChunk<'a> {
         Ok(chunk)
     }
 
-    /// Checks that the blocks lie in order and, where the lengths are at hand, that these are positive and add up to the
-    /// size of the chunk. Takes down the longest span or length.
+    /// Checks that the blocks lie in order and, where the lengths are at hand, that these are positive and add up to
+    /// the size of the chunk. Takes down the longest span or length.
     fn check_tables(&mut self) -> Result<()> {
         let Reader { header, data, table_end, .. } = self.reader;
         let is_lazy = self.reader.lazy.is_some();
@@ -297,8 +299,8 @@ impl<'a> VlChunk<'a> {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if there is no such block; `InvalidHeader` if the length is not positive or exceeds the chunk; errors of
-    /// the source.
+    /// `InvalidParam` if there is no such block; `InvalidHeader` if the length is not positive or exceeds the chunk;
+    /// errors of the source.
     #[inline]
     pub fn block_len(&self, nblock: usize) -> Result<usize> {
         self.check_number(nblock)?;

@@ -107,8 +107,8 @@ pub(crate) unsafe fn same_bytes_portable(src: &[u8], a: usize, b: usize) -> u32 
     same
 }
 
-/// Where the match of `at` with `at - distance` begins if the bytes before agree too, but not before `floor`. If `at` is
-/// before `floor`, the match begins there.
+/// Where the match of `at` with `at - distance` begins if the bytes before agree too, but not before `floor`. If `at`
+/// is before `floor`, the match begins there.
 ///
 /// # Safety
 ///

@@ -1,7 +1,7 @@
 //! Copies of literals and of earlier output: what the decoders of the LZ77 codecs come down to.
 //!
-//! Copies in whole vectors write beyond their end, and choose their way by few branches that are taken alike most of the
-//! time: a wrong guess costs as much as copying a hundred bytes.
+//! Copies in whole vectors write beyond their end, and choose their way by few branches that are taken alike most of
+//! the time: a wrong guess costs as much as copying a hundred bytes.
 
 use super::place::{Source, Target};
 use crate::copy;
@@ -10,10 +10,11 @@ use crate::copy;
 pub(crate) const SLACK: usize = 64;
 /// Bytes that [`copy_vector`] writes, and the most that it copies.
 pub(crate) const VECTOR: usize = 32;
-/// From this many bytes on, runs of a byte are filled in by a function, and what ends with its buffer is laid out in ever
-/// larger pieces.
+/// From this many bytes on, runs of a byte are filled in by a function, and what ends with its buffer is laid out in
+/// ever larger pieces.
 const VERY_LONG: usize = 512;
-/// From this many bytes on, calling the memory functions of the C library pays; a loop over vectors needs no time to start.
+/// From this many bytes on, calling the memory functions of the C library pays; a loop over vectors needs no time to
+/// start.
 const CALL_PAYS: usize = 4096;
 /// Patterns below this length are laid out a few times before they are copied in growing pieces.
 const SHORT_PATTERN: usize = 128;
@@ -72,10 +73,11 @@ pub(crate) fn is_rest_of_item(distance: usize, len: usize) -> bool {
     distance == 8 && len & !3 == 4
 }
 
-/// Copies 4 to 7 bytes from 8 bytes back: in an integer of 64 bits, what follows the literals is that of the one before.
+/// Copies 4 to 7 bytes from 8 bytes back: in an integer of 64 bits, what follows the literals is that of the one
+/// before.
 ///
-/// Whole vectors would take along the literals, which were stored just now and by themselves, and the CPU would wait until they
-/// are in the cache. Neither half of these bytes has any of them.
+/// Whole vectors would take along the literals, which were stored just now and by themselves, and the CPU would wait
+/// until they are in the cache. Neither half of these bytes has any of them.
 ///
 /// # Safety
 ///
@@ -101,7 +103,8 @@ pub(crate) fn fits_vector<const AVX2: bool>(_distance: usize, len: usize) -> boo
     len <= 16
 }
 
-/// Copies as many bytes from `distance` bytes back as [`fits_vector`] allows, as if one by one, without a branch if `AVX2`.
+/// Copies as many bytes from `distance` bytes back as [`fits_vector`] allows, as if one by one, without a branch if
+/// `AVX2`.
 ///
 /// # Safety
 ///
@@ -199,8 +202,8 @@ unsafe fn repeat_pattern<const AVX2: bool>(mut to: Target<'_>, distance: usize, 
     let from = to.back(distance);
     #[cfg(target_arch = "x86_64")]
     if AVX2 {
-        // What a load brings along from after the pattern may have been stored by something else just before, and then the CPU
-        // waits until both are in the cache.
+        // What a load brings along from after the pattern may have been stored by something else just before, and then
+        // the CPU waits until both are in the cache.
         let halves: [[u8; 16]; 2] = if distance <= 8 {
             // SAFETY: the eight bytes begin before `to`, and end less than 8 bytes after.
             let eight = unsafe { from.load::<8>() };
@@ -265,8 +268,8 @@ unsafe fn copy_very_long(to: Target<'_>, distance: usize, len: usize) {
     unsafe { copy_growing(to, distance, len, done) };
 }
 
-/// Copies `len` bytes from `distance` bytes back, and nothing beyond, in ever larger pieces. The first `done` of them are
-/// there already.
+/// Copies `len` bytes from `distance` bytes back, and nothing beyond, in ever larger pieces. The first `done` of them
+/// are there already.
 ///
 /// # Safety
 ///
@@ -314,8 +317,8 @@ unsafe fn copy_piece(to: Target<'_>, back: usize, len: usize) {
     }
 }
 
-/// Copies `len` bytes from `distance` bytes back to `op`, as if one by one, up to the very end of `dest`. If that is not
-/// near, bytes after the copy may change too.
+/// Copies `len` bytes from `distance` bytes back to `op`, as if one by one, up to the very end of `dest`. If that is
+/// not near, bytes after the copy may change too.
 ///
 /// # Panics
 ///
@@ -397,8 +400,8 @@ pub(crate) unsafe fn copy_pieces(to: Target<'_>, distance: usize, len: usize) {
     unsafe { last.copy_from_back::<16>(distance) };
 }
 
-/// Copies literals to a place of the same length. A few are copied in two pieces that overlap: calling a function for them
-/// would take longer than doing it.
+/// Copies literals to a place of the same length. A few are copied in two pieces that overlap: calling a function for
+/// them would take longer than doing it.
 #[inline(always)]
 pub(crate) fn copy_few_literals(from: &[u8], to: &mut [u8]) {
     #[inline(always)]

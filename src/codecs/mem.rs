@@ -1,9 +1,10 @@
 //! Loads and copies of fixed size, without bounds checks.
 //!
-//! Encoders spend their time moving a few bytes between positions that were just compared with the buffers' ends. Checking
-//! every access again costs a fifth to a third of the speed; debug builds, and so the tests, do check them.
+//! Encoders spend their time moving a few bytes between positions that were just compared with the buffers' ends.
+//! Checking every access again costs a fifth to a third of the speed; debug builds, and so the tests, do check them.
 
-/// What bytes are multiplied with for a hash, of which the highest bits count: 2^64 divided by the golden ratio, a prime.
+/// What bytes are multiplied with for a hash, of which the highest bits count: 2^64 divided by the golden ratio, a
+/// prime.
 pub(crate) const HASH_PRIME: u64 = 0x9e37_79b1_85eb_ca87;
 
 /// The eight bytes at `at`, the first one in the lowest bits.

@@ -90,8 +90,8 @@ pub trait Codec: Send + Sync {
     /// `Data` if `src` is damaged or does not yield exactly `dest.len()` bytes.
     fn decode(&self, cx: &CodecContext<'_>, src: &[u8], dest: &mut [u8]) -> Result<()>;
 
-    /// Decompresses bytes from byte `start` on of the `len` bytes that `src` holds, without the others, and fills `dest`; or
-    /// does nothing, and returns `false`, if the codec cannot do that or it does not pay.
+    /// Decompresses bytes from byte `start` on of the `len` bytes that `src` holds, without the others, and fills
+    /// `dest`; or does nothing, and returns `false`, if the codec cannot do that or it does not pay.
     ///
     /// # Errors
     ///
@@ -112,8 +112,8 @@ pub trait Codec: Send + Sync {
         false
     }
 
-    /// What makes two codecs the same, whatever objects they are; none if only the object itself does. Such a codec takes no
-    /// more memory when it is registered again.
+    /// What makes two codecs the same, whatever objects they are; none if only the object itself does. Such a codec
+    /// takes no more memory when it is registered again.
     fn identity(&self) -> Option<[usize; 3]> {
         None
     }

@@ -170,8 +170,8 @@ impl<'a> Target<'a> {
 
     /// The sixteen bytes at this place, loaded in two halves.
     ///
-    /// A load of what was stored just before waits until it is in the cache, unless one store wrote all of it. That is more
-    /// often true of halves, and records repeat what was written a few stores before.
+    /// A load of what was stored just before waits until it is in the cache, unless one store wrote all of it. That is
+    /// more often true of halves, and records repeat what was written a few stores before.
     ///
     /// # Safety
     ///
@@ -189,8 +189,8 @@ impl<'a> Target<'a> {
             // SAFETY: every x86-64 has SSE2.
             let low = unsafe { _mm_cvtsi64_si128(i64::from_le_bytes(low)) };
             let whole: __m128i;
-            // SAFETY: the eight bytes at `high` are read, by the caller's promise. An intrinsic would not do: the compiler
-            // makes one load out of both.
+            // SAFETY: the eight bytes at `high` are read, by the caller's promise. An intrinsic would not do: the
+            // compiler makes one load out of both.
             unsafe {
                 std::arch::asm!(
                     "vmovhps {whole}, {low}, qword ptr [{high}]",
@@ -265,9 +265,9 @@ impl<'a> Target<'a> {
 
 /// `value`, in a register from here on.
 ///
-/// The compiler likes to put off the widening of a loaded byte to where the byte is used, in the next round of a loop, or
-/// to share an addition between a load that the CPU waits for and one that it does not. Either makes the chain of loads
-/// a cycle longer, out of seven per element of a stream.
+/// The compiler likes to put off the widening of a loaded byte to where the byte is used, in the next round of a loop,
+/// or to share an addition between a load that the CPU waits for and one that it does not. Either makes the chain of
+/// loads a cycle longer, out of seven per element of a stream.
 #[inline(always)]
 pub(crate) fn settled(value: usize) -> usize {
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]

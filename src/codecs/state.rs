@@ -56,8 +56,8 @@ impl StreamCodec {
         }
     }
 
-    /// How many bytes of a stream without dictionary are needed at the most to decode its first `wanted` bytes, if a zero
-    /// follows them; what is after that does not matter.
+    /// How many bytes of a stream without dictionary are needed at the most to decode its first `wanted` bytes, if a
+    /// zero follows them; what is after that does not matter.
     pub(crate) fn input_for(&self, wanted: usize) -> usize {
         match self {
             StreamCodec::Lz4 | StreamCodec::Lz4Hc => lz4::input_for(wanted),
@@ -272,8 +272,8 @@ impl CodecStates {
         }
     }
 
-    /// Decompresses at least the first `wanted` bytes of the stream `src`, which holds `dest.len()` bytes in all, to the
-    /// front of `dest`. What follows there is arbitrary afterwards.
+    /// Decompresses at least the first `wanted` bytes of the stream `src`, which holds `dest.len()` bytes in all, to
+    /// the front of `dest`. What follows there is arbitrary afterwards.
     ///
     /// # Errors
     ///
@@ -326,7 +326,8 @@ fn unknown_codec() -> Error {
     Error::new(ErrorKind::CodecSupport, "unknown codec")
 }
 
-/// A registered codec fails with `Data` whatever its own code, unless its plugin could not be loaded, or there is no memory.
+/// A registered codec fails with `Data` whatever its own code, unless its plugin could not be loaded, or there is no
+/// memory.
 fn only_support_or_data(error: Error) -> Error {
     match error.kind() {
         ErrorKind::CodecSupport | ErrorKind::MemoryAlloc => error,

@@ -35,8 +35,8 @@ fn compressed_size(code: usize) -> Result<usize> {
     Ok(size(code).unwrap_or(0))
 }
 
-/// Whether zstd refuses a dictionary that it did not digest, for which it gives no reason: `code` is what a function returned
-/// that takes its bytes as they are.
+/// Whether zstd refuses a dictionary that it did not digest, for which it gives no reason: `code` is what a function
+/// returned that takes its bytes as they are.
 ///
 /// # Errors
 ///
@@ -85,8 +85,8 @@ unsafe impl Sync for CDict {}
 // SAFETY: as above.
 unsafe impl Sync for DDict {}
 
-/// Whether a stream of `len` bytes that took so long was so slow that a new context takes next to nothing beside it: more than 3.5
-/// nanoseconds per byte. The tables to be cleared are up to 16 times as large as the stream.
+/// Whether a stream of `len` bytes that took so long was so slow that a new context takes next to nothing beside it:
+/// more than 3.5 nanoseconds per byte. The tables to be cleared are up to 16 times as large as the stream.
 fn is_slow(took: Duration, len: usize) -> bool {
     took.as_nanos() * 2 > len as u128 * 7
 }
@@ -100,7 +100,8 @@ fn has_rows(clevel: u8, len: usize) -> bool {
     }
 }
 
-/// A compression context, made at the first use. At the highest levels it takes up to twenty times the size of a stream.
+/// A compression context, made at the first use. At the highest levels it takes up to twenty times the size of a
+/// stream.
 pub(crate) struct Encoder {
     context: Option<CCtx>,
     /// What the context takes, in bytes.
@@ -163,11 +164,11 @@ impl Encoder {
 
     /// As [`compress`](Self::compress), where zstd has rows.
     ///
-    /// In these, it has a byte of the hash for each position. The rows of a new stream begin with positions of earlier ones.
-    /// zstd tells them from its own, but only when the byte is the one that is sought, as it is for some of them; and the CPU
-    /// does not guess which. With the empty rows of a new context, most data take 0.85 to 0.95 of the time. Only for what is
-    /// compressed so fast that few positions are looked at, making one takes longer than that, and there is no telling but by
-    /// trying. The bytes are the same in any case.
+    /// In these, it has a byte of the hash for each position. The rows of a new stream begin with positions of earlier
+    /// ones. zstd tells them from its own, but only when the byte is the one that is sought, as it is for some of them;
+    /// and the CPU does not guess which. With the empty rows of a new context, most data take 0.85 to 0.95 of the time.
+    /// Only for what is compressed so fast that few positions are looked at, making one takes longer than that, and
+    /// there is no telling but by trying. The bytes are the same in any case.
     fn compress_with_rows(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
         if self.was_slow {
             self.free();

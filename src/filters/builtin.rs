@@ -1,5 +1,5 @@
-//! The registered filters that the library itself defines, except for BYTEDELTA and INT_TRUNC, which the pipeline runs as it
-//! does SHUFFLE, so that it can fuse them with others.
+//! The registered filters that the library itself defines, except for BYTEDELTA and INT_TRUNC, which the pipeline runs
+//! as it does SHUFFLE, so that it can fuse them with others.
 
 #![forbid(unsafe_code)]
 

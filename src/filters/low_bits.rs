@@ -1,8 +1,8 @@
 //! The least significant bits of the items of a block set to zero, for [`int_trunc`](super::int_trunc) and
 //! [`trunc_prec`](super::trunc_prec).
 //!
-//! This runs at the speed of memory: wider vectors than those that the compiler makes of it change nothing, from blocks of
-//! 32 KiB on.
+//! This runs at the speed of memory: wider vectors than those that the compiler makes of it change nothing, from blocks
+//! of 32 KiB on.
 
 #![forbid(unsafe_code)]
 

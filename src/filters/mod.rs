@@ -57,8 +57,8 @@ pub trait Filter: Send + Sync {
         false
     }
 
-    /// What makes two filters the same, whatever objects they are; none if only the object itself does. Such a filter takes no
-    /// more memory when it is registered again.
+    /// What makes two filters the same, whatever objects they are; none if only the object itself does. Such a filter
+    /// takes no more memory when it is registered again.
     fn identity(&self) -> Option<[usize; 3]> {
         None
     }

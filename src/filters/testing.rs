@@ -34,7 +34,8 @@ pub(super) fn guarded(len: usize, offset: usize, f: impl Fn(&mut [u8])) -> Vec<u
     buf[GUARD + offset..GUARD + offset + len].to_vec()
 }
 
-/// Item sizes: all small ones, which have code of their own, and some beyond. Miri, which is slow, gets one of each kind.
+/// Item sizes: all small ones, which have code of their own, and some beyond. Miri, which is slow, gets one of each
+/// kind.
 pub(super) fn widths() -> impl Iterator<Item = usize> {
     let all = (1..=17).chain([20, 24, 31, 32, 33, 40, 48, 64, 80, 96, 255, 256, 300]);
     all.filter(|width| !cfg!(miri) || [1, 2, 3, 4, 8, 16, 17].contains(width))

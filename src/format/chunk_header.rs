@@ -211,11 +211,11 @@ impl ChunkHeader {
         self.read_any(bytes)
     }
 
-    /// Reads a header of 32 bytes with nothing unusual about it, in few instructions, and returns whether it is one. If not,
-    /// `self` is as before, and [`read_from`](Self::read_from) tells what it is.
+    /// Reads a header of 32 bytes with nothing unusual about it, in few instructions, and returns whether it is one. If
+    /// not, `self` is as before, and [`read_from`](Self::read_from) tells what it is.
     ///
-    /// (Each field goes from its place to its place: a struct that was put together elsewhere from small pieces, and copied
-    /// in large ones, makes the CPU wait.)
+    /// (Each field goes from its place to its place: a struct that was put together elsewhere from small pieces, and
+    /// copied in large ones, makes the CPU wait.)
     #[inline(always)]
     pub(crate) fn read_ordinary(&mut self, bytes: &[u8]) -> bool {
         let Some(raw) = bytes.first_chunk::<EXTENDED_HEADER_LENGTH>() else { return false };
@@ -480,8 +480,8 @@ impl ChunkHeader {
         if self.is_vl() { self.blocksize } else { self.nbytes.div_ceil(self.blocksize) }
     }
 
-    /// Where the table of block starts ends; dictionary and blocks follow it. A table that does not fit in memory ends where
-    /// memory does.
+    /// Where the table of block starts ends; dictionary and blocks follow it. A table that does not fit in memory ends
+    /// where memory does.
     #[must_use]
     #[inline(always)]
     pub fn table_end(&self) -> usize {
@@ -496,7 +496,8 @@ impl ChunkHeader {
         self.blocksize.min(self.nbytes - nblock * self.blocksize)
     }
 
-    /// Number of streams of a block of `len` bytes: one for each byte of an item if blocks are split, and this one is whole.
+    /// Number of streams of a block of `len` bytes: one for each byte of an item if blocks are split, and this one is
+    /// whole.
     #[must_use]
     #[inline]
     pub fn nstreams(&self, len: usize) -> usize {

@@ -186,8 +186,8 @@ impl FrameHeader {
             params.filters.copy_from_slice(&bytes[0x42..0x42 + MAX_FILTERS]);
             params.filters_meta.copy_from_slice(&bytes[0x4a..0x4a + MAX_FILTERS]);
         }
-        // Whether the codec byte is the code of the codec or, as the format document has it, that of its format does not
-        // matter: chunks tell it themselves, and none are added to frames of betas.
+        // Whether the codec byte is the code of the codec or, as the format document has it, that of its format does
+        // not matter: chunks tell it themselves, and none are added to frames of betas.
         ensure(header.nbytes == 0 || header.chunksize >= 0, ErrorKind::InvalidHeader, "no chunk size")?;
         Ok(header)
     }

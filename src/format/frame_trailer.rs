@@ -79,8 +79,8 @@ pub(crate) fn write(layers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Puts `room` zeros into the trailer at the end of `bytes`, before its last [`TAIL_LEN`] bytes; returns whether it may be that
-/// long.
+/// Puts `room` zeros into the trailer at the end of `bytes`, before its last [`TAIL_LEN`] bytes; returns whether it may
+/// be that long.
 ///
 /// # Errors
 ///

@@ -33,8 +33,8 @@ pub struct Metalayer {
     pub content: Vec<u8>,
 }
 
-/// Metalayers in their order. Whoever keeps a list shares the layers with the others, so that changing one layer copies no
-/// other.
+/// Metalayers in their order. Whoever keeps a list shares the layers with the others, so that changing one layer copies
+/// no other.
 ///
 /// There may be thousands, which are asked for by name: from four on, a tag of two bytes for each name tells nearly all
 /// of them apart, so that looking for one reads little memory.

@@ -11,8 +11,8 @@
 //! | 6 + 19n | 2 | dtype format, `db` |
 //! | 8 + 19n | 4 + L | L, dtype |
 //!
-//! For 16 dimensions the array markers come out as `a0`, which is no array in msgpack; files are like that. Readers check
-//! neither these markers nor those of the integers. `caterva` metalayers end before the dtype.
+//! For 16 dimensions the array markers come out as `a0`, which is no array in msgpack; files are like that. Readers
+//! check neither these markers nor those of the integers. `caterva` metalayers end before the dtype.
 
 use super::geometry::{BlockGeometry, MAX_DIM};
 use super::metalayers::Metalayer;

@@ -29,7 +29,8 @@ pub(super) fn admit(chunk: &[u8], nchunk: usize, kind: ErrorKind) -> Result<(Cow
     Ok((chunk.into(), info))
 }
 
-/// Whether `chunk` lacks an extended header and the C library, which looks for one in any case, finds something that matters.
+/// Whether `chunk` lacks an extended header and the C library, which looks for one in any case, finds something that
+/// matters.
 fn is_misread(chunk: &[u8]) -> Result<bool> {
     if BasicHeader::read(chunk)?.is_extended() {
         return Ok(false);

@@ -1,10 +1,10 @@
 //! New versions of the last chunks of a contiguous frame, which take the places of the old ones.
 //!
-//! An array or a table that grows bit by bit has its last chunk, or its last row of chunks, replaced over and over, by larger
-//! ones each time, so the places that the old ones leave never are holes that the next ones fit in. Nothing may be written
-//! there before the index says that they are free. So in a file the new chunks go after them first, far enough away, and
-//! move as soon as that is written: the frame is as long as if its chunks had been written once. Readers without locks know
-//! that what is in the places of the last chunks may be others now.
+//! An array or a table that grows bit by bit has its last chunk, or its last row of chunks, replaced over and over, by
+//! larger ones each time, so the places that the old ones leave never are holes that the next ones fit in. Nothing may
+//! be written there before the index says that they are free. So in a file the new chunks go after them first, far
+//! enough away, and move as soon as that is written: the frame is as long as if its chunks had been written once.
+//! Readers without locks know that what is in the places of the last chunks may be others now.
 
 #![forbid(unsafe_code)]
 
@@ -21,8 +21,8 @@ use crate::memory;
 
 /// Where old and new chunks take no more bytes than this, dead bytes at the end are not worth another change.
 const FEW: u64 = 2048;
-/// This many of the last chunks have their places taken at once by new versions. Where more of them are replaced, their places
-/// rest, as elsewhere.
+/// This many of the last chunks have their places taken at once by new versions. Where more of them are replaced, their
+/// places rest, as elsewhere.
 const MOST: usize = 64;
 
 /// Chunks that were written after the others, one after the other.
@@ -99,7 +99,8 @@ impl Frame {
         Ok(ahead)
     }
 
-    /// Whether the chunks of `next` end at `position` or before, as far as the last one tells: its length alone is looked up.
+    /// Whether the chunks of `next` end at `position` or before, as far as the last one tells: its length alone is
+    /// looked up.
     fn is_end(&self, session: &Session, next: &State, position: u64) -> bool {
         let Some(last) = next.index.stored().max() else { return true };
         last < position

@@ -15,8 +15,8 @@ use crate::memory;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Writes each chunk to a new file, and puts its number in the index of `next`; returns the numbers. The old content, whose
-/// index is `old`, refers to none of them: it is there until the new index is written.
+/// Writes each chunk to a new file, and puts its number in the index of `next`; returns the numbers. The old content,
+/// whose index is `old`, refers to none of them: it is there until the new index is written.
 ///
 /// # Errors
 ///
@@ -108,9 +108,9 @@ pub(super) fn remove(disk: &Disk, ids: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// As [`remove`], for the numbers and lengths of files that are no longer needed in a frame whose chunks take `live` bytes.
-/// Some may be kept for chunks to come: no more than the `new` files that took their places, since the room of chunks that
-/// were deleted, or became special ones, is given back.
+/// As [`remove`], for the numbers and lengths of files that are no longer needed in a frame whose chunks take `live`
+/// bytes. Some may be kept for chunks to come: no more than the `new` files that took their places, since the room of
+/// chunks that were deleted, or became special ones, is given back.
 pub(super) fn retire(disk: &Disk, gone: impl IntoIterator<Item = (u64, u64)>, live: u64, new: usize) {
     let mut spares = disk.spares.lock();
     // Other back-ends cannot rename.

@@ -1,11 +1,11 @@
 //! Giving back the room of deleted and replaced chunks.
 //!
-//! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the size
-//! of its chunks, apart from the gap before the trailer (see [`tail`](super::tail)).
+//! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the
+//! size of its chunks, apart from the gap before the trailer (see [`tail`](super::tail)).
 //! The last chunks go into the holes (see [`refill`](super::refill)), which costs at most one copied byte for each dead
-//! one; where they do not fit in, all chunks after the first hole move together, which costs up to three. Every step is a
-//! change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only then does the
-//! index refer to them.
+//! one; where they do not fit in, all chunks after the first hole move together, which costs up to three. Every step is
+//! a change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only then does
+//! the index refer to them.
 
 #![forbid(unsafe_code)]
 
@@ -105,9 +105,9 @@ impl Frame {
         Ok(())
     }
 
-    /// Before chunks of a contiguous frame are deleted or replaced: counts the dead bytes that others left, so that what
-    /// the change notes of them is true, and looks in small frames where they are. What cannot be read now is counted
-    /// another time.
+    /// Before chunks of a contiguous frame are deleted or replaced: counts the dead bytes that others left, so that
+    /// what the change notes of them is true, and looks in small frames where they are. What cannot be read now is
+    /// counted another time.
     pub(super) fn count_holes(&mut self, session: &Session) {
         let state = self.snapshot();
         let unknown = !state.holes.are_known() && state.index.len() <= FEW_CHUNKS;
@@ -221,8 +221,8 @@ impl Frame {
         let tail = longest_tail(&state);
         if matches!(self.store, Store::Memory(_)) || len + tail <= first.position - hole {
             // In memory nothing can go wrong between the steps, and moving down in order never overwrites what is
-            // still to be moved. In a file neither chunks nor index may reach into the old places: whoever opens it after
-            // a kill reads chunks there.
+            // still to be moved. In a file neither chunks nor index may reach into the old places: whoever opens it
+            // after a kill reads chunks there.
             drop(state);
             return self.move_chunks(session, moved, hole, hole);
         }

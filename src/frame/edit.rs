@@ -1,8 +1,8 @@
 //! Changes of the chunks of a frame. Deleting and replacing are cases of [`Frame::regrid`], in a module of its own.
 //!
-//! A new chunk goes after the last one, or where an earlier change has left room. What it replaces becomes a hole, which is
-//! used again (see [`holes`](super::holes)), and which [`compact`](super::compact) closes when holes take too much room;
-//! the C library moves everything after a replaced chunk instead.
+//! A new chunk goes after the last one, or where an earlier change has left room. What it replaces becomes a hole,
+//! which is used again (see [`holes`](super::holes)), and which [`compact`](super::compact) closes when holes take too
+//! much room; the C library moves everything after a replaced chunk instead.
 
 #![forbid(unsafe_code)]
 
@@ -43,8 +43,8 @@ impl NewChunk<'_> {
 
 /// Makes a new version of a chunk out of the old one.
 pub(crate) trait Derive {
-    /// Puts the new version in `new`, whose content is arbitrary before. `old` is the chunk, or its lazy form, and then its
-    /// other bytes come from `source`.
+    /// Puts the new version in `new`, whose content is arbitrary before. `old` is the chunk, or its lazy form, and then
+    /// its other bytes come from `source`.
     ///
     /// # Errors
     ///
@@ -86,8 +86,8 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for a number out of range, those of a damaged chunk, `ChunkInsert` if it does not fit in or cannot
-    /// be written, `Lock`.
+    /// `InvalidParam` for a number out of range, those of a damaged chunk, `ChunkInsert` if it does not fit in or
+    /// cannot be written, `Lock`.
     pub fn insert(&mut self, nchunk: usize, chunk: &[u8]) -> Result<usize> {
         self.insert_all(nchunk, &[chunk])
     }
@@ -287,8 +287,8 @@ impl Frame {
         Ok(())
     }
 
-    /// Writes the chunks `added`, and the index of `next` with their positions, as one change; returns those that lie after
-    /// the place that is theirs in the end.
+    /// Writes the chunks `added`, and the index of `next` with their positions, as one change; returns those that lie
+    /// after the place that is theirs in the end.
     pub(super) fn write_chunks<'a>(
         &mut self,
         session: &Session,
@@ -315,16 +315,16 @@ impl Frame {
             return written.map(|()| Ahead::default());
         }
         let (writes, ahead) = self.find_room(session, &mut next, added)?;
-        // Where there are places to be used again, the index stays after all of them until holes are closed: it is not written
-        // over what somebody who does not lock may be reading.
+        // Where there are places to be used again, the index stays after all of them until holes are closed: it is not
+        // written over what somebody who does not lock may be reading.
         let least = if next.replaces || next.dead > 0 { next.header.cbytes } else { 0 };
         next.header.cbytes = next.live_end.max(least);
         self.write_tail(session, next, &writes, of)?;
         Ok(ahead)
     }
 
-    /// Finds room in the payload area for the chunks `added`, in holes or after all others, and notes the positions in the
-    /// index of `next`. Returns what is to be written, and those after.
+    /// Finds room in the payload area for the chunks `added`, in holes or after all others, and notes the positions in
+    /// the index of `next`. Returns what is to be written, and those after.
     fn find_room<'a>(
         &self,
         session: &Session,
@@ -353,8 +353,8 @@ impl Frame {
         Ok((writes, ahead))
     }
 
-    /// Fails if another chunk is going to be the first one, and is damaged: nobody could open the frame. The C library could
-    /// not if it is empty.
+    /// Fails if another chunk is going to be the first one, and is damaged: nobody could open the frame. The C library
+    /// could not if it is empty.
     fn check_first(&self, session: &Session, next: &State, added: &[NewChunk<'_>]) -> Result<()> {
         let old = self.snapshot();
         let first = next.index.raw(0).filter(|&first| Some(first) != old.index.raw(0));
@@ -370,8 +370,9 @@ impl Frame {
         ensure(info.nbytes > 0, ErrorKind::Failure, "an empty chunk cannot be the first")
     }
 
-    /// After a change: removes chunk files that nothing refers to, and gives others smaller numbers, or closes holes. What
-    /// fails here can wait. There are `new` stored chunks in place of those that are gone, and some of them may be `ahead`.
+    /// After a change: removes chunk files that nothing refers to, and gives others smaller numbers, or closes holes.
+    /// What fails here can wait. There are `new` stored chunks in place of those that are gone, and some of them may be
+    /// `ahead`.
     pub(super) fn clean_up<'g>(
         &mut self,
         session: &Session,
@@ -467,8 +468,8 @@ pub(super) struct Gone {
     cbytes: u64,
 }
 
-/// The places of chunks that are removed or replaced. A damaged frame may use one of them twice: it is not free before the
-/// last use is gone.
+/// The places of chunks that are removed or replaced. A damaged frame may use one of them twice: it is not free before
+/// the last use is gone.
 #[derive(Default)]
 pub(super) struct Places {
     /// Whether the sizes in the headers add up to that of the frame; `None` until that was asked.

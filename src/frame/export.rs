@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Frame {
-    /// Writes a frame that is in memory to the file `path`, which is replaced if it exists; returns its length in bytes.
-    /// A file that was there survives a failure, unless the back-end belongs to the application.
+    /// Writes a frame that is in memory to the file `path`, which is replaced if it exists; returns its length in
+    /// bytes. A file that was there survives a failure, unless the back-end belongs to the application.
     ///
     /// # Errors
     ///
@@ -25,13 +25,13 @@ impl Frame {
     }
 
     /// Writes a frame that is in memory after what the file `path` holds; the file is made if it is missing. Returns
-    /// the position at which the frame starts. With locking, handles that lock a frame of that file are kept away meanwhile;
-    /// with [`Durability::Sync`](super::Durability::Sync), the frame is on the device then.
+    /// the position at which the frame starts. With locking, handles that lock a frame of that file are kept away
+    /// meanwhile; with [`Durability::Sync`](super::Durability::Sync), the frame is on the device then.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileRead`, `FileWrite`, `Lock`; `Data` if its last bytes, in which a
-    /// fingerprint may be, would make the file end like an unfinished change of another frame.
+    /// `InvalidParam` if the frame is on disk, `FileOpen`, `FileRead`, `FileWrite`, `Lock`; `Data` if its last bytes,
+    /// in which a fingerprint may be, would make the file end like an unfinished change of another frame.
     pub fn append_to_file(&self, path: &Path, options: &FrameOptions) -> Result<u64> {
         let bytes = self.in_memory()?;
         // Somebody who makes frames could have those changed that are in the file already.
@@ -59,8 +59,8 @@ impl Frame {
     }
 }
 
-/// Writes `bytes` after what the file `path` holds; returns where they start. A change of a frame there that was broken off
-/// is undone first: its record would not be the end of the file any more.
+/// Writes `bytes` after what the file `path` holds; returns where they start. A change of a frame there that was broken
+/// off is undone first: its record would not be the end of the file any more.
 fn append(path: &Path, bytes: &[u8], options: &FrameOptions) -> Result<u64> {
     let io = &options.io;
     let file = io.open(path, OpenMode::Update).or_else(|_| {

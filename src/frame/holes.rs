@@ -1,9 +1,9 @@
 //! Places in the payload area that nothing refers to, to be used again.
 //!
-//! A place becomes free when the change that gave it up is complete, and one change later it is given out: whoever reads
-//! without locking, and found the place just before it was given up, is done with it then. The places of the last chunks alone
-//! do not rest: their new versions take them at once, as the module [`ahead`](super::ahead) tells, and readers look out for
-//! that.
+//! A place becomes free when the change that gave it up is complete, and one change later it is given out: whoever
+//! reads without locking, and found the place just before it was given up, is done with it then. The places of the last
+//! chunks alone do not rest: their new versions take them at once, as the module [`ahead`](super::ahead) tells, and
+//! readers look out for that.
 
 #![forbid(unsafe_code)]
 
@@ -108,8 +108,8 @@ impl Holes {
         self.free.splice(first..end, left.take(most));
     }
 
-    /// Notes a place that the change under way gives up. Where it is not known whether chunks overlap, it is forgotten with
-    /// the change.
+    /// Notes a place that the change under way gives up. Where it is not known whether chunks overlap, it is forgotten
+    /// with the change.
     pub(crate) fn give_up(&mut self, place: Extent) {
         if self.disjoint != Some(false) && self.fresh.len() < MOST {
             let _ = memory::push(&mut self.fresh, place);

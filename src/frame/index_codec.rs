@@ -36,8 +36,8 @@ fn params() -> CParams {
     CParams { typesize: ENTRY, blocksize: BLOCKSIZE, splitmode: split::NEVER, ..CParams::default() }
 }
 
-/// Compresses the entries of `table` as the chunk that ends the payload area: it is put together from what its parts become,
-/// if that was [noted](note_parts).
+/// Compresses the entries of `table` as the chunk that ends the payload area: it is put together from what its parts
+/// become, if that was [noted](note_parts).
 ///
 /// # Errors
 ///
@@ -115,8 +115,8 @@ pub(crate) fn note_parts(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// What `entries` become as a block of the chunk with this header; no bytes if such a chunk cannot have that block, and all
-/// entries are to be compressed at once.
+/// What `entries` become as a block of the chunk with this header; no bytes if such a chunk cannot have that block, and
+/// all entries are to be compressed at once.
 fn block_of(enc: &Encoding<'_>, header: &ChunkHeader, entries: &[i64]) -> Result<Vec<u8>> {
     let raw = stored_bytes(entries)?;
     let mut streams = zeroed(raw.len() + ROOM)?;
@@ -124,8 +124,8 @@ fn block_of(enc: &Encoding<'_>, header: &ChunkHeader, entries: &[i64]) -> Result
     copy_of(&streams[..len])
 }
 
-/// The chunk that consists of the blocks noted in `table`; `None` unless it is the one that compressing all entries at once
-/// gives.
+/// The chunk that consists of the blocks noted in `table`; `None` unless it is the one that compressing all entries at
+/// once gives.
 fn put_together(table: &Table) -> Result<Option<Vec<u8>>> {
     if table.parts().len() <= 1 {
         return Ok(None);

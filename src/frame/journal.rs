@@ -97,8 +97,8 @@ impl Record {
         Ok(&mut bytes[start..])
     }
 
-    /// The record as it is written, for the frame at `base` in its file, which reaches `old_len` bytes from there before the
-    /// change.
+    /// The record as it is written, for the frame at `base` in its file, which reaches `old_len` bytes from there
+    /// before the change.
     pub(crate) fn finish(self, base: u64, old_len: u64) -> Vec<u8> {
         let mut bytes = self.0;
         let len = bytes.len() + FOOTER;

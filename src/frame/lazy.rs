@@ -27,8 +27,8 @@ use std::sync::Arc;
 /// How much of a chunk is read at first: the header, and the block tables of most.
 const FRONT: usize = 512;
 
-/// Blocks that take at least this many bytes are read one by one, if all of them are wanted: each is decoded while it is in
-/// the nearest cache. Of smaller ones many come with one access.
+/// Blocks that take at least this many bytes are read one by one, if all of them are wanted: each is decoded while it
+/// is in the nearest cache. Of smaller ones many come with one access.
 const LARGE_BLOCK: usize = 32 << 10;
 
 /// About as many bytes could be read in the time that one more access takes.
@@ -169,8 +169,8 @@ impl Frame {
 }
 
 impl<'a> FrameChunks<'a> {
-    /// Chunk `nchunk` in its lazy form, unless `whole` asks for all of it, and where its blocks are if it is lazy. What is
-    /// not in memory or mapped anyway is put in `buffer`.
+    /// Chunk `nchunk` in its lazy form, unless `whole` asks for all of it, and where its blocks are if it is lazy. What
+    /// is not in memory or mapped anyway is put in `buffer`.
     ///
     /// # Errors
     ///
@@ -191,8 +191,8 @@ impl<'a> FrameChunks<'a> {
         Ok((buffer, source))
     }
 
-    /// Puts the lazy form of chunk `nchunk` of a frame on disk in `buffer`, or the whole chunk if it has no such form or
-    /// `whole` asks for that.
+    /// Puts the lazy form of chunk `nchunk` of a frame on disk in `buffer`, or the whole chunk if it has no such form
+    /// or `whole` asks for that.
     fn lazy_form(
         &self,
         nchunk: usize,
@@ -283,8 +283,8 @@ impl<'a> FrameChunks<'a> {
     }
 }
 
-/// Where the trailer of the lazy form of a chunk with this many blocks starts, and how long the whole is; `None` beyond the
-/// reach of addresses, of which those of 32 bits fall short.
+/// Where the trailer of the lazy form of a chunk with this many blocks starts, and how long the whole is; `None` beyond
+/// the reach of addresses, of which those of 32 bits fall short.
 fn lazy_lens(nblocks: usize) -> Option<(usize, usize)> {
     let table = nblocks.checked_mul(4)?;
     let trailer = table.checked_add(EXTENDED_HEADER_LENGTH)?;
@@ -311,8 +311,8 @@ fn put_size(dest: &mut [u8], size: usize) -> Result<()> {
     Ok(())
 }
 
-/// Writes the stored size of each block, whose starts are in `starts`, to `sizes`: blocks may be in any order, and each ends
-/// where the next one begins.
+/// Writes the stored size of each block, whose starts are in `starts`, to `sizes`: blocks may be in any order, and each
+/// ends where the next one begins.
 fn block_sizes(starts: &[u8], cbytes: usize, sizes: &mut [u8]) -> Result<()> {
     let damaged = Error::new(ErrorKind::InvalidHeader, "block start outside the chunk");
     let start = |block: usize| {

@@ -1,7 +1,7 @@
 //! What follows a frame in its file: the rest of a change that was broken off, which may go, or data of somebody else.
 //!
-//! A kill may leave the beginning of a record (see [`journal`](super::journal)) after the frame, and zeros before it, in the
-//! place of a longer frame that was not written. Somebody may have put other data after that since.
+//! A kill may leave the beginning of a record (see [`journal`](super::journal)) after the frame, and zeros before it,
+//! in the place of a longer frame that was not written. Somebody may have put other data after that since.
 
 #![forbid(unsafe_code)]
 
@@ -14,8 +14,8 @@ use crate::memory::zeroed;
 
 /// How many bytes of a file are looked at together.
 const WINDOW: usize = 1 << 16;
-/// More than this after a frame, in bytes, is not looked through: no change makes a frame so much longer or shorter, and a file
-/// may claim any length.
+/// More than this after a frame, in bytes, is not looked through: no change makes a frame so much longer or shorter,
+/// and a file may claim any length.
 const LONGEST_GAP: u64 = 5 << 29;
 /// This many bytes at the start of a header tell its frame from others.
 const TELLING: u64 = 4096;
@@ -70,11 +70,12 @@ fn first_after_zeros(bytes: &[u8]) -> Option<usize> {
     bytes[start..].iter().position(|&byte| byte != 0).map(|first| start + first)
 }
 
-/// Whether the bytes from `start` to the end of `file`, at `size`, are the beginning of a record, with nothing after it.
+/// Whether the bytes from `start` to the end of `file`, at `size`, are the beginning of a record, with nothing after
+/// it.
 ///
-/// Nothing is overwritten before a record is complete, so what it has saved is still in its place, in one of the frames before
-/// it: first of all, the header. That tells saved bytes from those that somebody has put after them, unless these are so few
-/// that they could be the end of the record.
+/// Nothing is overwritten before a record is complete, so what it has saved is still in its place, in one of the frames
+/// before it: first of all, the header. That tells saved bytes from those that somebody has put after them, unless
+/// these are so few that they could be the end of the record.
 fn is_cut_off_record(file: &dyn IoFile, start: u64, size: u64) -> Result<bool> {
     let mut head = [0; HEAD];
     let head = part_of(&mut head, size - start);

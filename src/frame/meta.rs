@@ -19,8 +19,8 @@ use crate::memory::{extend, no_memory, zeroed};
 use std::sync::Arc;
 
 impl State {
-    /// Replaces the start of the content of a fixed metalayer; returns its number, and false if the content is too short
-    /// for that.
+    /// Replaces the start of the content of a fixed metalayer; returns its number, and false if the content is too
+    /// short for that.
     pub(super) fn update_layer(&mut self, name: &[u8], content: &[u8]) -> Result<(usize, bool)> {
         let number = self.metalayers.find(name)?;
         let fits = changeable(&mut self.metalayers)?.overwrite(number, content)?;
@@ -44,8 +44,8 @@ fn check_vl_addition(state: &State, name: &[u8]) -> Result<()> {
 }
 
 impl Frame {
-    /// Begins a change of metalayers that is not possible unless `check` passes. Its answer comes first if the frame cannot be
-    /// changed at all, and, as in the C library, before the exclusive lock, which counts the changes.
+    /// Begins a change of metalayers that is not possible unless `check` passes. Its answer comes first if the frame
+    /// cannot be changed at all, and, as in the C library, before the exclusive lock, which counts the changes.
     fn begin_if<T>(&mut self, check: impl Fn(&State) -> Result<T>) -> Result<(Session, T)> {
         if self.locks() {
             let seen = self.view().map(|view| Arc::clone(&view.state));
@@ -63,8 +63,8 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if the header would have another length, since what follows it stays where it is; `Failure` for more
-    /// variable-length metalayers than the C library could write.
+    /// `InvalidParam` if the header would have another length, since what follows it stays where it is; `Failure` for
+    /// more variable-length metalayers than the C library could write.
     #[cfg(feature = "capi")]
     pub(crate) fn adopt_layers(&mut self, fixed: Arc<Metalayers>, variable: Arc<Metalayers>) -> Result<()> {
         let known = self.known();
@@ -83,7 +83,8 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for a name that is too long or in use, a 17th metalayer, or a frame with chunks; those of writing.
+    /// `InvalidParam` for a name that is too long or in use, a 17th metalayer, or a frame with chunks; those of
+    /// writing.
     pub fn meta_add(&mut self, name: &[u8], content: &[u8]) -> Result<usize> {
         check_name(name)?;
         require(i32::try_from(content.len()).is_ok(), "metalayer too large")?;
@@ -213,8 +214,8 @@ impl Frame {
         self.write_layers(session, next)
     }
 
-    /// Writes the header of `next`, which has other fixed metalayers than the frame: all of it is looked at, so that nobody
-    /// overlooks the change.
+    /// Writes the header of `next`, which has other fixed metalayers than the frame: all of it is looked at, so that
+    /// nobody overlooks the change.
     fn write_header(&mut self, session: &Session, mut next: State) -> Result<()> {
         next.header.params = self.params();
         let header = next.header.write(&next.metalayers)?;
@@ -224,7 +225,8 @@ impl Frame {
         Ok(())
     }
 
-    /// Writes trailer and header of `next`, which has other metalayers than the frame; index and chunks stay as they are.
+    /// Writes trailer and header of `next`, which has other metalayers than the frame; index and chunks stay as they
+    /// are.
     fn write_layers(&mut self, session: &Session, mut next: State) -> Result<()> {
         let mut trailer = frame_trailer::write(&next.vlmetalayers)?;
         if let Some(usage) = next.usage() {

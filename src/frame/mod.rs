@@ -5,8 +5,8 @@
 //! sparse:      chunks.b2frame: header | index chunk | trailer;  00000000.chunk, 00000001.chunk, ...
 //! ```
 //!
-//! The index is kept in memory, decoded. Before each access to a frame on disk its fixed header is compared with the one
-//! seen last, so that changes made through other handles and by other processes are taken over.
+//! The index is kept in memory, decoded. Before each access to a frame on disk its fixed header is compared with the
+//! one seen last, so that changes made through other handles and by other processes are taken over.
 //!
 //! # What is promised
 //!
@@ -88,8 +88,8 @@ pub enum Durability {
     /// When the system sees fit: a killed process loses nothing, a power loss may.
     #[default]
     System,
-    /// Before each change returns, and in the right order, as far as the back-end can wait for it (see [`IoFile::sync`] and
-    /// [`Io::sync_name`]).
+    /// Before each change returns, and in the right order, as far as the back-end can wait for it (see [`IoFile::sync`]
+    /// and [`Io::sync_name`]).
     Sync,
 }
 
@@ -148,8 +148,8 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for a typesize of 0 or less, `FileOpen` if something exists at the path or the file cannot be made,
-    /// `FileWrite`.
+    /// `InvalidParam` for a typesize of 0 or less, `FileOpen` if something exists at the path or the file cannot be
+    /// made, `FileWrite`.
     pub fn create_file(path: &Path, params: FrameParams, options: &FrameOptions) -> Result<Frame> {
         ensure(std::fs::metadata(path).is_err(), ErrorKind::FileOpen, "path exists already")?;
         let disk = Disk::new(Arc::clone(&options.io), path.to_path_buf(), None, 0, options.sync());
@@ -161,8 +161,8 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for a typesize of 0 or less, `FileOpen` if something exists at the path or the directory cannot be made,
-    /// `FileWrite`.
+    /// `InvalidParam` for a typesize of 0 or less, `FileOpen` if something exists at the path or the directory cannot
+    /// be made, `FileWrite`.
     pub fn create_dir(path: &Path, params: FrameParams, options: &FrameOptions) -> Result<Frame> {
         params.check()?;
         let dir = dirs::strip_trailing_slash(path);
@@ -239,8 +239,9 @@ impl Frame {
 
     // Facts
     //
-    // A super-chunk asks a frame for some of these, and looks into its list if it has none. What it asks for is never inlined:
-    // for the lock in it the compiler would save registers on the way to the list as well, which takes a few nanoseconds.
+    // A super-chunk asks a frame for some of these, and looks into its list if it has none. What it asks for is never
+    // inlined: for the lock in it the compiler would save registers on the way to the list as well, which takes a few
+    // nanoseconds.
 
     fn snapshot(&self) -> Arc<State> {
         Arc::clone(&self.state.read())
@@ -421,8 +422,8 @@ impl Frame {
         &self.params
     }
 
-    /// Sets the compression parameters that the next change writes to the header. With a typesize of 0 or less, which no
-    /// reader accepts, that change fails with `InvalidParam`.
+    /// Sets the compression parameters that the next change writes to the header. With a typesize of 0 or less, which
+    /// no reader accepts, that change fails with `InvalidParam`.
     pub fn set_params(&mut self, params: FrameParams) {
         self.params = params;
     }
@@ -446,7 +447,8 @@ impl Frame {
         self.lock.is_some()
     }
 
-    /// Takes the exclusive lock of the frame until [`unlock`](Self::unlock); locks nest. Without locking it does nothing.
+    /// Takes the exclusive lock of the frame until [`unlock`](Self::unlock); locks nest. Without locking it does
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -525,7 +527,8 @@ impl Frame {
         Ok(View { state, file: Some(file), at_path: true, held })
     }
 
-    /// Compares the state with the file and reads it again if they differ, or if the lock told that somebody changed it.
+    /// Compares the state with the file and reads it again if they differ, or if the lock told that somebody changed
+    /// it.
     fn poll(&self, disk: &Disk) -> Result<(Arc<State>, Arc<dyn IoFile>)> {
         let file = disk.reader()?;
         let known = self.snapshot();
@@ -535,8 +538,8 @@ impl Frame {
         Ok((state, file))
     }
 
-    /// Compares the state with a file and `seen`, the start of its header as it is stored now, and reads it again if they
-    /// differ, or if the lock told that somebody changed it.
+    /// Compares the state with a file and `seen`, the start of its header as it is stored now, and reads it again if
+    /// they differ, or if the lock told that somebody changed it.
     fn compare(&self, disk: &Disk, file: &dyn IoFile, seen: &Head) -> Result<Arc<State>> {
         let known = self.snapshot();
         if !self.is_changed() && known.is_of(seen, file) || disk.is_torn() {

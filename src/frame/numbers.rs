@@ -1,7 +1,8 @@
 //! Which numbers the files of new chunks get, in sparse frames.
 //!
-//! They stay small, since the C library refuses frames with large ones. A chunk that is replaced again and again has many of
-//! them in turn: a reader without a lock that finds the old number in the index again has read what belongs to it.
+//! They stay small, since the C library refuses frames with large ones. A chunk that is replaced again and again has
+//! many of them in turn: a reader without a lock that finds the old number in the index again has read what belongs to
+//! it.
 
 #![forbid(unsafe_code)]
 
@@ -10,11 +11,12 @@ use crate::error::Result;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::memory;
 
-/// The C library takes numbers of files for positions when it opens a frame, and wants as many bytes after each of them.
+/// The C library takes numbers of files for positions when it opens a frame, and wants as many bytes after each of
+/// them.
 pub(super) const LEAST_AHEAD: u64 = EXTENDED_HEADER_LENGTH as u64; // widening
 
-/// How many numbers there are at least for new versions of chunks, beside those in use: so many changes pass before a chunk
-/// has the same number again.
+/// How many numbers there are at least for new versions of chunks, beside those in use: so many changes pass before a
+/// chunk has the same number again.
 const VERSIONS: usize = 32;
 
 /// Chooses numbers for the new files of one change.
@@ -60,12 +62,12 @@ impl FreeIds {
         FreeIds { count, next: None, used: None, at: 0, low: 0 }
     }
 
-    /// Takes a number for a chunk that gets the place of the one in file `before`, if any; `cbytes` is what all chunks take
-    /// then. In use are the numbers in `index`, which is the same each time, and those that were taken `since`.
+    /// Takes a number for a chunk that gets the place of the one in file `before`, if any; `cbytes` is what all chunks
+    /// take then. In use are the numbers in `index`, which is the same each time, and those that were taken `since`.
     ///
-    /// It is one more than the largest, as in the C library. But that writes the new version of a chunk to the same file, and
-    /// it does not open frames with numbers larger than `cbytes - 32`, however they came about. So new versions get small
-    /// numbers in turn, and if the next number is large, the smallest free one is taken.
+    /// It is one more than the largest, as in the C library. But that writes the new version of a chunk to the same
+    /// file, and it does not open frames with numbers larger than `cbytes - 32`, however they came about. So new
+    /// versions get small numbers in turn, and if the next number is large, the smallest free one is taken.
     ///
     /// # Errors
     ///

@@ -197,8 +197,8 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Those of the compressor; `InvalidParam` for too many chunks; `Data` for an index that [`read`](Self::read) refuses, as may
-    /// come of very many stored chunks at the same place.
+    /// Those of the compressor; `InvalidParam` for too many chunks; `Data` for an index that [`read`](Self::read)
+    /// refuses, as may come of very many stored chunks at the same place.
     pub(crate) fn write(&mut self, of: IndexOf) -> Result<Vec<u8>> {
         require(self.len() <= MAX_CHUNKS, "too many chunks")?;
         if matches!(self, Index::Table(table) if index_codec::has_unknown_parts(table)) {

@@ -123,8 +123,8 @@ impl<'a> FrameChunks<'a> {
         self.complete(&place, buffer)
     }
 
-    /// As [`get`](Self::get), with the bytes that are not in memory where `make` wants them: it gets their number and what
-    /// fills as much memory with them.
+    /// As [`get`](Self::get), with the bytes that are not in memory where `make` wants them: it gets their number and
+    /// what fills as much memory with them.
     ///
     /// # Errors
     ///
@@ -279,8 +279,8 @@ impl<'a> FrameChunks<'a> {
         }
     }
 
-    /// Whether all chunks are where they were. Of those whose places may have been taken by new versions, `is_same` tells whether
-    /// what is there is what was read.
+    /// Whether all chunks are where they were. Of those whose places may have been taken by new versions, `is_same`
+    /// tells whether what is there is what was read.
     pub(crate) fn are_all_kept(&self, is_same: impl FnMut(usize) -> bool) -> bool {
         match self.since() {
             Since::Unchanged => true,
@@ -503,8 +503,8 @@ impl Disk {
     /// Bytes of a contiguous frame whose file is mapped.
     fn mapped_bytes(&self, at: u64, len: usize) -> Result<Option<&[u8]>> {
         let Some(mapped) = &self.mapped else { return Ok(None) };
-        // SAFETY: the frame is changed by `&mut self` only, and what others do to a mapped file is the matter of who chose to
-        // map it: see `MmapIo::new` and `blosc2_stdio_mmap`.
+        // SAFETY: the frame is changed by `&mut self` only, and what others do to a mapped file is the matter of who
+        // chose to map it: see `MmapIo::new` and `blosc2_stdio_mmap`.
         unsafe { mapped.bytes(at, len) }
     }
 }

@@ -14,8 +14,8 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// The handle of one frame: for reading, and from its first change on for both.
 ///
-/// Readers have the lock while they ask the system about the file. In the child of a `fork` it may be that of a thread that
-/// does not exist there. Then no handle is kept any more.
+/// Readers have the lock while they ask the system about the file. In the child of a `fork` it may be that of a thread
+/// that does not exist there. Then no handle is kept any more.
 pub(crate) struct Reader {
     kept: Mutex<Option<Kept>>,
     /// The process whose threads have the lock, as [`fork::count`] names it.

@@ -33,8 +33,8 @@ pub(super) struct Refill {
 }
 
 impl Refill {
-    /// For `chunks`, all that are stored, which ascend; `None` if it is not known what is free, or if the chunks would still
-    /// take less than two thirds of the room. Places that the change before this one gave up stay as they are.
+    /// For `chunks`, all that are stored, which ascend; `None` if it is not known what is free, or if the chunks would
+    /// still take less than two thirds of the room. Places that the change before this one gave up stay as they are.
     ///
     /// # Errors
     ///
@@ -59,7 +59,8 @@ impl Refill {
     }
 }
 
-/// Puts `chunks` that reach after `limit` into `gaps`, if they fit; returns the moves and where the last chunk ends then.
+/// Puts `chunks` that reach after `limit` into `gaps`, if they fit; returns the moves and where the last chunk ends
+/// then.
 fn fit(chunks: &[Extent], mut gaps: Gaps, limit: u64) -> Result<Option<(Vec<Move>, u64)>> {
     let (stay, go) = chunks.split_at(chunks.partition_point(|chunk| chunk.end() <= limit));
     let mut go = memory::copy_of(go)?;

@@ -93,14 +93,14 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for a number out of range, `Failure` if the chunk cannot be read, `ChunkUpdate` if the frame cannot
-    /// be written, `Lock`.
+    /// `InvalidParam` for a number out of range, `Failure` if the chunk cannot be read, `ChunkUpdate` if the frame
+    /// cannot be written, `Lock`.
     pub fn delete(&mut self, nchunk: usize) -> Result<usize> {
         self.delete_all(std::slice::from_ref(&(nchunk..nchunk.saturating_add(1))))
     }
 
-    /// Deletes the chunks with the numbers in `ranges`, which ascend and do not overlap, as one change; returns the number
-    /// of chunks left.
+    /// Deletes the chunks with the numbers in `ranges`, which ascend and do not overlap, as one change; returns the
+    /// number of chunks left.
     ///
     /// # Errors
     ///
@@ -111,14 +111,15 @@ impl Frame {
 
     /// Removes, adds and replaces chunks and updates a metalayer, as one change; returns the number of chunks.
     ///
-    /// `chunks` gives new numbers, each of them once, and what the chunks with these numbers become: old ones that stay, or
-    /// added ones, which have no old version to be derived from.
+    /// `chunks` gives new numbers, each of them once, and what the chunks with these numbers become: old ones that
+    /// stay, or added ones, which have no old version to be derived from.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for numbers out of range, `NotFound` for the metalayer, `Failure` if a chunk cannot be read, those of
-    /// a damaged chunk and of deriving one, `ChunkUpdate` if the added chunks are not all of the size of the others and of
-    /// special values, if a chunk does not fit in, or if the frame cannot be written. Nothing is changed then.
+    /// `InvalidParam` for numbers out of range, `NotFound` for the metalayer, `Failure` if a chunk cannot be read,
+    /// those of a damaged chunk and of deriving one, `ChunkUpdate` if the added chunks are not all of the size of the
+    /// others and of special values, if a chunk does not fit in, or if the frame cannot be written. Nothing is changed
+    /// then.
     pub(crate) fn regrid<'a>(
         &mut self,
         change: &Regrid<'_>,
@@ -189,8 +190,8 @@ impl Frame {
         Ok(nbytes)
     }
 
-    /// The uncompressed sizes of the chunks in `index` and of the `replaced` ones, of several sizes, added up. What is damaged
-    /// does not count, but a frame with chunks has at least one byte: else nobody looks for its index.
+    /// The uncompressed sizes of the chunks in `index` and of the `replaced` ones, of several sizes, added up. What is
+    /// damaged does not count, but a frame with chunks has at least one byte: else nobody looks for its index.
     fn added_up(
         &self,
         session: &Session,
@@ -213,8 +214,8 @@ impl Frame {
         }))
     }
 
-    /// Notes that `new` takes the place of chunk `nchunk`, which has the number in `order` in the old state; returns its
-    /// number and bytes, and what its header says.
+    /// Notes that `new` takes the place of chunk `nchunk`, which has the number in `order` in the old state; returns
+    /// its number and bytes, and what its header says.
     fn replace<'a>(
         &self,
         session: &Session,
@@ -250,7 +251,8 @@ impl Frame {
     }
 }
 
-/// Moves the entries of `index` to where `order`, as [`Regrid::order`] gives it, has them; those of added chunks become `fill`.
+/// Moves the entries of `index` to where `order`, as [`Regrid::order`] gives it, has them; those of added chunks become
+/// `fill`.
 fn rearrange(index: &mut Index, order: &[Option<usize>], fill: i64) -> Result<()> {
     let before = index.entries()?;
     let entry = |from: &Option<usize>| from.and_then(|from| before.get(from).copied()).unwrap_or(fill);
@@ -277,8 +279,8 @@ impl Draft {
         Draft { old, next, sizes, gone: Vec::new(), places: Places::default(), given_up: 0 }
     }
 
-    /// Whether the sum of the sizes follows from the one before: chunks of several sizes tell their own, and if one that
-    /// goes is damaged, nothing may be left for those that stay.
+    /// Whether the sum of the sizes follows from the one before: chunks of several sizes tell their own, and if one
+    /// that goes is damaged, nothing may be left for those that stay.
     fn sums_are_known(&self) -> bool {
         let all_gone = self.sizes.nchunks == 0;
         let left = self.given_up <= self.old.header.nbytes && self.sizes.nbytes > 0;

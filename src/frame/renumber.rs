@@ -1,9 +1,9 @@
 //! Numbers of chunk files that are too large for the C library.
 //!
-//! It does not open a sparse frame in which a number is larger than the chunks take bytes, less 32: it takes numbers for
-//! positions. New chunks get numbers below that (see [`numbers`](super::numbers)), but the limit goes down when chunks are
-//! deleted or get smaller. Then those with large numbers become files with small ones, as a change of its own. There are few
-//! of them and they are small: all together they take less bytes than the largest number.
+//! It does not open a sparse frame in which a number is larger than the chunks take bytes, less 32: it takes numbers
+//! for positions. New chunks get numbers below that (see [`numbers`](super::numbers)), but the limit goes down when
+//! chunks are deleted or get smaller. Then those with large numbers become files with small ones, as a change of its
+//! own. There are few of them and they are small: all together they take less bytes than the largest number.
 
 #![forbid(unsafe_code)]
 

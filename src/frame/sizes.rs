@@ -145,8 +145,8 @@ impl Sizes {
         Ok(Sizes { chunksize: if fits { c } else { 0 }, ..fixed })
     }
 
-    /// As frames can record the sizes after a change that stored `chunk`: they tell the number of chunks of a fixed size by
-    /// the sum of the sizes, to which an empty chunk adds nothing.
+    /// As frames can record the sizes after a change that stored `chunk`: they tell the number of chunks of a fixed
+    /// size by the sum of the sizes, to which an empty chunk adds nothing.
     pub(crate) fn recordable_with(self, chunk: &ChunkInfo) -> Sizes {
         if chunk.nbytes == 0 { Sizes { chunksize: 0, ..self } } else { self }
     }
@@ -183,9 +183,9 @@ impl Sizes {
         Some(if nchunk + 1 == self.nchunks { self.last_nbytes().min(full) } else { full })
     }
 
-    /// Uncompressed size of chunk `nchunk`, whose header says `own`. Where these sizes tell another one, they are believed, so
-    /// that a damaged header does not make the sum wrong, unless the sizes in all headers `add_up`: they do where the C
-    /// library put a short last chunk elsewhere.
+    /// Uncompressed size of chunk `nchunk`, whose header says `own`. Where these sizes tell another one, they are
+    /// believed, so that a damaged header does not make the sum wrong, unless the sizes in all headers `add_up`: they
+    /// do where the C library put a short last chunk elsewhere.
     #[inline]
     pub(crate) fn believed_nbytes(&self, nchunk: usize, own: i32, add_up: impl FnOnce() -> bool) -> u64 {
         let own = u64::try_from(own).unwrap_or(0);

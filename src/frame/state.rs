@@ -55,7 +55,8 @@ pub(crate) struct State {
     pub(crate) dead_is_known: bool,
     /// Where among the chunks there is room for new ones.
     pub(crate) holes: Holes,
-    /// Whether the change under way puts a chunk in the place of another, in the payload area, in its file or in the order.
+    /// Whether the change under way puts a chunk in the place of another, in the payload area, in its file or in the
+    /// order.
     pub(crate) replaces: bool,
     /// How often this handle took over changes from elsewhere or changed metalayers.
     pub(crate) tick: u64,
@@ -186,7 +187,8 @@ impl State {
         check_entries(&header, &index)?;
         let empty = index.len() == 0;
         if empty && !header.sparse {
-            // The C library leaves the length of the payload area as it was when the last chunk goes, but not its bytes.
+            // The C library leaves the length of the payload area as it was when the last chunk goes, but not its
+            // bytes.
             header.cbytes = 0;
         }
         let area = if header.sparse { 0 } else { header.cbytes };
@@ -243,8 +245,8 @@ impl State {
         self.header.vl_blocks = sizes.vl_blocks;
     }
 
-    /// Whether `file`, whose header begins with `head` now, holds what this was read from. The last step of a change does not
-    /// touch the header: it cuts the file off after it.
+    /// Whether `file`, whose header begins with `head` now, holds what this was read from. The last step of a change
+    /// does not touch the header: it cuts the file off after it.
     pub(crate) fn is_of(&self, head: &Head, file: &dyn IoFile) -> bool {
         *head == self.seen
             && self.is_in(file)
@@ -271,8 +273,8 @@ impl State {
         hollow.then_some(Usage { area, live })
     }
 
-    /// Ends the payload area at its start if there are no chunks, and returns whether there are none: what it still holds is dead,
-    /// and readers find the trailer of an empty frame right after the header.
+    /// Ends the payload area at its start if there are no chunks, and returns whether there are none: what it still
+    /// holds is dead, and readers find the trailer of an empty frame right after the header.
     pub(super) fn close_if_empty(&mut self) -> bool {
         let is_empty = self.index.len() == 0;
         if is_empty {
@@ -282,8 +284,8 @@ impl State {
         is_empty
     }
 
-    /// Lets the trailer at the end of `tail` fill what was to lie before it in an empty frame, if it may be that long: the C
-    /// library looks for it right after the header.
+    /// Lets the trailer at the end of `tail` fill what was to lie before it in an empty frame, if it may be that long:
+    /// the C library looks for it right after the header.
     pub(super) fn close_gap(&mut self, tail: &mut Vec<u8>) -> Result<()> {
         if self.gap > 0 && self.index.len() == 0 && frame_trailer::widen(tail, self.gap)? {
             self.gap = 0;

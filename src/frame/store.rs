@@ -102,7 +102,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Those of opening and writing. In the file system, nothing of the frame is left then, and no empty directory in any case.
+    /// Those of opening and writing. In the file system, nothing of the frame is left then, and no empty directory in
+    /// any case.
     pub(crate) fn create(mut self, bytes: &[u8]) -> Result<(Disk, Option<FileId>)> {
         let file = self.io.open(&self.file, OpenMode::Create);
         let written = file.as_ref().map_err(|&e| e).and_then(|file| {
@@ -277,8 +278,8 @@ impl Disk {
         Ok(undo.and_then(|undo| Some((mark.ok()?, undo))))
     }
 
-    /// Whether a change that failed is yet to be taken back: until then the file is not as the handle knows it, and what
-    /// the handle knows is right.
+    /// Whether a change that failed is yet to be taken back: until then the file is not as the handle knows it, and
+    /// what the handle knows is right.
     pub(crate) fn is_torn(&self) -> bool {
         self.torn.lock().is_some()
     }
@@ -295,8 +296,8 @@ impl Disk {
         }
     }
 
-    /// Undoes a change that was broken off, also that of another frame in the file, of `size` bytes: its record is in the way
-    /// of the next one. Tells whether there was one.
+    /// Undoes a change that was broken off, also that of another frame in the file, of `size` bytes: its record is in
+    /// the way of the next one. Tells whether there was one.
     ///
     /// # Errors
     ///
@@ -315,8 +316,9 @@ impl Disk {
         undo.map_or(Ok(false), |undo| undo.roll_back(file, self.sync).map(|()| true))
     }
 
-    /// The length of the file, of `size` bytes, if data that are not this frame's follow the frame of `frame_len` bytes in it.
-    /// What a change that was broken off has left there goes: the record of the next change must be the end of the file.
+    /// The length of the file, of `size` bytes, if data that are not this frame's follow the frame of `frame_len` bytes
+    /// in it. What a change that was broken off has left there goes: the record of the next change must be the end of
+    /// the file.
     ///
     /// # Errors
     ///
@@ -338,7 +340,8 @@ impl Disk {
         Ok(None)
     }
 
-    /// Writes `change` to `file`: all of it, or, after a failure, nothing. `head` is the header as stored, if it was read.
+    /// Writes `change` to `file`: all of it, or, after a failure, nothing. `head` is the header as stored, if it was
+    /// read.
     ///
     /// # Errors
     ///
@@ -379,8 +382,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Whether a kill cannot break the change off: the old content is there until the new one is. A power loss may, and where
-    /// that matters, there is a journal.
+    /// Whether a kill cannot break the change off: the old content is there until the new one is. A power loss may, and
+    /// where that matters, there is a journal.
     fn is_one_step(&self, change: &Change<'_>) -> bool {
         let [Write::Bytes(at, bytes)] = change.writes else { return false };
         let (start, len) = (self.base + at, bytes.len() as u64); // widening
@@ -388,9 +391,9 @@ impl Disk {
         is_in_page && at + len <= change.old_len && change.new_len == change.old_len && !self.sync
     }
 
-    /// As [`write`](Self::write), in a file in which nothing but the frame may be, or in one step: what the old content needs is
-    /// kept in memory. A kill loses it; after a call that fails it is written back: now, before the next change, or when the
-    /// handle is closed.
+    /// As [`write`](Self::write), in a file in which nothing but the frame may be, or in one step: what the old content
+    /// needs is kept in memory. A kill loses it; after a call that fails it is written back: now, before the next
+    /// change, or when the handle is closed.
     fn write_without_journal(
         &self,
         file: &dyn IoFile,
@@ -472,8 +475,8 @@ impl Drop for Disk {
     }
 }
 
-/// Puts `bytes`, which go to `at`, and what the first of `writes` put right after them in `joined`, up to [`JOINED`] bytes;
-/// returns the other writes. `joined` is empty if there is nothing to be joined with.
+/// Puts `bytes`, which go to `at`, and what the first of `writes` put right after them in `joined`, up to [`JOINED`]
+/// bytes; returns the other writes. `joined` is empty if there is nothing to be joined with.
 fn join<'w, 'b>(
     at: u64,
     bytes: &[u8],

@@ -38,8 +38,8 @@ impl Frame {
         next.close_gap(&mut tail)?;
         next.trailer_len = tail.len() - split;
         let (split, between) = if session.followed.is_some() {
-            // Where the frame keeps its end, chunks of the old content may lie in the gap, which are read there until the change
-            // is done.
+            // Where the frame keeps its end, chunks of the old content may lie in the gap, which are read there until
+            // the change is done.
             (split, next.gap)
         } else {
             let gap = usize::try_from(next.gap).map_err(|_| no_memory())?;
@@ -90,12 +90,13 @@ impl Frame {
         }
     }
 
-    /// How many bytes to leave between index and trailer of a frame that would end at `end` without them. `adds`: the change
-    /// puts nothing in the place of anything.
+    /// How many bytes to leave between index and trailer of a frame that would end at `end` without them. `adds`: the
+    /// change puts nothing in the place of anything.
     ///
-    /// Handles that do not lock notice changes by the header; those of the C library by the length of the frame in it. So a
-    /// change must not bring back a header that somebody may remember. What is added to a frame from which nothing was ever
-    /// removed makes it longer, or at least more. All other changes are counted by the length, modulo the widest gap.
+    /// Handles that do not lock notice changes by the header; those of the C library by the length of the frame in it.
+    /// So a change must not bring back a header that somebody may remember. What is added to a frame from which nothing
+    /// was ever removed makes it longer, or at least more. All other changes are counted by the length, modulo the
+    /// widest gap.
     pub(super) fn gap(&mut self, session: &Session, next: &mut State, end: u64, adds: bool) -> u64 {
         let old = self.state.get_mut();
         if session.followed.is_some() {

@@ -417,7 +417,8 @@ fn chunks_are_read_into_memory_of_the_caller_once_their_length_is_known() {
     for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
         let path = TempPath::new("into");
         let mut frame = create(kind, &path);
-        // Around the length up to which chunks are read at once; the last is the shortest, whatever its neighbour suggests.
+        // Around the length up to which chunks are read at once; the last is the shortest, whatever its neighbour
+        // suggests.
         let chunks = [chunk(90_000, 1), chunk(super::read::AT_ONCE, 2), chunk(300, 3)];
         for chunk in &chunks {
             frame.append(chunk).unwrap();

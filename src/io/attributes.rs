@@ -31,7 +31,8 @@ mod linux {
 
     pub(super) type Name = CString;
 
-    /// The names of all attributes; `None` if they cannot be told. A file system or a sandbox without attributes has none.
+    /// The names of all attributes; `None` if they cannot be told. A file system or a sandbox without attributes has
+    /// none.
     pub(super) fn names(file: &File) -> Option<Vec<Name>> {
         // SAFETY: with the length, the buffer is writable for that many bytes; without one, nothing is written.
         let list = read(|buf, len| unsafe { libc::flistxattr(file.as_raw_fd(), buf.cast(), len) });

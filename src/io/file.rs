@@ -51,8 +51,9 @@ impl Io for FileIo {
                 return Ok(());
             }
         }
-        // A device, a file of several names, which all lead to the new content then, a file of another user or group, or with
-        // attributes that a new one cannot have, something mounted on this path, or a directory where nothing can be made.
+        // A device, a file of several names, which all lead to the new content then, a file of another user or group,
+        // or with attributes that a new one cannot have, something mounted on this path, or a directory where nothing
+        // can be made.
         self.open(path, OpenMode::Create)?.write_at(0, bytes)
     }
 
@@ -95,7 +96,8 @@ fn has_more_names(_: &Metadata) -> bool {
 /// Number of names that were tried for new files.
 static NAMES: AtomicUsize = AtomicUsize::new(0);
 
-/// The name of a new file in the directory of another. When dropped, it removes the file, unless that took the other's name.
+/// The name of a new file in the directory of another. When dropped, it removes the file, unless that took the other's
+/// name.
 struct Unfinished {
     path: PathBuf,
     /// Whether there may be a file of that name, made for this purpose.
@@ -136,7 +138,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Makes the file `path`, all of it or nothing: `make` makes a new file in the same directory, which then gets that name.
+/// Makes the file `path`, all of it or nothing: `make` makes a new file in the same directory, which then gets that
+/// name.
 ///
 /// # Errors
 ///
@@ -177,7 +180,8 @@ impl Beside {
         true
     }
 
-    /// Fills the file and gives it the name of `target`, and what goes with that; returns false if it cannot have these.
+    /// Fills the file and gives it the name of `target`, and what goes with that; returns false if it cannot have
+    /// these.
     fn fill_and_rename(mut self, bytes: &[u8], old: Option<&Metadata>, target: &Path) -> Result<bool> {
         let failed = |_| Error::new(ErrorKind::FileWrite, "writing a file failed");
         if let Some(old) = old {
@@ -277,7 +281,8 @@ impl IoFile for PlainFile {
     fn skip_hole(&self, position: u64) -> u64 {
         use std::os::fd::AsRawFd;
         let Ok(from) = libc::off64_t::try_from(position) else { return position };
-        // SAFETY: the descriptor is that of the open file; nobody reads or writes at its own position, which this moves.
+        // SAFETY: the descriptor is that of the open file; nobody reads or writes at its own position, which this
+        // moves.
         let data = unsafe { libc::lseek64(self.file.as_raw_fd(), from, libc::SEEK_DATA) };
         let is_hole_to_the_end = || std::io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO);
         match u64::try_from(data) {

@@ -4,8 +4,8 @@
 //! byte order; whoever takes the exclusive lock adds 1 before it changes anything. A counter that differs from the
 //! last one seen says that the frame may have changed.
 //!
-//! The child of a `fork` shares open files with its parent, and so the locks on them. It opens the lock file anew; what the
-//! parent had locked at the `fork` is the parent's alone.
+//! The child of a `fork` shares open files with its parent, and so the locks on them. It opens the lock file anew; what
+//! the parent had locked at the `fork` is the parent's alone.
 
 use super::file::{PlainFile, id_at};
 use super::turn::{Asking, Turns};
@@ -256,7 +256,8 @@ impl FrameLock {
         }
     }
 
-    /// Whether the lock file `file` was removed, with the frame, and there is a new frame: others lock another file then.
+    /// Whether the lock file `file` was removed, with the frame, and there is a new frame: others lock another file
+    /// then.
     fn is_left_behind(&self, file: &PlainFile) -> bool {
         sys::is_removed(file.as_file()) && id_at(&self.path) != file.id() && frame_of(&self.path).exists()
     }
@@ -278,8 +279,8 @@ impl FrameLock {
     }
 }
 
-/// Opens the lock file, or makes it. A link is none: whoever made the directory of a sparse frame could have the counter written
-/// into any file.
+/// Opens the lock file, or makes it. A link is none: whoever made the directory of a sparse frame could have the
+/// counter written into any file.
 fn open_lock_file(path: &Path) -> io::Result<PlainFile> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);

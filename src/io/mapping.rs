@@ -58,8 +58,8 @@ impl Region {
         None
     }
 
-    /// Maps `len` bytes, none of which a private mapping takes from the file, and as many again if it can: a file that grows
-    /// goes on growing, and mappings that it outgrows stay.
+    /// Maps `len` bytes, none of which a private mapping takes from the file, and as many again if it can: a file that
+    /// grows goes on growing, and mappings that it outgrows stay.
     pub(crate) fn map_with_room(file: &File, kind: Kind, len: usize) -> Option<Region> {
         let more = len.saturating_mul(2);
         Region::map(file, kind, more, 0).or_else(|| Region::map(file, kind, len, 0))

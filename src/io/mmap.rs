@@ -7,8 +7,8 @@
 //! | `Create` | made or emptied | yes |
 //! | `CopyOnWrite` | read only | no: they stay in this mapping |
 //!
-//! The file has its logical size at all times. A file that others cut off under a mapping is noticed when its size is asked
-//! for, not while somebody reads it or uses bytes that were borrowed earlier.
+//! The file has its logical size at all times. A file that others cut off under a mapping is noticed when its size is
+//! asked for, not while somebody reads it or uses bytes that were borrowed earlier.
 
 use super::file::{FileIo, PlainFile};
 use super::mapping::{Kind, Region};
@@ -55,9 +55,9 @@ impl MmapIo {
     ///
     /// # Safety
     ///
-    /// While a frame that uses the back-end reads, nobody changes or cuts off what it reads: neither another process nor
-    /// another frame of this one. (Under a mapping, either shows in memory that the reader takes for constant, and pages
-    /// that are cut off end the process.) What a writer appends does no harm.
+    /// While a frame that uses the back-end reads, nobody changes or cuts off what it reads: neither another process
+    /// nor another frame of this one. (Under a mapping, either shows in memory that the reader takes for constant, and
+    /// pages that are cut off end the process.) What a writer appends does no harm.
     #[must_use]
     pub unsafe fn new(mode: MmapMode, initial_size: usize) -> MmapIo {
         MmapIo { mode, initial_size, open: Mutex::new(None) }
@@ -128,8 +128,8 @@ impl Mapped {
         self.mode.kind() == Kind::Private
     }
 
-    /// Takes over a size that somebody else gave the file, if it was shorter than `reach` bytes before: asking for it each
-    /// time takes longer than reading a small chunk.
+    /// Takes over a size that somebody else gave the file, if it was shorter than `reach` bytes before: asking for it
+    /// each time takes longer than reading a small chunk.
     fn follow_file(&self, reach: usize) -> Result<()> {
         if self.is_private() || reach <= self.state.read().size {
             return Ok(());

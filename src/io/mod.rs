@@ -66,8 +66,8 @@ pub trait Io: Send + Sync {
     /// `FileOpen`, or `PluginIo` if the back-end is gone.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn IoFile>>;
 
-    /// Opens a new file at `path`, as [`OpenMode::Create`] does. What was there before is not written to, where the back-end
-    /// can tell: other names of the file, and what a link leads to, stay as they are.
+    /// Opens a new file at `path`, as [`OpenMode::Create`] does. What was there before is not written to, where the
+    /// back-end can tell: other names of the file, and what a link leads to, stay as they are.
     ///
     /// # Errors
     ///
@@ -172,8 +172,8 @@ pub trait IoFile: Send + Sync {
     /// `FileTruncate`.
     fn truncate(&self, len: u64) -> Result<()>;
 
-    /// Where, from `position` on, there may be bytes other than zeros: all before is a hole. Not past the end of the file
-    /// unless `position` is.
+    /// Where, from `position` on, there may be bytes other than zeros: all before is a hole. Not past the end of the
+    /// file unless `position` is.
     fn skip_hole(&self, position: u64) -> u64 {
         position
     }
@@ -207,8 +207,8 @@ pub trait IoFile: Send + Sync {
     ///
     /// # Safety
     ///
-    /// While the bytes are used, nobody writes to them or cuts the file off before their end, through this file or in any
-    /// other way.
+    /// While the bytes are used, nobody writes to them or cuts the file off before their end, through this file or in
+    /// any other way.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Memory of large chunks that are gone, kept for new ones: fresh memory costs a page fault every 4 kB, about as much as
-//! compressing what goes there.
+//! Memory of large chunks that are gone, kept for new ones: fresh memory costs a page fault every 4 kB, about as much
+//! as compressing what goes there.
 //!
 //! It is plain memory from C's allocator, so it does not matter who frees it in the end.
 
@@ -100,9 +100,9 @@ pub(crate) fn give_back(chunk: MallocBuf) {
     }
 }
 
-/// Has glibc's allocator keep what is freed at the end of its heap, up to twice as much as this, in place of 128 KiB, as it does
-/// once a program has freed something large that it had mapped. Else lists of small chunks that come and go give their pages
-/// back each time, which takes half of the time that an array takes to be copied.
+/// Has glibc's allocator keep what is freed at the end of its heap, up to twice as much as this, in place of 128 KiB,
+/// as it does once a program has freed something large that it had mapped. Else lists of small chunks that come and go
+/// give their pages back each time, which takes half of the time that an array takes to be copied.
 fn free_something_large() {
     const SIZE: usize = 1 << 20;
     // Nothing is lost if that fails. The compiler must not see that it is not used.

@@ -94,8 +94,8 @@ fn further(position: u64, by: usize) -> Result<u64> {
     position.checked_add(by as u64).ok_or(ErrorKind::InvalidInput.into()) // widening
 }
 
-/// How much further up than `to` bytes are copied quickly from `from`; 0 if they are there, too. One is an address, the other
-/// one a position in a file.
+/// How much further up than `to` bytes are copied quickly from `from`; 0 if they are there, too. One is an address, the
+/// other one a position in a file.
 fn shift(from: usize, to: usize, len: usize) -> usize {
     if len < LONG || !copy::are_distances_slow() {
         return 0;

@@ -1,8 +1,9 @@
 //! Turns of those that lock a frame: whoever wants to change it is let through by those that read it.
 //!
-//! The system gives out shared locks of a file as long as it is shared, so processes that read again and again would starve a
-//! writer. A writer that waits therefore locks a byte far past the end of the file, too, which needs no waiting; and readers
-//! look at that byte first. The C library does neither, and is kept out by nothing but the lock itself.
+//! The system gives out shared locks of a file as long as it is shared, so processes that read again and again would
+//! starve a writer. A writer that waits therefore locks a byte far past the end of the file, too, which needs no
+//! waiting; and readers look at that byte first. The C library does neither, and is kept out by nothing but the lock
+//! itself.
 
 use crate::cancel::deferred;
 use std::fs::File;

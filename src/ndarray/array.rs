@@ -41,21 +41,22 @@ impl Place<'_> {
 
 /// An array of items of one size, with the super-chunk that holds them.
 ///
-/// Items are bytes here: what they mean is for the [`dtype`](Self::dtype) to tell, and to the caller to convert. Buffers are
-/// in C order, so the last dimension changes fastest, and as long as the items that they are for, to the byte.
+/// Items are bytes here: what they mean is for the [`dtype`](Self::dtype) to tell, and to the caller to convert.
+/// Buffers are in C order, so the last dimension changes fastest, and as long as the items that they are for, to the
+/// byte.
 ///
-/// Positions and shapes are in items, one number per dimension, slowest dimension first. A box reaches from `start`, which is
-/// part of it, to `stop`, which is not, in each dimension.
+/// Positions and shapes are in items, one number per dimension, slowest dimension first. A box reaches from `start`,
+/// which is part of it, to `stop`, which is not, in each dimension.
 ///
 /// After a failed change the array is as it was before. Only if more than about 64 MiB of compressed chunks were to be
-/// written to a frame, in memory or on disk, the first of them may be there; the shape is the old one even then, unless it
-/// cannot be written back.
+/// written to a frame, in memory or on disk, the first of them may be there; the shape is the old one even then, unless
+/// it cannot be written back.
 ///
 /// # Arrays on disk
 ///
-/// Other handles, in this process or another, may change the same array. [`get_slice`](Self::get_slice) and what changes the
-/// array work on what is there when they are called; [`shape`](Self::shape) and [`geometry`](Self::geometry) are as of the
-/// last change or [`refresh`](Self::refresh) through this handle.
+/// Other handles, in this process or another, may change the same array. [`get_slice`](Self::get_slice) and what
+/// changes the array work on what is there when they are called; [`shape`](Self::shape) and
+/// [`geometry`](Self::geometry) are as of the last change or [`refresh`](Self::refresh) through this handle.
 ///
 /// ```
 /// use blosc2::chunk::CParams;
@@ -202,20 +203,21 @@ impl NdArray {
         NdArray::from_schunk(Schunk::open(path, 0, &FrameOptions::default())?)
     }
 
-    /// The array in `schunk`, which may be in memory, part of a file, locked, or on a back-end of its own. What is written
-    /// to it is compressed as the super-chunk says.
+    /// The array in `schunk`, which may be in memory, part of a file, locked, or on a back-end of its own. What is
+    /// written to it is compressed as the super-chunk says.
     ///
     /// # Errors
     ///
-    /// `MetalayerNotFound` if the super-chunk holds no array, `Failure` if its metalayer is damaged, `InvalidParam` if the
-    /// values there make no sense.
+    /// `MetalayerNotFound` if the super-chunk holds no array, `Failure` if its metalayer is damaged, `InvalidParam` if
+    /// the values there make no sense.
     pub fn from_schunk(schunk: Schunk) -> Result<NdArray> {
         let (meta, geometry) = described(&schunk.metalayers())?;
         let coding = Coding::new(CParams::from(&schunk.params()), &geometry);
         Ok(NdArray { tick: schunk.change_tick(), schunk, geometry, dtype: meta.dtype, coding })
     }
 
-    /// Has up to `nthreads` threads compress and decompress, the calling one included; 0 counts as 1, which is the default.
+    /// Has up to `nthreads` threads compress and decompress, the calling one included; 0 counts as 1, which is the
+    /// default.
     ///
     /// They are shared by all that use as many. In the child of a `fork` they are gone until this is called again.
     pub fn set_nthreads(&mut self, nthreads: usize) {
@@ -257,8 +259,8 @@ impl NdArray {
         self.schunk.typesize()
     }
 
-    /// What the items are, as whoever made the array said, by default in the notation of NumPy. Any bytes; `None` in older
-    /// files.
+    /// What the items are, as whoever made the array said, by default in the notation of NumPy. Any bytes; `None` in
+    /// older files.
     #[must_use]
     pub fn dtype(&self) -> Option<&[u8]> {
         self.dtype.as_deref()
@@ -292,8 +294,8 @@ impl NdArray {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if the box is not one of the array or `dest` has another length than its items; `Failure` if chunks
-    /// cannot be read: part of `dest` may be filled then. Those of [`refresh`](Self::refresh).
+    /// `InvalidParam` if the box is not one of the array or `dest` has another length than its items; `Failure` if
+    /// chunks cannot be read: part of `dest` may be filled then. Those of [`refresh`](Self::refresh).
     pub fn get_slice(&self, start: &[u64], stop: &[u64], dest: &mut [u8]) -> Result<()> {
         let (geometry, tick) = self.current()?;
         let region = box_of(&geometry, start, stop)?;
@@ -321,13 +323,13 @@ impl NdArray {
         Ok(items)
     }
 
-    /// Copies the items whose index in each dimension is in the list for it to `dest`: in the order of the lists, in which
-    /// indices may occur more than once.
+    /// Copies the items whose index in each dimension is in the list for it to `dest`: in the order of the lists, in
+    /// which indices may occur more than once.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for another number of lists than dimensions, or none, and if `dest` has another length than the items;
-    /// `InvalidIndex` for indices outside of the array, `Failure` if chunks cannot be read. Those of
+    /// `InvalidParam` for another number of lists than dimensions, or none, and if `dest` has another length than the
+    /// items; `InvalidIndex` for indices outside of the array, `Failure` if chunks cannot be read. Those of
     /// [`refresh`](Self::refresh).
     pub fn get_selection(&self, lists: &[&[i64]], dest: &mut [u8]) -> Result<()> {
         let (geometry, tick) = self.current()?;
@@ -345,8 +347,8 @@ impl NdArray {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if the box is not one of the array or `src` has another length than its items; `Failure` if chunks
-    /// cannot be read, compressed or written. Those of [`refresh`](Self::refresh).
+    /// `InvalidParam` if the box is not one of the array or `src` has another length than its items; `Failure` if
+    /// chunks cannot be read, compressed or written. Those of [`refresh`](Self::refresh).
     pub fn set_slice(&mut self, start: &[u64], stop: &[u64], src: &[u8]) -> Result<()> {
         let _held = self.schunk.exclusive()?;
         self.refresh()?;
@@ -361,13 +363,13 @@ impl NdArray {
             .with(|reading, writing| write::write(schunk, geometry, &region, src, shape, reading, writing))
     }
 
-    /// Adds the items in `src` at the end of dimension `axis`. In the other dimensions they are as many as the array has;
-    /// how many they are along `axis` follows from the length of `src`.
+    /// Adds the items in `src` at the end of dimension `axis`. In the other dimensions they are as many as the array
+    /// has; how many they are along `axis` follows from the length of `src`.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if there is no such dimension, `src` does not consist of whole slabs, or another dimension is empty;
-    /// `Failure` if chunks cannot be read, compressed or written. Those of [`refresh`](Self::refresh).
+    /// `InvalidParam` if there is no such dimension, `src` does not consist of whole slabs, or another dimension is
+    /// empty; `Failure` if chunks cannot be read, compressed or written. Those of [`refresh`](Self::refresh).
     pub fn append(&mut self, axis: usize, src: &[u8]) -> Result<()> {
         self.reshape(|schunk, geometry, reading, writing| {
             require(axis < geometry.ndim(), "no such dimension")?;
@@ -376,8 +378,8 @@ impl NdArray {
         })
     }
 
-    /// As [`append`](Self::append), before item `at` of the dimension, by whole chunks: unless it is the end, `at` and the number
-    /// of new items are multiples of a chunk's.
+    /// As [`append`](Self::append), before item `at` of the dimension, by whole chunks: unless it is the end, `at` and
+    /// the number of new items are multiples of a chunk's.
     ///
     /// # Errors
     ///
@@ -404,13 +406,13 @@ impl NdArray {
 
     /// Gives the array another shape, of as many dimensions.
     ///
-    /// Items in new chunks are zeros. Those that come in chunks which were there already are what they were before the array
-    /// was made smaller, zeros if it never was: leaving items out changes no chunk.
+    /// Items in new chunks are zeros. Those that come in chunks which were there already are what they were before the
+    /// array was made smaller, zeros if it never was: leaving items out changes no chunk.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for another number of dimensions or too many items, `Failure` if chunks cannot be written. Those of
-    /// [`refresh`](Self::refresh).
+    /// `InvalidParam` for another number of dimensions or too many items, `Failure` if chunks cannot be written. Those
+    /// of [`refresh`](Self::refresh).
     pub fn resize(&mut self, shape: &[u64]) -> Result<()> {
         let too_large = shape.iter().any(|&extent| i64::try_from(extent).is_err());
         require(!too_large, "extent too large")?;

@@ -115,7 +115,8 @@ impl<'a> Blocks<'a> {
         !region.within(&self.at(nblock), self.geometry.blockshape()).is_empty()
     }
 
-    /// The part of `region`, which counts from the start of the chunk and is at `place` of a buffer, in block `at` of the grid.
+    /// The part of `region`, which counts from the start of the chunk and is at `place` of a buffer, in block `at` of
+    /// the grid.
     fn piece(&self, region: &Region, at: &Extents, place: InBuffer<'_>) -> Result<Piece> {
         let ndim = self.geometry.ndim();
         let blockshape = self.geometry.blockshape();
@@ -139,8 +140,8 @@ impl<'a> Blocks<'a> {
         ensure(agree, ErrorKind::Failure, "blocks of another size than the array's")
     }
 
-    /// Fails unless `header` is that of a chunk of the array's size, whose blocks may be others. That of a plain chunk does
-    /// not show how large they are.
+    /// Fails unless `header` is that of a chunk of the array's size, whose blocks may be others. That of a plain chunk
+    /// does not show how large they are.
     pub(super) fn check_size(&self, header: &ChunkHeader) -> Result<()> {
         let agree = header.nbytes == self.chunksize;
         ensure(agree, ErrorKind::Failure, "chunk of another size than the array's")
@@ -232,8 +233,8 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    /// Copies the items of `piece` of an opened chunk to `dest`, as `copy` says; `plain` is the [plain](BlockReader::plain)
-    /// form of the chunk.
+    /// Copies the items of `piece` of an opened chunk to `dest`, as `copy` says; `plain` is the
+    /// [plain](BlockReader::plain) form of the chunk.
     ///
     /// # Safety
     ///
@@ -298,8 +299,8 @@ impl<'a> Blocks<'a> {
         copy.copy(src.get(piece.at..).ok_or(short)?, &mut block[piece.from..])
     }
 
-    /// As [`gather`](Self::gather), with everything else in the block zeros. Returns whether it was done: short rows are
-    /// better gathered first and shuffled then.
+    /// As [`gather`](Self::gather), with everything else in the block zeros. Returns whether it was done: short rows
+    /// are better gathered first and shuffled then.
     pub(super) fn gather_shuffled(
         &self,
         region: &Region,

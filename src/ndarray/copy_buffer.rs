@@ -44,8 +44,8 @@ pub(crate) struct BoxCopy {
     past_cache: bool,
 }
 
-/// Fills bytes of the destination with runs of the source: the offset of the first one there, and the distance from each to
-/// the next.
+/// Fills bytes of the destination with runs of the source: the offset of the first one there, and the distance from
+/// each to the next.
 type PutRuns<'a> = dyn FnMut((usize, usize), &mut [u8]) -> Result<()> + 'a;
 
 /// How many rows ahead of the one in use are brought into the cache, and how much of each, in bytes.
@@ -117,8 +117,8 @@ impl BoxCopy {
         Ok(())
     }
 
-    /// Has rows written past the cache if they are long. A large destination gains from that, since its old content need
-    /// not be read first.
+    /// Has rows written past the cache if they are long. A large destination gains from that, since its old content
+    /// need not be read first.
     pub(crate) fn write_past_cache(&mut self) {
         self.past_cache = self.run >= LONG_ROW;
     }
@@ -160,8 +160,8 @@ impl BoxCopy {
             // `at` may be anywhere.
             return Ok(());
         }
-        // SAFETY: the box lies in both buffers. The destination is borrowed exclusively by its owner, so `src` is no part of
-        // it, and nobody else touches these bytes, by the caller's promise.
+        // SAFETY: the box lies in both buffers. The destination is borrowed exclusively by its owner, so `src` is no
+        // part of it, and nobody else touches these bytes, by the caller's promise.
         unsafe { self.copy_raw(self.nloops, src.as_ptr(), dst.address().add(at)) };
         if self.past_cache {
             pages::end_past_cache();
@@ -169,7 +169,8 @@ impl BoxCopy {
         Ok(())
     }
 
-    /// Calls `put` for all runs, for those at once that are consecutive in the destination, where the box begins at `at`.
+    /// Calls `put` for all runs, for those at once that are consecutive in the destination, where the box begins at
+    /// `at`.
     ///
     /// # Errors
     ///
@@ -192,8 +193,8 @@ impl BoxCopy {
         unsafe { self.runs(self.nloops, dst, (0, at), put) }
     }
 
-    /// Calls `put` for the runs of the loops below `level`, whose first one begins at `from` bytes of the source and at `at`
-    /// of the destination.
+    /// Calls `put` for the runs of the loops below `level`, whose first one begins at `from` bytes of the source and at
+    /// `at` of the destination.
     ///
     /// # Safety
     ///
@@ -221,8 +222,8 @@ impl BoxCopy {
         Ok(())
     }
 
-    /// Calls `put` for each run of consecutive bytes of `src`, where the box starts at the front, with its distance from
-    /// the start of the box in the destination.
+    /// Calls `put` for each run of consecutive bytes of `src`, where the box starts at the front, with its distance
+    /// from the start of the box in the destination.
     ///
     /// # Errors
     ///

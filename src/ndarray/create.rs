@@ -140,8 +140,8 @@ impl GatherBlocks for PartOfBuffer<'_> {
 ///
 /// # Errors
 ///
-/// `InvalidParam` if the items differ in size, or the arrays and `start` in the number of dimensions; `Failure` if chunks
-/// cannot be read, compressed or written.
+/// `InvalidParam` if the items differ in size, or the arrays and `start` in the number of dimensions; `Failure` if
+/// chunks cannot be read, compressed or written.
 pub fn fill_from_array(
     schunk: &mut Schunk,
     geometry: &Geometry,
@@ -193,7 +193,8 @@ struct Aligned {
 }
 
 impl Aligned {
-    /// The box of `source` that starts at `start`, as an array of this geometry; `None` if chunks do not fall on chunks.
+    /// The box of `source` that starts at `start`, as an array of this geometry; `None` if chunks do not fall on
+    /// chunks.
     fn new(geometry: &Geometry, source: &Geometry, start: &[u64]) -> Option<Aligned> {
         let same =
             geometry.chunkshape() == source.chunkshape() && geometry.blockshape() == source.blockshape();
@@ -204,8 +205,8 @@ impl Aligned {
         Some(Aligned { first })
     }
 
-    /// The number in `source`, as it is now, of the chunk that is `part`, which starts at item `at` of the box. `None` for a part
-    /// of a chunk: what lies after the edge of an array that was larger once need not be zero.
+    /// The number in `source`, as it is now, of the chunk that is `part`, which starts at item `at` of the box. `None`
+    /// for a part of a chunk: what lies after the edge of an array that was larger once need not be zero.
     fn chunk(&self, source: &Geometry, part: &Region, at: &[u64]) -> Option<usize> {
         let mut place = [0; MAX_DIM];
         for (i, &extent) in source.chunkshape().iter().enumerate() {

@@ -2,11 +2,13 @@
 //!
 //! [`NdArray`] is an array with all that belongs to it, and begins with an example.
 //!
-//! The functions below it take the super-chunk and the [`Geometry`], which tells where each item is stored in it, as separate
-//! arguments, since C callers hold the super-chunk themselves. Any number of threads may read one array at the same time.
+//! The functions below it take the super-chunk and the [`Geometry`], which tells where each item is stored in it, as
+//! separate arguments, since C callers hold the super-chunk themselves. Any number of threads may read one array at the
+//! same time.
 //!
-//! Unlike [`NdArray`], those that change chunks or the shape neither lock the frame nor look whether others changed it. Where
-//! they may, hold [`Frame::lock`](crate::frame::Frame::lock), and pass the geometry that [`refreshed`] returns under this lock.
+//! Unlike [`NdArray`], those that change chunks or the shape neither lock the frame nor look whether others changed it.
+//! Where they may, hold [`Frame::lock`](crate::frame::Frame::lock), and pass the geometry that [`refreshed`] returns
+//! under this lock.
 
 mod array;
 mod blocks;

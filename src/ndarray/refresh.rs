@@ -1,4 +1,5 @@
-//! The geometry of an array as its super-chunk describes it at the moment, and reading all of something from one moment.
+//! The geometry of an array as its super-chunk describes it at the moment, and reading all of something from one
+//! moment.
 
 #![forbid(unsafe_code)]
 
@@ -24,8 +25,8 @@ pub fn open(schunk: &Schunk) -> Result<(NdMeta, Geometry)> {
 ///
 /// # Errors
 ///
-/// `MetalayerNotFound` if there is no array, `Failure` if the metalayer is damaged, `InvalidParam` if its values make no
-/// sense.
+/// `MetalayerNotFound` if there is no array, `Failure` if the metalayer is damaged, `InvalidParam` if its values make
+/// no sense.
 pub fn described(layers: &[Arc<Metalayer>]) -> Result<(NdMeta, Geometry)> {
     let none = Error::new(ErrorKind::MetalayerNotFound, "no metalayer of an array");
     let (meta, _) = NdMeta::read(&nd_meta::find(layers).ok_or(none)?.content)?;
@@ -53,8 +54,8 @@ fn reshaped(layers: &[Arc<Metalayer>], known: &Geometry) -> Result<Option<Geomet
     Ok(Some(fresh))
 }
 
-/// Calls `read` with the chunks of the array and the geometry that it has with these, which is `geometry` if nobody changed the
-/// array since that is [known](Reading::as_of), and again if somebody changed them meanwhile: see
+/// Calls `read` with the chunks of the array and the geometry that it has with these, which is `geometry` if nobody
+/// changed the array since that is [known](Reading::as_of), and again if somebody changed them meanwhile: see
 /// [`Schunk::read_undisturbed`].
 ///
 /// # Errors

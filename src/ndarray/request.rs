@@ -33,8 +33,8 @@ impl BoxRequest {
         BoxRequest { region: Region::all(geometry), buffershape: [1; MAX_DIM], is_empty: true, fills: false }
     }
 
-    /// Makes it the box from `start` to `stop` (excluded), as far as it lies in the array, and a buffer of `buffersize` bytes and
-    /// of shape `buffershape`. All of them have one number per dimension.
+    /// Makes it the box from `start` to `stop` (excluded), as far as it lies in the array, and a buffer of `buffersize`
+    /// bytes and of shape `buffershape`. All of them have one number per dimension.
     ///
     /// # Errors
     ///
@@ -94,13 +94,14 @@ pub(crate) struct SelectionRequest {
 }
 
 impl SelectionRequest {
-    /// The items with these `indices`, a list per dimension; `None` if there are none. `buffersize` tells how many bytes are
-    /// selected: as in the C library, a buffer of a larger shape is larger than that. The shape, of one number per dimension,
-    /// is asked for only if there are items.
+    /// The items with these `indices`, a list per dimension; `None` if there are none. `buffersize` tells how many
+    /// bytes are selected: as in the C library, a buffer of a larger shape is larger than that. The shape, of one
+    /// number per dimension, is asked for only if there are items.
     ///
     /// # Errors
     ///
-    /// As [`Selection::new`], those of `buffershape`, `InvalidParam` if the selection and the buffer do not fit each other.
+    /// As [`Selection::new`], those of `buffershape`, `InvalidParam` if the selection and the buffer do not fit each
+    /// other.
     pub(crate) fn of<'a>(
         geometry: &Geometry,
         typesize: usize,
@@ -130,7 +131,8 @@ impl SelectionRequest {
     }
 }
 
-/// A box in a C-order buffer that is larger: the shape of the buffer, and where the box begins. What is negative counts as 0.
+/// A box in a C-order buffer that is larger: the shape of the buffer, and where the box begins. What is negative counts
+/// as 0.
 #[derive(Clone, Copy)]
 pub(crate) struct PaddedBox<'a> {
     pub(crate) shape: &'a [i64],
@@ -176,8 +178,8 @@ impl Corner {
     }
 }
 
-/// Makes `copy`, which is one of an item of `itemsize` bytes, the copy of a box with these extents from `src` to `dst`; returns
-/// at which byte the box begins in both. There is one extent per dimension.
+/// Makes `copy`, which is one of an item of `itemsize` bytes, the copy of a box with these extents from `src` to `dst`;
+/// returns at which byte the box begins in both. There is one extent per dimension.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew except for new items. Chunks and
-//! shape change together.
+//! Arrays that change their shape: chunks are inserted and deleted, none is compressed anew except for new items.
+//! Chunks and shape change together.
 
 #![forbid(unsafe_code)]
 
@@ -83,8 +83,8 @@ fn changed_chunks(geometry: &Geometry, steps: &[Step], change: Change) -> Result
     let innermost = cells.iter().rposition(|(from, to)| from < to).filter(|_| geometry.nitems() > 0);
     let Some(innermost) = innermost else { return Ok(Vec::new()) };
     let grid = &geometry.chunk_grid().extents[..geometry.ndim()];
-    // Behind the innermost dimension that changes, chunks share their fate. Along it, a row changes as a whole if it lies in
-    // the changed part of a dimension before; otherwise only some of its cells do.
+    // Behind the innermost dimension that changes, chunks share their fate. Along it, a row changes as a whole if it
+    // lies in the changed part of a dimension before; otherwise only some of its cells do.
     let row = grid[innermost];
     let unit: u64 = grid[innermost + 1..].iter().product();
     let rows = Region::new(&[0; MAX_DIM][..innermost], &grid[..innermost]);
@@ -230,15 +230,15 @@ impl Plan {
     }
 }
 
-/// Gives the array the shape `new_shape`; returns its new geometry. Items are inserted and removed at `start`, by default
-/// at the end. `params` makes the chunks of zeros.
+/// Gives the array the shape `new_shape`; returns its new geometry. Items are inserted and removed at `start`, by
+/// default at the end. `params` makes the chunks of zeros.
 ///
 /// It neither locks the frame nor refreshes the geometry: see [the module](super).
 ///
 /// # Errors
 ///
-/// `InvalidParam` for shapes and positions that make no sense, and for changes in the middle that do not consist of whole
-/// chunks, `Failure` if chunks or metalayer cannot be written: nothing is changed then.
+/// `InvalidParam` for shapes and positions that make no sense, and for changes in the middle that do not consist of
+/// whole chunks, `Failure` if chunks or metalayer cannot be written: nothing is changed then.
 pub fn resize(
     schunk: &mut Schunk,
     geometry: &Geometry,
@@ -315,8 +315,8 @@ pub struct Insertion {
     pub at: i64,
 }
 
-/// Inserts the items of `src`, a C-order buffer with the shape of the array except for the dimension of the insertion, whose
-/// extent follows from the length of `src`. Returns the new geometry.
+/// Inserts the items of `src`, a C-order buffer with the shape of the array except for the dimension of the insertion,
+/// whose extent follows from the length of `src`. Returns the new geometry.
 ///
 /// It neither locks the frame nor refreshes the geometry: see [the module](super).
 ///

@@ -83,7 +83,8 @@ impl Selection {
     ///
     /// # Errors
     ///
-    /// `InvalidIndex` for indices outside of the array, `InvalidParam` for another number of lists than dimensions, or none.
+    /// `InvalidIndex` for indices outside of the array, `InvalidParam` for another number of lists than dimensions, or
+    /// none.
     pub fn new(geometry: &Geometry, lists: &[&[i64]]) -> Result<Selection> {
         let fits = lists.len() == geometry.ndim() && !lists.is_empty();
         require(fits, "wrong number of dimensions")?;
@@ -117,8 +118,8 @@ impl Selection {
         self.grid(|i| self.axes[i].chunks.len())
     }
 
-    /// The number of the chunk `at`, which counts the chunks of each dimension that are met. One that addresses of 32 bits do
-    /// not reach is none that there is.
+    /// The number of the chunk `at`, which counts the chunks of each dimension that are met. One that addresses of 32
+    /// bits do not reach is none that there is.
     fn nchunk(&self, geometry: &Geometry, at: &Extents) -> usize {
         let strides = &geometry.chunk_grid().strides;
         let axes = self.axes.iter().enumerate();
@@ -255,8 +256,8 @@ impl<'a> ChunkPart<'a> {
         })
     }
 
-    /// Copies the selected items of the touched block `cell` of an opened chunk to `dest`, as task `tid`; `plain` is the
-    /// [plain](BlockReader::plain) form of the chunk.
+    /// Copies the selected items of the touched block `cell` of an opened chunk to `dest`, as task `tid`; `plain` is
+    /// the [plain](BlockReader::plain) form of the chunk.
     ///
     /// # Safety
     ///
@@ -329,8 +330,8 @@ impl<'a> ChunkPart<'a> {
     }
 }
 
-/// The strides in bytes of the buffer of whoever reads or writes: a C-order buffer of shape `shape` and `len` bytes, with a
-/// place of its own for each position of the selection.
+/// The strides in bytes of the buffer of whoever reads or writes: a C-order buffer of shape `shape` and `len` bytes,
+/// with a place of its own for each position of the selection.
 ///
 /// # Errors
 ///
@@ -352,8 +353,8 @@ fn strides_of(selection: &Selection, shape: &[u64], len: usize, typesize: usize)
 ///
 /// # Errors
 ///
-/// `InvalidParam` if `dest` is too short, or its shape smaller than the selection in any dimension, `InvalidIndex` if the array
-/// lost selected items meanwhile, `Failure` for chunks that cannot be read.
+/// `InvalidParam` if `dest` is too short, or its shape smaller than the selection in any dimension, `InvalidIndex` if
+/// the array lost selected items meanwhile, `Failure` for chunks that cannot be read.
 pub fn read(
     schunk: &Schunk,
     geometry: &Geometry,
@@ -407,8 +408,9 @@ fn read_once(
 ///
 /// # Errors
 ///
-/// `InvalidParam` if `src` is too short, or its shape smaller than the selection in any dimension, `InvalidIndex` if the array
-/// has not all selected items, before anything is changed; `Failure` for chunks that cannot be read, compressed or replaced.
+/// `InvalidParam` if `src` is too short, or its shape smaller than the selection in any dimension, `InvalidIndex` if
+/// the array has not all selected items, before anything is changed; `Failure` for chunks that cannot be read,
+/// compressed or replaced.
 pub fn write(
     schunk: &mut Schunk,
     geometry: &Geometry,

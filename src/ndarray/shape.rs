@@ -1,7 +1,7 @@
 //! Shapes of an array, its chunks and its blocks, and what follows from them.
 //!
-//! The array is cut into chunks in C order; edge chunks are padded to a whole chunk, and each chunk to whole blocks. The
-//! blocks of a chunk are stored one after the other in C order, and so are the items of a block.
+//! The array is cut into chunks in C order; edge chunks are padded to a whole chunk, and each chunk to whole blocks.
+//! The blocks of a chunk are stored one after the other in C order, and so are the items of a block.
 
 #![forbid(unsafe_code)]
 
@@ -83,8 +83,8 @@ pub(crate) fn strides(shape: &[u64], unit: u64) -> Extents {
     strides
 }
 
-/// Bytes from the first item of a box to the end of its last one, in a buffer with these strides and items of `unit` bytes.
-/// `None` if that is more than memory can hold, or the box is empty.
+/// Bytes from the first item of a box to the end of its last one, in a buffer with these strides and items of `unit`
+/// bytes. `None` if that is more than memory can hold, or the box is empty.
 pub(crate) fn strided_len(
     extents: impl IntoIterator<Item = u64>,
     strides: &Extents,

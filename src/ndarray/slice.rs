@@ -1,7 +1,7 @@
 //! Boxes of items that are read.
 //!
-//! The blocks that the box meets are decoded, each once, and of them no more than is needed: straight into the destination
-//! where rows are long, else into a small buffer from which rows are copied.
+//! The blocks that the box meets are decoded, each once, and of them no more than is needed: straight into the
+//! destination where rows are long, else into a small buffer from which rows are copied.
 
 use super::blocks::{Blocks, InBuffer, size};
 use super::refresh::read_undisturbed;
@@ -77,13 +77,13 @@ fn unordered(reading: &Reading<'_>) -> bool {
 /// Copies the items of `region`, which lies inside of the array, to the front of `dest`, a C-order buffer of shape
 /// `dest_shape`.
 ///
-/// If somebody changed the array since its geometry is known, or does so meanwhile without a lock, it is read as it is then.
-/// Items that are outside of it by then become zero, as does everything in `dest` beside the box.
+/// If somebody changed the array since its geometry is known, or does so meanwhile without a lock, it is read as it is
+/// then. Items that are outside of it by then become zero, as does everything in `dest` beside the box.
 ///
 /// # Errors
 ///
-/// `InvalidParam` if `dest` is too short or chunks are above 2 GiB, `Failure` for chunks that cannot be read. `dest` is all zeros
-/// then: whoever passes it on all the same does not pass on what was in that memory before.
+/// `InvalidParam` if `dest` is too short or chunks are above 2 GiB, `Failure` for chunks that cannot be read. `dest` is
+/// all zeros then: whoever passes it on all the same does not pass on what was in that memory before.
 pub(crate) fn read(
     schunk: &Schunk,
     geometry: &Geometry,
@@ -156,9 +156,9 @@ fn read_once(
     })
 }
 
-/// Calls `read` for each of `count` chunks with what decodes it. If there are enough of them, each is read by one of the
-/// threads; else they come one after the other, and `read` may use the threads for the blocks. `number` tells their numbers
-/// to whoever wants to be told.
+/// Calls `read` for each of `count` chunks with what decodes it. If there are enough of them, each is read by one of
+/// the threads; else they come one after the other, and `read` may use the threads for the blocks. `number` tells their
+/// numbers to whoever wants to be told.
 ///
 /// # Errors
 ///

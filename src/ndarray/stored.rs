@@ -30,8 +30,8 @@ impl StoredArray<'_> {
         slice::read(self.schunk, self.geometry, region, dest, dest_shape, self.reading)
     }
 
-    /// Calls `take` with the chunk whose number `number` tells by the geometry that the array has by then, and returns what
-    /// that returns; `None` if there is no such chunk, by the known geometry or by then.
+    /// Calls `take` with the chunk whose number `number` tells by the geometry that the array has by then, and returns
+    /// what that returns; `None` if there is no such chunk, by the known geometry or by then.
     ///
     /// # Errors
     ///

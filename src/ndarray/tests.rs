@@ -575,7 +575,8 @@ fn buffers_have_a_place_for_each_selected_item() {
     let selection = Selection::new(&tested.geometry, &[&[0, 1, 2, 3], &[0, 1, 2, 3]]).unwrap();
     let reading = Reading::default();
     let writing = Writing::new(Encoding::new(&tested.params));
-    // With the first of these shapes, two items would have the same place, to which different threads might write at once.
+    // With the first of these shapes, two items would have the same place, to which different threads might write at
+    // once.
     for shape in [&[4, 2][..], &[4], &[0, 0], &[16], &[3, 4], &[4, 4, 1]] {
         let mut buffer = [7; 64];
         let read = select::read(&tested.schunk, &tested.geometry, &selection, &mut buffer, shape, &reading);

@@ -60,8 +60,8 @@ fn spread<T: Copy + From<u8>>(extents: &[T], added: &[bool]) -> Vec<T> {
     added.iter().map(extent).collect()
 }
 
-/// Fails unless the chunks of a super-chunk are as large as those of the array that the metalayers `layers` describe: those of
-/// the array that a view is made of are larger if a dimension of longer chunks is left out.
+/// Fails unless the chunks of a super-chunk are as large as those of the array that the metalayers `layers` describe:
+/// those of the array that a view is made of are larger if a dimension of longer chunks is left out.
 ///
 /// # Errors
 ///
@@ -76,8 +76,8 @@ pub fn check_chunks(schunk: &Schunk, layers: &[Arc<Metalayer>]) -> Result<()> {
     ensure(agree, ErrorKind::Failure, "chunks of another size than those of the view")
 }
 
-/// Gives a super-chunk without chunks the sizes of chunks and blocks that its metalayer describes: those of the array that a
-/// view is made of are others if a dimension of longer chunks or blocks is left out.
+/// Gives a super-chunk without chunks the sizes of chunks and blocks that its metalayer describes: those of the array
+/// that a view is made of are others if a dimension of longer chunks or blocks is left out.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Boxes of items that are written.
 //!
 //! Only blocks that change are compressed anew, as long as the blocks of the chunk are independent of each other; the
-//! others keep their compressed bytes. Blocks are put together one by one, where they are compressed. The new chunks take
-//! the place of the old ones together.
+//! others keep their compressed bytes. Blocks are put together one by one, where they are compressed. The new chunks
+//! take the place of the old ones together.
 
 #![forbid(unsafe_code)]
 
@@ -22,8 +22,8 @@ use crate::memory::{self, Room};
 use crate::schunk::access::Access;
 use crate::schunk::{Reading, Schunk, Update, Writing, patch, scratch};
 
-/// About how many bytes of new chunks of a frame are written as one change: the places of the chunks that they replace can
-/// be used for others then, so that the frame does not grow by all of them, and no holes have to be closed.
+/// About how many bytes of new chunks of a frame are written as one change: the places of the chunks that they replace
+/// can be used for others then, so that the frame does not grow by all of them, and no holes have to be closed.
 const BATCH: usize = 64 << 20;
 
 /// Gives the items of `region`, which lies inside of the array, the values at the front of `src`, a C-order buffer of
@@ -89,8 +89,8 @@ pub(super) fn write_to(
 ///
 /// # Errors
 ///
-/// `Failure` if the array has chunks, and of another size: those of the size that it should have may be much larger, and would be
-/// made to be refused.
+/// `Failure` if the array has chunks, and of another size: those of the size that it should have may be much larger,
+/// and would be made to be refused.
 pub(super) fn blocks_of<'a>(schunk: &impl Access, geometry: &'a Geometry) -> Result<Blocks<'a>> {
     schunk.look(|schunk| {
         let blocks = Blocks::new(geometry, schunk.typesize())?;
@@ -180,8 +180,8 @@ impl<'a> Pending<'a> {
 /// Fills a block, given by its number.
 pub(super) type MakeBlock<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
 
-/// Compresses the chunk whose blocks `make` puts together into the front of `dest`; returns its size. Its blocks are those of the
-/// array, whatever size the parameters ask for: with others it could not be read.
+/// Compresses the chunk whose blocks `make` puts together into the front of `dest`; returns its size. Its blocks are
+/// those of the array, whatever size the parameters ask for: with others it could not be read.
 pub(super) fn compress(
     blocks: &Blocks<'_>,
     writing: &Writing<'_>,
@@ -208,8 +208,8 @@ pub(super) fn compress(
     })
 }
 
-/// From this size on, in bytes, chunks are compressed where they stay: copying them costs more than shortening memory. Copying
-/// them to memory that is at hand costs less.
+/// From this size on, in bytes, chunks are compressed where they stay: copying them costs more than shortening memory.
+/// Copying them to memory that is at hand costs less.
 const LARGE: usize = 1 << 20;
 
 /// Has `compress` write a chunk to the room that it is given, and say how long it is, and passes the chunk on.

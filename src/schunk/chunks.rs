@@ -50,11 +50,12 @@ impl Schunk {
         }
     }
 
-    /// Calls `read` with the current chunks and the `layout` of what they hold, which `fit` has brought up to date. If a process
-    /// that does not lock changes them meanwhile, `read` is called again: its first result, or error, may mix old and new state.
+    /// Calls `read` with the current chunks and the `layout` of what they hold, which `fit` has brought up to date. If
+    /// a process that does not lock changes them meanwhile, `read` is called again: its first result, or error, may mix
+    /// old and new state.
     ///
-    /// `numbers` names the chunks that `read` looks at, for a layout that it accepted; `looked` tells whether the super-chunk
-    /// was just [refreshed](Self::refresh).
+    /// `numbers` names the chunks that `read` looks at, for a layout that it accepted; `looked` tells whether the
+    /// super-chunk was just [refreshed](Self::refresh).
     ///
     /// # Errors
     ///
@@ -92,7 +93,8 @@ impl Schunk {
         Ok(read(&chunks, &layout))
     }
 
-    /// As [`read_undisturbed`](Self::read_undisturbed), where what the chunks hold has no layout to be brought up to date.
+    /// As [`read_undisturbed`](Self::read_undisturbed), where what the chunks hold has no layout to be brought up to
+    /// date.
     ///
     /// # Errors
     ///
@@ -133,8 +135,8 @@ impl Schunk {
 }
 
 impl<'a> StoredChunks<'a> {
-    /// Whether nobody changed anything; or, with `nchunks`, whether the chunks with these numbers are where they were: so
-    /// that what was read of them is what they held.
+    /// Whether nobody changed anything; or, with `nchunks`, whether the chunks with these numbers are where they were:
+    /// so that what was read of them is what they held.
     fn are_current(&self, nchunks: Option<impl Iterator<Item = usize>>) -> bool {
         match self {
             StoredChunks::List(_) => true,
@@ -252,8 +254,8 @@ impl<'a> StoredChunks<'a> {
         self.with_source(nchunk, Whole::IfBlocksAreSmall, dec, read)
     }
 
-    /// Calls `read` with a chunk or its lazy form, and for that with the source of its blocks. `whole` tells which chunks are
-    /// wanted in one piece.
+    /// Calls `read` with a chunk or its lazy form, and for that with the source of its blocks. `whole` tells which
+    /// chunks are wanted in one piece.
     fn with_source<R>(
         &self,
         nchunk: usize,
@@ -277,8 +279,9 @@ impl<'a> StoredChunks<'a> {
     }
 }
 
-/// Runs `read` for each of `parts`, on the threads of `dec` if they are not more than the parts: each part is then read by
-/// one thread. Otherwise, and with a postfilter, the parts come one after the other, and `read` may use the threads for each.
+/// Runs `read` for each of `parts`, on the threads of `dec` if they are not more than the parts: each part is then read
+/// by one thread. Otherwise, and with a postfilter, the parts come one after the other, and `read` may use the threads
+/// for each.
 ///
 /// # Errors
 ///

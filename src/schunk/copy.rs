@@ -22,8 +22,8 @@ use crate::memory;
 use std::path::Path;
 use std::sync::Arc;
 
-/// About how many bytes of chunks to hand to a frame as one change, of `nchunks` chunks in all. What was just read or made is
-/// near at hand, but each change writes the index anew: many chunks go in larger batches.
+/// About how many bytes of chunks to hand to a frame as one change, of `nchunks` chunks in all. What was just read or
+/// made is near at hand, but each change writes the index anew: many chunks go in larger batches.
 pub(crate) fn batch_len(nchunks: usize) -> usize {
     const PER_INDEX: usize = 16;
     nchunks.saturating_mul(size_of::<i64>() * PER_INDEX).clamp(4 << 20, 16 << 20)
@@ -35,8 +35,8 @@ const RESERVED: usize = 1 << 16;
 /// What [`check_copied`] reports. The frame may look again as before by then.
 const CHANGED: Error = Error::new(ErrorKind::FileRead, "chunks were changed while they were copied");
 
-/// Calls `copy`, which copies all chunks of a super-chunk, and again if it fails after somebody changed them: `tick` is its
-/// [fresh tick](Schunk::fresh_tick).
+/// Calls `copy`, which copies all chunks of a super-chunk, and again if it fails after somebody changed them: `tick` is
+/// its [fresh tick](Schunk::fresh_tick).
 pub(crate) fn again_if_changed<T>(tick: impl Fn() -> u64, mut copy: impl FnMut() -> Result<T>) -> Result<T> {
     let mut before = tick();
     for _ in 1..ATTEMPTS {
@@ -57,23 +57,23 @@ pub(crate) fn again_if_changed<T>(tick: impl Fn() -> u64, mut copy: impl FnMut()
 type AddVlmeta = fn(&mut Schunk, &[u8], Vec<u8>) -> Result<usize>;
 
 impl Schunk {
-    /// Copies metalayers, chunks and variable-length metalayers to `dest`, which is empty. A frame gets the last ones with its
-    /// last chunks, as one change: a copy that was broken off and has all chunks has them, too.
+    /// Copies metalayers, chunks and variable-length metalayers to `dest`, which is empty. A frame gets the last ones
+    /// with its last chunks, as one change: a copy that was broken off and has all chunks has them, too.
     ///
-    /// Without `recompress` the chunks are copied as they are. With it they are decompressed and compressed again; chunks
-    /// of variable-length blocks are copied as they are all the same.
+    /// Without `recompress` the chunks are copied as they are. With it they are decompressed and compressed again;
+    /// chunks of variable-length blocks are copied as they are all the same.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if `dest` is not empty, `InvalidHeader` if the sizes of the chunks do not add up, or are more than there
-    /// is room for in the frame, `FileRead` if somebody changed the chunks meanwhile without a lock, else those of reading and
-    /// writing; `dest` is incomplete then, or not of one moment.
+    /// `InvalidParam` if `dest` is not empty, `InvalidHeader` if the sizes of the chunks do not add up, or are more
+    /// than there is room for in the frame, `FileRead` if somebody changed the chunks meanwhile without a lock, else
+    /// those of reading and writing; `dest` is incomplete then, or not of one moment.
     pub fn copy_to(&self, dest: &mut Schunk, recompress: Option<(&Reading<'_>, &Writing<'_>)>) -> Result<()> {
         self.copy_to_watched(dest, None, recompress, &|_| ())
     }
 
-    /// As [`copy_to`](Self::copy_to), with `layers`, if there are any, in the place of the fixed metalayers. `prepared` is shown the
-    /// copy when it has these and no chunks yet: what compresses the chunks may look for them.
+    /// As [`copy_to`](Self::copy_to), with `layers`, if there are any, in the place of the fixed metalayers. `prepared`
+    /// is shown the copy when it has these and no chunks yet: what compresses the chunks may look for them.
     pub(crate) fn copy_to_watched(
         &self,
         dest: &mut Schunk,
@@ -104,8 +104,8 @@ impl Schunk {
         check_copied(&chunks, dest, recompressed)
     }
 
-    /// Passes copies of the variable-length metalayers, compressed with the defaults, to `add`; those that stand for very much more
-    /// than they take as they are.
+    /// Passes copies of the variable-length metalayers, compressed with the defaults, to `add`; those that stand for
+    /// very much more than they take as they are.
     fn copy_vlmeta(&self, dest: &mut Schunk, add: AddVlmeta) -> Result<()> {
         for layer in self.vlmetalayers().iter() {
             let content = if meta::is_bomb(&layer.content) {
@@ -135,8 +135,8 @@ impl Schunk {
     ///
     /// # Errors
     ///
-    /// `InvalidHeader` if the sizes of the chunks do not add up to what the frame says or are more than there is room for in
-    /// it, else those of reading.
+    /// `InvalidHeader` if the sizes of the chunks do not add up to what the frame says or are more than there is room
+    /// for in it, else those of reading.
     pub fn to_memory(&self) -> Result<Schunk> {
         self.again_if_changed(|| {
             let mut copy = Schunk::in_memory(self.params());
@@ -157,7 +157,8 @@ impl Schunk {
         self.change_tick()
     }
 
-    /// As [`to_memory`](Self::to_memory), with `layers` in the place of the fixed metalayers, which counts as a change of them.
+    /// As [`to_memory`](Self::to_memory), with `layers` in the place of the fixed metalayers, which counts as a change
+    /// of them.
     ///
     /// # Errors
     ///
@@ -196,8 +197,9 @@ impl Schunk {
         check_copied(&chunks, copy, false)
     }
 
-    /// Whether all chunks decompress to the same with `other` in place of the container of `dec`, from which it differs in
-    /// the shape of the blocks. Chunks that `dec` cannot decompress are left out of account; postfilters are not run.
+    /// Whether all chunks decompress to the same with `other` in place of the container of `dec`, from which it differs
+    /// in the shape of the blocks. Chunks that `dec` cannot decompress are left out of account; postfilters are not
+    /// run.
     ///
     /// # Errors
     ///
@@ -247,8 +249,8 @@ impl Schunk {
     }
 
     /// Writes a contiguous frame with the same content after what the file `path` holds; returns the position at which
-    /// the frame starts. `params`, and the back-end of `options`, as in [`to_file`](Self::to_file); the rest of `options` counts
-    /// in any case.
+    /// the frame starts. `params`, and the back-end of `options`, as in [`to_file`](Self::to_file); the rest of
+    /// `options` counts in any case.
     ///
     /// # Errors
     ///
@@ -267,8 +269,9 @@ impl Schunk {
     }
 }
 
-/// How many bytes of chunks a copy may still meet. In a damaged frame of a few bytes, millions of chunks can be at one place;
-/// those of others take no more room than there is in the frame. Special ones, which are not in it, do not count.
+/// How many bytes of chunks a copy may still meet. In a damaged frame of a few bytes, millions of chunks can be at one
+/// place; those of others take no more room than there is in the frame. Special ones, which are not in it, do not
+/// count.
 struct Budget(u64);
 
 impl Budget {
@@ -291,8 +294,9 @@ impl Budget {
     }
 }
 
-/// Fails unless `copy` has all of `chunks`. The last ones of a frame that grew meanwhile, which may have been replaced in their
-/// places, may be newer than the others; if they were `recompressed`, only damage tells that they were read too soon.
+/// Fails unless `copy` has all of `chunks`. The last ones of a frame that grew meanwhile, which may have been replaced
+/// in their places, may be newer than the others; if they were `recompressed`, only damage tells that they were read
+/// too soon.
 ///
 /// # Errors
 ///
@@ -386,8 +390,8 @@ fn reads_alike(dec: &Decoding<'_>, other: Container, chunk: &[u8]) -> Result<boo
     })
 }
 
-/// Appends chunk `nchunk` of `chunks` to `dest`, which is no frame; returns the block size in its header. From a file, the
-/// chunk is read to where it stays.
+/// Appends chunk `nchunk` of `chunks` to `dest`, which is no frame; returns the block size in its header. From a file,
+/// the chunk is read to where it stays.
 fn append_copy(
     dest: &mut Schunk,
     chunks: &StoredChunks<'_>,

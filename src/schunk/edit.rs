@@ -208,8 +208,8 @@ impl Schunk {
         self.regrid(&Regrid::default(), updates)
     }
 
-    /// Removes and adds chunks, replaces those with the new numbers in `updates`, each of them once, and updates a metalayer;
-    /// all of it or nothing.
+    /// Removes and adds chunks, replaces those with the new numbers in `updates`, each of them once, and updates a
+    /// metalayer; all of it or nothing.
     ///
     /// # Errors
     ///
@@ -262,8 +262,8 @@ impl Schunk {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for sizes out of range, `FrameSpecial` if there are data, or with a frame if the value is none that
-    /// can fill it; `SchunkSpecial` for that without a frame, and for too many chunks.
+    /// `InvalidParam` for sizes out of range, `FrameSpecial` if there are data, or with a frame if the value is none
+    /// that can fill it; `SchunkSpecial` for that without a frame, and for too many chunks.
     pub fn fill_special(
         &mut self,
         nitems: u64,

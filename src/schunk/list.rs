@@ -1,11 +1,11 @@
 //! Chunks of a super-chunk that has no frame: one buffer each.
 //!
-//! How long a buffer is stands in the header of its chunk and nowhere else: a table of lengths would have to be moved with
-//! every chunk that is inserted or deleted. So the size in the header of a chunk in the list is always that of its memory,
-//! and clients, who see the chunks, do not write there.
+//! How long a buffer is stands in the header of its chunk and nowhere else: a table of lengths would have to be moved
+//! with every chunk that is inserted or deleted. So the size in the header of a chunk in the list is always that of its
+//! memory, and clients, who see the chunks, do not write there.
 //!
-//! C callers may free a chunk and make the pointer to it null. Such a chunk is missing: it cannot be read, but replaced,
-//! moved and deleted. It still counts in the sums, as it would if it were there.
+//! C callers may free a chunk and make the pointer to it null. Such a chunk is missing: it cannot be read, but
+//! replaced, moved and deleted. It still counts in the sums, as it would if it were there.
 
 use super::edit::{Rejected, Update, shrunk};
 use super::meta::LayerChange;
@@ -38,8 +38,8 @@ pub(crate) struct List {
     pub(super) tick: u64,
     /// The last change of a metalayer, and the tick before it.
     pub(super) last_change: Option<(u64, LayerChange)>,
-    /// Whether the sizes in the headers of the chunks were seen to add up to that of the super-chunk. Changes keep it so:
-    /// what they take from one sum, or add to it, they do to the other.
+    /// Whether the sizes in the headers of the chunks were seen to add up to that of the super-chunk. Changes keep it
+    /// so: what they take from one sum, or add to it, they do to the other.
     add_up: bool,
 }
 
@@ -71,7 +71,8 @@ impl List {
         self.pointers.get(nchunk).is_some_and(|pointer| pointer.load(Ordering::Relaxed).is_null())
     }
 
-    /// Uncompressed size of a chunk in bytes, as [`Sizes::believed_nbytes`]; of one that is missing, as far as the sizes tell.
+    /// Uncompressed size of a chunk in bytes, as [`Sizes::believed_nbytes`]; of one that is missing, as far as the
+    /// sizes tell.
     ///
     /// # Errors
     ///
@@ -213,8 +214,8 @@ impl List {
         let pointer = NonNull::new(pointer).expect("`prepare` read the chunk");
         // SAFETY: the list has it.
         let old_len = unsafe { len_of(pointer.as_ptr()) };
-        // SAFETY: it comes from C's allocator, with this length or as much more as `make_room` made of it, and nobody else
-        // uses it until it goes back to its place.
+        // SAFETY: it comes from C's allocator, with this length or as much more as `make_room` made of it, and nobody
+        // else uses it until it goes back to its place.
         let chunk = unsafe { MallocBuf::from_malloc_with_room(pointer, old_len, old_len.max(room)) };
         let mut lent = Lent { old_len, list: self, nchunk, chunk };
         work(&mut lent.chunk);
@@ -238,8 +239,8 @@ impl List {
     ///
     /// # Errors
     ///
-    /// `NotFound` for the metalayer, `InvalidParam` for numbers out of range, those of damaged chunks, `ChunkUpdate` for
-    /// chunks of another size, `Failure` if an old chunk cannot be read, `MemoryAlloc`.
+    /// `NotFound` for the metalayer, `InvalidParam` for numbers out of range, those of damaged chunks, `ChunkUpdate`
+    /// for chunks of another size, `Failure` if an old chunk cannot be read, `MemoryAlloc`.
     pub(super) fn regrid(&mut self, change: &Regrid<'_>, mut updates: Vec<(usize, Update)>) -> Result<()> {
         let moved = change.moves_chunks().then(|| self.moved(change)).transpose()?;
         let out_of_range = Error::new(ErrorKind::InvalidParam, "chunk number out of range");
@@ -292,8 +293,8 @@ impl List {
         Ok(Moved { sizes, order, fresh, pointers })
     }
 
-    /// Makes an `update` of the chunk that has the number `before` now, or else is a copy of `added`, ready to be carried
-    /// out.
+    /// Makes an `update` of the chunk that has the number `before` now, or else is a copy of `added`, ready to be
+    /// carried out.
     fn prepare(&mut self, before: Option<usize>, added: &[u8], update: &mut Update) -> Result<()> {
         let old = match before {
             Some(before) => self.chunk(before)?,

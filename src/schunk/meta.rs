@@ -26,8 +26,8 @@ pub(super) fn compress(content: &[u8], params: Option<&CParams>) -> Result<Vec<u
     compress_by(content, |content, chunk| Ok(chunk::compress_with(&enc, content, chunk)?.cbytes))
 }
 
-/// The content of a variable-length metalayer as it is stored: one chunk, which `compress` makes where it is told to, and whose
-/// size it returns.
+/// The content of a variable-length metalayer as it is stored: one chunk, which `compress` makes where it is told to,
+/// and whose size it returns.
 ///
 /// # Errors
 ///
@@ -44,8 +44,8 @@ pub(crate) fn compress_by(
     memory::copy_of(&chunk[..cbytes])
 }
 
-/// Content larger than this, in bytes, must not be a repeated value: nobody writes such metalayers, and a few bytes would
-/// ask for gigabytes.
+/// Content larger than this, in bytes, must not be a repeated value: nobody writes such metalayers, and a few bytes
+/// would ask for gigabytes.
 const LARGE: usize = 64 << 20;
 
 /// The content of a variable-length metalayer from its chunk.
@@ -57,8 +57,8 @@ pub(crate) fn decompress(stored: &[u8]) -> Result<Vec<u8>> {
     decompress_into(&Decoding::default(), stored, zeroed)
 }
 
-/// Whether the content, by its header, is all zeros, or so much larger than the whole chunk `stored` that it should not be
-/// decompressed for nothing but to be compressed again.
+/// Whether the content, by its header, is all zeros, or so much larger than the whole chunk `stored` that it should not
+/// be decompressed for nothing but to be compressed again.
 pub(super) fn is_bomb(stored: &[u8]) -> bool {
     /// More than encoders make of texts and numbers, even if they are all the same.
     const RATIO: usize = 1 << 10;
@@ -109,9 +109,9 @@ impl List {
 }
 
 impl Schunk {
-    /// The only change to the metalayers since [`change_tick`](Self::change_tick) was `tick`, if there was exactly one and it is
-    /// known: of thousands of layers, only that one need be looked at then. With it come the fixed and the variable-length
-    /// layers.
+    /// The only change to the metalayers since [`change_tick`](Self::change_tick) was `tick`, if there was exactly one
+    /// and it is known: of thousands of layers, only that one need be looked at then. With it come the fixed and the
+    /// variable-length layers.
     pub(crate) fn layer_change_since(&self, tick: u64) -> Option<(LayerChange, &Metalayers, &Metalayers)> {
         let Backing::List(list) = &self.backing else { return None };
         let (before, change) = list.last_change?;
@@ -119,8 +119,8 @@ impl Schunk {
         alone.then_some((change, &list.metalayers, &list.vlmetalayers))
     }
 
-    /// Puts `fixed` and `variable` in the place of the metalayers, as if these had been there all along: no change is counted,
-    /// and a frame holds them from its next change on.
+    /// Puts `fixed` and `variable` in the place of the metalayers, as if these had been there all along: no change is
+    /// counted, and a frame holds them from its next change on.
     ///
     /// # Errors
     ///
@@ -210,8 +210,8 @@ impl Schunk {
         }
     }
 
-    /// Whether there is a variable-length metalayer `name`. What other handles changed in the frame is looked at only if that is
-    /// not as `expected`: it is looked at again with the change that this is asked for.
+    /// Whether there is a variable-length metalayer `name`. What other handles changed in the frame is looked at only
+    /// if that is not as `expected`: it is looked at again with the change that this is asked for.
     ///
     /// # Errors
     ///

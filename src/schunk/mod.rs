@@ -5,9 +5,9 @@
 //!
 //! Any number of threads may use the `&self` methods of one super-chunk at the same time.
 //!
-//! `list` and `pointers` hold chunks without a frame; `chunks` reads the chunks as of one moment; `edit`, `slice`, `patch` and
-//! `access` change them; `sparse` reads single items, `copy` makes copies, `meta` has the metalayers, `packed` the format
-//! before frames; `scratch` keeps buffers.
+//! `list` and `pointers` hold chunks without a frame; `chunks` reads the chunks as of one moment; `edit`, `slice`,
+//! `patch` and `access` change them; `sparse` reads single items, `copy` makes copies, `meta` has the metalayers,
+//! `packed` the format before frames; `scratch` keeps buffers.
 
 pub(crate) mod access;
 mod chunks;
@@ -69,11 +69,11 @@ pub struct Reading<'a> {
     pub dec: Decoding<'a>,
     /// Called with the number of each chunk before it is decompressed, in ascending order.
     pub visit: Option<&'a dyn Fn(usize)>,
-    /// Hands over the pending mask, once: for each block, whether it is skipped, as in [`chunk::decompress_with`]. It is for the
-    /// next chunk that is decompressed as a whole; partial reads, copies and writes leave it pending.
+    /// Hands over the pending mask, once: for each block, whether it is skipped, as in [`chunk::decompress_with`]. It
+    /// is for the next chunk that is decompressed as a whole; partial reads, copies and writes leave it pending.
     pub mask: Option<&'a dyn Fn() -> Option<Vec<bool>>>,
-    /// The [change tick](Schunk::change_tick) at which the caller learnt what the chunks hold, such as the shape of an array; by
-    /// default, the tick at the call.
+    /// The [change tick](Schunk::change_tick) at which the caller learnt what the chunks hold, such as the shape of an
+    /// array; by default, the tick at the call.
     pub as_of: Option<u64>,
 }
 
@@ -96,8 +96,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Compresses whole chunks one after another, each in its own way: with a tuner, what is learnt from one decides about the
-/// next.
+/// Compresses whole chunks one after another, each in its own way: with a tuner, what is learnt from one decides about
+/// the next.
 pub trait ChunkCompressor {
     /// Compresses `src` into the front of `dest`; returns the size of the chunk, or 0 if it does not fit in.
     ///
@@ -114,8 +114,8 @@ pub struct Writing<'a> {
     pub enc: Encoding<'a>,
     /// Called with the number of each chunk before it is compressed.
     pub visit: Option<&'a dyn Fn(usize)>,
-    /// Compresses the chunks in the place of `enc`, which may differ from what it does. Chunks are always compressed as a
-    /// whole then, and nothing is taken over from others.
+    /// Compresses the chunks in the place of `enc`, which may differ from what it does. Chunks are always compressed as
+    /// a whole then, and nothing is taken over from others.
     pub compressor: Option<&'a dyn ChunkCompressor>,
 }
 
@@ -382,8 +382,8 @@ impl Schunk {
         }
     }
 
-    /// As [`chunk`](Self::chunk), with the bytes that are not in memory where `make` wants them: it gets their number and
-    /// what fills as much memory with them.
+    /// As [`chunk`](Self::chunk), with the bytes that are not in memory where `make` wants them: it gets their number
+    /// and what fills as much memory with them.
     ///
     /// # Errors
     ///
@@ -441,13 +441,13 @@ impl Schunk {
         self.frame().ok_or(no_frame)?.source_of_lazy(lazy)
     }
 
-    /// Decompresses chunk `nchunk` into the front of `dest`; returns the number of bytes, those of blocks that a mask skips
-    /// included.
+    /// Decompresses chunk `nchunk` into the front of `dest`; returns the number of bytes, those of blocks that a mask
+    /// skips included.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` if there is no such chunk, or, without a frame, if `dest` is too short; `WriteBuffer` for that with
-    /// a frame; else those of reading and decompressing.
+    /// `InvalidParam` if there is no such chunk, or, without a frame, if `dest` is too short; `WriteBuffer` for that
+    /// with a frame; else those of reading and decompressing.
     pub fn decompress_chunk(&self, nchunk: usize, dest: &mut [u8], reading: &Reading<'_>) -> Result<usize> {
         let short = if self.frame().is_some() { ErrorKind::WriteBuffer } else { ErrorKind::InvalidParam };
         require(nchunk < self.nchunks(), "chunk number out of range")?;
@@ -471,7 +471,8 @@ impl Schunk {
         self.read_one(nchunk, |chunks| chunks.with_all_blocks(nchunk, &reading.dec, &mut decompress))
     }
 
-    /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make` returns.
+    /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make`
+    /// returns.
     ///
     /// # Errors
     ///

@@ -22,8 +22,8 @@ const METADATA: &[u8] = b"metadata";
 const USERDATA: &[u8] = b"userdata";
 
 impl Schunk {
-    /// A super-chunk in memory with the chunks of the packed one in `bytes`. Metadata and userdata become variable-length
-    /// metalayers with these names.
+    /// A super-chunk in memory with the chunks of the packed one in `bytes`. Metadata and userdata become
+    /// variable-length metalayers with these names.
     ///
     /// # Errors
     ///
@@ -78,8 +78,8 @@ impl Schunk {
         Schunk::from_buffer(buffer)
     }
 
-    /// Opens what starts at byte `offset` of `path`: a frame or, at the start of a file, a packed super-chunk. That is read into
-    /// memory, from the file as it is, whatever back-end the `options` name.
+    /// Opens what starts at byte `offset` of `path`: a frame or, at the start of a file, a packed super-chunk. That is
+    /// read into memory, from the file as it is, whatever back-end the `options` name.
     ///
     /// # Errors
     ///
@@ -126,8 +126,8 @@ impl Schunk {
 
 /// `chunk` as its reader takes it.
 ///
-/// In chunks of 2017 the flags of today's long header, after a short one, say that the super-chunk had the filters. Those
-/// are lost, but what is stored raw does not need them.
+/// In chunks of 2017 the flags of today's long header, after a short one, say that the super-chunk had the filters.
+/// Those are lost, but what is stored raw does not need them.
 fn readable(chunk: &[u8]) -> Result<Cow<'_, [u8]>> {
     let header = BasicHeader::read(chunk)?;
     let has_short_header = usize::try_from(header.nbytes).is_ok_and(|n| n + MIN_HEADER_LENGTH == chunk.len());

@@ -144,8 +144,8 @@ pub(crate) fn encode(
     Ok(is_settled(&header, patch.cbytes).then_some(patch))
 }
 
-/// Whether a chunk of `cbytes` bytes, made of old and new blocks, is about what compressing it as a whole gives: neither
-/// longer than the data as they are, nor nothing but zeros, which need no blocks at all.
+/// Whether a chunk of `cbytes` bytes, made of old and new blocks, is about what compressing it as a whole gives:
+/// neither longer than the data as they are, nor nothing but zeros, which need no blocks at all.
 fn is_settled(header: &ChunkHeader, cbytes: usize) -> bool {
     let streams: usize = (0..header.nblocks()).map(|block| header.nstreams(header.block_len(block))).sum();
     let only_zeros = EXTENDED_HEADER_LENGTH + 4 * (header.nblocks() + streams);
@@ -290,8 +290,8 @@ impl Patch {
         Ok(same && independent_blocks(head, &self.header)?.is_some_and(|table| table == self.table))
     }
 
-    /// Gets ready to turn `chunk`, the old chunk, into the new one where it is; `false` if that cannot be, since blocks share
-    /// bytes: a damaged chunk.
+    /// Gets ready to turn `chunk`, the old chunk, into the new one where it is; `false` if that cannot be, since blocks
+    /// share bytes: a damaged chunk.
     ///
     /// # Errors
     ///
@@ -325,8 +325,8 @@ impl Patch {
         self.cbytes.max(self.header.cbytes)
     }
 
-    /// Turns `chunk`, the old chunk for which this was prepared, into the new one where it is: only what changes its place is
-    /// moved.
+    /// Turns `chunk`, the old chunk for which this was prepared, into the new one where it is: only what changes its
+    /// place is moved.
     ///
     /// # Panics
     ///

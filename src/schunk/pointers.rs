@@ -1,8 +1,9 @@
 //! Where the chunks of a list are: a table that C callers see, and that chunks are looked up in without the lock of the
 //! super-chunk.
 //!
-//! To look a chunk up takes a nanosecond, to take and release a lock ten. So the table is such that adding chunks at the end
-//! disturbs nobody who is looking at others: it moves when it grows, but the old one stays as long as anybody may see it.
+//! To look a chunk up takes a nanosecond, to take and release a lock ten. So the table is such that adding chunks at
+//! the end disturbs nobody who is looking at others: it moves when it grows, but the old one stays as long as anybody
+//! may see it.
 
 use super::list::len_of;
 use crate::error::Result;
@@ -20,7 +21,8 @@ const LEAST: usize = 4;
 #[derive(Default)]
 pub(super) struct Pointers {
     table: Vec<AtomicPtr<u8>>,
-    /// Tables that were too small. They are half as long each as the next one, so all together are no longer than the table.
+    /// Tables that were too small. They are half as long each as the next one, so all together are no longer than the
+    /// table.
     outgrown: Vec<Vec<AtomicPtr<u8>>>,
     lookup: Arc<Lookup>,
 }
@@ -37,8 +39,8 @@ impl Lookup {
     ///
     /// # Safety
     ///
-    /// Meanwhile, other threads change the super-chunk in no other way than by adding chunks at the end. The bytes are those of
-    /// the chunk until it is changed.
+    /// Meanwhile, other threads change the super-chunk in no other way than by adding chunks at the end. The bytes are
+    /// those of the chunk until it is changed.
     #[inline]
     pub(crate) unsafe fn chunk(&self, nchunk: usize) -> Option<NonNull<[u8]>> {
         // The number first: tables that come later have room for as many.

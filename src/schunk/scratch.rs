@@ -111,8 +111,8 @@ pub(crate) fn free_large() {
     LEFT.clear();
 }
 
-/// Decompresses all of `chunk` to the front of `data`, whose content is arbitrary; returns the number of bytes. What the chunk
-/// leaves as it is becomes zero: it is what other calls decompressed.
+/// Decompresses all of `chunk` to the front of `data`, whose content is arbitrary; returns the number of bytes. What
+/// the chunk leaves as it is becomes zero: it is what other calls decompressed.
 ///
 /// # Errors
 ///
@@ -139,7 +139,8 @@ pub(crate) fn with_many<R>(count: usize, work: impl FnOnce(&mut [Buffer]) -> Res
     work(&mut buffers)
 }
 
-/// Calls `work` with a buffer of `len` bytes whose content is arbitrary. Of a large one only what is written costs memory.
+/// Calls `work` with a buffer of `len` bytes whose content is arbitrary. Of a large one only what is written costs
+/// memory.
 ///
 /// # Errors
 ///

@@ -102,8 +102,8 @@ fn read_part(
     ensure(n == part.range.len(), ErrorKind::Data, "chunk of another size")
 }
 
-/// Copies a range of bytes of the data to `dest`. The first whole chunk in it has the mask that `reading` takes, which is kept
-/// in `mask`.
+/// Copies a range of bytes of the data to `dest`. The first whole chunk in it has the mask that `reading` takes, which
+/// is kept in `mask`.
 fn read_parts(
     chunks: &StoredChunks<'_>,
     bytes: Range<u64>,
@@ -141,8 +141,8 @@ fn read_parts(
 /// How often a chunk is made without the exclusive lock, if other handles change the frame each time meanwhile.
 const ATTEMPTS: usize = 2;
 
-/// Gives `parts` of chunks, one after the other, the values in `src`. Tells `written` how large the blocks of each new chunk are, in
-/// bytes.
+/// Gives `parts` of chunks, one after the other, the values in `src`. Tells `written` how large the blocks of each new
+/// chunk are, in bytes.
 ///
 /// # Errors
 ///
@@ -164,8 +164,8 @@ pub(crate) fn write_parts(
 
 /// Gives a part of a chunk the values in `src`; returns the size of the chunk's blocks in bytes.
 ///
-/// The super-chunk is not locked while the chunk is made: filters of the application may read it then, also through other
-/// handles. If others that lock changed the frame meanwhile, the chunk is made again.
+/// The super-chunk is not locked while the chunk is made: filters of the application may read it then, also through
+/// other handles. If others that lock changed the frame meanwhile, the chunk is made again.
 fn write_part(
     schunk: &mut impl Access,
     part: &Part,
@@ -205,8 +205,8 @@ impl Schunk {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for chunks of variable size, `WriteBuffer` if `dest` is too short; `Failure` if items are outside of
-    /// the data or a chunk cannot be read: part of `dest` may be filled then.
+    /// `InvalidParam` for chunks of variable size, `WriteBuffer` if `dest` is too short; `Failure` if items are outside
+    /// of the data or a chunk cannot be read: part of `dest` may be filled then.
     pub fn get_slice(&self, start: u64, stop: u64, dest: &mut [u8], reading: &Reading<'_>) -> Result<()> {
         if start >= stop {
             return Ok(());
@@ -223,15 +223,15 @@ impl Schunk {
         self.read_without_layout(numbers, read).map_err(Error::to_failure)?
     }
 
-    /// Gives items `start..stop` the values at the front of `src`, none if `stop` is not after `start`. All others keep theirs.
-    /// Of chunks that are covered in part only the blocks that change are compressed again. If the frame locks, this holds its
-    /// exclusive lock.
+    /// Gives items `start..stop` the values at the front of `src`, none if `stop` is not after `start`. All others keep
+    /// theirs. Of chunks that are covered in part only the blocks that change are compressed again. If the frame locks,
+    /// this holds its exclusive lock.
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for chunks of variable size and if items are outside of the data, `ReadBuffer` if `src` is too short,
-    /// `Lock`; nothing is changed then. `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it cannot be
-    /// replaced: chunks before have their new values then.
+    /// `InvalidParam` for chunks of variable size and if items are outside of the data, `ReadBuffer` if `src` is too
+    /// short, `Lock`; nothing is changed then. `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it
+    /// cannot be replaced: chunks before have their new values then.
     pub fn set_slice(
         &mut self,
         start: u64,
@@ -268,8 +268,8 @@ impl Schunk {
         parts(&sizes, bytes)
     }
 
-    /// Makes the chunk of `part` with the values of `src` there, in `chunk` if all of it is new. The super-chunk stays as it
-    /// is: callbacks may read it meanwhile.
+    /// Makes the chunk of `part` with the values of `src` there, in `chunk` if all of it is new. The super-chunk stays
+    /// as it is: callbacks may read it meanwhile.
     fn rewritten(
         &self,
         part: &Part,
@@ -301,8 +301,9 @@ impl Schunk {
         })
     }
 
-    /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got, unless another handle
-    /// that locks has changed the frame since [`change_tick`](Self::change_tick) was `tick`; returns whether it was stored.
+    /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got, unless another
+    /// handle that locks has changed the frame since [`change_tick`](Self::change_tick) was `tick`; returns whether it
+    /// was stored.
     ///
     /// # Errors
     ///
@@ -331,8 +332,8 @@ impl Schunk {
         Ok(start * typesize..stop)
     }
 
-    /// The numbers of the chunks that hold items `start..stop`; they are not compared with the number of chunks, and the
-    /// range ends before it starts if `stop` is in a chunk before that of `start`.
+    /// The numbers of the chunks that hold items `start..stop`; they are not compared with the number of chunks, and
+    /// the range ends before it starts if `stop` is in a chunk before that of `start`.
     ///
     /// # Errors
     ///

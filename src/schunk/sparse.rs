@@ -11,7 +11,8 @@ use crate::memory;
 /// An item that is asked for: its number, and its place in the output, in items.
 type Wanted = (u64, usize);
 
-/// The numbers of the chunks that hold these items, `per_chunk` of which are in a chunk; of what is no item, any number.
+/// The numbers of the chunks that hold these items, `per_chunk` of which are in a chunk; of what is no item, any
+/// number.
 pub(crate) fn chunk_numbers(items: &[i64], per_chunk: u64) -> Result<Vec<usize>> {
     let number = |&item: &i64| usize::try_from(item.unsigned_abs() / per_chunk.max(1)).ok();
     let mut numbers = memory::collect(items.iter().filter_map(number))?;
@@ -25,9 +26,9 @@ impl Schunk {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for items outside of the data, chunks of variable size or variable-length blocks, and if `dest` is
-    /// too short, before anything is written; `Failure` if a chunk cannot be read; those of decoding it, but `Failure` for
-    /// a single item, and with a delta filter or a postfilter.
+    /// `InvalidParam` for items outside of the data, chunks of variable size or variable-length blocks, and if `dest`
+    /// is too short, before anything is written; `Failure` if a chunk cannot be read; those of decoding it, but
+    /// `Failure` for a single item, and with a delta filter or a postfilter.
     pub fn get_sparse(&self, coords: &[i64], dest: &mut [u8], reading: &Reading<'_>) -> Result<()> {
         if coords.is_empty() {
             return Ok(());

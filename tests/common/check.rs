@@ -1,7 +1,7 @@
 //! Random cases, and comparisons that say what differs.
 //!
-//! `BLOSC2_DIFF_SEED` starts from another seed than the usual one, `BLOSC2_DIFF_CASES` multiplies the number of cases. A
-//! failure prints the seed of its case; with `BLOSC2_DIFF_TRACE` each seed is printed before it is used.
+//! `BLOSC2_DIFF_SEED` starts from another seed than the usual one, `BLOSC2_DIFF_CASES` multiplies the number of cases.
+//! A failure prints the seed of its case; with `BLOSC2_DIFF_TRACE` each seed is printed before it is used.
 
 use super::clib::Clib;
 use super::{REFERENCE, Rng};

@@ -214,7 +214,8 @@ impl Clib {
         self.dctx_of(nthreads, std::ptr::null_mut())
     }
 
-    /// As [`dctx`](Self::dctx), for lazy chunks of `schunk`, which is null or a `blosc2_schunk` that outlives the context.
+    /// As [`dctx`](Self::dctx), for lazy chunks of `schunk`, which is null or a `blosc2_schunk` that outlives the
+    /// context.
     pub fn dctx_of(&self, nthreads: i16, schunk: *mut c_void) -> Ctx<'_> {
         // SAFETY: no preconditions.
         let mut params = unsafe { (self.f.blosc2_get_blosc2_dparams_defaults)() };
@@ -403,7 +404,8 @@ impl Drop for Ctx<'_> {
     }
 }
 
-// SAFETY: a context may move between threads; the library only forbids two calls at the same time, which `&mut` rules out.
+// SAFETY: a context may move between threads; the library only forbids two calls at the same time, which `&mut` rules
+// out.
 unsafe impl Send for Ctx<'_> {}
 
 impl Ctx<'_> {

@@ -25,7 +25,8 @@ pub static OURS: LazyLock<Clib> = LazyLock::new(|| {
     Clib::open(&path).unwrap_or_else(|why| panic!("our library does not load: {why}"))
 });
 
-/// The C library: named by `BLOSC2_REFERENCE` (empty: none), or in `target/reference`; `None` with a message if there is none.
+/// The C library: named by `BLOSC2_REFERENCE` (empty: none), or in `target/reference`; `None` with a message if there
+/// is none.
 pub static REFERENCE: LazyLock<Option<Clib>> = LazyLock::new(|| {
     let fixed = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/reference/libblosc2.so");
     let path = match std::env::var_os("BLOSC2_REFERENCE") {

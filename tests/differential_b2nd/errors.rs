@@ -53,8 +53,8 @@ const SHAPES: [Shapes; 22] = [
     (&[2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3], &[2; 16], &[1; 16]),
 ];
 
-/// A code, and of an array that was made what it shows, the codes of refreshing it, making it a frame and opening that, and what
-/// is in the frame.
+/// A code, and of an array that was made what it shows, the codes of refreshing it, making it a frame and opening that,
+/// and what is in the frame.
 type Made = (i32, Option<(SeenArray, i32, i32, i32, Option<SeenArray>)>);
 
 /// What comes of an array of these shapes, filled in the way `kind`; `None` if there is no context for it.

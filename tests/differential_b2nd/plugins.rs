@@ -30,8 +30,8 @@ fn byte(number: usize) -> u8 {
     u8::try_from(number).expect("a small number")
 }
 
-/// Chooses codec and filters for blocks of `ndim` dimensions; the least edge of a block that suits them, and the step between
-/// those that do.
+/// Chooses codec and filters for blocks of `ndim` dimensions; the least edge of a block that suits them, and the step
+/// between those that do.
 ///
 /// Streams of ZFP that are longer than the items, as of blocks with many cut cells, are not drawn: the C library writes
 /// them past the end of its buffer. Nor are blocks of a single cell with a fixed rate, which it does not always read.

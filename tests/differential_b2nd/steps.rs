@@ -238,7 +238,8 @@ fn insert(case: &mut Case, rng: &mut Rng, _: &'static Clib) -> Done {
     let codes = (case.ours.insert(&data, axis, from), case.theirs.insert(&data, axis, from));
     equal(&format!("code: {count} at {from} of {n} of axis {axis}"), codes.0, codes.1)?;
     case.drifted = true;
-    // Where nothing comes in, the C library compresses a chunk again all the same; a special one then is no longer special.
+    // Where nothing comes in, the C library compresses a chunk again all the same; a special one then is no longer
+    // special.
     case.exact &= count > 0;
     case.take_theirs()?;
     Ok(format!("{count} at {from} of axis {axis}: {}", codes.0))
@@ -297,7 +298,8 @@ fn delete(case: &mut Case, rng: &mut Rng, _: &'static Clib) -> Done {
     let codes = (case.ours.delete(axis, from, count), case.theirs.delete(axis, from, count));
     equal(&format!("code: {count} at {from} of {n} of axis {axis}"), codes.0, codes.1)?;
     case.drifted = true;
-    // Where nothing comes in, the C library compresses a chunk again all the same; a special one then is no longer special.
+    // Where nothing comes in, the C library compresses a chunk again all the same; a special one then is no longer
+    // special.
     case.exact &= count > 0;
     case.take_theirs()?;
     Ok(format!("{count} at {from} of axis {axis}: {}", codes.0))

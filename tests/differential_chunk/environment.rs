@@ -2,8 +2,8 @@
 //!
 //! They are read at each call, so each case is a process of its own: this program again, with the variable set.
 //!
-//! Ours departs from the C library in two ways, which the cases leave out: a name in `BLOSC_COMPRESSOR` that no codec has
-//! does not stay in the settings of the process, and `BLOSC_NOLOCK` does not narrow typesizes to eight bits.
+//! Ours departs from the C library in two ways, which the cases leave out: a name in `BLOSC_COMPRESSOR` that no codec
+//! has does not stay in the settings of the process, and `BLOSC_NOLOCK` does not narrow typesizes to eight bits.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::process::Command;

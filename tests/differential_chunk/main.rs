@@ -3,8 +3,8 @@
 //!
 //! The C library is found through `BLOSC2_REFERENCE` or in `target/reference` (`tests/common/get_reference.sh` puts it
 //! there); without it these tests say so and pass. Parameters are random but repeatable: `BLOSC2_DIFF_SEED` starts from
-//! another seed than the usual one, `BLOSC2_DIFF_CASES` multiplies the number of cases. A failure prints the seed of its
-//! case; with `BLOSC2_DIFF_TRACE` each seed is printed before it is used.
+//! another seed than the usual one, `BLOSC2_DIFF_CASES` multiplies the number of cases. A failure prints the seed of
+//! its case; with `BLOSC2_DIFF_TRACE` each seed is printed before it is used.
 //!
 //! Where the C library is known to misbehave (it loses bytes, or writes chunks that nobody can read) only ours is
 //! judged, by the data that must come back.

@@ -51,8 +51,9 @@ fn random_chunks_agree() {
     });
 }
 
-/// BloscLZ leaves alone what promises too little for the level. Both libraries judge alike, so that neither is slow where the
-/// other one hardly looks, nor larger where the other one shrinks the data. At level 9 all hangs on a few bytes.
+/// BloscLZ leaves alone what promises too little for the level. Both libraries judge alike, so that neither is slow
+/// where the other one hardly looks, nor larger where the other one shrinks the data. At level 9 all hangs on a few
+/// bytes.
 #[test]
 fn blosclz_gives_up_where_theirs_does() {
     let (cases, differing) = (Cell::new(0), Cell::new(0));
@@ -116,8 +117,8 @@ fn check(theirs: &Clib, rng: &mut Rng, case: &Case, data: &[u8]) -> Result<(), S
         return equal("code", our_code, their_code);
     };
     let Some(our_chunk) = &ours else {
-        // With DELTA and friends theirs may be short because it is wrong. BloscLZ and zlib streams are each library's own,
-        // and each leaves some as they are, for which there may be no room.
+        // With DELTA and friends theirs may be short because it is wrong. BloscLZ and zlib streams are each library's
+        // own, and each leaves some as they are, for which there may be no room.
         let tight = case.destsize < data.len() + 32 && !case.is_exact();
         let excuse = our_code == 0 && (case.is_unsafe_for_theirs() || tight);
         return if excuse { Ok(()) } else { Err(format!("code {our_code} instead of {their_code}")) };

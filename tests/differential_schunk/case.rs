@@ -29,8 +29,8 @@ pub struct Case {
     pub exact: bool,
     /// Bytes of chunks that were replaced or deleted may be counted differently.
     pub drifted: bool,
-    /// Chunks were stored that other parameters may have made: of those, the C library compresses the blocks again that a slice
-    /// does not touch.
+    /// Chunks were stored that other parameters may have made: of those, the C library compresses the blocks again that
+    /// a slice does not touch.
     pub foreign: bool,
     /// A slice was written, which may have changed the block size of the context.
     pub sliced: bool,

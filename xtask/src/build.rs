@@ -157,12 +157,13 @@ pub fn renamed_sources() -> Vec<(PathBuf, &'static str)> {
     renamed
 }
 
-/// The flags of `.cargo/config.toml`, which says why. Cargo and the build of C code take flags of the caller in place of them.
+/// The flags of `.cargo/config.toml`, which says why. Cargo and the build of C code take flags of the caller in place
+/// of them.
 const RUST_FLAGS: &str = "-Cllvm-args=-align-all-functions=6";
 const C_FLAGS: &str = "-falign-functions=64 -fno-gcse";
 
-/// Has C compilers take the caller's flags after ours, and write the names of [`renamed_sources`] into debug information,
-/// where that is kept.
+/// Has C compilers take the caller's flags after ours, and write the names of [`renamed_sources`] into debug
+/// information, where that is kept.
 fn add_c_flags(cargo: &mut Command, options: &Options) {
     let mut flags = vec![C_FLAGS.to_string()];
     if options.no_strip {
@@ -201,8 +202,8 @@ fn toml_strings(texts: &[String]) -> String {
     texts.iter().map(string).collect::<Vec<_>>().join(",")
 }
 
-/// The flags, each once, without those of the system's codecs and those that the C compiler adds by itself: libgcc_s has
-/// another name in programs without shared libraries.
+/// The flags, each once, without those of the system's codecs and those that the C compiler adds by itself: libgcc_s
+/// has another name in programs without shared libraries.
 fn runtime_only(flags: &str, system: &[SystemCodec]) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for flag in flags.split_whitespace() {
@@ -227,9 +228,9 @@ pub enum Visibility {
 
 /// Writes an object whose only global symbols are those of the API.
 ///
-/// rustc's archive holds the API, the codecs in C (LZ4, Zstandard, libdeflate) and Rust's runtime, all with global symbols
-/// that collide with those of a program that brings its own. One partial link resolves the references among them; after
-/// it, every symbol that is not in the list becomes local.
+/// rustc's archive holds the API, the codecs in C (LZ4, Zstandard, libdeflate) and Rust's runtime, all with global
+/// symbols that collide with those of a program that brings its own. One partial link resolves the references among
+/// them; after it, every symbol that is not in the list becomes local.
 pub fn localised_object(
     archive: &Path,
     to: &Path,

@@ -1,7 +1,8 @@
-//! `cargo xtask clients`: programs that others wrote, on this library, with what they do on the C library as the measure.
+//! `cargo xtask clients`: programs that others wrote, on this library, with what they do on the C library as the
+//! measure.
 //!
-//! Each client is a script in `capi-tests/clients/`; what the scripts are given and what they answer is said in `common.sh`
-//! there. They need pip and the network, and hours rather than minutes when all of them run.
+//! Each client is a script in `capi-tests/clients/`; what the scripts are given and what they answer is said in
+//! `common.sh` there. They need pip and the network, and hours rather than minutes when all of them run.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;

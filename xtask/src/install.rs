@@ -260,7 +260,8 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), String> {
         .map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Lets everybody read what was installed, however the sources, the build and this process keep their files to themselves.
+/// Lets everybody read what was installed, however the sources, the build and this process keep their files to
+/// themselves.
 #[cfg(unix)]
 fn make_readable(layout: &Layout) -> Result<(), String> {
     let shared = layout.lib(&shared_names()[0]);
@@ -298,8 +299,9 @@ fn install_shared(layout: &Layout, built: &Built, options: &Options) -> Result<(
     Ok(())
 }
 
-/// The text of `blosc2.pc`. It finds its prefix from its own place, so an installation can be moved, except for one in `/usr`:
-/// directories that the compiler knows anyway would go before others, since pkg-config leaves them out by their names alone.
+/// The text of `blosc2.pc`. It finds its prefix from its own place, so an installation can be moved, except for one in
+/// `/usr`: directories that the compiler knows anyway would go before others, since pkg-config leaves them out by their
+/// names alone.
 fn pkg_config(layout: &Layout, built: &Built) -> String {
     let prefix = match layout.up_from_libdir() {
         Some(up) if layout.prefix != Path::new("/usr") => format!("${{pcfiledir}}/../{up}"),
@@ -329,8 +331,8 @@ fn pkg_config(layout: &Layout, built: &Built) -> String {
     )
 }
 
-/// A path for `blosc2.pc`, which is split into words as a shell does, after variables were put in. A backslash before each
-/// character that could mean something also keeps `$` and `{` apart, which would be a variable.
+/// A path for `blosc2.pc`, which is split into words as a shell does, after variables were put in. A backslash before
+/// each character that could mean something also keeps `$` and `{` apart, which would be a variable.
 fn escaped(path: &Path) -> String {
     let mut text = String::new();
     for c in path.display().to_string().chars() {

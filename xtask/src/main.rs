@@ -34,7 +34,8 @@ usage: cargo xtask <command>
                       remove what install installed
 ";
 
-/// Ends the program, as others end, when it prints to a pipe from which nobody reads any more; by itself, Rust would panic.
+/// Ends the program, as others end, when it prints to a pipe from which nobody reads any more; by itself, Rust would
+/// panic.
 fn end_with_pipe() {
     #[cfg(unix)]
     // SAFETY: it is the usual handling of a signal.

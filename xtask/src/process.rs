@@ -25,8 +25,8 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     String::from_utf8(out.stdout).map_err(|_| format!("{}: output is not UTF-8", shown(command)))
 }
 
-/// Runs a command and returns the words that it wrote to stdout, as a shell takes them: before each byte that is none of
-/// ASCII, and before spaces, pkg-config writes a backslash.
+/// Runs a command and returns the words that it wrote to stdout, as a shell takes them: before each byte that is none
+/// of ASCII, and before spaces, pkg-config writes a backslash.
 pub fn words(command: &mut Command) -> Result<Vec<String>, String> {
     let out = command.stderr(Stdio::inherit()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
     if !out.status.success() {
@@ -65,7 +65,8 @@ pub fn exists(mut program: Command) -> bool {
     program.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// The command that an environment variable names, perhaps with arguments as in `ccache gcc` or `gcc -m32`, or `default`.
+/// The command that an environment variable names, perhaps with arguments as in `ccache gcc` or `gcc -m32`, or
+/// `default`.
 pub fn tool(variable: &str, default: &str) -> Command {
     let value = std::env::var(variable).unwrap_or_default();
     let mut words = value.split_whitespace();

@@ -7,8 +7,8 @@ use crate::process::{self, command};
 use crate::test::{programs, run_apart};
 use crate::{build, paths};
 
-/// What `miri` runs by default: the tests of modules with unsafe code, as far as Miri knows the system calls and no codec in
-/// C is used. It takes minutes for each line; interpreted code is some thousand times as slow.
+/// What `miri` runs by default: the tests of modules with unsafe code, as far as Miri knows the system calls and no
+/// codec in C is used. It takes minutes for each line; interpreted code is some thousand times as slow.
 const MIRI: &[&str] = &[
     "capi::",
     "copy::",
@@ -32,8 +32,8 @@ const MIRI: &[&str] = &[
     "chunk::streams::",
 ];
 
-/// C tests that are beyond ThreadSanitizer: children of a fork start threads, stacks are too small for it, or `malloc` is one of
-/// their own, which is called before ThreadSanitizer is ready.
+/// C tests that are beyond ThreadSanitizer: children of a fork start threads, stacks are too small for it, or `malloc`
+/// is one of their own, which is called before ThreadSanitizer is ready.
 const UNWATCHED: [&str; 4] = ["test_fork", "test_memory", "test_process", "test_stacks"];
 
 /// Where `races` runs.

@@ -1,8 +1,8 @@
 //! `cargo xtask test`: every test that needs nothing but Rust and a C compiler.
 //!
-//! The C programs in `capi-tests/` are compiled with the installed headers and run twice at the same time, against the shared
-//! and against the static library; under `--valgrind`, with valgrind. Each run has a directory of its own, which is removed
-//! afterwards. Then come the ways to use an installation.
+//! The C programs in `capi-tests/` are compiled with the installed headers and run twice at the same time, against the
+//! shared and against the static library; under `--valgrind`, with valgrind. Each run has a directory of its own, which
+//! is removed afterwards. Then come the ways to use an installation.
 
 mod ways;
 
@@ -162,7 +162,8 @@ fn tests_of_installation(
     Ok(())
 }
 
-/// A C program with both libraries, at the same time: some wait for most of theirs, and valgrind runs one thread of each.
+/// A C program with both libraries, at the same time: some wait for most of theirs, and valgrind runs one thread of
+/// each.
 fn tests_of_program(
     tests: &mut Tests<'_>,
     program: &Path,
@@ -283,8 +284,8 @@ fn compile_and_run(
     run_apart(run.arg(source).env(library_path_variable(), &layout.libdir), &program)
 }
 
-/// Runs a command silently in a directory of its own below Cargo's, which is empty before and gone afterwards. It is named
-/// after `program`. What the command is given must be absolute paths.
+/// Runs a command silently in a directory of its own below Cargo's, which is empty before and gone afterwards. It is
+/// named after `program`. What the command is given must be absolute paths.
 pub fn run_apart(command: &mut Command, program: &Path) -> Result<(), String> {
     let name = program.file_name().unwrap_or_default();
     let dir = paths::target().join("capi-tests/run").join(name);

@@ -26,8 +26,8 @@ impl Stopwatch {
     }
 }
 
-/// Runs a compression with everything that it needs, taken out of the context. The user is told of `nbytes` bytes, or of
-/// those of the longest block.
+/// Runs a compression with everything that it needs, taken out of the context. The user is told of `nbytes` bytes, or
+/// of those of the longest block.
 ///
 /// # Safety
 ///
@@ -69,8 +69,8 @@ unsafe fn tune(context: *mut blosc2_context) -> Result<()> {
     unsafe { ask_tuner(context) }
 }
 
-/// Lets the tuner choose the parameters. The blocks of an array keep their size, whatever it wants: the array could not be
-/// read or changed with others.
+/// Lets the tuner choose the parameters. The blocks of an array keep their size, whatever it wants: the array could not
+/// be read or changed with others.
 ///
 /// # Safety
 ///
@@ -92,8 +92,8 @@ unsafe fn ask_tuner(context: *mut blosc2_context) -> Result<()> {
     Ok(())
 }
 
-/// Compresses chunk after chunk with a context, as [`compress`] does. What takes the parameters out of a context once, for
-/// many chunks, is faster, but tells neither the tuner nor the user of each.
+/// Compresses chunk after chunk with a context, as [`compress`] does. What takes the parameters out of a context once,
+/// for many chunks, is faster, but tells neither the tuner nor the user of each.
 pub(super) struct EachAnew {
     context: *mut blosc2_context,
 }

@@ -204,8 +204,8 @@ unsafe fn with_vl<T>(
     }
 }
 
-/// Decompresses all blocks of a chunk of variable-length blocks, at most `max`, into memory of their own. `begin` is told
-/// their number before the first one is decompressed.
+/// Decompresses all blocks of a chunk of variable-length blocks, at most `max`, into memory of their own. `begin` is
+/// told their number before the first one is decompressed.
 ///
 /// # Safety
 ///

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// A mask for one decompression, with a flag for each block: true skips it. Of several threads that read through one
 /// context, one takes it.
 ///
-/// As with the pools that contexts keep, there is no lock, which the child of a `fork` could find in the hands of a thread
-/// that does not exist there.
+/// As with the pools that contexts keep, there is no lock, which the child of a `fork` could find in the hands of a
+/// thread that does not exist there.
 pub(super) struct PendingMask(AtomicPtr<Vec<bool>>);
 
 impl PendingMask {

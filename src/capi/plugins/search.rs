@@ -122,8 +122,8 @@ fn output_within(command: &mut Command, limit: Duration) -> Result<Option<Vec<u8
     let ended = output.is_some() && ends_until(&mut child, deadline);
     if !ended {
         if let Ok(group) = libc::pid_t::try_from(child.id()) {
-            // SAFETY: has no preconditions. The child was not waited for, so that its group is still its own; where the program
-            // ignores SIGCHLD, as long as anything that it started runs.
+            // SAFETY: has no preconditions. The child was not waited for, so that its group is still its own; where the
+            // program ignores SIGCHLD, as long as anything that it started runs.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }
     }

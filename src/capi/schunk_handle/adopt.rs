@@ -1,8 +1,9 @@
-//! What clients change in the metalayers that the struct shows: content, in place or in other memory from `malloc`, names,
-//! and how many there are. The C library has no other copy of these, and writes them with the next header and trailer.
+//! What clients change in the metalayers that the struct shows: content, in place or in other memory from `malloc`,
+//! names, and how many there are. The C library has no other copy of these, and writes them with the next header and
+//! trailer.
 //!
-//! So whatever uses metalayers compares them first. Clients make such changes only while no other thread uses the handle. What
-//! other handles of a frame changed meanwhile takes the place of theirs.
+//! So whatever uses metalayers compares them first. Clients make such changes only while no other thread uses the
+//! handle. What other handles of a frame changed meanwhile takes the place of theirs.
 
 use std::ffi::c_char;
 use std::ptr;
@@ -32,7 +33,8 @@ pub(crate) enum Used<'a> {
     Name(&'a [u8]),
 }
 
-/// Of more variable-length metalayers than this, those with other names than the one that is looked for are not looked at.
+/// Of more variable-length metalayers than this, those with other names than the one that is looked for are not looked
+/// at.
 const MANY: usize = 64;
 
 /// The slots that the client says are in use.
@@ -102,10 +104,11 @@ impl SchunkHandle {
         Ok(())
     }
 
-    /// Whether the struct shows other metalayers than those of `schunk`, if it was brought up to date since they changed.
+    /// Whether the struct shows other metalayers than those of `schunk`, if it was brought up to date since they
+    /// changed.
     fn has_edited(&self, schunk: &Schunk, used: Used<'_>) -> Result<bool> {
-        // The caller has the super-chunk. While that lasts, readers change what is shown only where other handles can change
-        // the frame, or where the struct does not show all: then this has nothing to say.
+        // The caller has the super-chunk. While that lasts, readers change what is shown only where other handles can
+        // change the frame, or where the struct does not show all: then this has nothing to say.
         let may_be_shown_anew = schunk.frame().is_some_and(Frame::is_on_disk);
         let _shown = may_be_shown_anew.then(|| self.shown.lock());
         if self.own_layers().is_some() || !self.shows_layers_as_of(schunk.change_tick()) {

@@ -14,7 +14,8 @@ use crate::schunk::copy::again_if_changed;
 use crate::schunk::{Schunk, Writing};
 
 impl SchunkHandle {
-    /// A copy, with its metalayers, where `given` says; see [`blosc2_schunk_copy`](crate::capi::schunk::blosc2_schunk_copy).
+    /// A copy, with its metalayers, where `given` says; see
+    /// [`blosc2_schunk_copy`](crate::capi::schunk::blosc2_schunk_copy).
     ///
     /// # Safety
     ///
@@ -22,8 +23,8 @@ impl SchunkHandle {
     ///
     /// # Errors
     ///
-    /// Those of [`create`](Self::create), of [`layers_for_same_chunks`](Self::layers_for_same_chunks), of reading and of
-    /// compressing. What was made by then is removed.
+    /// Those of [`create`](Self::create), of [`layers_for_same_chunks`](Self::layers_for_same_chunks), of reading and
+    /// of compressing. What was made by then is removed.
     pub(crate) unsafe fn copy(&self, given: &blosc2_storage) -> Result<*mut blosc2_schunk> {
         self.adopt_layers(Used::All)?;
         self.adopt_chunksize()?;
@@ -39,8 +40,8 @@ impl SchunkHandle {
         again_if_changed(tick, || unsafe { self.make_copy(&given, same) })
     }
 
-    /// Makes a super-chunk as `given` says and copies the content to it, with the chunks as they are if the parameters are the
-    /// `same`.
+    /// Makes a super-chunk as `given` says and copies the content to it, with the chunks as they are if the parameters
+    /// are the `same`.
     ///
     /// # Safety
     ///
@@ -91,7 +92,8 @@ impl SchunkHandle {
         })
     }
 
-    /// Shows the size of the blocks of the last chunk in the context, as that of the last compression. An empty chunk has none.
+    /// Shows the size of the blocks of the last chunk in the context, as that of the last compression. An empty chunk
+    /// has none.
     fn note_last_blocksize(&self) {
         let last = |schunk: &Schunk| {
             let last = schunk.nchunks().saturating_sub(1);

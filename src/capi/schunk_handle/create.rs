@@ -148,8 +148,8 @@ impl SchunkHandle {
     fn allocate(storage: *mut blosc2_storage) -> Option<*mut SchunkHandle> {
         let inner = Arc::new(RwLock::new(Schunk::in_memory(FrameParams::default())));
         let raw = spare::take()?;
-        // SAFETY: `raw` is memory for a handle. `abi` and `frame` consist of integers, raw pointers and flags, for which
-        // zeros are a value; the other fields are written here.
+        // SAFETY: `raw` is memory for a handle. `abi` and `frame` consist of integers, raw pointers and flags, for
+        // which zeros are a value; the other fields are written here.
         unsafe {
             (&raw mut (*raw).inner).write(UnsafeCell::new(inner));
             (&raw mut (*raw).lookup).write(UnsafeCell::new(None));

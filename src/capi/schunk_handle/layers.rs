@@ -9,8 +9,8 @@ use crate::capi::types::blosc2_metalayer;
 use crate::error::Result;
 use crate::format::metalayers::Metalayer;
 
-/// Shows `layers` in an array of the struct, which shows `shown`, as far as that is known. A layer that is there already
-/// stays where it is in memory, and so does its content unless the length changes: clients keep pointers.
+/// Shows `layers` in an array of the struct, which shows `shown`, as far as that is known. A layer that is there
+/// already stays where it is in memory, and so does its content unless the length changes: clients keep pointers.
 ///
 /// # Safety
 ///

@@ -21,8 +21,8 @@ impl SchunkHandle {
     ///
     /// # Errors
     ///
-    /// `InvalidParam` for null and a negative offset, `PluginIo` for an unknown back-end, `FileOpen` if there is nothing at
-    /// the path; those of [`Schunk::open_any`]. The parameters of the back-end are released by then.
+    /// `InvalidParam` for null and a negative offset, `PluginIo` for an unknown back-end, `FileOpen` if there is
+    /// nothing at the path; those of [`Schunk::open_any`]. The parameters of the back-end are released by then.
     pub(crate) unsafe fn open(
         urlpath: *const c_char,
         offset: i64,

@@ -25,7 +25,8 @@ impl SchunkHandle {
     ///
     /// # Errors
     ///
-    /// `SchunkCopy` if the frame cannot be made; those of [`as_own`](Self::as_own), and of taking over what the client has set.
+    /// `SchunkCopy` if the frame cannot be made; those of [`as_own`](Self::as_own), and of taking over what the client
+    /// has set.
     pub(crate) fn to_buffer(&self) -> Result<FrameBytes> {
         self.adopt_layers(Used::All)?;
         self.adopt_chunksize()?;
@@ -52,15 +53,16 @@ impl SchunkHandle {
     ///
     /// # Errors
     ///
-    /// `PluginIo` for an unknown back-end; those of [`Schunk::to_file`] and [`as_own`](Self::as_own), and of taking over what
-    /// the client has set.
+    /// `PluginIo` for an unknown back-end; those of [`Schunk::to_file`] and [`as_own`](Self::as_own), and of taking
+    /// over what the client has set.
     pub(crate) fn to_file(&self, urlpath: &CStr) -> Result<i64> {
         self.write_frame(urlpath, storage::path_of, |schunk, path, params, options| {
             schunk.to_file(path, params, &*options.io)
         })
     }
 
-    /// Writes a contiguous frame with the content after what the file `urlpath` holds; returns the byte at which it starts.
+    /// Writes a contiguous frame with the content after what the file `urlpath` holds; returns the byte at which it
+    /// starts.
     ///
     /// # Errors
     ///
@@ -71,8 +73,8 @@ impl SchunkHandle {
         })
     }
 
-    /// Writes to the file that `path_of` makes of `urlpath`. As in the C library, a leading `file:///` is part of the path in any
-    /// case if bytes that are a frame already are written.
+    /// Writes to the file that `path_of` makes of `urlpath`. As in the C library, a leading `file:///` is part of the
+    /// path in any case if bytes that are a frame already are written.
     fn write_frame(
         &self,
         urlpath: &CStr,
@@ -107,8 +109,8 @@ impl SchunkHandle {
             && schunk.frame().is_some_and(|frame| !frame.is_on_disk())
     }
 
-    /// The parameters in the header of a copy in a contiguous frame: those of contexts made for it, as to threads. `shown` is what
-    /// is copied of a view, whose blocks may be others than those of its base if there are none.
+    /// The parameters in the header of a copy in a contiguous frame: those of contexts made for it, as to threads.
+    /// `shown` is what is copied of a view, whose blocks may be others than those of its base if there are none.
     fn copy_params(&self, shown: Option<&Schunk>) -> FrameParams {
         let own = self.context_cparams();
         let without_blocks = shown.filter(|shown| shown.nchunks() == 0);

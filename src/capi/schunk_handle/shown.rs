@@ -45,8 +45,8 @@ const _: () = {
 pub(super) struct ShownLayers {
     /// The shape of the blocks that the chunks are made of; for a view, that of its base.
     pub(super) geometry: Option<BlockGeometry>,
-    /// The variable-length ones of a frame, which are looked at anew after each change of a fixed one. Those of a list are
-    /// changed in place unless somebody else holds them.
+    /// The variable-length ones of a frame, which are looked at anew after each change of a fixed one. Those of a list
+    /// are changed in place unless somebody else holds them.
     variable: Option<Arc<Metalayers>>,
 }
 
@@ -91,7 +91,8 @@ impl SchunkHandle {
     pub(crate) fn adopt_chunksize(&self) -> Result<()> {
         let assigned = self.look(|schunk| {
             let _shown = self.shown.lock();
-            // SAFETY: clients assign the field only while no other thread uses the handle; what shows the state holds the lock.
+            // SAFETY: clients assign the field only while no other thread uses the handle; what shows the state holds
+            // the lock.
             let shown = unsafe { (&raw const (*self.abi()).chunksize).read() };
             Ok(schunk.nchunks() == 0 && shown.max(-1) != schunk.chunksize())
         })?;
@@ -194,8 +195,8 @@ impl SchunkHandle {
         }
     }
 
-    /// Shows the state of the super-chunk in the struct after an operation, whose outcome must not depend on it: without
-    /// memory, metalayers are shown as they were, until the next operation.
+    /// Shows the state of the super-chunk in the struct after an operation, whose outcome must not depend on it:
+    /// without memory, metalayers are shown as they were, until the next operation.
     pub(crate) fn catch_up(&self, schunk: &Schunk) {
         let _ = self.show(schunk);
     }
@@ -215,7 +216,8 @@ impl SchunkHandle {
         if self.is_behind() { self.show(&*self.inner()?) } else { Ok(()) }
     }
 
-    /// Whether the struct shows the metalayers as they are when they have changed `tick` times; if so, what was shown is seen.
+    /// Whether the struct shows the metalayers as they are when they have changed `tick` times; if so, what was shown
+    /// is seen.
     pub(super) fn shows_layers_as_of(&self, tick: u64) -> bool {
         self.shown_tick.load(Ordering::Acquire) == tick + 1
     }
@@ -228,7 +230,8 @@ impl SchunkHandle {
     #[inline]
     pub(super) unsafe fn show_counts(&self, schunk: &Schunk) -> u64 {
         let abi = self.abi();
-        // SAFETY: the caller's promise. The pointers to chunks are those of the super-chunk, valid until its next change.
+        // SAFETY: the caller's promise. The pointers to chunks are those of the super-chunk, valid until its next
+        // change.
         unsafe {
             (*abi).version = 0;
             let Some((pointers, room)) = schunk.pointers() else { return self.show_frame_counts(schunk) };

@@ -1,5 +1,5 @@
-//! Memory of handles that were released. Nearly all of a handle is the array for 8192 metalayers, of which few are in use:
-//! clearing it would be most of the cost of opening a frame, so memory whose array is clear is kept.
+//! Memory of handles that were released. Nearly all of a handle is the array for 8192 metalayers, of which few are in
+//! use: clearing it would be most of the cost of opening a frame, so memory whose array is clear is kept.
 
 use std::alloc::{self, Layout};
 use std::mem::offset_of;

@@ -81,8 +81,8 @@ impl SchunkHandle {
     ///
     /// # Errors
     ///
-    /// As there, and `InvalidParam` if the chunks go by the shape of their blocks, so that they could not be read by that of the
-    /// view; else those of reading.
+    /// As there, and `InvalidParam` if the chunks go by the shape of their blocks, so that they could not be read by
+    /// that of the view; else those of reading.
     pub(crate) fn layers_for_same_chunks(&self) -> Result<Option<Arc<Metalayers>>> {
         let Some(layers) = self.layers_for_chunks()? else { return Ok(None) };
         let geometry = nd_meta::block_geometry(&layers);

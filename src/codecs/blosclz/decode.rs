@@ -1,5 +1,5 @@
-//! The decoder: a fast loop while both buffers have room for an element of the usual size, or another one if the stream is
-//! erratic or one of items, and a careful one for the rest.
+//! The decoder: a fast loop while both buffers have room for an element of the usual size, or another one if the stream
+//! is erratic or one of items, and a careful one for the rest.
 
 use super::erratic::{Habit, JUDGED_AT, MIN_WANTED, decode_erratic, habit};
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
@@ -102,8 +102,8 @@ unsafe fn decode<const AVX2: bool, const ERRATIC: bool>(
     (whole || (stop < dest.len() && op >= stop)).then_some(())
 }
 
-/// Decodes the beginning of a stream and, unless it is a usual one, what follows until an end is near. Takes and returns the
-/// positions of the next element and of its output.
+/// Decodes the beginning of a stream and, unless it is a usual one, what follows until an end is near. Takes and
+/// returns the positions of the next element and of its output.
 ///
 /// # Safety
 ///
@@ -171,8 +171,8 @@ unsafe fn decode_by_habit_inlined<const AVX2: bool, const ERRATIC: bool>(
     unsafe { decode_erratic::<AVX2>(src, dest, ip, op, stop) }
 }
 
-/// Decodes elements until an end is near; if `ITEMS`, most of them are of items of 8 bytes. Takes and returns the positions of
-/// the next element and of its output.
+/// Decodes elements until an end is near; if `ITEMS`, most of them are of items of 8 bytes. Takes and returns the
+/// positions of the next element and of its output.
 ///
 /// # Safety
 ///

@@ -20,48 +20,51 @@ const LAST_START: usize = 12;
 /// Literals at the end of a stream, and at its start; one of each would do, old decoders may rely on more.
 const LAST_LITERALS: usize = 3;
 const FIRST_LITERALS: usize = 4;
-/// Shortest agreement that makes a match, and that with bytes of which the distance takes two more. Shorter ones save a byte
-/// or two but cost the decoder, which needs as long for them as for longer ones: with 6 instead of 7, streams of unfiltered
-/// data are 5 to 10 % smaller and both directions take 10 to 20 % longer.
+/// Shortest agreement that makes a match, and that with bytes of which the distance takes two more. Shorter ones save a
+/// byte or two but cost the decoder, which needs as long for them as for longer ones: with 6 instead of 7, streams of
+/// unfiltered data are 5 to 10 % smaller and both directions take 10 to 20 % longer.
 pub(super) const MIN_NEAR: usize = 7;
 const MIN_FAR: usize = 8;
-/// Bytes that positions are hashed by. With seven, integers of four bytes shrink more and all else less, by 0.2 % in sum.
+/// Bytes that positions are hashed by. With seven, integers of four bytes shrink more and all else less, by 0.2 % in
+/// sum.
 const HASH_BYTES: usize = 6;
 /// Bytes that copying the literals of a sequence may write, or read, beyond them.
 const SLACK: usize = 32;
 
-/// What a glance must find, in percent, if a ratio of at least FAR is wanted: that takes long matches, or many, and it misses few
-/// of them. Otherwise it must only find more than in noise, since it misses most of the matches that are short and far between.
+/// What a glance must find, in percent, if a ratio of at least FAR is wanted: that takes long matches, or many, and it
+/// misses few of them. Otherwise it must only find more than in noise, since it misses most of the matches that are
+/// short and far between.
 const GLANCE: usize = 90;
 const FAR: usize = 150;
 const ANYTHING: usize = 97;
-/// A glance ends early if it has seen this many bytes, and finds that they shrink by this part. The longer it takes, the more
-/// matches there are, and the probe looks at them again.
+/// A glance ends early if it has seen this many bytes, and finds that they shrink by this part. The longer it takes,
+/// the more matches there are, and the probe looks at them again.
 const HOPEFUL_FROM: usize = 256;
 const HOPEFUL: usize = 32;
-/// Unless it finds this many times the ratio that is wanted. Having seen this many bytes, or all, it needs no probe then.
+/// Unless it finds this many times the ratio that is wanted. Having seen this many bytes, or all, it needs no probe
+/// then.
 const SURE: usize = 2;
 const SURE_FROM: usize = 1024;
 
-/// Steps of the search, in bytes. Each is made 2^PATIENCE times if nothing is found, and after the last it is the turn of the
-/// first. One step only would do for what lies a multiple of it apart, and miss all other repetitions; steps without a common
-/// divisor soon meet each other's positions.
+/// Steps of the search, in bytes. Each is made 2^PATIENCE times if nothing is found, and after the last it is the turn
+/// of the first. One step only would do for what lies a multiple of it apart, and miss all other repetitions; steps
+/// without a common divisor soon meet each other's positions.
 const STEPS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 7, 8, 9, 7, 8, 9, 7];
 const PATIENCE: u32 = 6;
 /// Longest step of a glance, and log2 of the number of entries of its table.
 const MAX_GLANCE_STEP: usize = 4;
 const GLANCE_BITS: u32 = 12;
 
-/// log2 of the length of a stream, in bytes, below which the search takes no steps: there is not much to save, and of a run
-/// it would find the second or third byte, and a distance that takes the decoder longer than 1.
+/// log2 of the length of a stream, in bytes, below which the search takes no steps: there is not much to save, and of a
+/// run it would find the second or third byte, and a distance that takes the decoder longer than 1.
 const SHORT_BITS: u32 = 8;
 
 /// What a compression level means.
 struct Level {
     /// What a stream must promise to be compressed. The table for that has as many entries as that of the probe.
     demand: Demand,
-    /// After each 2^`glance_patience` misses in a row, a glance steps over one more byte each time. Where a little is enough,
-    /// it must not miss much.
+    /// After each 2^`glance_patience` misses in a row, a glance steps over one more byte each time. Where a little is
+    /// enough, it must not miss much.
     glance_patience: u32,
 }
 
@@ -123,8 +126,8 @@ impl Encoder {
         parse::<false>(&mut self.parser.table, level, src, dest)
     }
 
-    /// Judges by a part of the input whether compressing all of it pays: a glance with large steps tells most of what does
-    /// not, and the probe decides about the rest.
+    /// Judges by a part of the input whether compressing all of it pays: a glance with large steps tells most of what
+    /// does not, and the probe decides about the rest.
     fn is_worthwhile(&mut self, level: &Level, src: &[u8]) -> bool {
         let demand = &level.demand;
         let Some(window) = demand.window_of(src) else { return false };
@@ -141,15 +144,15 @@ impl Encoder {
     }
 }
 
-/// Encodes, and owns the table for that: 1 more than the positions that were looked at, modulo 2^16, by a hash of the bytes
-/// there. What lies further back than that is taken for something nearer, and turns out to differ.
+/// Encodes, and owns the table for that: 1 more than the positions that were looked at, modulo 2^16, by a hash of the
+/// bytes there. What lies further back than that is taken for something nearer, and turns out to differ.
 struct Parser {
     table: Box<[u16; TABLE_LEN]>,
 }
 
 impl Parser {
-    /// Encodes `src`, of at least LAST_START bytes, into `dest`, and returns the size; `None` if it does not fit. If `DRY`, it
-    /// only glances at it, and returns the ratio in percent; what is wanted at least if it ends early.
+    /// Encodes `src`, of at least LAST_START bytes, into `dest`, and returns the size; `None` if it does not fit. If
+    /// `DRY`, it only glances at it, and returns the ratio in percent; what is wanted at least if it ends early.
     fn encode<const DRY: bool>(&mut self, level: &Level, src: &[u8], dest: &mut [u8]) -> Option<usize> {
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
@@ -245,7 +248,8 @@ fn parse<const DRY: bool>(
         let mut end = unsafe { extend(src, at + MIN_NEAR, distance, match_end) };
         // SAFETY: `distance <= at`.
         let start = unsafe { extend_back(src, at, distance, anchor.max(FIRST_LITERALS)) };
-        // Nine bytes take one byte more than eight; the ninth is left to the next sequence, where it costs nothing more.
+        // Nine bytes take one byte more than eight; the ninth is left to the next sequence, where it costs nothing
+        // more.
         let rest = usize::from(!DRY && end - start == LONG_MATCH);
         out.sequence(anchor, start, end - rest - start, distance)?;
         if DRY && end >= HOPEFUL_FROM && out.at + end / HOPEFUL <= end {
@@ -267,8 +271,8 @@ fn parse<const DRY: bool>(
         // SAFETY: `end + 12 <= src.len()`, and the match has at least six bytes.
         let bytes = unsafe { load64(src, end - 4) } >> 16;
         table[slot(bytes, shift)] = (end - 1) as u16;
-        // What agrees from the last byte of a match on is likely to go on longer than what agrees from the next one on, where
-        // the bytes have just changed.
+        // What agrees from the last byte of a match on is likely to go on longer than what agrees from the next one on,
+        // where the bytes have just changed.
         at = end - 1;
     }
     out.finish(anchor)
@@ -373,7 +377,8 @@ impl<const DRY: bool> Output<'_, DRY> {
         Some(())
     }
 
-    /// Writes the last literals, from `from` to the end of the source, and returns the size of the stream, or its ratio.
+    /// Writes the last literals, from `from` to the end of the source, and returns the size of the stream, or its
+    /// ratio.
     fn finish(&mut self, from: usize) -> Option<usize> {
         if DRY {
             let run = self.src.len() - from;

@@ -1,8 +1,8 @@
-//! Streams whose elements follow no pattern: how to tell, and a decoder for them that branches little. Those whose elements all
-//! follow one are told on the way.
+//! Streams whose elements follow no pattern: how to tell, and a decoder for them that branches little. Those whose
+//! elements all follow one are told on the way.
 //!
-//! The usual decoder branches by the kind of each element. Where the CPU cannot foresee the kinds, most of its time goes
-//! into wrong guesses; here it computes what it would guess, which takes longer than a right guess.
+//! The usual decoder branches by the kind of each element. Where the CPU cannot foresee the kinds, most of its time
+//! goes into wrong guesses; here it computes what it would guess, which takes longer than a right guess.
 
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::matches::{SLACK, VECTOR, copy_long, copy_vector, fits_vector, is_rest_of_item};
@@ -61,8 +61,8 @@ pub(super) fn habit<const AVX2: bool>(elements: &[u8]) -> Habit {
 /// What was seen of the first elements.
 struct Counts {
     matches: usize,
-    /// How many of the usual decoder's branches for matches go another way than when the same two kinds of matches came before,
-    /// less how many of [`decode_branchless`] do.
+    /// How many of the usual decoder's branches for matches go another way than when the same two kinds of matches came
+    /// before, less how many of [`decode_branchless`] do.
     surprises: usize,
     /// Matches that are the rest of an item.
     rests: usize,
@@ -139,8 +139,8 @@ static STARTS: [Start; 256] = {
     starts
 };
 
-/// Decodes elements until an end is near, with hardly a branch. Takes and returns the positions of the next element and of its
-/// output.
+/// Decodes elements until an end is near, with hardly a branch. Takes and returns the positions of the next element and
+/// of its output.
 ///
 /// # Safety
 ///
@@ -202,8 +202,8 @@ unsafe fn decode_branchless<const AVX2: bool>(
     let in_end = in_start.ahead(in_len - IN_ROOM);
     let out_end = stop.min(out_len - OUT_ROOM);
     let (mut ip, mut op) = (in_start.ahead(ip), op);
-    // With or without one extension byte and two more for the distance, a match has two to five bytes. These are the sizes in
-    // bits; and if the bits of the masks are set in what begins with the match, its distance is far.
+    // With or without one extension byte and two more for the distance, a match has two to five bytes. These are the
+    // sizes in bits; and if the bits of the masks are set in what begins with the match, its distance is far.
     let [short_near, short_far, long_near, long_far] = [16, 32, 24, 40].map(settled);
     let [short_mask, long_mask] = [0xff1f, 0xff_001f].map(|mask| settled(mask) as u64);
     while ip < in_end && op < out_end {
@@ -218,8 +218,8 @@ unsafe fn decode_branchless<const AVX2: bool>(
             (ip, op) = (ip.ahead(c + 2), op + c + 1);
             continue;
         }
-        // All that follows waits for the number of bits: so whether the distance is far is asked for either case at once. The
-        // rest is looked up, as CPUs can load more than they can compute.
+        // All that follows waits for the number of bits: so whether the distance is far is asked for either case at
+        // once. The rest is looked up, as CPUs can load more than they can compute.
         let short_bits = select(!word & short_mask == 0, short_far, short_near);
         let long_bits = select(!word & long_mask == 0, long_far, long_near);
         let bits = select(c >= 7 << 5, long_bits, short_bits);
@@ -278,8 +278,8 @@ fn swapped(two_bytes: u16) -> usize {
     usize::from(two_bytes.swap_bytes())
 }
 
-/// Reads the match at `ip`, whose first extension byte is 255: its length, its distance, and where the next element is. `None`
-/// if `in_end` comes before, or the length is above `most`.
+/// Reads the match at `ip`, whose first extension byte is 255: its length, its distance, and where the next element is.
+/// `None` if `in_end` comes before, or the length is above `most`.
 ///
 /// # Safety
 ///

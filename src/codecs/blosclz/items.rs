@@ -1,9 +1,9 @@
-//! Items of a fixed size that were not shuffled, of which all but a few bytes are those of the item before, as in integers
-//! that count.
+//! Items of a fixed size that were not shuffled, of which all but a few bytes are those of the item before, as in
+//! integers that count.
 //!
-//! The usual search comes to such a match after some positions without one, and knows where the next begins only when it has
-//! measured this one. Here the next pair of literals and match is expected to look like the last; the CPU compares the bytes
-//! while it goes on.
+//! The usual search comes to such a match after some positions without one, and knows where the next begins only when
+//! it has measured this one. Here the next pair of literals and match is expected to look like the last; the CPU
+//! compares the bytes while it goes on.
 
 use super::LONG_MATCH;
 use super::encode::{MIN_NEAR, Output};
@@ -16,8 +16,8 @@ const REGULAR: usize = 4;
 const ITEM: RangeInclusive<usize> = MIN_NEAR + 1..=32;
 /// This many matches are taken without a search for others, which may be better ones.
 const MOST: usize = 64;
-/// The decoder waits for bytes that it has just written, so a match from a multiple of the distance, from this one on, is
-/// copied twice as fast.
+/// The decoder waits for bytes that it has just written, so a match from a multiple of the distance, from this one on,
+/// is copied twice as fast.
 const SETTLED: usize = 64;
 /// The bytes of an item and the next that are compared.
 const WINDOW: usize = 32;
@@ -32,8 +32,8 @@ pub(super) struct Regularity {
 }
 
 impl Regularity {
-    /// Whether matches tell of items, given the next one, which is at `distance` and ends a sequence of `nbytes`. If so, it takes
-    /// new ones to tell that again.
+    /// Whether matches tell of items, given the next one, which is at `distance` and ends a sequence of `nbytes`. If
+    /// so, it takes new ones to tell that again.
     #[inline(always)]
     pub(super) fn is_enough(&mut self, distance: usize, nbytes: usize) -> bool {
         self.nequal = if distance == self.distance { self.nequal + 1 } else { 0 };
@@ -65,8 +65,8 @@ impl Shape {
         Shape { literals, len: (u64::from(same) >> literals).trailing_ones() as usize }
     }
 
-    /// Whether there is a match of this shape, which has literals and ends in the window. As long as the shapes are regular, the
-    /// CPU foresees the answer.
+    /// Whether there is a match of this shape, which has literals and ends in the window. As long as the shapes are
+    /// regular, the CPU foresees the answer.
     #[inline(always)]
     fn is_of(self, same: u32) -> bool {
         let agreeing = (1_u32 << self.len) - 1;
@@ -75,8 +75,8 @@ impl Shape {
     }
 }
 
-/// Writes matches at `distance`, or a multiple of it, from `at` on, where one ends, as long as they follow each other closely.
-/// Returns where the last one ends; `None` if they do not fit.
+/// Writes matches at `distance`, or a multiple of it, from `at` on, where one ends, as long as they follow each other
+/// closely. Returns where the last one ends; `None` if they do not fit.
 ///
 /// # Safety
 ///

@@ -1,9 +1,9 @@
 //! Whether it pays to compress a stream, judged by a part of it.
 //!
-//! The level decides how much a stream must promise to shrink. What the C library leaves alone is left alone here, and what it
-//! compresses is compressed: so the estimate is made in its way, with its shortest matches and what it remembers of them, on
-//! the part that it looks at. It ends as soon as the rest cannot change the answer. Only streams that pass a glance come here,
-//! in which the encoder makes large steps.
+//! The level decides how much a stream must promise to shrink. What the C library leaves alone is left alone here, and
+//! what it compresses is compressed: so the estimate is made in its way, with its shortest matches and what it
+//! remembers of them, on the part that it looks at. It ends as soon as the rest cannot change the answer. Only streams
+//! that pass a glance come here, in which the encoder makes large steps.
 
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::agree::extend;
@@ -17,7 +17,8 @@ const MAX_BITS: u32 = 14;
 const TABLE_LEN: usize = 1 << MAX_BITS;
 /// Windows of fewer bytes promise nothing.
 const MIN_WINDOW: usize = LAST_START;
-/// The last match starts more than this many bytes before the end of a window, and reaches to the last bytes of it at most.
+/// The last match starts more than this many bytes before the end of a window, and reaches to the last bytes of it at
+/// most.
 const LAST_START: usize = 12;
 const LAST_LITERALS: usize = 2;
 /// Bytes that are counted before anything is. They decide about small windows.
@@ -45,9 +46,9 @@ impl Demand {
     }
 }
 
-/// Where bytes were seen last: positions in the window, by a hash of the four bytes there. What was never seen was seen at
-/// the start. They are counted from `base`, which rises past those of the windows before, so that the table need not be
-/// cleared for each.
+/// Where bytes were seen last: positions in the window, by a hash of the four bytes there. What was never seen was seen
+/// at the start. They are counted from `base`, which rises past those of the windows before, so that the table need not
+/// be cleared for each.
 pub(super) struct Probe {
     table: Box<[u16; TABLE_LEN]>,
     base: u16,
@@ -72,7 +73,8 @@ impl Probe {
         let base = self.take_base(demand, window);
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
-            // SAFETY: the CPU was just asked for AVX2 and BMI2; `take_base` has checked the window and gave the base for it.
+            // SAFETY: the CPU was just asked for AVX2 and BMI2; `take_base` has checked the window and gave the base
+            // for it.
             return unsafe { shrinks_avx2(&mut self.table, base, demand, window) };
         }
         // SAFETY: `take_base` has checked the window and gave the base for it.
@@ -87,8 +89,8 @@ impl Probe {
         unsafe { shrinks(&mut self.table, base, demand, window) }
     }
 
-    /// What the positions of this window are counted from. No entry of the table is above it, the positions stay below 2^16,
-    /// and it is not above the window's address, which it is taken off.
+    /// What the positions of this window are counted from. No entry of the table is above it, the positions stay below
+    /// 2^16, and it is not above the window's address, which it is taken off.
     fn take_base(&mut self, demand: &Demand, window: &[u8]) -> usize {
         assert!((MIN_WINDOW..=1 << demand.bits.min(MAX_BITS)).contains(&window.len()));
         let len = window.len() as u16; // up to 2^14
@@ -118,8 +120,8 @@ unsafe fn shrinks_avx2(table: &mut [u16; TABLE_LEN], base: usize, demand: &Deman
 ///
 /// # Safety
 ///
-/// The window has at least LAST_START bytes, no entry of the table is above `base`, and `base` is not above the window's
-/// address.
+/// The window has at least LAST_START bytes, no entry of the table is above `base`, and `base` is not above the
+/// window's address.
 #[inline(always)]
 unsafe fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, window: &[u8]) -> bool {
     let shift = 32 - demand.bits;
@@ -135,16 +137,16 @@ unsafe fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, wi
         if at >= end {
             break;
         }
-        // SAFETY: `at < end <= last_start`; the entries above `base` were made on the way here, for positions before `at`;
-        // the rest is the caller's promise.
+        // SAFETY: `at < end <= last_start`; the entries above `base` were made on the way here, for positions before
+        // `at`; the rest is the caller's promise.
         let (found, candidate) = unsafe { next_candidate(table, shift, base, window, base + at, base + end) };
         let candidate = candidate - base;
         at = found - base;
         if at == end {
             break;
         }
-        // SAFETY: `at < end <= last_start`; the candidate is the start, or a position entered before `at`, and agrees in more
-        // than a byte.
+        // SAFETY: `at < end <= last_start`; the candidate is the start, or a position entered before `at`, and agrees
+        // in more than a byte.
         let len = unsafe { match_len(window, at, candidate) };
         let is_far = at - candidate >= FAR_DISTANCE;
         if len < if is_far { MIN_FAR } else { MIN_NEAR } {
@@ -174,15 +176,15 @@ unsafe fn shrinks(table: &mut [u16; TABLE_LEN], base: usize, demand: &Demand, wi
     at * 100 >= (cost + run + run / MAX_RUN) * demand.min_ratio
 }
 
-/// The first position from `at` on and before `end` whose candidate agrees in so many bytes that there may be a match, and
-/// that candidate; `end` if there is none. All of these are counted from `base`, as in the table.
+/// The first position from `at` on and before `end` whose candidate agrees in so many bytes that there may be a match,
+/// and that candidate; `end` if there is none. All of these are counted from `base`, as in the table.
 ///
 /// A function of its own, since around its loop the compiler finds no better use for the registers.
 ///
 /// # Safety
 ///
-/// `base < at < end`, and LAST_START bytes or more follow in the window from `end` on. Entries of the table are below `at`.
-/// `base` is not above the window's address.
+/// `base < at < end`, and LAST_START bytes or more follow in the window from `end` on. Entries of the table are below
+/// `at`. `base` is not above the window's address.
 #[inline(never)]
 unsafe fn next_candidate(
     table: &mut [u16; TABLE_LEN],
@@ -196,9 +198,9 @@ unsafe fn next_candidate(
     let origin = start.wrapping_sub(base);
     let load = |at: *const u8| {
         debug_assert!((start..=start.wrapping_add(window.len() - 8)).contains(&at));
-        // SAFETY: `at` is before `end`, from which on more than 8 bytes follow, or it is a candidate. Those are before `at`, and
-        // not before the start: `origin` has not wrapped around, so what was entered in other windows, `base` or less, is not
-        // above the start, and gives way to it.
+        // SAFETY: `at` is before `end`, from which on more than 8 bytes follow, or it is a candidate. Those are before
+        // `at`, and not before the start: `origin` has not wrapped around, so what was entered in other windows, `base`
+        // or less, is not above the start, and gives way to it.
         u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read() })
     };
     loop {
@@ -206,8 +208,8 @@ unsafe fn next_candidate(
         let entry = &mut table[slot(bytes as u32, shift)];
         let before = usize::from(*entry);
         *entry = at as u16; // below 2^16
-        // Whether it was seen in this window is hardly predictable; what was not is taken for seen at the start, without a
-        // branch.
+        // Whether it was seen in this window is hardly predictable; what was not is taken for seen at the start,
+        // without a branch.
         let candidate = origin.wrapping_add(before);
         let candidate = select(candidate > start, candidate, start);
         // In a match, one byte more agrees than is counted.
@@ -221,8 +223,8 @@ unsafe fn next_candidate(
     }
 }
 
-/// The length that the C library counts for the match of `at` with `candidate`: without the last byte, which it leaves to
-/// what follows.
+/// The length that the C library counts for the match of `at` with `candidate`: without the last byte, which it leaves
+/// to what follows.
 ///
 /// # Safety
 ///
@@ -235,7 +237,8 @@ unsafe fn match_len(window: &[u8], at: usize, candidate: usize) -> usize {
     let end = if differing != 0 {
         at + differing.trailing_zeros() as usize / 8
     } else {
-        // SAFETY: the distance is at most `at`; `at + 8` is not beyond the limit, as more than LAST_START bytes are left.
+        // SAFETY: the distance is at most `at`; `at + 8` is not beyond the limit, as more than LAST_START bytes are
+        // left.
         unsafe { extend(window, at + 8, at - candidate, limit) }
     };
     end - at - 1

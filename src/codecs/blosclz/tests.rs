@@ -274,8 +274,8 @@ fn what_is_erratic_is_told_from_what_is_not() {
     assert_eq!(habit(&regular(&[0xff])), Habit::Usual);
 }
 
-/// The stream and the bytes of integers of 64 bits that count, as the C library encodes them: what changes, and a match for the
-/// rest of the item.
+/// The stream and the bytes of integers of 64 bits that count, as the C library encodes them: what changes, and a match
+/// for the rest of the item.
 fn counting_stream(nitems: u64) -> (Vec<u8>, Vec<u8>) {
     let plain: Vec<u8> = (0..nitems).flat_map(u64::to_le_bytes).collect();
     let mut stream = [&[31][..], &plain[..32]].concat();
@@ -717,7 +717,8 @@ fn repetitions_in_noise_are_found_at_any_distance() {
 
 #[test]
 fn areas_with_borders_that_move_compress_well() {
-    // Where a value begins, the line before tells how long it stays; where it has begun, any place with this value matches.
+    // Where a value begins, the line before tells how long it stays; where it has begun, any place with this value
+    // matches.
     let mut random = Random::new(8);
     let mut borders: Vec<usize> = (1..12).map(|i| 40 * i).collect();
     let mut plain = Vec::new();

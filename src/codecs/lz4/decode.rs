@@ -1,11 +1,13 @@
-//! The decoder: fast loops while both buffers have room for a sequence of the usual size, and a careful one for the rest.
-//! Of the fast ones, [`decode_short`] is for matches of up to 16 bytes at any distance, and some longer ones beside; it leaves
-//! others to [`decode_any`]. Where those are many, [`decode_medium`] takes its place, until too many have short distances.
+//! The decoder: fast loops while both buffers have room for a sequence of the usual size, and a careful one for the
+//! rest. Of the fast ones, [`decode_short`] is for matches of up to 16 bytes at any distance, and some longer ones
+//! beside; it leaves others to [`decode_any`]. Where those are many, [`decode_medium`] takes its place, until too many
+//! have short distances.
 //!
-//! It takes the same streams as the reference implementation, except for those with a distance of 0, which the format calls
-//! damaged and the reference takes for zeros; and a tenth to a half less time for most of them: distances
+//! It takes the same streams as the reference implementation, except for those with a distance of 0, which the format
+//! calls damaged and the reference takes for zeros; and a tenth to a half less time for most of them: distances
 //! below 16 cost no more than others, long runs and matches are copied in whole vectors, and the next token is loaded
-//! before anything is done with this one. It can also stop early, where the reference copies the last match byte by byte.
+//! before anything is done with this one. It can also stop early, where the reference copies the last match byte by
+//! byte.
 //!
 //! A stream consists of sequences: a token with two lengths of four bits, more bytes of the first length if it is 15,
 //! that many literals, a distance of two bytes, and more bytes of the second length if it is 15. That length and 4 more
@@ -29,7 +31,8 @@ const INPUT_END: usize = 8;
 /// From this many bytes of input after a token on, and of output, the reference decoder overlooks that an end is near.
 const UNASKED_IN: usize = 17;
 const UNASKED_OUT: usize = 32;
-/// From this many bytes on, a token and less than LONG literals leave INPUT_END bytes, and a copy of 16 is within the input.
+/// From this many bytes on, a token and less than LONG literals leave INPUT_END bytes, and a copy of 16 is within the
+/// input.
 const IN_ROOM: usize = LONG + INPUT_END;
 /// Matches up to this length are copied at once. Those of 17 and 18 bytes are too few to be copied with them.
 const SHORT_MATCH: usize = 16;
@@ -37,7 +40,8 @@ const SHORT_MATCH: usize = 16;
 const LONG_MATCH: usize = MIN_MATCH + LONG + 255;
 /// More bytes of output than a sequence of [`decode_medium`] with less than LONG literals makes, and SLACK.
 const MEDIUM_ROOM: usize = LONG + LONG_MATCH + SLACK;
-/// A loop is left if this many sequences that it is not made for come in less than DENSE bytes of output each, on average.
+/// A loop is left if this many sequences that it is not made for come in less than DENSE bytes of output each, on
+/// average.
 const MANY: usize = 16;
 const DENSE: usize = 240;
 /// If [`decode_medium`] comes less far than this, in bytes of output, it did not pay.
@@ -83,11 +87,11 @@ pub(super) fn decompress_portably(src: &[u8], wanted: usize, dest: &mut [u8]) ->
     check(unsafe { decode::<false>(src, dest, wanted) })
 }
 
-/// How many bytes of a stream are needed at the most to decode its first `wanted` bytes, if a zero follows them: it ends a
-/// length that reaches beyond what is wanted.
+/// How many bytes of a stream are needed at the most to decode its first `wanted` bytes, if a zero follows them: it
+/// ends a length that reaches beyond what is wanted.
 ///
-/// A sequence takes no more bytes than it gives, except for one in 255 of long lengths. The last one that is looked at may give
-/// next to nothing of what is wanted.
+/// A sequence takes no more bytes than it gives, except for one in 255 of long lengths. The last one that is looked at
+/// may give next to nothing of what is wanted.
 pub(crate) fn input_for(wanted: usize) -> usize {
     wanted.saturating_add(wanted / 255 + SLACK)
 }
@@ -235,8 +239,8 @@ impl Place<'_> {
     }
 }
 
-/// Decodes sequences of up to MAX_RUN literals and a short match, and those of [`decode_longer`]. Stops at the first other one, or
-/// when an end is near.
+/// Decodes sequences of up to MAX_RUN literals and a short match, and those of [`decode_longer`]. Stops at the first
+/// other one, or when an end is near.
 ///
 /// # Safety
 ///
@@ -291,8 +295,8 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
     }
 }
 
-/// Decodes a sequence with less than LONG literals and a match that is not short, but less than LONG_MATCH; `None` if it is
-/// another one, from less than 16 bytes back, damaged, or near an end.
+/// Decodes a sequence with less than LONG literals and a match that is not short, but less than LONG_MATCH; `None` if
+/// it is another one, from less than 16 bytes back, damaged, or near an end.
 ///
 /// # Safety
 ///
@@ -429,13 +433,13 @@ unsafe fn decode_medium_and_others<'a, const AVX2: bool>(
     }
 }
 
-/// Decodes sequences of up to MAX_RUN literals and a match whose length takes one byte beside the token, at most. Stops at the
-/// first other one, after one with a short pattern, which it tells, or when an end is near.
+/// Decodes sequences of up to MAX_RUN literals and a match whose length takes one byte beside the token, at most. Stops
+/// at the first other one, after one with a short pattern, which it tells, or when an end is near.
 ///
-/// Text and records consist of them. It is not known then which matches are short, and they repeat what was written a few
-/// stores before: a load of that waits until it is in the cache, unless one store wrote all of it. So short ones are copied in
-/// pieces of eight bytes, which are rarely in two stores. The patterns that numbers have in shuffled rows would each be a surprise
-/// here.
+/// Text and records consist of them. It is not known then which matches are short, and they repeat what was written a
+/// few stores before: a load of that waits until it is in the cache, unless one store wrote all of it. So short ones
+/// are copied in pieces of eight bytes, which are rarely in two stores. The patterns that numbers have in shuffled rows
+/// would each be a surprise here.
 ///
 /// # Safety
 ///
@@ -467,7 +471,8 @@ unsafe fn decode_medium<'a, const AVX2: bool>(
             unsafe { op.store(ip.load::<16>()) };
         }
         // What comes after the distance: the next token, or more of the length.
-        // SAFETY: SLACK bytes, less the literals if there are no more than fit after a token, follow: more than INPUT_END.
+        // SAFETY: SLACK bytes, less the literals if there are no more than fit after a token, follow: more than
+        // INPUT_END.
         let next = settled(unsafe { ip.ahead(literals + 2).byte() });
         // SAFETY: the same.
         let distance = unsafe { ip.ahead(literals).two_bytes() };
@@ -557,7 +562,8 @@ unsafe fn decode_any<'a, const AVX2: bool>(at: Place<'a>, ends: &Ends<'a>) -> Op
     }
     // SAFETY: INPUT_END bytes followed the literals, of which three were read, or `ip` was before `in_room`.
     let token = settled(unsafe { ip.byte() });
-    // The length is compared, not the end: where addresses are short, the end of a long match may come before its start.
+    // The length is compared, not the end: where addresses are short, the end of a long match may come before its
+    // start.
     if op < ends.out_slack && len <= ends.out_slack.since(op) {
         // SAFETY: the distance was checked, and SLACK bytes follow the match. The CPU has AVX2 if `AVX2`.
         unsafe { copy_long::<AVX2>(op, distance, len) };
@@ -623,7 +629,8 @@ unsafe fn more_of_length<'a>(ip: &mut Source<'a>, ends: &Ends<'a>) -> Option<usi
     }
 }
 
-/// Decodes sequences with all checks, from the given positions to the end of the stream, or until `stop` bytes are there.
+/// Decodes sequences with all checks, from the given positions to the end of the stream, or until `stop` bytes are
+/// there.
 ///
 /// # Safety
 ///

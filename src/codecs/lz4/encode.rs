@@ -1,13 +1,13 @@
 //! The fast encoder: the reference implementation's parse, and so its bytes, in less time.
 //!
-//! The reference looks for a match at one position after the other. Whether there is one, how far back it can be drawn and
-//! how long it is are branches that the CPU often guesses wrong, and a wrong guess costs as much as all the rest of a match. So
-//! [`Parser::near`] looks at the three positions after a match at once, and chooses between them without a branch. Where
-//! guesses are mostly right, that would be slower; so they are watched ([`Guesses`]), and each way is a loop of its own that has
-//! all registers ([`Parser::stretch`]).
+//! The reference looks for a match at one position after the other. Whether there is one, how far back it can be drawn
+//! and how long it is are branches that the CPU often guesses wrong, and a wrong guess costs as much as all the rest of
+//! a match. So [`Parser::near`] looks at the three positions after a match at once, and chooses between them without a
+//! branch. Where guesses are mostly right, that would be slower; so they are watched ([`Guesses`]), and each way is a
+//! loop of its own that has all registers ([`Parser::stretch`]).
 //!
-//! What makes the bytes equal: the table holds the same positions at the same time as the reference's, whatever is looked at
-//! and in which order. A position is entered only if the reference would have come to it.
+//! What makes the bytes equal: the table holds the same positions at the same time as the reference's, whatever is
+//! looked at and in which order. A position is entered only if the reference would have come to it.
 
 // Where the reference makes the same bytes: see `OURS`.
 #[cfg(all(test, target_endian = "little", target_pointer_width = "64", not(feature = "system-lz4")))]
@@ -123,8 +123,8 @@ impl Encoder {
         Ok(Encoder { short: zeroed_box()?, far: zeroed_box()?, watches })
     }
 
-    /// Compresses `src`, of [`MIN_INPUT`] bytes or more, into `dest`; returns the compressed size, or `None` if it does not
-    /// fit.
+    /// Compresses `src`, of [`MIN_INPUT`] bytes or more, into `dest`; returns the compressed size, or `None` if it does
+    /// not fit.
     pub(super) fn compress(&mut self, acceleration: usize, src: &[u8], dest: &mut [u8]) -> Option<usize> {
         let is_watched = self.watches && src.len() >= WATCHED_FROM;
         if src.len() <= MAX_SHORT {
@@ -158,8 +158,8 @@ struct Match {
     candidate: usize,
 }
 
-/// How well one guesses whether a match follows the last one immediately, from whether the last few did: about as well as
-/// the CPU.
+/// How well one guesses whether a match follows the last one immediately, from whether the last few did: about as well
+/// as the CPU.
 #[derive(Default)]
 struct Guesses {
     /// What followed after each history.
@@ -172,8 +172,8 @@ struct Guesses {
 }
 
 impl Guesses {
-    /// Learns whether a match `follows` immediately, and that one `is_near`, if it does not: a wrong guess counts only where
-    /// [`Parser::near`] finds something.
+    /// Learns whether a match `follows` immediately, and that one `is_near`, if it does not: a wrong guess counts only
+    /// where [`Parser::near`] finds something.
     #[inline(always)]
     fn learn(&mut self, follows: bool, is_near: bool) {
         let wrong = (self.table >> self.history & 1) ^ u64::from(follows);
@@ -246,8 +246,8 @@ impl<T: Table> Parser<'_, T> {
         }
     }
 
-    /// Writes sequences in one of the ways, for about `len` bytes of the source; returns where to go on. `None` if they do not
-    /// fit.
+    /// Writes sequences in one of the ways, for about `len` bytes of the source; returns where to go on. `None` if they
+    /// do not fit.
     #[inline(never)] // in one function, the ways would share the registers
     fn stretch<const WAY: u8>(&mut self, place: Place, len: usize, out: &mut Output<'_>) -> Option<Place> {
         let Place { mut anchor, mut next } = place;
@@ -276,8 +276,8 @@ impl<T: Table> Parser<'_, T> {
         Some(Place { anchor, next })
     }
 
-    /// Writes sequences that follow each other closely, from `anchor` on, which becomes the end of the last one. `None` if they do
-    /// not fit.
+    /// Writes sequences that follow each other closely, from `anchor` on, which becomes the end of the last one. `None`
+    /// if they do not fit.
     #[inline(always)]
     fn close_by(&mut self, anchor: &mut usize, until: usize, out: &mut Output<'_>) -> Option<Next> {
         let until = until.min(self.src.len() - AHEAD);
@@ -305,8 +305,8 @@ impl<T: Table> Parser<'_, T> {
         Some(Next::NotSought)
     }
 
-    /// Writes matches that follow each other immediately, from `anchor` on, which becomes the end of the last one. Returns the next
-    /// match, or none at the end. `None` if they do not fit.
+    /// Writes matches that follow each other immediately, from `anchor` on, which becomes the end of the last one.
+    /// Returns the next match, or none at the end. `None` if they do not fit.
     #[inline(always)]
     fn one_by_one<const WAY: u8>(
         &mut self,
@@ -362,8 +362,8 @@ impl<T: Table> Parser<'_, T> {
         unsafe { extend_long(self.src, end, distance, match_end) }
     }
 
-    /// The first match at the three positions from `behind` on, which is after a match, and the difference of the eight bytes
-    /// at its start and at its candidate.
+    /// The first match at the three positions from `behind` on, which is after a match, and the difference of the eight
+    /// bytes at its start and at its candidate.
     ///
     /// # Safety
     ///
@@ -403,12 +403,12 @@ impl<T: Table> Parser<'_, T> {
         is_near.then_some((Match { at, candidate }, differs))
     }
 
-    /// The first match after `at`, which is after a match and where there is none: [`search`](Self::search) from the next
-    /// position on.
+    /// The first match after `at`, which is after a match and where there is none: [`search`](Self::search) from the
+    /// next position on.
     ///
-    /// Among items of a fixed size, it is often found at the second position, by what was entered just before, two positions
-    /// before `at`. So the first two positions have loads of their own: CPUs learn for each load how far before it the store is
-    /// that it has to wait for.
+    /// Among items of a fixed size, it is often found at the second position, by what was entered just before, two
+    /// positions before `at`. So the first two positions have loads of their own: CPUs learn for each load how far
+    /// before it the store is that it has to wait for.
     #[inline(always)]
     fn search_behind(&mut self, at: usize) -> Option<Match> {
         if at + 1 + self.acceleration > self.last_start() {
@@ -427,8 +427,8 @@ impl<T: Table> Parser<'_, T> {
         self.search(at + 2 + self.acceleration, self.acceleration, 2)
     }
 
-    /// The first match from `at` on that the search comes to; none at the end. The next position is `step` bytes further;
-    /// that many `misses` came before.
+    /// The first match from `at` on that the search comes to; none at the end. The next position is `step` bytes
+    /// further; that many `misses` came before.
     #[inline(always)]
     fn search(&mut self, at: usize, step: usize, misses: usize) -> Option<Match> {
         let steps = (self.acceleration << PATIENCE) + misses;
@@ -458,11 +458,11 @@ impl<T: Table> Parser<'_, T> {
     }
 }
 
-/// [`Parser::search`], which takes a step of `steps` / 2^[`PATIENCE`] bytes after the first: where the match starts, and its
-/// candidate; twice 0 at the end.
+/// [`Parser::search`], which takes a step of `steps` / 2^[`PATIENCE`] bytes after the first: where the match starts,
+/// and its candidate; twice 0 at the end.
 ///
-/// Two numbers are returned in registers, a match would not be. Not inlined, as what is around such a loop changes its speed
-/// by up to a quarter.
+/// Two numbers are returned in registers, a match would not be. Not inlined, as what is around such a loop changes its
+/// speed by up to a quarter.
 #[inline(never)]
 fn search_from<T: Table>(
     table: &mut T,
@@ -509,8 +509,8 @@ fn is_match<T: Table>(differs: u64, distance: usize) -> bool {
 }
 
 impl Output<'_> {
-    /// Writes the match, which ends at `end`, and the literals before it, from `anchor` on, of which there are two at most. `None`
-    /// if they do not fit.
+    /// Writes the match, which ends at `end`, and the literals before it, from `anchor` on, of which there are two at
+    /// most. `None` if they do not fit.
     ///
     /// # Safety
     ///

@@ -1,12 +1,12 @@
 //! LZ4: raw blocks, one independent block per stream.
 //!
-//! An encoder of our own for long streams, which makes the bytes of the reference implementation, and a decoder, which also
-//! serves LZ4HC. Short streams, and those with a dictionary, are the reference implementation's.
+//! An encoder of our own for long streams, which makes the bytes of the reference implementation, and a decoder, which
+//! also serves LZ4HC. Short streams, and those with a dictionary, are the reference implementation's.
 //!
 //! Its encoder's table lives on between streams, and LZ4 resets it the fast way, which saves most of the time of short
-//! streams. Even so, output depends on the arguments alone. For inputs from 4 KiB on, the reset is a full one. For shorter
-//! ones, the table is indexed by a hash of the very four bytes that must match; so an empty entry has the same effect as
-//! one of an earlier stream, which is out of reach.
+//! streams. Even so, output depends on the arguments alone. For inputs from 4 KiB on, the reset is a full one. For
+//! shorter ones, the table is indexed by a hash of the very four bytes that must match; so an empty entry has the same
+//! effect as one of an earlier stream, which is out of reach.
 
 mod decode;
 mod encode;
@@ -95,8 +95,8 @@ fn acceleration(clevel: u8) -> usize {
     usize::from(10 - clevel.clamp(1, 9))
 }
 
-/// Whether long streams are ours. The reference makes other bytes where numbers are stored or addressed in other ways, and
-/// so may the system's version of it.
+/// Whether long streams are ours. The reference makes other bytes where numbers are stored or addressed in other ways,
+/// and so may the system's version of it.
 pub(super) const OURS: bool =
     cfg!(all(target_endian = "little", target_pointer_width = "64", not(feature = "system-lz4")));
 

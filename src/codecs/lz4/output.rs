@@ -1,7 +1,7 @@
 //! Sequences of the LZ4 format on their way out: runs of literals and matches, written where they fit.
 //!
-//! Whether a stream fits that ends just before the end of the destination is decided as in the reference implementation, whose
-//! two encoders differ there.
+//! Whether a stream fits that ends just before the end of the destination is decided as in the reference
+//! implementation, whose two encoders differ there.
 
 use crate::codecs::mem::{copy, store, store8};
 
@@ -152,7 +152,8 @@ impl<'a> Output<'a> {
         (len <= self.dest.len() - self.at).then_some(())
     }
 
-    /// Writes what the length of a match goes on with after the distance. `None` if that and the last literals do not fit.
+    /// Writes what the length of a match goes on with after the distance. `None` if that and the last literals do not
+    /// fit.
     #[inline(always)]
     pub(super) fn put_more_of_match(&mut self, more: usize) -> Option<()> {
         self.fits((more + self.rounding) / 255 + 1 + LAST_LITERALS)?;

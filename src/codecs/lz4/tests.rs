@@ -113,8 +113,8 @@ fn one_match(literals: usize, distance: usize, len: usize, last: usize) -> (Vec<
     (stream, literals + len + last)
 }
 
-/// A stream of sequences most of which have matches of medium length, as text and records have, or short distances now and
-/// then, so that it changes which loop is at work, and the size that it decodes to.
+/// A stream of sequences most of which have matches of medium length, as text and records have, or short distances now
+/// and then, so that it changes which loop is at work, and the size that it decodes to.
 fn medium_matches(random: &mut Random) -> (Vec<u8>, usize) {
     let mut stream = Vec::new();
     push_sequence(&mut stream, 40, 33, 20);

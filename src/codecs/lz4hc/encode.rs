@@ -1,9 +1,9 @@
-//! The high-compression encoder at the levels from [`LEVELS`]: the reference implementation's parse, and so its bytes, in less
-//! time.
+//! The high-compression encoder at the levels from [`LEVELS`]: the reference implementation's parse, and so its bytes,
+//! in less time.
 //!
-//! A match is written only after looking whether a longer one begins after it, and that one, too (see [`Parser::settle`]). Nearly
-//! all of the time goes to finding the longest of some candidates. There are two ways to do that: [`indexed`], where there are
-//! few matches, and [`chains`].
+//! A match is written only after looking whether a longer one begins after it, and that one, too (see
+//! [`Parser::settle`]). Nearly all of the time goes to finding the longest of some candidates. There are two ways to do
+//! that: [`indexed`], where there are few matches, and [`chains`].
 
 mod chains;
 mod index;
@@ -39,8 +39,8 @@ pub(super) fn is_for(clevel: u8, src: &[u8]) -> bool {
     LEVELS.contains(&clevel) && src.len() > LAST_START && cpu::has_avx2()
 }
 
-/// Compresses streams, one per call, and owns the tables for that: 256 KiB for the chains, and 832 KiB for the index, made for
-/// the first stream that needs them.
+/// Compresses streams, one per call, and owns the tables for that: 256 KiB for the chains, and 832 KiB for the index,
+/// made for the first stream that needs them.
 #[derive(Default)]
 pub(super) struct Encoder {
     chains: Option<Chains>,
@@ -169,8 +169,8 @@ impl<'a, S: Search> Parser<'a, S> {
 
     /// Writes the sequences that begin with `first`, or with better matches near it. `None` if they do not fit.
     ///
-    /// At each time there are up to three matches, each of them longer than the one before, and beginning in it or right after it.
-    /// What they have in common goes to one of both.
+    /// At each time there are up to three matches, each of them longer than the one before, and beginning in it or
+    /// right after it. What they have in common goes to one of both.
     #[inline(always)]
     fn settle(&mut self, first: Match, out: &mut Output<'_>) -> Option<()> {
         // What was the first of them before a better one took its place.
@@ -235,7 +235,8 @@ impl<'a, S: Search> Parser<'a, S> {
     }
 }
 
-/// Divides what two matches have in common: the first gets it, as far as the token can tell its length, if both are short.
+/// Divides what two matches have in common: the first gets it, as far as the token can tell its length, if both are
+/// short.
 fn part(one: &mut Match, two: &mut Match) {
     if two.at >= one.end() {
         return;
@@ -248,13 +249,14 @@ fn part(one: &mut Match, two: &mut Match) {
     }
 }
 
-/// How long the first of two matches may be, if the token is to tell its length, and [`MIN_MATCH`] bytes are to be left of the second.
+/// How long the first of two matches may be, if the token is to tell its length, and [`MIN_MATCH`] bytes are to be left
+/// of the second.
 fn length_beside(one: Match, two: Match) -> usize {
     one.len.min(SHORT_MATCH).min(two.end() - MIN_MATCH - one.at)
 }
 
-/// A match that is looked for: it includes [`MIN_MATCH`] bytes from `at` on, starts at `low` or after, and has more than `longest`
-/// bytes. Of those, the longest is wanted, and the nearest if there are several.
+/// A match that is looked for: it includes [`MIN_MATCH`] bytes from `at` on, starts at `low` or after, and has more
+/// than `longest` bytes. Of those, the longest is wanted, and the nearest if there are several.
 #[derive(Clone, Copy)]
 struct Sought {
     at: usize,
@@ -273,7 +275,8 @@ impl Sought {
 ///
 /// # Safety
 ///
-/// `position < sought.at`, and `sought.at + MIN_MATCH` and `sought.low + sought.longest` are less than `src.len() - LAST_LITERALS`.
+/// `position < sought.at`, and `sought.at + MIN_MATCH` and `sought.low + sought.longest` are less than
+/// `src.len() - LAST_LITERALS`.
 #[inline(always)]
 unsafe fn longer_match(src: &[u8], sought: Sought, position: usize) -> Option<Match> {
     let Sought { at, low, longest } = sought;

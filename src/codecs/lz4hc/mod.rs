@@ -1,10 +1,10 @@
 //! LZ4HC: the slow encoder of the LZ4 format. Its streams are decoded by [`super::lz4`].
 //!
-//! An encoder of our own for most levels, where the CPU has what it needs, which makes the bytes of the reference implementation; and
-//! the reference for the others, and with dictionaries.
+//! An encoder of our own for most levels, where the CPU has what it needs, which makes the bytes of the reference
+//! implementation; and the reference for the others, and with dictionaries.
 //!
-//! Their tables live on between streams and are only reset the fast way: entries of earlier streams lie more than 64 KiB
-//! back and are never matched, so output depends on the arguments alone.
+//! Their tables live on between streams and are only reset the fast way: entries of earlier streams lie more than 64
+//! KiB back and are never matched, so output depends on the arguments alone.
 
 #[cfg(target_arch = "x86_64")]
 mod encode;

@@ -1,8 +1,9 @@
 //! Finds streams that cannot become shorter, whatever matches an encoder finds in them.
 //!
-//! A match of LZ4 repeats at least four bytes from at most 65535 bytes before, and takes three bytes itself; literals take
-//! their own room and one byte more for every 255. So a stream in which few groups of four bytes occur again, such as one of
-//! random bytes, has a least size, and where that is more than there is room for, the slow search need not begin.
+//! A match of LZ4 repeats at least four bytes from at most 65535 bytes before, and takes three bytes itself; literals
+//! take their own room and one byte more for every 255. So a stream in which few groups of four bytes occur again, such
+//! as one of random bytes, has a least size, and where that is more than there is room for, the slow search need not
+//! begin.
 
 #![forbid(unsafe_code)]
 
@@ -32,8 +33,8 @@ pub(super) struct Novelty {
 }
 
 impl Novelty {
-    /// Whether no LZ4 stream of `src` fits in `capacity` bytes; `false` if that is not certain, or would take too much to
-    /// find out.
+    /// Whether no LZ4 stream of `src` fits in `capacity` bytes; `false` if that is not certain, or would take too much
+    /// to find out.
     ///
     /// Looks at the end first: after a shuffle, the bytes that repeat most stand there.
     pub(super) fn is_too_great(&mut self, src: &[u8], capacity: usize) -> bool {
@@ -67,13 +68,13 @@ impl Novelty {
     }
 }
 
-/// How many of `n` bytes may start a group that occurs again, if a stream of them is certain to take more than `capacity`
-/// bytes; `None` if even a stream without matches may fit.
+/// How many of `n` bytes may start a group that occurs again, if a stream of them is certain to take more than
+/// `capacity` bytes; `None` if even a stream without matches may fit.
 ///
-/// As many start a group that occurred before. With r of these, k matches of m bytes in all, and so l = n - m literals in
-/// k + 1 runs: m <= r + 3k and k <= r, since only the last three bytes of a match may be new. Tokens, offsets and literals
-/// take 3k + 1 + l >= n + 1 - r bytes, and the lengths of the runs (l - 14 (k + 1)) / 255 >= (n - 18 r - 14) / 255, together
-/// more than `capacity` if 255 (n - capacity) + 241 + n > 273 r.
+/// As many start a group that occurred before. With r of these, k matches of m bytes in all, and so l = n - m literals
+/// in k + 1 runs: m <= r + 3k and k <= r, since only the last three bytes of a match may be new. Tokens, offsets and
+/// literals take 3k + 1 + l >= n + 1 - r bytes, and the lengths of the runs (l - 14 (k + 1)) / 255 >= (n - 18 r - 14) /
+/// 255, together more than `capacity` if 255 (n - capacity) + 241 + n > 273 r.
 fn most_repeated(n: usize, capacity: usize) -> Option<usize> {
     let (n, capacity) = (n as u64, capacity as u64); // widening
     let margin = (256 * n + 240).checked_sub(255 * capacity)?;

@@ -59,8 +59,8 @@ impl Zfp {
     }
 }
 
-/// Up to this part of a block, a quarter, is decoded without the rest. Larger ones are not, since cells take longer one by
-/// one than in a row.
+/// Up to this part of a block, a quarter, is decoded without the rest. Larger ones are not, since cells take longer one
+/// by one than in a row.
 const PART: usize = 4;
 
 /// The most bits that any cell can take.

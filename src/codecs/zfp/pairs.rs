@@ -1,4 +1,5 @@
-//! Planes of 4 coefficients, two at a time by table: cells of one dimension are so small that bit by bit takes too long.
+//! Planes of 4 coefficients, two at a time by table: cells of one dimension are so small that bit by bit takes too
+//! long.
 
 #![forbid(unsafe_code)]
 
@@ -77,8 +78,8 @@ static ENCODE_4: [Code; KNOWN * PAIRS] = {
     table
 };
 
-/// By the number of known coefficients and the next bits. Where the second plane is not complete in these, they say the first
-/// one only.
+/// By the number of known coefficients and the next bits. Where the second plane is not complete in these, they say the
+/// first one only.
 static DECODE_4: [Decoded; KNOWN * PEEKED] = {
     let mut table = [Decoded { planes: 0, count: 0, len: 0, known: 0 }; KNOWN * PEEKED];
     let mut known = 0;

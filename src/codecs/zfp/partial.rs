@@ -8,11 +8,11 @@ use super::field::{Field, MAX_DIMS, SIDE, TRUNCATED, kernel};
 use super::real::Real;
 use crate::error::{ErrorKind, Result, ensure};
 
-/// Decodes consecutive items of a block, of `size` bytes each, that was compressed in [`Mode::Rate`](super::Mode::Rate),
-/// and no cells but those they lie in.
+/// Decodes consecutive items of a block, of `size` bytes each, that was compressed in
+/// [`Mode::Rate`](super::Mode::Rate), and no cells but those they lie in.
 ///
-/// `limits` are those for decoding the whole block, `src` is its stream; `first_item` counts in C order within the block.
-/// `dest` is filled.
+/// `limits` are those for decoding the whole block, `src` is its stream; `first_item` counts in C order within the
+/// block. `dest` is filled.
 ///
 /// # Errors
 ///
@@ -114,7 +114,8 @@ impl<R: Real, const N: usize, const G: usize> RangeDecoder<'_, R, N, G> {
     }
 }
 
-/// What `spans` cover of each of the [`SIDE`] rows of `stride` items from number `first` on, counted from the start of the row.
+/// What `spans` cover of each of the [`SIDE`] rows of `stride` items from number `first` on, counted from the start of
+/// the row.
 fn rows_of(spans: &[Span], first: usize, stride: usize) -> Spans {
     let mut rows = [Span::default(); 64];
     for (span, rows) in spans.iter().zip(rows.chunks_exact_mut(SIDE)) {

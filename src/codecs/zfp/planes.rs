@@ -7,9 +7,9 @@ use super::real::{Int, Real};
 
 /// The highest bit planes of a cell of `N` coefficients, in `G` groups of up to 64 coefficients.
 ///
-/// The planes are the columns of a matrix whose rows are coefficients, and arise by transposing square parts of it. With
-/// 64 coefficients in a group, 16, 32 or 64 planes are kept, one per row, the highest in the last one. Smaller cells
-/// keep all planes, several in a row: plane k lies in row k mod `N`, from bit k div `N` times `N` on.
+/// The planes are the columns of a matrix whose rows are coefficients, and arise by transposing square parts of it.
+/// With 64 coefficients in a group, 16, 32 or 64 planes are kept, one per row, the highest in the last one. Smaller
+/// cells keep all planes, several in a row: plane k lies in row k mod `N`, from bit k div `N` times `N` on.
 pub(super) struct Planes<const N: usize, const G: usize> {
     rows: [[u64; 64]; G],
     /// Number of the lowest plane kept.

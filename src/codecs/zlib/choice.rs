@@ -1,8 +1,9 @@
-//! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level 1, for
-//! short streams, and up to level 8 for those in which matches are rare or long, as in most of what was shuffled;
-//! libdeflate, which takes whole streams and is at its best with short matches, also when decoding; zlib-rs, for runs
-//! at level 1, long, varied and repetitive streams at level 5, and some of what shrinks far above it; and a decoder of our own for all but text, which can stop early. The
-//! choice depends on the stream and the level alone, so that equal streams give equal bytes, whatever room there is.
+//! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level
+//! 1, for short streams, and up to level 8 for those in which matches are rare or long, as in most of what was
+//! shuffled; libdeflate, which takes whole streams and is at its best with short matches, also when decoding; zlib-rs,
+//! for runs at level 1, long, varied and repetitive streams at level 5, and some of what shrinks far above it; and a
+//! decoder of our own for all but text, which can stop early. The choice depends on the stream and the level alone, so
+//! that equal streams give equal bytes, whatever room there is.
 
 #![forbid(unsafe_code)]
 
@@ -23,15 +24,15 @@ enum Level {
     /// zlib-ng hardly searches, which libdeflate cannot do. The quick searches of our own encoder do: 1.1 to 7 times as
     /// fast with streams that are a tenth smaller. From this share of runs on, in percent, zlib-rs is faster.
     Quick { runs_for_zlib: usize },
-    /// Our own encoder's thorough search, if there is one for this level and matches are few: twice as fast as libdeflate
-    /// then, four times with runs and noise, with streams as small as those of zlib-ng. Otherwise, libdeflate's level that
-    /// compresses as well, over all kinds of data, as zlib-ng does on this one. The first of some kinds that a stream is of
-    /// comes before both.
+    /// Our own encoder's thorough search, if there is one for this level and matches are few: twice as fast as
+    /// libdeflate then, four times with runs and noise, with streams as small as those of zlib-ng. Otherwise,
+    /// libdeflate's level that compresses as well, over all kinds of data, as zlib-ng does on this one. The first of
+    /// some kinds that a stream is of comes before both.
     Searched { effort: Option<Effort>, otherwise: i32, kinds: &'static [Kind] },
 }
 
-/// A kind of streams, and who takes them instead of the usual encoder of a level. What tells it takes the longer the further
-/// down it stands.
+/// A kind of streams, and who takes them instead of the usual encoder of a level. What tells it takes the longer the
+/// further down it stands.
 struct Kind {
     /// How many bytes they have.
     lengths: RangeInclusive<usize>,
@@ -106,14 +107,14 @@ const fn medium_with_matches(by: By) -> Kind {
     Kind { few_matches: Some(false), ..medium(by) }
 }
 
-/// The same with few different bytes, such as letters of genes and codes of categories. libdeflate follows very many matches
-/// there that save nothing.
+/// The same with few different bytes, such as letters of genes and codes of categories. libdeflate follows very many
+/// matches there that save nothing.
 const fn medium_with_few_values(literal_bits: Range<usize>) -> Kind {
     Kind { literal_bits: Some(literal_bits), ..medium_with_matches(By::Own) }
 }
 
-/// What is longer, repeats itself, and has few different bytes, as text of wide characters and codes of categories: of what a
-/// place may repeat, there is more than a search with few steps sees.
+/// What is longer, repeats itself, and has few different bytes, as text of wide characters and codes of categories: of
+/// what a place may repeat, there is more than a search with few steps sees.
 const fn repetitive(by: By) -> Kind {
     repetitive_with(0..69, by)
 }
@@ -145,8 +146,8 @@ const fn long_and_varied(by: By) -> Kind {
     Kind { lengths: 32 << 10..=usize::MAX, ..repetitive_with(29..69, by) }
 }
 
-/// What repeats itself from far back, line by line, with many matches in a line. Our own search passes over matches as long as
-/// that, where others take their time for each byte.
+/// What repeats itself from far back, line by line, with many matches in a line. Our own search passes over matches as
+/// long as that, where others take their time for each byte.
 const PERIODIC: Kind = Kind {
     lengths: MEDIUM + 1..=usize::MAX,
     few_matches: Some(false),
@@ -259,12 +260,13 @@ const LEVELS: [Level; 9] = [
     ),
 ];
 
-/// Streams of up to this number of bytes, and of half as many at level 2, are short: they are searched thoroughly by our own
-/// encoder, whatever they are like. Others have tables that take longer to clear than such a stream to compress.
+/// Streams of up to this number of bytes, and of half as many at level 2, are short: they are searched thoroughly by
+/// our own encoder, whatever they are like. Others have tables that take longer to clear than such a stream to
+/// compress.
 const SHORT: usize = 1 << 10;
 
-/// Streams below this number of bytes are tiny: the quick search needs a fifth of the time, but knows only the fixed codes
-/// there, which is what zlib-ng has at level 1. From CODED bytes on, codes of their own may pay.
+/// Streams below this number of bytes are tiny: the quick search needs a fifth of the time, but knows only the fixed
+/// codes there, which is what zlib-ng has at level 1. From CODED bytes on, codes of their own may pay.
 const TINY: usize = deflate::TINY;
 const CODED: usize = 64;
 
@@ -281,8 +283,8 @@ const TINY_CODED: Tiny = Tiny { least_left: 3, least_saved: 0 };
 /// At levels 2 and 3.
 const TINY_HARDLY_CODED: Tiny = Tiny { least_left: 4, least_saved: 4 };
 
-/// Streams of this many bytes and more may be looked at before they are decoded. With shorter ones, that takes longer than
-/// it saves.
+/// Streams of this many bytes and more may be looked at before they are decoded. With shorter ones, that takes longer
+/// than it saves.
 const LOOKED_AT: usize = 16 << 10;
 
 /// Where a literal seems to take this many bits, in sixteenths, there may be noise.
@@ -415,7 +417,8 @@ impl Encoder {
         Ok(smaller)
     }
 
-    /// How many bytes `src`, which `probe` looks at, begins with that are noise. With medium streams, libdeflate sees it.
+    /// How many bytes `src`, which `probe` looks at, begins with that are noise. With medium streams, libdeflate sees
+    /// it.
     fn noise_len(&mut self, src: &[u8], probe: &impl Deref<Target = deflate::Probe>) -> Result<usize> {
         let may_be = src.len() > MEDIUM && probe.first_literal_bits() >= NOISY;
         if may_be { Ok(self.deflate()?.noise_len(src)) } else { Ok(0) }
@@ -427,8 +430,8 @@ impl Encoder {
     }
 }
 
-/// Compresses `src` with libdeflate, except for the first `noise` bytes, which stay as they are: libdeflate has codes for what
-/// they save a percent of, and any decoder takes ten times as long with these.
+/// Compresses `src` with libdeflate, except for the first `noise` bytes, which stay as they are: libdeflate has codes
+/// for what they save a percent of, and any decoder takes ten times as long with these.
 fn compress_behind_noise(
     libdeflate: &mut libdeflate::Encoder,
     level: i32,
@@ -461,8 +464,8 @@ fn is_short(clevel: u8, len: usize) -> bool {
     }
 }
 
-/// How thoroughly a short stream of this many bytes is searched at a level: up to half of the length, there is time for more. It
-/// shrinks about as much as with zlib-ng.
+/// How thoroughly a short stream of this many bytes is searched at a level: up to half of the length, there is time for
+/// more. It shrinks about as much as with zlib-ng.
 fn short_effort(clevel: u8, len: usize) -> Effort {
     let is_little = clevel <= 2 || clevel <= 6 && len > SHORT / 2;
     Effort { ways: if is_little { 1 } else { WAYS }, ..UTMOST }
@@ -505,8 +508,8 @@ impl Decoder {
         }
     }
 
-    /// Decompresses at least the first `wanted` bytes of a stream that holds `dest.len()`. What follows them in `dest` is
-    /// arbitrary afterwards.
+    /// Decompresses at least the first `wanted` bytes of a stream that holds `dest.len()`. What follows them in `dest`
+    /// is arbitrary afterwards.
     ///
     /// # Errors
     ///
@@ -521,12 +524,12 @@ impl Decoder {
     }
 }
 
-/// Whether libdeflate is the faster one for `src`, from which `nbytes` come: with many short matches, one after another, as
-/// in text and in what was not shuffled; with the fixed codes, where our decoder has no literals to combine, unless matches
-/// are from near; and with tiny streams, which end before our fast loop pays.
+/// Whether libdeflate is the faster one for `src`, from which `nbytes` come: with many short matches, one after
+/// another, as in text and in what was not shuffled; with the fixed codes, where our decoder has no literals to
+/// combine, unless matches are from near; and with tiny streams, which end before our fast loop pays.
 ///
-/// It takes some codes that zlib and our decoder refuse, such as those for 288 symbols, and nobody writes. In tiny streams
-/// it decodes only what needs no codes to be told.
+/// It takes some codes that zlib and our decoder refuse, such as those for 288 symbols, and nobody writes. In tiny
+/// streams it decodes only what needs no codes to be told.
 fn is_for_libdeflate(src: &[u8], nbytes: usize) -> bool {
     if nbytes < TINY {
         // The only block is raw or has the fixed codes, unless our own encoder was not good enough.

@@ -29,8 +29,8 @@ pub(super) const MAX_DISTANCE: usize = 32 << 10;
 /// The longest codes of all these symbols, in bits.
 pub(super) const MAX_CODE: usize = 15;
 
-/// How many symbols tell lengths of codes: 16 lengths and three ways to repeat them. Then their order in the header of a block,
-/// and their longest codes.
+/// How many symbols tell lengths of codes: 16 lengths and three ways to repeat them. Then their order in the header of
+/// a block, and their longest codes.
 pub(super) const RUNS: usize = 19;
 pub(super) const RUN_ORDER: [usize; RUNS] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
@@ -48,8 +48,8 @@ pub(super) static FIXED_SYMBOLS: [u8; SYMBOLS] = {
 };
 pub(super) const FIXED_DISTANCE: u8 = 5;
 
-/// The shortest length that a symbol stands for, and how many bits after its code are added to that; by its number among
-/// the [`LENGTHS`].
+/// The shortest length that a symbol stands for, and how many bits after its code are added to that; by its number
+/// among the [`LENGTHS`].
 pub(super) const fn length(n: u32) -> (u32, u32) {
     match n {
         0..8 => (3 + n, 0),

@@ -1,4 +1,5 @@
-//! A look at the beginning of a stream before it is decoded: its first codes tell what its literals and matches are like.
+//! A look at the beginning of a stream before it is decoded: its first codes tell what its literals and matches are
+//! like.
 
 #![forbid(unsafe_code)]
 
@@ -70,8 +71,8 @@ impl Shares {
 /// How many symbols of a block with the fixed codes are looked at.
 const SAMPLE: usize = 64;
 
-/// Whether most symbols that a block begins with are matches of what is a few bytes back, and hardly any are others; `None`
-/// if it has other codes than the fixed ones.
+/// Whether most symbols that a block begins with are matches of what is a few bytes back, and hardly any are others;
+/// `None` if it has other codes than the fixed ones.
 pub(super) fn begins_with_near_matches(deflated: &[u8]) -> Option<bool> {
     let mut bits = Bits::new(deflated);
     let (_, Kind::Fixed) = read_kind(&mut bits)? else { return None };

@@ -1,8 +1,8 @@
 //! zlib: RFC 1950 streams with a 32 KiB window.
 //!
-//! The built-in codec chooses between three encoders, one of them our own (`deflate/`), and two decoders, of which one is
-//! (`inflate/`), for each stream (`choice.rs`). With the feature `system-zlib` the zlib of the system makes and reads all
-//! of them; its streams may differ in bytes.
+//! The built-in codec chooses between three encoders, one of them our own (`deflate/`), and two decoders, of which one
+//! is (`inflate/`), for each stream (`choice.rs`). With the feature `system-zlib` the zlib of the system makes and
+//! reads all of them; its streams may differ in bytes.
 
 #[cfg(not(feature = "system-zlib"))]
 mod choice;

@@ -6,7 +6,8 @@ use super::format::MAX_DISTANCE;
 
 /// This many bytes from the middle of the stream are looked for before it.
 const KEY: usize = 32;
-/// Of these, the ones that are compared at every place: items of up to eight bytes have one that differs from others there.
+/// Of these, the ones that are compared at every place: items of up to eight bytes have one that differs from others
+/// there.
 const COMPARED: [usize; 5] = [0, 8, 13, 18, 31];
 /// Then, it must be there in most of these samples.
 const SAMPLES: usize = 16;

@@ -76,8 +76,8 @@ impl Encoder {
         let code = unsafe { z::deflate(&raw mut **stream, z::Z_FINISH) };
         let left = usize::try_from(stream.avail_out).expect("uInt fits in usize");
         if code != z::Z_STREAM_END {
-            // A reset in the middle of a stream is not enough for zlib-rs: at level 1, the next one would miss the header
-            // of its first block.
+            // A reset in the middle of a stream is not enough for zlib-rs: at level 1, the next one would miss the
+            // header of its first block.
             self.end();
             return Ok(0);
         }

@@ -1,15 +1,15 @@
 //! AVX-512 with VBMI and GFNI, whose bit matrix product transposes 8 by 8 bits in every 8 bytes at once.
 //!
-//! A tile is 64 groups of 8 items by up to 16 columns of bytes. The byte shuffle's tiles bring each column together, in a
-//! buffer on the stack; then the 512 bytes of each column become 8 rows of 64 bytes in registers. Incomplete tiles are
-//! loaded and stored with masks.
+//! A tile is 64 groups of 8 items by up to 16 columns of bytes. The byte shuffle's tiles bring each column together, in
+//! a buffer on the stack; then the 512 bytes of each column become 8 rows of 64 bytes in registers. Incomplete tiles
+//! are loaded and stored with masks.
 //!
-//! Rows are often multiples of 4096 bytes apart: then the nearest cache has room for a line of a dozen of them at once, and
-//! there are up to 128. So several tiles are shuffled together, one column of all of them after the other. (Rows that are read
-//! have no need of that: every line is used but once.)
+//! Rows are often multiples of 4096 bytes apart: then the nearest cache has room for a line of a dozen of them at once,
+//! and there are up to 128. So several tiles are shuffled together, one column of all of them after the other. (Rows
+//! that are read have no need of that: every line is used but once.)
 //!
-//! The unsafe functions want a CPU with these instructions, and that the items and rows exist for which they are called;
-//! of the tiles that they read, the parts that are used have been written.
+//! The unsafe functions want a CPU with these instructions, and that the items and rows exist for which they are
+//! called; of the tiles that they read, the parts that are used have been written.
 
 // Which intrinsics are safe to call depends on the version of the compiler.
 #![allow(unused_unsafe)]
@@ -41,8 +41,8 @@ const TILES: usize = 64;
 /// The most groups per tile.
 const GROUPS: usize = 64;
 
-/// The number of tiles, `most` at the most, that are shuffled together from group `g` of `ngroups` on, and the group where they
-/// begin: if less than a tile is left, the last one once more.
+/// The number of tiles, `most` at the most, that are shuffled together from group `g` of `ngroups` on, and the group
+/// where they begin: if less than a tile is left, the last one once more.
 #[inline(always)]
 fn batch(g: usize, ngroups: usize, most: usize) -> (usize, usize) {
     (g.min(ngroups - GROUPS), ((ngroups - g) / GROUPS).clamp(1, most))
@@ -215,7 +215,8 @@ unsafe fn shuffle_tiles<const C: usize, const W: usize>(src: &[u8], dest: &mut [
     let mut next = 0;
     while next < stride {
         let (first, ntiles) = batch(next, stride, most);
-        // SAFETY: the tiles are inside the `stride` groups. All registers of `W` columns are written before they are read.
+        // SAFETY: the tiles are inside the `stride` groups. All registers of `W` columns are written before they are
+        // read.
         unsafe {
             for s in 0..8 * ntiles {
                 let columns = gather::<C, W>(src, (8 * first + 64 * s) * W, src.len());

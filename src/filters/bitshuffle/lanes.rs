@@ -4,9 +4,9 @@
 //! `j` of the original items, eight registers: items 0 (mod 8), items 1 (mod 8) and so on. Three rounds that swap bits
 //! between pairs of these registers make them the rows of bits 0 to 7.
 //!
-//! A tile is 16 groups of 8 items per lane. Where there are less than 16 groups in all, those of short items are padded to
-//! a tile. Of others, the bits are transposed 16 bytes of 8 items at a time; that leaves a byte transposition of a few long
-//! rows, which the byte shuffle does well.
+//! A tile is 16 groups of 8 items per lane. Where there are less than 16 groups in all, those of short items are padded
+//! to a tile. Of others, the bits are transposed 16 bytes of 8 items at a time; that leaves a byte transposition of a
+//! few long rows, which the byte shuffle does well.
 //!
 //! The unsafe functions want a CPU with the instruction set of `V`; what else they want is said with each.
 
@@ -83,7 +83,8 @@ unsafe fn store_column<V: Lanes>(
     }
 }
 
-/// Loads the columns of items of 2 to 16 bytes from `src[at]` on, which become the first `8 * typesize` registers of `tile`.
+/// Loads the columns of items of 2 to 16 bytes from `src[at]` on, which become the first `8 * typesize` registers of
+/// `tile`.
 ///
 /// # Safety
 ///
@@ -215,8 +216,8 @@ unsafe fn unshuffle_tile<V: Lanes>(
 /// The most groups for [`shuffle_few`] and [`unshuffle_few`].
 const FEW: usize = 15;
 
-/// Rows of bits of up to 16 columns, one byte each, one group after another. There is some room for vectors that reach past the
-/// last row.
+/// Rows of bits of up to 16 columns, one byte each, one group after another. There is some room for vectors that reach
+/// past the last row.
 type Few = [u8; FEW_ROOM];
 const FEW_ROOM: usize = ROWS * (FEW + 1);
 
@@ -271,8 +272,8 @@ const TILE: usize = ROWS * SHORT + 16;
 unsafe fn shuffle_padded<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8], ngroups: usize) {
     let (mut items, mut rows) = ([0; TILE], [0; TILE]);
     items[..src.len()].copy_from_slice(src);
-    // SAFETY: 16 groups of short items fit, and so do their rows, of 16 bytes each; shorter rows begin where those do, or
-    // before.
+    // SAFETY: 16 groups of short items fit, and so do their rows, of 16 bytes each; shorter rows begin where those do,
+    // or before.
     unsafe {
         shuffle_tile::<V::Narrow>(typesize, &items, 0, &mut rows, 0, 16);
         for r in 0..8 * typesize {
@@ -316,8 +317,8 @@ unsafe fn shuffle_few<V: Lanes>(bytes: &Bytes, typesize: usize, src: &[u8], dest
     }
     let group = 8 * typesize;
     let mut few: Few = [0; FEW_ROOM];
-    // SAFETY: shorter items than vectors are loaded from a buffer with room for that; of others, the columns are inside of the
-    // item. `few` has room for the rows of all groups, and for a group's that reach past those of short items.
+    // SAFETY: shorter items than vectors are loaded from a buffer with room for that; of others, the columns are inside
+    // of the item. `few` has room for the rows of all groups, and for a group's that reach past those of short items.
     unsafe {
         if typesize < 16 {
             let mut items = [0; PADDED];
@@ -362,8 +363,8 @@ unsafe fn unshuffle_few<V: Lanes>(
     }
     let group = 8 * typesize;
     let mut few: Few = [0; FEW_ROOM];
-    // SAFETY: shorter items than vectors are stored to a buffer with room for that; of others, the columns are inside of the
-    // item. `few` has room as in `shuffle_few`.
+    // SAFETY: shorter items than vectors are stored to a buffer with room for that; of others, the columns are inside
+    // of the item. `few` has room as in `shuffle_few`.
     unsafe {
         if typesize < 16 {
             let mut items = [0; PADDED];
@@ -424,8 +425,8 @@ unsafe fn bitshuffle_from<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8]
     }
 }
 
-/// Blocks of more bytes do not fit in the nearest cache, and their rows are so far apart, as a rule by a power of two, that there
-/// is room for a line of a few of them only at the same time.
+/// Blocks of more bytes do not fit in the nearest cache, and their rows are so far apart, as a rule by a power of two,
+/// that there is room for a line of a few of them only at the same time.
 #[cfg(target_arch = "x86_64")]
 pub(super) const LONG: usize = 32 << 10;
 /// Tiles of such blocks that are shuffled together, one column of all of them after the other.

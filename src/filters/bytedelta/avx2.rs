@@ -72,8 +72,8 @@ unsafe fn sum_items(width: usize, items: &mut [u8]) {
     }
 }
 
-/// Running sums over items of `W` = 4, 8 or 16 bytes: a vector holds `32 / W` of them, which saves the steps that single
-/// bytes need. With two bytes, too few would be saved.
+/// Running sums over items of `W` = 4, 8 or 16 bytes: a vector holds `32 / W` of them, which saves the steps that
+/// single bytes need. With two bytes, too few would be saved.
 #[inline(always)]
 unsafe fn sum_items_of<const W: usize>(items: &mut [u8]) {
     let mut i = W.min(items.len());

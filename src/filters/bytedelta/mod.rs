@@ -1,9 +1,9 @@
 //! BYTEDELTA: differences of neighbouring bytes inside each byte stream of a shuffled block.
 //!
-//! The block is `channels` streams of `len / channels` bytes, as SHUFFLE leaves it; the rest is copied. The meta byte of
-//! the filter is the number of streams; 0 stands for the type size of the super-chunk. The pipeline calls [`encode`] and
-//! [`decode`], or fuses them with a shuffle. [`ByteDeltaBuggy`] is for data of old versions, which started again from 0
-//! at the last multiple of 16 of each stream.
+//! The block is `channels` streams of `len / channels` bytes, as SHUFFLE leaves it; the rest is copied. The meta byte
+//! of the filter is the number of streams; 0 stands for the type size of the super-chunk. The pipeline calls [`encode`]
+//! and [`decode`], or fuses them with a shuffle. [`ByteDeltaBuggy`] is for data of old versions, which started again
+//! from 0 at the last multiple of 16 of each stream.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -55,7 +55,8 @@ fn usable() -> impl Iterator<Item = &'static Kernel> {
 
 static BEST: Lazy<Kernel> = Lazy::new(|| usable().next().expect("generic always runs"));
 
-/// Bytes that are unshuffled and summed up before the next ones: a multiple of all widths that fits the first-level cache.
+/// Bytes that are unshuffled and summed up before the next ones: a multiple of all widths that fits the first-level
+/// cache.
 const PIECE: usize = 8192;
 
 impl Kernel {
@@ -98,8 +99,8 @@ impl Kernel {
 
 /// The filter `BYTEDELTA_BUGGY`, with the fault of its first version.
 ///
-/// Builds of the C library without vector code wrote the bytes of [`encode`] under this id; nothing in the data tells the
-/// two apart.
+/// Builds of the C library without vector code wrote the bytes of [`encode`] under this id; nothing in the data tells
+/// the two apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByteDeltaBuggy;
 
@@ -154,8 +155,8 @@ pub(crate) fn encode_in_place(channels: usize, bytes: &mut [u8]) {
     }
 }
 
-/// Undoes [`encode`], and before it the shuffle of items of `width` bytes into as many streams, at once if there is a way to
-/// do so; returns whether there is. Otherwise `dest` is as before.
+/// Undoes [`encode`], and before it the shuffle of items of `width` bytes into as many streams, at once if there is a
+/// way to do so; returns whether there is. Otherwise `dest` is as before.
 ///
 /// The streams of differences are unshuffled first: sums over items take fewer steps than sums over bytes.
 ///

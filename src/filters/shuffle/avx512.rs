@@ -272,9 +272,9 @@ pub(in crate::filters) unsafe fn scatter<const C: usize, const W: usize>(
     }
 }
 
-/// How many items the second tile of a shuffle is after the first one: so many that loads, or stores, are of whole cache lines
-/// from then on, as far as may be. Of items of two bytes, loads that are not take twice as long; of wider ones, it is the
-/// stores, if all rows are aligned alike.
+/// How many items the second tile of a shuffle is after the first one: so many that loads, or stores, are of whole
+/// cache lines from then on, as far as may be. Of items of two bytes, loads that are not take twice as long; of wider
+/// ones, it is the stores, if all rows are aligned alike.
 #[inline(always)]
 fn step_of_shuffle<const W: usize>(stride: usize, src: &[u8], dest: &[u8]) -> usize {
     let (from, to) = (src.as_ptr().addr(), dest.as_ptr().addr());
@@ -382,8 +382,8 @@ unsafe fn unshuffle(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU, which has AVX2 as well, and the arguments.
     unsafe {
         match width {
-            // All work of the AVX2 code is one zip per register and round then; compiled for AVX-512, it is slower. For few
-            // items, its tiles are too small.
+            // All work of the AVX2 code is one zip per register and round then; compiled for AVX-512, it is slower. For
+            // few items, its tiles are too small.
             4 | 8 if dest.len() > FEW_BYTES => (avx2::KERNEL.unshuffle)(width, stride, src, dest),
             2 if dest.len() > NEAR_BYTES => (avx2::KERNEL.unshuffle)(width, stride, src, dest),
             _ => lanes::by_width!(

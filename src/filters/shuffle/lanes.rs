@@ -5,8 +5,8 @@
 //! so that equal columns are neighbours; `log2 C` rounds of zipping registers then collect each column in a register.
 //! To unshuffle, the same rounds with other granules collect the items.
 //!
-//! What is left over at the end is covered by one more tile that overlaps the one before; less than 16 items in all go to
-//! [`super::generic`].
+//! What is left over at the end is covered by one more tile that overlaps the one before; less than 16 items in all go
+//! to [`super::generic`].
 //!
 //! The unsafe functions want a CPU with the instruction set of `V`; what else they want is said with each.
 
@@ -350,8 +350,8 @@ pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     if nitems < 16 {
         return generic::shuffle(W, stride, src, dest, 0..nitems);
     }
-    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `src`. Where lanes reach past their items, the
-    // last tiles read from a buffer with room for that.
+    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `src`. Where lanes reach past their
+    // items, the last tiles read from a buffer with room for that.
     unsafe {
         let mut i = 0;
         if V::LANES == 2 && W >= 8 && rows_compete(stride) {
@@ -412,8 +412,9 @@ unsafe fn unshuffle_planes_narrow<V: Lanes, R: Rows, const C: usize, const W: us
     if nitems < 16 {
         return rows.unshuffle_few(W, dest, 0..nitems);
     }
-    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `dest`. Where lanes reach past their items, the
-    // last tiles go to a buffer with room for that. What lanes overwrite past their tile belongs to later tiles.
+    // SAFETY: the loop conditions keep tiles inside `nitems` and lanes inside `dest`. Where lanes reach past their
+    // items, the last tiles go to a buffer with room for that. What lanes overwrite past their tile belongs to later
+    // tiles.
     unsafe {
         let mut i = 0;
         let [row0, row1] = rows.addresses();
@@ -456,14 +457,14 @@ pub(in crate::filters) fn overlapping(size: usize, len: usize) -> impl Iterator<
 const LARGE_BLOCK: usize = 32 << 10;
 /// Bytes of a panel: together with the lines that its rows take, they stay in the cache.
 const PANEL: usize = 32 << 10;
-/// If more rows than this compete for the same lines, they push each other out of the first-level cache: it has up to this many
-/// ways.
+/// If more rows than this compete for the same lines, they push each other out of the first-level cache: it has up to
+/// this many ways.
 const WAYS: usize = 12;
 /// Rows of a tile. If more than this compete, it pays to touch whole lines of them.
 const FEW_ROWS: usize = 8;
 
-/// How many of `nrows` rows that are `stride` bytes apart take the same lines of the first-level cache as the first one, or
-/// lines beside those.
+/// How many of `nrows` rows that are `stride` bytes apart take the same lines of the first-level cache as the first
+/// one, or lines beside those.
 fn crowd(nrows: usize, stride: usize) -> usize {
     /// Lines of addresses that are equal modulo this are the same.
     const WAY: usize = 4096;
@@ -471,11 +472,12 @@ fn crowd(nrows: usize, stride: usize) -> usize {
     (0..nrows).filter(|row| (row * stride + LINE - 1) % WAY < 2 * LINE - 1).count()
 }
 
-/// How blocks of wide items are transposed whose rows crowd: where a small multiple of the stride is about a multiple of 4096, as
-/// in blocks of 2^n bytes with items of a multiple of 16 bytes.
+/// How blocks of wide items are transposed whose rows crowd: where a small multiple of the stride is about a multiple
+/// of 4096, as in blocks of 2^n bytes with items of a multiple of 16 bytes.
 ///
-/// Elsewhere, all columns of the items of a tile are transposed before those of the next ones. Here, that is done with panels of
-/// many tiles, so that few rows are touched at a time: 1.2 to 4 times as fast, and elsewhere down to 0.7 times.
+/// Elsewhere, all columns of the items of a tile are transposed before those of the next ones. Here, that is done with
+/// panels of many tiles, so that few rows are touched at a time: 1.2 to 4 times as fast, and elsewhere down to 0.7
+/// times.
 struct Crowded {
     /// Items per panel, this many tiles.
     panel: usize,
@@ -504,8 +506,8 @@ impl Crowded {
     }
 }
 
-/// Shuffles items of 17 bytes and more, `16 * LANES * TILES` or more of them, whose rows crowd. `TILES` is 1, or 2 to write whole
-/// cache lines.
+/// Shuffles items of 17 bytes and more, `16 * LANES * TILES` or more of them, whose rows crowd. `TILES` is 1, or 2 to
+/// write whole cache lines.
 ///
 /// # Safety
 ///
@@ -564,7 +566,8 @@ unsafe fn unshuffle_crowded<V: Lanes, const TILES: usize>(
     }
 }
 
-/// Shuffles items of 17 bytes and more, `16 * LANES` or more of them: all columns of a tile, then those of the next one.
+/// Shuffles items of 17 bytes and more, `16 * LANES` or more of them: all columns of a tile, then those of the next
+/// one.
 ///
 /// # Safety
 ///
@@ -675,8 +678,8 @@ macro_rules! by_width {
 #[cfg(all(target_arch = "x86_64", have_avx512))] // elsewhere only this module dispatches by width
 pub(in crate::filters) use by_width;
 
-/// [`Kernel`](super::Kernel)'s `shuffle`. `wide` does it for items of 17 bytes and more: a function of its own, whose code has no
-/// part in how the loops for narrow ones are laid out.
+/// [`Kernel`](super::Kernel)'s `shuffle`. `wide` does it for items of 17 bytes and more: a function of its own, whose
+/// code has no part in how the loops for narrow ones are laid out.
 ///
 /// # Safety
 ///
@@ -693,8 +696,8 @@ pub(super) unsafe fn shuffle<V: Lanes>(
     unsafe { by_width!(width, shuffle_narrow[V,](stride, src, dest), wide(width, stride, src, dest)) }
 }
 
-/// [`Kernel`](super::Kernel)'s `unshuffle`. `wide` does it for items of 17 bytes and more: a function of its own, whose code has no
-/// part in how the loops for narrow ones are laid out.
+/// [`Kernel`](super::Kernel)'s `unshuffle`. `wide` does it for items of 17 bytes and more: a function of its own, whose
+/// code has no part in how the loops for narrow ones are laid out.
 ///
 /// # Safety
 ///
@@ -729,8 +732,8 @@ pub(super) unsafe fn unshuffle_planes<V: Lanes>(rows: &[&[u8]], dest: &mut [u8])
     }
 }
 
-/// Defines the functions of a variant with registers of type `$v`, and its `KERNEL`. `$is_available` tells whether the CPU has
-/// the instruction set, which the compiler knows as `$feature`.
+/// Defines the functions of a variant with registers of type `$v`, and its `KERNEL`. `$is_available` tells whether the
+/// CPU has the instruction set, which the compiler knows as `$feature`.
 macro_rules! kernel {
     ($v:ty, $feature:literal, $is_available:expr) => {
         pub(in crate::filters) const KERNEL: super::Kernel = super::Kernel {

@@ -38,8 +38,8 @@ pub(crate) struct Kernel {
     /// `src[j * stride]`. `width >= 2`; `dest.len()` is a multiple of `width` and not 0; `n <= stride`;
     /// `src.len() >= (width - 1) * stride + n`.
     unshuffle: unsafe fn(usize, usize, &[u8], &mut [u8]),
-    /// `(rows, dest)`: `dest.len() / rows.len()` items, whose bytes `j` are those of row `j`. There are at least 2 rows;
-    /// `dest.len()` is a multiple of their number and not 0; each row has a byte for every item.
+    /// `(rows, dest)`: `dest.len() / rows.len()` items, whose bytes `j` are those of row `j`. There are at least 2
+    /// rows; `dest.len()` is a multiple of their number and not 0; each row has a byte for every item.
     unshuffle_planes: unsafe fn(&[&[u8]], &mut [u8]),
 }
 
@@ -144,8 +144,8 @@ impl Kernel {
         if width == 1 {
             dest[first..first + nitems].copy_from_slice(src);
         } else if nitems > 0 {
-            // SAFETY: `usable` gave out this kernel, so the CPU has its features; the items fit in the rows from `first`
-            // on, the last of which starts `(width - 1) * stride` bytes further.
+            // SAFETY: `usable` gave out this kernel, so the CPU has its features; the items fit in the rows from
+            // `first` on, the last of which starts `(width - 1) * stride` bytes further.
             unsafe { (self.shuffle)(width, stride, src, &mut dest[first..]) };
         }
     }
@@ -195,8 +195,8 @@ pub fn shuffle(width: usize, src: &[u8], dest: &mut [u8]) {
     BEST.shuffle(width, src, dest);
 }
 
-/// Shuffles `src`, whole items of `width` bytes, to their places in the shuffled block `dest`, which has whole items too:
-/// the first is its item number `first`.
+/// Shuffles `src`, whole items of `width` bytes, to their places in the shuffled block `dest`, which has whole items
+/// too: the first is its item number `first`.
 ///
 /// # Panics
 ///

@@ -78,8 +78,8 @@ impl Io for FaultyIo {
 }
 
 impl FaultyFile {
-    /// Whether a write is one step, as file systems do it: over bytes that are there, inside one page. Where the file ends in a
-    /// record, no change relies on that.
+    /// Whether a write is one step, as file systems do it: over bytes that are there, inside one page. Where the file
+    /// ends in a record, no change relies on that.
     fn is_one_step(&self, position: u64, len: usize) -> bool {
         let (size, end) = (self.inner.size().unwrap(), position + len as u64);
         let is_in_page = len > 0 && position / 4096 == (end - 1) / 4096;

@@ -138,8 +138,8 @@ fn closing_holes_before_other_data_leaves_the_old_chunks_until_it_is_done() {
     }
 }
 
-/// A file with two frames, of which a change of the first was broken off at its call `at`, if it has as many: what the first
-/// one holds then and where the second one is.
+/// A file with two frames, of which a change of the first was broken off at its call `at`, if it has as many: what the
+/// first one holds then and where the second one is.
 fn half_changed(path: &Path, operation: fn(&mut Frame) -> Result<()>, at: usize) -> Option<(Seen, u64)> {
     build(path, false, 6);
     let base = fs::metadata(path).unwrap().len();

@@ -1,4 +1,5 @@
-//! Arrays that another handle changes between any two system calls of somebody who reads: what is read is of one moment.
+//! Arrays that another handle changes between any two system calls of somebody who reads: what is read is of one
+//! moment.
 
 use super::faults::{SHAPE, TYPESIZE, make, params};
 use crate::chunk::Encoding;
@@ -170,8 +171,8 @@ impl Disturbance {
     }
 }
 
-/// Has the change happen before one read of the system after the other, until there are no more: what is read is the `old`
-/// items or the `new` ones, or, if these are gone, there is this error.
+/// Has the change happen before one read of the system after the other, until there are no more: what is read is the
+/// `old` items or the `new` ones, or, if these are gone, there is this error.
 fn check_disturbed(
     what: &str,
     mut disturbance: Disturbance,
@@ -271,7 +272,8 @@ fn changes_elsewhere_again_and_again_do_not_keep_anybody_from_reading() {
     }
 }
 
-/// A list without items, for an array of `shape` and chunks as those of `geometry`, but one row less if they are `other`.
+/// A list without items, for an array of `shape` and chunks as those of `geometry`, but one row less if they are
+/// `other`.
 fn list_of(shape: [u64; 2], geometry: &Geometry, other: bool) -> (Schunk, Geometry) {
     let meta = NdMeta {
         shape: signed(&shape),

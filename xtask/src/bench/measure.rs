@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 const SAMPLE: Duration = Duration::from_micros(100);
 /// Calls that take longer than this get two samples per epoch, the first call being one, and two epochs.
 const SLOW: Duration = Duration::from_millis(4);
-/// How often the subjects are made anew, in changing order. Where a context happens to lie in memory changes the time of
-/// short calls by up to a third; with several placements each subject meets a good one.
+/// How often the subjects are made anew, in changing order. Where a context happens to lie in memory changes the time
+/// of short calls by up to a third; with several placements each subject meets a good one.
 const EPOCHS: u32 = 4;
-/// Where the first subject looks more than this many times as slow as the second one, a cell is measured [`DOUBT`] times as long:
-/// such cells are few, and what remains of the difference is then not noise.
+/// Where the first subject looks more than this many times as slow as the second one, a cell is measured [`DOUBT`]
+/// times as long: such cells are few, and what remains of the difference is then not noise.
 const DOUBTFUL: f64 = 1.03;
 const DOUBT: u32 = 2;
 

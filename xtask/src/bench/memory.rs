@@ -1,7 +1,7 @@
 //! `cargo xtask memory`: how much memory our build of the library takes, and how much the C library does.
 //!
-//! What counts is the resident memory at its peak, above that of a process which has loaded the library and made its data.
-//! The peak belongs to a process, so each library does each task in a process of its own.
+//! What counts is the resident memory at its peak, above that of a process which has loaded the library and made its
+//! data. The peak belongs to a process, so each library does each task in a process of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

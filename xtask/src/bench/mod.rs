@@ -148,8 +148,8 @@ fn load(options: &Options) -> Result<Libs, String> {
     Ok(Libs { ours, theirs })
 }
 
-/// The C library: the one that was `named`, else where the environment says, else where the script puts it. Says so if it is
-/// in none of these places.
+/// The C library: the one that was `named`, else where the environment says, else where the script puts it. Says so if
+/// it is in none of these places.
 fn reference(named: Option<PathBuf>) -> Option<PathBuf> {
     let fetched = paths::root().join("target/reference/libblosc2.so");
     let found = named

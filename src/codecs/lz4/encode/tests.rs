@@ -6,8 +6,8 @@ use crate::codecs::lz4::decompress;
 use crate::testing::bytes_like;
 use proptest::prelude::*;
 
-/// What the reference makes of `src`, with `room` bytes for it; nothing if it does not fit. Miri cannot call it: there, our
-/// encoder makes as much in more room than it needs.
+/// What the reference makes of `src`, with `room` bytes for it; nothing if it does not fit. Miri cannot call it: there,
+/// our encoder makes as much in more room than it needs.
 fn compress_by_reference(acceleration: usize, src: &[u8], room: usize) -> Option<Vec<u8>> {
     if cfg!(miri) {
         let mut dest = vec![0; 2 * src.len()];
@@ -20,8 +20,8 @@ fn compress_by_reference(acceleration: usize, src: &[u8], room: usize) -> Option
     (len > 0).then_some(dest)
 }
 
-/// Checks that our encoder, watching its guesses and not, does the same as the reference, where there is more room than the
-/// stream needs, just enough, and not enough.
+/// Checks that our encoder, watching its guesses and not, does the same as the reference, where there is more room than
+/// the stream needs, just enough, and not enough.
 fn check_against_reference(acceleration: usize, src: &[u8], less: usize) {
     let mut encoder = Encoder::new().unwrap();
     encoder.watches = true;

@@ -1,8 +1,10 @@
-//! Matches where there are many: each position leads to the one before it in its bucket, as in the reference implementation.
+//! Matches where there are many: each position leads to the one before it in its bucket, as in the reference
+//! implementation.
 //!
-//! Which candidates match, and how far, the CPU guesses badly. So a [`Window`] tells how many bytes each of them matches around the
-//! position, and a maximum which is the longest ([`near`]); following the chain takes as long. From the first match on that is longer
-//! than the window, few candidates are as long, and only those are measured ([`far`]).
+//! Which candidates match, and how far, the CPU guesses badly. So a [`Window`] tells how many bytes each of them
+//! matches around the position, and a maximum which is the longest ([`near`]); following the chain takes as long. From
+//! the first match on that is longer than the window, few candidates are as long, and only those are measured
+//! ([`far`]).
 
 use super::index::{BUCKETS, Hash};
 use super::runs::{self, Candidate, is_run};
@@ -18,8 +20,8 @@ use crate::memory::zeroed_box;
 /// Positions of which the steps are kept: as many as matches reach back, and one more.
 const REACH: usize = MAX_DISTANCE + 1;
 
-/// The positions of a stream, in a chain for each bucket, which is those with the same hash of the four bytes there. They are counted from
-/// before the streams that were there earlier, so that those need not be cleared away.
+/// The positions of a stream, in a chain for each bucket, which is those with the same hash of the four bytes there.
+/// They are counted from before the streams that were there earlier, so that those need not be cleared away.
 pub(super) struct Chains {
     /// The last position of each bucket; of no stream where there is none.
     heads: Box<[u32; BUCKETS]>,
@@ -117,8 +119,8 @@ impl Chains {
     }
 }
 
-/// Made only where the CPU has the features. `RUNS`: parts of runs are passed; a constant here, where each position is looked at, so that
-/// there is nothing to ask where they are not.
+/// Made only where the CPU has the features. `RUNS`: parts of runs are passed; a constant here, where each position is
+/// looked at, so that there is nothing to ask where they are not.
 pub(super) struct Chained<'a, const RUNS: bool> {
     /// Begun for this source.
     pub(super) chains: &'a mut Chains,
@@ -169,7 +171,8 @@ impl<const RUNS: bool> Chained<'_, RUNS> {
         let rest = unsafe { self.seek(at) }?;
         let chains = &*self.chains;
         let (mut best, rest) = if at + WINDOW + LAST_LITERALS <= src.len() {
-            // SAFETY: the caller guarantees the features, there is a window, and candidates are in the chains of this source.
+            // SAFETY: the caller guarantees the features, there is a window, and candidates are in the chains of this
+            // source.
             unsafe { near::<BACK>(src, chains, at, low, rest) }
         } else {
             (Longest::NONE, rest)
@@ -263,13 +266,13 @@ struct Rest {
     attempts: u32,
 }
 
-/// The longest match for `at` among the candidates up to the first one that matches further than the window shows, and the
-/// candidates from there on.
+/// The longest match for `at` among the candidates up to the first one that matches further than the window shows, and
+/// the candidates from there on.
 ///
 /// # Safety
 ///
-/// The CPU has the features, `src` has a window at `at` before the last literals, `low` is less than `at` if `BACK`, and the chains have the
-/// positions before `at`.
+/// The CPU has the features, `src` has a window at `at` before the last literals, `low` is less than `at` if `BACK`,
+/// and the chains have the positions before `at`.
 #[inline(never)] // in one function with the parser, both would lack registers
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 unsafe fn near<const BACK: bool>(
@@ -302,7 +305,8 @@ unsafe fn near<const BACK: bool>(
     (best, Rest { position, attempts: if position < lowest { 0 } else { attempts } })
 }
 
-/// The longest match that is sought, `best` or one with the candidates, of which only those are measured that may have a longer one.
+/// The longest match that is sought, `best` or one with the candidates, of which only those are measured that may have
+/// a longer one.
 ///
 /// # Safety
 ///

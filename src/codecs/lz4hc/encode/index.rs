@@ -1,10 +1,11 @@
 //! Where groups of four bytes occurred before: candidates for matches, nearest first.
 //!
-//! The reference implementation chains the positions of a bucket, which are those of groups with the same hash, and looks at
-//! one candidate after the other. Each step waits for the one before, and the CPU has to guess whether there is another. Here
-//! the positions of a segment are counted first, so that each bucket has its place in one array. So candidates stand side by
-//! side, with tags, which tell nearly all other groups from the one that is sought: many of them are compared at once, without
-//! a guess. And where nothing matches, all that there is to do for a position is a few instructions ([`Index::seek`]).
+//! The reference implementation chains the positions of a bucket, which are those of groups with the same hash, and
+//! looks at one candidate after the other. Each step waits for the one before, and the CPU has to guess whether there
+//! is another. Here the positions of a segment are counted first, so that each bucket has its place in one array. So
+//! candidates stand side by side, with tags, which tell nearly all other groups from the one that is sought: many of
+//! them are compared at once, without a guess. And where nothing matches, all that there is to do for a position is a
+//! few instructions ([`Index::seek`]).
 
 use crate::codecs::lz4::output::MAX_DISTANCE;
 use crate::codecs::mem::load32;
@@ -45,8 +46,9 @@ impl Hash {
     }
 }
 
-/// Where the positions of a bucket are among the entries of two segments: in 16 bits each, where they begin and end in the latest
-/// one, and where they begin and end in the one before. The end in the latest moves with each position that is entered.
+/// Where the positions of a bucket are among the entries of two segments: in 16 bits each, where they begin and end in
+/// the latest one, and where they begin and end in the one before. The end in the latest moves with each position that
+/// is entered.
 #[derive(Clone, Copy)]
 struct Bucket(u64);
 
@@ -92,9 +94,9 @@ impl Bucket {
     }
 }
 
-/// The positions of a segment by bucket, and in order: a tag each, and in the lower half the distance from the start of the
-/// segment. They lie after room for a block that ends before the first one. One more is there for the compiler, which knows
-/// that all places of 16 bits are inside.
+/// The positions of a segment by bucket, and in order: a tag each, and in the lower half the distance from the start of
+/// the segment. They lie after room for a block that ends before the first one. One more is there for the compiler,
+/// which knows that all places of 16 bits are inside.
 type Entries = [u32; BLOCK + SEGMENT + 1];
 
 /// Which of the [`BLOCK`] entries before each of the ends have the tag: those of the latest segment in the upper half.
@@ -121,8 +123,8 @@ unsafe fn with_tag(tag: u32, latest: &Entries, near_end: u16, before: &Entries, 
     }
 }
 
-/// The positions of the segment that is searched from, up to that where the last search was, and those of the segment before.
-/// Made only where the CPU has AVX2 and what comes with it.
+/// The positions of the segment that is searched from, up to that where the last search was, and those of the segment
+/// before. Made only where the CPU has AVX2 and what comes with it.
 pub(super) struct Index {
     buckets: Box<[u64; BUCKETS]>,
     /// How many positions of the latest segment belong to each bucket.
@@ -156,8 +158,8 @@ impl Index {
         self.end = 0;
     }
 
-    /// Candidates for a match at `at`: the last `most` positions before it in its bucket, or as many as there are in this segment
-    /// and the one before. Some may be too far away for a match.
+    /// Candidates for a match at `at`: the last `most` positions before it in its bucket, or as many as there are in
+    /// this segment and the one before. Some may be too far away for a match.
     ///
     /// # Panics
     ///
@@ -165,7 +167,8 @@ impl Index {
     ///
     /// # Safety
     ///
-    /// `at + 4 <= src.len()`, and `src` has been the same since the last [`clear`](Self::clear). The CPU has the features.
+    /// `at + 4 <= src.len()`, and `src` has been the same since the last [`clear`](Self::clear). The CPU has the
+    /// features.
     #[inline(always)]
     pub(super) unsafe fn candidates(&mut self, src: &[u8], at: usize, most: u16) -> Candidates<'_> {
         // SAFETY: the caller's promise.
@@ -185,8 +188,8 @@ impl Index {
         }
     }
 
-    /// The first position from `at` to `last` where [`candidates`](Self::candidates) may have one with the tag, or many; that after
-    /// `last` if there is none.
+    /// The first position from `at` to `last` where [`candidates`](Self::candidates) may have one with the tag, or
+    /// many; that after `last` if there is none.
     ///
     /// # Panics
     ///
@@ -222,8 +225,8 @@ impl Index {
         at
     }
 
-    /// Whether one of the [`FEW`] entries before the ends of the bucket has the tag of `hash`. They need not be in the bucket, nor
-    /// be of this source.
+    /// Whether one of the [`FEW`] entries before the ends of the bucket has the tag of `hash`. They need not be in the
+    /// bucket, nor be of this source.
     ///
     /// # Safety
     ///
@@ -301,8 +304,8 @@ impl Index {
         }
     }
 
-    /// Makes room for the positions of the segment that begins at `start`. `FOLLOWS`: what is entered are those of the segment
-    /// before.
+    /// Makes room for the positions of the segment that begins at `start`. `FOLLOWS`: what is entered are those of the
+    /// segment before.
     ///
     /// # Safety
     ///
@@ -319,7 +322,8 @@ impl Index {
         // SAFETY: the caller guarantees the instructions.
         let mut next = unsafe { _mm_setzero_si128() };
         for (buckets, counts) in self.buckets.chunks_exact_mut(8).zip(self.counts.chunks_exact(8)) {
-            // SAFETY: there are eight counts of two bytes, and eight buckets of eight; the caller guarantees the instructions.
+            // SAFETY: there are eight counts of two bytes, and eight buckets of eight; the caller guarantees the
+            // instructions.
             unsafe {
                 let counts = _mm_loadu_si128(counts.as_ptr().cast());
                 let mut ends = _mm_add_epi16(counts, _mm_slli_si128::<2>(counts));
@@ -398,7 +402,8 @@ pub(super) struct Nearest<'a> {
     index: &'a Index,
     near_end: u16,
     far_end: u16,
-    /// Which of the [`BLOCK`] places before each of the ends have the tag: those of the latest segment in the upper half.
+    /// Which of the [`BLOCK`] places before each of the ends have the tag: those of the latest segment in the upper
+    /// half.
     found: u32,
 }
 

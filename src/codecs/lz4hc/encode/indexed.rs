@@ -1,6 +1,6 @@
-//! Matches of streams with few of them: the CPU guesses badly how many candidates there are, which of them match, and how far.
-//! So the index finds them without guesses, a [`Window`] measures all of them, and then the longest is chosen. Stretches without any are
-//! left to a loop of the index.
+//! Matches of streams with few of them: the CPU guesses badly how many candidates there are, which of them match, and
+//! how far. So the index finds them without guesses, a [`Window`] measures all of them, and then the longest is chosen.
+//! Stretches without any are left to a loop of the index.
 
 use super::index::{Candidates, Index, Nearest};
 use super::runs::{self, Candidate, is_run};
@@ -133,7 +133,8 @@ impl Candidate for Numbered<'_> {
     }
 }
 
-/// The longest match for `at` among the nearest candidates; nothing if some of them match further than the window shows.
+/// The longest match for `at` among the nearest candidates; nothing if some of them match further than the window
+/// shows.
 ///
 /// # Safety
 ///
@@ -149,7 +150,8 @@ unsafe fn longest_of<const BACK: bool>(
     if at + WINDOW + LAST_LITERALS > src.len() {
         return None;
     }
-    // SAFETY: the window lies in the source; the caller guarantees the features, and that `low` is before `at` if `BACK`.
+    // SAFETY: the window lies in the source; the caller guarantees the features, and that `low` is before `at` if
+    // `BACK`.
     let window = unsafe { Window::new::<BACK>(src, at, low) };
     if BACK && !nearest.is_empty() && (nearest.farthest() as usize) < window.before() {
         return None;

@@ -1,8 +1,9 @@
 //! Which streams are compressed faster with the index than with chains.
 //!
-//! Where groups of four bytes hardly ever occur again, as in noise and in the lower bytes of shuffled numbers, finding that out is
-//! all that there is to do, which the index does about twice as fast: it does not guess how many candidates there are.
-//! Where many of them do, making it takes longer than all else, as it has the inside of long matches, too, which is not looked at.
+//! Where groups of four bytes hardly ever occur again, as in noise and in the lower bytes of shuffled numbers, finding
+//! that out is all that there is to do, which the index does about twice as fast: it does not guess how many candidates
+//! there are. Where many of them do, making it takes longer than all else, as it has the inside of long matches, too,
+//! which is not looked at.
 
 use std::array;
 
@@ -14,8 +15,8 @@ const LONG: usize = 64 << 10;
 const SAMPLE: usize = 1 << 10;
 /// Samples of a stream.
 const SAMPLES: usize = 16;
-/// Of this many groups in a sample, one occurs again, at most, where there are few matches. In the reach of a match, which is 64
-/// times as long as the longer samples, one or two are found for each position.
+/// Of this many groups in a sample, one occurs again, at most, where there are few matches. In the reach of a match,
+/// which is 64 times as long as the longer samples, one or two are found for each position.
 const FEW: usize = 42;
 /// Groups are told apart by this many bits of a hash.
 const SLOT_BITS: u32 = 11;
@@ -28,8 +29,8 @@ pub(super) fn index_pays(src: &[u8]) -> bool {
     let mut needed = needed(src.len());
     let sample = if src.len() < LONG { SAMPLE / 2 } else { SAMPLE };
     for (n, part) in src.chunks_exact(src.len() / SAMPLES).take(SAMPLES).enumerate() {
-        // Not at the same place in each: what was shuffled changes its kind at regular distances. Multiples of the golden
-        // ratio are spread evenly.
+        // Not at the same place in each: what was shuffled changes its kind at regular distances. Multiples of the
+        // golden ratio are spread evenly.
         let at = (part.len() - sample) * (n * 40_503 % 65_536) / 65_536;
         needed -= usize::from(has_few(&part[at..at + sample]));
         let left = SAMPLES - 1 - n;
@@ -40,8 +41,8 @@ pub(super) fn index_pays(src: &[u8]) -> bool {
     needed == 0
 }
 
-/// The samples in which there must be few matches, in a stream of `n` bytes. Measured on some forty kinds of data, on a CPU with a
-/// nearer cache of 512 KiB: the longer the streams, the more often chains are waited for.
+/// The samples in which there must be few matches, in a stream of `n` bytes. Measured on some forty kinds of data, on a
+/// CPU with a nearer cache of 512 KiB: the longer the streams, the more often chains are waited for.
 fn needed(n: usize) -> usize {
     if n < 2 * LONG { 12 } else { 9 }
 }

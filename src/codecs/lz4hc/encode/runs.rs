@@ -1,5 +1,5 @@
-//! Matches of runs, at levels where the reference passes parts of the runs before: only there does it matter at which of their
-//! positions it looks.
+//! Matches of runs, at levels where the reference passes parts of the runs before: only there does it matter at which
+//! of their positions it looks.
 
 use super::{Match, Sought, longer_match};
 use crate::codecs::agree::{extend_back, extend_long};
@@ -54,8 +54,8 @@ pub(super) trait Candidate {
     fn go_back(&mut self, n: usize);
 }
 
-/// The match that is sought, of a run, from this candidate on. Where candidates lie in another run, most of them are passed: to the
-/// one from which as many bytes follow as here, or else to the first.
+/// The match that is sought, of a run, from this candidate on. Where candidates lie in another run, most of them are
+/// passed: to the one from which as many bytes follow as here, or else to the first.
 ///
 /// # Safety
 ///

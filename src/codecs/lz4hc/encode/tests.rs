@@ -19,8 +19,8 @@ fn compress_by_reference(clevel: u8, src: &[u8], room: usize) -> Option<Vec<u8>>
 type Way = fn(&mut Encoder, u8, &[u8], &mut [u8]) -> Result<Option<usize>>;
 const WAYS: [Way; 2] = [Encoder::compress_chained, Encoder::compress_indexed];
 
-/// Checks that our encoder does the same as the reference in both ways, where there is more room than the stream needs, just enough, and
-/// not enough.
+/// Checks that our encoder does the same as the reference in both ways, where there is more room than the stream needs,
+/// just enough, and not enough.
 fn check_against_reference(clevel: u8, src: &[u8], less: usize) {
     if !OURS || !is_for(clevel, src) {
         return; // on this CPU, or with this LZ4, streams are the reference's

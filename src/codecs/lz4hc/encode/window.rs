@@ -39,8 +39,9 @@ impl Window {
         self.before
     }
 
-    /// The length of the match with a candidate, around which are the bytes at `there`: 0 if it does not have the shortest
-    /// length from the position on, and [`WINDOW`] or more if it may go on outside. `BACK` is that of [`new`](Self::new).
+    /// The length of the match with a candidate, around which are the bytes at `there`: 0 if it does not have the
+    /// shortest length from the position on, and [`WINDOW`] or more if it may go on outside. `BACK` is that of
+    /// [`new`](Self::new).
     ///
     /// # Safety
     ///
@@ -58,8 +59,8 @@ impl Window {
     }
 }
 
-/// The longest match so far: its length in the upper half, and its position in the lower, so that of those with the same length the
-/// nearest is the largest.
+/// The longest match so far: its length in the upper half, and its position in the lower, so that of those with the
+/// same length the nearest is the largest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Longest(u64);
 
@@ -88,7 +89,8 @@ mod tests {
     use super::*;
     use crate::cpu;
 
-    /// The length of the match of 60 with 160 in bytes that are the same except for two; 0 if those before or after are too few.
+    /// The length of the match of 60 with 160 in bytes that are the same except for two; 0 if those before or after are
+    /// too few.
     fn matching<const BACK: bool>(low: usize, unlike: [usize; 2]) -> u32 {
         let mut src: Vec<u8> = (0..100).chain(0..100).collect();
         unlike.iter().for_each(|&at| src[at] ^= 1);

@@ -272,8 +272,9 @@ fn grid(len: usize) -> Vec<u8> {
     (0..len / 4).flat_map(|n| (1_000_000 + n % 1000 * 7).to_le_bytes().into_iter().take(4)).collect()
 }
 
-/// What a search with few steps, or one that remembers little of what it has found, makes much larger than others do: rows
-/// in which some bytes change, flags, text of wide characters, items of a few values, a long period, and a grid with errors.
+/// What a search with few steps, or one that remembers little of what it has found, makes much larger than others do:
+/// rows in which some bytes change, flags, text of wide characters, items of a few values, a long period, and a grid
+/// with errors.
 fn hard_to_find() -> [(&'static str, Vec<u8>); 7] {
     const LEN: usize = 300_000;
     let mut below = testing::below(4);
@@ -439,8 +440,8 @@ fn prefixes_are_read_without_the_rest() {
 
 #[test]
 fn codes_that_zlib_refuses_are_refused_in_tiny_streams() {
-    // An A, and a match of three bytes: with the other half of the only code for distances, with lengths for 288 symbols,
-    // and with those for 32 distances.
+    // An A, and a match of three bytes: with the other half of the only code for distances, with lengths for 288
+    // symbols, and with those for 32 distances.
     let streams = [
         "789c0de00108000000402054555555555555555555555555555555755555555555555555555555555555555555555555555555555555555555\
          555555555555555555555555555555b107028e0105",

@@ -1,5 +1,5 @@
-//! Blocks of a stream: each is parsed segment by segment, and then written with the codes that suit it, or raw. It ends where
-//! the data change so much that other codes pay.
+//! Blocks of a stream: each is parsed segment by segment, and then written with the codes that suit it, or raw. It ends
+//! where the data change so much that other codes pay.
 
 #![forbid(unsafe_code)]
 
@@ -27,16 +27,16 @@ pub(super) struct Manner {
     pub(super) header: [u8; 2],
     /// A block gets codes of its own if they seem to save at least this many bits.
     pub(super) least_saved: usize,
-    /// A segment begins a new block if that seems to save more than this many bits; TOLD is enough if just one of the two is
-    /// noise, which is raw.
+    /// A segment begins a new block if that seems to save more than this many bits; TOLD is enough if just one of the
+    /// two is noise, which is raw.
     pub(super) new_codes: usize,
 }
 
 /// About the bits that it takes to tell codes.
 const TOLD: usize = 400;
 
-/// What was found in the current block, and how often each code is needed there and in the segment that may become a part of
-/// it.
+/// What was found in the current block, and how often each code is needed there and in the segment that may become a
+/// part of it.
 pub(super) struct Blocks {
     sequences: Vec<Sequence>,
     pub(super) counts: Box<Counts>,
@@ -54,8 +54,8 @@ impl Blocks {
         })
     }
 
-    /// Writes `src` into `dest`; returns the size of the stream, or `None` if it does not fit. `parse` is told where a segment
-    /// begins, adds what it finds to the sequences and the counts, and returns where the segment ends.
+    /// Writes `src` into `dest`; returns the size of the stream, or `None` if it does not fit. `parse` is told where a
+    /// segment begins, adds what it finds to the sequences and the counts, and returns where the segment ends.
     pub(super) fn write(
         &mut self,
         src: &[u8],

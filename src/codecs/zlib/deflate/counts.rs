@@ -11,8 +11,8 @@ use crate::memory::Zero;
 const MANY_LITERALS: usize = 2048;
 /// From this many literals on, they tell how long their codes will be.
 const TELLING_LITERALS: u32 = 256;
-/// Below this many bits, in sixteenths, literals take more than their entropy, since each takes one and there is an end as
-/// well.
+/// Below this many bits, in sixteenths, literals take more than their entropy, since each takes one and there is an end
+/// as well.
 const FEW_BITS: usize = 40;
 /// The logarithms have this many bits after the point.
 const LOG_FRACTION: u32 = 8;

@@ -1,8 +1,8 @@
-//! The search for matches in text and the like, where there is one every few bytes, and short: greedy, with one candidate
-//! per position.
+//! The search for matches in text and the like, where there is one every few bytes, and short: greedy, with one
+//! candidate per position.
 //!
-//! Nothing tells where a match will be, so each costs a branch that goes wrong. There is no other here that often does: to
-//! look for a few candidates, or at the next position as well, would take longer than it saves.
+//! Nothing tells where a match will be, so each costs a branch that goes wrong. There is no other here that often does:
+//! to look for a few candidates, or at the next position as well, would take longer than it saves.
 
 use super::sequence::{Distance, MAX_DISTANCE, MAX_PIECE};
 use super::token::{Tally, Token};
@@ -56,8 +56,8 @@ impl Parser {
         &self.tally
     }
 
-    /// Adds the bytes `start..end` of the stream `src`, with those before as history, to the block. All of the stream up to
-    /// there was parsed by this.
+    /// Adds the bytes `start..end` of the stream `src`, with those before as history, to the block. All of the stream
+    /// up to there was parsed by this.
     pub(super) fn parse(&mut self, src: &[u8], start: usize, end: usize) {
         #[cfg(target_arch = "x86_64")]
         if crate::cpu::has_avx2() {
@@ -122,8 +122,8 @@ impl Parser {
             let entry = &mut table[slot(bytes)];
             let distance = usize::from(now.wrapping_sub(*entry));
             *entry = now;
-            // SAFETY: the table has low bits of positions below `at`. If that is below 2^16, they are all there is of them.
-            // Otherwise, any distance is less than `at`.
+            // SAFETY: the table has low bits of positions below `at`. If that is below 2^16, they are all there is of
+            // them. Otherwise, any distance is less than `at`.
             let differing = bytes ^ unsafe { load64(src, at - distance) };
             if differing as u32 != 0 || !(1..=MAX_DISTANCE).contains(&distance) {
                 add(Token::literal(bytes as u8));

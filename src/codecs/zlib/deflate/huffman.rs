@@ -145,8 +145,8 @@ impl Candidates {
         self.suited(counts, 0)
     }
 
-    /// The codes for a block with these counts: the best ones, or the fixed ones if the header of others costs more than they
-    /// save. Others that seem to save less than `least_saved` bits are not even made.
+    /// The codes for a block with these counts: the best ones, or the fixed ones if the header of others costs more
+    /// than they save. Others that seem to save less than `least_saved` bits are not even made.
     pub(super) fn suited(&mut self, counts: &Counts, least_saved: usize) -> &Codes {
         let fixed_bits = self.fixed(counts).nbits;
         if counts.least_bits() + least_saved < fixed_bits {

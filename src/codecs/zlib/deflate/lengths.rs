@@ -1,7 +1,7 @@
 //! How long the codes of symbols are: as in a Huffman tree, which is cut where the format wants codes to be shorter.
 //!
-//! In a short block, whether a symbol occurs, and where in the tree it is, is as good as random, and making codes takes more time than
-//! anything else. So there are hardly any branches that depend on it.
+//! In a short block, whether a symbol occurs, and where in the tree it is, is as good as random, and making codes takes
+//! more time than anything else. So there are hardly any branches that depend on it.
 
 #![forbid(unsafe_code)]
 
@@ -25,8 +25,8 @@ pub(super) const BEHIND: usize = 2;
 const SYMBOL_BITS: u32 = 9;
 
 impl<const ROOM: usize> Lengths<ROOM> {
-    /// The lengths, up to `max`, of a prefix code that is best for these counts, or nearly so where `max` hurts. Symbols that
-    /// do not occur get none; a single one gets a code of one bit. The sum of the counts is below 2^22.
+    /// The lengths, up to `max`, of a prefix code that is best for these counts, or nearly so where `max` hurts.
+    /// Symbols that do not occur get none; a single one gets a code of one bit. The sum of the counts is below 2^22.
     pub(super) fn best(counts: &[u32], max: usize) -> Lengths<ROOM> {
         let mut by_symbol = [0; ROOM];
         let mut nused = 0;
@@ -147,14 +147,14 @@ fn sort_leaves(by_symbol: &[u32], leaves: &mut [u32]) {
     leaves[often..].sort_unstable();
 }
 
-/// Counts how many of the leaves, the lightest first, lie how deep in a Huffman tree, or at `max` if they lie deeper. There are two
-/// or more of them, and BEHIND heavy ones.
+/// Counts how many of the leaves, the lightest first, lie how deep in a Huffman tree, or at `max` if they lie deeper.
+/// There are two or more of them, and BEHIND heavy ones.
 fn count_depths<const ROOM: usize>(leaves: &[u32], max: usize, per_length: &mut [u32; MAX_CODE + 1]) {
     /// Of nodes that are not made yet.
     const HEAVY: u32 = 1 << 30;
     let ninner = leaves.len() - BEHIND - 1;
-    // Inner nodes are made in the order of their weight, so the two lightest nodes are always at the front of the leaves
-    // or of the inner nodes. Whether they are leaves is not known in advance, and no branch depends on it.
+    // Inner nodes are made in the order of their weight, so the two lightest nodes are always at the front of the
+    // leaves or of the inner nodes. Whether they are leaves is not known in advance, and no branch depends on it.
     let mut weights = [HEAVY; ROOM];
     // How many inner nodes are below those made so far.
     let mut below = [0_u16; ROOM];

@@ -1,15 +1,15 @@
 //! An encoder of our own: quick streams of any data, streams in which matches are rare or long, and short ones.
 //!
-//! A stream is cut into blocks. Each is parsed into literals and matches first and then written with the codes that suit it,
-//! or raw. Other libraries write their first level with fixed codes while they search; apart, both are so much faster that
-//! there is time for counting, and streams are a tenth smaller.
+//! A stream is cut into blocks. Each is parsed into literals and matches first and then written with the codes that
+//! suit it, or raw. Other libraries write their first level with fixed codes while they search; apart, both are so much
+//! faster that there is time for counting, and streams are a tenth smaller.
 //!
 //! There are three parsers. The two quick ones have one candidate per position, as the fast codecs do; one is for few
 //! matches and steps over what has none (`quick.rs`), the other for many (`dense.rs`), with blocks of equal size. The
 //! thorough one finds as much as others do at their middle levels. Blocks end where the data change (`blocks.rs`).
 //!
-//! Short streams take little time: the tables of the first and the last parser are not cleared for each of them, and codes
-//! are made only where they may save something.
+//! Short streams take little time: the tables of the first and the last parser are not cleared for each of them, and
+//! codes are made only where they may save something.
 
 mod bits;
 mod blocks;
@@ -42,8 +42,8 @@ use worth::BIT;
 /// Headers for a window of 32 KiB: of the fastest level, and of the levels below the default, which is 6.
 const QUICK_HEADER: [u8; 2] = [0x78, 0x01];
 const THOROUGH_HEADER: [u8; 2] = [0x78, 0x5e];
-/// More and shorter blocks would save a few percent of quick streams and less than half a percent of thorough ones, but take
-/// longer to write and to decode.
+/// More and shorter blocks would save a few percent of quick streams and less than half a percent of thorough ones, but
+/// take longer to write and to decode.
 const QUICK: Manner = Manner { header: QUICK_HEADER, least_saved: 160, new_codes: 2000 };
 const THOROUGH: Manner = Manner { header: THOROUGH_HEADER, least_saved: 0, new_codes: 1000 };
 /// Streams of as many bytes and more are looked at before they are parsed quickly.
@@ -52,8 +52,8 @@ const PROBED: usize = 2 << 10;
 const PROBE: usize = 1 << 10;
 /// A match every this many bytes is often, as there is hardly any history yet.
 const DENSE: usize = 42;
-/// Up to this many samples of a stream are parsed to see how far it shrinks: to parse all of it would take an eighth of the
-/// time of compressing it.
+/// Up to this many samples of a stream are parsed to see how far it shrinks: to parse all of it would take an eighth of
+/// the time of compressing it.
 const SAMPLES: usize = 4;
 /// The longest sample.
 const SAMPLE: usize = 4 << 10;
@@ -61,10 +61,11 @@ const SAMPLE: usize = 4 << 10;
 const SAMPLED: usize = 16 << 10;
 /// Shorter streams are not looked at.
 const LEAST_SAMPLED: usize = 1 << 10;
-/// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes takes as
-/// long as all the rest.
+/// Blocks of fewer bytes take the fixed codes: they are hardly longer than the header of others, and fitting codes
+/// takes as long as all the rest.
 pub(super) const TINY: usize = 128;
-/// What a quick search makes shorter by less than this part is noise. Where it is more, a thorough one may find much more.
+/// What a quick search makes shorter by less than this part is noise. Where it is more, a thorough one may find much
+/// more.
 const NOISE: usize = 100;
 /// Where data repeat themselves with changes, at most this many bytes in a row are others.
 const MOST_CHANGED: usize = 8;
@@ -87,9 +88,9 @@ impl Encoder {
         })
     }
 
-    /// Compresses `src` into `dest` with a quick search; returns the compressed size, or 0 if it does not fit, or if zlib-ng,
-    /// whose first level has the fixed codes only, leaves it as it is. What has too few matches for these is decoded at a
-    /// tenth of the speed of what is not compressed, or less, for a tenth of the size.
+    /// Compresses `src` into `dest` with a quick search; returns the compressed size, or 0 if it does not fit, or if
+    /// zlib-ng, whose first level has the fixed codes only, leaves it as it is. What has too few matches for these is
+    /// decoded at a tenth of the speed of what is not compressed, or less, for a tenth of the size.
     pub(super) fn compress_quickly(&mut self, src: &[u8], dest: &mut [u8]) -> usize {
         let size = if self.is_dense(src) {
             self.try_densely(src, PROBE, dest)
@@ -105,8 +106,8 @@ impl Encoder {
         self.blocks.candidates.fixed_bits() <= 8 * (len + len / 32)
     }
 
-    /// Compresses `src`, for which `probe` was made, into `dest` with a thorough search; returns the compressed size, or
-    /// 0 if it does not fit.
+    /// Compresses `src`, for which `probe` was made, into `dest` with a thorough search; returns the compressed size,
+    /// or 0 if it does not fit.
     pub(super) fn compress_thoroughly(
         &mut self,
         src: &[u8],
@@ -117,14 +118,14 @@ impl Encoder {
         self.try_thoroughly(src, probe, effort, dest).unwrap_or(0)
     }
 
-    /// Compresses `src`, which is short, into `dest` with a thorough search; returns the compressed size, or 0 if it does not
-    /// fit.
+    /// Compresses `src`, which is short, into `dest` with a thorough search; returns the compressed size, or 0 if it
+    /// does not fit.
     pub(super) fn compress_short(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> usize {
         self.try_short(src, effort, dest).unwrap_or(0)
     }
 
-    /// How many bytes a literal or match of `src` stands for on average, in sixteenths, judged by samples; 0 if it is too
-    /// short for them.
+    /// How many bytes a literal or match of `src` stands for on average, in sixteenths, judged by samples; 0 if it is
+    /// too short for them.
     pub(super) fn bytes_per_token(&mut self, src: &[u8]) -> usize {
         if src.len() < LEAST_SAMPLED {
             return 0;
@@ -140,8 +141,8 @@ impl Encoder {
         16 * nsamples * len / ntokens
     }
 
-    /// How many bytes `src` begins with that a quick search shrinks by less than [`NOISE`] and nothing repeats, as the low bytes
-    /// of shuffled items often are.
+    /// How many bytes `src` begins with that a quick search shrinks by less than [`NOISE`] and nothing repeats, as the
+    /// low bytes of shuffled items often are.
     pub(super) fn noise_len(&mut self, src: &[u8]) -> usize {
         let Encoder { dense, blocks: Blocks { counts, .. }, .. } = self;
         dense.begin();

@@ -3,15 +3,15 @@
 use super::sequence::MAX_DISTANCE;
 use crate::codecs::mem::{HASH_PRIME, load64};
 
-/// log2 of the number of positions that are remembered, those at which the hash of the bytes ends with SAMPLED zeros: as many as
-/// there are in the window.
+/// log2 of the number of positions that are remembered, those at which the hash of the bytes ends with SAMPLED zeros:
+/// as many as there are in the window.
 const TABLE_BITS: u32 = MAX_DISTANCE.ilog2() - SAMPLED;
 const SAMPLED: u32 = 4;
 /// Bytes that are hashed and compared.
 const WORD: usize = 8;
 
-/// Where the first of the first `len` bytes of `src` are that a match may repeat, there or after; `len` if there are none.
-/// Of repetitions of some words, most are found.
+/// Where the first of the first `len` bytes of `src` are that a match may repeat, there or after; `len` if there are
+/// none. Of repetitions of some words, most are found.
 pub(super) fn repeated_from(src: &[u8], len: usize) -> usize {
     let mut first = len;
     // The start for what was never seen.

@@ -26,15 +26,15 @@ const ALL_SAME: usize = 16;
 const NEAR: usize = 8;
 /// With a match every this many bytes, or more often, an encoder spends its time with matches rather than in between.
 const OFTEN: usize = 25;
-/// In streams of different parts, as of transposed bits, all matches are in some of them. Where some parts are skewed, and literals
-/// in others take as many bits as this, in sixteenths, which is much but not yet noise, each match there counts as MATCH_THERE
-/// in place of MATCH.
+/// In streams of different parts, as of transposed bits, all matches are in some of them. Where some parts are skewed,
+/// and literals in others take as many bits as this, in sixteenths, which is much but not yet noise, each match there
+/// counts as MATCH_THERE in place of MATCH.
 const RICH: Range<usize> = 80..118;
 const MATCH_THERE: usize = 8;
 const MATCH: usize = 5;
 
-/// The stream has up to this many parts, as shuffled data change from part to part; samples of one tell what literals are
-/// like there.
+/// The stream has up to this many parts, as shuffled data change from part to part; samples of one tell what literals
+/// are like there.
 const PARTS: usize = 8;
 
 /// What samples tell of a stream.

@@ -22,19 +22,19 @@ const MAX_RUN: usize = 1 << 18;
 /// No match starts in the last bytes of a stream, so that eight bytes can be loaded at every start.
 const LAST_START: usize = 8;
 
-/// Distances that may be the size of a record in an array, and records until the table is asked again, in case there is a
-/// longer match further back.
+/// Distances that may be the size of a record in an array, and records until the table is asked again, in case there is
+/// a longer match further back.
 const RECORD_SIZES: std::ops::RangeInclusive<usize> = 8..=32;
 const MAX_RECORDS: u32 = 15;
 
-/// Behind a match of this many bytes, data may go on as before after [`MOST_CHANGED`] that changed: the next run of an item that
-/// is repeated, or what the match is from. Or they begin with a run that was shorter there.
+/// Behind a match of this many bytes, data may go on as before after [`MOST_CHANGED`] that changed: the next run of an
+/// item that is repeated, or what the match is from. Or they begin with a run that was shorter there.
 const LONG: usize = 32;
 
 /// The table, and what was found in the current block.
 pub(super) struct Parser {
-    /// Where a hash occurred last. Positions are counted from `base`, which rises past all of the streams before, so that
-    /// nothing need be cleared between streams and what they left is never found.
+    /// Where a hash occurred last. Positions are counted from `base`, which rises past all of the streams before, so
+    /// that nothing need be cleared between streams and what they left is never found.
     table: Box<[u32; TABLE_LEN]>,
     base: u32,
     /// Where `base` goes for the next stream.
@@ -68,8 +68,8 @@ impl Parser {
         self.next_base = base;
     }
 
-    /// Parses the stream `src` from `start` to `end`, or to the end of a match after it, which it returns. Adds what it finds to
-    /// `sequences`, and counts what codes will be needed.
+    /// Parses the stream `src` from `start` to `end`, or to the end of a match after it, which it returns. Adds what it
+    /// finds to `sequences`, and counts what codes will be needed.
     pub(super) fn parse(
         &mut self,
         src: &[u8],
@@ -223,9 +223,9 @@ unsafe fn goes_on(src: &[u8], at: usize, distance: usize) -> Option<(usize, usiz
     }
 }
 
-/// Looks for the next match that begins from `at` up to `last_start`: at least LEAST bytes that agree with those where their
-/// hash occurred last. All positions that are looked at are put into `table`, counted from `base`. Returns where the match
-/// begins, and its distance.
+/// Looks for the next match that begins from `at` up to `last_start`: at least LEAST bytes that agree with those where
+/// their hash occurred last. All positions that are looked at are put into `table`, counted from `base`. Returns where
+/// the match begins, and its distance.
 ///
 /// # Safety
 ///
@@ -274,8 +274,8 @@ unsafe fn repeats(src: &[u8], at: usize, period: usize) -> bool {
 }
 
 /// Goes on after a match that ends at `at` as long as the data look like an array of records: where each time the same
-/// part of a record of `distance` bytes agrees with the record before. The table is left alone then. Returns the end of the
-/// last match; none reaches beyond `limit`.
+/// part of a record of `distance` bytes agrees with the record before. The table is left alone then. Returns the end of
+/// the last match; none reaches beyond `limit`.
 ///
 /// # Safety
 ///

@@ -43,7 +43,8 @@ pub(super) static LENGTHS: [Length; MAX_PIECE - MIN_PIECE + 1] = {
         let (shortest, nbits) = format::length(n as u32); // below 29
         let mut bits = 0;
         while bits < 1 << nbits {
-            // The last symbol takes the longest length from the one before. Symbols are below 288, and have up to 5 bits.
+            // The last symbol takes the longest length from the one before. Symbols are below 288, and have up to 5
+            // bits.
             lengths[(shortest + bits) as usize - MIN_PIECE] =
                 Length { symbol: (format::END + 1 + n) as u16, extra: Code { bits, len: nbits as u8 } };
             bits += 1;

@@ -167,8 +167,8 @@ fn what_is_further_back_than_the_window_is_not_found() {
 
 #[test]
 fn long_codes_are_whole_where_a_segment_ends_without_a_match() {
-    // Each value is half as frequent as the one before, down to the rarest with codes of 15 bits. The first segment ends with
-    // these, which are two more than a multiple of three, and the second begins with other rare ones.
+    // Each value is half as frequent as the one before, down to the rarest with codes of 15 bits. The first segment
+    // ends with these, which are two more than a multiple of three, and the second begins with other rare ones.
     let rare = [15, 14, 13, 13, 12];
     let mut block: Vec<u8> = (0..14).flat_map(|value| vec![value; 1 << (14 - value)]).collect();
     block.truncate(block.len() / 3 * 3);

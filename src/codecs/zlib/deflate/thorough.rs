@@ -22,7 +22,8 @@ const BUCKETS: usize = 1 << BUCKET_BITS;
 pub(in super::super) const WAYS: usize = 4;
 /// Positions with the same hash, the latest first.
 type Bucket = [u32; WAYS];
-/// Shortest match, except for short streams. At least as many bytes are hashed, and up to eight where shorter matches save nothing.
+/// Shortest match, except for short streams. At least as many bytes are hashed, and up to eight where shorter matches
+/// save nothing.
 const MIN_MATCH: usize = 4;
 /// Of this distance; in short streams, of that.
 const FAR: usize = 256;
@@ -33,12 +34,13 @@ const LONG_RUN: usize = 32;
 const MAX_RUN: usize = 1 << 18;
 /// Where data go on as before, so much is taken before something nearer is looked for, which takes fewer bits.
 const MAX_STRETCH: usize = 16 * MAX_PIECE;
-/// Of the positions in a match only this many, the last ones, are remembered: what follows a match often follows it again.
+/// Of the positions in a match only this many, the last ones, are remembered: what follows a match often follows it
+/// again.
 const REMEMBERED: usize = 16;
 /// The same for runs: further inside, all positions are alike, and would drive out the one where the run begins.
 const RUN_REMEMBERED: usize = MIN_MATCH - 1;
-/// Of matches from this distance on, one in this many of the other positions is remembered as well: those that they repeat
-/// will soon be too far back.
+/// Of matches from this distance on, one in this many of the other positions is remembered as well: those that they
+/// repeat will soon be too far back.
 const FAR_BACK: usize = 4 << 10;
 const FAR_REMEMBERED: usize = 4;
 /// Behind a match of this many bytes, data may go on as before after [`MOST_CHANGED`] that changed.
@@ -116,8 +118,9 @@ impl Parser {
         self.shift = 64 - 8 * self.worth.shortest(FAR).clamp(MIN_MATCH, 8) as u32; // below 64
     }
 
-    /// Begins with a short stream in which literals seem to take this many bits, in sixteenths. Even the shortest matches may
-    /// be worth it there, as they are from nearby; but among several candidates only, or they hide longer ones.
+    /// Begins with a short stream in which literals seem to take this many bits, in sixteenths. Even the shortest
+    /// matches may be worth it there, as they are from nearby; but among several candidates only, or they hide longer
+    /// ones.
     pub(super) fn begin_short(&mut self, literal_bits: usize) {
         self.worth = Worth::of_frequent(literal_bits);
         let shortest = if self.effort.ways == WAYS { MIN_PIECE } else { MIN_MATCH };
@@ -134,8 +137,8 @@ impl Parser {
         self.next_base = base;
     }
 
-    /// Parses the stream `src` from `start` to `end`, or to the end of a match or a step after it, which it returns. Adds
-    /// what it finds to `sequences`, and counts what codes will be needed.
+    /// Parses the stream `src` from `start` to `end`, or to the end of a match or a step after it, which it returns.
+    /// Adds what it finds to `sequences`, and counts what codes will be needed.
     pub(super) fn parse(
         &mut self,
         src: &[u8],
@@ -264,9 +267,9 @@ impl Parser {
         }
     }
 
-    /// The match of the bytes at `at` that saves most, if that is more than `least` bits: a run, of any length, or one of
-    /// the distance `period`, if that is not 0, or a candidate from the table, up to the length of one code. Behind that,
-    /// something nearer may be as good.
+    /// The match of the bytes at `at` that saves most, if that is more than `least` bits: a run, of any length, or one
+    /// of the distance `period`, if that is not 0, or a candidate from the table, up to the length of one code. Behind
+    /// that, something nearer may be as good.
     ///
     /// # Safety
     ///

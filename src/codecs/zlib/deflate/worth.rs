@@ -4,8 +4,8 @@
 
 /// Bits are counted in sixteenths.
 pub(super) const BIT: usize = 16;
-/// About how many bits the symbols of a match take, without those that tell its distance exactly: where matches are rare,
-/// and where they are frequent.
+/// About how many bits the symbols of a match take, without those that tell its distance exactly: where matches are
+/// rare, and where they are frequent.
 const RARE_BITS: usize = 10 * BIT;
 const FREQUENT_BITS: usize = 6 * BIT;
 /// The same for runs, whose distance has the shortest code.

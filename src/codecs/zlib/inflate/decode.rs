@@ -19,8 +19,8 @@ const IN_ROOM: usize = 2 * 8;
 const PATIENCE: usize = 1 << 10;
 const PROSPECT: usize = 3 << 10;
 
-/// Decodes data of a block into `dest`, from `op` on, until the block ends, which it tells, or `stop` bytes are there, or
-/// a few more. If these are all that `dest` has room for, the block must end there. `None` if it is damaged.
+/// Decodes data of a block into `dest`, from `op` on, until the block ends, which it tells, or `stop` bytes are there,
+/// or a few more. If these are all that `dest` has room for, the block must end there. `None` if it is damaged.
 pub(super) fn decode(
     tables: &mut Tables,
     bits: &mut Bits<'_>,
@@ -151,7 +151,8 @@ unsafe fn decode_fast<const AVX2: bool>(
             continue;
         };
     }
-    // At the start of a round, at least 56 bits were taken after `symbol` was looked up: look-ups should not wait for that.
+    // At the start of a round, at least 56 bits were taken after `symbol` was looked up: look-ups should not wait for
+    // that.
     let ended = loop {
         if symbol.is_literals() {
             put_literals!();
@@ -327,8 +328,8 @@ unsafe fn put_literals<'a>(
     (to.ahead(symbol.nliterals()), main.symbol(input.buffer))
 }
 
-/// Decodes what the next code stands for; whether that was the end of the block. `None` if it does not fit, or the input
-/// ends.
+/// Decodes what the next code stands for; whether that was the end of the block. `None` if it does not fit, or the
+/// input ends.
 ///
 /// # Safety
 ///

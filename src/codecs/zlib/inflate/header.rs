@@ -35,7 +35,8 @@ pub(in super::super) enum Fixed {
     Match { distance_symbol: usize },
 }
 
-/// Reads the next literal or match of a block with the fixed codes, without tables; `None` at its end, or that of `bits`.
+/// Reads the next literal or match of a block with the fixed codes, without tables; `None` at its end, or that of
+/// `bits`.
 ///
 /// The first 24 codes of matches and the end have seven bits, the rest and most literals have eight.
 pub(in super::super) fn read_fixed(bits: &mut Bits<'_>) -> Option<Fixed> {
@@ -91,8 +92,8 @@ const AT_ONCE: usize = 8;
 /// Runs between two refills: each takes at most 14 bits.
 const RUNS_PER_REFILL: usize = 4;
 
-/// Reads `n` lengths to the front of `all`, which is zero; what is after them has no meaning afterwards. `None` if a run
-/// goes further, or has nothing to repeat, or the input ends.
+/// Reads `n` lengths to the front of `all`, which is zero; what is after them has no meaning afterwards. `None` if a
+/// run goes further, or has nothing to repeat, or the input ends.
 fn read_runs(runs: &Runs, bits: &mut Bits<'_>, n: usize, all: &mut [u8; TOLD + AT_ONCE]) -> Option<()> {
     let (mut at, mut last) = (0, 0);
     while at < n {
@@ -119,9 +120,9 @@ fn read_runs(runs: &Runs, bits: &mut Bits<'_>, n: usize, all: &mut [u8; TOLD + A
 /// What the next seven bits stand for.
 type Runs = [Run; 1 << MAX_RUN_CODE];
 
-/// A length of a code, and how many times it is told: how many bits that takes, with those after the code, in the lowest
-/// byte, the length of the code in the next one, then the length that is told, with the highest bit set if it is the last
-/// one again, and the smallest number of times.
+/// A length of a code, and how many times it is told: how many bits that takes, with those after the code, in the
+/// lowest byte, the length of the code in the next one, then the length that is told, with the highest bit set if it is
+/// the last one again, and the smallest number of times.
 #[derive(Clone, Copy)]
 struct Run(u32);
 

@@ -1,9 +1,9 @@
 //! A decoder of our own.
 //!
 //! What limits others, besides copying, is that they look up one literal at a time: each look-up waits for the one
-//! before, which tells how many bits it took. Here, a look-up gives as many literals as its bits tell (`table.rs`). Half
-//! of the time of short streams goes into their tables, which are no larger than their codes need, and literals are
-//! combined only where many follow. Streams of which only the beginning is wanted are decoded no further.
+//! before, which tells how many bits it took. Here, a look-up gives as many literals as its bits tell (`table.rs`).
+//! Half of the time of short streams goes into their tables, which are no larger than their codes need, and literals
+//! are combined only where many follow. Streams of which only the beginning is wanted are decoded no further.
 
 mod bits;
 mod decode;
@@ -56,8 +56,8 @@ impl Decoder {
         inflate(tables, src, dest, None, decode::decode).ok_or(DAMAGED)
     }
 
-    /// Decompresses at least the first `wanted` bytes of a stream that holds `dest.len()`. What follows them in `dest` is
-    /// arbitrary afterwards.
+    /// Decompresses at least the first `wanted` bytes of a stream that holds `dest.len()`. What follows them in `dest`
+    /// is arbitrary afterwards.
     ///
     /// # Errors
     ///
@@ -76,8 +76,8 @@ const DAMAGED: Error = Error::new(ErrorKind::Data, "damaged zlib stream");
 /// What decodes the data of a block, as [`decode::decode`] does.
 type Decode = fn(&mut Tables, &mut Bits<'_>, &mut [u8], &mut usize, usize) -> Option<bool>;
 
-/// Decodes `src` into `dest`: all of it, and the checksum must be right; or at least as many bytes as are `wanted`, which
-/// are fewer.
+/// Decodes `src` into `dest`: all of it, and the checksum must be right; or at least as many bytes as are `wanted`,
+/// which are fewer.
 fn inflate(
     tables: &mut AllTables,
     src: &[u8],

@@ -124,8 +124,8 @@ impl NextCode {
 /// What some bits of a block stand for, in the table of symbols.
 ///
 /// The lowest byte says how many bits that takes, with those after the code of a length. Up to six literals follow, and
-/// their number in the highest byte. What is not literals has the highest bit set instead, and says in the second byte if
-/// it is no length either. A length has its smallest value in the next 16 bits, and after it how many bits its code
+/// their number in the highest byte. What is not literals has the highest bit set instead, and says in the second byte
+/// if it is no length either. A length has its smallest value in the next 16 bits, and after it how many bits its code
 /// takes; a part of the table where a code goes on has its start and its number of bits in the same places.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Symbol(u64);
@@ -227,8 +227,8 @@ impl Symbol {
         (self.0 >> 16 & 0xffff) as usize + extra as usize
     }
 
-    /// This literal, and those `behind` it, which have a place left; nothing if this is no literal, or has more bits than
-    /// there are, so that `rest` is 0.
+    /// This literal, and those `behind` it, which have a place left; nothing if this is no literal, or has more bits
+    /// than there are, so that `rest` is 0.
     #[inline(always)]
     fn and_behind(self, behind: Symbol, rest: usize) -> Symbol {
         let all = self.0 + (behind.0 & !LITERALS) + ((behind.0 & LITERALS) << 8);
@@ -250,8 +250,9 @@ static BASES: [Symbol; SYMBOLS] = {
 };
 
 /// What some bits stand for in the table of distances: how many they are, with those after the code, in the lowest six
-/// bits; in the next byte the length of the code, and the smallest distance from bit 16 on. If there is no distance, the
-/// highest bit is set; where codes go on in a part of their own, its number of bits and its start are in these places.
+/// bits; in the next byte the length of the code, and the smallest distance from bit 16 on. If there is no distance,
+/// the highest bit is set; where codes go on in a part of their own, its number of bits and its start are in these
+/// places.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Distance(u32);
 
@@ -360,15 +361,16 @@ impl Tables {
         self.pays_to_combine = false;
         grow(&mut self.symbols, u32::from(self.last_main).count_ones(), SYMBOL_BITS);
         self.last_main = (1 << SYMBOL_BITS) - 1;
-        // Entries of `literals` are numbered by some bits and a one above them, so that shifting a number leaves that of the
-        // bits after. Nothing has the number 0, nor more bits than there are.
+        // Entries of `literals` are numbered by some bits and a one above them, so that shifting a number leaves that
+        // of the bits after. Nothing has the number 0, nor more bits than there are.
         for nbits in 0..SYMBOL_BITS {
             let half = 1_usize << nbits >> 1;
             for at in 0..1 << nbits {
                 let first = self.symbols[at];
                 let rest = (at | 1 << nbits) >> first.nbits();
                 let all = first.and_behind(self.literals[rest % (1 << SYMBOL_BITS)], rest);
-                // At most one less than an entry may have, since another one is put in front: else those in one bit less.
+                // At most one less than an entry may have, since another one is put in front: else those in one bit
+                // less.
                 let fewer = self.literals[at & half.saturating_sub(1) | half];
                 self.literals[at | 1 << nbits] = if all.nliterals() < MAX_LITERALS { all } else { fewer };
             }
@@ -408,8 +410,8 @@ impl Tables {
     }
 }
 
-/// The main part of a table of symbols, with its size at hand: stores to the output might change that of the tables, as far
-/// as the compiler knows.
+/// The main part of a table of symbols, with its size at hand: stores to the output might change that of the tables, as
+/// far as the compiler knows.
 #[derive(Clone, Copy)]
 pub(super) struct Main<'a> {
     symbols: &'a [Symbol; SYMBOL_ENTRIES],
@@ -426,7 +428,8 @@ impl Main<'_> {
     }
 }
 
-/// How often symbols occur whose codes, of these lengths, are so short that an entry may have two, if the codes suit them.
+/// How often symbols occur whose codes, of these lengths, are so short that an entry may have two, if the codes suit
+/// them.
 fn share_of_short(lengths: &[u8]) -> u32 {
     let share = |len: u8| {
         if (1..=SYMBOL_BITS as u8 / 2).contains(&len) { 1_u32 << (MAX_CODE - usize::from(len)) } else { 0 }
@@ -434,8 +437,8 @@ fn share_of_short(lengths: &[u8]) -> u32 {
     lengths.iter().map(|&len| share(len)).sum()
 }
 
-/// Makes a table whose main part has `nbits` bits: `entry` says what stands for a symbol whose code has this many bits there,
-/// and `part` what stands for a part that begins at an entry and has this many bits.
+/// Makes a table whose main part has `nbits` bits: `entry` says what stands for a symbol whose code has this many bits
+/// there, and `part` what stands for a part that begins at an entry and has this many bits.
 #[inline(always)]
 fn fill<E: Copy, const N: usize>(
     codes: &Sorted<N>,
@@ -471,7 +474,8 @@ fn fill<E: Copy, const N: usize>(
     }
 }
 
-/// Makes the main part of a table, of `nbits` bits; returns the next code, and the symbols that have longer ones and none.
+/// Makes the main part of a table, of `nbits` bits; returns the next code, and the symbols that have longer ones and
+/// none.
 #[inline(always)]
 pub(super) fn fill_main<'a, E: Copy, const N: usize>(
     codes: &'a Sorted<N>,
@@ -500,8 +504,8 @@ pub(super) fn grow<E: Copy>(table: &mut [E], nbits: u32, more: u32) {
     (nbits..more).for_each(|nbits| table.copy_within(..1 << nbits, 1 << nbits));
 }
 
-/// How many bits a part must have for the next codes, of `len` bits and more, of which this many are left, if as many as
-/// `bits` of them are the same.
+/// How many bits a part must have for the next codes, of `len` bits and more, of which this many are left, if as many
+/// as `bits` of them are the same.
 fn part_bits(counts: &[u16; MAX_CODE + 1], len: u32, bits: u32) -> u32 {
     let mut nbits = len - bits;
     let mut left = 1_i32 << nbits;

@@ -294,7 +294,8 @@ fn matches_are_copied_whatever_their_distance_from_the_end() {
 
 #[test]
 fn combined_entries_have_the_literals_that_their_bits_tell() {
-    // Codes of one to eight bits, of which one stands for a length and the longest for the end, and codes of equal length.
+    // Codes of one to eight bits, of which one stands for a length and the longest for the end, and codes of equal
+    // length.
     let skewed = |symbol: usize| match symbol {
         65..=69 => symbol as u8 - 64,
         257 => 6,

@@ -1,7 +1,7 @@
 //! An n-d array of `f64`: made, read and written in whole and in parts, reshaped; in memory and in a file.
 //!
-//! Several small requests of one kind make up one timed call. Whatever is read or written is compared with a plain array
-//! in memory before it is timed.
+//! Several small requests of one kind make up one timed call. Whatever is read or written is compared with a plain
+//! array in memory before it is timed.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

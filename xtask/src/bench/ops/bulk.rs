@@ -51,8 +51,8 @@ fn cells(options: &Options) -> Vec<Key> {
     keys
 }
 
-/// About 8 MiB, less for slow encoders so that a cell stays a fraction of a second; four times that if there are to be blocks
-/// for many threads.
+/// About 8 MiB, less for slow encoders so that a cell stays a fraction of a second; four times that if there are to be
+/// blocks for many threads.
 fn buffer_size(options: &Options, codec: Codec, clevel: u8) -> usize {
     let kib = match (codec.name, clevel) {
         ("blosclz" | "lz4", _) => 8192,

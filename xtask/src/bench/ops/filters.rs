@@ -1,5 +1,5 @@
-//! The filters of the plugin registry: BYTEDELTA and INT_TRUNC, alone and together with SHUFFLE, before a codec that does next
-//! to nothing.
+//! The filters of the plugin registry: BYTEDELTA and INT_TRUNC, alone and together with SHUFFLE, before a codec that
+//! does next to nothing.
 //!
 //! The codec is registered by the bench tool: it keeps the first bytes of each block and writes none back. What is
 //! timed is the filter over blocks in the cache, and the library's own work around it. That the filters are right is

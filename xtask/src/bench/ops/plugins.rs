@@ -1,4 +1,5 @@
-//! Codecs and filters of the plugin registry: BYTEDELTA and INT_TRUNC through contexts, ZFP and NDLZ through 2-d arrays.
+//! Codecs and filters of the plugin registry: BYTEDELTA and INT_TRUNC through contexts, ZFP and NDLZ through 2-d
+//! arrays.
 //!
 //! Ratios are those of whole calls: the codec behind a filter, and the bookkeeping of the array around a codec, count.
 

@@ -1,5 +1,5 @@
-//! A thread for each call, as servers have one for each request: what a library keeps for the next call is of use only if
-//! other threads get it.
+//! A thread for each call, as servers have one for each request: what a library keeps for the next call is of use only
+//! if other threads get it.
 
 use std::sync::Mutex;
 use std::thread;

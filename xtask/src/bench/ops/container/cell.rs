@@ -56,8 +56,8 @@ impl<'a> Cell<'a> {
         Ok(schunk)
     }
 
-    /// What each library makes of `data`, in chunks of `chunksize` bytes, after both have read it: the content that the C
-    /// library made, when there is one, so that both work on the same bytes.
+    /// What each library makes of `data`, in chunks of `chunksize` bytes, after both have read it: the content that the
+    /// C library made, when there is one, so that both work on the same bytes.
     pub fn checked(&self, blocksize: i32, data: &[u8], chunksize: usize) -> Result<Content, String> {
         let mut content = None;
         for lib in both(self.libs) {
@@ -70,8 +70,8 @@ impl<'a> Cell<'a> {
         Ok(content.expect("ours at least"))
     }
 
-    /// What our library makes of `data`, in chunks of `chunksize` bytes, after both have read it: for as many chunks as would
-    /// take the C library too long.
+    /// What our library makes of `data`, in chunks of `chunksize` bytes, after both have read it: for as many chunks as
+    /// would take the C library too long.
     pub fn ours(&self, data: &[u8], chunksize: usize) -> Result<Content, String> {
         let made = self.build(&self.libs.ours, 0, data, chunksize)?.into_content(self.place)?;
         self.check(&made, chunksize, data.chunks(chunksize))?;
@@ -98,7 +98,8 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// Fails unless what `change` makes of `content` holds `chunks`, whichever library changes it and whichever reads it.
+    /// Fails unless what `change` makes of `content` holds `chunks`, whichever library changes it and whichever reads
+    /// it.
     pub fn check_change<'c>(
         &self,
         content: &Content,

@@ -84,8 +84,8 @@ pub const FAMILY: Family = Family {
     measure,
 };
 
-/// What is measured: the library's defaults (BloscLZ, level 5, shuffle) first, then LZ4; in longer runs threads, other data
-/// and Zstandard as well.
+/// What is measured: the library's defaults (BloscLZ, level 5, shuffle) first, then LZ4; in longer runs threads, other
+/// data and Zstandard as well.
 fn cells(options: &Options) -> Vec<Key> {
     let nbytes = if options.quick { 8 << 20 } else { 16 << 20 };
     let [blosclz, lz4, _, _, zstd] = CODECS;

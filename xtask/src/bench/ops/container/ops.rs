@@ -48,8 +48,8 @@ pub fn append(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
     Ok(())
 }
 
-/// Small chunks behind very many others; not in directories, since as many files are copied for much longer than all the rest
-/// takes.
+/// Small chunks behind very many others; not in directories, since as many files are copied for much longer than all
+/// the rest takes.
 pub fn append_late(cell: &Cell<'_>, bench: &mut Bench) -> Outcome {
     if cell.place == Place::Dir {
         return Ok(());
