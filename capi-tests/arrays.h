@@ -13,7 +13,7 @@ struct place {
   const char *urlpath;
 };
 
-/* Parameters for an array at `place`, where nothing is left of what was there. */
+/* Parameters for an array at `place`; what was there before is removed. */
 static inline b2nd_context_t *make_ctx(const struct place *place, blosc2_cparams *cparams, blosc2_dparams *dparams,
                                        int8_t ndim, const int64_t *shape, const int32_t *chunkshape,
                                        const int32_t *blockshape) {

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a child returns if the system does not let it do what it is about. */
+/* What a child returns if the system does not allow what it is to test. */
 #define TEST_IMPOSSIBLE 99
 
 /* Runs `work` in a child, for a minute at most; it returns 0 if all went well. */

@@ -1,4 +1,4 @@
-/* The plainest codec and filter: they copy, note nothing, and may run on any number of threads. */
+/* The simplest codec and filter: they copy their input, keep no state, and may run on any number of threads. */
 
 #ifndef CAPI_TESTS_PLAIN_H
 #define CAPI_TESTS_PLAIN_H

@@ -1,5 +1,5 @@
-/* Super-chunks for tests: small, of 32-bit items, at each place where one can be kept. Who includes this defines NAME, with
- * which the paths begin. */
+/* Super-chunks for tests: small, of 32-bit items, in each place where one can be kept. Define NAME, the prefix of the
+ * paths, before including this. */
 
 #ifndef CAPI_TESTS_SCHUNKS_H
 #define CAPI_TESTS_SCHUNKS_H
@@ -8,7 +8,7 @@
 
 #include <blosc2.h>
 
-/* Of a chunk. */
+/* Items and bytes of a chunk. */
 #define ITEMS 100
 #define BYTES (ITEMS * 4)
 
@@ -45,7 +45,7 @@ static inline void append_chunks(blosc2_schunk *schunk, int nchunks) {
   }
 }
 
-/* A super-chunk without chunks, where nothing is left of what was there. */
+/* A super-chunk without chunks; what was at its place before is removed. */
 static inline blosc2_schunk *make_empty(int place, blosc2_cparams *cparams) {
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
   blosc2_schunk *schunk;

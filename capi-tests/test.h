@@ -72,7 +72,7 @@ static inline void *test_alloc(size_t size) {
   return memory;
 }
 
-/* Whether the program runs under valgrind, which allocates by itself and shares out the processor in its own way. */
+/* Whether the program runs under valgrind, which has an allocator and a scheduler of its own. */
 static inline int test_is_watched(void) {
   const char *preload = getenv("LD_PRELOAD");
   return preload != NULL && strstr(preload, "vgpreload") != NULL;

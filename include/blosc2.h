@@ -2213,9 +2213,8 @@ int64_t blosc2_schunk_fill_special(struct blosc2_schunk *schunk,
                                    int32_t chunksize);
 
 /**
- * The index of the frame: for each chunk its position among the data, the number of its file, or a negative number for
- * special chunks. The caller releases it with `free()`. NULL without a frame or
- * without chunks.
+ * The index of the frame: for each chunk its position in the payload area, the number of its file, or a negative
+ * number if it is a special chunk. The caller releases it with `free()`. NULL without a frame or without chunks.
  *
  * Requirements:
  *

@@ -6,7 +6,7 @@
 //! | kind | what a `fork` does |
 //! |---|---|
 //! | [`Global`]: settings, registries, the list of pools, spare memory | the forking thread takes all of them before, and releases them after in both processes |
-//! | [`Slot`], [`Lazy`]: dispatch tables, built-in entries of registries, limits that are read once | nothing: there is no lock, threads that come first at once each make the value |
+//! | [`Slot`], [`Lazy`]: dispatch tables, built-in entries of registries, limits that are read once | nothing: there is no lock; threads that need it first at the same time each make the value, and agree on one |
 //! | counters and flags | nothing: they are atomic |
 //! | [`PerProcess`]: what the threads of this process hold of a lock file | the child begins with a value of its own |
 //! | threads: pools, a plugin that somebody is loading | they remember the number of forks, [`count`], and are not those of this process if it has changed |
@@ -46,7 +46,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// A value of the whole process, behind a lock that a `fork` leaves free in both processes.
 ///
-/// The child can release the locks inside although threads that waited are gone.
+/// The child, too, can release these locks, though the threads that waited for them are gone.
 pub(crate) struct Global<T: 'static> {
     lock: Lock,
     value: UnsafeCell<T>,
@@ -296,8 +296,8 @@ impl<T> Drop for PerProcess<T> {
 /// Forks between the first process that used the library and this one.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// A number that is another one in each process of a line of forks. What remembers it can tell whether the threads that
-/// it knows of exist in this process.
+/// How many forks lie between this process and the first one that used the library: a process and its child never have
+/// the same number. Whoever remembers it can tell later whether the threads that it knew then exist in this process.
 pub(crate) fn count() -> u64 {
     around::install();
     FORKS.load(Ordering::Relaxed) + u64::from(around::is_new_process())

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Pieces of memory up to this size, in bytes, are kept without being counted.
 pub(crate) const SMALL: usize = 256 << 10;
-/// Larger ones are not kept, in bytes. A Zstandard context takes 17 MiB for streams of 1 MiB at the highest levels, 33
-/// MiB for 2 MiB.
+/// Pieces larger than this, in bytes, are not kept. A Zstandard context takes 17 MiB for streams of 1 MiB at the
+/// highest levels, 33 MiB for 2 MiB.
 pub(crate) const LARGEST: usize = 40 << 20;
 /// What all that are counted may take together for each processor, in bytes.
 const PER_PROCESSOR: usize = 16 << 20;

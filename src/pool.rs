@@ -323,8 +323,8 @@ impl Pool {
 
     /// Ends the workers and waits for them; jobs submitted later run in their caller's thread.
     ///
-    /// A task, which a function of the application may be that is called back, does not wait: the workers may be
-    /// waiting for it, or it may be in one of them.
+    /// Called from within a task, as a callback of the application may do, it does not wait: the workers may be waiting
+    /// for that task, or one of them may be running it.
     pub fn shut_down(&self) {
         if !self.is_alive() {
             return;

@@ -1,11 +1,10 @@
-//! What is done when a thread ends, and for the thread that unloads the library; and what threads leave to others when
-//! they end.
+//! Work to be done when a thread ends or the library is unloaded, and the memory that ending threads leave to others.
 //!
-//! Threads keep memory from call to call, in locals without a destructor. Rust would have the destructors called by the
-//! loader. To ask for that takes the lock of the loader: a thread would have to wait in its first call while another
-//! one runs the constructors of some library, for ever if these wait for it in turn. And the loader would not unload
-//! this library as long as a thread lives that has asked. So it is done by keys (`pthread_key_create`), which go with
-//! the library.
+//! Threads keep memory from call to call, in thread-locals without a destructor. Destructors of Rust's thread-locals
+//! are registered with the loader, which takes the loader's lock: in its first call, a thread would have to wait while
+//! another one runs the constructors of some library, for ever if these wait for that thread in turn. And the loader
+//! would not unload this library as long as such a thread lives. So the work is tied to keys (`pthread_key_create`),
+//! which are deleted when the library is unloaded.
 
 pub(crate) use sys::ThreadEnd;
 

@@ -199,7 +199,7 @@ pub unsafe extern "C" fn b2nd_create_ctx(
 
 /// The bytes of a block, if the shapes may be those of an array.
 fn check_shapes(shape: &[i64], chunkshape: &[i32], blockshape: &[i32], typesize: i32) -> Result<i32> {
-    let invalid = Error::new(ErrorKind::InvalidParam, "shapes of no array");
+    let invalid = Error::new(ErrorKind::InvalidParam, "negative extent, empty block, or block too large");
     require(typesize >= 0, "negative typesize")?;
     let mut items = 1i32;
     for ((&extent, &chunk), &block) in shape.iter().zip(chunkshape).zip(blockshape) {

@@ -134,6 +134,8 @@ impl Backend {
 }
 
 impl Context {
+    /// A context in which nothing is set but the super-chunk and the number of threads.
+    ///
     /// # Errors
     ///
     /// `MemoryAlloc`.

@@ -24,9 +24,8 @@ pub unsafe extern "C" fn blosc2_schunk_frame_len(schunk: *mut blosc2_schunk) -> 
     })
 }
 
-/// The index of the frame: for each chunk its position among the data, the number of its file, or a negative number for
-/// special chunks. The caller releases it with `free()`. NULL without a frame or
-/// without chunks.
+/// The index of the frame: for each chunk its position in the payload area, the number of its file, or a negative
+/// number if it is a special chunk. The caller releases it with `free()`. NULL without a frame or without chunks.
 ///
 /// # Safety
 ///

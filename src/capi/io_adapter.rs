@@ -54,7 +54,7 @@ unsafe impl Sync for CIo {}
 /// An open file of a back-end of the application.
 struct UserFile(Streams);
 
-/// An open file of the mapping back-end: its handle, whose reads keep each other apart.
+/// An open file of the mapping back-end: its handle. Reads through it wait for each other.
 struct MappedFile {
     callbacks: blosc2_io_cb,
     stream: *mut c_void,
@@ -130,7 +130,7 @@ impl Stream<'_> {
         usize::try_from(n).ok().filter(|&n| n <= len).ok_or(failed(ErrorKind::FileRead))
     }
 
-    /// The address of the bytes at `position`, lent by the back-end, and how many there are: none with a null.
+    /// The address of the bytes at `position`, lent by the back-end, and how many there are: 0 if the address is null.
     fn lent(&self, position: u64, len: usize) -> Result<(*const u8, usize)> {
         let mut start = std::ptr::null_mut();
         let n = self.read_some(position, len, &mut start)?;

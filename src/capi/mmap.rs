@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | `r` | read | refused | the file's |
 //! | `r+`, `w+` | read, write | yes | `initial_mapping_size`, at least the file's |
-//! | `c` | read, write | no | the same; memory of no file lies past the end of the file |
+//! | `c` | read, write | no | the same; what lies past the end of the file is anonymous memory |
 //!
 //! A struct that the client filled in itself describes memory without a file: it can be read and written, but not grow.
 //!

@@ -11,11 +11,12 @@
 //! A library exports a structure `info` with the names of its functions. It can call the functions of this library,
 //! even when this one was loaded for the use of one client alone.
 //!
-//! Data from outside choose the codec, and so they may cause a plugin to be loaded, though only one that is registered
-//! by name. If `BLOSC2_NO_PLUGINS` exists, none is loaded, and the cargo feature `plugins` removes the loader. Programs
-//! with the privileges of another user take plugins from the system's loader only. Python is started without a shell,
-//! away from the current directory, and for a limited time. What was found, or not, is remembered until the library is
-//! initialised again; but not a search that ended for lack of memory.
+//! A chunk names its codec, so data from outside may cause a plugin to be loaded, but only one whose name is
+//! registered. If the environment variable `BLOSC2_NO_PLUGINS` exists, none is loaded; without the cargo feature
+//! `plugins`, there is no loader. Programs with the privileges of another user take plugins from the system's loader
+//! only. Python is started without a shell, away from the current directory, and for a limited time. What was found is
+//! remembered. That something was not found is remembered until the library is initialised again, unless the search
+//! ended for lack of memory.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;

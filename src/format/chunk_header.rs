@@ -106,7 +106,7 @@ impl BasicHeader {
         })
     }
 
-    /// Whether the 32-byte header follows.
+    /// Whether the header is extended: whether 16 more bytes of it follow these.
     #[must_use]
     #[inline]
     pub fn is_extended(&self) -> bool {
@@ -309,9 +309,9 @@ impl ChunkHeader {
             special::VALUE => {
                 let width = self.cbytes - EXTENDED_HEADER_LENGTH;
                 let fits = (1..=MAX_BLOCKSIZE.min(self.nbytes)).contains(&width);
-                ensure(fits && self.nbytes % width == 0, invalid, "width of the repeated value")?;
+                ensure(fits && self.nbytes % width == 0, invalid, "repeated value of an impossible width")?;
             }
-            _ => ensure(self.nbytes % self.typesize == 0, invalid, "nbytes is not a number of items")?,
+            _ => ensure(self.nbytes % self.typesize == 0, invalid, "nbytes is not a whole number of items")?,
         }
         if self.version == VERSION_ALPHA {
             // That version has one slot less.

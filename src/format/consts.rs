@@ -48,7 +48,7 @@ pub mod flags {
     pub const MEMCPYED: u8 = 0x02;
     /// Bits are shuffled.
     pub const BITSHUFFLE: u8 = 0x04;
-    /// Both shuffle bits: the 32-byte header follows.
+    /// Both shuffle bits: the header is extended, with 32 bytes.
     pub const EXTENDED: u8 = SHUFFLE | BITSHUFFLE;
     /// The delta filter is used.
     pub const DELTA: u8 = 0x08;

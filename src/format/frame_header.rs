@@ -328,7 +328,7 @@ fn recognise(bytes: &[u8; FIXED_LEN]) -> Layout {
 }
 
 fn signed(value: u64) -> Result<i64> {
-    i64::try_from(value).map_err(|_| Error::new(ErrorKind::InvalidParam, "size out of range"))
+    i64::try_from(value).map_err(|_| Error::new(ErrorKind::InvalidParam, "nbytes or cbytes of 2^63 or more"))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ const MANY: usize = 4;
 /// How many tags are compared at once.
 const TAGS: usize = 64;
 
-/// A number that names have in common rarely.
+/// A hash of a name; two names seldom have the same.
 fn tag(name: &[u8]) -> u16 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut hash = name.len() as u64; // widening
@@ -214,7 +214,7 @@ impl Metalayer {
     }
 }
 
-/// What looking for a metalayer that does not exist gives.
+/// The error for a name that no metalayer has.
 pub(crate) const NOT_FOUND: Error = Error::new(ErrorKind::NotFound, "no metalayer with this name");
 
 /// Whether layers can have this name.
@@ -284,7 +284,7 @@ pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Arc<Metalaye
 ///
 /// `Data` for wrong markers, counts or positions, `ReadBuffer` where something reaches past the end.
 pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Metalayers> {
-    msgpack::expect(bytes, map_at, MAP16, "metalayer map marker")?;
+    msgpack::expect(bytes, map_at, MAP16, "metalayer map has a wrong marker")?;
     let count = usize::from(msgpack::be_u16(bytes, map_at + 1)?);
     ensure(count <= limit, ErrorKind::Data, "too many metalayers")?;
     let mut layers = Metalayers::default();
@@ -293,10 +293,10 @@ pub(crate) fn read(bytes: &[u8], map_at: usize, limit: usize) -> Result<Metalaye
     let mut budget = bytes.len();
     for _ in 0..count {
         let head = msgpack::byte(bytes, at)?;
-        ensure(head & 0xe0 == FIXSTR, ErrorKind::Data, "metalayer name marker")?;
+        ensure(head & 0xe0 == FIXSTR, ErrorKind::Data, "metalayer name has a wrong marker")?;
         let name_at = at + 1;
         let name_end = name_at + usize::from(head & 0x1f);
-        msgpack::expect(bytes, name_end, INT32, "metalayer position marker")?;
+        msgpack::expect(bytes, name_end, INT32, "metalayer position has a wrong marker")?;
         let position = msgpack::be_i32(bytes, name_end + 1)?;
         let content = read_content(bytes, position)?;
         ensure(content.len() <= budget, ErrorKind::Data, "metalayers overlap")?;
@@ -311,7 +311,7 @@ fn read_content(bytes: &[u8], position: i32) -> Result<&[u8]> {
     let position = usize::try_from(position).unwrap_or(usize::MAX);
     ensure(position < bytes.len(), ErrorKind::Data, "metalayer position out of range")?;
     ensure(bytes.len() - position >= 5, ErrorKind::ReadBuffer, "metalayer cut off")?;
-    msgpack::expect(bytes, position, BIN32, "metalayer content marker")?;
+    msgpack::expect(bytes, position, BIN32, "metalayer content has a wrong marker")?;
     let negative = Error::new(ErrorKind::Data, "negative metalayer length");
     let len = usize::try_from(msgpack::be_i32(bytes, position + 1)?).map_err(|_| negative)?;
     let past_the_end = Error::new(ErrorKind::ReadBuffer, "metalayer reaches past the end");

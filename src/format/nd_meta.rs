@@ -129,7 +129,7 @@ impl NdMeta {
         }
         let [format, marker] = take(&mut rest)?;
         let len = i32::from_be_bytes(take(&mut rest)?);
-        ensure(marker == STR32, ErrorKind::Failure, "dtype marker")?;
+        ensure(marker == STR32, ErrorKind::Failure, "dtype has a wrong marker")?;
         let dtype = usize::try_from(len).ok().and_then(|len| rest.get(..len));
         let dtype = dtype.ok_or(failure("dtype reaches past the end"))?;
         meta.dtype = Some(memory::copy_of(dtype)?);

@@ -100,14 +100,14 @@ impl<'a> Packed<'a> {
         ensure(
             table_len.is_some_and(|n| table.checked_add(n) == Some(len)),
             invalid,
-            "table of chunk positions",
+            "table of chunk positions does not end the packed super-chunk",
         )?;
         let taken = memory::with_capacity(nchunks + 4)?;
         let mut reader = Reader { bytes, table, taken, nbytes: 0 };
         let header_len = header_len(bytes, table, nchunks)?;
-        ensure(table >= header_len, invalid, "table inside the header")?;
+        ensure(table >= header_len, invalid, "table of chunk positions overlaps the header")?;
         let params = if header_len == HEADER_LEN {
-            ensure(bytes[0] == 0, ErrorKind::VersionSupport, "version of the packed super-chunk")?;
+            ensure(bytes[0] == 0, ErrorKind::VersionSupport, "unknown version of a packed super-chunk")?;
             Some(read_params(bytes))
         } else {
             None
@@ -227,9 +227,9 @@ impl<'a> Reader<'a> {
             ensure(range.start == end, invalid, "chunks overlap or leave gaps")?;
             end = range.end;
         }
-        ensure(end == self.table, invalid, "sizes of the packed chunks")?;
+        ensure(end == self.table, invalid, "packed chunks do not reach up to their table")?;
         let total = self.nbytes + (header_len + 8 * nchunks) as u64; // widening
-        ensure(get(self.bytes, NBYTES)? == total, invalid, "uncompressed size of the packed super-chunk")
+        ensure(get(self.bytes, NBYTES)? == total, invalid, "nbytes is not the sum over the packed chunks")
     }
 }
 
@@ -242,7 +242,7 @@ fn header_len(bytes: &[u8], table: usize, nchunks: usize) -> Result<usize> {
     }
     match first {
         HEADER_LEN | HEADER_LEN_2017 => Ok(first),
-        _ => Err(Error::new(ErrorKind::InvalidHeader, "first chunk of the packed super-chunk")),
+        _ => Err(Error::new(ErrorKind::InvalidHeader, "packed chunks do not start after a header")),
     }
 }
 

@@ -10,8 +10,8 @@ use crate::format::consts::{EXTENDED_HEADER_LENGTH, blosc2_flags, flags2};
 use crate::memory;
 use std::borrow::Cow;
 
-/// The bytes of exactly one chunk out of `chunk`, to be stored with the number `nchunk`, and what its header says. They
-/// are another chunk with the same data if readers of the C library would take this one for something else.
+/// The bytes to store as chunk `nchunk`, and what their header says: the one chunk at the start of `chunk`, or, if the
+/// C library would misread that, another chunk with the same data.
 ///
 /// # Errors
 ///

@@ -1,10 +1,10 @@
 //! New versions of the last chunks of a contiguous frame, which take the places of the old ones.
 //!
-//! An array or a table that grows bit by bit has its last chunk, or its last row of chunks, replaced over and over, by
-//! larger ones each time, so the places that the old ones leave never are holes that the next ones fit in. Nothing may
-//! be written there before the index says that they are free. So in a file the new chunks go after them first, far
-//! enough away, and move as soon as that is written: the frame is as long as if its chunks had been written once.
-//! Readers without locks know that what is in the places of the last chunks may be others now.
+//! While an array or a table grows bit by bit, its last chunk, or its last row of chunks, is replaced over and over by
+//! larger versions, which never fit in the holes that the old ones leave. They may use the old places and what follows,
+//! but nothing may be written there before the stored index has given these places up. So in a file, one change writes
+//! the new chunks farther on, and the next one moves them to the old places: the frame gets as long as if each chunk
+//! had been written once. Readers without locks must expect new versions in the places of the last chunks.
 
 #![forbid(unsafe_code)]
 

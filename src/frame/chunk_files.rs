@@ -34,7 +34,8 @@ pub(super) fn write(disk: &Disk, old: &Index, next: &mut State, added: &[NewChun
     written.map(|()| made)
 }
 
-/// As `write`, with room for all numbers in `made`; after a failure they are those of files that may be there.
+/// As `write`; the numbers are added to `made`, which has room for them all. After a failure, the files with these
+/// numbers may exist.
 fn write_each(
     disk: &Disk,
     old: &Index,

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Up to this number of chunks all sizes are looked up to learn how much of an opened frame is dead.
 const FEW_CHUNKS: usize = 256;
-/// In larger frames this many of the largest gaps, and as many chunks in all parts of the frame, are looked at.
+/// In larger frames, this many of the largest gaps are looked at, and as many chunks spread evenly over the frame.
 const SAMPLES: usize = 32;
 
 /// More bytes than index and trailer take, however badly the index compresses once chunks have moved.

@@ -204,7 +204,7 @@ impl Frame {
     /// chunks; `InvalidParam` for a chunk size of 0 or less; those of writing.
     pub fn fill_special(&mut self, kind: u8, nbytes: u64, chunksize: i32, blocksize: i32) -> Result<usize> {
         let special = ErrorKind::FrameSpecial;
-        ensure(Entry::is_index_only(kind), special, "no special value of the index")?;
+        ensure(Entry::is_index_only(kind), special, "the index cannot hold this special value")?;
         let size = u64::try_from(chunksize).ok().filter(|&size| size > 0);
         let size = size.ok_or(Error::new(ErrorKind::InvalidParam, "chunk size out of range"))?;
         let nchunks = usize::try_from(nbytes.div_ceil(size)).unwrap_or(usize::MAX);
@@ -297,7 +297,7 @@ impl Frame {
         added: &'a [NewChunk<'_>],
         of: IndexOf,
     ) -> Result<Ahead<'a>> {
-        ensure(sizes.tell_nchunks(), ErrorKind::Failure, "sizes of another number of chunks")?;
+        ensure(sizes.tell_nchunks(), ErrorKind::Failure, "nbytes does not give the number of chunks")?;
         self.check_first(session, &next, added)?;
         next.set_sizes(sizes);
         if let Store::Disk(disk @ Disk { dir: Some(_), .. }) = &self.store {
@@ -353,8 +353,8 @@ impl Frame {
         Ok((writes, ahead))
     }
 
-    /// Fails if another chunk is going to be the first one, and is damaged: nobody could open the frame. The C library
-    /// could not if it is empty.
+    /// Fails if the change makes another stored chunk the first one, and that is damaged or empty: nobody could open a
+    /// frame that begins with a damaged chunk, nor the C library one that begins with an empty chunk.
     fn check_first(&self, session: &Session, next: &State, added: &[NewChunk<'_>]) -> Result<()> {
         let old = self.snapshot();
         let first = next.index.raw(0).filter(|&first| Some(first) != old.index.raw(0));

@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, Result, ensure};
 use crate::format::frame_header::FIXED_LEN;
 use crate::io::IoFile;
 
-/// No more is looked at, in bytes: fixed fields, and the fixed metalayers of most frames.
+/// At most this many bytes are compared: the fixed fields, and the fixed metalayers of most frames.
 pub(super) const MAX_LEN: usize = 512;
 
 /// The fixed fields of a header, with as much of its metalayers as is looked at.

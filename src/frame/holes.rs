@@ -35,7 +35,8 @@ pub(crate) fn overlap(places: &[Extent]) -> bool {
 /// The free places of a contiguous frame, as far as they are known, and as there is memory for.
 #[derive(Debug, Default)]
 pub(crate) struct Holes {
-    /// Whether chunks overlap, if that is known. In a frame where they may, nothing is free.
+    /// Whether no two chunks overlap; `None` as long as nobody has looked. Unless it is `Some(true)`, no place is
+    /// given out.
     disjoint: Option<bool>,
     /// To be given out: ascending, with something in between.
     free: Vec<Extent>,
@@ -81,7 +82,7 @@ impl Holes {
         holes
     }
 
-    /// Whether it was found out whether chunks overlap.
+    /// Whether it is known if chunks overlap.
     pub(crate) fn are_known(&self) -> bool {
         self.disjoint.is_some()
     }

@@ -190,7 +190,7 @@ pub(crate) fn repeated(entry: i64, nchunks: usize) -> Vec<u8> {
 /// Those of the decompressor.
 pub(crate) fn decompress(chunk: &[u8], dest: &mut [u8]) -> Result<()> {
     let nbytes = chunk::decompress(chunk, dest)?;
-    ensure(nbytes == dest.len(), ErrorKind::Data, "index of another size")
+    ensure(nbytes == dest.len(), ErrorKind::Data, "index decompresses to another size")
 }
 
 #[cfg(test)]

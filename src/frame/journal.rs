@@ -4,7 +4,7 @@
 //! past the end of both the old and the new frame. Readers ignore what follows a frame, so a complete file never shows
 //! it. Then the change is written, and cutting the file off at the new end commits it: that removes the record in one
 //! step. A file that still ends in a valid record holds a change that was not finished, and the saved bytes are the
-//! truth. What a record that was not finished looks like is for the module [`leftover`](super::leftover) to tell.
+//! truth. The module [`leftover`](super::leftover) recognises records that were only written in part.
 //!
 //! | bytes | meaning |
 //! |---|---|

@@ -41,9 +41,11 @@ pub(crate) enum Whole {
     Never,
     /// Those that are read with one access anyway.
     IfSmall,
-    /// Those, and chunks of so small blocks that it takes longer to read these one by one: for somebody who wants some.
+    /// As `IfSmall`, and those whose blocks are so small that reading the wanted ones singly takes longer: for a caller
+    /// that wants some of the blocks.
     IfCheaper(Wanted),
-    /// Those, and all but chunks of large blocks and chunks that are stored raw: for somebody who wants all blocks.
+    /// As `IfSmall`, and all others unless their blocks are large or they are stored raw: for a caller that wants all
+    /// blocks.
     IfBlocksAreSmall,
 }
 

@@ -1,7 +1,8 @@
-//! What follows a frame in its file: the rest of a change that was broken off, which may go, or data of somebody else.
+//! What follows a frame in its file: the remains of a change that was broken off, which may be removed, or data of
+//! somebody else, which may not.
 //!
-//! A kill may leave the beginning of a record (see [`journal`](super::journal)) after the frame, and zeros before it,
-//! in the place of a longer frame that was not written. Somebody may have put other data after that since.
+//! A kill may leave the beginning of a record (see [`journal`](super::journal)) after the frame, with zeros before it
+//! where a longer frame was to be written. Somebody may have appended other data since.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Metalayers of a frame.
+//! Fixed and variable-length metalayers of a frame: added, updated and deleted, each as one change.
 
 #![forbid(unsafe_code)]
 

@@ -15,7 +15,8 @@
 //! *Nothing lost*: after a failed write, or if the process is killed between any two system calls, the file opens again
 //! with this library and holds either the old or the new content; see the `journal` module for how. While no change is
 //! being written, files are complete for every reader of the format. With [`Durability::Sync`] the same holds after a
-//! power loss; by default the system may write in any order then. Back-ends of the application have no journal.
+//! power loss; without it, the system may have written in any order before that. Back-ends of the application have no
+//! journal.
 //!
 //! *Locking*: handles that lock, in any process and of the C library too, see each other's changes completely or not at
 //! all. Without locking, one writer and any number of readers work as long as readers retry what fails while the writer
@@ -239,9 +240,9 @@ impl Frame {
 
     // Facts
     //
-    // A super-chunk asks a frame for some of these, and looks into its list if it has none. What it asks for is never
-    // inlined: for the lock in it the compiler would save registers on the way to the list as well, which takes a few
-    // nanoseconds.
+    // A super-chunk asks its frame for some of these; one without a frame looks into its list of chunks. The functions
+    // that it asks are never inlined: because of the lock in them, the compiler would save registers on the path to the
+    // list as well, which takes a few nanoseconds.
 
     fn snapshot(&self) -> Arc<State> {
         Arc::clone(&self.state.read())
@@ -550,7 +551,7 @@ impl Frame {
         match retry(attempts, || disk.load(&*disk.reader()?)) {
             // Another frame has taken the path, whose chunks make no sense to this handle.
             Ok(fresh) if fresh.header.params.typesize != known.header.params.typesize => {
-                Err(Error::new(ErrorKind::Data, "items of another size"))
+                Err(Error::new(ErrorKind::Data, "the path leads to a frame of another typesize"))
             }
             Ok(fresh) => {
                 *self.unreadable.lock() = None;

@@ -1,8 +1,8 @@
 //! Which numbers the files of new chunks get, in sparse frames.
 //!
-//! They stay small, since the C library refuses frames with large ones. A chunk that is replaced again and again has
-//! many of them in turn: a reader without a lock that finds the old number in the index again has read what belongs to
-//! it.
+//! They stay small, since the C library refuses frames with large ones. A chunk that is replaced again and again goes
+//! through many numbers before one comes back. So a reader without a lock that finds the same number in the index
+//! before and after it has read the file has read the right version.
 
 #![forbid(unsafe_code)]
 
@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::memory;
 
-/// The C library takes numbers of files for positions when it opens a frame, and wants as many bytes after each of
-/// them.
+/// When the C library opens a frame, it takes numbers of files for positions, after each of which this many bytes must
+/// follow.
 pub(super) const LEAST_AHEAD: u64 = EXTENDED_HEADER_LENGTH as u64; // widening
 
 /// How many numbers there are at least for new versions of chunks, beside those in use: so many changes pass before a

@@ -227,14 +227,14 @@ impl Index {
             Some(n) if layout != Layout::Stable && n > 0 => header.nbytes / n,
             _ => 8,
         };
-        ensure(matches!(width, 8 | 4 | 2), ErrorKind::Data, "width of the index entries")?;
+        ensure(matches!(width, 8 | 4 | 2), ErrorKind::Data, "index entries of an impossible width")?;
         ensure(
             header.nbytes % width == 0,
             ErrorKind::InvalidHeader,
             "index is not a whole number of entries",
         )?;
         let count = header.nbytes / width;
-        ensure(nchunks.is_none_or(|n| n == count), ErrorKind::Data, "index of another number of chunks")?;
+        ensure(nchunks.is_none_or(|n| n == count), ErrorKind::Data, "index has another number of chunks")?;
         ensure(count <= MAX_CHUNKS, ErrorKind::InvalidHeader, "too many chunks")?;
         if let Some(entry) = run_entry(chunk, &header, width) {
             return Ok(Index::Run { entry, nchunks: count });

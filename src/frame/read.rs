@@ -1,4 +1,4 @@
-//! Chunks out of a frame.
+//! Reading the chunks of a frame: where one is, its bytes (lent or copied), and whether the frame has changed since.
 
 use super::ahead::reused_from;
 use super::head::Head;

@@ -24,7 +24,7 @@ impl Move {
 /// The last chunks of a frame, each in the smallest hole before them that it fits in.
 #[derive(Debug)]
 pub(super) struct Refill {
-    /// None goes to where another is before.
+    /// No chunk moves to a place where another one was before.
     pub(super) moves: Vec<Move>,
     /// Where the last chunk ends then.
     pub(super) end: u64,
@@ -33,8 +33,9 @@ pub(super) struct Refill {
 }
 
 impl Refill {
-    /// For `chunks`, all that are stored, which ascend; `None` if it is not known what is free, or if the chunks would
-    /// still take less than two thirds of the room. Places that the change before this one gave up stay as they are.
+    /// The moves for `chunks`, all stored chunks in ascending order. `None` if it is not known which places are free,
+    /// or if the chunks would take less than two thirds of the payload area even then. Places that the previous change
+    /// gave up are not used.
     ///
     /// # Errors
     ///

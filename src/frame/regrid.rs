@@ -49,7 +49,7 @@ impl Regrid<'_> {
         }
         let (_, info) = whole_chunk(self.chunk)?;
         let fits = info.is_index_only() && info.nbytes == sizes.chunksize && info.nbytes > 0;
-        ensure(fits, ErrorKind::ChunkUpdate, "chunks of another kind or size")?;
+        ensure(fits, ErrorKind::ChunkUpdate, "added chunks are not special ones of the chunk size")?;
         let nchunks = sizes.nchunks.checked_add(count).filter(|&n| n <= MAX_CHUNKS);
         sizes.nchunks = nchunks.ok_or(Error::new(ErrorKind::ChunkUpdate, "too many chunks"))?;
         sizes.nbytes += count as u64 * u64::try_from(info.nbytes).unwrap_or(0); // widening
@@ -145,7 +145,7 @@ impl Frame {
         let Draft { old, mut next, mut sizes, gone, .. } = draft;
         if let Some(order) = &order {
             let fixed = sizes.chunksize == old.sizes().chunksize;
-            ensure(fixed, ErrorKind::ChunkUpdate, "chunks of several sizes that move")?;
+            ensure(fixed, ErrorKind::ChunkUpdate, "chunks of different sizes cannot be renumbered")?;
             rearrange(&mut next.index, order, fill)?;
         }
         if !known {

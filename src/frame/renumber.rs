@@ -2,8 +2,8 @@
 //!
 //! It does not open a sparse frame in which a number is larger than the chunks take bytes, less 32: it takes numbers
 //! for positions. New chunks get numbers below that (see [`numbers`](super::numbers)), but the limit goes down when
-//! chunks are deleted or get smaller. Then those with large numbers become files with small ones, as a change of its
-//! own. There are few of them and they are small: all together they take less bytes than the largest number.
+//! chunks are deleted or get smaller. Then files with large numbers are copied to small ones, as a change of its own.
+//! This costs little: all chunks together take fewer bytes than the largest number.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! A frame while it is changed.
+//! What each change of a frame begins with: it takes the lock, takes over what others changed, and undoes what was
+//! broken off.
 
 #![forbid(unsafe_code)]
 

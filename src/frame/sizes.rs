@@ -1,4 +1,4 @@
-//! What a chunk more, another or less does to the chunk size of a super-chunk.
+//! How chunks that are added, replaced, deleted or reordered change the chunk size of a super-chunk.
 //!
 //! The chunk size is -1 as long as nothing was stored, then fixed (all chunks have it, only the last may be smaller),
 //! and 0 once the sizes vary, which is for good.

@@ -1,13 +1,13 @@
 //! Files of replaced chunks of a sparse frame, kept for chunks to come.
 //!
-//! To make a file takes some file systems a hundred times as long as to rename one, the more so if others were removed
-//! just before. So the file of a replaced chunk gets a name that no chunk has, and becomes the file of another chunk
-//! some changes later: a reader without a lock that has opened it as the chunk that it was has that much time to read
-//! it. One that takes longer finds that the frame was changed, and reads again. Places in contiguous frames rest, too,
-//! before they are used again (see [`holes`](super::holes)).
+//! Some file systems take a hundred times as long to make a file as to rename one, the more so if others were removed
+//! just before. So the file of a replaced chunk gets a name that no chunk has, and some changes later it becomes the
+//! file of a new chunk. A reader without a lock that has opened it under its old name has that much time to read it;
+//! one that takes longer finds that the frame was changed, and reads again. Places in contiguous frames rest in the
+//! same way before they are used again (see [`holes`](super::holes)).
 //!
-//! Whoever finds such a file may remove it. A handle removes its own when it is closed or short of room, and those that
-//! processes left behind which ended without closing when it first keeps one.
+//! Whoever finds such a file may remove it. A handle removes its own files when it is closed or short of room. When it
+//! first keeps one, it removes those left by processes that ended without closing their handles.
 
 #![forbid(unsafe_code)]
 

@@ -418,7 +418,7 @@ fn check_entries(header: &FrameHeader, index: &Index) -> Result<()> {
     }
     let area = i64::try_from(header.cbytes).unwrap_or(i64::MAX);
     let inside = index.is_within(area - MIN_HEADER_LENGTH as i64) && index_at(header) <= header.frame_len; // 16
-    // The sizes of a frame without stored chunks mean nothing. It is seldom needed to look for one.
+    // These sizes do not matter if no chunk is stored. Whether one is, is only looked up when they are wrong.
     ensure(inside || !index.has_stored(), invalid, "chunk outside the frame")
 }
 

@@ -28,7 +28,8 @@ const COPY_BUFFER: usize = 1 << 20;
 /// Adjacent writes of up to this many bytes in all are made one.
 const JOINED: usize = 32 << 10;
 
-/// Local file systems write inside such a range in one step, which a kill cannot break off, in bytes.
+/// Size in bytes of the aligned ranges inside which local file systems write in one step, which a kill cannot break
+/// off.
 const PAGE: u64 = 4096;
 
 /// The home of a frame.
@@ -382,8 +383,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Whether a kill cannot break the change off: the old content is there until the new one is. A power loss may, and
-    /// where that matters, there is a journal.
+    /// Whether the change is one write inside one page, which a kill cannot break off: the file holds the old content
+    /// or the new one. A power loss can, so this is false where changes wait for the device.
     fn is_one_step(&self, change: &Change<'_>) -> bool {
         let [Write::Bytes(at, bytes)] = change.writes else { return false };
         let (start, len) = (self.base + at, bytes.len() as u64); // widening
@@ -391,9 +392,9 @@ impl Disk {
         is_in_page && at + len <= change.old_len && change.new_len == change.old_len && !self.sync
     }
 
-    /// As [`write`](Self::write), in a file in which nothing but the frame may be, or in one step: what the old content
-    /// needs is kept in memory. A kill loses it; after a call that fails it is written back: now, before the next
-    /// change, or when the handle is closed.
+    /// As [`write`](Self::write), for a file that may hold nothing but the frame, or for a change in one step. The
+    /// bytes that the change overwrites are kept in memory only. If a call fails, they are written back: at once, or
+    /// else before the next change, or when the handle is closed. If the process is killed, they are lost.
     fn write_without_journal(
         &self,
         file: &dyn IoFile,

@@ -1,7 +1,7 @@
 //! The entries of a chunk index, in parts: one for each block of the index chunk.
 //!
-//! A change makes a new index out of one that readers may still look at. The two share all parts in which they are the
-//! same, and what is stored of these; so a chunk more costs hardly more where there are many.
+//! A change makes a new index out of one that readers may still look at. The two share all parts that are equal,
+//! together with their compressed form, so that appending to a long index costs hardly more than to a short one.
 
 #![forbid(unsafe_code)]
 

@@ -91,12 +91,12 @@ impl Frame {
     }
 
     /// How many bytes to leave between index and trailer of a frame that would end at `end` without them. `adds`: the
-    /// change puts nothing in the place of anything.
+    /// change only adds, and replaces nothing.
     ///
-    /// Handles that do not lock notice changes by the header; those of the C library by the length of the frame in it.
-    /// So a change must not bring back a header that somebody may remember. What is added to a frame from which nothing
-    /// was ever removed makes it longer, or at least more. All other changes are counted by the length, modulo the
-    /// widest gap.
+    /// Handles that do not lock notice changes by the header; those of the C library by the frame length in it. So a
+    /// change must not bring back a header that somebody may remember. As long as a frame only grows, each change makes
+    /// its length or its sizes larger than ever before. All other changes are told apart by the frame length, modulo
+    /// the widest gap.
     pub(super) fn gap(&mut self, session: &Session, next: &mut State, end: u64, adds: bool) -> u64 {
         let old = self.state.get_mut();
         if session.followed.is_some() {

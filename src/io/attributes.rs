@@ -4,7 +4,7 @@ use std::fs::File;
 
 /// Gives `new` the extended attributes of `old`, and no others; returns whether it has them then.
 ///
-/// Attributes that one may not read, as those of other users' programs, are not seen.
+/// Attributes that the system does not list for this process, such as `trusted.*`, are left out.
 #[cfg(target_os = "linux")]
 pub(super) fn copy(old: &File, new: &File) -> bool {
     use linux::{Name, get, names, remove, set};

@@ -30,7 +30,7 @@ pub(crate) fn strip_trailing_slash(path: &Path) -> PathBuf {
 pub(super) fn without_last(path: &Path, marks: &[u8]) -> PathBuf {
     match path.as_os_str().as_encoded_bytes() {
         [short @ .., last] if marks.contains(last) && !short.is_empty() => {
-            // SAFETY: what stands before an ASCII character of such bytes is such bytes.
+            // SAFETY: encoded bytes may be split before an ASCII character, which is valid UTF-8.
             unsafe { OsStr::from_encoded_bytes_unchecked(short) }.into()
         }
         _ => path.to_path_buf(),

@@ -279,8 +279,8 @@ impl FrameLock {
     }
 }
 
-/// Opens the lock file, or makes it. A link is none: whoever made the directory of a sparse frame could have the
-/// counter written into any file.
+/// Opens the lock file, or makes it. A link is refused: otherwise whoever made the directory of a sparse frame could
+/// have the counter written into any file.
 fn open_lock_file(path: &Path) -> io::Result<PlainFile> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);

@@ -1,7 +1,7 @@
 //! Files in memory, as the system maps them: what the memory-mapped back-ends of Rust and of C are made of.
 //!
-//! Changes are not written to mapped pages but to the file, and show in its mappings. If the disk is full, that is an
-//! error; writing to a page for which there is no room on it would end the process.
+//! Changes of the file are made by writing to the file, not to mapped pages; they show in its mappings. So a full disk
+//! is reported as an error, where writing to a page for which the disk has no room would end the process.
 
 use std::fs::File;
 use std::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! Files mapped into memory, from where reads are borrowed. There are none on systems other than Unix.
+//! Memory-mapped files, whose bytes are lent without copying them. Only Unix systems have them here.
 //!
 //! | [`MmapMode`] | file opened | writes reach the file |
 //! |---|---|---|

@@ -74,7 +74,7 @@ pub(crate) fn filled(len: usize, fill: &Fill<'_>) -> Result<MallocBuf> {
     Ok(buffer)
 }
 
-/// Whether memory is kept that a chunk may get which is compressed to at most `most` bytes, and not to much less.
+/// Whether a kept buffer may suit a chunk whose compressed size is at most `most` bytes, and not much less.
 pub(crate) fn may_have(most: usize) -> bool {
     let may_fit = |buffer: &MallocBuf| (most / 16..=most).contains(&buffer.capacity());
     most >= LEAST && SPARE.try_lock().is_some_and(|spare| spare.buffers.iter().any(may_fit))

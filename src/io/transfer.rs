@@ -1,7 +1,8 @@
 //! Bytes between memory and files, by as many system calls as it takes.
 //!
-//! Where the kernel would copy over a slow distance (see [`copy`]), reads go a few bytes further up in memory,
-//! and are moved to their place; what is written is copied elsewhere first.
+//! Some CPUs copy slowly if source and destination lie at certain distances (see [`copy`]). Where the kernel would have
+//! to, bytes are read to a place a few bytes further up and then moved down, and what is to be written is first copied
+//! to memory at a better distance.
 
 #[cfg(unix)]
 use crate::cancel;
@@ -16,7 +17,7 @@ use std::mem::MaybeUninit;
 const MAX_TRANSFER: usize = 1 << 30;
 /// Bytes that are moved or copied at a time, while they are in a near cache. Miri is slow.
 const PIECE: usize = if cfg!(miri) { 8 << 10 } else { 128 << 10 };
-/// Cache lines.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
 /// Reads at `position`, and returns the number of bytes: less than `buf.len()` only at the end of the file.
@@ -94,8 +95,8 @@ fn further(position: u64, by: usize) -> Result<u64> {
     position.checked_add(by as u64).ok_or(ErrorKind::InvalidInput.into()) // widening
 }
 
-/// How much further up than `to` bytes are copied quickly from `from`; 0 if they are there, too. One is an address, the
-/// other one a position in a file.
+/// How many bytes above `to` a destination must lie for copies from `from` to be fast; 0 if copies to `to` itself are.
+/// One of the two is an address, the other a position in a file.
 fn shift(from: usize, to: usize, len: usize) -> usize {
     if len < LONG || !copy::are_distances_slow() {
         return 0;

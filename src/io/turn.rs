@@ -1,9 +1,8 @@
-//! Turns of those that lock a frame: whoever wants to change it is let through by those that read it.
+//! Fairness between processes that lock a frame: readers let a waiting writer go first.
 //!
-//! The system gives out shared locks of a file as long as it is shared, so processes that read again and again would
-//! starve a writer. A writer that waits therefore locks a byte far past the end of the file, too, which needs no
-//! waiting; and readers look at that byte first. The C library does neither, and is kept out by nothing but the lock
-//! itself.
+//! While some process holds a shared lock of a file, the system gives out more of them, so processes that read again
+//! and again would starve a writer. A waiting writer therefore also locks a byte far past the end of the file, which it
+//! gets at once, and readers look at that byte first. The C library does neither: only the lock itself holds it up.
 
 use crate::cancel::deferred;
 use std::fs::File;

@@ -16,7 +16,7 @@ mod words;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  demo [FILE]         build, install into target/dist, compress FILE (or a file found) from C
+  demo [FILE]         build, install into target/dist, compress FILE (or the library itself) from C
   test [--valgrind] [--no-rust] [--debug] [--only TEXT] [--target PLATFORM]
                       all tests: Rust, headers, symbols, C against the shared and the static library
   miri [TEST...]      Rust tests in Miri, which finds undefined behaviour

@@ -1,8 +1,9 @@
-//! `cargo xtask test`: every test that needs nothing but Rust and a C compiler.
+//! `cargo xtask test`: the Rust tests, then the tests of an installation.
 //!
-//! The C programs in `capi-tests/` are compiled with the installed headers and run twice at the same time, against the
-//! shared and against the static library; under `--valgrind`, with valgrind. Each run has a directory of its own, which
-//! is removed afterwards. Then come the ways to use an installation.
+//! Each C program in `capi-tests/` is compiled with the installed headers and run against the shared and the static
+//! library, both at the same time; `--valgrind` runs it under valgrind. Each run has a directory of its own, which is
+//! removed afterwards. The last tests are the ways to link with an installation, in `ways`. Only Rust, a C compiler
+//! and binutils are required: a test that lacks another tool is skipped and says why.
 
 mod ways;
 

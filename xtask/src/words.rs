@@ -1,4 +1,4 @@
-//! Command lines.
+//! Splits command lines into options, their values, and other words.
 
 /// The words of a command line, one after the other. `--option=value` counts as two.
 pub struct Words<'a> {

@@ -31,19 +31,21 @@ const HASH_BYTES: usize = 6;
 /// Bytes that copying the literals of a sequence may write, or read, beyond them.
 const SLACK: usize = 32;
 
-/// What a glance must find, in percent, if a ratio of at least FAR is wanted: that takes long matches, or many, and it
-/// misses few of them. Otherwise it must only find more than in noise, since it misses most of the matches that are
-/// short and far between.
+/// What part of the wanted ratio a glance must find, in percent, if that is at least [`FAR`].
 const GLANCE: usize = 90;
+/// From this ratio on, in percent, a glance misses few of the matches: so much takes long ones, or many.
 const FAR: usize = 150;
+/// The ratio that it must find otherwise, in percent: no more than noise has, as it misses most of the matches that are
+/// short and far between.
 const ANYTHING: usize = 97;
-/// A glance ends early if it has seen this many bytes, and finds that they shrink by this part. The longer it takes,
-/// the more matches there are, and the probe looks at them again.
+/// Having seen this many bytes, a glance may end early: the more matches there are, the longer it takes, and the probe
+/// looks at them again.
 const HOPEFUL_FROM: usize = 256;
+/// It does so if the bytes that it has seen shrink by one part in this many.
 const HOPEFUL: usize = 32;
-/// Unless it finds this many times the ratio that is wanted. Having seen this many bytes, or all, it needs no probe
-/// then.
+/// If it finds this many times the wanted ratio, no probe is needed.
 const SURE: usize = 2;
+/// It must have seen this many bytes for that, or all.
 const SURE_FROM: usize = 1024;
 
 /// Steps of the search, in bytes. Each is made 2^PATIENCE times if nothing is found, and after the last it is the turn

@@ -27,7 +27,7 @@ use std::ops::RangeInclusive;
 
 /// Where the reference looks for matches in this way.
 const LEVELS: RangeInclusive<u8> = 3..=9;
-/// From this level on, it passes parts of runs.
+/// From this level on, the reference skips parts of runs.
 const PASSES_RUNS: u8 = 9;
 /// Longest match whose length stands in the token alone.
 const SHORT_MATCH: usize = MIN_MATCH + LONG - 1;

@@ -1,10 +1,10 @@
 //! LZ4HC: the slow encoder of the LZ4 format. Its streams are decoded by [`super::lz4`].
 //!
-//! An encoder of our own for most levels, where the CPU has what it needs, which makes the bytes of the reference
-//! implementation; and the reference for the others, and with dictionaries.
+//! For all but the lowest levels and very short streams there is an encoder of our own, where the CPU has AVX2; it
+//! writes the same bytes as the reference implementation. The reference compresses all else, and with dictionaries.
 //!
-//! Their tables live on between streams and are only reset the fast way: entries of earlier streams lie more than 64
-//! KiB back and are never matched, so output depends on the arguments alone.
+//! Tables live on between streams and are reset rather than cleared: entries of earlier streams lie more than 64 KiB
+//! back and are never matched, so the output depends on the arguments alone.
 
 #[cfg(target_arch = "x86_64")]
 mod encode;

@@ -8,7 +8,7 @@
 //! to a tile. Of others, the bits are transposed 16 bytes of 8 items at a time; that leaves a byte transposition of a
 //! few long rows, which the byte shuffle does well.
 //!
-//! The unsafe functions want a CPU with the instruction set of `V`; what else they want is said with each.
+//! The unsafe functions require a CPU with the instruction set of `V`; what else they require is said with each.
 
 use super::generic;
 use crate::filters::shuffle::Kernel as Bytes;

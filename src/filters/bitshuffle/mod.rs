@@ -24,7 +24,7 @@ use generic::transpose8;
 
 /// One implementation of the transposition.
 ///
-/// Its unsafe functions want a CPU for which `is_available` is true, and arguments as they are said to be.
+/// Its unsafe functions require a CPU for which `is_available` is true, and arguments as described at each field.
 pub(crate) struct Kernel {
     /// For test messages.
     #[cfg_attr(not(test), allow(dead_code))]

@@ -20,7 +20,7 @@ use crate::format::geometry::Container;
 
 /// One implementation for a stream, or a part of one.
 ///
-/// Its unsafe functions want a CPU for which `is_available` is true, and arguments as they are said to be.
+/// Its unsafe functions require a CPU for which `is_available` is true, and arguments as described at each field.
 struct Kernel {
     /// For test messages.
     #[cfg_attr(not(test), allow(dead_code))]

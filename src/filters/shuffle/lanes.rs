@@ -8,7 +8,7 @@
 //! What is left over at the end is covered by one more tile that overlaps the one before; less than 16 items in all go
 //! to [`super::generic`].
 //!
-//! The unsafe functions want a CPU with the instruction set of `V`; what else they want is said with each.
+//! The unsafe functions require a CPU with the instruction set of `V`; what else they require is said with each.
 
 use super::generic;
 use std::ops::Range;

@@ -24,7 +24,7 @@ use crate::fork::Lazy;
 
 /// One implementation of the transposition.
 ///
-/// Its unsafe functions want a CPU for which `is_available` is true, and arguments as they are said to be.
+/// Its unsafe functions require a CPU for which `is_available` is true, and arguments as described at each field.
 pub(crate) struct Kernel {
     /// For test messages.
     #[cfg_attr(not(test), allow(dead_code))]
@@ -233,11 +233,11 @@ pub fn unshuffle_bytes(width: usize, src: &[u8], start: usize, dest: &mut [u8]) 
     BEST.unshuffle_bytes(width, src, start, dest);
 }
 
-/// Puts items together of which byte `j` is in row `j`, at the front.
+/// Fills `dest` with items: byte `j` of item `i` is byte `i` of row `j`.
 ///
 /// # Panics
 ///
-/// If there are no rows, or `dest` is not as many items as all rows have bytes for.
+/// If there are no rows, `dest` ends in a partial item, or a row has fewer bytes than `dest` has items.
 pub(crate) fn unshuffle_planes(rows: &[&[u8]], dest: &mut [u8]) {
     BEST.unshuffle_planes(rows, dest);
 }

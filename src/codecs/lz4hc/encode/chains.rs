@@ -119,8 +119,8 @@ impl Chains {
     }
 }
 
-/// Made only where the CPU has the features. `RUNS`: parts of runs are passed; a constant here, where each position is
-/// looked at, so that there is nothing to ask where they are not.
+/// Made only where the CPU has the features. `RUNS`: parts of runs are skipped. It is a constant, since this search
+/// looks at each position: without `RUNS` there is no check left in the loop.
 pub(super) struct Chained<'a, const RUNS: bool> {
     /// Begun for this source.
     pub(super) chains: &'a mut Chains,

@@ -1,5 +1,5 @@
-//! Matches of runs, at levels where the reference passes parts of the runs before: only there does it matter at which
-//! of their positions it looks.
+//! Matches of runs of one byte, at levels where the reference skips parts of the earlier runs that it compares with:
+//! only there does it matter at which positions of a run it looks.
 
 use super::{Match, Sought, longer_match};
 use crate::codecs::agree::{extend_back, extend_long};
