@@ -127,6 +127,23 @@ static void test_failures_leave_outputs_alone(const struct place *place) {
   b2nd_free(array);
 }
 
+/* An array whose extents cannot be is no array at all. */
+static void test_impossible_extents_give_null(void) {
+  const int64_t shape[2] = {-1, 20};
+  const int32_t chunk[2] = {7, 8}, block[2] = {2, 4};
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk = blosc2_schunk_new(&storage);
+  b2nd_array_t *out = UNTOUCHED;
+  uint8_t *meta = NULL;
+  int32_t len = b2nd_serialize_meta(2, shape, chunk, block, "|u1", 0, &meta);
+  REQUIRE(schunk != NULL && len > 0);
+  CHECK_INT(blosc2_meta_add(schunk, "b2nd", meta, len), 0);
+  CHECK_INT(b2nd_from_schunk(schunk, &out), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK(out == NULL);
+  free(meta);
+  blosc2_schunk_free(schunk);
+}
+
 /* Reading a metalayer writes as many extents as there are dimensions: there may be no room for more. */
 static void test_room_for_extents(void) {
   const int64_t shape[2] = {10, 20};
@@ -324,6 +341,7 @@ static void test_index_of_no_items(void) {
 int main(void) {
   int i;
   blosc2_init();
+  test_impossible_extents_give_null();
   test_room_for_extents();
   test_codes_of_decoders();
   test_index_of_no_items();

@@ -1,6 +1,7 @@
 /* Corners of super-chunks in which programs and files of the C library meet those of this one. */
 
 #define NAME "test_schunk_alike"
+#include "plain.h"
 #include "schunks.h"
 
 #include <b2nd.h>
@@ -420,9 +421,109 @@ static void copies_keep_a_preset_chunk_size(int place) {
   release(place, schunk);
 }
 
+enum { NOTING = 230 };
+
+/* The chunks that the filter below decoded blocks of, one digit for each time that it was another one. */
+static char noted[20];
+
+static int note_current(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_dparams *dparams,
+                        uint8_t id) {
+  const char digit = (char)('0' + ((blosc2_schunk *)dparams->schunk)->current_nchunk);
+  const size_t n = strlen(noted);
+  BLOSC_UNUSED_PARAM(meta);
+  BLOSC_UNUSED_PARAM(id);
+  if (n + 1 < sizeof noted && (n == 0 || noted[n - 1] != digit)) {
+    noted[n] = digit;
+  }
+  memcpy(dest, src, (size_t)length);
+  return 0;
+}
+
+static void check_noted(const char *expected) {
+  CHECK_STR(noted, expected);
+  memset(noted, 0, sizeof noted);
+}
+
+/* Filters of the application may look up by the number of the chunk what it needs. */
+static void filters_find_the_number_of_the_chunk(int place) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  int32_t read[4 * ITEMS], expected[ITEMS];
+  blosc2_schunk *schunk;
+  cparams.typesize = 4;
+  cparams.filters[0] = NOTING;
+  schunk = make_empty(place, &cparams);
+  append_chunks(schunk, 4);
+  memset(noted, 0, sizeof noted);
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, 2 * ITEMS + 1, 2 * ITEMS + 5, read), 0);
+  check_noted("2");
+  CHECK_INT(blosc2_schunk_get_slice_buffer(schunk, ITEMS / 2, 3 * ITEMS + 5, read), 0);
+  check_noted("0123");
+  fill(expected, 2);
+  CHECK(memcmp(read + ITEMS + ITEMS / 2, expected, BYTES) == 0);
+  release(place, schunk);
+}
+
+static void filters_find_the_number_of_the_chunk_in_arrays(int place) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  int64_t shape[] = {20, 20}, start[] = {13, 5}, stop[] = {14, 15}, extent[] = {1, 10};
+  int32_t chunkshape[] = {10, 10}, blockshape[] = {10, 10}, items[4 * ITEMS], read[4 * ITEMS];
+  b2nd_context_t *context;
+  b2nd_array_t *array;
+  int i;
+  for (i = 0; i < 4 * ITEMS; i++) {
+    items[i] = i / 3;
+  }
+  cparams.typesize = 4;
+  cparams.filters[0] = NOTING;
+  storage.cparams = &cparams;
+  storage.contiguous = places[place].contiguous;
+  storage.urlpath = (char *)places[place].urlpath;
+  blosc2_remove_urlpath(storage.urlpath);
+  context = b2nd_create_ctx(&storage, 2, shape, chunkshape, blockshape, NULL, 0, NULL, 0);
+  REQUIRE_INT(b2nd_from_cbuffer(context, &array, items, sizeof items), 0);
+  memset(noted, 0, sizeof noted);
+  CHECK_INT(b2nd_get_slice_cbuffer(array, start, stop, read, extent, 10 * 4), 0);
+  check_noted("23");
+  CHECK(memcmp(read, items + 13 * 20 + 5, 10 * 4) == 0);
+  CHECK_INT(b2nd_to_cbuffer(array, read, sizeof read), 0);
+  check_noted("0123");
+  CHECK_INT(array->sc->current_nchunk, 3);
+  b2nd_free(array);
+  b2nd_free_ctx(context);
+  blosc2_remove_urlpath(storage.urlpath);
+}
+
+/* Programs that know the private struct look there whether the chunk that was decompressed last has a dictionary. */
+static void contexts_tell_of_dictionaries(int place) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  static char text[1 << 16], read[1 << 16];
+  blosc2_schunk *schunk;
+  int32_t use_dict;
+  int i;
+  for (i = 0; i < (int)sizeof text; i++) {
+    text[i] = "some words that come again "[(i % 1000) * (i % 1000) / 7 % 27];
+  }
+  cparams.typesize = 1;
+  cparams.compcode = BLOSC_ZSTD;
+  cparams.use_dict = 1;
+  cparams.blocksize = 1 << 12;
+  schunk = make_empty(place, &cparams);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, text, sizeof text), 1);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, text, 100), 2);
+  for (i = 0; i < 4; i++) {
+    CHECK_INT(blosc2_schunk_decompress_chunk(schunk, i % 2, read, sizeof read), i % 2 == 0 ? (int)sizeof text : 100);
+    memcpy(&use_dict, (const char *)schunk->dctx + 128, sizeof use_dict);
+    CHECK_INT(use_dict, i % 2 == 0);
+  }
+  release(place, schunk);
+}
+
 int main(void) {
+  blosc2_filter filter = {NOTING, (char *)"noting", 1, plain_forward, note_current};
   int place;
   blosc2_init();
+  CHECK_INT(blosc2_register_filter(&filter), 0);
   for (place = 0; place < NPLACES; place++) {
     urls_are_for_making_and_opening(place);
     indexes_of_special_values_are_small(place);
@@ -435,6 +536,9 @@ int main(void) {
     masks_are_for_the_next_whole_chunk(place);
     names_come_before_contents(place);
     copies_keep_a_preset_chunk_size(place);
+    filters_find_the_number_of_the_chunk(place);
+    filters_find_the_number_of_the_chunk_in_arrays(place);
+    contexts_tell_of_dictionaries(place);
   }
   names_come_from_the_frame();
   null_follows_the_last_chunk();

@@ -393,13 +393,31 @@ pub(crate) unsafe fn deliver(array: *mut *mut b2nd_array_t, made: Result<*mut b2
     made.map(drop)
 }
 
-/// As [`deliver`], for arrays that are opened and for views: `*array` is left alone on failure, since clients pass the
-/// array that a view is made of.
+/// As [`deliver`], for arrays that are opened: `*array` is left alone on failure, except, as in the C library, where the
+/// frame holds the shapes of an array that cannot be.
 ///
 /// # Safety
 ///
 /// `array` is writable.
 pub(crate) unsafe fn deliver_opened(
+    array: *mut *mut b2nd_array_t,
+    made: Result<*mut b2nd_array_t>,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match made {
+            Err(error) if error.kind() == ErrorKind::InvalidParam => deliver(array, made),
+            _ => deliver_view(array, made),
+        }
+    }
+}
+
+/// As [`deliver`], for views: `*array` is left alone on failure, since clients pass the array that a view is made of.
+///
+/// # Safety
+///
+/// `array` is writable.
+pub(crate) unsafe fn deliver_view(
     array: *mut *mut b2nd_array_t,
     made: Result<*mut b2nd_array_t>,
 ) -> Result<()> {

@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 
-use super::b2nd_handle::{ArrayHandle, deliver_opened, not_null};
+use super::b2nd_handle::{ArrayHandle, deliver_view, not_null};
 use super::guard::guard_status;
 use super::ptr::in_slice;
 use super::schunk_handle;
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn b2nd_squeeze(array: *mut b2nd_array_t, view: *mut *mut 
             view::squeezed(meta, &single)
         };
         // SAFETY: the caller's promise.
-        unsafe { deliver_opened(view, make(base, change)) }
+        unsafe { deliver_view(view, make(base, change)) }
     })
 }
 
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn b2nd_squeeze_index(
             view::squeezed(meta, &leave_out)
         };
         // SAFETY: the caller's promise.
-        unsafe { deliver_opened(view, make(base, change)) }
+        unsafe { deliver_view(view, make(base, change)) }
     })
 }
 
@@ -106,6 +106,6 @@ pub unsafe extern "C" fn b2nd_expand_dims(
         let added = unsafe { in_slice(axis, final_dims) }?;
         let added: Vec<bool> = added.iter().map(|flag| flag.get()).collect();
         // SAFETY: the caller's promise.
-        unsafe { deliver_opened(view, make(base, |meta| view::expanded(meta, &added))) }
+        unsafe { deliver_view(view, make(base, |meta| view::expanded(meta, &added))) }
     })
 }

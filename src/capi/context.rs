@@ -12,7 +12,7 @@ mod parts;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI16, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI16, AtomicI32, AtomicI64, Ordering};
 
 use super::blosc1;
 use super::callbacks::{self, CPostfilter, CPrefilter, UserThreads};
@@ -195,7 +195,7 @@ impl Context {
         fields.compcode = codec.compcode;
         fields.compcode_meta = cparams.compcode_meta;
         fields.clevel = codec.clevel;
-        fields.use_dict = cparams.use_dict;
+        *fields.use_dict.get_mut() = cparams.use_dict;
         fields.filters = cparams.filters;
         fields.filter_flags = chunk_header::filter_flags(&cparams.filters);
         fields.filters_meta = cparams.filters_meta;
@@ -263,6 +263,11 @@ impl Context {
         Ok(this)
     }
 
+    /// Whether the last chunk that was decompressed had a dictionary, or what is compressed may get one.
+    pub(crate) fn use_dict(&self) -> &AtomicI32 {
+        &self.fields.use_dict
+    }
+
     /// The number of threads of the last operation, or for the first one.
     pub(crate) fn nthreads(&self) -> i16 {
         self.fields.nthreads.load(Ordering::Relaxed)
@@ -280,7 +285,7 @@ impl Context {
             compcode: fields.compcode.to_le_bytes()[0],
             compcode_meta: fields.compcode_meta,
             clevel: fields.clevel.to_le_bytes()[0],
-            use_dict: fields.use_dict,
+            use_dict: fields.use_dict.load(Ordering::Relaxed),
             typesize: fields.typesize,
             nthreads: self.nthreads(),
             blocksize: fields.blocksize,
@@ -338,7 +343,7 @@ impl Context {
             compcode: fields.compcode,
             compcode_meta: fields.compcode_meta,
             clevel: u8::try_from(fields.clevel).unwrap_or(u8::MAX),
-            use_dict: fields.use_dict != 0,
+            use_dict: fields.use_dict.load(Ordering::Relaxed) != 0,
             typesize: usize::try_from(typesize).map_err(invalid)?,
             blocksize: usize::try_from(blocksize).map_err(invalid)?,
             splitmode: fields.splitmode,
@@ -459,7 +464,7 @@ impl Context {
             format => i32::from(format),
         };
         fields.compcode_meta = header.compcode_meta;
-        fields.use_dict = i32::from(header.has_dict());
+        *fields.use_dict.get_mut() = i32::from(header.has_dict());
         self.instrumented = header.is_instrumented();
     }
 

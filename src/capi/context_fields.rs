@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicI16, AtomicPtr};
+use std::sync::atomic::{AtomicI16, AtomicI32, AtomicPtr};
 
 use super::types::{
     blosc2_postfilter_fn, blosc2_postfilter_params, blosc2_prefilter_fn, blosc2_prefilter_params,
@@ -33,7 +33,7 @@ pub(crate) struct ContextFields {
     pub(crate) compcode_meta: u8,
     gap_121: [u8; 3],
     pub(crate) clevel: i32,
-    pub(crate) use_dict: i32,
+    pub(crate) use_dict: AtomicI32,
     gap_132: [u8; 36],
     pub(crate) filter_flags: u8,
     pub(crate) filters: [u8; MAX_FILTERS],

@@ -249,9 +249,11 @@ pub unsafe extern "C" fn blosc2_schunk_decompress_chunk(
             // SAFETY: the caller's promise.
             let dest = unsafe { out_bytes(dest, nbytes.max(0)) }.map_err(invalid)?;
             // As in the C library, where a client took the chunk.
-            schunk
+            let nbytes = schunk
                 .decompress_chunk(at, dest, reading)
-                .or_else(|e| if schunk.is_missing(at) { Ok(0) } else { Err(e) })
+                .or_else(|e| if schunk.is_missing(at) { Ok(0) } else { Err(e) })?;
+            handle.show_dict(schunk, at);
+            Ok(nbytes)
         })
     })
 }

@@ -36,6 +36,8 @@ use super::callbacks;
 use super::context::{Context, DecodingParts, EncodingParts};
 use super::types::{blosc2_cparams, blosc2_schunk};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::{codec, filter};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
 use crate::format::metalayers::Metalayers;
@@ -362,16 +364,38 @@ impl SchunkHandle {
         self.read_with(&parts, Some(&visit), operation)
     }
 
-    /// Reads with the handle's context, chunks in any order and at the same time: unless there is a postfilter, which
-    /// is told the number of each, nobody is told.
+    /// Reads with the handle's context, chunks in any order and at the same time: unless functions of the application are
+    /// called for each, which may look for its number, nobody is told.
     pub(crate) fn read_in_any_order<T>(
         &self,
         operation: impl FnOnce(&Schunk, &Reading<'_>) -> Result<T>,
     ) -> Result<T> {
         let parts = self.decoding();
         let visit = self.visitor(Some(&parts), None);
-        let visit = parts.has_postfilter().then_some(&visit as &dyn Fn(usize));
+        let is_looked_at = parts.has_postfilter() || self.calls_registered();
+        let visit = is_looked_at.then_some(&visit as &dyn Fn(usize));
         self.read_with(&parts, visit, operation)
+    }
+
+    /// Shows in the context for decompression whether chunk `nchunk`, the last one that it decompressed, has a dictionary.
+    #[inline]
+    pub(crate) fn show_dict(&self, schunk: &Schunk, nchunk: usize) {
+        // SAFETY: as for `decoding`.
+        let Ok(context) = (unsafe { Context::shared((*self.abi()).dctx) }) else { return };
+        let shown = context.use_dict();
+        if schunk.params_ref().use_dict || shown.load(Ordering::Relaxed) != 0 {
+            let chunk = schunk.lazy_chunk(nchunk);
+            let header = chunk.and_then(|chunk| ChunkHeader::read(&chunk));
+            shown.store(i32::from(header.is_ok_and(|header| header.has_dict())), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether codec or filters are such as the application registers.
+    fn calls_registered(&self) -> bool {
+        let abi = self.abi();
+        // SAFETY: as in `params`.
+        let (compcode, filters) = unsafe { ((*abi).compcode, (*abi).filters) };
+        compcode >= codec::FIRST_USER || filters.iter().any(|&id| id >= filter::FIRST_USER)
     }
 
     /// Reads with these parts of the handle's context, and with the mask that waits there for a whole chunk.

@@ -230,7 +230,7 @@ unsafe fn finish_compression(
     fields.nblocks = size(outcome.nblocks);
     fields.destsize = size(outcome.cbytes);
     if fields.clevel == 0 {
-        fields.use_dict = 0;
+        *fields.use_dict.get_mut() = 0;
     }
     // SAFETY: the caller's promise; `this` is not used after this line.
     unsafe { tuner::update(context, start.seconds()) }
