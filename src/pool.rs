@@ -53,7 +53,7 @@ struct Job {
     pending: AtomicUsize,
     panicked: AtomicBool,
     /// Held by a caller that is about to sleep.
-    bed: Mutex<()>,
+    sleep_lock: Mutex<()>,
     /// The caller sleeps on this until all tasks have ended.
     ended: Condvar,
 }
@@ -95,7 +95,7 @@ impl Job {
     #[cold]
     fn wake_caller(&self) {
         // Once this has had the lock, the caller is not between its last look at `pending` and its sleep.
-        drop(self.bed.lock());
+        drop(self.sleep_lock.lock());
         self.ended.notify_one();
     }
 
@@ -119,10 +119,10 @@ impl Job {
 
     #[cold]
     fn sleep_until_end(&self) {
-        let mut bed = self.bed.lock();
+        let mut sleep_lock = self.sleep_lock.lock();
         self.pending.fetch_or(ASLEEP, Ordering::Relaxed);
         while !self.has_ended() {
-            bed = self.ended.wait(bed).unwrap_or_else(PoisonError::into_inner);
+            sleep_lock = self.ended.wait(sleep_lock).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -359,7 +359,7 @@ impl Executor for Pool {
             next: AtomicUsize::new(0),
             pending: AtomicUsize::new(ntasks),
             panicked: AtomicBool::new(false),
-            bed: Mutex::new(()),
+            sleep_lock: Mutex::new(()),
             ended: Condvar::new(),
         });
         let mut queue = self.shared.queue.lock();

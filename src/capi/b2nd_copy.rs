@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::b2nd::{Content, build, discard, discard_array};
 use super::b2nd_ctx::NdContext;
 use super::b2nd_handle::{ArrayHandle, deliver, not_null};
-use super::b2nd_shape::dimension;
+use super::b2nd_shape::checked_axis;
 use super::context::EncodingParts;
 use super::guard::guard_status;
 use super::ptr::in_slice;
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn b2nd_concatenate(
         let (first, second) = unsafe { (ArrayHandle::from_ptr(src1)?, ArrayHandle::from_ptr(src2)?) };
         first.refresh()?;
         second.refresh()?;
-        let axis = dimension(axis)?;
+        let axis = checked_axis(axis)?;
         concat::check(&first.geometry(), &second.geometry(), axis)?;
         let same = first.schunk()?.typesize() == second.schunk()?.typesize();
         require(same, "items of another size")?;

@@ -15,7 +15,7 @@ use crate::format::nd_meta::NdMeta;
 use crate::memory;
 
 /// The number of dimensions `ndim`, if an array can have as many.
-pub(super) fn dimensions(ndim: i8) -> Result<usize> {
+pub(super) fn checked_ndim(ndim: i8) -> Result<usize> {
     let count = usize::try_from(ndim).ok().filter(|&ndim| ndim <= B2ND_MAX_DIM);
     count.ok_or(Error::new(ErrorKind::InvalidParam, "wrong number of dimensions"))
 }
@@ -75,7 +75,7 @@ impl NdContext {
     ///
     /// `InvalidParam` for a number of dimensions that no array has.
     pub(crate) fn meta(&self) -> Result<NdMeta> {
-        let ndim = dimensions(self.ndim)?;
+        let ndim = checked_ndim(self.ndim)?;
         // SAFETY: a string of this context.
         let dtype = unsafe { c_str(self.dtype) }?;
         Ok(NdMeta {
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn b2nd_create_ctx(
     nmetalayers: i32,
 ) -> *mut b2nd_context_t {
     guard(|| {
-        let count = dimensions(ndim)?;
+        let count = checked_ndim(ndim)?;
         // SAFETY: the caller's promise.
         let (shape, chunkshape, blockshape) =
             unsafe { (in_slice(shape, count)?, in_slice(chunkshape, count)?, in_slice(blockshape, count)?) };
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn b2nd_serialize_meta(
 ) -> c_int {
     guard(|| {
         ensure(!smeta.is_null(), ErrorKind::NullPointer, "nowhere to store the metalayer")?;
-        let count = dimensions(ndim)?;
+        let count = checked_ndim(ndim)?;
         let dtype: &CStr = if dtype.is_null() {
             B2ND_DEFAULT_DTYPE
         } else {

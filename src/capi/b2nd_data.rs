@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::b2nd_ctx::dimensions;
+use super::b2nd_ctx::checked_ndim;
 use super::b2nd_handle::{ArrayHandle, not_null};
 use super::guard::guard_status;
 use super::ptr::{in_bytes, in_slice, out_bytes};
@@ -292,7 +292,7 @@ pub unsafe extern "C" fn b2nd_copy_buffer2(
     dst_start: *const i64,
 ) -> c_int {
     guard_status(|| {
-        let count = dimensions(ndim)?;
+        let count = checked_ndim(ndim)?;
         let itemsize = usize::try_from(itemsize);
         let itemsize = itemsize.map_err(|_| Error::new(ErrorKind::InvalidParam, "negative item size"))?;
         // SAFETY: the caller's promise.

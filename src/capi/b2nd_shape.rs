@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ndarray::resize::{self, Insertion};
 
 /// The dimension `axis`.
-pub(super) fn dimension(axis: i8) -> Result<usize> {
+pub(super) fn checked_axis(axis: i8) -> Result<usize> {
     usize::try_from(axis).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative dimension"))
 }
 
@@ -97,7 +97,7 @@ unsafe fn insert(
     not_null(!buffer.is_null())?;
     // SAFETY: the caller's promise.
     let (array, src) = unsafe { (ArrayHandle::from_ptr(array)?, in_bytes(buffer, buffersize)?) };
-    let axis = dimension(axis)?;
+    let axis = checked_axis(axis)?;
     // SAFETY: the caller's promise.
     unsafe {
         array.reshape(|schunk, geometry, reading, writing| {
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn b2nd_delete(
     guard_status(|| {
         // SAFETY: the caller's promise.
         let array = unsafe { ArrayHandle::from_ptr(array) }?;
-        let axis = dimension(axis)?;
+        let axis = checked_axis(axis)?;
         // SAFETY: the caller's promise.
         unsafe {
             array.reshape(|schunk, geometry, _, writing| {

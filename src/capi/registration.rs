@@ -28,8 +28,8 @@ pub unsafe extern "C" fn blosc2_register_codec(codec: *mut blosc2_codec) -> c_in
         require(!codec.is_null(), "no codec")?;
         // SAFETY: the caller's promise.
         let codec = unsafe { *handle_ref(codec)? };
-        let taken = codec.compcode < codec::FIRST_USER;
-        ensure(!taken, ErrorKind::CodecParam, "codec ids below 160 are reserved")?;
+        let is_users = codec.compcode >= codec::FIRST_USER;
+        ensure(is_users, ErrorKind::CodecParam, "codec ids below 160 are reserved")?;
         let named = !codec.compname.is_null();
         // SAFETY: the caller's promise.
         let name: Option<&'static CStr> = named.then(|| unsafe { c_str(codec.compname) }).transpose()?;

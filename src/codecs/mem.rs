@@ -7,6 +7,9 @@
 /// prime.
 pub(crate) const HASH_PRIME: u64 = 0x9e37_79b1_85eb_ca87;
 
+/// The same for groups of four bytes: of 2^32.
+pub(crate) const HASH_PRIME_32: u32 = 0x9e37_79b1;
+
 /// The eight bytes at `at`, the first one in the lowest bits.
 ///
 /// # Safety

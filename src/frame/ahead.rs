@@ -57,7 +57,7 @@ pub(super) fn reused_from(before: &State, after: &State) -> Result<u64> {
 
 impl Frame {
     /// Finds room for `chunks` after the others of `next`.
-    pub(super) fn put_behind<'a>(
+    pub(super) fn place_after_last<'a>(
         &self,
         session: &Session,
         next: &mut State,

@@ -345,7 +345,7 @@ impl Frame {
                 None => memory::push(&mut behind, new)?,
             }
         }
-        let ahead = self.put_behind(session, next, &behind)?;
+        let ahead = self.place_after_last(session, next, &behind)?;
         for (new, position) in &ahead.chunks {
             next.index.set(new.nchunk, Entry::Stored(*position).encode())?;
             writes.push(Write::Bytes(header_len + position, &new.bytes));

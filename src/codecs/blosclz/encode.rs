@@ -31,10 +31,10 @@ const HASH_BYTES: usize = 6;
 /// Bytes that copying the literals of a sequence may write, or read, beyond them.
 const SLACK: usize = 32;
 
-/// What part of the wanted ratio a glance must find, in percent, if that is at least [`FAR`].
-const GLANCE: usize = 90;
+/// What part of the wanted ratio a glance must find, in percent, if that is at least [`HIGH_RATIO`].
+const GLANCE_SHARE: usize = 90;
 /// From this ratio on, in percent, a glance misses few of the matches: so much takes long ones, or many.
-const FAR: usize = 150;
+const HIGH_RATIO: usize = 150;
 /// The ratio that it must find otherwise, in percent: no more than noise has, as it misses most of the matches that are
 /// short and far between.
 const ANYTHING: usize = 97;
@@ -137,7 +137,8 @@ impl Encoder {
             // A glance would not take any steps either.
             return self.probe.meets(demand, window);
         }
-        let least = if demand.min_ratio >= FAR { demand.min_ratio * GLANCE / 100 } else { ANYTHING };
+        let least =
+            if demand.min_ratio >= HIGH_RATIO { demand.min_ratio * GLANCE_SHARE / 100 } else { ANYTHING };
         match self.parser.encode::<true>(level, window, &mut []) {
             Some(ratio) if ratio >= SURE * demand.min_ratio => true,
             Some(ratio) if ratio >= least => self.probe.meets(demand, window),

@@ -7,7 +7,7 @@
 
 use super::{FAR_DISTANCE, LONG_MATCH, MAX_RUN};
 use crate::codecs::agree::extend;
-use crate::codecs::mem::load64;
+use crate::codecs::mem::{HASH_PRIME_32, load64};
 use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
@@ -248,5 +248,5 @@ unsafe fn match_len(window: &[u8], at: usize, candidate: usize) -> usize {
 #[inline(always)]
 fn slot(bytes: u32, shift: u32) -> usize {
     // At most MAX_BITS bits are left after the shift; the mask tells the compiler so.
-    (bytes.wrapping_mul(0x9e37_79b1) >> shift) as usize & (TABLE_LEN - 1)
+    (bytes.wrapping_mul(HASH_PRIME_32) >> shift) as usize & (TABLE_LEN - 1)
 }

@@ -15,7 +15,7 @@ mod tests;
 
 use super::output::{LAST_LITERALS, LAST_START, LONG, MAX_DISTANCE, MIN_MATCH, Output, SLACK};
 use crate::codecs::agree::{extend_back, extend_long};
-use crate::codecs::mem::{load64, store};
+use crate::codecs::mem::{HASH_PRIME_32, load64, store};
 use crate::cpu::{ZEN_3_AND_4, amd_family, select};
 use crate::error::Result;
 use crate::memory::zeroed_box;
@@ -71,7 +71,7 @@ impl Table for Short {
 
     #[inline(always)]
     fn slot(bytes: u64) -> usize {
-        ((bytes as u32).wrapping_mul(2_654_435_761) >> (32 - 13)) as usize // of four bytes
+        ((bytes as u32).wrapping_mul(HASH_PRIME_32) >> (32 - 13)) as usize // of four bytes
     }
 
     #[inline(always)]

@@ -28,7 +28,7 @@ use std::ops::RangeInclusive;
 /// Where the reference looks for matches in this way.
 const LEVELS: RangeInclusive<u8> = 3..=9;
 /// From this level on, the reference skips parts of runs.
-const PASSES_RUNS: u8 = 9;
+const SKIPS_RUNS: u8 = 9;
 /// Longest match whose length stands in the token alone.
 const SHORT_MATCH: usize = MIN_MATCH + LONG - 1;
 /// Of matches that start closer to each other than this, only one is written.
@@ -66,8 +66,8 @@ impl Encoder {
         assert!(is_for(clevel, src));
         let index = made(&mut self.index, Index::new)?;
         index.clear();
-        let (attempts, passes_runs) = (attempts(clevel), clevel >= PASSES_RUNS);
-        Ok(Parser::new(src, Indexed { index, src, attempts, passes_runs }).compress(dest))
+        let (attempts, skips_runs) = (attempts(clevel), clevel >= SKIPS_RUNS);
+        Ok(Parser::new(src, Indexed { index, src, attempts, skips_runs }).compress(dest))
     }
 
     /// As [`compress`](Self::compress), whatever the stream.
@@ -76,7 +76,7 @@ impl Encoder {
         let chains = made(&mut self.chains, Chains::new)?;
         chains.begin(src.len());
         let attempts = attempts(clevel);
-        Ok(if clevel >= PASSES_RUNS {
+        Ok(if clevel >= SKIPS_RUNS {
             Parser::new(src, Chained::<true> { chains, src, attempts }).compress(dest)
         } else {
             Parser::new(src, Chained::<false> { chains, src, attempts }).compress(dest)
@@ -177,7 +177,7 @@ impl<'a, S: Search> Parser<'a, S> {
         let mut spare = first;
         let mut one = first;
         'two: loop {
-            let Some(mut two) = self.find_behind(one, 2) else {
+            let Some(mut two) = self.find_after(one, 2) else {
                 return self.write(one, out);
             };
             if spare.at < one.at && two.at < one.at + spare.len {
@@ -191,7 +191,7 @@ impl<'a, S: Search> Parser<'a, S> {
                 if two.at - one.at < SHORT_MATCH {
                     two.start_at(two.at.max(one.at + length_beside(one, two)));
                 }
-                let Some(three) = self.find_behind(two, 3) else {
+                let Some(three) = self.find_after(two, 3) else {
                     one.len = one.len.min(two.at - one.at);
                     self.write(one, out)?;
                     return self.write(two, out);
@@ -218,7 +218,7 @@ impl<'a, S: Search> Parser<'a, S> {
 
     /// A longer match than this one that does not start before it, sought this many bytes before its end.
     #[inline(always)]
-    fn find_behind(&mut self, found: Match, before_end: usize) -> Option<Match> {
+    fn find_after(&mut self, found: Match, before_end: usize) -> Option<Match> {
         if found.end() > self.last_start() {
             return None;
         }

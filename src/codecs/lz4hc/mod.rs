@@ -86,7 +86,7 @@ impl Encoder {
     ///
     /// `MemoryAlloc`.
     pub(crate) fn compress(&mut self, clevel: u8, src: &[u8], dest: &mut [u8]) -> Result<usize> {
-        if clevel >= THOROUGH && self.novelty.is_too_great(src, dest.len()) {
+        if clevel >= THOROUGH && self.novelty.rules_out(src, dest.len()) {
             return Ok(0);
         }
         #[cfg(target_arch = "x86_64")]

@@ -37,7 +37,7 @@ impl Novelty {
     /// to find out.
     ///
     /// Looks at the end first: after a shuffle, the bytes that repeat most stand there.
-    pub(super) fn is_too_great(&mut self, src: &[u8], capacity: usize) -> bool {
+    pub(super) fn rules_out(&mut self, src: &[u8], capacity: usize) -> bool {
         let Some(most) = most_repeated(src.len(), capacity) else { return false };
         let groups = src.len().saturating_sub(3);
         let sample = groups.min(SAMPLE);
@@ -130,10 +130,10 @@ mod tests {
         let mut random = Random::new(1);
         let mut novelty = Novelty::default();
         for n in [1000, 4096, 30_000, 65_539, 65_540, 200_000, 1 << 20] {
-            assert!(novelty.is_too_great(&random.bytes(n), n), "{n} bytes");
+            assert!(novelty.rules_out(&random.bytes(n), n), "{n} bytes");
         }
         // Two groups may look old by chance, which is one too many.
-        let unproven = (1..300).filter(|&n| !novelty.is_too_great(&random.bytes(n), n)).count();
+        let unproven = (1..300).filter(|&n| !novelty.rules_out(&random.bytes(n), n)).count();
         assert!(unproven < 5, "{unproven} of 300 short streams");
     }
 
@@ -152,7 +152,7 @@ mod tests {
                 src.copy_within(from..from + len, to);
             }
             let (size, capacity) = (size(9, &src), n + random.below(20) - random.below(20));
-            let is_proven = novelty.is_too_great(&src, capacity);
+            let is_proven = novelty.rules_out(&src, capacity);
             assert!(!is_proven || size > capacity, "{n} bytes in {capacity} become {size}");
             proven += usize::from(is_proven);
             fits += usize::from(size <= capacity);
@@ -160,7 +160,7 @@ mod tests {
         assert!(proven > 200 && fits > 200, "{proven} streams were proven not to fit, {fits} fit");
         for seed in 0..50 {
             let src = repetitive(seed, 20_000);
-            assert!(!novelty.is_too_great(&src, src.len()));
+            assert!(!novelty.rules_out(&src, src.len()));
         }
     }
 
@@ -191,8 +191,8 @@ mod tests {
         let mut random = Random::new(3);
         for n in [0, 1, 2, 3, 4, 5, 20, 300, 5000] {
             let src = random.bytes(n);
-            assert!(!Novelty::default().is_too_great(&src, n + n / 255 + 16));
-            assert!(Novelty::default().is_too_great(&src, n) && n > 0 || n == 0);
+            assert!(!Novelty::default().rules_out(&src, n + n / 255 + 16));
+            assert!(Novelty::default().rules_out(&src, n) && n > 0 || n == 0);
         }
     }
 }

@@ -8,7 +8,7 @@
 //! few instructions ([`Index::seek`]).
 
 use crate::codecs::lz4::output::MAX_DISTANCE;
-use crate::codecs::mem::load32;
+use crate::codecs::mem::{HASH_PRIME_32, load32};
 use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
@@ -31,7 +31,7 @@ pub(super) struct Hash(u32);
 impl Hash {
     #[inline(always)]
     pub(super) fn of(group: u32) -> Hash {
-        Hash(group.wrapping_mul(2_654_435_761))
+        Hash(group.wrapping_mul(HASH_PRIME_32))
     }
 
     #[inline(always)]

@@ -17,7 +17,7 @@ pub(super) struct Indexed<'a> {
     pub(super) src: &'a [u8],
     /// Candidates that are looked at for each match.
     pub(super) attempts: u16,
-    pub(super) passes_runs: bool,
+    pub(super) skips_runs: bool,
 }
 
 impl Search for Indexed<'_> {
@@ -56,7 +56,7 @@ impl Indexed<'_> {
         let Sought { at, low, longest } = sought;
         let src = self.src;
         // SAFETY: after `at` more bytes follow than that.
-        if self.passes_runs && unsafe { is_run(src, at) } {
+        if self.skips_runs && unsafe { is_run(src, at) } {
             // SAFETY: the caller's promise.
             return unsafe { self.find_run(sought) };
         }

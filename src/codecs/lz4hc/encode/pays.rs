@@ -5,6 +5,7 @@
 //! there are. Where many of them do, making it takes longer than all else, as it has the inside of long matches, too,
 //! which is not looked at.
 
+use crate::codecs::mem::HASH_PRIME_32;
 use std::array;
 
 /// In shorter streams, chains stay in the nearest cache, and making the index takes much of the time.
@@ -53,7 +54,7 @@ fn has_few(sample: &[u8]) -> bool {
     let mut last = [0; 1 << SLOT_BITS];
     let groups = sample.windows(4).map(|bytes| u32::from_le_bytes(array::from_fn(|i| bytes[i])));
     let mut repeated = groups.filter(|&group| {
-        let slot = group.wrapping_mul(2_654_435_761) >> (u32::BITS - SLOT_BITS);
+        let slot = group.wrapping_mul(HASH_PRIME_32) >> (u32::BITS - SLOT_BITS);
         std::mem::replace(&mut last[slot as usize], group) == group
     });
     repeated.nth(sample.len() / FEW).is_none()
