@@ -513,8 +513,10 @@ static void contexts_tell_of_dictionaries(int place) {
   CHECK_INT(blosc2_schunk_append_buffer(schunk, text, 100), 2);
   for (i = 0; i < 4; i++) {
     CHECK_INT(blosc2_schunk_decompress_chunk(schunk, i % 2, read, sizeof read), i % 2 == 0 ? (int)sizeof text : 100);
-    memcpy(&use_dict, (const char *)schunk->dctx + 128, sizeof use_dict);
-    CHECK_INT(use_dict, i % 2 == 0);
+    if (sizeof(void *) == 8) { /* with other pointers, it is elsewhere */
+      memcpy(&use_dict, (const char *)schunk->dctx + 128, sizeof use_dict);
+      CHECK_INT(use_dict, i % 2 == 0);
+    }
   }
   release(place, schunk);
 }
