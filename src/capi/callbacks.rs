@@ -23,7 +23,7 @@ use crate::panics;
 use crate::pool::Executor;
 
 /// Sizes in chunks as C's `int`; chunks are below 2 GiB.
-fn int(value: usize) -> i32 {
+pub(crate) fn int(value: usize) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI16, AtomicI32, AtomicI64, Ordering};
 
 use super::blosc1;
-use super::callbacks::{self, CPostfilter, CPrefilter, UserThreads};
+use super::callbacks::{self, CPostfilter, CPrefilter, UserThreads, int};
 use super::context_fields::ContextFields;
 use super::environment::{CodecChoice, Environment};
 use super::ptr::{handle_mut, handle_ref};
@@ -85,7 +85,7 @@ impl Sticky {
 
     /// Shows `effective` in `field`.
     fn show(&mut self, field: &mut i32, effective: usize) {
-        self.shown = i32::try_from(effective).unwrap_or(i32::MAX);
+        self.shown = int(effective);
         *field = self.shown;
     }
 }
@@ -422,11 +422,10 @@ impl Context {
     /// Shows the buffers of a compression to tuners and plugins; the block size goes back to the request. `src` is null
     /// if there is not one buffer with the data.
     fn note_buffers(&mut self, src: *const u8, nbytes: usize, dest: &mut [u8]) {
-        let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
         self.fields.src = src;
-        self.fields.sourcesize = size(nbytes);
+        self.fields.sourcesize = int(nbytes);
         self.fields.dest = dest.as_mut_ptr();
-        self.fields.destsize = size(dest.len());
+        self.fields.destsize = int(dest.len());
         let requested = self.blocksize.take(self.fields.blocksize);
         self.blocksize = Sticky::new(requested);
         self.fields.blocksize = requested;
@@ -439,7 +438,7 @@ impl Context {
         let layout = Layout::new(&params, nbytes);
         self.blocksize.show(&mut self.fields.blocksize, layout.blocksize);
         self.typesize.show(&mut self.fields.typesize, layout.typesize);
-        self.fields.nblocks = i32::try_from(nbytes.div_ceil(layout.blocksize)).unwrap_or(i32::MAX);
+        self.fields.nblocks = int(nbytes.div_ceil(layout.blocksize));
     }
 
     /// Shows what a chunk's header tells, as callbacks expect it during a decompression and clients after it.
@@ -475,12 +474,11 @@ impl Context {
         if self.is_for_compression() {
             return;
         }
-        let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
         let (dest, destsize) = buffers.dest.unwrap_or((ptr::null_mut(), header.nbytes));
         let fields = &mut self.fields;
-        (fields.src, fields.sourcesize) = (buffers.src, size(header.nbytes));
-        (fields.dest, fields.destsize) = (dest, size(destsize));
-        fields.nblocks = size(header.nblocks());
+        (fields.src, fields.sourcesize) = (buffers.src, int(header.nbytes));
+        (fields.dest, fields.destsize) = (dest, int(destsize));
+        fields.nblocks = int(header.nblocks());
     }
 }
 

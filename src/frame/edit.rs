@@ -272,21 +272,6 @@ impl Frame {
         sum == Some(old.header.nbytes)
     }
 
-    /// Notes in `next`, where entry `nchunk` still refers to it, that the place of a chunk is free.
-    pub(super) fn forget(&self, next: &mut State, nchunk: usize, gone: &Gone) -> Result<()> {
-        let Some(position) = gone.position else { return Ok(()) };
-        if next.header.sparse {
-            next.header.cbytes = next.header.cbytes.saturating_sub(gone.cbytes);
-            return Ok(());
-        }
-        next.index.set(nchunk, PLACEHOLDER)?;
-        let room = gone.cbytes.max(EXTENDED_HEADER_LENGTH as u64); // widening
-        next.dead = (next.dead + room).min(next.live_end);
-        let room = room.min(next.live_end.saturating_sub(position));
-        next.holes.give_up(Extent { position, len: room });
-        Ok(())
-    }
-
     /// Writes the chunks `added`, and the index of `next` with their positions, as one change; returns those that lie
     /// after the place that is theirs in the end.
     pub(super) fn write_chunks<'a>(
@@ -466,6 +451,23 @@ pub(super) struct Gone {
     position: Option<u64>,
     /// Its stored size in bytes.
     cbytes: u64,
+}
+
+impl Gone {
+    /// Notes in `next`, where entry `nchunk` still refers to the place, that it is free.
+    pub(super) fn note_in(&self, next: &mut State, nchunk: usize) -> Result<()> {
+        let Some(position) = self.position else { return Ok(()) };
+        if next.header.sparse {
+            next.header.cbytes = next.header.cbytes.saturating_sub(self.cbytes);
+            return Ok(());
+        }
+        next.index.set(nchunk, PLACEHOLDER)?;
+        let room = self.cbytes.max(EXTENDED_HEADER_LENGTH as u64); // widening
+        next.dead = (next.dead + room).min(next.live_end);
+        let room = room.min(next.live_end.saturating_sub(position));
+        next.holes.give_up(Extent { position, len: room });
+        Ok(())
+    }
 }
 
 /// The places of chunks that are removed or replaced. A damaged frame may use one of them twice: it is not free before

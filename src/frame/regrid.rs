@@ -184,7 +184,7 @@ impl Frame {
     /// Notes that chunk `nchunk` of the old state goes; returns its uncompressed size.
     fn give_up(&self, session: &Session, draft: &mut Draft, nchunk: usize) -> Result<u64> {
         let (nbytes, gone) = self.old_chunk(session, &draft.old, &mut draft.places, nchunk)?;
-        self.forget(&mut draft.next, nchunk, &gone)?;
+        gone.note_in(&mut draft.next, nchunk)?;
         memory::push(&mut draft.gone, gone)?;
         draft.given_up = draft.given_up.saturating_add(nbytes);
         Ok(nbytes)

@@ -58,7 +58,7 @@ impl Frame {
             state = self.adopt(disk.load(&*file)?);
             size = disk.size_of(&*file)?;
         }
-        session.followed = disk.followed(&*file, size, state.header.frame_len)?;
+        session.followed = disk.clear_leftover(&*file, size, state.header.frame_len)?;
         session.file = Some(file);
         Ok(())
     }

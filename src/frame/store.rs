@@ -317,14 +317,14 @@ impl Disk {
         undo.map_or(Ok(false), |undo| undo.roll_back(file, self.sync).map(|()| true))
     }
 
-    /// The length of the file, of `size` bytes, if data that are not this frame's follow the frame of `frame_len` bytes
-    /// in it. What a change that was broken off has left there goes: the record of the next change must be the end of
-    /// the file.
+    /// Removes what a change that was broken off has left behind the frame of `frame_len` bytes in the file of `size`
+    /// bytes: the record of the next change must be the end of the file. Returns the length of the file if data that
+    /// are not this frame's follow in it; they stay.
     ///
     /// # Errors
     ///
     /// Those of reading; `FileTruncate`.
-    pub(crate) fn followed(
+    pub(crate) fn clear_leftover(
         &self,
         file: &dyn IoFile,
         size: Option<u64>,

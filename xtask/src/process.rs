@@ -18,21 +18,22 @@ pub fn run(command: &mut Command) -> Result<(), String> {
 
 /// Runs a command and returns what it wrote to stdout.
 pub fn output(command: &mut Command) -> Result<String, String> {
-    let out = command.stderr(Stdio::inherit()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
-    if !out.status.success() {
-        return Err(format!("{}: {}", shown(command), out.status));
-    }
-    String::from_utf8(out.stdout).map_err(|_| format!("{}: output is not UTF-8", shown(command)))
+    String::from_utf8(stdout_of(command)?).map_err(|_| format!("{}: output is not UTF-8", shown(command)))
 }
 
 /// Runs a command and returns the words that it wrote to stdout, as a shell takes them: before each byte that is none
 /// of ASCII, and before spaces, pkg-config writes a backslash.
 pub fn words(command: &mut Command) -> Result<Vec<String>, String> {
+    split(&stdout_of(command)?).ok_or_else(|| format!("{}: output is not UTF-8", shown(command)))
+}
+
+/// Runs a command and returns what it wrote to stdout.
+fn stdout_of(command: &mut Command) -> Result<Vec<u8>, String> {
     let out = command.stderr(Stdio::inherit()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
     if !out.status.success() {
         return Err(format!("{}: {}", shown(command), out.status));
     }
-    split(&out.stdout).ok_or_else(|| format!("{}: output is not UTF-8", shown(command)))
+    Ok(out.stdout)
 }
 
 /// Splits text at spaces, and takes what follows a backslash as it is.

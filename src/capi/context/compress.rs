@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::parts::SchunkPtr;
 use super::{Context, EncodingParts, Sticky};
-use crate::capi::callbacks::Host;
+use crate::capi::callbacks::{Host, int};
 use crate::capi::trace;
 use crate::capi::tuner;
 use crate::capi::types::blosc2_context;
@@ -223,12 +223,11 @@ unsafe fn finish_compression(
 ) -> Result<()> {
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
-    let size = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
     let fields = &mut this.fields;
     this.blocksize.show(&mut fields.blocksize, outcome.blocksize);
     this.typesize.show(&mut fields.typesize, outcome.typesize);
-    fields.nblocks = size(outcome.nblocks);
-    fields.destsize = size(outcome.cbytes);
+    fields.nblocks = int(outcome.nblocks);
+    fields.destsize = int(outcome.cbytes);
     if fields.clevel == 0 {
         *fields.use_dict.get_mut() = 0;
     }
