@@ -360,6 +360,12 @@ impl Context {
             || self.fields.thread_backend.load(Ordering::Relaxed) != backend::SERIAL
     }
 
+    /// Whether a decompression involves more than this thread and the chunk: other threads, a postfilter or a mask.
+    #[inline]
+    pub(crate) fn is_more_than_plain(&self) -> bool {
+        self.wants_threads() || self.fields.postfilter.is_some() || self.maskout.is_set()
+    }
+
     /// Attaches to the threads that the next operation is to use.
     #[inline]
     fn attach(&self) -> Backend {

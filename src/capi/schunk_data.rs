@@ -243,11 +243,21 @@ pub unsafe extern "C" fn blosc2_schunk_decompress_chunk(
     guard_count(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
+        // A negative size is one that is too small.
+        // SAFETY: the caller's promise; it is called again only after what it returned before is no longer used.
+        let dest = || unsafe { out_bytes(dest, nbytes.max(0)) }.map_err(invalid);
+        let nbytes = handle.read_short(|schunk| {
+            let at = usize::try_from(nchunk).ok()?;
+            let nbytes = schunk.decompress_simple(at, dest().ok()?)?;
+            handle.show_dict(schunk, at);
+            Some((nbytes, at))
+        });
+        if let Some(nbytes) = nbytes {
+            return Ok(nbytes);
+        }
         handle.read(|schunk, reading| {
             let at = number(nchunk, schunk.nchunks())?;
-            // A negative size is one that is too small.
-            // SAFETY: the caller's promise.
-            let dest = unsafe { out_bytes(dest, nbytes.max(0)) }.map_err(invalid)?;
+            let dest = dest()?;
             // As in the C library, where a client took the chunk.
             let nbytes = schunk
                 .decompress_chunk(at, dest, reading)

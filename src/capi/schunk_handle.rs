@@ -9,7 +9,7 @@
 //! Callbacks may read super-chunks, even the one that is being read at the moment or compressed for. From a super-chunk
 //! that the operation is changing they get an error, since waiting for it would be for ever.
 //!
-//! Here are the accesses. `create` makes and releases handles, `open` those of what is stored already, `copy` makes
+//! Here are the accesses; `short` is one for small chunks. `create` makes and releases handles, `open` those of what is stored already, `copy` makes
 //! copies, and `view` handles that share a super-chunk; `save` writes frames. `shown`, with `layers`, keeps the struct
 //! up to date; `adopt` takes over what clients change in metalayers.
 
@@ -19,6 +19,7 @@ mod create;
 mod layers;
 mod open;
 mod save;
+mod short;
 mod shown;
 pub(super) mod spare;
 mod view;

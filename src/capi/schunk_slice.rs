@@ -53,14 +53,23 @@ pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
         if start >= stop {
             return Ok(());
         }
+        // SAFETY: the caller's promise; it is called again only after what it returned before is no longer used.
+        let dest = |len| unsafe { out_bytes(buffer, len) }.map_err(invalid);
+        let nchunk = handle.read_short(|schunk| {
+            let (start, stop, len) = item_range(schunk, start, stop).ok()?;
+            let nchunk = schunk.get_slice_simple(start, stop, dest(len).ok()?)?;
+            Some(((), nchunk))
+        });
+        if nchunk.is_some() {
+            return Ok(());
+        }
         handle.read_in_any_order(|schunk, reading| {
             let variable = schunk.chunksize() == 0;
             require(!variable, "chunks of variable size have no slices")?;
             let (start, stop, len) = item_range(schunk, start, stop)?;
-            let end = schunk.slice_chunks(start, stop)?.end;
-            // SAFETY: the caller's promise.
-            schunk.get_slice(start, stop, unsafe { out_bytes(buffer, len) }.map_err(invalid)?, reading)?;
-            handle.set_current(i64::try_from(end.saturating_sub(1)).unwrap_or(i64::MAX));
+            let dest = dest(len)?;
+            let last = schunk.read_items(start, stop, dest, reading)?;
+            handle.set_current(i64::try_from(last).unwrap_or(i64::MAX));
             Ok(())
         })
     })

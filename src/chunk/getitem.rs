@@ -13,6 +13,7 @@ use super::reader::Reader;
 use super::scratch::{self, Block, Worker, with_worker};
 use super::simple::getitem_simple;
 use super::streams::Stream;
+use crate::bytes::quotient;
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::filters::{bitshuffle, shuffle};
@@ -97,10 +98,13 @@ pub(super) fn in_items(header: &ChunkHeader, unit: Unit, start: i32, count: i32)
     if unit == Unit::Items {
         return Ok((start, count));
     }
-    let typesize = i32::try_from(header.typesize).expect("typesizes in chunks are one byte");
-    let whole = |bytes: i32| bytes >= 0 && bytes % typesize == 0;
-    require(whole(start) && whole(count), "not a number of whole items")?;
-    Ok((start / typesize, count / typesize))
+    let items = |bytes: i32| {
+        let bytes = usize::try_from(bytes).ok()?;
+        let items = quotient(bytes, header.typesize);
+        if items * header.typesize == bytes { i32::try_from(items).ok() } else { None }
+    };
+    let not_whole = Error::new(ErrorKind::InvalidParam, "not a number of whole items");
+    items(start).zip(items(count)).ok_or(not_whole)
 }
 
 /// The range of bytes for a range of items, checked against chunk and destination; without items, any `start` will do.

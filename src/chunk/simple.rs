@@ -30,6 +30,8 @@ use crate::format::geometry::Container;
 const STREAMS_START: usize = EXTENDED_HEADER_LENGTH + 4;
 /// Up to this size, in bytes, decoding a block is quicker than finding out which parts of it are wanted.
 const SMALL_BLOCK: usize = 2048;
+/// The same for shuffled blocks: there is more to find out.
+const SMALL_SHUFFLED: usize = 8192;
 
 /// The only filter of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,7 +342,7 @@ fn getitem_of_block(
     let (start, count) = in_items(header, unit, start, count).ok()?;
     let range = byte_range(header, start, count, dest.len()).ok()?;
     let dest = &mut dest[..range.len()];
-    let nblock = range.start / header.blocksize;
+    let nblock = if range.start < header.blocksize { 0 } else { range.start / header.blocksize };
     let block = Block::find(chunk, header, nblock)?;
     let offset = nblock * header.blocksize;
     let wanted = range.start - offset..range.end - offset;
@@ -356,13 +358,11 @@ fn getitem_of_block(
             Some(dest.len())
         });
     }
-    if block.len() > SMALL_BLOCK {
+    if !block.is_small() {
         return None;
     }
     with_worker(|worker| {
-        let whole = worker.block.get(block.len()).ok()?;
-        block.decode(&mut worker.codecs, &mut worker.buffers.decoded, whole)?;
-        copy::copy(&whole[wanted], dest);
+        block.decode_part(&mut worker.codecs, &mut worker.buffers.decoded, wanted.start, dest)?;
         Some(dest.len())
     })
 }
@@ -412,6 +412,12 @@ impl<'a> Block<'a> {
         self.nstreams * self.stream_len
     }
 
+    /// Whether decoding all of it is quicker than finding out which parts of it are wanted.
+    #[inline(always)]
+    fn is_small(&self) -> bool {
+        self.len() <= if self.filter == Filter::None { SMALL_BLOCK } else { SMALL_SHUFFLED }
+    }
+
     /// The only stream, if there is one and it is raw.
     #[inline(always)]
     fn raw_stream(&self) -> Option<&'a [u8]> {
@@ -447,11 +453,7 @@ impl<'a> Block<'a> {
     #[inline(always)]
     fn get_raw(&self, start: usize, dest: &mut [u8]) -> bool {
         if let Some(raw) = self.raw_stream() {
-            match self.filter {
-                Filter::None => copy::copy(&raw[start..][..dest.len()], dest),
-                Filter::Shuffle(width) => shuffle::unshuffle_bytes(width, raw, start, dest),
-                Filter::Bitshuffle => bitshuffle::bitunshuffle_bytes(self.header.typesize, raw, start, dest),
-            }
+            self.unfilter_part(raw, start, dest);
             return true;
         }
         let Some((width, stride, rows)) = self.raw_rows() else { return false };
@@ -462,15 +464,46 @@ impl<'a> Block<'a> {
         whole_items
     }
 
+    /// Undoes the filter of `filtered`, all of the block, for the bytes from `start` on that `dest` has room for.
+    #[inline(always)]
+    fn unfilter_part(&self, filtered: &[u8], start: usize, dest: &mut [u8]) {
+        match self.filter {
+            Filter::None => copy::copy(&filtered[start..][..dest.len()], dest),
+            Filter::Shuffle(width) => shuffle::unshuffle_bytes(width, filtered, start, dest),
+            Filter::Bitshuffle => bitshuffle::bitunshuffle_bytes(self.header.typesize, filtered, start, dest),
+        }
+    }
+
+    /// Decodes the streams of the block into `filtered`, which has its length. `None` if anything is wrong about them.
+    #[inline(always)]
+    fn decode_streams(&self, codecs: &mut CodecStates, filtered: &mut [u8]) -> Option<()> {
+        let codec = StreamCodec::resolve(self.header.decoder_compcode());
+        let cx = stream_context(0, self.header.typesize, self.header.blocksize);
+        let decoder = StreamDecoder { codec: &codec, dict: None, cx };
+        decoder.decode_all(codecs, self.bytes, self.nstreams, filtered).ok().map(|_| ())
+    }
+
+    /// Decodes the bytes of the block from `start` on that `dest` has room for, by way of `decoded`. `None` if anything
+    /// is wrong about the block.
+    #[inline(always)]
+    fn decode_part(
+        &self,
+        codecs: &mut CodecStates,
+        decoded: &mut Buffer,
+        start: usize,
+        dest: &mut [u8],
+    ) -> Option<()> {
+        let filtered = decoded.get(self.len()).ok()?;
+        self.decode_streams(codecs, filtered)?;
+        self.unfilter_part(filtered, start, dest);
+        Some(())
+    }
+
     /// Decodes the block into `dest`, which has its length. `None` if anything is wrong about it.
     #[inline(always)]
     fn decode(&self, codecs: &mut CodecStates, decoded: &mut Buffer, dest: &mut [u8]) -> Option<()> {
-        let Block { header, filter, bytes, nstreams, .. } = *self;
-        let codec = StreamCodec::resolve(header.decoder_compcode());
-        let cx = stream_context(0, header.typesize, header.blocksize);
-        let decoder = StreamDecoder { codec: &codec, dict: None, cx };
-        if filter == Filter::None {
-            return decoder.decode_all(codecs, bytes, nstreams, dest).ok().map(|_| ());
+        if self.filter == Filter::None {
+            return self.decode_streams(codecs, dest);
         }
         if let Some((width, stride, rows)) = self.raw_rows() {
             shuffle::unshuffle_rows(width, stride, rows, dest);
@@ -480,13 +513,13 @@ impl<'a> Block<'a> {
             Some(raw) => raw,
             None => {
                 let decoded = decoded.get(dest.len()).ok()?;
-                decoder.decode_all(codecs, bytes, nstreams, decoded).ok()?;
+                self.decode_streams(codecs, decoded)?;
                 decoded
             }
         };
-        match filter {
+        match self.filter {
             Filter::Shuffle(width) => shuffle::unshuffle(width, filtered, dest),
-            _ => bitshuffle::bitunshuffle(header.typesize, filtered, dest),
+            _ => bitshuffle::bitunshuffle(self.header.typesize, filtered, dest),
         }
         Some(())
     }

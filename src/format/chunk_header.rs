@@ -477,7 +477,14 @@ impl ChunkHeader {
     #[must_use]
     #[inline]
     pub fn nblocks(&self) -> usize {
-        if self.is_vl() { self.blocksize } else { self.nbytes.div_ceil(self.blocksize) }
+        if self.is_vl() {
+            self.blocksize
+        } else if self.nbytes > self.blocksize {
+            self.nbytes.div_ceil(self.blocksize)
+        } else {
+            // A division would take longer than to see that there is one at the most.
+            usize::from(self.nbytes > 0)
+        }
     }
 
     /// Where the table of block starts ends; dictionary and blocks follow it. A table that does not fit in memory ends

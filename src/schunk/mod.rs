@@ -367,8 +367,15 @@ impl Schunk {
     /// What can be known of the chunks without holding the super-chunk; `None` if they are in a frame.
     #[cfg(feature = "capi")]
     pub(crate) fn lookup(&self) -> Option<&Arc<Lookup>> {
+        self.list().map(List::lookup)
+    }
+
+    /// The chunks, unless they are in a frame.
+    #[cfg(feature = "capi")]
+    #[inline]
+    fn list(&self) -> Option<&List> {
         match &self.backing {
-            Backing::List(list) => Some(list.lookup()),
+            Backing::List(list) => Some(list),
             Backing::Frame(_) => None,
         }
     }
@@ -376,10 +383,7 @@ impl Schunk {
     /// Whether chunk `nchunk` is one that a C caller freed, and made the pointer to it null.
     #[cfg(feature = "capi")]
     pub(crate) fn is_missing(&self, nchunk: usize) -> bool {
-        match &self.backing {
-            Backing::List(list) => list.is_missing(nchunk),
-            Backing::Frame(_) => false,
-        }
+        self.list().is_some_and(|list| list.is_missing(nchunk))
     }
 
     /// As [`chunk`](Self::chunk), with the bytes that are not in memory where `make` wants them: it gets their number
@@ -469,6 +473,14 @@ impl Schunk {
             });
         }
         self.read_one(nchunk, |chunks| chunks.with_all_blocks(nchunk, &reading.dec, &mut decompress))
+    }
+
+    /// As [`decompress_chunk`](Self::decompress_chunk), if the chunk is in a list, and a
+    /// [simple](chunk::decompress_simple) one: so nothing of the application is called, and no thread is started.
+    #[cfg(feature = "capi")]
+    #[inline]
+    pub(crate) fn decompress_simple(&self, nchunk: usize, dest: &mut [u8]) -> Option<usize> {
+        chunk::decompress_simple(self.list()?.chunk(nchunk).ok()?, dest, |_| ())
     }
 
     /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make`

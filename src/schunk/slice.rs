@@ -102,31 +102,33 @@ fn read_part(
     ensure(n == part.range.len(), ErrorKind::Data, "chunk of another size")
 }
 
-/// Copies a range of bytes of the data to `dest`. The first whole chunk in it has the mask that `reading` takes, which
-/// is kept in `mask`.
+/// Copies a range of bytes of the data to `dest`; returns the number of the last chunk in it. The first whole chunk has
+/// the mask that `reading` takes, which is kept in `mask`.
 fn read_parts(
     chunks: &StoredChunks<'_>,
     bytes: Range<u64>,
     reading: &Reading<'_>,
     mask: &OnceCell<Option<Vec<bool>>>,
     dest: &mut [u8],
-) -> Result<()> {
+) -> Result<usize> {
     // Others may change the frame at any time: what counts is how large these chunks are.
     let sizes = chunks.sizes();
     ensure(bytes.end <= sizes.nbytes, ErrorKind::Failure, "items out of range")?;
     pages::prefer_huge_for(dest);
     let parts = parts(&sizes, bytes)?;
+    let mut last = 0;
     if reading.visit.is_some() || reading.mask.is_some() || parts.size_hint().1 == Some(1) {
         let mut masked = false;
         for part in parts {
             reading.visit(part.nchunk);
+            last = part.nchunk;
             let is_first = part.is_whole() && !masked;
             masked |= is_first;
             let mask = if is_first { mask.get_or_init(|| reading.take_mask()).as_deref() } else { None };
             read_part(chunks, &part, mask, &reading.dec, &mut dest[part.place()])
                 .map_err(Error::to_failure)?;
         }
-        return Ok(());
+        return Ok(last);
     }
     let parts: Vec<Part> = memory::collect(parts)?;
     let dest = DisjointParts::new(dest);
@@ -135,7 +137,8 @@ fn read_parts(
         let dest = unsafe { dest.part(part.at, part.range.len()) };
         read_part(chunks, part, None, dec, dest)
     };
-    chunks::for_each(&parts, &reading.dec, read).map_err(Error::to_failure)
+    chunks::for_each(&parts, &reading.dec, read).map_err(Error::to_failure)?;
+    Ok(parts.last().map_or(last, |part| part.nchunk))
 }
 
 /// How often a chunk is made without the exclusive lock, if other handles change the frame each time meanwhile.
@@ -211,6 +214,17 @@ impl Schunk {
         if start >= stop {
             return Ok(());
         }
+        self.read_items(start, stop, dest, reading).map(drop)
+    }
+
+    /// [`get_slice`](Self::get_slice) of at least one item; returns the number of the last chunk in the slice.
+    pub(crate) fn read_items(
+        &self,
+        start: u64,
+        stop: u64,
+        dest: &mut [u8],
+        reading: &Reading<'_>,
+    ) -> Result<usize> {
         let bytes = self.byte_range(start, stop)?;
         let dest = usize::try_from(bytes.end - bytes.start).ok().and_then(|len| dest.get_mut(..len));
         let dest = dest.ok_or(Error::new(ErrorKind::WriteBuffer, "destination too short"))?;
@@ -221,6 +235,26 @@ impl Schunk {
         let mask = OnceCell::new();
         let read = |chunks: &StoredChunks<'_>| read_parts(chunks, bytes.clone(), reading, &mask, dest);
         self.read_without_layout(numbers, read).map_err(Error::to_failure)?
+    }
+
+    /// As [`read_items`](Self::read_items), into all of `dest`, if they are in one chunk of a list and that is a
+    /// [simple](chunk::decompress_simple) one: so nothing of the application is called, and no thread is started.
+    #[cfg(feature = "capi")]
+    #[inline]
+    pub(crate) fn get_slice_simple(&self, start: u64, stop: u64, dest: &mut [u8]) -> Option<usize> {
+        let list = self.list()?;
+        let mut parts = parts(&list.sizes, self.byte_range(start, stop).ok()?).ok()?;
+        let (part, None) = (parts.next()?, parts.next()) else { return None };
+        let chunk = list.chunk(part.nchunk).ok()?;
+        pages::prefer_huge_for(dest);
+        let read = if part.is_whole() {
+            chunk::decompress_simple(chunk, dest, |_| ())?
+        } else {
+            let param = |value: usize| i32::try_from(value).ok();
+            let (start, count) = (param(part.range.start)?, param(part.range.len())?);
+            chunk::getitem_simple(chunk, Unit::Bytes, start, count, dest, |_| ())?
+        };
+        (read == part.range.len()).then_some(part.nchunk)
     }
 
     /// Gives items `start..stop` the values at the front of `src`, none if `stop` is not after `start`. All others keep
@@ -362,7 +396,8 @@ fn parts(sizes: &Sizes, bytes: Range<u64>) -> Result<impl Iterator<Item = Part> 
     let size = fixed_chunksize(sizes)?;
     let total = sizes.nbytes;
     let first = bytes.start / size;
-    let last = (bytes.end - 1) / size;
+    // Most slices are of one chunk, and a division takes longer than to see that.
+    let last = if bytes.end <= (first + 1) * size { first } else { (bytes.end - 1) / size };
     // Chunk sizes and numbers are below 2^31.
     let small = |value: u64| usize::try_from(value).expect("below 2^31");
     Ok((first..=last).map(move |nchunk| {

@@ -121,7 +121,7 @@ impl Kernel {
     /// See [`unshuffle_bytes`].
     pub(crate) fn unshuffle_bytes(&self, width: usize, src: &[u8], start: usize, dest: &mut [u8]) {
         assert!(width > 0 && start <= src.len() && dest.len() <= src.len() - start);
-        let body = src.len() - src.len() % width;
+        let body = quotient(src.len(), width) * width;
         let (shuffled, tail) = src.split_at(body);
         let in_body = dest.len().min(body.saturating_sub(start));
         let (dest, dest_tail) = dest.split_at_mut(in_body);
@@ -166,19 +166,23 @@ impl Kernel {
 
     /// Bytes `start..start + dest.len()` of the items whose rows are `src`; all of them exist.
     fn unshuffle_from_rows(&self, width: usize, src: &[u8], start: usize, dest: &mut [u8]) {
-        let stride = src.len() / width;
+        let stride = quotient(src.len(), width);
         let byte = |pos: usize| src[pos % width * stride + pos / width];
-        let head = (start.next_multiple_of(width) - start).min(dest.len());
+        let mut first_whole = quotient(start, width);
+        if first_whole * width < start {
+            first_whole += 1;
+        }
+        let head = (first_whole * width - start).min(dest.len());
         let (dest_head, dest) = dest.split_at_mut(head);
         for (pos, d) in (start..).zip(dest_head) {
             *d = byte(pos);
         }
         let start = start + head;
-        let (items, dest_end) = dest.split_at_mut(dest.len() - dest.len() % width);
+        let (items, dest_end) = dest.split_at_mut(quotient(dest.len(), width) * width);
         if !items.is_empty() {
             // SAFETY: `usable` gave out this kernel, so the CPU has its features; `width >= 2`, `items` holds
             // whole items, `start` is where one begins, and all of them lie in the `stride` items of `src`.
-            unsafe { (self.unshuffle)(width, stride, &src[start / width..], items) };
+            unsafe { (self.unshuffle)(width, stride, &src[first_whole..], items) };
         }
         for (pos, d) in (start + items.len()..).zip(dest_end) {
             *d = byte(pos);
