@@ -8,7 +8,7 @@
 use super::params::Decoding;
 use super::pipeline::DeltaReference;
 use super::plain::Payload;
-use super::planes::{self, Planes, Runs};
+use super::planes::{Planes, Runs};
 use super::reader::Reader;
 use super::scratch::{self, Block, Worker, with_worker};
 use super::simple::getitem_simple;
@@ -278,9 +278,6 @@ fn decode_bitshuffled_part(
     Ok(())
 }
 
-/// Of small blocks, this fraction or less is taken from the planes; more is unshuffled quicker from one place.
-const SMALL_PART: usize = 16;
-
 /// Decodes a part of a shuffled block. If it is split, each stream is one plane of bytes, and only its first bytes
 /// up to the last wanted item are decoded.
 fn decode_shuffled_part(
@@ -294,10 +291,7 @@ fn decode_shuffled_part(
     let whole_items = wanted.start % width == 0 && wanted.end % width == 0;
     let granule = if whole_items { width } else { 1 };
     let runs = Runs { start: wanted.start, end: wanted.end, granule, each: &|run| run(wanted.clone()) };
-    let block_len = reader.header.block_len(nblock);
-    let in_planes =
-        reader.lazy.is_some() || !planes::is_small(block_len) || wanted.len() <= block_len / SMALL_PART;
-    if in_planes && Planes::suit(reader, nblock, width, &runs) {
+    if Planes::suit(reader, nblock, width, &runs) {
         Planes::decode(reader, worker, nblock, width, &runs)?.put(wanted.start, dest);
         return Ok(());
     }

@@ -107,9 +107,12 @@ impl<'b> Planes<'b> {
     /// Blocks are split by the typesize, which need not be the width that the filter was given.
     pub(super) fn suit(reader: &Reader<'_>, nblock: usize, width: usize, runs: &Runs<'_>) -> bool {
         let streams = reader.nstreams(nblock);
-        (2..=MAX_WIDTH).contains(&width)
+        let len = reader.header.block_len(nblock);
+        // Of a lazy chunk, what is not wanted need not be read either.
+        (reader.lazy.is_some() || !is_small(len))
+            && (2..=MAX_WIDTH).contains(&width)
             && (streams == 1 || streams == width)
-            && reader.header.block_len(nblock) % width == 0
+            && len % width == 0
             && runs.granule % width == 0
     }
 
@@ -259,7 +262,7 @@ impl<'b> Planes<'b> {
 }
 
 /// Whether a block of `len` bytes is unshuffled quicker from one place than from its planes.
-pub(super) fn is_small(len: usize) -> bool {
+fn is_small(len: usize) -> bool {
     len <= SMALL
 }
 

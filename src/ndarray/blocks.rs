@@ -154,15 +154,20 @@ impl<'a> Blocks<'a> {
         span <= copy.nruns() * worth
     }
 
-    /// Whether `region` of a chunk is its only block, and lies in a buffer with these strides as it is stored.
+    /// Whether `region` of a chunk is all of it, and lies in a buffer with these strides as it is stored: block after
+    /// block, each in C order, with no padding between them.
     pub(super) fn is_stored_in_order(&self, region: &Region, buffer_strides: &Extents) -> bool {
-        let blockshape = self.geometry.blockshape();
-        let is_whole = || blockshape.iter().enumerate().all(|(i, &extent)| region.extent(i) == extent);
-        if self.nblocks() != 1 || !is_whole() {
-            return false;
-        }
-        let mut copy = BoxCopy::of_item(self.typesize);
-        copy.extend(blockshape, &self.strides, buffer_strides).is_ok() && copy.single_run().is_some()
+        let mut stride = self.typesize as u64; // widening
+        let mut is_cut = false;
+        let shapes = self.geometry.chunkshape().iter().zip(self.geometry.blockshape()).enumerate();
+        shapes.rev().all(|(i, (&extent, &in_block))| {
+            // Along the last axis that is cut into blocks, one block follows the other; before it, blocks are 1 thick.
+            let is_next = if is_cut { in_block == 1 } else { extent.checked_rem(in_block) == Some(0) };
+            is_cut |= in_block != extent;
+            let is_there = extent == 1 || buffer_strides[i] == stride;
+            stride *= extent;
+            is_next && is_there && region.extent(i) == extent
+        })
     }
 
     /// Copies the items of `region` of an opened chunk to `place` of `dest`.
