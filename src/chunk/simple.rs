@@ -1,4 +1,4 @@
-//! What most small buffers become: chunks that are stored, special values, or one block behind at most one shuffle.
+//! What most small buffers become: chunks that are stored, special values, or small blocks behind at most one shuffle.
 //!
 //! They are written and read here in few instructions, from the source straight to the destination. With a buffer of a
 //! hundred bytes, to prepare jobs, readers and pipelines would take longer than the work itself. What is in any way
@@ -25,6 +25,7 @@ use crate::format::consts::{
     flags, special,
 };
 use crate::format::geometry::Container;
+use crate::pages;
 
 /// Where the streams of the only block start: after the header and a table of one entry.
 const STREAMS_START: usize = EXTENDED_HEADER_LENGTH + 4;
@@ -32,6 +33,9 @@ const STREAMS_START: usize = EXTENDED_HEADER_LENGTH + 4;
 const SMALL_BLOCK: usize = 2048;
 /// The same for shuffled blocks: there is more to find out.
 const SMALL_SHUFFLED: usize = 8192;
+/// Up to this size, in bytes, one block after the other is decoded here; of larger ones, raw streams and runs are not
+/// copied before they are unshuffled, and what there is to prepare does not show.
+const SMALL_OF_MANY: usize = 4096;
 
 /// The only filter of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +184,7 @@ pub fn decompress_simple(chunk: &[u8], dest: &mut [u8], note: impl FnOnce(&Chunk
         }
         Kind::Special => decompress_special(chunk, dest, &mut header)?,
         Kind::Block => decompress_block(chunk, dest, &mut header)?,
-        Kind::Blocks => return None,
+        Kind::Blocks => decompress_blocks(chunk, dest, &mut header)?,
     }
     note(&header);
     Some(header.nbytes)
@@ -314,6 +318,22 @@ fn decompress_block(chunk: &[u8], dest: &mut [u8], header: &mut ChunkHeader) -> 
         return decode_alone(header, stream, dest);
     }
     with_worker(|worker| block.decode(&mut worker.codecs, &mut worker.buffers.decoded, dest))
+}
+
+/// [`decompress_simple`] for several blocks, which must be small; stores the header in `header`.
+#[inline(never)]
+fn decompress_blocks(chunk: &[u8], dest: &mut [u8], header: &mut ChunkHeader) -> Option<()> {
+    if !header.read_ordinary(chunk) || header.blocksize > SMALL_OF_MANY {
+        return None;
+    }
+    let dest = dest.get_mut(..header.nbytes)?;
+    pages::prefer_huge_for(dest);
+    with_worker(|worker| {
+        dest.chunks_mut(header.blocksize).enumerate().try_for_each(|(nblock, part)| {
+            let block = Block::find(chunk, header, nblock)?;
+            block.decode(&mut worker.codecs, &mut worker.buffers.decoded, part)
+        })
+    })
 }
 
 /// Decodes what [`Block::only_stream`] found. Borrowing a worker would take longer than decoding a few bytes.
