@@ -196,6 +196,127 @@ static void test_lazy(int use_dict) {
   blosc2_remove_urlpath(path);
 }
 
+static int calls;
+static bool apart;
+
+/* Fails, after a look at where it is to write and where it may keep things. */
+static int wide_prefilter(blosc2_prefilter_params *params) {
+  calls++;
+  apart = apart && params->ttmp >= params->output + params->output_size;
+  memset(params->output, 7, (size_t)params->output_size);
+  return params->output_is_disposable ? -1 : 0;
+}
+
+/* Output of larger items has a place of its own, and where nobody wants the output, nobody cares about the code. */
+static void test_outputs(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_prefilter_params preparams;
+  int disposable;
+  memset(&preparams, 0, sizeof preparams);
+  cparams.typesize = 4;
+  cparams.blocksize = BLOCK;
+  cparams.prefilter = wide_prefilter;
+  cparams.preparams = &preparams;
+  preparams.output_typesize = 16;
+  for (disposable = 0; disposable <= 1; disposable++) {
+    preparams.output_is_disposable = disposable != 0;
+    calls = 0;
+    apart = true;
+    cctx = blosc2_create_cctx(cparams);
+    CHECK(blosc2_compress_ctx(cctx, data, BYTES, chunk, sizeof chunk) > 0);
+    CHECK_INT(calls, COUNT);
+    CHECK(apart);
+    blosc2_free_ctx(cctx);
+  }
+}
+
+static int make_zeros(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_cparams *params,
+                      uint8_t id) {
+  (void)src, (void)meta, (void)params, (void)id;
+  memset(dest, 0, (size_t)length);
+  return 0;
+}
+
+static int make_ones(const uint8_t *src, uint8_t *dest, int32_t length, uint8_t meta, blosc2_dparams *params,
+                     uint8_t id) {
+  (void)src, (void)meta, (void)params, (void)id;
+  memset(dest, 1, (size_t)length);
+  return 0;
+}
+
+static int counting_prefilter(blosc2_prefilter_params *params) {
+  calls++;
+  memset(params->output, 1, (size_t)params->output_size);
+  return 0;
+}
+
+/* Whether all is zeros is not found out by asking the prefilter again. */
+static void test_zeros_after_prefilter(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_prefilter_params preparams;
+  blosc2_filter filter;
+  int cbytes, i;
+  memset(&preparams, 0, sizeof preparams);
+  memset(&filter, 0, sizeof filter);
+  filter.id = 201;
+  filter.name = (char *)"ones";
+  filter.version = 1;
+  filter.forward = make_zeros;
+  filter.backward = make_ones;
+  CHECK_INT(blosc2_register_filter(&filter), 0);
+  make_contexts(BLOSC_LZ4, 0);
+  blosc2_free_ctx(cctx);
+  cparams.typesize = 4;
+  cparams.blocksize = BLOCK;
+  cparams.filters[BLOSC2_MAX_FILTERS - 1] = 201;
+  cparams.prefilter = counting_prefilter;
+  cparams.preparams = &preparams;
+  cctx = blosc2_create_cctx(cparams);
+  calls = 0;
+  cbytes = blosc2_compress_ctx(cctx, data, BYTES, chunk, sizeof chunk);
+  CHECK(cbytes > 0);
+  CHECK_INT(calls, COUNT);
+  CHECK_INT(blosc2_decompress_ctx(dctx, chunk, cbytes, back, BYTES), BYTES);
+  for (i = 0; i < BYTES; i += BLOCK) {
+    CHECK_INT(back[i], 1);
+  }
+  free_contexts();
+}
+
+static int counting_postfilter(blosc2_postfilter_params *params) {
+  calls++;
+  memset(params->output, 1, (size_t)params->size);
+  return 0;
+}
+
+/* Measurements are no data: postfilters leave them alone, and contexts tell which of both they have decompressed. */
+static void test_measurements(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS, shown;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_postfilter_params postparams;
+  int instrumented, cbytes;
+  memset(&postparams, 0, sizeof postparams);
+  dparams.postfilter = counting_postfilter;
+  dparams.postparams = &postparams;
+  cparams.typesize = 4;
+  cparams.blocksize = BLOCK;
+  dctx = blosc2_create_dctx(dparams);
+  for (instrumented = 1; instrumented >= 0; instrumented--) {
+    cparams.instr_codec = instrumented != 0;
+    cctx = blosc2_create_cctx(cparams);
+    cbytes = blosc2_compress_ctx(cctx, data, BYTES, chunk, sizeof chunk);
+    CHECK(cbytes > 0);
+    calls = 0;
+    CHECK(blosc2_decompress_ctx(dctx, chunk, cbytes, back, BYTES) > 0);
+    CHECK_INT(calls, instrumented ? 0 : COUNT);
+    memset(&shown, 0, sizeof shown);
+    CHECK_INT(blosc2_ctx_get_cparams(dctx, &shown), 0);
+    CHECK_INT(shown.instr_codec, instrumented);
+    blosc2_free_ctx(cctx);
+  }
+  blosc2_free_ctx(dctx);
+}
+
 int main(void) {
   int i;
   blosc2_init();
@@ -210,6 +331,9 @@ int main(void) {
   test_null();
   test_lazy(0);
   test_lazy(1);
+  test_outputs();
+  test_zeros_after_prefilter();
+  test_measurements();
   free(data);
   blosc2_destroy();
   return test_end();
