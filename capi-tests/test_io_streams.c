@@ -240,6 +240,47 @@ static void test_reads(uint8_t id, bool contiguous, int nthreads, int32_t blocks
   blosc2_remove_urlpath(PATH);
 }
 
+/* How much less the next write, and how much more the next read, says than it did. */
+static int64_t less, more;
+
+static int64_t lying_write(const void *ptr, int64_t size, int64_t nitems, int64_t position, void *stream) {
+  int64_t n = stream_write(ptr, size, nitems, position, stream) - less;
+  less = 0;
+  return n;
+}
+static int64_t lying_read(void **ptr, int64_t size, int64_t nitems, int64_t position, void *stream) {
+  int64_t n = stream_read(ptr, size, nitems, position, stream) + more;
+  more = 0;
+  return n;
+}
+
+/* Less than was to be written, and more than was asked for, are failures. */
+static void test_lies(uint8_t id) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  uint8_t bytes[1000] = {1}, back[1000];
+  blosc2_schunk *schunk;
+  blosc2_io io;
+  io.id = id;
+  io.name = "lying";
+  io.params = NULL;
+  storage.contiguous = true;
+  storage.urlpath = (char *)PATH;
+  storage.io = &io;
+  blosc2_remove_urlpath(PATH);
+  schunk = blosc2_schunk_new(&storage);
+  REQUIRE(schunk != NULL);
+  REQUIRE_INT(blosc2_schunk_append_buffer(schunk, bytes, 1000), 1);
+  less = 1;
+  CHECK(blosc2_schunk_append_buffer(schunk, bytes, 1000) < 0);
+  more = 1;
+  CHECK(blosc2_schunk_decompress_chunk(schunk, 0, back, 1000) < 0);
+  CHECK_INT(less + more, 0);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, back, 1000), 1000);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, bytes, 1000), 2);
+  blosc2_schunk_free(schunk);
+  blosc2_remove_urlpath(PATH);
+}
+
 int main(void) {
   blosc2_io_cb back_end;
   int i;
@@ -260,6 +301,12 @@ int main(void) {
   back_end.is_allocation_necessary = false;
   back_end.read = stream_lend;
   CHECK_INT(blosc2_register_io_cb(&back_end), 0);
+  back_end.id = 212;
+  back_end.is_allocation_necessary = true;
+  back_end.read = lying_read;
+  back_end.write = lying_write;
+  CHECK_INT(blosc2_register_io_cb(&back_end), 0);
+  test_lies(212);
   fill();
   for (i = 0; i < 4; i++) {
     uint8_t id = (uint8_t)(210 + i % 2);

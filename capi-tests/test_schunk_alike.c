@@ -194,6 +194,10 @@ static void locks_count_what_the_c_library_counts(void) {
   if (needs_free) {
     free(chunk);
   }
+  release(2, schunk);
+  setenv("BLOSC_LOCKING", "0", 1);
+  schunk = make(2, 1);
+  CHECK_INT(lock_counter(), 0);
   unsetenv("BLOSC_LOCKING");
   release(2, schunk);
 }

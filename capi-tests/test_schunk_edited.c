@@ -182,14 +182,14 @@ static void layers_come_and_go(int place) {
 /* What cannot be a metalayer is an error, and harms nothing. */
 static void nonsense_is_refused(int place) {
   blosc2_metalayer *layer;
-  char *name, *long_name = text("a name that is longer than thirty-one bytes");
+  char *name, *long_name = text("a name that is longer than thirty-one bytes"), *same_name = text("vl0");
   uint8_t *content;
   int i;
   blosc2_schunk *other, *schunk = make_layered(place, 2);
   layer = schunk->vlmetalayers[1];
   name = layer->name;
   content = layer->content;
-  for (i = 0; i < 6; i++) {
+  for (i = 0; i < 7; i++) {
     int32_t content_len = layer->content_len;
     switch (i) {
       case 0: layer->name = NULL; break;
@@ -197,6 +197,7 @@ static void nonsense_is_refused(int place) {
       case 2: layer->content = NULL; break;
       case 3: layer->content_len = -5; break;
       case 4: schunk->vlmetalayers[1] = NULL; break;
+      case 5: layer->name = same_name; break;
       default: schunk->nvlmetalayers = -1; break;
     }
     if (i == 2 || i == 3) {
@@ -217,15 +218,38 @@ static void nonsense_is_refused(int place) {
     CHECK_STR(variable(schunk, "vl1"), "1:eleven");
   }
   free(long_name);
+  free(same_name);
   /* The chunks of a frame are behind its header. */
   schunk->metalayers[0]->content_len = 4;
-  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), place == 0 ? 9 : BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), place == 0 ? 10 : BLOSC2_ERROR_INVALID_PARAM);
   schunk->metalayers[0]->content_len = 10;
   other = stored(place, schunk);
   CHECK_STR(fixed(other, "first"), "0:0123456789");
   CHECK_STR(variable(other, "vl0"), "0:zero");
   CHECK_STR(variable(other, "vl1"), "1:eleven");
   blosc2_schunk_free(other);
+  release(place, schunk);
+}
+
+/* Nothing is left of what was in the outputs if the content cannot be decompressed. */
+static void damaged_contents_reset_the_outputs(int place) {
+  blosc2_schunk *schunk = make_layered(place, 2);
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_metalayer *layer;
+  uint8_t ramp[2000], *content = ramp;
+  int32_t i, len = 7;
+  for (i = 0; i < 2000; i++) {
+    ramp[i] = (uint8_t)(i / 40);
+  }
+  cparams.compcode = BLOSC_ZSTD;
+  cparams.typesize = 1;
+  CHECK_INT(blosc2_vlmeta_add(schunk, "ramp", ramp, 2000, &cparams), 2);
+  layer = schunk->vlmetalayers[2];
+  CHECK(layer->content_len > 40 && layer->content_len < 1000);
+  memset(layer->content + 36, 0x22, (size_t)layer->content_len - 36);
+  CHECK_INT(blosc2_vlmeta_get(schunk, "ramp", &content, &len), BLOSC2_ERROR_READ_BUFFER);
+  CHECK(content == NULL);
+  CHECK_INT(len, 0);
   release(place, schunk);
 }
 
@@ -268,6 +292,7 @@ int main(void) {
     layers_are_renamed_and_reordered(place);
     layers_come_and_go(place);
     nonsense_is_refused(place);
+    damaged_contents_reset_the_outputs(place);
   }
   changes_of_other_handles_come_first();
   one_of_thousands_is_edited();
