@@ -288,6 +288,36 @@ static int memory_of_many_threads(void) {
   return code;
 }
 
+/* blosc2_destroy() releases what is kept of work and of chunks also if nobody called blosc2_init(). */
+static int nothing_is_kept_without_init(void) {
+  uint8_t *data = test_make_data(TEST_NOISE, BLOCK);
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *schunk;
+  long before, after;
+  int n;
+  blosc2_destroy();
+  before = memory_of_process();
+  schunk = blosc2_schunk_new(&storage);
+  for (n = 0; n < 30 << 20; n += BLOCK) {
+    if (blosc2_schunk_append_buffer(schunk, data, BLOCK) < 0) {
+      return 2;
+    }
+  }
+  blosc2_schunk_free(schunk);
+  blosc2_destroy();
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  after = memory_of_process();
+  free(data);
+  if (before <= 0 || after - before > 10l << 20) {
+    printf("%ld MiB are kept\n", (after - before) >> 20);
+    fflush(stdout);
+    return 1;
+  }
+  return 0;
+}
+
 /* Files get the numbers of the standard streams, to which nothing must be written then. */
 static int no_standard_streams(void) {
   blosc2_schunk *schunk, *opened;
@@ -605,6 +635,7 @@ int main(void) {
   IN_CHILD(no_more_threads);
   if (!test_is_watched()) {
     IN_CHILD(memory_of_many_threads);
+    IN_CHILD(nothing_is_kept_without_init);
   }
   IN_CHILD(no_standard_streams);
   IN_CHILD(contexts_without_init);

@@ -136,10 +136,8 @@ pub extern "C" fn blosc2_destroy() {
     guard(|| {
         let pool = {
             let mut global = SETTINGS.lock();
-            if !std::mem::take(&mut global.initialised) {
-                return Ok(());
-            }
-            global.destroyed = true;
+            // What works without `blosc2_init` keeps memory, too.
+            global.destroyed |= std::mem::take(&mut global.initialised);
             global.pool.take()
         };
         drop(pool);

@@ -57,8 +57,8 @@ pub fn decompress_with(
     dest: &mut [u8],
 ) -> Result<usize> {
     if mask.is_none() && dec.postfilter.is_none() {
-        let room = dec.threads.room_alone().min(dest.len());
-        if let Some(nbytes) = decompress_simple(chunk, &mut dest[..room], |_| ()) {
+        let alone = dec.threads.executor.is_none();
+        if let Some(nbytes) = decompress_simple(chunk, dest, alone, |_| ()) {
             return Ok(nbytes);
         }
     }

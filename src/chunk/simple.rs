@@ -9,7 +9,7 @@
 use super::blocks::Layout;
 use super::compress::{coded_flags, new_header};
 use super::getitem::{Unit, byte_range, in_items};
-use super::params::Encoding;
+use super::params::{Encoding, Threads};
 use super::plain::{self, Payload};
 use super::scratch::{BlockBuffers, Buffer, Worker, with_worker};
 use super::streams::{Stream, StreamDecoder, StreamReader, StreamWriter, raw_streams};
@@ -170,12 +170,19 @@ pub(super) fn compress(
 }
 
 /// Decompresses `chunk` into the front of `dest` if it is a simple one, and returns the number of bytes produced. Calls
-/// `note` with the header.
+/// `note` with the header. Unless the calling thread is `alone`, chunks that others could help with are not simple.
 ///
 /// `None` if the chunk is of another kind, damaged, or too long for `dest`: then
 /// [`decompress_with`](super::decompress_with) does it, or tells what is wrong.
 #[inline(always)]
-pub fn decompress_simple(chunk: &[u8], dest: &mut [u8], note: impl FnOnce(&ChunkHeader)) -> Option<usize> {
+pub fn decompress_simple(
+    chunk: &[u8],
+    dest: &mut [u8],
+    alone: bool,
+    note: impl FnOnce(&ChunkHeader),
+) -> Option<usize> {
+    let room = if alone { dest.len() } else { dest.len().min(Threads::SHORT_COPY) };
+    let dest = &mut dest[..room];
     let mut header = ChunkHeader::EMPTY;
     match Kind::of(chunk)? {
         Kind::Plain => {
@@ -184,7 +191,8 @@ pub fn decompress_simple(chunk: &[u8], dest: &mut [u8], note: impl FnOnce(&Chunk
         }
         Kind::Special => decompress_special(chunk, dest, &mut header)?,
         Kind::Block => decompress_block(chunk, dest, &mut header)?,
-        Kind::Blocks => decompress_blocks(chunk, dest, &mut header)?,
+        Kind::Blocks if alone => decompress_blocks(chunk, dest, &mut header)?,
+        Kind::Blocks => return None,
     }
     note(&header);
     Some(header.nbytes)

@@ -67,6 +67,7 @@ use crate::io::file::FileIo;
 use crate::io::lock::{self, FrameLock, Held, Mode};
 use crate::io::memory::MallocBuf;
 use crate::io::{Io, IoFile, dirs};
+use crate::memory;
 use head::Head;
 use holes::Holes;
 use offsets::Index;
@@ -169,9 +170,10 @@ impl Frame {
         let dir = dirs::strip_trailing_slash(path);
         dirs::make(&dir)?;
         let lock = options.lock_at(|| lock::inside(&dir));
-        let disk =
-            Disk::new(Arc::clone(&options.io), dir.join(dirs::INDEX_NAME), Some(dir), 0, options.sync());
-        Frame::create_on(disk, params, lock)
+        let index = dir.join(dirs::INDEX_NAME);
+        let disk = Disk::new(Arc::clone(&options.io), index, Some(dir.clone()), 0, options.sync());
+        // A directory that does not become a frame goes, if it is empty.
+        Frame::create_on(disk, params, lock).inspect_err(|_| drop(std::fs::remove_dir(&dir)))
     }
 
     fn create_on(disk: Disk, params: FrameParams, lock: Option<Arc<FrameLock>>) -> Result<Frame> {
@@ -641,7 +643,7 @@ fn empty(params: &FrameParams, arrangement: Arrangement) -> Result<(State, Vec<u
     header.frame_len = (header.header_len + trailer.len()) as u64; // widening
     debug_assert!(header.frame_len >= MIN_FRAME_LEN);
     let mut bytes = header.write(&[])?;
-    bytes.extend_from_slice(&trailer);
+    memory::extend(&mut bytes, &trailer)?;
     let state = State {
         header,
         counted: None,

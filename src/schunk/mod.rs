@@ -480,7 +480,7 @@ impl Schunk {
     #[cfg(feature = "capi")]
     #[inline]
     pub(crate) fn decompress_simple(&self, nchunk: usize, dest: &mut [u8]) -> Option<usize> {
-        chunk::decompress_simple(self.list()?.chunk(nchunk).ok()?, dest, |_| ())
+        chunk::decompress_simple(self.list()?.chunk(nchunk).ok()?, dest, true, |_| ())
     }
 
     /// Block `nblock` of chunk `nchunk`, which consists of variable-length blocks, decompressed into what `make`

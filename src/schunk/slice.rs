@@ -248,7 +248,7 @@ impl Schunk {
         let chunk = list.chunk(part.nchunk).ok()?;
         pages::prefer_huge_for(dest);
         let read = if part.is_whole() {
-            chunk::decompress_simple(chunk, dest, |_| ())?
+            chunk::decompress_simple(chunk, dest, true, |_| ())?
         } else {
             let param = |value: usize| i32::try_from(value).ok();
             let (start, count) = (param(part.range.start)?, param(part.range.len())?);

@@ -4,7 +4,7 @@ use super::parts::SchunkPtr;
 use super::{Backend, Buffers, Context};
 use crate::capi::callbacks::Host;
 use crate::capi::types::blosc2_context;
-use crate::chunk::{self, Decoding, Threads, Unit, VlChunk};
+use crate::chunk::{self, Decoding, Unit, VlChunk};
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use crate::io::memory::MallocBuf;
@@ -105,14 +105,13 @@ pub(crate) unsafe fn decompress(
     let this = unsafe { Context::from_raw(context) }?;
     require(!this.is_for_compression(), "not a context for decompression")?;
     if !this.maskout.is_set() && this.fields.postfilter.is_none() {
-        let mut room = dest.len();
-        if this.wants_threads() {
-            // They are there after any operation; but a single block and a short copy are for this thread alone.
+        let alone = !this.wants_threads();
+        if !alone {
+            // They are there after any operation; but a single block and a short copy are for this thread.
             drop(this.attach());
-            room = room.min(Threads::SHORT_COPY);
         }
         let note = |header: &ChunkHeader| this.note_header(header);
-        if let Some(nbytes) = chunk::decompress_simple(chunk, &mut dest[..room], note) {
+        if let Some(nbytes) = chunk::decompress_simple(chunk, dest, alone, note) {
             return Ok(nbytes);
         }
     }

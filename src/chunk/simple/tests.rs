@@ -87,7 +87,7 @@ fn one_block_is_written_alike_the_short_and_the_general_way() {
 fn compare(chunk: &[u8], what: impl Fn() -> String) -> bool {
     let dec = Decoding::default();
     let Ok(header) = ChunkHeader::read(chunk) else {
-        assert_eq!(decompress_simple(chunk, &mut [0; 5000], |_| ()), None, "{}", what());
+        assert_eq!(decompress_simple(chunk, &mut [0; 5000], true, |_| ()), None, "{}", what());
         return false;
     };
     let mut noted = None;
@@ -96,7 +96,7 @@ fn compare(chunk: &[u8], what: impl Fn() -> String) -> bool {
     for room in [room, room.saturating_sub(1), room + 10] {
         let (mut short, mut general) = (vec![1; room], vec![1; room]);
         let outcome = decompress_parsed(&dec, &header, chunk, None, &mut general);
-        match decompress_simple(chunk, &mut short, |header| noted = Some(*header)) {
+        match decompress_simple(chunk, &mut short, true, |header| noted = Some(*header)) {
             None => all &= room < header.nbytes,
             nbytes => {
                 assert!(outcome.ok() == nbytes && short == general && noted == Some(header), "{}", what())
@@ -130,10 +130,10 @@ fn simple_chunks_read_alike_the_short_and_the_general_way() {
         let (_, chunk) = compressed(params, src, src.len() + 32);
         seen[usize::from(matches!(Kind::of(&chunk), Some(Kind::Block)))] += 1;
         let mut dest = vec![1; src.len()];
-        assert_eq!(decompress_simple(&chunk, &mut dest, |_| ()), Some(src.len()));
+        assert_eq!(decompress_simple(&chunk, &mut dest, true, |_| ()), Some(src.len()));
         assert!(dest == src, "{params:?}");
         assert!(compare(&chunk, || format!("{params:?}, {} bytes", src.len())));
-        assert_eq!(decompress_simple(&chunk[..chunk.len() - 1], &mut dest, |_| ()), None);
+        assert_eq!(decompress_simple(&chunk[..chunk.len() - 1], &mut dest, true, |_| ()), None);
     });
     assert!(seen.iter().all(|&n| n > 100), "{seen:?}");
 }
@@ -155,7 +155,7 @@ fn whatever_a_byte_is_the_short_way_tells_what_the_general_one_does() {
                 }
             }
             for len in 0..chunk.len() {
-                assert_eq!(decompress_simple(&chunk[..len], &mut [0; 500], |_| ()), None);
+                assert_eq!(decompress_simple(&chunk[..len], &mut [0; 500], true, |_| ()), None);
                 let mut cut = chunk[..len].to_vec();
                 if len >= 32 {
                     cut[12..16].copy_from_slice(&u32::try_from(len).unwrap().to_le_bytes());
@@ -182,6 +182,20 @@ fn items_read_the_short_way(chunk: &[u8], params: &CParams) -> usize {
         }
     }
     short
+}
+
+#[test]
+fn many_small_blocks_are_simple_for_a_thread_that_is_alone() {
+    let src = ramp(9840, 9);
+    for (blocksize, simple) in [(512, true), (SMALL_OF_MANY, true), (SMALL_OF_MANY + 4, false)] {
+        let params = CParams { typesize: 4, blocksize, ..CParams::default() };
+        let (_, chunk) = compressed(&params, &src, src.len() + 400);
+        let mut dest = vec![0; src.len()];
+        let alone = decompress_simple(&chunk, &mut dest, true, |_| ());
+        assert_eq!(alone, simple.then_some(src.len()), "{blocksize}");
+        assert!(!simple || dest == src, "{blocksize}");
+        assert_eq!(decompress_simple(&chunk, &mut dest, false, |_| ()), None, "{blocksize}");
+    }
 }
 
 #[test]
@@ -214,10 +228,9 @@ fn chunks_with_more_to_them_are_left_to_the_general_way() {
     let data = ramp(4000, 9);
     let plain = CParams { typesize: 4, ..CParams::default() };
     let simple = |params: &CParams| {
-        decompress_simple(&compressed(params, &data, 5000).1, &mut [0; 5000], |_| ()).is_some()
+        decompress_simple(&compressed(params, &data, 5000).1, &mut [0; 5000], true, |_| ()).is_some()
     };
     assert!(simple(&plain));
-    assert!(!simple(&CParams { blocksize: 1000, ..plain.clone() }));
     assert!(!simple(&CParams { filters: [0, 0, 0, 0, filter::DELTA, 1], ..plain.clone() }));
     assert!(!simple(&CParams { filters: [1, 0, 0, 0, 0, 0], ..plain.clone() }));
     assert!(!simple(&CParams { instrumented: true, ..plain.clone() }));
@@ -243,7 +256,7 @@ fn special_values_read_alike_the_short_and_the_general_way() {
                     bad[at] ^= 1 << bit;
                     compare(&bad, || format!("{}, bit {bit} of byte {at}", what()));
                 }
-                assert_eq!(decompress_simple(&chunk[..cbytes - 1], &mut [0; 5000], |_| ()), None);
+                assert_eq!(decompress_simple(&chunk[..cbytes - 1], &mut [0; 5000], true, |_| ()), None);
             }
         }
     }
@@ -260,7 +273,7 @@ fn lossy_filters_have_nothing_to_undo() {
                 CParams { typesize: 4, filters, filters_meta: [5, 0, 5, 0, 5, 0], ..CParams::default() };
             let (_, chunk) = compressed(&params, &data, data.len() + 32);
             assert!(compare(&chunk, || format!("{params:?}")));
-            assert!(decompress_simple(&chunk, &mut [0; 3000], |_| ()).is_some(), "{params:?}");
+            assert!(decompress_simple(&chunk, &mut [0; 3000], true, |_| ()).is_some(), "{params:?}");
         }
     }
 }

@@ -287,6 +287,22 @@ fn check_after(base: &Path, before: fn(&mut Frame) -> Result<()>, (name, operati
 }
 
 #[test]
+fn a_directory_that_does_not_become_a_frame_goes() {
+    for fault in [Fault::Once, Fault::Half] {
+        for at in 0.. {
+            let path = TempPath::new("fault-new");
+            let io = Arc::new(FaultyIo(Arc::new(Plan::new(at, fault))));
+            let options = FrameOptions { io, ..FrameOptions::default() };
+            if Frame::create_dir(&path, params(), &options).is_ok() {
+                assert!(at > 1);
+                break;
+            }
+            assert!(!path.exists(), "{fault:?} at call {at}");
+        }
+    }
+}
+
+#[test]
 fn whatever_call_fails_the_frame_holds_the_old_or_the_new_content() {
     for dir in [false, true] {
         let base = TempPath::new("base");
