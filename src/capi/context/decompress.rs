@@ -110,7 +110,14 @@ pub(crate) unsafe fn decompress(
             // They are there after any operation; but a single block and a short copy are for this thread.
             drop(this.attach());
         }
-        let note = |header: &ChunkHeader| this.note_header(header);
+        let buffers = Buffers::new(chunk, dest);
+        let note = |header: &ChunkHeader| {
+            if header.blocksize < header.nbytes {
+                this.note_decompression(header, &buffers);
+            } else {
+                this.note_header(header);
+            }
+        };
         if let Some(nbytes) = chunk::decompress_simple(chunk, dest, alone, note) {
             return Ok(nbytes);
         }
