@@ -353,6 +353,45 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "calls C")]
+    fn a_stream_that_does_not_get_shorter_is_stored() {
+        const LEN: usize = 200;
+        let codec = StreamCodec::resolve(Some(crate::format::consts::codec::LZ4));
+        let container = crate::format::geometry::Container::None;
+        let cx = StreamContext {
+            clevel: 5,
+            meta: 0,
+            typesize: 1,
+            blocksize: LEN,
+            container: &container,
+            chunk: &[],
+            host: &None,
+        };
+        let mut states = CodecStates::default();
+        let writer = StreamWriter { codec: &codec, dict: None, cx, runs: true };
+        let mut random = crate::testing::Random::new(1);
+        let mut found = 0;
+        for _ in 0..10_000 {
+            // A repetition may save as many bytes as the rest costs.
+            let mut stream = random.bytes(LEN);
+            let len = 4 + random.below(8);
+            stream.copy_within(10..10 + len, 100);
+            let coded = states.encode(&codec, None, &writer.cx, &stream, &mut [0; LEN]).unwrap();
+            if coded != LEN {
+                continue;
+            }
+            found += 1;
+            let mut dest = [0; 4 + LEN];
+            writer.write(&mut states, &stream, 1, &mut dest).unwrap().unwrap();
+            assert_eq!(dest[4..], stream);
+            let mut dest = [&[0; 4][..], &stream].concat();
+            let written = writer.write_from_place(&mut states, &mut [0; LEN], &mut dest).unwrap().unwrap();
+            assert!(written.len == 4 + LEN && dest[4..] == stream);
+        }
+        assert!(found > 0);
+    }
+
+    #[test]
     fn stored_streams_are_told_apart() {
         fn read(bytes: &[u8]) -> std::result::Result<Stream<'_>, i32> {
             StreamReader::new(bytes, 3).next_stream().map_err(Error::code)

@@ -5,7 +5,8 @@ use super::*;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{
-    EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, blosc2_flags, codec, codec_format, filter, flags, split,
+    EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE, MAX_DICTSIZE, blosc2_flags, codec, codec_format, filter, flags,
+    split,
 };
 use crate::memory::no_memory;
 use crate::pool::{self, Executor};
@@ -327,6 +328,31 @@ fn a_dictionary_that_leaves_too_little_room_for_variable_blocks_is_left_out() {
 }
 
 #[test]
+fn variable_blocks_and_their_dictionary_may_not_fit() {
+    let src = data(6000, 4);
+    let blocks: Vec<&[u8]> = src.chunks(200).collect();
+    let table_end = EXTENDED_HEADER_LENGTH + 4 * blocks.len();
+    for room in table_end..table_end + 4 + src.len() / 20 {
+        let enc = with_dict(true, 4, 0);
+        let outcome = compress_vl(&Encoding::new(&enc), &blocks, &mut vec![0; room]).unwrap();
+        assert_eq!(outcome.cbytes, 0);
+    }
+}
+
+#[test]
+fn a_few_variable_blocks_get_no_dictionary() {
+    let src = data(16_000, 4);
+    for (nblocks, has_dict) in [(1, false), (7, false), (8, true), (9, true)] {
+        let blocks: Vec<&[u8]> = src.chunks(src.len().div_ceil(nblocks)).collect();
+        let mut chunk = vec![0; 20_000];
+        let params = with_dict(true, 4, 0);
+        let outcome = compress_vl(&Encoding::new(&params), &blocks, &mut chunk).unwrap();
+        assert!(outcome.cbytes > 0 && blocks.len() == nblocks);
+        assert_eq!(ChunkHeader::read(&chunk).unwrap().has_dict(), has_dict, "{nblocks}");
+    }
+}
+
+#[test]
 fn masked_blocks_stay_untouched() {
     let src = data(100_000, 4);
     for filters in [[0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 3, 1]] {
@@ -447,6 +473,118 @@ fn a_lazy_chunk_of_more_blocks_than_it_has_room_for_is_cut_off() {
     assert_eq!(outcome.map_err(|e| e.kind()), Err(ErrorKind::ReadBuffer));
 }
 
+/// A file in which zeros follow a chunk.
+struct Followed<'a>(&'a [u8]);
+
+impl source::BlockSource for Followed<'_> {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let there = self.0.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
+        let n = there.len().min(buf.len());
+        buf[..n].copy_from_slice(&there[..n]);
+        buf[n..].fill(0);
+        Ok(())
+    }
+}
+
+/// A chunk that has a table, without its blocks.
+fn lazy_form(chunk: &[u8]) -> Vec<u8> {
+    let header = ChunkHeader::read(chunk).unwrap();
+    let mut lazy = chunk[..header.table_end()].to_vec();
+    lazy[31] |= blosc2_flags::LAZY;
+    lazy.resize(lazy.len() + 12, 0);
+    let start = |block: usize| crate::bytes::get_i32(chunk, 32 + 4 * block).unwrap();
+    let cbytes = i32::try_from(header.cbytes).unwrap();
+    for block in 0..header.nblocks() {
+        let end = if block + 1 < header.nblocks() { start(block + 1) } else { cbytes };
+        lazy.extend_from_slice(&(end - start(block)).to_le_bytes());
+    }
+    lazy
+}
+
+/// A text of 16 words of 8 letters.
+fn words(nbytes: usize) -> Vec<u8> {
+    let mut random = crate::testing::Random::new(5);
+    let words = random.bytes(16 * 8);
+    (0..nbytes / 8).flat_map(|_| words[usize::from(random.byte() & 15) * 8..][..8].to_vec()).collect()
+}
+
+fn with_dict(use_dict: bool, typesize: usize, blocksize: usize) -> CParams {
+    CParams { compcode: codec::LZ4.into(), use_dict, typesize, blocksize, ..CParams::default() }
+}
+
+#[test]
+fn the_dictionary_of_a_lazy_chunk_does_not_reach_past_it() {
+    let src = words(80_000);
+    let mut chunk = compressed(&with_dict(true, 1, 2048), &src);
+    let lazy = lazy_form(&chunk);
+    let header = ChunkHeader::read(&chunk).unwrap();
+    let at = header.table_end();
+    let most = header.cbytes - at - 4;
+    assert!(header.has_dict() && most < MAX_DICTSIZE);
+    let read = |chunk: &[u8], lazy: &[u8]| {
+        let source = Followed(chunk);
+        let dec = Decoding { source: Some(&source), ..Decoding::default() };
+        let mut dest = vec![0; src.len()];
+        decompress_with(&dec, lazy, None, &mut dest).map(|_| dest).map_err(|e| e.kind())
+    };
+    assert!(read(&chunk, &lazy) == Ok(src.clone()));
+    for cut in [1, 11, 12, 13] {
+        let cut_off = &lazy[..lazy.len() - cut];
+        assert_eq!(read(&chunk, cut_off).err(), Some(ErrorKind::ReadBuffer), "{cut}");
+    }
+    let most = i32::try_from(most).unwrap();
+    for (size, kind) in [
+        (most + 1, ErrorKind::InvalidHeader),
+        (0, ErrorKind::CodecDict),
+        (-1, ErrorKind::CodecDict),
+        (i32::MAX, ErrorKind::CodecDict),
+    ] {
+        crate::bytes::put_i32(&mut chunk, at, size);
+        assert_eq!(read(&chunk, &lazy).err(), Some(kind), "{size}");
+    }
+}
+
+#[test]
+fn a_few_items_of_a_large_block_are_read_alike_wherever_it_is() {
+    const BLOCK: usize = 256 << 10;
+    // Its planes are texts.
+    let texts = words(2 * BLOCK);
+    let src: Vec<u8> = (0..2 * BLOCK).map(|i| texts[i / 4 + BLOCK / 2 * (i % 4)]).collect();
+    for use_dict in [false, true] {
+        let params = CParams { splitmode: split::ALWAYS, ..with_dict(use_dict, 4, BLOCK) };
+        let chunk = compressed(&params, &src);
+        let header = ChunkHeader::read(&chunk).unwrap();
+        assert!(!header.is_memcpyed() && header.is_split() && header.blocksize == BLOCK);
+        assert_eq!(header.has_dict(), use_dict);
+        let (source, lazy) = (Followed(&chunk), lazy_form(&chunk));
+        let dec = Decoding { source: Some(&source), ..Decoding::default() };
+        let lazy_header = ChunkHeader::read(&lazy).unwrap();
+        for items in [&[7][..], &[7, 8, 20, 3000], &[0, 9000, 9001], &[65_535]] {
+            let places = || items.iter().map(|item| 4 * item..4 * item + 4);
+            let each: &planes::EachRun<'_> = &|run| places().for_each(run);
+            let (start, end) = (4 * items[0], 4 * items[items.len() - 1] + 4);
+            let runs = Runs { start, end, granule: 4, each };
+            for (header, chunk) in [(&header, &chunk), (&lazy_header, &lazy)] {
+                let reader = BlockReader::open(&dec, header, chunk).unwrap();
+                let check = |decoded: Decoded<'_>| {
+                    for place in places() {
+                        let mut item = [0; 4];
+                        match &decoded {
+                            Decoded::Window(bytes) => {
+                                item.copy_from_slice(&bytes[place.start - start..][..4]);
+                            }
+                            Decoded::Planes(planes) => planes.put(place.start, &mut item),
+                        }
+                        assert_eq!(item, src[BLOCK..][place], "{use_dict} {items:?}");
+                    }
+                    Ok(())
+                };
+                reader.read_runs(0, 1, &runs, check).unwrap();
+            }
+        }
+    }
+}
+
 #[test]
 fn chunks_without_streams_are_copied_in_parts_whatever_their_blocks() {
     struct Counting<'a>(&'a [u8], AtomicUsize);
@@ -495,6 +633,34 @@ fn chunks_without_streams_are_copied_in_parts_whatever_their_blocks() {
 }
 
 #[test]
+fn postfilters_get_zeros_of_what_was_never_written_and_whole_values() {
+    /// Copies, and takes down the size of the items.
+    struct Copying(AtomicUsize);
+    impl Postfilter for Copying {
+        fn run(&self, call: PostfilterCall<'_>) -> Result<()> {
+            self.0.store(call.typesize, Ordering::Relaxed);
+            call.output.copy_from_slice(call.input);
+            Ok(())
+        }
+    }
+    let postfilter = Copying(AtomicUsize::new(0));
+    let dec = Decoding { postfilter: Some(&postfilter), ..Decoding::default() };
+    let mut dest = vec![0xEE; 3000];
+    let params = CParams { typesize: 4, ..CParams::default() };
+    // Memory that is used again holds these.
+    decompress_with(&dec, &compressed(&params, &[7; 3000]), None, &mut dest).unwrap();
+    assert!(dest == [7; 3000]);
+    let mut chunk = [0; 332];
+    special_chunk(&params, 3000, SpecialValue::Uninit, &mut chunk).unwrap();
+    decompress_with(&dec, &chunk, None, &mut dest).unwrap();
+    assert!(dest == [0; 3000] && postfilter.0.load(Ordering::Relaxed) == 4);
+    let params = CParams { typesize: 300, ..params };
+    special_chunk(&params, 3000, SpecialValue::Repeated(&[9; 300]), &mut chunk).unwrap();
+    decompress_with(&dec, &chunk, None, &mut dest).unwrap();
+    assert!(dest == [9; 3000] && postfilter.0.load(Ordering::Relaxed) == 300);
+}
+
+#[test]
 fn data_that_nobody_makes_are_an_error() {
     let params = CParams::default();
     let mut chunk = [0; 1032];
@@ -522,6 +688,46 @@ fn blocks_of_variable_length_have_numbers_below_theirs() {
         assert_eq!(kind(vl.block_len(nblock).map(|_| ())), ErrorKind::InvalidParam);
         assert_eq!(kind(vl.decode_block(nblock, &mut [0; 100])), ErrorKind::InvalidParam);
         assert_eq!(kind(vl.decode_one(nblock, |_| Ok([0; 100])).map(|_| ())), ErrorKind::InvalidParam);
+    }
+}
+
+#[test]
+fn blocks_of_variable_length_lie_one_after_the_other() {
+    let mut chunk = vec![0; 1000];
+    let blocks = [data(100, 1), data(100, 3), data(100, 7)];
+    let refs: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+    let cbytes = compress_vl(&Encoding::new(&with_dict(false, 1, 0)), &refs, &mut chunk).unwrap().cbytes;
+    chunk.truncate(cbytes);
+    let mut lazy = lazy_form(&chunk);
+    let open = |chunk: &[u8]| {
+        let header = ChunkHeader::read(chunk).unwrap();
+        let dec = Decoding { source: Some(&Followed(&[])), ..Decoding::default() };
+        open_vl(&dec, &header, chunk).map(|vl| vl.nblocks()).map_err(|e| e.kind())
+    };
+    assert_eq!((open(&chunk), open(&lazy)), (Ok(3), Ok(3)));
+    let starts: Vec<u8> = chunk[32..44].to_vec();
+    for moved in [[0, 0, 8], [0, 4, 4], [4, 0, 8]] {
+        for (i, from) in moved.into_iter().enumerate() {
+            chunk[32 + 4 * i..][..4].copy_from_slice(&starts[from..from + 4]);
+        }
+        lazy[32..44].copy_from_slice(&chunk[32..44]);
+        let wrong = Err(ErrorKind::InvalidHeader);
+        assert_eq!((open(&chunk), open(&lazy)), (wrong, wrong), "{moved:?}");
+    }
+    chunk[32..44].copy_from_slice(&starts);
+    lazy[32..44].copy_from_slice(&starts);
+
+    let source = Followed(&chunk);
+    let dec = Decoding { source: Some(&source), ..Decoding::default() };
+    let size_at = lazy.len() - 12;
+    let size = crate::bytes::get_i32(&lazy, size_at).unwrap();
+    for (change, len) in
+        [(0, Ok(100)), (1, Err(ErrorKind::InvalidHeader)), (-1, Err(ErrorKind::InvalidHeader))]
+    {
+        crate::bytes::put_i32(&mut lazy, size_at, size + change);
+        let header = ChunkHeader::read(&lazy).unwrap();
+        let vl = open_vl(&dec, &header, &lazy).unwrap();
+        assert_eq!(vl.block_len(0).map_err(|e| e.kind()), len, "{change}");
     }
 }
 
