@@ -72,7 +72,9 @@ mod tests {
         assert_eq!(chunks([0, 7], [6, 7]), [] as [i64; 0]);
         assert_eq!(chunks([6, 0], [9, 1]), [] as [i64; 0]);
         assert_eq!(chunks([0, 0], [600, 700]), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        assert!(chunks_of_box(&meta(), &[-1, 0], &[2, 2]).is_err());
+        for (start, stop) in [([-1, 0], [2, 2]), ([3, 0], [2, 2]), ([0, 9], [2, 8])] {
+            assert_eq!(chunks_of_box(&meta(), &start, &stop).unwrap_err().kind(), ErrorKind::InvalidParam);
+        }
         assert_eq!(chunks_of_box(&NdMeta { shape: vec![6, 0], ..meta() }, &[0, 0], &[1, 1]), Ok(None));
     }
 

@@ -1,5 +1,6 @@
 //! Arrays against a model: all items in C order in one vector.
 
+mod created;
 mod disturbed;
 mod faults;
 
@@ -485,6 +486,47 @@ fn padding_survives_writes_of_a_part_only() {
     assert_eq!(chunk_data(&tested.schunk, 1), [1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
     tested.write(&Region::new(&[0, 0], &[1, 1]), &Model::counting(&[1, 1], 1, 9));
     assert_eq!(chunk_data(&tested.schunk, 0), [9, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
+    tested.check();
+}
+
+#[test]
+fn padding_beside_long_rows_is_zeros() {
+    let case = Case {
+        shape: vec![2, 128],
+        chunk: vec![2, 128],
+        block: vec![2, 128],
+        typesize: 4,
+        filters: filter::SHUFFLE,
+        framed: false,
+    };
+    // Memory that is used again holds these.
+    drop(case.filled());
+    let padded = Case { shape: vec![2, 100], ..case }.filled();
+    let mut data = vec![0xee; 1024];
+    padded.schunk.decompress_chunk(0, &mut data, &Reading::default()).unwrap();
+    let items = padded.model.bytes();
+    for (row, items) in data.chunks_exact(512).zip(items.chunks_exact(400)) {
+        assert!(row[..400] == *items && row[400..] == [0; 112]);
+    }
+}
+
+#[test]
+fn what_was_never_written_becomes_zeros_beside_what_is() {
+    // Memory that is used again holds these.
+    let case = Case {
+        shape: vec![6, 6],
+        chunk: vec![6, 6],
+        block: vec![6, 3],
+        typesize: 4,
+        filters: 0,
+        framed: false,
+    };
+    drop(case.filled());
+    let (mut schunk, geometry, params) = case.empty();
+    create::fill_special(&mut schunk, &geometry, special::UNINIT, &params).unwrap();
+    let model = Model { shape: case.shape.clone(), typesize: 4, items: vec![vec![0; 4]; 36] };
+    let mut tested = Tested { schunk, geometry, params, model };
+    tested.write(&Region::new(&[1, 1], &[3, 2]), &Model::counting(&[2, 1], 4, 77));
     tested.check();
 }
 
