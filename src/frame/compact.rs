@@ -89,6 +89,10 @@ impl Frame {
     /// Notes that what lies after the last chunk is dead.
     fn trim(&mut self, session: &Session) -> Result<()> {
         let state = self.snapshot();
+        if state.holes.are_of_overlapping_chunks() {
+            // The chunk that starts last need not be the one that ends last.
+            return Ok(());
+        }
         let end = match state.index.stored().max() {
             None => 0,
             Some(last) if last + (EXTENDED_HEADER_LENGTH as u64) >= state.live_end => return Ok(()), // widening

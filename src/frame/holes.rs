@@ -87,6 +87,11 @@ impl Holes {
         self.disjoint.is_some()
     }
 
+    /// Whether it is known that chunks overlap.
+    pub(crate) fn are_of_overlapping_chunks(&self) -> bool {
+        self.disjoint == Some(false)
+    }
+
     /// What the change before this one gave up; `None` unless it is known that chunks do not overlap.
     pub(crate) fn resting(&self) -> Option<&[Extent]> {
         (self.disjoint == Some(true)).then_some(&self.resting)

@@ -42,6 +42,110 @@ fn the_size_of_the_chunks_survives_reopening() {
 }
 
 #[test]
+fn the_size_of_the_chunks_is_known_when_the_last_ones_go() {
+    for kind in [Kind::Memory, Kind::File, Kind::Dir, Kind::Mapped] {
+        let path = TempPath::new("last");
+        let mut frame = create(kind, &path);
+        for i in 0..20 {
+            frame.append(&chunk(1000, i)).unwrap();
+        }
+        for left in (0..20).rev() {
+            frame.delete(left).unwrap();
+            let sizes = (frame.cbytes(), reopen(&frame).cbytes());
+            assert_eq!(sizes, (stored(&frame), stored(&frame)), "{kind:?}: {left} left");
+        }
+    }
+}
+
+/// So many chunks that nobody looks whether they overlap.
+const MANY: usize = 300;
+
+/// A frame of `nchunks` chunks; chunk `inner` lies inside of chunk `outer`.
+fn nested(kind: Kind, path: &Path, nchunks: usize, outer: usize, inner: usize) -> Frame {
+    let mut frame = create(kind, path);
+    for i in 0..nchunks {
+        let mut chunk = chunk(64, u8::try_from(i % 100).unwrap());
+        if i == outer {
+            let inner = chunk;
+            chunk = longer(64, 3, 3000);
+            chunk[200..200 + inner.len()].copy_from_slice(&inner);
+        }
+        frame.append(&chunk).unwrap();
+    }
+    let position = frame.offsets().unwrap()[outer] + 200;
+    let session = frame.begin().unwrap();
+    let mut next = State::clone(&frame.snapshot());
+    next.index.set(inner, position).unwrap();
+    next.replaces = true;
+    frame.write_tail(&session, next, &[], index_codec::IndexOf::Other).unwrap();
+    reopen(&frame)
+}
+
+#[test]
+fn chunks_that_lie_inside_of_others_stay_whole_when_holes_are_closed() {
+    for kind in [Kind::Memory, Kind::File] {
+        let path = TempPath::new("nested");
+        let mut frame = nested(kind, &path, MANY, 1, 2);
+        let mut model = contents(&frame);
+        frame.delete_all(&[0..1, 3..290]).unwrap();
+        model.drain(3..290);
+        model.remove(0);
+        assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "{kind:?}");
+    }
+}
+
+#[test]
+fn chunks_that_end_after_the_last_one_stay_whole_when_another_is_deleted() {
+    for kind in [Kind::Memory, Kind::File] {
+        let path = TempPath::new("nested");
+        let mut frame = nested(kind, &path, 5, 4, 1);
+        let mut model = contents(&frame);
+        frame.delete(2).unwrap();
+        model.remove(2);
+        assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "{kind:?}");
+    }
+}
+
+#[test]
+fn chunks_that_lie_inside_of_the_last_one_stay_whole_when_that_is_replaced() {
+    for kind in [Kind::Memory, Kind::File] {
+        let path = TempPath::new("nested");
+        let mut frame = nested(kind, &path, MANY, MANY - 1, 1);
+        let mut model = contents(&frame);
+        model[MANY - 1] = longer(64, 4, 4000);
+        frame.update(MANY - 1, &model[MANY - 1]).unwrap();
+        assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "{kind:?}");
+    }
+}
+
+#[test]
+fn chunks_that_share_their_place_with_deleted_ones_stay_whole() {
+    for (kind, deleted) in [(Kind::Memory, 1..12), (Kind::File, 1..12), (Kind::File, 10..11)] {
+        let path = TempPath::new("shared");
+        let mut frame = create(kind, &path);
+        for i in 0..30 {
+            frame.append(&chunk(64, i)).unwrap();
+        }
+        let session = frame.begin().unwrap();
+        let mut next = State::clone(&frame.snapshot());
+        next.index.set(25, frame.offsets().unwrap()[10]).unwrap();
+        next.replaces = true;
+        frame.write_tail(&session, next, &[], index_codec::IndexOf::Other).unwrap();
+        let mut frame = reopen(&frame);
+        let mut model = contents(&frame);
+        assert!(model[25] == model[10]);
+        frame.delete_all(std::slice::from_ref(&deleted)).unwrap();
+        model.drain(deleted);
+        for i in 50..80 {
+            frame.append(&chunk(64, i)).unwrap();
+            model.push(chunk(64, i));
+            assert!(contents(&frame) == model, "{kind:?}");
+        }
+        assert!(contents(&reopen(&frame)) == model, "{kind:?}");
+    }
+}
+
+#[test]
 fn without_a_note_holes_are_counted_before_the_next_one_is_made() {
     let path = TempPath::new("foreign");
     drop(with_holes(Kind::File, &path));
