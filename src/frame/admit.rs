@@ -76,7 +76,9 @@ mod tests {
     #[test]
     fn short_headers_that_would_be_misread_are_extended() {
         let data: Vec<u8> = (1..=200).collect();
-        let [short, mut special, mut blocks] = [&data[..12], &data[..], &data[..]].map(plain);
+        let mut harmless = data.clone();
+        harmless[14..16].fill(0);
+        let [short, mut special, mut blocks] = [&data[..12], &harmless, &harmless].map(plain);
         special[31] = 0x10;
         blocks[30] = 1;
         for chunk in [short, special, blocks] {

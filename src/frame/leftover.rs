@@ -246,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_trailer_is_a_leftover_unless_it_tells_of_more_than_the_file_holds() {
+        let trailer = frame_trailer::write(&[]).unwrap();
+        let mut file = [&[7; 200][..], &[9; 50], &trailer[trailer.len() - TAIL_LEN..]].concat();
+        let size = file.len() as u64;
+        assert!(is_left(&file, 200));
+        for (area, left) in [(1, true), (size - 1, true), (size, false), (u64::MAX, false)] {
+            Usage { area, live: 1 }.put(&mut file);
+            assert_eq!(is_left(&file, 200), left, "{area}");
+        }
+    }
+
+    #[test]
     fn holes_are_skipped() {
         let (_path, file) = file_of(b"frame");
         let size = 1 << 40;

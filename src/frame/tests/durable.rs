@@ -1,6 +1,7 @@
 //! Whoever asks for it waits for the device: in which order things get there.
 
 use super::*;
+use crate::frame::journal::Record;
 use crate::io::file::PlainFile;
 
 /// What a frame did on disk, in order.
@@ -114,6 +115,67 @@ fn a_new_chunk_file_and_its_name_are_there_before_the_index_refers_to_it() {
         assert!(first(&events, &Synced(new)) < written && first(&events, &Named(index.clone())) < written);
         assert_eq!(events.last(), Some(&Synced(index.clone())));
     }
+}
+
+/// How often a file was changed before each wait for the device, and after the last one.
+fn steps(events: &[Event], name: &str) -> Vec<usize> {
+    events.split(|event| *event == Synced(name.to_string())).map(<[Event]>::len).collect()
+}
+
+#[test]
+fn each_step_of_a_change_is_there_before_the_next_one() {
+    let (path, io) = (TempPath::new("durable"), NotedIo::default());
+    let mut frame = Frame::create_file(&path, params(), &io.options(Durability::Sync)).unwrap();
+    let changes: [fn(&mut Frame) -> Result<usize>; 5] = [
+        |frame| frame.meta_add(b"layer", b"content"),
+        |frame| frame.append(&chunk(400, 1)),
+        |frame| frame.append(&chunk(400, 2)),
+        |frame| frame.meta_update(b"layer", b"changed"),
+        |frame| frame.vlmeta_add(b"layer", chunk(40, 3)),
+    ];
+    for change in changes {
+        io.take();
+        change(&mut frame).unwrap();
+        // The record of what was there, the new content, and where it ends.
+        let steps = steps(&io.take(), &name_of(&path));
+        assert!(matches!(steps[..], [1, content, 1, 0] if content > 0), "{steps:?}");
+    }
+}
+
+#[test]
+fn a_change_that_may_be_broken_off_can_be_taken_back() {
+    let (made, path, io) = (TempPath::new("made"), TempPath::new("durable"), NotedIo::default());
+    let mut frame = Frame::create_file(&made, params(), &FrameOptions::default()).unwrap();
+    frame.meta_add(b"layer", &[1; 200]).unwrap();
+    drop(frame);
+    let bytes = std::fs::read(&*made).unwrap();
+    // Inside one page, and across the end of one.
+    for (offset, at_once) in [(0, true), (4096 - 200, false)] {
+        std::fs::write(&*path, [&vec![0; offset], &bytes[..]].concat()).unwrap();
+        let options = io.options(Durability::System);
+        let mut frame = Frame::open(&path, offset as u64, &options).unwrap();
+        io.take();
+        frame.meta_update(b"layer", &[2; 200]).unwrap();
+        assert_eq!(io.take().len() == 1, at_once, "{offset}");
+    }
+}
+
+#[test]
+fn what_was_broken_off_is_taken_back_for_good_before_the_next_change() {
+    let (path, io) = (TempPath::new("durable"), NotedIo::default());
+    let mut frame = Frame::create_file(&path, params(), &FrameOptions::default()).unwrap();
+    frame.append(&chunk(400, 1)).unwrap();
+    drop(frame);
+    let bytes = std::fs::read(&*path).unwrap();
+    let mut record = Record::new();
+    record.add(0, 97).unwrap().copy_from_slice(&bytes[..97]);
+    let record = record.finish(0, bytes.len() as u64);
+    std::fs::write(&*path, [&bytes[..], &record].concat()).unwrap();
+    let mut frame = Frame::open(&path, 0, &io.options(Durability::Sync)).unwrap();
+    frame.append(&chunk(400, 2)).unwrap();
+    // The old bytes, and where they end; then the steps of the change.
+    let steps = steps(&io.take(), &name_of(&path));
+    assert!(matches!(steps[..], [1, 1, 1, content, 1, 0] if content > 0), "{steps:?}");
 }
 
 #[test]

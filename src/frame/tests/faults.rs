@@ -571,6 +571,58 @@ fn holes_are_filled_as_safely_as_the_end_is_moved() {
 }
 
 #[test]
+fn chunk_files_of_a_change_that_fails_are_removed() {
+    let base = TempPath::new("base");
+    build(&base, true, 4);
+    let names = |path: &Path| {
+        let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = entries.collect();
+        names.sort();
+        names
+    };
+    for fault in [Fault::Once, Fault::Half] {
+        for at in 0.. {
+            let path = TempPath::new("fault");
+            copy_frame(&base, &path);
+            let options = FrameOptions {
+                io: Arc::new(FaultyIo(Arc::new(Plan::new(at, fault)))),
+                ..FrameOptions::default()
+            };
+            let mut frame = Frame::open(&path, 0, &options).unwrap();
+            if frame.append_all(&[&chunk(64, 50), &chunk(64, 51)]).is_ok() {
+                assert!(at > 3, "{fault:?}");
+                break;
+            }
+            assert_eq!(names(&path), names(&base), "{fault:?} at call {at}");
+        }
+    }
+}
+
+#[test]
+fn who_looks_while_a_change_is_written_sees_it_once_it_is_complete() {
+    let (base, done, path) = (TempPath::new("base"), TempPath::new("done"), TempPath::new("fault"));
+    build(&base, false, 6);
+    copy_frame(&base, &done);
+    copy_frame(&base, &path);
+    let append = |path: &Path, at| {
+        let (options, calls) = faulty(at);
+        let appended = Frame::open(path, 0, &options).unwrap().append(&chunk(64, 100));
+        (appended.is_ok(), calls())
+    };
+    let (appended, calls) = append(&done, usize::MAX);
+    assert!(appended);
+    // All but the last call, which cuts the file off.
+    assert!(!append(&path, calls - 1).0);
+    let reader = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+    assert_eq!(reader.nchunks(), 6);
+    let len = fs::metadata(&*done).unwrap().len();
+    fs::File::options().write(true).open(&*path).unwrap().set_len(len).unwrap();
+    assert!(fs::read(&*path).unwrap() == fs::read(&*done).unwrap());
+    assert_eq!(reader.refresh(), Ok(true));
+    assert!(see_frame(&reader) == see(&done));
+}
+
+#[test]
 fn files_that_are_used_again_are_as_safe_as_new_ones() {
     let replace: fn(&mut Frame) -> Result<()> =
         |f| (0..8).try_for_each(|i| f.update(1, &padded(64 + 60 * (i % 2), i)).map(drop));
