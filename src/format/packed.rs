@@ -361,6 +361,25 @@ mod tests {
     }
 
     #[test]
+    fn chunks_lie_one_after_the_other_up_to_their_table() {
+        // Before each chunk, and after the last one.
+        for at in [0x60, 0x90, 0xc0] {
+            let mut bytes = sample();
+            let table = size(&bytes, TABLE).unwrap();
+            for place in [TABLE, CBYTES, table, table + 8] {
+                let position = get(&bytes, place).unwrap();
+                put(&mut bytes, place, if position >= at { position + 3 } else { position });
+            }
+            let at = usize::try_from(at).unwrap();
+            bytes.splice(at..at, [0; 3]);
+            assert_eq!(Packed::read(&bytes).unwrap_err().kind(), ErrorKind::InvalidHeader, "{at:#x}");
+        }
+        let mut longer = sample();
+        longer[0x90 + 12] += 1;
+        assert_eq!(Packed::read(&longer).unwrap_err().kind(), ErrorKind::InvalidHeader);
+    }
+
+    #[test]
     fn an_empty_super_chunk_is_a_header() {
         let bytes = write(&PackedParams::default(), &PackedSpecial::default(), &[]).unwrap();
         assert_eq!(bytes.len(), HEADER_LEN);

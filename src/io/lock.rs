@@ -452,6 +452,24 @@ mod tests {
         std::fs::remove_file(&target).unwrap();
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_lock_file_that_cannot_be_read_is_not_kept_locked() {
+        use std::os::unix::ffi::OsStrExt;
+        let file = beside(&path("pipe"));
+        let name = std::ffi::CString::new(file.as_os_str().as_bytes()).unwrap();
+        // A pipe can be locked, but has no counter.
+        // SAFETY: the name is a string.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let lock = FrameLock::new(file.clone());
+        for mode in [Mode::Shared, Mode::Exclusive] {
+            assert_eq!(lock.hold(mode).err().map(|e| e.kind()), Some(ErrorKind::Lock));
+            let other = File::options().read(true).write(true).open(&file).unwrap();
+            assert!(sys::try_lock(&other).unwrap());
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
+
     #[test]
     fn exclusive_holders_count_and_others_notice() {
         let frame = path("lock");
@@ -565,6 +583,15 @@ mod tests {
         assert!(!waiter.is_finished());
         drop(other);
         assert!(waiter.join().unwrap());
+        // Even where both have counted as far.
+        let c = FrameLock::new(beside(&frame));
+        drop(c.hold(Mode::Shared).unwrap());
+        c.note_read();
+        let bytes = std::fs::read(beside(&frame)).unwrap();
+        std::fs::remove_file(beside(&frame)).unwrap();
+        std::fs::write(beside(&frame), bytes).unwrap();
+        drop(c.hold(Mode::Shared).unwrap());
+        assert!(c.is_changed());
         std::fs::remove_file(beside(&frame)).unwrap();
         std::fs::remove_file(&frame).unwrap();
     }

@@ -343,5 +343,17 @@ mod tests {
         let mut got = vec![0; 4000];
         schunk.get_slice(0, 1000, &mut got, &Reading::default()).unwrap();
         assert!(got == data);
+
+        // What is stored raw was left alone.
+        let stored = {
+            let mut header = vec![2, 1, 0x13, 4, 32, 0, 0, 0, 32, 0, 0, 0, 48, 0, 0, 0];
+            header.extend(ramp(77, 8));
+            header
+        };
+        let bytes = packed::write(&params, &special, &[&stored]).unwrap();
+        let schunk = Schunk::from_packed(&bytes).unwrap();
+        let mut got = vec![0; 32];
+        schunk.get_slice(0, 8, &mut got, &Reading::default()).unwrap();
+        assert!(got == ramp(77, 8));
     }
 }

@@ -7,7 +7,7 @@ mod shared;
 
 use super::*;
 use crate::chunk::{CParams, Room, Source};
-use crate::format::consts::{codec, special};
+use crate::format::consts::{codec, filter, special};
 use crate::frame::sizes::ChunkInfo;
 use crate::io::dirs;
 use crate::pool;
@@ -151,6 +151,53 @@ fn changing_one_block_keeps_the_bytes_of_the_others() {
     let mut expected = data;
     expected[20_000..20_004].copy_from_slice(&[1, 2, 3, 4]);
     assert!(all(&schunk) == expected);
+}
+
+#[test]
+fn blocks_that_share_their_bytes_keep_their_values_when_another_block_shrinks() {
+    const BLOCK: usize = 1024;
+    let cparams = cparams(1, BLOCK, codec::LZ4);
+    let writing = Writing::new(Encoding::new(&cparams));
+    let mut random = Random::new(11);
+    let mut block = || [random.bytes(BLOCK / 2), vec![0; BLOCK / 2]].concat();
+    let (first, second, last) = (block(), block(), block());
+    let mut data = [&first[..], &second, &second, &last].concat();
+    let mut chunk = chunk::compress_to_vec(&cparams, &data).unwrap();
+    let start = |chunk: &[u8], block: usize| crate::bytes::get_i32(chunk, 32 + 4 * block).unwrap();
+    // The third block becomes what the second one is.
+    let (from, to) = (start(&chunk, 2), start(&chunk, 3));
+    let cbytes = i32::try_from(chunk.len()).unwrap();
+    for (at, value) in [(32 + 8, start(&chunk, 1)), (32 + 12, from), (12, cbytes - (to - from))] {
+        crate::bytes::put_i32(&mut chunk, at, value);
+    }
+    chunk.drain(usize::try_from(from).unwrap()..usize::try_from(to).unwrap());
+    for kind in [Kind::List, Kind::Memory] {
+        let mut schunk = create(kind, Path::new(""), 1);
+        schunk.append_chunk(&chunk).unwrap();
+        schunk.set_slice(0, 20, &[0; 20], &Reading::default(), &writing).unwrap();
+        data[..20].fill(0);
+        assert!(all(&schunk) == data, "{kind:?}");
+    }
+}
+
+#[test]
+fn items_of_a_damaged_chunk_are_read_with_the_codes_of_the_c_library() {
+    let items = (0..5000_u32).flat_map(u32::to_le_bytes).collect::<Vec<_>>();
+    for (delta, coords, kind) in [
+        (filter::NONE, &[1000, 1001][..], ErrorKind::ReadBuffer),
+        (filter::NONE, &[1000], ErrorKind::Failure),
+        (filter::DELTA, &[1000, 1001], ErrorKind::Failure),
+    ] {
+        let params = FrameParams { filters: [0, 0, 0, 0, delta, 1], ..params(4) };
+        let cparams = CParams { filters: params.filters, ..cparams(4, 4000, codec::LZ4) };
+        let mut chunk = chunk::compress_to_vec(&cparams, &items).unwrap();
+        let second = usize::try_from(crate::bytes::get_i32(&chunk, 36).unwrap()).unwrap();
+        crate::bytes::put_i32(&mut chunk, second, i32::MAX);
+        let mut schunk = Schunk::in_memory(params);
+        schunk.append_chunk(&chunk).unwrap();
+        let read = schunk.get_sparse(coords, &mut [0; 8], &Reading::default());
+        assert_eq!(read.unwrap_err().kind(), kind, "{delta} {coords:?}");
+    }
 }
 
 #[test]
