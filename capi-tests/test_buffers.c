@@ -182,6 +182,32 @@ static void test_no_frame(void) {
   CHECK_INT(blosc2_schunk_free(schunk), 0);
 }
 
+/* A chunk that lies in the frame is added to it: the frame moves as it grows. */
+static void test_own_chunk(void) {
+  enum { LARGE = 3000000 };
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  uint8_t *data = test_make_data(TEST_NOISE, LARGE), *got = (uint8_t *)test_alloc(LARGE), *chunk = NULL;
+  blosc2_schunk *schunk;
+  bool needs_free = true;
+  int i;
+  storage.contiguous = true;
+  schunk = blosc2_schunk_new(&storage);
+  REQUIRE(schunk != NULL);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, data, LARGE), 1);
+  for (i = 1; i < 6; i++) {
+    CHECK(blosc2_schunk_get_chunk(schunk, i - 1, &chunk, &needs_free) > LARGE);
+    CHECK(!needs_free);
+    CHECK_INT(blosc2_schunk_append_chunk(schunk, chunk, true), i + 1);
+  }
+  for (i = 0; i < 6; i++) {
+    CHECK_INT(blosc2_schunk_decompress_chunk(schunk, i, got, LARGE), LARGE);
+    CHECK_BYTES(got, data, LARGE);
+  }
+  CHECK_INT(blosc2_schunk_free(schunk), 0);
+  free(got);
+  free(data);
+}
+
 /* What the structs of the library begin with. */
 static void test_defaults(void) {
   const blosc2_storage storage = blosc2_get_blosc2_storage_defaults(), same = BLOSC2_STORAGE_DEFAULTS;
@@ -200,6 +226,7 @@ int main(void) {
   test_kept_frame();
   test_given_frame();
   test_no_frame();
+  test_own_chunk();
   test_defaults();
   blosc2_destroy();
   return test_end();

@@ -304,6 +304,8 @@ static void test_what_codecs_are_told(void) {
   }
   answer = -12;
   CHECK_INT(compress(cparams), BLOSC2_ERROR_DATA);
+  answer = BLOCK + 1; /* more than there was room for */
+  CHECK_INT(compress(cparams), BLOSC2_ERROR_WRITE_BUFFER);
   answer = 0;
 }
 

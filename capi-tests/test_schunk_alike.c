@@ -202,6 +202,25 @@ static void locks_count_what_the_c_library_counts(void) {
   release(2, schunk);
 }
 
+/* With locks, slices are written where the chunks of other handles are by now. */
+static void slices_are_written_to_chunks_of_others(void) {
+  int32_t items[ITEMS] = {0}, got[ITEMS];
+  blosc2_schunk *schunk, *other;
+  setenv("BLOSC_LOCKING", "1", 1);
+  schunk = make(2, 1);
+  other = blosc2_schunk_open(FILE_PATH);
+  REQUIRE(other != NULL);
+  fill(items, 7);
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, BYTES), 2);
+  items[3] = -5;
+  CHECK_INT(blosc2_schunk_set_slice_buffer(other, ITEMS + 3, ITEMS + 4, items + 3), 0);
+  CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 1, got, BYTES), BYTES);
+  CHECK_BYTES(got, items, BYTES);
+  unsetenv("BLOSC_LOCKING");
+  CHECK_INT(blosc2_schunk_free(other), 0);
+  release(2, schunk);
+}
+
 /* The C library cannot open frames that begin with an empty chunk. */
 static void frames_do_not_begin_with_empty_chunks(int place) {
   blosc2_schunk *schunk = make(place, 0);
@@ -551,6 +570,7 @@ int main(void) {
   empty_boxes_are_in_no_chunks();
   negative_sizes_make_no_frame();
   locks_count_what_the_c_library_counts();
+  slices_are_written_to_chunks_of_others();
   blosc2_destroy();
   return test_end();
 }

@@ -380,6 +380,28 @@ static void test_copies(int from, int to) {
   release(from, schunk);
 }
 
+/* Copies are compressed anew for another number of a filter as well, here the bytes of the items to shuffle. */
+static void test_copies_shuffled_otherwise(int place) {
+  blosc2_schunk *schunk = make(place, 2), *copy;
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  uint8_t *chunk;
+  bool needs_free;
+  cparams.typesize = 4;
+  cparams.filters_meta[5] = 2;
+  storage.cparams = &cparams;
+  copy = blosc2_schunk_copy(schunk, &storage);
+  REQUIRE(copy != NULL);
+  CHECK(blosc2_schunk_get_chunk(copy, 1, &chunk, &needs_free) > 0);
+  CHECK_INT(chunk[BLOSC2_CHUNK_FILTER_META + 5], 2);
+  if (needs_free) {
+    free(chunk);
+  }
+  check_chunk(copy, 0, 0);
+  CHECK_INT(blosc2_schunk_free(copy), 0);
+  release(place, schunk);
+}
+
 static void test_special(int place) {
   blosc2_schunk *schunk = make(place, 0);
   int32_t items[CHUNK_ITEMS];
@@ -511,6 +533,7 @@ int main(void) {
     test_slices(place);
     test_metalayers(place);
     test_buffers(place);
+    test_copies_shuffled_otherwise(place);
     test_special(place);
     test_assignments(place);
     test_slice_blocksize(place);
