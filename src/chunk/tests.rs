@@ -340,7 +340,7 @@ fn variable_blocks_and_their_dictionary_may_not_fit() {
 }
 
 #[test]
-fn a_few_variable_blocks_get_no_dictionary() {
+fn a_few_variable_blocks_and_small_chunks_get_no_dictionary() {
     let src = data(16_000, 4);
     for (nblocks, has_dict) in [(1, false), (7, false), (8, true), (9, true)] {
         let blocks: Vec<&[u8]> = src.chunks(src.len().div_ceil(nblocks)).collect();
@@ -349,6 +349,10 @@ fn a_few_variable_blocks_get_no_dictionary() {
         let outcome = compress_vl(&Encoding::new(&params), &blocks, &mut chunk).unwrap();
         assert!(outcome.cbytes > 0 && blocks.len() == nblocks);
         assert_eq!(ChunkHeader::read(&chunk).unwrap().has_dict(), has_dict, "{nblocks}");
+    }
+    for (nbytes, has_dict) in [(20 * 256 - 1, false), (20 * 256, true)] {
+        let chunk = compressed(&with_dict(true, 1, 512), &words(8000)[..nbytes]);
+        assert_eq!(ChunkHeader::read(&chunk).unwrap().has_dict(), has_dict, "{nbytes}");
     }
 }
 
@@ -728,6 +732,23 @@ fn blocks_of_variable_length_lie_one_after_the_other() {
         let header = ChunkHeader::read(&lazy).unwrap();
         let vl = open_vl(&dec, &header, &lazy).unwrap();
         assert_eq!(vl.block_len(0).map_err(|e| e.kind()), len, "{change}");
+    }
+    crate::bytes::put_i32(&mut lazy, size_at, size);
+
+    let at = crate::bytes::get_i32(&chunk, 32).and_then(|at| usize::try_from(at).ok()).unwrap();
+    for (stored, len) in [
+        (1, Ok(1)),
+        (300, Ok(300)),
+        (301, Err(ErrorKind::InvalidHeader)),
+        (0, Err(ErrorKind::InvalidHeader)),
+        (-1, Err(ErrorKind::InvalidHeader)),
+    ] {
+        let mut changed = chunk.clone();
+        crate::bytes::put_i32(&mut changed, at, stored);
+        let (source, header) = (Followed(&changed), ChunkHeader::read(&lazy).unwrap());
+        let dec = Decoding { source: Some(&source), ..Decoding::default() };
+        let vl = open_vl(&dec, &header, &lazy).unwrap();
+        assert_eq!(vl.block_len(0).map_err(|e| e.kind()), len, "{stored}");
     }
 }
 
