@@ -524,6 +524,58 @@ static void missing_chunks_are_replaced_moved_and_deleted(void) {
   CHECK_INT(blosc2_schunk_free(schunk), 0);
 }
 
+static int invert(blosc2_postfilter_params *params) {
+  int32_t i;
+  for (i = 0; i < params->size; i++) {
+    params->output[i] = (uint8_t)~params->input[i];
+  }
+  return 0;
+}
+
+/* Copies hold what a postfilter makes of the chunks; unlike there, metalayers are not filtered. */
+static void copies_are_filtered_and_metalayers_are_not(int place) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_postfilter_params postparams = {0};
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS, plain = BLOSC2_STORAGE_DEFAULTS;
+  int32_t items[ITEMS], inverted[ITEMS], got[ITEMS], len = 0;
+  blosc2_schunk *schunk, *copy;
+  uint8_t *content = NULL;
+  int i;
+  cparams.typesize = 4;
+  dparams.postfilter = invert;
+  dparams.postparams = &postparams;
+  storage.cparams = &cparams;
+  storage.dparams = &dparams;
+  storage.contiguous = places[place].contiguous;
+  storage.urlpath = (char *)places[place].urlpath;
+  blosc2_remove_urlpath(storage.urlpath);
+  schunk = blosc2_schunk_new(&storage);
+  REQUIRE(schunk != NULL);
+  append_chunks(schunk, 2);
+  fill(items, 1);
+  for (i = 0; i < ITEMS; i++) {
+    inverted[i] = ~items[i];
+  }
+  CHECK_INT(blosc2_vlmeta_add(schunk, "layer", (uint8_t *)items, BYTES, NULL), 0);
+  CHECK_INT(blosc2_vlmeta_get(schunk, "layer", &content, &len), 0);
+  if (CHECK_INT(len, BYTES)) {
+    CHECK_BYTES(content, items, BYTES);
+    free(content);
+  }
+  copy = blosc2_schunk_copy(schunk, &plain);
+  REQUIRE(copy != NULL);
+  CHECK_INT(blosc2_schunk_decompress_chunk(copy, 1, got, BYTES), BYTES);
+  CHECK_BYTES(got, inverted, BYTES);
+  CHECK_INT(blosc2_vlmeta_get(copy, "layer", &content, &len), 0);
+  if (CHECK_INT(len, BYTES)) {
+    CHECK_BYTES(content, items, BYTES);
+    free(content);
+  }
+  CHECK_INT(blosc2_schunk_free(copy), 0);
+  release(place, schunk);
+}
+
 int main(void) {
   int place;
   blosc2_init();
@@ -536,6 +588,7 @@ int main(void) {
     copies_know_the_block_size_that_they_were_made_with(place);
     copies_that_end_with_an_empty_chunk(place);
     lent_chunks_are_stored_again(place);
+    copies_are_filtered_and_metalayers_are_not(place);
     if (place != 0) {
       frames_show_their_path_and_owner(place);
     }
