@@ -473,6 +473,16 @@ impl Context {
         self.instrumented = header.is_instrumented();
     }
 
+    /// Shows what the header of a simple chunk tells, and the buffers if there are several blocks.
+    #[inline(always)]
+    fn note_simple(&mut self, header: &ChunkHeader, buffers: &Buffers) {
+        if header.blocksize < header.nbytes {
+            self.note_decompression(header, buffers);
+        } else {
+            self.note_header(header);
+        }
+    }
+
     /// Shows what a chunk's header tells, and the buffers to plugins: where none is at work, this would be a good part
     /// of decompressing a small chunk.
     fn note_decompression(&mut self, header: &ChunkHeader, buffers: &Buffers) {

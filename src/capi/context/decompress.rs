@@ -111,13 +111,7 @@ pub(crate) unsafe fn decompress(
             drop(this.attach());
         }
         let buffers = Buffers::new(chunk, dest);
-        let note = |header: &ChunkHeader| {
-            if header.blocksize < header.nbytes {
-                this.note_decompression(header, &buffers);
-            } else {
-                this.note_header(header);
-            }
-        };
+        let note = |header: &ChunkHeader| this.note_simple(header, &buffers);
         if let Some(nbytes) = chunk::decompress_simple(chunk, dest, alone, note) {
             return Ok(nbytes);
         }
@@ -149,7 +143,8 @@ pub(crate) unsafe fn getitem(
     // SAFETY: the caller's promise.
     let this = unsafe { Context::from_raw(context) }?;
     if this.fields.postfilter.is_none() {
-        let note = |header: &ChunkHeader| this.note_header(header);
+        let buffers = Buffers::new(chunk, dest);
+        let note = |header: &ChunkHeader| this.note_simple(header, &buffers);
         if let Some(nbytes) = chunk::getitem_simple(chunk, unit, start, count, dest, note) {
             return Ok(nbytes);
         }
