@@ -9,9 +9,9 @@
 //! Callbacks may read super-chunks, even the one that is being read at the moment or compressed for. From a super-chunk
 //! that the operation is changing they get an error, since waiting for it would be for ever.
 //!
-//! Here are the accesses; `short` is one for small chunks. `create` makes and releases handles, `open` those of what is stored already, `copy` makes
-//! copies, and `view` handles that share a super-chunk; `save` writes frames. `shown`, with `layers`, keeps the struct
-//! up to date; `adopt` takes over what clients change in metalayers.
+//! Here are the accesses; `short` is one for small chunks. `create` makes and releases handles, `open` those of what
+//! is stored already, `copy` makes copies, and `view` handles that share a super-chunk; `save` writes frames. `shown`,
+//! with `layers`, keeps the struct up to date; `adopt` takes over what clients change in metalayers.
 
 mod adopt;
 mod copy;
@@ -365,8 +365,8 @@ impl SchunkHandle {
         self.read_with(&parts, Some(&visit), operation)
     }
 
-    /// Reads with the handle's context, chunks in any order and at the same time: unless functions of the application are
-    /// called for each, which may look for its number, nobody is told.
+    /// Reads with the handle's context, chunks in any order and at the same time: unless functions of the application
+    /// are called for each, which may look for its number, nobody is told.
     pub(crate) fn read_in_any_order<T>(
         &self,
         operation: impl FnOnce(&Schunk, &Reading<'_>) -> Result<T>,
@@ -378,7 +378,8 @@ impl SchunkHandle {
         self.read_with(&parts, visit, operation)
     }
 
-    /// Shows in the context for decompression whether chunk `nchunk`, the last one that it decompressed, has a dictionary.
+    /// Shows in the context for decompression whether chunk `nchunk`, the last one that it decompressed, has a
+    /// dictionary.
     #[inline]
     pub(crate) fn show_dict(&self, schunk: &Schunk, nchunk: usize) {
         // SAFETY: as for `decoding`.

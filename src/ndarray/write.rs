@@ -280,7 +280,8 @@ impl Overlay<'_> {
         let old = now.filter(|_| !self.covers_chunk);
         if let Some(old) = old {
             reading.visit(self.nchunk);
-            if writing.may_reuse() {
+            // A chunk that is one block has none that could stay.
+            if writing.may_reuse() && self.blocks.nblocks() > 1 {
                 if let Some(patch) = schunk.look(|schunk| self.patch(schunk, old, reading, writing))? {
                     return pending.push(schunk, self.nchunk, Update::Blocks(patch), writing);
                 }

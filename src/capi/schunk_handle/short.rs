@@ -1,5 +1,5 @@
-//! The short way to what chunks in a list hold: where nothing is unusual, to lock the super-chunk and to take out of the
-//! context what decompression needs would take as long as to read a few hundred bytes.
+//! The short way to what chunks in a list hold: where nothing is unusual, to lock the super-chunk and to take out of
+//! the context what decompression needs would take as long as to read a few hundred bytes.
 
 use super::SchunkHandle;
 use crate::capi::context::Context;
