@@ -271,10 +271,11 @@ fn decode_bitshuffled_part(
     dest: &mut [u8],
 ) -> Result<()> {
     let Worker { codecs, buffers, stream, .. } = worker;
-    let shuffled = buffers.decoded.get(reader.header.block_len(nblock))?;
+    let len = reader.header.block_len(nblock);
+    let (shuffled, spare) = (buffers.decoded.get(len)?, buffers.ping.get(len)?);
     let covered = reader.decode_streams(codecs, nblock, stream, shuffled)?;
     check_covered(covered, wanted.end)?;
-    bitshuffle::bitunshuffle_bytes(reader.header.typesize, shuffled, wanted.start, dest);
+    bitshuffle::bitunshuffle_bytes(reader.header.typesize, shuffled, wanted.start, dest, spare);
     Ok(())
 }
 

@@ -390,7 +390,7 @@ fn getitem_of_block(
         return None;
     }
     with_worker(|worker| {
-        block.decode_part(&mut worker.codecs, &mut worker.buffers.decoded, wanted.start, dest)?;
+        block.decode_part(worker, wanted.start, dest)?;
         Some(dest.len())
     })
 }
@@ -481,8 +481,9 @@ impl<'a> Block<'a> {
     #[inline(always)]
     fn get_raw(&self, start: usize, dest: &mut [u8]) -> bool {
         if let Some(raw) = self.raw_stream() {
-            self.unfilter_part(raw, start, dest);
-            return true;
+            return self.unfilter_directly(raw, start, dest)
+                || with_worker(|worker| self.unfilter_part(raw, start, dest, &mut worker.buffers.ping))
+                    .is_some();
         }
         let Some((width, stride, rows)) = self.raw_rows() else { return false };
         let whole_items = start % width == 0 && dest.len() % width == 0 && !dest.is_empty();
@@ -493,13 +494,31 @@ impl<'a> Block<'a> {
     }
 
     /// Undoes the filter of `filtered`, all of the block, for the bytes from `start` on that `dest` has room for.
+    /// Returns `false`, with nothing done, for Bitshuffle, which needs more room.
     #[inline(always)]
-    fn unfilter_part(&self, filtered: &[u8], start: usize, dest: &mut [u8]) {
+    fn unfilter_directly(&self, filtered: &[u8], start: usize, dest: &mut [u8]) -> bool {
         match self.filter {
             Filter::None => copy::copy(&filtered[start..][..dest.len()], dest),
             Filter::Shuffle(width) => shuffle::unshuffle_bytes(width, filtered, start, dest),
-            Filter::Bitshuffle => bitshuffle::bitunshuffle_bytes(self.header.typesize, filtered, start, dest),
+            Filter::Bitshuffle => return false,
         }
+        true
+    }
+
+    /// As [`unfilter_directly`](Self::unfilter_directly), for all filters. `None` if there is no memory for `spare`.
+    #[inline(always)]
+    fn unfilter_part(
+        &self,
+        filtered: &[u8],
+        start: usize,
+        dest: &mut [u8],
+        spare: &mut Buffer,
+    ) -> Option<()> {
+        if !self.unfilter_directly(filtered, start, dest) {
+            let spare = spare.get(filtered.len()).ok()?;
+            bitshuffle::bitunshuffle_bytes(self.header.typesize, filtered, start, dest, spare);
+        }
+        Some(())
     }
 
     /// Decodes the streams of the block into `filtered`, which has its length. `None` if anything is wrong about them.
@@ -511,20 +530,14 @@ impl<'a> Block<'a> {
         decoder.decode_all(codecs, self.bytes, self.nstreams, filtered).ok().map(|_| ())
     }
 
-    /// Decodes the bytes of the block from `start` on that `dest` has room for, by way of `decoded`. `None` if anything
+    /// Decodes the bytes of the block from `start` on that `dest` has room for, by way of buffers of `worker`. `None` if anything
     /// is wrong about the block.
     #[inline(always)]
-    fn decode_part(
-        &self,
-        codecs: &mut CodecStates,
-        decoded: &mut Buffer,
-        start: usize,
-        dest: &mut [u8],
-    ) -> Option<()> {
+    fn decode_part(&self, worker: &mut Worker, start: usize, dest: &mut [u8]) -> Option<()> {
+        let Worker { codecs, buffers: BlockBuffers { decoded, ping, .. }, .. } = worker;
         let filtered = decoded.get(self.len()).ok()?;
         self.decode_streams(codecs, filtered)?;
-        self.unfilter_part(filtered, start, dest);
-        Some(())
+        self.unfilter_part(filtered, start, dest, ping)
     }
 
     /// Decodes the block into `dest`, which has its length. `None` if anything is wrong about it.

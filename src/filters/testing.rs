@@ -27,7 +27,7 @@ pub(super) fn nd_context(meta: u8, typesize: i32, blockshape: &[i32]) -> FilterC
 const GUARD: usize = 64;
 
 /// Runs `f` on the inner `len` bytes of a buffer and checks that the bytes around them keep their values.
-pub(super) fn guarded(len: usize, offset: usize, f: impl Fn(&mut [u8])) -> Vec<u8> {
+pub(super) fn guarded(len: usize, offset: usize, mut f: impl FnMut(&mut [u8])) -> Vec<u8> {
     let mut buf = vec![0xa5; GUARD + offset + len + GUARD];
     f(&mut buf[GUARD + offset..GUARD + offset + len]);
     assert!(buf[..GUARD + offset].iter().chain(&buf[GUARD + offset + len..]).all(|&b| b == 0xa5));

@@ -46,6 +46,8 @@ const MANY: usize = 16;
 const DENSE: usize = 240;
 /// If [`decode_medium`] comes less far than this, in bytes of output, it did not pay.
 const PAYS: usize = 2048;
+/// Matches at less than this distance are copied from what the sequences just before made.
+const NEAR: usize = 64;
 /// It is tried again only after this many times MANY longer matches then.
 const PAUSE: usize = 15;
 /// The longest run of literals whose length takes one byte beside the token.
@@ -340,17 +342,23 @@ unsafe fn decode_longer<'a>(at: Place<'a>, ends: &Ends<'a>) -> Option<Place<'a>>
 /// `distance >= 16`; that many bytes precede `to`, and SLACK follow `end`, which is after it.
 #[inline(always)]
 unsafe fn copy_far<'a>(mut to: Target<'a>, distance: usize, end: Target<'a>) {
-    // Four copies: most matches are not longer, and how often a loop goes round cannot be foreseen either.
+    // Four copies: most matches are not longer, and how often a loop goes round cannot be foreseen either. But from
+    // what was written just now, nothing is copied in vain: the CPU would wait for each of these bytes to be there.
+    let is_near = distance < NEAR;
     loop {
         // SAFETY: `to` is before `end`, so SLACK bytes follow, and what is copied lies before.
         unsafe { to.copy_from_back::<16>(distance) };
         // SAFETY: the same.
         unsafe { to.ahead(16).copy_from_back::<16>(distance) };
+        to = to.ahead(32);
+        if is_near && to >= end {
+            return;
+        }
+        // SAFETY: the same: SLACK bytes are these, too.
+        unsafe { to.copy_from_back::<16>(distance) };
         // SAFETY: the same.
-        unsafe { to.ahead(32).copy_from_back::<16>(distance) };
-        // SAFETY: the same.
-        unsafe { to.ahead(48).copy_from_back::<16>(distance) };
-        to = to.ahead(64);
+        unsafe { to.ahead(16).copy_from_back::<16>(distance) };
+        to = to.ahead(32);
         if to >= end {
             return;
         }

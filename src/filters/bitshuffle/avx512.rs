@@ -27,7 +27,7 @@ use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 pub(super) const KERNEL: Kernel =
-    Kernel { name: "avx512", is_available: cpu::has_avx512_gfni, bitshuffle, bitunshuffle };
+    Kernel { name: "avx512", is_available: cpu::has_avx512_gfni, tile: 16, bitshuffle, bitunshuffle };
 
 /// Up to 16 columns of bytes of 64 groups of 8 items, 8 registers each.
 type Tile = [[MaybeUninit<__m512i>; 8]; 16];

@@ -283,27 +283,6 @@ unsafe fn shuffle_padded<V: Lanes>(typesize: usize, src: &[u8], dest: &mut [u8],
     dest.copy_from_slice(&items[..dest.len()]);
 }
 
-/// [`bitunshuffle`] for up to [`FEW`] groups of items of up to 16 bytes.
-///
-/// # Safety
-///
-/// As for [`bitunshuffle`].
-#[inline(always)]
-unsafe fn unshuffle_padded<V: Lanes>(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    assert!(typesize <= 16);
-    let (mut rows, mut items) = ([0; ROWS * 16], [0; ROWS * 16]);
-    for (r, row) in rows.chunks_exact_mut(16).take(8 * typesize).enumerate() {
-        let bytes = &src[r * stride..];
-        match bytes.first_chunk::<16>() {
-            Some(bytes) => row.copy_from_slice(bytes),
-            None => row[..bytes.len()].copy_from_slice(bytes),
-        }
-    }
-    // SAFETY: there are rows of 16 bytes, and room for as many groups.
-    unsafe { unshuffle_tile::<V::Narrow>(typesize, &rows, 0, 16, &mut items, 0) };
-    dest.copy_from_slice(&items[..dest.len()]);
-}
-
 /// [`bitshuffle`] for 1 to [`FEW`] groups.
 ///
 /// # Safety
@@ -483,10 +462,6 @@ pub(super) unsafe fn bitunshuffle<V: Lanes>(
     if ngroups <= FEW && ngroups == stride {
         // SAFETY: passed on to the caller.
         return unsafe { unshuffle_few::<V>(bytes, typesize, src, dest, ngroups) };
-    }
-    if ngroups <= FEW && ngroups > 2 && typesize <= 16 {
-        // SAFETY: passed on to the caller.
-        return unsafe { unshuffle_padded::<V>(typesize, stride, src, dest) };
     }
     if ngroups <= FEW {
         return generic::bitunshuffle(typesize, stride, src, dest, 0..ngroups);

@@ -20,7 +20,6 @@ mod ssse3;
 mod tests;
 
 use crate::fork::Lazy;
-use generic::transpose8;
 
 /// One implementation of the transposition.
 ///
@@ -30,6 +29,9 @@ pub(crate) struct Kernel {
     #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) name: &'static str,
     is_available: fn() -> bool,
+    /// As long as there are up to this many groups of 8 items, it is quickest to unshuffle all of them, and more of
+    /// them take no longer than one.
+    tile: usize,
     /// `(typesize, src, dest)`: items to rows. `typesize >= 1`; `src` and `dest` have the same length, a multiple
     /// of `8 * typesize` and not 0.
     bitshuffle: unsafe fn(usize, &[u8], &mut [u8]),
@@ -92,62 +94,70 @@ impl Kernel {
     }
 
     /// See [`bitunshuffle_bytes`].
-    pub(crate) fn bitunshuffle_bytes(&self, typesize: usize, src: &[u8], start: usize, dest: &mut [u8]) {
+    pub(crate) fn bitunshuffle_bytes(
+        &self,
+        typesize: usize,
+        src: &[u8],
+        start: usize,
+        dest: &mut [u8],
+        spare: &mut [u8],
+    ) {
         assert!(start <= src.len() && dest.len() <= src.len() - start);
         let body = body_len(typesize, src.len());
-        let (shuffled, tail) = src.split_at(body);
+        let (rows, tail) = src.split_at(body);
         let in_body = dest.len().min(body.saturating_sub(start));
         let (dest, dest_tail) = dest.split_at_mut(in_body);
         if !dest_tail.is_empty() {
             let skipped = (start + in_body) - body;
             dest_tail.copy_from_slice(&tail[skipped..skipped + dest_tail.len()]);
         }
-        if in_body > 0 {
-            self.bitunshuffle_from_rows(typesize, shuffled, start, dest);
+        // Groups have 8 items of at least 1 byte each: no overflow.
+        let group_len = 8 * typesize;
+        let head = (start.next_multiple_of(group_len) - start).min(dest.len());
+        let groups_len = (dest.len() - head) - (dest.len() - head) % group_len;
+        let is_ragged = head + groups_len < dest.len() || head > 0;
+        if groups_len < self.tile * group_len || (is_ragged && dest.len() <= DETOUR) {
+            return self.unshuffle_by_way_of(spare, typesize, rows, start, dest);
         }
+        let (before, dest) = dest.split_at_mut(head);
+        let (groups, after) = dest.split_at_mut(groups_len);
+        self.unshuffle_by_way_of(spare, typesize, rows, start, before);
+        let first = start + head;
+        // SAFETY: `usable` gave out this kernel, so the CPU has its features; `groups` holds whole groups, at least
+        // one, `first` is where one begins, and all of them lie in those of `rows`.
+        unsafe { (self.bitunshuffle)(typesize, body / group_len, &rows[first / group_len..], groups) };
+        self.unshuffle_by_way_of(spare, typesize, rows, first + groups_len, after);
     }
 
-    /// Bytes `start..start + dest.len()` of the items whose rows are `src`; all of them exist.
-    fn bitunshuffle_from_rows(&self, typesize: usize, src: &[u8], start: usize, dest: &mut [u8]) {
-        // Groups have 8 items of at least 1 byte each and `src` has at least one group: no overflow.
+    /// Bytes `start..start + dest.len()` of the items whose rows are `src`; all of them exist. Whole groups, and as many
+    /// as make a tile, if there are, go to `spare`, and the wanted bytes from there to `dest`.
+    fn unshuffle_by_way_of(
+        &self,
+        spare: &mut [u8],
+        typesize: usize,
+        src: &[u8],
+        start: usize,
+        dest: &mut [u8],
+    ) {
+        if dest.is_empty() {
+            return;
+        }
         let group_len = 8 * typesize;
         let stride = src.len() / group_len;
-        let head = (start.next_multiple_of(group_len) - start).min(dest.len());
-        let (dest_head, dest) = dest.split_at_mut(head);
-        part_of_group(typesize, stride, src, start, dest_head);
-        let start = start + head;
-        let (groups, dest_end) = dest.split_at_mut(dest.len() - dest.len() % group_len);
-        if !groups.is_empty() {
-            // SAFETY: `usable` gave out this kernel, so the CPU has its features; `groups` holds whole groups,
-            // `start` is where one begins, and all of them lie in the `stride` groups of `src`.
-            unsafe { (self.bitunshuffle)(typesize, stride, &src[start / group_len..], groups) };
-        }
-        part_of_group(typesize, stride, src, start + groups.len(), dest_end);
+        let first = start / group_len;
+        let count = ((start + dest.len()).div_ceil(group_len) - first).max(self.tile).min(stride);
+        let first = first.min(stride - count);
+        let spare = &mut spare[..count * group_len];
+        // SAFETY: `usable` gave out this kernel, so the CPU has its features; `spare` has the length of `count` groups,
+        // at least one, and `src` has that many from `first` on.
+        unsafe { (self.bitunshuffle)(typesize, stride, &src[first..], spare) };
+        dest.copy_from_slice(&spare[start - first * group_len..][..dest.len()]);
     }
 }
 
-/// Bytes `start..start + dest.len()` of the items, all in one group of 8.
-fn part_of_group(typesize: usize, stride: usize, src: &[u8], start: usize, dest: &mut [u8]) {
-    if dest.is_empty() {
-        return;
-    }
-    let group = start / (8 * typesize);
-    let start = start % (8 * typesize);
-    let wanted = start..start + dest.len();
-    // Byte `j` of all items at once, if any of them is wanted; a range shorter than an item leaves some out.
-    for j in (0..typesize)
-        .filter(|&j| wanted.len() >= typesize || (0..8).any(|m| wanted.contains(&(m * typesize + j))))
-    {
-        let rows: [u8; 8] = std::array::from_fn(|k| src[(8 * j + k) * stride + group]);
-        let bytes = transpose8(u64::from_le_bytes(rows)).to_le_bytes();
-        for (m, byte) in bytes.into_iter().enumerate() {
-            let pos = m * typesize + j;
-            if wanted.contains(&pos) {
-                dest[pos - start] = byte;
-            }
-        }
-    }
-}
+/// Up to this many bytes, a range that begins or ends inside of a group is copied once more rather than unshuffled in
+/// three parts.
+const DETOUR: usize = 1 << 15;
 
 /// Shuffles the bits of `src`, items of `typesize` bytes, into `dest`.
 ///
@@ -183,11 +193,12 @@ pub fn bitunshuffle_blosc1(typesize: usize, src: &[u8], dest: &mut [u8]) {
 }
 
 /// Unshuffles part of the bit-shuffled block `src`: bytes `start..start + dest.len()` of the block before
-/// [`bitshuffle`]. The cost depends on `dest.len()` and `typesize` only.
+/// [`bitshuffle`]. The cost depends on `dest.len()` and `typesize` only. What is in `spare`, which is as long as `src`,
+/// is arbitrary afterwards.
 ///
 /// # Panics
 ///
-/// If `typesize` is 0 or the bytes asked for reach past the end of the block.
-pub fn bitunshuffle_bytes(typesize: usize, src: &[u8], start: usize, dest: &mut [u8]) {
-    BEST.bitunshuffle_bytes(typesize, src, start, dest);
+/// If `typesize` is 0, the bytes asked for reach past the end of the block, or `spare` is too short.
+pub fn bitunshuffle_bytes(typesize: usize, src: &[u8], start: usize, dest: &mut [u8], spare: &mut [u8]) {
+    BEST.bitunshuffle_bytes(typesize, src, start, dest, spare);
 }
