@@ -101,6 +101,15 @@ impl Blocks {
         finish(src, out)
     }
 
+    /// Size of what `parse` finds, as one block with the fixed codes, in bits.
+    pub(super) fn fixed_bits(&mut self, parse: impl FnOnce(&mut Vec<Sequence>, &mut Counts)) -> usize {
+        let Blocks { sequences, counts, candidates, .. } = self;
+        sequences.clear();
+        counts.reset();
+        parse(sequences, counts);
+        candidates.fixed(counts).nbits()
+    }
+
     /// [`write`](Self::write) with one block, for what is short, and the codes that `choose` prefers.
     pub(super) fn write_one(
         &mut self,

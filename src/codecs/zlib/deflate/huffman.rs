@@ -145,6 +145,20 @@ impl Candidates {
         self.suited(counts, 0)
     }
 
+    /// The codes for a block with these counts: the fixed ones, unless others save an eighth. It takes a decoder longer
+    /// to make these than to decode a short block.
+    pub(super) fn quick_to_read(&mut self, counts: &Counts) -> &Codes {
+        let fixed_bits = self.fixed(counts).nbits;
+        let limit = fixed_bits - fixed_bits / 8;
+        if counts.least_bits() < limit {
+            self.own.fit(counts);
+            if self.own.nbits < limit {
+                return &self.own;
+            }
+        }
+        &self.fixed
+    }
+
     /// The codes for a block with these counts: the best ones, or the fixed ones if the header of others costs more
     /// than they save. Others that seem to save less than `least_saved` bits are not even made.
     pub(super) fn suited(&mut self, counts: &Counts, least_saved: usize) -> &Codes {

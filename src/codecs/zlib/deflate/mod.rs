@@ -67,6 +67,10 @@ pub(super) const TINY: usize = 128;
 /// What a quick search makes shorter by less than this part is noise. Where it is more, a thorough one may find much
 /// more.
 const NOISE: usize = 100;
+/// Decoders take longer to make the codes of streams of up to this many bytes than to use them.
+pub(super) const SHORT: usize = 2 << 10;
+/// What a quick search makes shorter by this factor, the fixed codes suit if it is short.
+const FAR: usize = 3;
 /// Where data repeat themselves with changes, at most this many bytes in a row are others.
 const MOST_CHANGED: usize = 8;
 
@@ -208,6 +212,17 @@ impl Encoder {
                 quick.parse_tiny(src, sequences, counts);
             });
         }
+        if src.len() <= SHORT {
+            return blocks.write_one(
+                src,
+                QUICK_HEADER,
+                Candidates::quick_to_read,
+                dest,
+                |sequences, counts| {
+                    quick.parse(src, 0, src.len(), sequences, counts);
+                },
+            );
+        }
         if src.len() <= SEGMENT {
             fn suited<'a>(candidates: &'a mut Candidates, counts: &Counts) -> &'a Codes {
                 candidates.suited(counts, QUICK.least_saved)
@@ -222,12 +237,28 @@ impl Encoder {
     }
 
     fn try_short(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> Option<usize> {
+        type Choose = for<'a> fn(&'a mut Candidates, &Counts) -> &'a Codes;
+        let (literal_bits, choose): (_, Choose) = if self.shrinks_far(src)? {
+            (8 * BIT, Candidates::quick_to_read)
+        } else {
+            (BIT * coded_bits(src) / src.len(), Candidates::best)
+        };
         let Encoder { thorough, blocks, .. } = self;
         thorough.begin(src, effort)?;
-        thorough.begin_short(BIT * coded_bits(src) / src.len());
-        blocks.write_one(src, THOROUGH_HEADER, Candidates::best, dest, |sequences, counts| {
+        thorough.begin_short(literal_bits);
+        blocks.write_one(src, THOROUGH_HEADER, choose, dest, |sequences, counts| {
             thorough.parse(src, 0, src.len(), sequences, counts);
         })
+    }
+
+    /// Whether a quick search finds so much in `src`, which is short, that the fixed codes will do.
+    fn shrinks_far(&mut self, src: &[u8]) -> Option<bool> {
+        let Encoder { quick, blocks, .. } = self;
+        quick.begin(src)?;
+        let fixed_bits = blocks.fixed_bits(|sequences, counts| {
+            quick.parse(src, 0, src.len(), sequences, counts);
+        });
+        Some(fixed_bits <= 8 * src.len() / FAR)
     }
 
     fn try_thoroughly(

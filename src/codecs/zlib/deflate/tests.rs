@@ -298,6 +298,23 @@ fn tiny_streams_are_searched_up_to_their_end_and_for_short_matches() {
 }
 
 #[test]
+fn short_streams_that_shrink_far_have_the_fixed_codes_unless_others_save_an_eighth() {
+    let kind = |src: &[u8]| u32::from(compress(compress_short, src)[2] & 7) >> 1;
+    // Counters of 24 bytes: half of the tokens are matches of one length and distance, and the others differ.
+    let counters: Vec<u8> = (0..600).map(|i| if i % 24 == 0 { (i / 24) as u8 * 7 } else { 0 }).collect();
+    assert_eq!(kind(&counters), format::FIXED);
+    // They would be hardly shorter with codes of their own.
+    let size = compress(compress_short, &counters).len();
+    let of_their_own = libdeflate::Encoder::new().compress(6, &counters, &mut [0; 600]).unwrap();
+    assert!(size <= of_their_own + of_their_own / 7, "{size} {of_their_own}");
+    // One byte in eight of two values, among zeros: two literals have nearly all of the tokens.
+    let mut random = Random::new(5);
+    let mut rare = || if random.below(8) == 0 { 200 + random.below(2) as u8 } else { 0 };
+    let sparse: Vec<u8> = std::iter::repeat_with(&mut rare).take(1000).collect();
+    assert_eq!(kind(&sparse), format::DYNAMIC);
+}
+
+#[test]
 fn noise_costs_eleven_bytes() {
     let noise = Random::new(1).bytes(1000);
     assert_eq!(round_trip(&noise), [1011; 5]);
