@@ -8,6 +8,7 @@
 //! | [`Global`]: settings, registries, the list of pools, spare memory | the forking thread takes all of them before, and releases them after in both processes |
 //! | [`Slot`], [`Lazy`]: dispatch tables, built-in entries of registries, limits that are read once | nothing: there is no lock; threads that need it first at the same time each make the value, and agree on one |
 //! | counters and flags | nothing: they are atomic |
+//! | [`Shelf`](crate::shelf::Shelf): encoders that no thread is using | nothing: there is no lock, and a place is empty or full |
 //! | [`PerProcess`]: what the threads of this process hold of a lock file | the child begins with a value of its own |
 //! | threads: pools, a plugin that somebody is loading | they remember the number of forks, [`count`], and are not those of this process if it has changed |
 //!

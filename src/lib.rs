@@ -201,6 +201,7 @@ mod pages;
 mod panics;
 pub mod pool;
 mod registered;
+mod shelf;
 mod single;
 #[cfg(test)]
 mod testing;

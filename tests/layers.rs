@@ -20,6 +20,7 @@ const LAYERS: [&[&str]; 9] = [
         "panics",
         "pool",
         "registered",
+        "shelf",
         "single",
         "testing",
         "thread_end",

@@ -3,7 +3,7 @@
 //! Callbacks of the application may compress or decompress themselves while an operation is under way, so each
 //! operation borrows a whole [`Worker`] and a nested one borrows another.
 
-use crate::codecs::state::CodecStates;
+use crate::codecs::state::{self, CodecStates};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kept::{SMALL, Share};
 use crate::memory;
@@ -150,7 +150,7 @@ pub(crate) struct BlockBuffers {
 
 /// Everything that one thread needs to encode or decode blocks.
 pub(crate) struct Worker {
-    /// The states of the built-in codecs.
+    /// The states of the built-in codecs. What is large whatever the data are goes back after each operation.
     pub(crate) codecs: CodecStates,
     /// A block on its way.
     pub(crate) buffers: BlockBuffers,
@@ -171,7 +171,7 @@ pub(crate) struct Worker {
 impl Worker {
     fn new() -> Worker {
         Worker {
-            codecs: CodecStates::default(),
+            codecs: CodecStates::new(),
             buffers: BlockBuffers { decoded: Buffer::new(), ping: Buffer::new(), pong: Buffer::new() },
             stream: Buffer::new(),
             callback: Buffer::new(),
@@ -196,6 +196,7 @@ impl Worker {
     /// Gives back what memory is more than a thread should keep.
     #[inline]
     fn trim(&mut self) {
+        self.codecs.shelve();
         if self.is_large() {
             self.trim_all();
         }
@@ -232,16 +233,22 @@ fn leave() {
     }
 }
 
-/// Frees this thread's idle workers, and those that others have left.
+/// Frees this thread's idle workers, and what is there for others.
 fn free() {
     drop(IDLE.with(|idle| idle.take()));
-    LEFT.clear();
+    free_left();
 }
 
-/// Frees this thread's idle workers if they have much memory, and all that others have left.
+/// Frees this thread's idle workers if they have much memory, and all that is there for others.
 pub(crate) fn free_large() {
     IDLE.with(|idle| idle.set(idle.take().filter(|worker| !worker.is_large())));
+    free_left();
+}
+
+/// Frees the workers and encoders that others have left.
+fn free_left() {
     LEFT.clear();
+    state::free_shelved();
 }
 
 /// A worker on loan to one operation of this thread.

@@ -367,7 +367,7 @@ mod tests {
             chunk: &[],
             host: &None,
         };
-        let mut states = CodecStates::default();
+        let mut states = CodecStates::new();
         let writer = StreamWriter { codec: &codec, dict: None, cx, runs: true };
         let mut random = crate::testing::Random::new(1);
         let mut found = 0;

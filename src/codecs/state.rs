@@ -1,4 +1,5 @@
-//! The codec of a chunk, its dictionary, and the states of the built-in codecs that a thread keeps.
+//! The codec of a chunk, its dictionary, and the states of the built-in codecs. Threads keep them, except for the large
+//! ones, which are on a shelf for whoever needs one next.
 
 #![forbid(unsafe_code)]
 
@@ -7,6 +8,7 @@ use super::{StreamContext, blosclz, lz4, lz4hc, zlib, zstd};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::format::consts::{codec, codec_format};
 use crate::memory::made;
+use crate::shelf::{Loan, Shelf};
 use std::borrow::Cow;
 
 /// The codec that a chunk's streams go through, resolved once per operation.
@@ -171,23 +173,59 @@ impl<'a> DecodeDict<'a> {
     }
 }
 
+/// Encoders of LZ4HC that no thread is using. Each takes up to 1 MB.
+static LZ4HC: Shelf<lz4hc::Encoder> = Shelf::new(lz4hc::Encoder::default);
+/// Encoders of zlib that no thread is using. Each takes up to 2.2 MB.
+static DEFLATE: Shelf<zlib::Encoder> = Shelf::new(zlib::Encoder::new);
+
+/// Frees the encoders that no thread is using.
+pub(crate) fn free_shelved() {
+    LZ4HC.clear();
+    DEFLATE.clear();
+}
+
 /// The states of the built-in codecs, each made at its first use. One thread uses them at a time.
-#[derive(Default)]
 pub(crate) struct CodecStates {
     blosclz: Option<blosclz::Encoder>,
     lz4: Option<lz4::Encoder>,
-    lz4hc: lz4hc::Encoder,
-    deflate: Option<zlib::Encoder>,
+    lz4hc: Loan<lz4hc::Encoder>,
+    deflate: Loan<zlib::Encoder>,
     inflate: Option<zlib::Decoder>,
     zstd: Option<zstd::Encoder>,
     unzstd: Option<zstd::Decoder>,
 }
 
 impl CodecStates {
-    /// Bytes of the largest state, if it is one of those that can be large.
+    pub(crate) const fn new() -> CodecStates {
+        CodecStates {
+            blosclz: None,
+            lz4: None,
+            lz4hc: Loan::of(&LZ4HC),
+            deflate: Loan::of(&DEFLATE),
+            inflate: None,
+            zstd: None,
+            unzstd: None,
+        }
+    }
+
+    /// Bytes of the largest state that stays here between operations, if it is one of those that can be large.
     #[inline]
     pub(crate) fn largest(&self) -> usize {
         self.zstd.as_ref().map_or(0, zstd::Encoder::size)
+    }
+
+    /// Leaves the encoders that are large, whatever the data are, to those who need one next.
+    #[inline]
+    pub(crate) fn shelve(&mut self) {
+        if self.lz4hc.is_out() || self.deflate.is_out() {
+            self.shelve_both();
+        }
+    }
+
+    #[inline(never)]
+    fn shelve_both(&mut self) {
+        self.lz4hc.end();
+        self.deflate.end();
     }
 
     /// Gives back what memory is more than a thread should keep.
@@ -217,7 +255,7 @@ impl CodecStates {
                 made(&mut self.lz4, lz4::Encoder::new)?.compress_with(dict, clevel, src, dest)
             }
             (StreamCodec::Lz4Hc, Some(EncodeDict::Lz4Hc(dict))) => {
-                self.lz4hc.compress_with(dict, src, dest)?
+                self.lz4hc.get()?.compress_with(dict, src, dest)?
             }
             (StreamCodec::Zstd, Some(EncodeDict::Zstd(dict))) => {
                 self.zstd.get_or_insert_with(zstd::Encoder::new).compress_with(dict, src, dest)?
@@ -226,10 +264,8 @@ impl CodecStates {
                 made(&mut self.blosclz, blosclz::Encoder::new)?.compress(clevel, src, dest)
             }
             (StreamCodec::Lz4, _) => made(&mut self.lz4, lz4::Encoder::new)?.compress(clevel, src, dest)?,
-            (StreamCodec::Lz4Hc, _) => self.lz4hc.compress(clevel, src, dest)?,
-            (StreamCodec::Zlib, _) => {
-                self.deflate.get_or_insert_with(zlib::Encoder::new).compress(clevel, src, dest)?
-            }
+            (StreamCodec::Lz4Hc, _) => self.lz4hc.get()?.compress(clevel, src, dest)?,
+            (StreamCodec::Zlib, _) => self.deflate.get()?.compress(clevel, src, dest)?,
             (StreamCodec::Zstd, _) => {
                 self.zstd.get_or_insert_with(zstd::Encoder::new).compress(clevel, src, dest)?
             }
@@ -332,5 +368,37 @@ fn only_support_or_data(error: Error) -> Error {
     match error.kind() {
         ErrorKind::CodecSupport | ErrorKind::MemoryAlloc => error,
         _ => Error::new(ErrorKind::Data, "registered codec failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::geometry::Container;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "calls C")]
+    fn large_encoders_do_not_stay_after_an_operation() {
+        let src = [7; 300];
+        let cx = StreamContext {
+            clevel: 5,
+            meta: 0,
+            typesize: 1,
+            blocksize: src.len(),
+            container: &Container::None,
+            chunk: &[],
+            host: &None,
+        };
+        let mut states = CodecStates::new();
+        for (codec, lz4hc, deflate) in [
+            (StreamCodec::Lz4, false, false),
+            (StreamCodec::Lz4Hc, true, false),
+            (StreamCodec::Zlib, true, true),
+        ] {
+            assert!(states.encode(&codec, None, &cx, &src, &mut [0; 300]).unwrap() < 300);
+            assert_eq!((states.lz4hc.is_out(), states.deflate.is_out()), (lz4hc, deflate));
+        }
+        states.shelve();
+        assert!(!states.lz4hc.is_out() && !states.deflate.is_out());
     }
 }

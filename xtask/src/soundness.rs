@@ -19,6 +19,7 @@ const MIRI: &[&str] = &[
     "format::",
     "pool::",
     "pages::",
+    "shelf::",
     "io::memory::",
     "io::spare::",
     "io::transfer::",
