@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::scratch::{self, Buffer, Worker};
+use super::scratch::{self, Waiting, Worker};
 use super::streams::Written;
 use crate::bytes::put_i32;
 use crate::copy;
@@ -68,11 +68,11 @@ struct Shared<'a, 'd> {
     /// Whether tasks are to end without taking more blocks.
     stop: AtomicBool,
     /// Encoded groups that wait for their turn, by their index modulo the length.
-    ring: Vec<Mutex<Option<Encoded>>>,
+    ring: Vec<Mutex<Option<Waiting>>>,
     /// Encoded groups that have a place in the chunk, and are not there yet.
     placed: Mutex<Vec<Placed<'d>>>,
-    /// Buffers that no group is in.
-    free: Mutex<Vec<Buffer>>,
+    /// Memory that no group is in.
+    free: Mutex<Vec<Waiting>>,
     error: Mutex<Option<Error>>,
     order: Mutex<Order<'d>>,
     /// [`fork::count`] at the start: in the child of a `fork`, nobody encodes the blocks that other tasks have taken.
@@ -94,13 +94,7 @@ struct Order<'d> {
 /// The streams of a group, and where they go.
 struct Placed<'d> {
     dest: &'d mut [u8],
-    buffer: Buffer,
-}
-
-/// The streams of a group, one block after the other, and what was written for each.
-struct Encoded {
-    buffer: Buffer,
-    written: Vec<Written>,
+    group: Waiting,
 }
 
 /// Ends the operation if its task unwinds: others may wait for the block that this task will never finish.
@@ -212,15 +206,10 @@ impl<'d> Shared<'_, 'd> {
         if order.next == group.start && self.has_room(&order, group.len()) { order.rest.take() } else { None }
     }
 
-    /// Encodes a group into a buffer, and puts that into the ring. Without memory for a buffer, the parallel part ends.
+    /// Encodes a group into memory of its own, and puts that into the ring. Without memory, the parallel part ends.
     fn encode_aside(&self, tid: usize, worker: &mut Worker, group: Range<usize>) {
-        let buffer = self.free.lock().pop().unwrap_or_default();
-        let Ok(written) = memory::with_capacity(group.len()) else {
-            self.stop.store(true, Ordering::Relaxed);
-            return;
-        };
+        let mut encoded = self.free.lock().pop().unwrap_or_default();
         let first = group.start;
-        let mut encoded = Encoded { buffer, written };
         if self.encode_to(&mut encoded, tid, worker, group).is_some() {
             *self.slot(first).lock() = Some(encoded);
         } else {
@@ -228,20 +217,23 @@ impl<'d> Shared<'_, 'd> {
         }
     }
 
-    /// Encodes a group into the buffer of `encoded`; `None` if that was not possible.
+    /// Encodes a group into `encoded`; `None` if that was not possible.
     fn encode_to(
         &self,
-        encoded: &mut Encoded,
+        encoded: &mut Waiting,
         tid: usize,
         worker: &mut Worker,
         group: Range<usize>,
     ) -> Option<()> {
-        let mut dest = encoded.buffer.get(group.len() * self.blocks.worst_case).ok()?;
+        let Waiting { streams, written } = encoded;
+        written.clear();
+        memory::reserve(written, group.len()).ok()?;
+        let mut dest = streams.get(group.len() * self.blocks.worst_case).ok()?;
         for nblock in group {
             let room = &mut dest[..self.blocks.worst_case];
-            let written = self.written((self.blocks.encode)(tid, worker, nblock, room))?;
-            encoded.written.push(written);
-            dest = &mut dest[written.len..];
+            let block = self.written((self.blocks.encode)(tid, worker, nblock, room))?;
+            written.push(block);
+            dest = &mut dest[block.len..];
         }
         Some(())
     }
@@ -261,7 +253,7 @@ impl<'d> Shared<'_, 'd> {
     }
 
     /// Where the group that starts with block `nblock` waits.
-    fn slot(&self, nblock: usize) -> &Mutex<Option<Encoded>> {
+    fn slot(&self, nblock: usize) -> &Mutex<Option<Waiting>> {
         &self.ring[nblock / self.group % self.ring.len()]
     }
 
@@ -299,20 +291,20 @@ impl<'d> Shared<'_, 'd> {
                 self.stop.store(true, Ordering::Relaxed);
                 return;
             }
-            let Some(Encoded { buffer, written }) = self.slot(order.next).lock().take() else { return };
-            let dest = order.place(self.blocks.bstarts, &written);
+            let Some(group) = self.slot(order.next).lock().take() else { return };
+            let dest = order.place(self.blocks.bstarts, &group.written);
             self.ordered.store(order.next, Ordering::Release);
-            self.placed.lock().push(Placed { dest, buffer });
+            self.placed.lock().push(Placed { dest, group });
         }
     }
 
     /// Copies the groups that have places to them. Whoever gives places copies afterwards, so none is left in the end.
     fn copy_placed(&self) {
         loop {
-            let Some(Placed { dest, mut buffer }) = self.placed.lock().pop() else { return };
-            let streams = buffer.get(dest.len()).expect("they are in the buffer already");
+            let Some(Placed { dest, mut group }) = self.placed.lock().pop() else { return };
+            let streams = group.streams.get(dest.len()).expect("they are in the buffer already");
             copy::copy(streams, dest);
-            self.free.lock().push(buffer);
+            self.free.lock().push(group);
         }
     }
 }
@@ -400,6 +392,21 @@ mod tests {
         // These have one: the first nine take 37 bytes, and the next one up to eight.
         assert_eq!(run(20, 37 + 7, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 9));
         assert_eq!(run(20, 37 + 8, &|_, _, nblock, dest| encode(nblock, dest)), (Ok(()), 10));
+    }
+
+    #[test]
+    fn memory_of_blocks_that_waited_is_kept_for_the_next_operation() {
+        let all = std::sync::Barrier::new(2);
+        let slow = |_: usize, _: &mut Worker, nblock: usize, dest: &mut [u8]| {
+            // The first block waits for another, which cannot be in its place yet.
+            if nblock == 0 || nblock == 100 {
+                all.wait();
+            }
+            encode(nblock, dest)
+        };
+        assert_eq!(run(500, 8 * 500, &slow), (Ok(()), 500));
+        let kept: Vec<usize> = scratch::worker().spare.iter().map(|group| group.written.capacity()).collect();
+        assert!(!kept.is_empty() && kept.iter().all(|&nblocks| nblocks > 0));
     }
 
     #[test]

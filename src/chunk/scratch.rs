@@ -3,6 +3,7 @@
 //! Callbacks of the application may compress or decompress themselves while an operation is under way, so each
 //! operation borrows a whole [`Worker`] and a nested one borrows another.
 
+use super::streams::Written;
 use crate::codecs::state::{self, CodecStates};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kept::{SMALL, Share};
@@ -138,6 +139,15 @@ impl Buffer {
     }
 }
 
+/// Blocks that are encoded and wait for their turn.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Their streams, one block after the other.
+    pub(crate) streams: Buffer,
+    /// What was written for each.
+    pub(crate) written: Vec<Written>,
+}
+
 /// Where a block is between codec and filters.
 pub(crate) struct BlockBuffers {
     /// The block as it comes from the codec.
@@ -162,8 +172,8 @@ pub(crate) struct Worker {
     pub(crate) block: Buffer,
     /// The part of a block from the first wanted byte to the last.
     pub(crate) window: Buffer,
-    /// Buffers for blocks that wait for their turn.
-    pub(crate) spare: Vec<Buffer>,
+    /// Memory for blocks that wait for their turn.
+    pub(crate) spare: Vec<Waiting>,
     /// The next idle worker of the thread, if this one is idle.
     next: Option<Box<Worker>>,
 }
@@ -209,7 +219,7 @@ impl Worker {
         for buffer in [decoded, ping, pong, stream, callback, block, window] {
             buffer.trim();
         }
-        self.spare.iter_mut().for_each(Buffer::trim);
+        self.spare.iter_mut().for_each(|waiting| waiting.streams.trim());
         self.codecs.trim();
     }
 }
