@@ -282,7 +282,7 @@ impl FrameHeader {
         bytes.extend_from_slice(&params.filters_meta);
         bytes.extend_from_slice(&[u8::from(params.use_dict), 0]);
         debug_assert_eq!(bytes.len(), FIXED_LEN);
-        metalayers::write(&mut bytes, Section::Header, metalayers)?;
+        metalayers::write(&mut bytes, 0, Section::Header, metalayers)?;
         debug_assert_eq!(bytes.len(), len);
         Ok(bytes)
     }

@@ -66,17 +66,29 @@ pub(crate) fn is_tail(tail: &[u8; TAIL_LEN]) -> bool {
 ///
 /// # Errors
 ///
-/// `InvalidParam` for names or contents that do not fit.
+/// As for [`append`].
 pub(crate) fn write(layers: &[Arc<Metalayer>]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    append(&mut bytes, layers)?;
+    Ok(bytes)
+}
+
+/// Appends the trailer for `layers` to `dest`.
+///
+/// # Errors
+///
+/// `InvalidParam` for names or contents that do not fit, `MemoryAlloc`.
+pub(crate) fn append(dest: &mut Vec<u8>, layers: &[Arc<Metalayer>]) -> Result<()> {
     let len = metalayers::section_len(layers).saturating_add(2 + TAIL_LEN);
     let stored_len = to_i32(len, ErrorKind::InvalidParam)?;
-    let mut bytes = memory::with_capacity(len)?;
-    bytes.extend_from_slice(&[0x94, 0x01]);
-    metalayers::write(&mut bytes, Section::Trailer, layers)?;
-    msgpack::put_u32(&mut bytes, stored_len.unsigned_abs());
-    msgpack::put_fixext16(&mut bytes, 0);
-    bytes.extend_from_slice(&[0; 16]);
-    Ok(bytes)
+    memory::reserve(dest, len)?;
+    let start = dest.len();
+    dest.extend_from_slice(&[0x94, 0x01]);
+    metalayers::write(dest, start, Section::Trailer, layers)?;
+    msgpack::put_u32(dest, stored_len.unsigned_abs());
+    msgpack::put_fixext16(dest, 0);
+    dest.extend_from_slice(&[0; 16]);
+    Ok(())
 }
 
 /// Puts `room` zeros into the trailer at the end of `bytes`, before its last [`TAIL_LEN`] bytes; returns whether it may
@@ -143,6 +155,14 @@ mod tests {
         let tail: [u8; TAIL_LEN] = bytes[12..].try_into().unwrap();
         assert_eq!(read_len(&tail, 35), Some(35));
         assert_eq!(read_len(&tail, 34), None);
+    }
+
+    #[test]
+    fn a_trailer_is_the_same_after_other_bytes() {
+        let layers = [Metalayer::new(b"a", &[1; 50]).unwrap(), Metalayer::new(b"b", &[]).unwrap()];
+        let mut bytes = vec![9; 100];
+        append(&mut bytes, &layers).unwrap();
+        assert_eq!((&bytes[..100], &bytes[100..]), (&[9; 100][..], &write(&layers).unwrap()[..]));
     }
 
     #[test]

@@ -247,21 +247,27 @@ pub(crate) enum Section {
     Trailer,
 }
 
-/// Appends the section for `layers`, of [`section_len`] bytes, to `dest`, which holds all that comes before it.
+/// Appends the section for `layers`, of [`section_len`] bytes, to `dest`, in which the header or trailer begins at
+/// `start`: it holds all that comes before the section.
 ///
 /// # Errors
 ///
 /// `InvalidParam` for a name that is too long or a section too large for its size fields.
-pub(crate) fn write(dest: &mut Vec<u8>, section: Section, layers: &[Arc<Metalayer>]) -> Result<()> {
+pub(crate) fn write(
+    dest: &mut Vec<u8>,
+    start: usize,
+    section: Section,
+    layers: &[Arc<Metalayer>],
+) -> Result<()> {
     let too_large = Error::new(ErrorKind::InvalidParam, "metalayers too large for a frame");
     let names: usize = layers.iter().map(|layer| 6 + layer.name.len()).sum();
     let map_size = if section == Section::Header { 7 } else { 6 } + names;
     let map_size = u16::try_from(map_size).map_err(|_| too_large)?;
     let count = u16::try_from(layers.len()).map_err(|_| too_large)?;
-    let end = dest.len().saturating_add(section_len(layers));
-    i32::try_from(end).map_err(|_| too_large)?;
-    memory::reserve(dest, end - dest.len())?;
-    let mut position = dest.len() + 10 + names;
+    let (before, len) = (dest.len() - start, section_len(layers));
+    i32::try_from(before.saturating_add(len)).map_err(|_| too_large)?;
+    memory::reserve(dest, len)?;
+    let mut position = before + 10 + names;
     msgpack::put_fixarray(dest, 3);
     msgpack::put_u16(dest, map_size);
     msgpack::put_map16(dest, count);
@@ -334,7 +340,7 @@ mod tests {
 
     fn sample() -> Vec<u8> {
         let mut bytes = vec![0; 0x57];
-        write(&mut bytes, Section::Header, &[layer("m1", b"hello"), layer("me2", b"xy")]).unwrap();
+        write(&mut bytes, 0, Section::Header, &[layer("m1", b"hello"), layer("me2", b"xy")]).unwrap();
         bytes
     }
 

@@ -15,7 +15,7 @@ use crate::format::frame_trailer;
 use crate::format::metalayers::{
     MAX_METALAYERS, MAX_VLMETALAYERS_WRITTEN, Metalayer, Metalayers, changeable, check_name,
 };
-use crate::memory::{extend, no_memory, zeroed};
+use crate::memory::{no_memory, zeroed};
 use std::sync::Arc;
 
 impl State {
@@ -243,17 +243,13 @@ impl Frame {
         next.header.frame_len = at + trailer.len() as u64; // widening
         // Nothing of the old trailer stays.
         let start = at.min(old_at);
-        let mut tail = trailer;
-        if start < at {
-            let trailer = std::mem::take(&mut tail);
-            tail = zeroed(usize::try_from(at - start).map_err(|_| no_memory())?)?;
-            extend(&mut tail, &trailer)?;
-        }
+        let before: Vec<u8> = zeroed(usize::try_from(at - start).map_err(|_| no_memory())?)?;
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
         next.header.params = self.params();
         let header = next.header.write(&next.metalayers)?;
-        let writes = [Write::Bytes(start, &tail), Write::Bytes(0, &header)];
-        self.write_change(session, &writes, next.header.frame_len)?;
+        let writes = [Write::Bytes(start, &before), Write::Bytes(at, &trailer), Write::Bytes(0, &header)];
+        let writes = if before.is_empty() { &writes[1..] } else { &writes };
+        self.write_change(session, writes, next.header.frame_len)?;
         next.note_header(&header);
         *self.state.get_mut() = Arc::new(next);
         Ok(())

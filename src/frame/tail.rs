@@ -10,7 +10,7 @@ use super::store::{self, Change, Store, Write};
 use crate::error::Result;
 use crate::format::frame_header::FrameHeader;
 use crate::format::frame_trailer;
-use crate::memory::{extend, no_memory, reserve, with_capacity};
+use crate::memory::{no_memory, reserve, with_capacity};
 use std::sync::Arc;
 
 /// The widest gap between index and trailer, in bytes.
@@ -26,25 +26,24 @@ impl Frame {
         of: IndexOf,
     ) -> Result<()> {
         let mut tail = next.index.write(of)?;
-        let trailer = frame_trailer::write(&next.vlmetalayers)?;
-        extend(&mut tail, &trailer)?;
+        let index_len = tail.len();
+        frame_trailer::append(&mut tail, &next.vlmetalayers)?;
         next.header.params = self.params;
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();
         next.header.header_len = FrameHeader::len_with(&next.metalayers);
         let end = next.index_at() + tail.len() as u64; // widening
         let adds = !next.replaces;
         next.gap = self.gap(session, &mut next, end, adds);
-        let split = tail.len() - trailer.len();
         next.close_gap(&mut tail)?;
-        next.trailer_len = tail.len() - split;
+        next.trailer_len = tail.len() - index_len;
         let (split, between) = if session.followed.is_some() {
             // Where the frame keeps its end, chunks of the old content may lie in the gap, which are read there until
             // the change is done.
-            (split, next.gap)
+            (index_len, next.gap)
         } else {
             let gap = usize::try_from(next.gap).map_err(|_| no_memory())?;
             reserve(&mut tail, gap)?;
-            tail.splice(split..split, std::iter::repeat_n(0, gap));
+            tail.splice(index_len..index_len, std::iter::repeat_n(0, gap));
             (0, 0)
         };
         if let Some(usage) = next.usage() {
