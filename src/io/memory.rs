@@ -330,11 +330,14 @@ impl MallocBuf {
         unsafe { ptr::copy(self.data.as_ptr().add(from), self.data.as_ptr().add(to), len) };
     }
 
-    /// Cuts the content off after `len` bytes; longer contents are left alone. Memory is given back when much is
-    /// unused.
+    /// Cuts the content off after `len` bytes. Memory is given back when much is unused then. A content that is no
+    /// longer than that is left alone, and so is room that was made for more.
     pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-        if self.capacity() / 4 > self.len {
+        if len >= self.len {
+            return;
+        }
+        self.len = len;
+        if self.capacity() / 4 > len {
             self.shrink();
         }
     }
@@ -420,6 +423,16 @@ mod tests {
         assert_eq!(&buf[..], b"\0\0\0a\0\0c");
         buf.copy_within(3, 4, 3);
         assert_eq!(&buf[..], b"\0\0\0aa\0\0");
+    }
+
+    #[test]
+    fn memory_is_given_back_where_much_is_cut_off() {
+        let mut buf = MallocBuf::copy_of(&[7; 100]).unwrap();
+        buf.reserve_exact(1000).unwrap();
+        buf.truncate(100);
+        assert_eq!((buf.len(), buf.capacity()), (100, 1000));
+        buf.truncate(20);
+        assert_eq!((&buf[..], buf.capacity()), (&[7; 20][..], 20));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::format::chunk_header::offset;
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::Container;
-use crate::format::metalayers::Metalayers;
+use crate::format::metalayers::{self, Metalayers};
 use crate::frame::sizes::ChunkInfo;
 use crate::frame::{ChunkBytes, Frame, FrameOptions};
 use crate::io::Io;
@@ -25,12 +25,23 @@ use std::sync::Arc;
 /// About how many bytes of chunks to hand to a frame as one change, of `nchunks` chunks in all. What was just read or
 /// made is near at hand, but each change writes the index anew: many chunks go in larger batches.
 pub(crate) fn batch_len(nchunks: usize) -> usize {
+    batch_of_at_least(4 << 20, nchunks)
+}
+
+/// As [`batch_len`], for a frame in memory, where a change takes less time.
+fn batch_len_in_memory(nchunks: usize) -> usize {
+    batch_of_at_least(1 << 20, nchunks)
+}
+
+fn batch_of_at_least(least: usize, nchunks: usize) -> usize {
     const PER_INDEX: usize = 16;
-    nchunks.saturating_mul(size_of::<i64>() * PER_INDEX).clamp(4 << 20, 16 << 20)
+    nchunks.saturating_mul(size_of::<i64>() * PER_INDEX).clamp(least, 16 << 20)
 }
 
 /// Room for at most this many chunks is made before any of them is seen: a damaged frame may claim to have very many.
 const RESERVED: usize = 1 << 16;
+/// Room for at most this many bytes of chunks that are files of their own, for the same reason.
+const RESERVED_BYTES: u64 = 32 << 20;
 
 /// What [`check_copied`] reports. The frame may look again as before by then.
 const CHANGED: Error = Error::new(ErrorKind::FileRead, "chunks were changed while they were copied");
@@ -98,10 +109,29 @@ impl Schunk {
         let recompress = recompress.filter(|_| !sizes.vl_blocks && !no_chunks);
         let recompressed = recompress.is_some();
         match recompress {
-            None => copy_chunks(&chunks, dest, before_last)?,
+            None => {
+                self.make_room(&chunks, dest);
+                copy_chunks(&chunks, dest, before_last)?;
+            }
             Some((reading, writing)) => recompress_chunks(&chunks, dest, reading, writing, before_last)?,
         }
         check_copied(&chunks, dest, recompressed)
+    }
+
+    /// Makes room in `dest`, if it is a frame in memory, for about what a copy of `chunks` takes: a buffer that grows
+    /// step by step has up to half as much room more than it needs in the end, and where it has to move, there are two
+    /// for a moment. Without memory for that, it grows all the same.
+    fn make_room(&self, chunks: &StoredChunks<'_>, dest: &mut Schunk) {
+        let Some(buffer) = dest.frame_mut().and_then(Frame::buffer_mut) else { return };
+        let is_sparse = self.frame().is_some_and(Frame::is_sparse);
+        let most = if is_sparse { Some(RESERVED_BYTES) } else { chunks.contiguous_len() };
+        let payload = self.cbytes().min(most.unwrap_or(u64::MAX));
+        // The entries of the index compress well if there are many for few bytes.
+        let entries = chunks.sizes().nchunks.saturating_mul(size_of::<i64>()) as u64; // widening
+        let index = entries.min(payload / 4);
+        let around = buffer.len() + metalayers::section_len(&self.vlmetalayers()) + 4096;
+        let room = usize::try_from(payload + index).ok().and_then(|inner| inner.checked_add(around));
+        let _ = buffer.reserve_exact(room.unwrap_or(0));
     }
 
     /// Passes copies of the variable-length metalayers, compressed with the defaults, to `add`; those that stand for
@@ -325,7 +355,8 @@ fn copy_chunks(
         before_last(dest)?;
         return (0..nchunks).try_for_each(|nchunk| append_copy(dest, chunks, nchunk, &mut budget).map(drop));
     }
-    let enough = batch_len(nchunks);
+    let on_disk = dest.frame().is_some_and(Frame::is_on_disk);
+    let enough = if on_disk { batch_len(nchunks) } else { batch_len_in_memory(nchunks) };
     let mut batch = Vec::new();
     let mut bytes = 0;
     for nchunk in 0..nchunks {

@@ -311,6 +311,23 @@ fn edits_and_counters_match_on_all_back_ends() {
 }
 
 #[test]
+fn a_copy_in_memory_has_room_for_hardly_more_than_it_takes() {
+    let noise = Random::new(6).bytes(1 << 20);
+    let cparams = cparams(4, 0, codec::LZ4);
+    let writing = Writing::new(Encoding::new(&cparams));
+    for kind in KINDS {
+        let path = TempPath::new("room");
+        let mut schunk = create(kind, &path.0, 4);
+        for _ in 0..5 {
+            schunk.append_buffer(Source::Bytes(&noise), &writing).unwrap();
+        }
+        let copy = schunk.to_frame(params(4)).unwrap();
+        let buffer = copy.buffer().unwrap();
+        assert!(buffer.len() > 5 << 20 && buffer.capacity() - buffer.len() < 16 << 10, "{kind:?}");
+    }
+}
+
+#[test]
 fn copies_between_all_back_ends_are_equal() {
     let cparams = cparams(4, 0, codec::LZ4);
     let other = CParams { clevel: 9, blocksize: 10_000, ..cparams.clone() };

@@ -40,7 +40,9 @@ impl SchunkHandle {
             }
             let failed = |e: Error| Error::new(ErrorKind::SchunkCopy, e.what());
             let frame = schunk.to_frame(self.copy_params(own.as_ref())).map_err(failed)?;
-            let buffer = frame.into_buffer().map_err(|_| Error::new(ErrorKind::SchunkCopy, "no buffer"))?;
+            let no_buffer = |_| Error::new(ErrorKind::SchunkCopy, "no buffer");
+            let mut buffer = frame.into_buffer().map_err(no_buffer)?;
+            buffer.shrink();
             self.show_last(schunk);
             let (start, len) = buffer.into_raw();
             Ok((start, len, true))
