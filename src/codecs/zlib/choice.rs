@@ -261,8 +261,9 @@ const LEVELS: [Level; 9] = [
 ];
 
 /// Streams of up to this number of bytes, and of half as many at level 2, are short: they are searched thoroughly by
-/// our own encoder, whatever they are like. Others have tables that take longer to clear than such a stream to
-/// compress.
+/// our own encoder, whatever they are like. The tables of other encoders take longer to clear than such a stream to
+/// compress. From level 2 on, so are somewhat longer ones that shrink far: other encoders have codes for them that take
+/// longer to read than all the rest.
 const SHORT: usize = 1 << 10;
 
 /// Streams below this number of bytes are tiny: the quick search needs a fifth of the time, but knows only the fixed
@@ -331,7 +332,7 @@ impl Encoder {
         if src.len() < TINY {
             return self.compress_tiny(clevel, src, dest);
         }
-        if is_short(clevel, src.len()) {
+        if is_short(clevel, src.len()) || (clevel > 1 && self.deflate()?.shrinks_far(src)) {
             return Ok(self.deflate()?.compress_short(src, short_effort(clevel, src.len()), dest));
         }
         match &LEVELS[nlevel] {

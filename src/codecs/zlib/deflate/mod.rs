@@ -68,7 +68,7 @@ pub(super) const TINY: usize = 128;
 /// more.
 const NOISE: usize = 100;
 /// Decoders take longer to make the codes of streams of up to this many bytes than to use them.
-pub(super) const SHORT: usize = 2 << 10;
+const SHORT: usize = 2 << 10;
 /// What a quick search makes shorter by this factor, the fixed codes suit if it is short.
 const FAR: usize = 3;
 /// Where data repeat themselves with changes, at most this many bytes in a row are others.
@@ -126,6 +126,11 @@ impl Encoder {
     /// does not fit.
     pub(super) fn compress_short(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> usize {
         self.try_short(src, effort, dest).unwrap_or(0)
+    }
+
+    /// Whether `src`, which is not long, shrinks so far that it is as quick to decode as a short one.
+    pub(super) fn shrinks_far(&mut self, src: &[u8]) -> bool {
+        src.len() <= 2 * SHORT && self.shrinks_to(src, 2 * FAR).unwrap_or(false)
     }
 
     /// How many bytes a literal or match of `src` stands for on average, in sixteenths, judged by samples; 0 if it is
@@ -238,7 +243,7 @@ impl Encoder {
 
     fn try_short(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> Option<usize> {
         type Choose = for<'a> fn(&'a mut Candidates, &Counts) -> &'a Codes;
-        let (literal_bits, choose): (_, Choose) = if self.shrinks_far(src)? {
+        let (literal_bits, choose): (_, Choose) = if self.shrinks_to(src, FAR)? {
             (8 * BIT, Candidates::quick_to_read)
         } else {
             (BIT * coded_bits(src) / src.len(), Candidates::best)
@@ -251,14 +256,14 @@ impl Encoder {
         })
     }
 
-    /// Whether a quick search finds so much in `src`, which is short, that the fixed codes will do.
-    fn shrinks_far(&mut self, src: &[u8]) -> Option<bool> {
+    /// Whether a quick search with the fixed codes makes `src`, which is short, shorter by this factor.
+    fn shrinks_to(&mut self, src: &[u8], factor: usize) -> Option<bool> {
         let Encoder { quick, blocks, .. } = self;
         quick.begin(src)?;
         let fixed_bits = blocks.fixed_bits(|sequences, counts| {
             quick.parse(src, 0, src.len(), sequences, counts);
         });
-        Some(fixed_bits <= 8 * src.len() / FAR)
+        Some(fixed_bits <= 8 * src.len() / factor)
     }
 
     fn try_thoroughly(
