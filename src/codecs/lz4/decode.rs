@@ -46,10 +46,10 @@ const MANY: usize = 16;
 const DENSE: usize = 240;
 /// If [`decode_medium`] comes less far than this, in bytes of output, it did not pay.
 const PAYS: usize = 2048;
-/// Matches at less than this distance are copied from what the sequences just before made.
-const NEAR: usize = 64;
 /// It is tried again only after this many times MANY longer matches then.
 const PAUSE: usize = 15;
+/// Matches at less than this distance are copied from what the sequences just before made.
+const NEAR: usize = 33;
 /// The longest run of literals whose length takes one byte beside the token.
 const MAX_RUN: usize = LONG + 254;
 /// From this many bytes on, a sequence of two short lengths leaves MATCH_END bytes.
