@@ -217,7 +217,7 @@ impl Encoder {
                 quick.parse_tiny(src, sequences, counts);
             });
         }
-        if src.len() <= SHORT {
+        if src.len() <= SEGMENT {
             return blocks.write_one(
                 src,
                 QUICK_HEADER,
@@ -227,14 +227,6 @@ impl Encoder {
                     quick.parse(src, 0, src.len(), sequences, counts);
                 },
             );
-        }
-        if src.len() <= SEGMENT {
-            fn suited<'a>(candidates: &'a mut Candidates, counts: &Counts) -> &'a Codes {
-                candidates.suited(counts, QUICK.least_saved)
-            }
-            return blocks.write_one(src, QUICK_HEADER, suited, dest, |sequences, counts| {
-                quick.parse(src, 0, src.len(), sequences, counts);
-            });
         }
         blocks.write(src, QUICK, dest, |start, sequences, counts| {
             quick.parse(src, start, src.len().min(start + SEGMENT), sequences, counts)
