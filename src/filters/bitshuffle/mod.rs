@@ -111,7 +111,10 @@ impl Kernel {
             let skipped = (start + in_body) - body;
             dest_tail.copy_from_slice(&tail[skipped..skipped + dest_tail.len()]);
         }
-        // Groups have 8 items of at least 1 byte each: no overflow.
+        if dest.is_empty() {
+            return;
+        }
+        // Groups have 8 items of at least 1 byte each and `rows` has at least one group: no overflow.
         let group_len = 8 * typesize;
         let head = (start.next_multiple_of(group_len) - start).min(dest.len());
         let groups_len = (dest.len() - head) - (dest.len() - head) % group_len;
