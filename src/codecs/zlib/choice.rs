@@ -332,8 +332,11 @@ impl Encoder {
         if src.len() < TINY {
             return self.compress_tiny(clevel, src, dest);
         }
-        if is_short(clevel, src.len()) || (clevel > 1 && self.deflate()?.shrinks_far(src)) {
+        if is_short(clevel, src.len()) {
             return Ok(self.deflate()?.compress_short(src, short_effort(clevel, src.len()), dest));
+        }
+        if clevel > 1 && self.deflate()?.shrinks_far(src) {
+            return Ok(self.deflate()?.compress_far(src, short_effort(clevel, src.len()), dest));
         }
         match &LEVELS[nlevel] {
             Level::Quick { runs_for_zlib } if share_of_runs(src) >= *runs_for_zlib => {

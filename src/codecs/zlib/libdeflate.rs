@@ -58,8 +58,9 @@ impl Encoder {
     ///
     /// `MemoryAlloc`.
     pub(super) fn compress(&mut self, level: c_int, src: &[u8], dest: &mut [u8]) -> Result<usize> {
-        #[cfg(miri)]
-        return super::stream::Encoder::new().compress(level.to_le_bytes()[0], src, dest);
+        if cfg!(miri) {
+            return super::stream::Encoder::new().compress(level.to_le_bytes()[0], src, dest);
+        }
         let compressor = self.compressor(level)?;
         let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
         // SAFETY: the compressor is ours, and the buffers are the slices.
@@ -72,22 +73,16 @@ impl Encoder {
     ///
     /// `MemoryAlloc`.
     pub(super) fn compress_blocks(&mut self, level: c_int, src: &[u8], dest: &mut [u8]) -> Result<usize> {
-        #[cfg(miri)]
-        {
+        if cfg!(miri) {
             let mut stream = vec![0; dest.len() + 6];
             let len = self.compress(level, src, &mut stream)?.saturating_sub(6);
             dest[..len].copy_from_slice(&stream[2..2 + len]);
             return Ok(len);
         }
-        #[cfg(not(miri))]
-        {
-            let compressor = self.compressor(level)?;
-            let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
-            // SAFETY: the compressor is ours, and the buffers are the slices.
-            Ok(unsafe {
-                z::libdeflate_deflate_compress(compressor.as_ptr(), from, src.len(), to, dest.len())
-            })
-        }
+        let compressor = self.compressor(level)?;
+        let (from, to) = (src.as_ptr().cast(), dest.as_mut_ptr().cast());
+        // SAFETY: the compressor is ours, and the buffers are the slices.
+        Ok(unsafe { z::libdeflate_deflate_compress(compressor.as_ptr(), from, src.len(), to, dest.len()) })
     }
 
     fn free(&mut self) {
@@ -126,6 +121,12 @@ impl Decoder {
     pub(super) fn decompress(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         #[cfg(miri)]
         return super::stream::Decoder::new().decompress(src, dest);
+        #[cfg(not(miri))]
+        self.decompress_natively(src, dest)
+    }
+
+    #[cfg(not(miri))]
+    fn decompress_natively(&mut self, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let state = *made(&mut self.decompressor, || {
             // SAFETY: the function has no preconditions.
             NonNull::new(unsafe { z::libdeflate_alloc_decompressor() }).ok_or_else(no_memory)

@@ -150,22 +150,22 @@ impl Candidates {
     pub(super) fn quick_to_read(&mut self, counts: &Counts) -> &Codes {
         let fixed_bits = self.fixed(counts).nbits;
         let limit = fixed_bits - fixed_bits / 8;
-        if counts.least_bits() < limit {
-            self.own.fit(counts);
-            if self.own.nbits < limit {
-                return &self.own;
-            }
-        }
-        &self.fixed
+        self.own_below(counts, limit, limit)
     }
 
     /// The codes for a block with these counts: the best ones, or the fixed ones if the header of others costs more
     /// than they save. Others that seem to save less than `least_saved` bits are not even made.
     pub(super) fn suited(&mut self, counts: &Counts, least_saved: usize) -> &Codes {
         let fixed_bits = self.fixed(counts).nbits;
-        if counts.least_bits() + least_saved < fixed_bits {
+        self.own_below(counts, fixed_bits.saturating_sub(least_saved), fixed_bits)
+    }
+
+    /// Codes of its own for a block with these counts if they seem to take less than `promised` bits, and do take less
+    /// than `limit`; the fixed ones otherwise, which were taken for it.
+    fn own_below(&mut self, counts: &Counts, promised: usize, limit: usize) -> &Codes {
+        if counts.least_bits() < promised {
             self.own.fit(counts);
-            if self.own.nbits < fixed_bits {
+            if self.own.nbits < limit {
                 return &self.own;
             }
         }

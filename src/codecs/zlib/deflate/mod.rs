@@ -67,10 +67,11 @@ pub(super) const TINY: usize = 128;
 /// What a quick search makes shorter by less than this part is noise. Where it is more, a thorough one may find much
 /// more.
 const NOISE: usize = 100;
-/// Decoders take longer to make the codes of streams of up to this many bytes than to use them.
-const SHORT: usize = 2 << 10;
 /// What a quick search makes shorter by this factor, the fixed codes suit if it is short.
 const FAR: usize = 3;
+/// Streams of up to this many bytes may shrink so far that decoders take longer to make the codes of their own than to
+/// use them.
+const LONGEST_FAR: usize = 4 << 10;
 /// Where data repeat themselves with changes, at most this many bytes in a row are others.
 const MOST_CHANGED: usize = 8;
 
@@ -125,12 +126,21 @@ impl Encoder {
     /// Compresses `src`, which is short, into `dest` with a thorough search; returns the compressed size, or 0 if it
     /// does not fit.
     pub(super) fn compress_short(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> usize {
-        self.try_short(src, effort, dest).unwrap_or(0)
+        if self.shrinks_to(src, FAR) {
+            return self.compress_far(src, effort, dest);
+        }
+        let literal_bits = BIT * coded_bits(src) / src.len();
+        self.try_short(src, effort, literal_bits, Candidates::best, dest).unwrap_or(0)
     }
 
-    /// Whether `src`, which is not long, shrinks so far that it is as quick to decode as a short one.
+    /// The same for what [shrinks far](Self::shrinks_far).
+    pub(super) fn compress_far(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> usize {
+        self.try_short(src, effort, 8 * BIT, Candidates::quick_to_read, dest).unwrap_or(0)
+    }
+
+    /// Whether `src` shrinks so far that it is as quick to decode as a short stream.
     pub(super) fn shrinks_far(&mut self, src: &[u8]) -> bool {
-        src.len() <= 2 * SHORT && self.shrinks_to(src, 2 * FAR).unwrap_or(false)
+        src.len() <= LONGEST_FAR && self.shrinks_to(src, 2 * FAR)
     }
 
     /// How many bytes a literal or match of `src` stands for on average, in sixteenths, judged by samples; 0 if it is
@@ -233,13 +243,14 @@ impl Encoder {
         })
     }
 
-    fn try_short(&mut self, src: &[u8], effort: Effort, dest: &mut [u8]) -> Option<usize> {
-        type Choose = for<'a> fn(&'a mut Candidates, &Counts) -> &'a Codes;
-        let (literal_bits, choose): (_, Choose) = if self.shrinks_to(src, FAR)? {
-            (8 * BIT, Candidates::quick_to_read)
-        } else {
-            (BIT * coded_bits(src) / src.len(), Candidates::best)
-        };
+    fn try_short(
+        &mut self,
+        src: &[u8],
+        effort: Effort,
+        literal_bits: usize,
+        choose: for<'a> fn(&'a mut Candidates, &Counts) -> &'a Codes,
+        dest: &mut [u8],
+    ) -> Option<usize> {
         let Encoder { thorough, blocks, .. } = self;
         thorough.begin(src, effort)?;
         thorough.begin_short(literal_bits);
@@ -249,13 +260,14 @@ impl Encoder {
     }
 
     /// Whether a quick search with the fixed codes makes `src`, which is short, shorter by this factor.
-    fn shrinks_to(&mut self, src: &[u8], factor: usize) -> Option<bool> {
+    fn shrinks_to(&mut self, src: &[u8], factor: usize) -> bool {
         let Encoder { quick, blocks, .. } = self;
-        quick.begin(src)?;
-        let fixed_bits = blocks.fixed_bits(|sequences, counts| {
-            quick.parse(src, 0, src.len(), sequences, counts);
-        });
-        Some(fixed_bits <= 8 * src.len() / factor)
+        quick.begin(src).is_some_and(|()| {
+            let fixed_bits = blocks.fixed_bits(|sequences, counts| {
+                quick.parse(src, 0, src.len(), sequences, counts);
+            });
+            fixed_bits <= 8 * src.len() / factor
+        })
     }
 
     fn try_thoroughly(
