@@ -316,6 +316,16 @@ fn tiny_streams_are_searched_up_to_their_end_and_for_short_matches() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
+fn what_repeats_itself_at_several_distances_is_found_where_it_began() {
+    // Two values in turn, which change every 32 bytes, and in another order every 8192.
+    let src: Vec<u8> = (0_u32..1 << 17).map(|i| ((i << 2 ^ i >> 5 ^ i >> 13) & 7) as u8).collect();
+    let size = compress(compress_thoroughly, &src).len();
+    let other = libdeflate::Encoder::new().compress(4, &src, &mut vec![0; src.len()]).unwrap();
+    assert!(size <= other, "{size} {other}");
+}
+
+#[test]
 fn short_streams_that_shrink_far_have_the_fixed_codes_unless_others_save_an_eighth() {
     let kind = |src: &[u8]| u32::from(compress(compress_short, src)[2] & 7) >> 1;
     // Counters of 24 bytes: half of the tokens are matches of one length and distance, and the others differ.
@@ -404,7 +414,7 @@ fn thorough_streams_are_no_longer_than_those_of_others() {
             stream::Encoder::new().compress(5, &src, &mut dest).unwrap(),
             libdeflate::Encoder::new().compress(4, &src, &mut dest).unwrap(),
         ];
-        assert!(others.iter().all(|&other| size <= other + other / 20), "{name}: {size} bytes, {others:?}");
+        assert!(others.iter().all(|&other| size <= other + other / 16), "{name}: {size} bytes, {others:?}");
     }
 }
 

@@ -4,7 +4,7 @@
 //! It takes what saves most bits, which depends on how many literals take here. It suits data in which matches are long
 //! or rare, as shuffled items are. Runs of one byte are found without the table, and so is what goes on as before after
 //! a few bytes that changed; positions inside of matches are mostly left out of it, and where there are no matches, the
-//! search takes longer steps.
+//! search takes longer steps. Where long matches end, data of several periods mostly go on as where an earlier one ended.
 
 use super::MOST_CHANGED;
 use super::blocks::{MAX_BLOCK, SEGMENT};
@@ -20,6 +20,11 @@ use crate::memory::zeroed_box;
 const BUCKET_BITS: u32 = 13;
 const BUCKETS: usize = 1 << BUCKET_BITS;
 pub(in super::super) const WAYS: usize = 4;
+/// log2 of the number of ends of long matches that are remembered.
+const END_BITS: u32 = 12;
+const ENDS: usize = 1 << END_BITS;
+/// They are recalled by this many bytes behind them.
+const RECALLED: usize = 16;
 /// Positions with the same hash, the latest first.
 type Bucket = [u32; WAYS];
 /// Shortest match, except for short streams. At least as many bytes are hashed, and up to eight where shorter matches
@@ -37,7 +42,8 @@ const MAX_STRETCH: usize = 16 * MAX_PIECE;
 /// Of the positions in a match only this many, the last ones, are remembered: what follows a match often follows it
 /// again.
 const REMEMBERED: usize = 16;
-/// The same for runs: further inside, all positions are alike, and would drive out the one where the run begins.
+/// The same for runs, and for what repeats itself in fewer bytes than these: further inside, all positions are alike,
+/// and would drive out the one where the run begins.
 const RUN_REMEMBERED: usize = MIN_MATCH - 1;
 /// Of matches from this distance on, one in this many of the other positions is remembered as well: those that they
 /// repeat will soon be too far back.
@@ -75,6 +81,8 @@ pub(super) struct Parser {
     base: u32,
     /// Where `base` goes for the next stream.
     next_base: u32,
+    /// Where long matches ended, by what follows there.
+    ends: Box<[u32; ENDS]>,
     worth: Worth,
     /// How far words are shifted so that the bytes that are hashed are left.
     shift: u32,
@@ -95,7 +103,16 @@ impl Parser {
     pub(super) fn new() -> Result<Parser> {
         let (worth, shift) = (Worth::new(8 * BIT), 64 - 8 * MIN_MATCH as u32); // below 64
         let effort = Effort { steps_per_bit: 0, long: 0, ways: 0 };
-        Ok(Parser { table: zeroed_box()?, base: 1, next_base: 1, worth, shift, effort, period: 0 })
+        Ok(Parser {
+            table: zeroed_box()?,
+            base: 1,
+            next_base: 1,
+            ends: zeroed_box()?,
+            worth,
+            shift,
+            effort,
+            period: 0,
+        })
     }
 
     /// Begins with the stream `src`; `None` if it is too long.
@@ -104,6 +121,7 @@ impl Parser {
         let len = u32::try_from(src.len()).ok()?;
         if self.next_base.checked_add(len).is_none() {
             self.table.fill([0; WAYS]);
+            self.ends.fill(0);
             self.next_base = 1;
         }
         self.base = self.next_base;
@@ -200,10 +218,14 @@ impl Parser {
     ) -> usize {
         let last_start = src.len().saturating_sub(LAST_START);
         let (mut anchor, mut at) = (start, start);
+        let mut long_end = start;
         let mut steps = 1_usize << PATIENCE;
         while at < end.min(last_start) {
-            // SAFETY: `at + LAST_START < src.len()`, and the period is the distance of a match before.
-            let Some(mut found) = (unsafe { self.best_match(src, at, self.period, 0) }) else {
+            let goes_on = self.period > 0 && src[at] == src[at - self.period];
+            let recalled = if at == long_end && !goes_on { self.recall(src, at) } else { None };
+            let likely = recalled.unwrap_or(self.period);
+            // SAFETY: `at + LAST_START < src.len()`, and this is recalled, or the distance of a match before.
+            let Some(mut found) = (unsafe { self.best_match(src, at, likely, 0) }) else {
                 if at - anchor >= MOST_CHANGED {
                     self.period = 0;
                 }
@@ -227,6 +249,7 @@ impl Parser {
             // `at` and the next position were remembered when they were looked up.
             self.remember_inside(src, at + 2, match_end, found.distance);
             if found.len >= LONG_BEFORE {
+                long_end = match_end;
                 self.period = if found.distance > 1 { found.distance } else { 0 };
             }
             (anchor, at) = (match_end, match_end);
@@ -238,6 +261,19 @@ impl Parser {
             sequences.push(Sequence::literals_only(at - anchor));
         }
         at
+    }
+
+    /// Remembers `at`, where a long match ends; returns how far before it another one ended, if the same seems to follow
+    /// there.
+    #[inline(always)]
+    fn recall(&mut self, src: &[u8], at: usize) -> Option<usize> {
+        let following = u128::from_le_bytes(*src[at..].first_chunk::<RECALLED>()?);
+        let (low, high) = (following as u64, (following >> 64) as u64); // its halves
+        let hash = (low.wrapping_mul(HASH_PRIME) ^ high).wrapping_mul(HASH_PRIME);
+        let now = self.base + at as u32; // as in `remember`
+        let slot = (hash >> (64 - END_BITS)) as usize; // below the table's length
+        let distance = (now - std::mem::replace(&mut self.ends[slot], now)) as usize;
+        (1..=at.min(MAX_DISTANCE)).contains(&distance).then_some(distance)
     }
 
     /// Puts `at`, where `bytes` are, into the table; returns what was there.
@@ -252,7 +288,7 @@ impl Parser {
     /// Remembers some of the positions in `start..end`, which is part of a match of this distance, or empty.
     #[inline(always)]
     fn remember_inside(&mut self, src: &[u8], start: usize, end: usize, distance: usize) {
-        let remembered = if distance == 1 { RUN_REMEMBERED } else { REMEMBERED };
+        let remembered = if distance < REMEMBERED { RUN_REMEMBERED } else { REMEMBERED };
         let first = start.max(end.saturating_sub(remembered));
         let last = end.min(src.len().saturating_sub(LAST_START));
         if distance >= FAR_BACK && distance != self.period {
@@ -268,14 +304,14 @@ impl Parser {
     }
 
     /// The match of the bytes at `at` that saves most, if that is more than `least` bits: a run, of any length, or one
-    /// of the distance `period`, if that is not 0, or a candidate from the table, up to the length of one code. Behind
+    /// of the distance `likely`, if that is not 0, or a candidate from the table, up to the length of one code. Behind
     /// that, something nearer may be as good.
     ///
     /// # Safety
     ///
-    /// `at + LAST_START <= src.len()`, `period <= at`.
+    /// `at + LAST_START <= src.len()`, `likely <= at`.
     #[inline(always)]
-    unsafe fn best_match(&mut self, src: &[u8], at: usize, period: usize, least: usize) -> Option<Match> {
+    unsafe fn best_match(&mut self, src: &[u8], at: usize, likely: usize, least: usize) -> Option<Match> {
         // SAFETY: the caller's promise.
         let bytes = unsafe { load64(src, at) };
         let mut best = Match { len: 0, distance: 0, saved: least };
@@ -290,13 +326,13 @@ impl Parser {
                 }
             }
         }
-        if period > 0 {
-            // SAFETY: `period <= at`, which is not beyond the limit.
-            let len = unsafe { extend_long(src, at, period, src.len().min(at + MAX_PIECE)) } - at;
-            let saved = self.worth.saved(len, period);
+        if likely > 0 {
+            // SAFETY: `likely <= at`, which is not beyond the limit.
+            let len = unsafe { extend_long(src, at, likely, src.len().min(at + MAX_PIECE)) } - at;
+            let saved = self.worth.saved(len, likely);
             // A byte or two may save bits, but have no code.
             if saved > best.saved && len >= MIN_PIECE {
-                best = Match { len, distance: period, saved };
+                best = Match { len, distance: likely, saved };
             }
         }
         let now = self.base + at as u32; // as in `remember`
@@ -324,9 +360,9 @@ impl Parser {
                 }
             }
         }
-        if best.distance == period && best.len == MAX_PIECE {
-            // SAFETY: `period` bytes before `at` the same bytes begin, up to there, which is not beyond the limit.
-            let end = unsafe { extend_long(src, at + MAX_PIECE, period, src.len().min(at + MAX_STRETCH)) };
+        if best.distance == likely && best.len == MAX_PIECE {
+            // SAFETY: `likely` bytes before `at` the same bytes begin, up to there, which is not beyond the limit.
+            let end = unsafe { extend_long(src, at + MAX_PIECE, likely, src.len().min(at + MAX_STRETCH)) };
             best.len = end - at;
         }
         (best.distance > 0).then_some(best)
