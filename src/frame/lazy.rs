@@ -44,9 +44,10 @@ pub(crate) enum Whole {
     /// As `IfSmall`, and those whose blocks are so small that reading the wanted ones singly takes longer: for a caller
     /// that wants some of the blocks.
     IfCheaper(Wanted),
-    /// As `IfSmall`, and all others unless their blocks are large or they are stored raw: for a caller that wants all
-    /// blocks.
+    /// As `IfSmall`, and all others unless their blocks are large: for a caller that wants all blocks, one by one.
     IfBlocksAreSmall,
+    /// The same, but none that is stored raw: for a caller that wants all bytes one after the other.
+    IfBlocksAreSmallAndCoded,
 }
 
 /// How much of a chunk is wanted.
@@ -221,14 +222,16 @@ impl<'a> FrameChunks<'a> {
         let in_pieces = match whole {
             Whole::Never | Whole::IfSmall => true,
             Whole::IfCheaper(wanted) => !wanted.is_better_whole(&header),
-            Whole::IfBlocksAreSmall => header.is_memcpyed() || has_large_blocks(&header),
+            Whole::IfBlocksAreSmall => has_large_blocks(&header),
+            Whole::IfBlocksAreSmallAndCoded => header.is_memcpyed() || has_large_blocks(&header),
         };
         if is_whole || !in_pieces || !header.is_extended() {
             return self.complete(&place, buffer).map(|()| None);
         }
         ensure(header.nbytes > 0, ErrorKind::InvalidHeader, "chunk without blocks")?;
         self.make_lazy(nchunk, position, &place, &header, buffer)?;
-        if whole == Whole::IfBlocksAreSmall && !blocks_are_plausible(&header, buffer) {
+        let wants_all = matches!(whole, Whole::IfBlocksAreSmall | Whole::IfBlocksAreSmallAndCoded);
+        if wants_all && !blocks_are_plausible(&header, buffer) {
             // What another writer left between or on top of blocks is no reason not to read them.
             let place = self.locate_into(position, EXTENDED_HEADER_LENGTH, buffer)?;
             return self.complete(&place, buffer).map(|()| None);

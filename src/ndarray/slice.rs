@@ -136,10 +136,11 @@ fn read_once(
         let nchunk = chunks.number(&at)?;
         ensure(nchunk < schunk.nchunks(), ErrorKind::Failure, "the array lacks a chunk")?;
         let (part, place) = chunks.part_in_buffer(&at, &strides);
+        let in_order = blocks.is_stored_in_order(&part, &strides);
         let read = |dec: &Decoding<'_>, bytes: &[u8]| {
             let mut header = ChunkHeader::EMPTY;
             header.read_from(bytes)?;
-            if header.special() == special::NONE && blocks.is_stored_in_order(&part, &strides) {
+            if header.special() == special::NONE && in_order {
                 if header.is_memcpyed() { blocks.check_size(&header) } else { blocks.check(&header) }?;
                 // SAFETY: each chunk, and so each call, has a part of the box of its own.
                 let dest = unsafe { dest.part(size(place.origin)?, blocks.chunksize) };
@@ -151,8 +152,12 @@ fn read_once(
             // SAFETY: each chunk, and so each call, has a part of the box of its own.
             unsafe { blocks.read(&chunk, &part, &dest, place, past_cache) }
         };
-        with_part(stored, &blocks, nchunk, part.cells(geometry.blockshape()).len(), dec, read)
-            .map_err(Error::to_failure_unless_lock)
+        if in_order {
+            stored.with_all_bytes(nchunk, dec, read)
+        } else {
+            with_part(stored, &blocks, nchunk, part.cells(geometry.blockshape()).len(), dec, read)
+        }
+        .map_err(Error::to_failure_unless_lock)
     })
 }
 

@@ -244,7 +244,19 @@ impl<'a> StoredChunks<'a> {
         self.with_source(nchunk, Whole::IfCheaper(wanted), dec, read)
     }
 
-    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of it, and what decodes it.
+    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of it from its start to its end, and what
+    /// decodes it.
+    pub(crate) fn with_all_bytes<R>(
+        &self,
+        nchunk: usize,
+        dec: &Decoding<'_>,
+        read: impl FnOnce(&Decoding<'_>, &[u8]) -> Result<R>,
+    ) -> Result<R> {
+        self.with_source(nchunk, Whole::IfBlocksAreSmallAndCoded, dec, read)
+    }
+
+    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of its blocks one by one, and what decodes
+    /// it.
     pub(crate) fn with_all_blocks<R>(
         &self,
         nchunk: usize,

@@ -472,7 +472,7 @@ impl Schunk {
                 decompress(&reading.dec, held.unwrap_or(buffer))
             });
         }
-        self.read_one(nchunk, |chunks| chunks.with_all_blocks(nchunk, &reading.dec, &mut decompress))
+        self.read_one(nchunk, |chunks| chunks.with_all_bytes(nchunk, &reading.dec, &mut decompress))
     }
 
     /// As [`decompress_chunk`](Self::decompress_chunk), if the chunk is in a list, and a

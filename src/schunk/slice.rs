@@ -90,7 +90,7 @@ fn read_part(
 ) -> Result<()> {
     let n = if part.is_whole() {
         let decompressed = |dec: &Decoding<'_>, bytes: &[u8]| chunk::decompress_with(dec, bytes, mask, dest);
-        chunks.with_all_blocks(part.nchunk, dec, decompressed)?
+        chunks.with_all_bytes(part.nchunk, dec, decompressed)?
     } else {
         let param = |value: usize| i32::try_from(value).map_err(|_| out_of_range());
         let (start, count) = (param(part.range.start)?, param(part.range.len())?);

@@ -126,7 +126,7 @@ fn what_is_changed_while_it_is_read_is_read_again() {
         let mut read_while = |read: usize, changes: &[(u64, u8)]| {
             let (mut seen, mut changes) = (Vec::new(), changes.iter());
             let outcome = reader.read_one(read, |chunks| {
-                let byte = chunks.with_all_blocks(read, &reading.dec, |dec, bytes| {
+                let byte = chunks.with_all_bytes(read, &reading.dec, |dec, bytes| {
                     let mut data = [0; 1000];
                     chunk::decompress_with(dec, bytes, None, &mut data)?;
                     Ok(data[999])
