@@ -19,6 +19,9 @@ const SAMPLES: usize = 16;
 /// Of this many groups in a sample, one occurs again, at most, where there are few matches. In the reach of a match,
 /// which is 64 times as long as the longer samples, one or two are found for each position.
 const FEW: usize = 42;
+/// Of this many groups in a sample, one was in the sample before, at most, where what is long does not repeat itself
+/// from farther away.
+const FEW_FAR: usize = 10;
 /// Groups are told apart by this many bits of a hash.
 const SLOT_BITS: u32 = 11;
 
@@ -29,11 +32,12 @@ pub(super) fn index_pays(src: &[u8]) -> bool {
     }
     let mut needed = needed(src.len());
     let sample = if src.len() < LONG { SAMPLE / 2 } else { SAMPLE };
+    let mut last = [(0, 0); 1 << SLOT_BITS];
     for (n, part) in src.chunks_exact(src.len() / SAMPLES).take(SAMPLES).enumerate() {
         // Not at the same place in each: what was shuffled changes its kind at regular distances. Multiples of the
         // golden ratio are spread evenly.
         let at = (part.len() - sample) * (n * 40_503 % 65_536) / 65_536;
-        needed -= usize::from(has_few(&part[at..at + sample]));
+        needed -= usize::from(has_few(&part[at..at + sample], n as u32 + 2, &mut last)); // below 16
         let left = SAMPLES - 1 - n;
         if needed == 0 || needed > left {
             break;
@@ -48,16 +52,28 @@ fn needed(n: usize) -> usize {
     if n < 2 * LONG { 12 } else { 9 }
 }
 
-/// Whether at most one of [`FEW`] groups of four bytes was there before, in the sample; nearly all of them are noticed.
-fn has_few(sample: &[u8]) -> bool {
-    // The last one of those with the same hash.
-    let mut last = [0; 1 << SLOT_BITS];
-    let groups = sample.windows(4).map(|bytes| u32::from_le_bytes(array::from_fn(|i| bytes[i])));
-    let mut repeated = groups.filter(|&group| {
+/// The last groups with each hash, and the number of the sample that each was in.
+type Last = [(u32, u32); 1 << SLOT_BITS];
+
+/// Whether, in sample `n`, at most one of [`FEW`] groups of four bytes was there before, and one of [`FEW_FAR`] in the
+/// sample before; nearly all of them are noticed.
+fn has_few(sample: &[u8], n: u32, last: &mut Last) -> bool {
+    let (mut near, mut far) = (sample.len() / FEW, sample.len() / FEW_FAR);
+    for bytes in sample.windows(4) {
+        let group = u32::from_le_bytes(array::from_fn(|i| bytes[i]));
         let slot = group.wrapping_mul(HASH_PRIME_32) >> (u32::BITS - SLOT_BITS);
-        std::mem::replace(&mut last[slot as usize], group) == group
-    });
-    repeated.nth(sample.len() / FEW).is_none()
+        let (earlier, number) = std::mem::replace(&mut last[slot as usize], (group, n));
+        let left = match n - number {
+            0 if earlier == group => &mut near,
+            1 if earlier == group => &mut far,
+            _ => continue,
+        };
+        if *left == 0 {
+            return false;
+        }
+        *left -= 1;
+    }
+    true
 }
 
 #[cfg(test)]
@@ -110,8 +126,21 @@ mod tests {
         for (repeated, few) in [(SAMPLE / FEW, true), (SAMPLE / FEW + 1, false)] {
             let mut sample = Random::new(2).bytes(SAMPLE);
             sample[100..104 + repeated].fill(7);
-            assert_eq!(has_few(&sample), few);
+            assert_eq!(has_few(&sample, 2, &mut [(0, 0); 1 << SLOT_BITS]), few);
         }
-        assert!(!has_few(b"abcdefgh-abcde+bcdef") && has_few(&Random::new(2).bytes(SAMPLE / 2)));
+        let mut last = [(0, 0); 1 << SLOT_BITS];
+        assert!(!has_few(b"abcdefgh-abcde+bcdef", 2, &mut last));
+        let noise = Random::new(2).bytes(SAMPLE / 2);
+        assert!(has_few(&noise, 4, &mut last) && !has_few(&noise, 5, &mut last));
+        assert!(has_few(&noise, 7, &mut last));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "nothing is unsafe here, and it takes long")]
+    fn what_repeats_itself_from_far_away_does_not_pay() {
+        // 32 values in turn, which change with them, and in another order every 256: nothing repeats itself in 256
+        // bytes, and all of it in 64 KiB.
+        let src: Vec<u8> = (0_u32..1 << 18).map(|i| (i << 3 ^ i >> 5 ^ i >> 8) as u8).collect();
+        assert!(!index_pays(&src));
     }
 }
