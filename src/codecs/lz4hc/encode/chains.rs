@@ -13,7 +13,6 @@ use super::{Match, Search, Sought};
 use crate::codecs::agree::{extend_back, extend_long};
 use crate::codecs::lz4::output::{LAST_LITERALS, MAX_DISTANCE};
 use crate::codecs::mem::load32;
-use crate::cpu::select;
 use crate::error::Result;
 use crate::memory::zeroed_box;
 
@@ -96,24 +95,29 @@ impl Chains {
     #[inline(always)]
     unsafe fn enter_until(&mut self, src: &[u8], end: usize) {
         assert!(self.next <= end, "positions before were searched from");
-        let mut at = self.next;
-        while at < end {
+        // The four bytes there; behind the last position, others than `group`.
+        let next_group = |at: usize, group: u32| {
             // SAFETY: `at` is less than `end`.
-            let group = unsafe { load32(src, at) };
+            if at < end { unsafe { load32(src, at) } } else { !group }
+        };
+        let mut at = self.next;
+        let mut group = next_group(at, 0);
+        while at < end {
             let mut position = self.position(at);
             let head = &mut self.heads[Hash::of(group).bucket()];
-            let step = position - *head;
-            self.steps[position as usize % REACH] =
-                select(step > MAX_DISTANCE as u32, MAX_DISTANCE as u32, step) as u16;
+            let step = (position - *head).min(MAX_DISTANCE as u32);
+            self.steps[position as usize % REACH] = step as u16; // fits
             at += 1;
+            let mut next = next_group(at, group);
             // In a run, each waits for the one before if the head is read again.
-            // SAFETY: the same.
-            while at < end && unsafe { load32(src, at) } == group {
+            while next == group {
                 position += 1;
                 self.steps[position as usize % REACH] = 1;
                 at += 1;
+                next = next_group(at, group);
             }
             *head = position;
+            group = next;
         }
         self.next = at;
     }
