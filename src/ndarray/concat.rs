@@ -6,9 +6,9 @@ use super::StoredArray;
 use super::resize::{self, Plan};
 use super::shape::{Geometry, Region, dot, signed};
 use super::slice::BoxChunks;
+use super::window::Window;
 use super::write::{self, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, require};
-use crate::memory;
 use crate::schunk::{Reading, Schunk, Writing};
 
 /// Fails unless arrays of these shapes can be joined along `axis`.
@@ -121,7 +121,7 @@ impl Joint<'_> {
         let mut behind = Region::all(joined);
         behind.start[axis] = self.start;
         let chunks = BoxChunks::of(joined, &behind);
-        let mut buffer = Vec::new();
+        let mut window = Window::new(other, Region::all(other.geometry));
         for n in 0..chunks.len() {
             let at = chunks.chunk(n);
             let part = chunks.part(&at);
@@ -132,10 +132,8 @@ impl Joint<'_> {
             }
             let mut from = to;
             (from.start[axis], from.stop[axis]) = (to.start[axis] - self.start, to.stop[axis] - self.start);
-            let extents = &to.extents()[..ndim];
-            memory::resize(&mut buffer, to.len().saturating_mul(schunk.typesize()))?;
-            other.read(&from, &mut buffer, extents)?;
-            write::write_to(schunk, pending, joined, &to, (&buffer, extents), reading, writing)?;
+            let (items, shape) = window.show(&from)?;
+            write::write_to(schunk, pending, joined, &to, (items, &shape[..ndim]), reading, writing)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::StoredArray;
 use super::blocks::{Blocks, InBuffer};
 use super::shape::{Geometry, Region, dot, strides};
 use super::slice::BoxChunks;
+use super::window::Window;
 use super::write::{self, NewChunk};
 use crate::chunk::{self, CParams, GatherBlocks, ShuffledBlock, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
@@ -159,7 +160,10 @@ pub fn fill_from_array(
     let aligned = Aligned::new(geometry, src.geometry, start).filter(|_| as_is);
     let src = StoredArray { reading: &src.reading.of_part(src.schunk), ..src };
     let mut batch = Batch::of(geometry);
-    let mut buffer = Vec::new();
+    // From its end on, nothing is in the array, wherever the box starts.
+    let start: Vec<u64> = start.iter().zip(src.geometry.shape()).map(|(&at, &end)| at.min(end)).collect();
+    let stop: Vec<u64> = start.iter().zip(geometry.shape()).map(|(at, n)| at + n).collect();
+    let mut window = Window::new(src, Region::new(&start, &stop));
     for_each_chunk(geometry, |nchunk, part, at| {
         if let Some(aligned) = &aligned {
             let number = |source: &Geometry| aligned.chunk(source, part, at);
@@ -168,19 +172,13 @@ pub fn fill_from_array(
                 return Ok(());
             }
         }
-        let extents = part.extents();
-        let extents = &extents[..geometry.ndim()];
-        let from: Vec<u64> = at.iter().zip(start).map(|(a, s)| a.saturating_add(*s)).collect();
-        let to: Vec<u64> = from.iter().zip(extents).map(|(a, n)| a.saturating_add(*n)).collect();
-        let asked = Region::new(&from, &to);
-        let region = asked.clipped(src.geometry.shape());
-        if *region != asked {
-            buffer.clear();
+        let mut from = *part;
+        for i in 0..ndim {
+            (from.start[i], from.stop[i]) = (start[i] + at[i], start[i] + at[i] + part.extent(i));
         }
-        memory::resize(&mut buffer, part.len().saturating_mul(blocks.typesize))?;
-        src.read(&region, &mut buffer, extents)?;
-        let place = InBuffer { strides: &strides(extents, unit), origin: 0 };
-        let make = PartOfBuffer { blocks: &blocks, part, src: &buffer, place };
+        let (items, shape) = window.show(&from)?;
+        let place = InBuffer { strides: &strides(&shape[..ndim], unit), origin: 0 };
+        let make = PartOfBuffer { blocks: &blocks, part, src: items, place };
         batch.compress(schunk, &blocks, nchunk, writing, &make)
     })?;
     batch.flush(schunk)

@@ -24,6 +24,7 @@ pub(crate) mod shape;
 pub(crate) mod slice;
 mod stored;
 pub mod view;
+mod window;
 pub(crate) mod write;
 
 pub use array::{NdArray, Place};

@@ -3,6 +3,7 @@
 mod created;
 mod disturbed;
 mod faults;
+mod windows;
 
 use super::select::{self, Selection};
 use super::shape::{Region, signed, strides};
