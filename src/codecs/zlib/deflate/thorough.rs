@@ -221,8 +221,7 @@ impl Parser {
         let mut long_end = start;
         let mut steps = 1_usize << PATIENCE;
         while at < end.min(last_start) {
-            let goes_on = self.period > 0 && src[at] == src[at - self.period];
-            let recalled = if at == long_end && !goes_on { self.recall(src, at) } else { None };
+            let recalled = if at == long_end { self.recall(src, at) } else { None };
             let likely = recalled.unwrap_or(self.period);
             // SAFETY: `at + LAST_START < src.len()`, and this is recalled, or the distance of a match before.
             let Some(mut found) = (unsafe { self.best_match(src, at, likely, 0) }) else {
@@ -264,9 +263,12 @@ impl Parser {
     }
 
     /// Remembers `at`, where a long match ends; returns how far before it another one ended, if the same seems to follow
-    /// there.
+    /// there. Matches that end for their length alone go on as before.
     #[inline(always)]
     fn recall(&mut self, src: &[u8], at: usize) -> Option<usize> {
+        if self.period > 0 && src[at] == src[at - self.period] {
+            return None;
+        }
         let following = u128::from_le_bytes(*src[at..].first_chunk::<RECALLED>()?);
         let (low, high) = (following as u64, (following >> 64) as u64); // its halves
         let hash = (low.wrapping_mul(HASH_PRIME) ^ high).wrapping_mul(HASH_PRIME);
