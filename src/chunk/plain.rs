@@ -8,6 +8,7 @@ use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
+use crate::pages;
 
 /// What the payload of a chunk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,11 @@ pub(super) fn copy(
 /// over a distance of 4096 bytes and its multiples are slower on many CPUs.)
 const PATTERN: usize = 2048;
 
+/// Repetitions of this many bytes in all, and more, are written past the cache.
+const PAST_CACHE: usize = 16 << 20;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Fills `dest` with repetitions of `value`, as seen at distance `start` from the start of the first one.
 #[inline(never)]
 fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
@@ -91,7 +97,7 @@ fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
         return;
     }
     match value.len() {
-        _ if dest.len() > PATTERN => {}
+        _ if dest.len() >= PAST_CACHE => {}
         2 => return tile_short::<2>(value, start, dest),
         4 => return tile_short::<4>(value, start, dest),
         8 => return tile_short::<8>(value, start, dest),
@@ -113,9 +119,25 @@ fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
         filled += len;
     }
     let (pattern, rest) = dest.split_at_mut(filled);
+    if rest.len() >= PAST_CACHE && pattern.len() <= 2 * PATTERN {
+        return tile_past_cache(pattern, rest);
+    }
     for part in rest.chunks_mut(pattern.len().max(1)) {
         part.copy_from_slice(&pattern[..part.len()]);
     }
+}
+
+/// Fills `dest` with repetitions of `pattern`, of up to twice [`PATTERN`] bytes, past the cache. Here, the
+/// pattern is not read from memory where the same bytes of a page are written, for which many CPUs wait.
+fn tile_past_cache(pattern: &[u8], dest: &mut [u8]) {
+    let head = dest.as_ptr().align_offset(LINE).min(LINE);
+    let (head, lines) = dest.split_at_mut(head);
+    head.copy_from_slice(&pattern[..head.len()]);
+    let mut turned = [0; 2 * PATTERN];
+    let turned = &mut turned[..pattern.len()];
+    turned.copy_from_slice(pattern);
+    turned.rotate_left(head.len());
+    pages::repeat_past_cache(turned, lines);
 }
 
 /// [`tile`] for a value of `N` bytes, which registers hold.
@@ -125,7 +147,8 @@ fn tile_short<const N: usize>(value: &[u8], start: usize, dest: &mut [u8]) {
     item.rotate_left(start % N);
     let mut places = dest.chunks_exact_mut(N);
     for place in &mut places {
-        place.copy_from_slice(&item);
+        // As an array: with slices, each item would be a call.
+        *place.first_chunk_mut().expect("as long as an item") = item;
     }
     let rest = places.into_remainder();
     rest.copy_from_slice(&item[..rest.len()]);
@@ -134,6 +157,19 @@ fn tile_short<const N: usize>(value: &[u8], start: usize, dest: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "slow")]
+    fn large_destinations_are_tiled_like_others() {
+        let mut dest = vec![0; PAST_CACHE + 9 * PATTERN];
+        for (len, start) in [(8, 0), (8, 3), (16, 5), (3, 1), (100, 70), (4096, 4000), (4097, 2), (9000, 9)] {
+            let value: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect(); // below 251
+            let dest = &mut dest[start..];
+            tile(&value, start, dest);
+            let turned: Vec<u8> = value.iter().cycle().skip(start).take(value.len()).copied().collect();
+            assert!(dest.chunks(value.len()).all(|item| item == &turned[..item.len()]), "{len} bytes");
+        }
+    }
 
     #[test]
     fn values_are_tiled_with_the_right_phase() {
