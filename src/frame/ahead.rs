@@ -11,6 +11,7 @@
 use super::Frame;
 use super::compact::longest_tail;
 use super::edit::NewChunk;
+use super::holes::MOST_AT_ONCE;
 use super::index_codec::IndexOf;
 use super::session::Session;
 use super::state::State;
@@ -21,9 +22,6 @@ use crate::memory;
 
 /// Where old and new chunks take no more bytes than this, dead bytes at the end are not worth another change.
 const FEW: u64 = 2048;
-/// This many of the last chunks have their places taken at once by new versions. Where more of them are replaced, their
-/// places rest, as elsewhere.
-const MOST: usize = 64;
 
 /// Chunks that were written after the others, one after the other.
 #[derive(Default)]
@@ -44,7 +42,7 @@ pub(super) struct Ahead<'a> {
 pub(super) fn reused_from(before: &State, after: &State) -> Result<u64> {
     let only_grew = before.counted.is_none() && after.counted.is_none();
     // Others do not count their changes, and chunk files are replaced one by one.
-    let most = if only_grew || before.header.sparse { 1 } else { MOST };
+    let most = if only_grew || before.header.sparse { 1 } else { MOST_AT_ONCE };
     let start_of_last = |state: &State| -> Result<u64> {
         let mut places = memory::collect(state.index.stored())?;
         Ok(match places.len().checked_sub(most) {
@@ -76,7 +74,7 @@ impl Frame {
         let mut at = end;
         let worth_it = end > free && (end - free).max(total) > FEW && session.followed.is_none();
         let (now, lately) = next.holes.given_up_from(free);
-        let replaces_last = worth_it && now > 0 && lately <= MOST;
+        let replaces_last = worth_it && now > 0 && lately <= MOST_AT_ONCE;
         if matches!(self.store, Store::Memory(_)) {
             at = free;
         } else if replaces_last {

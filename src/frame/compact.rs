@@ -1,11 +1,14 @@
 //! Giving back the room of deleted and replaced chunks.
 //!
-//! Holes are closed when they take more than three quarters of what the chunks take: the frame stays below twice the
-//! size of its chunks, apart from the gap before the trailer (see [`tail`](super::tail)).
-//! The last chunks go into the holes (see [`refill`](super::refill)), which costs at most one copied byte for each dead
-//! one; where they do not fit in, all chunks after the first hole move together, which costs up to three. Every step is
-//! a change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and only then does
-//! the index refer to them.
+//! Where holes take more than a third of what the chunks take and a chunk is replaced, the last chunks go into them if
+//! they fit (see [`refill`](super::refill)), which costs at most one copied byte for each dead one. This is for frames
+//! of few chunks: there, the sizes of all chunks are soon looked up, and holes that no chunk fits in take a larger part.
+//! In any frame, holes are closed when they take more than three quarters: it stays below twice the size of its chunks, apart from
+//! the gap before the trailer (see [`tail`](super::tail)). If the last chunks do not fit then, all chunks after the
+//! first hole move together, which costs up to three copied bytes for each dead one.
+//!
+//! Every step is a change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and
+//! only then does the index refer to them.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +27,8 @@ use crate::memory;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Up to this number of chunks all sizes are looked up to learn how much of an opened frame is dead.
+/// Up to this number of chunks all sizes are looked up: to learn how much of an opened frame is dead, and to try
+/// whether the last chunks fit into holes.
 const FEW_CHUNKS: usize = 256;
 /// In larger frames, this many of the largest gaps are looked at, and as many chunks spread evenly over the frame.
 const SAMPLES: usize = 32;
@@ -35,9 +39,19 @@ pub(super) fn longest_tail(state: &State) -> u64 {
     (index + state.trailer_len) as u64 + WIDEST_GAP // widening
 }
 
-/// Whether that many dead bytes are too many beside the live ones.
+/// So few dead bytes are not worth another change.
+const FEW_BYTES: u64 = 4096;
+
+/// Whether that many dead bytes are too many beside the live ones, even if all chunks have to move.
 fn is_hollow(dead: u64, live: u64) -> bool {
     dead / 3 > live / 4
+}
+
+/// Whether that many dead bytes are too many if the last chunks fit into the holes. Where that was tried in vain, there
+/// have to be more of them than then.
+fn is_loose(state: &State, dead: u64, live: u64) -> bool {
+    let tried = state.holes.tried_at().map_or(0, |dead| dead + live / 16);
+    state.index.len() <= FEW_CHUNKS && dead > (live / 3).max(FEW_BYTES).max(tried)
 }
 
 /// The positions, or file numbers, of the stored chunks, each once, ascending.
@@ -49,33 +63,42 @@ pub(super) fn positions(state: &State) -> Result<Vec<u64>> {
 }
 
 impl Frame {
-    /// Closes holes if they take too much room.
+    /// Closes holes if they take too much room after a change that `added` chunks, or none.
     ///
     /// # Errors
     ///
     /// Those of reading and writing; the frame is complete in any case.
-    pub(super) fn reclaim(&mut self, session: &Session) -> Result<()> {
+    pub(super) fn reclaim(&mut self, session: &Session, added: bool) -> Result<()> {
         self.trim(session)?;
         let state = self.snapshot();
         let live = state.live_end - state.dead;
         let behind = state.header.cbytes.saturating_sub(state.live_end);
-        let is_compact = match live {
-            0 => behind == 0,
-            _ => !is_hollow(state.dead + behind, live),
-        };
-        if is_compact {
-            return Ok(());
-        }
-        if !is_hollow(state.dead, live) {
+        let dead = state.dead + behind;
+        let must = if live == 0 { behind > 0 } else { is_hollow(dead, live) };
+        if must && !is_hollow(state.dead, live) {
             drop(state);
             return self.shorten(session);
         }
+        let may = added && session.followed.is_none() && is_loose(&state, dead, live);
+        if !must && !may {
+            return Ok(());
+        }
         let extents = self.extents(session, &state)?;
-        let refill = Refill::plan(&extents, &state.holes)?;
         drop(state);
+        let holes = &mut Arc::make_mut(self.state.get_mut()).holes;
+        let refill = if session.followed.is_none() {
+            holes.wake_if_few(extents.len());
+            Refill::plan(&extents, holes)?
+        } else {
+            None
+        };
         match refill {
-            Some(refill) if session.followed.is_none() => self.refill(session, &refill),
-            _ => self.compact(session, &extents),
+            Some(refill) => self.refill(session, &refill),
+            None if must => self.compact(session, &extents),
+            None => {
+                holes.note_tried(Some(dead));
+                Ok(())
+            }
         }
     }
 
@@ -180,6 +203,7 @@ impl Frame {
     fn refill(&mut self, session: &Session, refill: &Refill) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
         let writes = redirect(&mut next, &refill.moves)?;
+        next.holes.note_tried(None);
         for moved in &refill.moves {
             next.holes.fill(moved.to_extent());
             next.holes.give_up(moved.from);

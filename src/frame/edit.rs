@@ -319,6 +319,9 @@ impl Frame {
         let header_len = next.header.header_len as u64; // widening
         let mut writes = memory::with_capacity(added.len())?;
         let mut behind = Vec::new();
+        if session.followed.is_none() {
+            next.holes.wake_if_few(next.index.len());
+        }
         for new in added {
             match next.holes.take(new.room()) {
                 Some(at) => {
@@ -371,7 +374,7 @@ impl Frame {
             let _ = self.renumber(session);
             return;
         }
-        let _ = self.bring_back(session, ahead).and_then(|()| self.reclaim(session));
+        let _ = self.bring_back(session, ahead).and_then(|()| self.reclaim(session, new > 0));
     }
 }
 

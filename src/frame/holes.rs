@@ -2,14 +2,18 @@
 //!
 //! A place becomes free when the change that gave it up is complete, and one change later it is given out: whoever
 //! reads without locking, and found the place just before it was given up, is done with it then. The places of the last
-//! chunks alone do not rest: their new versions take them at once, as the module [`ahead`](super::ahead) tells, and
-//! readers look out for that.
+//! chunks need no rest, as readers look out for others there (see [`reused_from`](super::ahead::reused_from)): in a
+//! frame of few chunks they are given out by the next change, and their own new versions take them at once, as the
+//! module [`ahead`](super::ahead) tells.
 
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
 
 use crate::memory;
+
+/// In the places of this many of the last chunks, readers without locks expect other chunks at any time.
+pub(crate) const MOST_AT_ONCE: usize = 64;
 
 /// Most places that are remembered. What is forgotten is found when holes are closed.
 const MOST: usize = 512;
@@ -44,6 +48,8 @@ pub(crate) struct Holes {
     resting: Vec<Extent>,
     /// Given up by this change.
     fresh: Vec<Extent>,
+    /// How many bytes were dead when it was last tried to move chunks into holes, in vain.
+    tried_at: Option<u64>,
 }
 
 impl Clone for Holes {
@@ -51,7 +57,7 @@ impl Clone for Holes {
     fn clone(&self) -> Holes {
         let [free, resting, fresh] = [&self.free, &self.resting, &self.fresh]
             .map(|places| memory::copy_of(places).unwrap_or_default());
-        Holes { disjoint: self.disjoint, free, resting, fresh }
+        Holes { disjoint: self.disjoint, free, resting, fresh, tried_at: self.tried_at }
     }
 }
 
@@ -92,9 +98,29 @@ impl Holes {
         self.disjoint == Some(false)
     }
 
-    /// What the change before this one gave up; `None` unless it is known that chunks do not overlap.
+    /// What the change before this one gave up and has to rest; `None` unless it is known that chunks do not overlap.
     pub(crate) fn resting(&self) -> Option<&[Extent]> {
         (self.disjoint == Some(true)).then_some(&self.resting)
+    }
+
+    /// How many bytes were dead when it was last tried to move chunks into holes, if that was in vain.
+    pub(crate) fn tried_at(&self) -> Option<u64> {
+        self.tried_at
+    }
+
+    /// Notes that chunks did not fit into holes when that many bytes were dead, or that they did (`None`).
+    pub(crate) fn note_tried(&mut self, dead: Option<u64>) {
+        self.tried_at = dead;
+    }
+
+    /// Lets no place rest any longer in a frame of at most `nchunks` chunks, if these and those that the change before
+    /// this one took out are few enough to be the last ones, all of them.
+    pub(crate) fn wake_if_few(&mut self, nchunks: usize) {
+        if nchunks + self.resting.len() <= MOST_AT_ONCE {
+            for place in std::mem::take(&mut self.resting) {
+                self.put(place);
+            }
+        }
     }
 
     /// Takes `place`, which is free: parts of it may be known here, as one hole or several, and others forgotten.
@@ -239,6 +265,19 @@ mod tests {
         assert_eq!(holes.take(50), None);
         holes.settle();
         assert_eq!(holes.take(50), Some(100));
+    }
+
+    #[test]
+    fn among_few_chunks_no_place_rests() {
+        for (nchunks, rests) in [(MOST_AT_ONCE - 1, false), (MOST_AT_ONCE, true)] {
+            let mut holes = Holes::between(&[extent(0, 100)], 100);
+            holes.give_up(extent(100, 50));
+            holes.wake_if_few(nchunks);
+            assert_eq!(holes.take(50), None, "the change that gives it up is not complete");
+            holes.settle();
+            holes.wake_if_few(nchunks);
+            assert_eq!(holes.take(50).is_none(), rests);
+        }
     }
 
     #[test]

@@ -34,8 +34,8 @@ pub(super) struct Refill {
 
 impl Refill {
     /// The moves for `chunks`, all stored chunks in ascending order. `None` if it is not known which places are free,
-    /// or if the chunks would take less than two thirds of the payload area even then. Places that the previous change
-    /// gave up are not used.
+    /// or if too little would be won: the chunks would still take less than two thirds of the payload area, or more
+    /// than two thirds of the dead bytes would be left. Places that rest are not used.
     ///
     /// # Errors
     ///
@@ -50,8 +50,11 @@ impl Refill {
             return Ok(None);
         }
         let live: u64 = chunks.iter().map(|chunk| chunk.len).sum();
+        let dead = chunks.last().map_or(0, |last| last.end()).saturating_sub(live);
         // The less room, the fewer changes until too much of it is dead again.
-        for limit in [live + live / 4, live + live / 2] {
+        for more in [live / 16, live / 8, live / 4, live / 2].into_iter().filter(|more| *more <= dead / 3 * 2)
+        {
+            let limit = live + more;
             if let Some((moves, end)) = fit(chunks, Gaps::between(&taken, limit)?, limit)? {
                 return Ok(Some(Refill { moves, end, live }));
             }
@@ -125,11 +128,11 @@ mod tests {
 
     #[test]
     fn the_last_chunks_go_into_the_smallest_holes_that_fit() {
-        // Holes of 10, 30 and 20 bytes, and one that is too far past.
+        // Holes of 10, 30 and 20 bytes, and two that are too far past.
         let chunks = [extent(10, 50), extent(90, 60), extent(170, 20), extent(210, 25), extent(335, 10)];
         let plan = Refill::plan(&chunks, &Holes::of_disjoint_chunks()).unwrap().unwrap();
-        assert_eq!(moves(&plan), [(210, 60), (335, 0)]);
-        assert_eq!((plan.end, plan.live), (190, 165));
+        assert_eq!(moves(&plan), [(210, 60), (170, 150), (335, 0)]);
+        assert_eq!((plan.end, plan.live), (170, 165));
     }
 
     #[test]

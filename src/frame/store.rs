@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How many bytes are copied at once when payload moves inside a file.
-const COPY_BUFFER: usize = 1 << 20;
+const COPY_BUFFER: usize = 128 << 10;
 
 /// Adjacent writes of up to this many bytes in all are made one.
 const JOINED: usize = 32 << 10;

@@ -221,6 +221,26 @@ fn last_chunks_that_are_replaced_over_and_over_leave_no_room_behind() {
 }
 
 #[test]
+fn chunks_of_small_frames_that_are_replaced_in_turn_leave_little_room_behind() {
+    for kind in [Kind::Memory, Kind::File, Kind::Mapped] {
+        for nchunks in [1, 2, 3, 4, 7, 15, 40] {
+            let path = TempPath::new("turn");
+            let mut frame = create(kind, &path);
+            let mut model: Vec<Vec<u8>> = (0..nchunks).map(|i| chunk(9000, i)).collect();
+            frame.append_all(&model.iter().map(|chunk| &chunk[..]).collect::<Vec<_>>()).unwrap();
+            for step in 0..60_u8 {
+                let at = usize::from(step) * 3 % model.len();
+                model[at] = chunk(9000, 100 + step);
+                frame.update(at, &model[at]).unwrap();
+                let (live, len) = (9032 * model.len() as u64, frame.frame_len());
+                assert!(len < live + live / 3 + 4096, "{kind:?} {nchunks} {step}: {len} for {live}");
+            }
+            assert!(contents(&frame) == model && contents(&reopen(&frame)) == model, "{kind:?} {nchunks}");
+        }
+    }
+}
+
+#[test]
 fn short_last_chunks_that_become_long_leave_no_room_behind() {
     let path = TempPath::new("short");
     let mut frame = create(Kind::File, &path);
