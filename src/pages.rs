@@ -48,6 +48,13 @@ pub(crate) fn prefer_huge_for(dest: &mut [u8]) {
     }
 }
 
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
+/// Destinations from this size on, in bytes, are written past the cache: they would push everything else out of it, and
+/// be gone from it themselves before they are read.
+pub(crate) const PAST_CACHE: usize = 16 << 20;
+
 /// Copies `len` bytes without bringing the destination into the cache, where the CPU can do that. Measured on rows of
 /// 1000 bytes of a destination of 122 MiB: 2.3 times as fast.
 ///
@@ -59,8 +66,7 @@ pub(crate) unsafe fn copy_past_cache(src: *const u8, dst: *mut u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-        /// Bytes of a cache line, all of which must be written for it not to be read.
-        const LINE: usize = 64;
+        // A line is not read if all of it is written.
         let head = (dst as usize).wrapping_neg() % LINE;
         if len > head + LINE {
             let body = (len - head) / LINE * LINE;
@@ -100,7 +106,7 @@ pub(crate) fn repeat_past_cache(pattern: &[u8], dest: &mut [u8]) {
 #[inline(always)]
 pub(crate) fn prefetch(start: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
-    for at in (0..len).step_by(64) {
+    for at in (0..len).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: SSE is part of x86-64; a prefetch has no effect on anything but the cache, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at).cast()) };

@@ -8,7 +8,7 @@ use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
-use crate::pages;
+use crate::pages::{self, LINE, PAST_CACHE};
 
 /// What the payload of a chunk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +83,6 @@ pub(super) fn copy(
 /// From this length on, in bytes, repetitions are copied from the first ones, which stay in the nearest cache. (Copies
 /// over a distance of 4096 bytes and its multiples are slower on many CPUs.)
 const PATTERN: usize = 2048;
-
-/// Repetitions of this many bytes in all, and more, are written past the cache.
-const PAST_CACHE: usize = 16 << 20;
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Fills `dest` with repetitions of `value`, as seen at distance `start` from the start of the first one.
 #[inline(never)]

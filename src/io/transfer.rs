@@ -7,6 +7,7 @@
 #[cfg(unix)]
 use crate::cancel;
 use crate::copy::{self, CLEAR, LONG, slow_distance};
+use crate::pages::LINE;
 use std::fs::File;
 #[cfg(target_os = "linux")]
 use std::io::Error;
@@ -17,8 +18,6 @@ use std::mem::MaybeUninit;
 const MAX_TRANSFER: usize = 1 << 30;
 /// Bytes that are moved or copied at a time, while they are in a near cache. Miri is slow.
 const PIECE: usize = if cfg!(miri) { 8 << 10 } else { 128 << 10 };
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Reads at `position`, and returns the number of bytes: less than `buf.len()` only at the end of the file.
 ///

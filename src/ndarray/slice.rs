@@ -66,9 +66,6 @@ impl<'a> BoxChunks<'a> {
     }
 }
 
-/// Destinations from this size on, in bytes, are written past the cache.
-const PAST_CACHE: usize = 16 << 20;
-
 /// Whether chunks may be worked on in any order, by several threads.
 fn unordered(reading: &Reading<'_>) -> bool {
     reading.visit.is_none() && reading.dec.postfilter.is_none()
@@ -130,7 +127,7 @@ fn read_once(
     pages::prefer_huge_for(dest);
     let dest = DisjointParts::new(dest);
     let chunks = BoxChunks::of(geometry, region);
-    let past_cache = region.len().saturating_mul(typesize) >= PAST_CACHE;
+    let past_cache = region.len().saturating_mul(typesize) >= pages::PAST_CACHE;
     for_each_chunk(reading, chunks.len(), &|n| chunks.number(&chunks.chunk(n)), &|n, dec| {
         let at = chunks.chunk(n);
         let nchunk = chunks.number(&at)?;

@@ -11,6 +11,7 @@
 //! The unsafe functions require a CPU with the instruction set of `V`; what else they require is said with each.
 
 use super::generic;
+use crate::pages::LINE;
 use std::ops::Range;
 
 /// A vector register as lanes of 16 bytes.
@@ -468,7 +469,6 @@ const FEW_ROWS: usize = 8;
 fn crowd(nrows: usize, stride: usize) -> usize {
     /// Lines of addresses that are equal modulo this are the same.
     const WAY: usize = 4096;
-    const LINE: usize = 64;
     (0..nrows).filter(|row| (row * stride + LINE - 1) % WAY < 2 * LINE - 1).count()
 }
 
