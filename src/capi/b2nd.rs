@@ -95,7 +95,7 @@ pub(super) unsafe fn discard_array(made: *mut b2nd_array_t, urlpath: *const c_ch
     }
 }
 
-/// The body of the constructors.
+/// What all constructors do: makes an array in memory or in a file, as `ctx` says, and has `fill` give it its items.
 ///
 /// # Safety
 ///
@@ -105,12 +105,10 @@ unsafe fn construct(
     array: *mut *mut b2nd_array_t,
     content: Content,
     fill: impl FnOnce(&mut Schunk, &Geometry, &Writing<'_>) -> Result<()>,
-) -> c_int {
-    guard_status(|| {
-        not_null(!ctx.is_null() && !array.is_null())?;
-        // SAFETY: the caller's promise.
-        unsafe { deliver(array, NdContext::from_ptr(ctx).and_then(|ctx| build(ctx, None, content, fill))) }
-    })
+) -> Result<()> {
+    not_null(!ctx.is_null() && !array.is_null())?;
+    // SAFETY: the caller's promise.
+    unsafe { deliver(array, NdContext::from_ptr(ctx).and_then(|ctx| build(ctx, None, content, fill))) }
 }
 
 /// Fills an array with a special value. As in the C library, the last chunk is the one that was worked on if each was
@@ -138,11 +136,11 @@ fn visit_last(schunk: &Schunk, writing: &Writing<'_>) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_uninit(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe {
+    guard_status(|| unsafe {
         construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
             fill_special(schunk, geometry, special::UNINIT, writing)
         })
-    }
+    })
 }
 
 /// Creates an array of zeros; returns 0, or a negative code. Release it with `b2nd_free`.
@@ -153,11 +151,11 @@ pub unsafe extern "C" fn b2nd_uninit(ctx: *mut b2nd_context_t, array: *mut *mut 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_empty(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe {
+    guard_status(|| unsafe {
         construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
             fill_special(schunk, geometry, special::ZERO, writing)
         })
-    }
+    })
 }
 
 /// Creates an array of zeros; returns 0, or a negative code. Release it with `b2nd_free`.
@@ -179,13 +177,13 @@ pub unsafe extern "C" fn b2nd_zeros(ctx: *mut b2nd_context_t, array: *mut *mut b
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn b2nd_nans(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe {
+    guard_status(|| unsafe {
         construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
             let float = matches!(schunk.typesize(), 4 | 8);
             ensure(float, ErrorKind::Data, "NaNs of this size do not exist")?;
             fill_special(schunk, geometry, special::NAN, writing)
         })
-    }
+    })
 }
 
 /// Creates an array whose items are all `fill_value`; returns 0, or a negative code. Release it with `b2nd_free`.
@@ -199,18 +197,18 @@ pub unsafe extern "C" fn b2nd_full(
     array: *mut *mut b2nd_array_t,
     fill_value: *const c_void,
 ) -> c_int {
-    if fill_value.is_null() {
-        return guard_status(|| not_null(false));
-    }
-    // SAFETY: the caller's promise.
-    unsafe {
-        construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
-            let value = in_bytes(fill_value, schunk.typesize())?;
-            create::fill_value(schunk, geometry, value, writing.enc.params)?;
-            visit_last(schunk, writing);
-            Ok(())
-        })
-    }
+    guard_status(|| {
+        not_null(!fill_value.is_null())?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            construct(ctx, array, Content::Constant, |schunk, geometry, writing| {
+                let value = in_bytes(fill_value, schunk.typesize())?;
+                create::fill_value(schunk, geometry, value, writing.enc.params)?;
+                visit_last(schunk, writing);
+                Ok(())
+            })
+        }
+    })
 }
 
 /// Creates an array from the items in `buffer`, in C order; returns 0, or a negative code. Release it with `b2nd_free`.
@@ -225,16 +223,16 @@ pub unsafe extern "C" fn b2nd_from_cbuffer(
     buffer: *const c_void,
     buffersize: i64,
 ) -> c_int {
-    if buffer.is_null() {
-        return guard_status(|| not_null(false));
-    }
-    // SAFETY: the caller's promise.
-    unsafe {
-        construct(ctx, array, Content::Items, |schunk, geometry, writing| {
-            let src = in_bytes(buffer, buffersize)?;
-            create::fill_from_buffer(schunk, geometry, src, writing)
-        })
-    }
+    guard_status(|| {
+        not_null(!buffer.is_null())?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            construct(ctx, array, Content::Items, |schunk, geometry, writing| {
+                let src = in_bytes(buffer, buffersize)?;
+                create::fill_from_buffer(schunk, geometry, src, writing)
+            })
+        }
+    })
 }
 
 /// Releases an array with its super-chunk, unless `array->sc` is NULL; returns 0, or a negative code for NULL.
