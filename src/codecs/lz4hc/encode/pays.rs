@@ -16,11 +16,11 @@ const LONG: usize = 64 << 10;
 const SAMPLE: usize = 1 << 10;
 /// Samples of a stream.
 const SAMPLES: usize = 16;
-/// Of this many groups in a sample, one occurs again, at most, where there are few matches. In the reach of a match,
-/// which is 64 times as long as the longer samples, one or two are found for each position.
+/// A sample has few matches if at most one of this many groups occurs again in it. Matches reach back 64 times as far
+/// as the longer samples are long: there, this comes to one or two candidates for each position.
 const FEW: usize = 42;
-/// Of this many groups in a sample, one was in the sample before, at most, where what is long does not repeat itself
-/// from farther away.
+/// At most one of this many groups may have been in the sample before. If there are more, the stream repeats itself at
+/// a distance that no sample covers: it has many matches, though each sample alone has few.
 const FEW_FAR: usize = 10;
 /// Groups are told apart by this many bits of a hash.
 const SLOT_BITS: u32 = 11;
@@ -55,8 +55,8 @@ fn needed(n: usize) -> usize {
 /// The last groups with each hash, and the number of the sample that each was in.
 type Last = [(u32, u32); 1 << SLOT_BITS];
 
-/// Whether, in sample `n`, at most one of [`FEW`] groups of four bytes was there before, and one of [`FEW_FAR`] in the
-/// sample before; nearly all of them are noticed.
+/// Whether sample `n` has few matches: at most one of [`FEW`] groups of four bytes occurs in it again, and at most one
+/// of [`FEW_FAR`] was in the sample before. Nearly all of these groups are noticed.
 fn has_few(sample: &[u8], n: u32, last: &mut Last) -> bool {
     let (mut near, mut far) = (sample.len() / FEW, sample.len() / FEW_FAR);
     for bytes in sample.windows(4) {
