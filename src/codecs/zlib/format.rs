@@ -17,9 +17,9 @@ pub(super) const LENGTHS: usize = 29;
 pub(super) const SYMBOLS: usize = LONGEST + 3;
 /// The same for symbols of distances.
 pub(super) const DISTANCES: usize = 32;
-/// Of these numbers of symbols, the last two stand for nothing, and lengths of codes are not told for them.
-pub(super) const TOLD_SYMBOLS: usize = SYMBOLS - 2;
-pub(super) const TOLD_DISTANCES: usize = DISTANCES - 2;
+/// The same without the last two of each, which stand for nothing: headers of blocks have no lengths for their codes.
+pub(super) const USED_SYMBOLS: usize = SYMBOLS - 2;
+pub(super) const USED_DISTANCES: usize = DISTANCES - 2;
 
 /// Lengths of the shortest and the longest match that one symbol stands for, and the largest distance.
 pub(super) const MIN_LEN: usize = 3;
@@ -36,7 +36,7 @@ pub(super) const RUN_ORDER: [usize; RUNS] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 pub(super) const MAX_RUN_CODE: u32 = 7;
 
-/// Lengths of the codes that need not be told.
+/// Lengths of the fixed codes, which no header has.
 pub(super) static FIXED_SYMBOLS: [u8; SYMBOLS] = {
     let mut lengths = [8; SYMBOLS];
     let mut symbol = 144;

@@ -27,13 +27,13 @@ pub(super) struct Manner {
     pub(super) header: [u8; 2],
     /// A block gets codes of its own if they seem to save at least this many bits.
     pub(super) least_saved: usize,
-    /// A segment begins a new block if that seems to save more than this many bits; TOLD is enough if just one of the
-    /// two is noise, which is raw.
+    /// A segment begins a new block if that seems to save more than this many bits; [`CODES_COST`] is enough if just
+    /// one of the two is noise, which is raw.
     pub(super) new_codes: usize,
 }
 
-/// About the bits that it takes to tell codes.
-const TOLD: usize = 400;
+/// About how many bits a block takes to tell its codes.
+const CODES_COST: usize = 400;
 
 /// What was found in the current block, and how often each code is needed there and in the segment that may become a
 /// part of it.
@@ -79,7 +79,7 @@ impl Blocks {
             let (added, together) = (segment.entropy(), both.entropy());
             let block_is_noise = is_noise(entropy + counts.extra_bits, start - block_start);
             let differs = block_is_noise != is_noise(added + segment.extra_bits, end - start);
-            let new_codes = if differs { TOLD } else { manner.new_codes };
+            let new_codes = if differs { CODES_COST } else { manner.new_codes };
             let is_new = end - block_start > MAX_BLOCK || together > entropy + added + new_codes;
             if start > block_start && is_new {
                 let codes = candidates.suited(counts, manner.least_saved);

@@ -1,6 +1,6 @@
 //! How often symbols are needed, and about how many bits that makes.
 
-use super::super::format::{END, MAX_CODE, SYMBOLS, TOLD_DISTANCES};
+use super::super::format::{END, MAX_CODE, SYMBOLS, USED_DISTANCES};
 use super::huffman::SymbolLengths;
 use super::sequence::{Distance, LENGTHS, MIN_PIECE, Sequence};
 use super::token::{FIRST_LENGTH, Tally};
@@ -21,7 +21,7 @@ const LOG_FRACTION: u32 = 8;
 #[derive(Clone)]
 pub(super) struct Counts {
     pub(super) symbols: [u32; SYMBOLS],
-    pub(super) distances: [u32; TOLD_DISTANCES],
+    pub(super) distances: [u32; USED_DISTANCES],
     /// Bits after the symbols.
     pub(super) extra_bits: usize,
     /// Bytes that are in matches.
@@ -33,7 +33,7 @@ unsafe impl Zero for Counts {}
 
 impl Counts {
     pub(super) fn new() -> Counts {
-        Counts { symbols: [0; SYMBOLS], distances: [0; TOLD_DISTANCES], extra_bits: 0, match_bytes: 0 }
+        Counts { symbols: [0; SYMBOLS], distances: [0; USED_DISTANCES], extra_bits: 0, match_bytes: 0 }
     }
 
     /// Begins with a block: there is one end.

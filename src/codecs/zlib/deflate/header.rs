@@ -1,28 +1,28 @@
-//! How the codes of a block are told to the decoder: by their lengths, in short.
+//! The header of a block with codes of its own: the lengths of these codes, in short. They tell the decoder all.
 
 #![forbid(unsafe_code)]
 
-use super::super::format::{END, MAX_RUN_CODE, RUN_ORDER, RUNS, SYMBOLS, TOLD_DISTANCES};
+use super::super::format::{END, MAX_RUN_CODE, RUN_ORDER, RUNS, SYMBOLS, USED_DISTANCES};
 use super::bits::{BitWriter, Code};
 use super::huffman::{DistanceLengths, SymbolLengths};
 use super::lengths::{BEHIND, Lengths};
 
 /// The lengths of the codes of a block, in short.
 pub(super) struct Header {
-    /// Numbers of lengths that are told: of symbols, distances, and of the codes for the lengths themselves.
+    /// How many lengths the header has: of codes of symbols, of those of distances, and of those of lengths themselves.
     nsymbols: usize,
     ndistances: usize,
     nlengths: usize,
     /// Codes for lengths and repetitions.
     codes: [Code; RUNS],
     /// What is coded, and the number after it: the first `nruns` count.
-    runs: [(u8, u8); TOLD + 1],
+    runs: [(u8, u8); MAX_LENGTHS + 1],
     nruns: usize,
     nbits: usize,
 }
 
-/// Lengths that may be told.
-const TOLD: usize = SYMBOLS + TOLD_DISTANCES;
+/// The most lengths of codes of symbols and distances.
+const MAX_LENGTHS: usize = SYMBOLS + USED_DISTANCES;
 
 impl Header {
     /// Size of the header.
@@ -32,13 +32,14 @@ impl Header {
 
     /// Makes the header for codes of these lengths.
     pub(super) fn fit(&mut self, symbols: &SymbolLengths, distances: &DistanceLengths) {
-        (self.nsymbols, self.ndistances) = (symbols.ntold().max(END + 1), distances.ntold().max(1));
-        let mut all = [0; TOLD];
-        let told = &mut all[..self.nsymbols + self.ndistances];
-        let (told_symbols, told_distances) = told.split_at_mut(self.nsymbols);
-        told_symbols.copy_from_slice(&symbols.as_slice()[..self.nsymbols]);
-        told_distances.copy_from_slice(&distances.as_slice()[..self.ndistances]);
-        let counts = self.find_runs(told);
+        (self.nsymbols, self.ndistances) =
+            (symbols.trimmed_len().max(END + 1), distances.trimmed_len().max(1));
+        let mut all = [0; MAX_LENGTHS];
+        let listed = &mut all[..self.nsymbols + self.ndistances];
+        let (of_symbols, of_distances) = listed.split_at_mut(self.nsymbols);
+        of_symbols.copy_from_slice(&symbols.as_slice()[..self.nsymbols]);
+        of_distances.copy_from_slice(&distances.as_slice()[..self.ndistances]);
+        let counts = self.find_runs(listed);
         let lengths = Lengths::<{ RUNS + BEHIND }>::best(&counts, MAX_RUN_CODE as usize); // 7
         lengths.assign(&mut self.codes);
         let is_used = |&run: &usize| lengths.as_slice()[run] > 0;
@@ -50,7 +51,7 @@ impl Header {
     /// Finds what is coded for these lengths; returns how often each of it is.
     fn find_runs(&mut self, lengths: &[u8]) -> [u32; RUNS] {
         // Whether lengths differ is as good as random.
-        let mut ends = [0_u16; TOLD];
+        let mut ends = [0_u16; MAX_LENGTHS];
         let mut n = 0;
         for (end, pair) in (1..).zip(lengths.windows(2)) {
             ends[n] = end;

@@ -1,7 +1,7 @@
 //! The codes of a block: its own, or the fixed ones.
 
 use super::super::format::{
-    DYNAMIC, END, FIXED, FIXED_DISTANCE, FIXED_SYMBOLS, MAX_CODE, SYMBOLS, TOLD_DISTANCES,
+    DYNAMIC, END, FIXED, FIXED_DISTANCE, FIXED_SYMBOLS, MAX_CODE, SYMBOLS, USED_DISTANCES,
 };
 use super::bits::{BitWriter, Code};
 use super::counts::Counts;
@@ -13,12 +13,12 @@ use crate::error::Result;
 use crate::memory::{Zero, zeroed_box};
 
 pub(super) type SymbolLengths = Lengths<{ SYMBOLS + BEHIND }>;
-pub(super) type DistanceLengths = Lengths<{ TOLD_DISTANCES + BEHIND }>;
+pub(super) type DistanceLengths = Lengths<{ USED_DISTANCES + BEHIND }>;
 
 /// The codes of a block.
 pub(super) struct Codes {
     symbols: [Code; SYMBOLS],
-    distances: [Code; TOLD_DISTANCES],
+    distances: [Code; USED_DISTANCES],
     /// What tells the codes to the decoder, unless they are the fixed ones.
     header: Header,
     is_fixed: bool,
@@ -222,5 +222,5 @@ impl Codes {
     }
 }
 
-/// Lengths of the codes of distances that need not be told.
-static FIXED_DISTANCES: [u8; TOLD_DISTANCES] = [FIXED_DISTANCE; TOLD_DISTANCES];
+/// Lengths of the fixed codes of distances.
+static FIXED_DISTANCES: [u8; USED_DISTANCES] = [FIXED_DISTANCE; USED_DISTANCES];

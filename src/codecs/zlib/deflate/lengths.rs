@@ -75,7 +75,7 @@ impl<const ROOM: usize> Lengths<ROOM> {
     }
 
     /// How many symbols there are up to the last one with a code.
-    pub(super) fn ntold(&self) -> usize {
+    pub(super) fn trimmed_len(&self) -> usize {
         self.by_symbol[..self.nused].last().map_or(0, |&leaf| symbol(leaf) + 1)
     }
 

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use super::super::format::{
-    DISTANCES, DYNAMIC, END, FIXED, LENGTHS, MAX_RUN_CODE, RAW, RUN_ORDER, RUNS, SYMBOLS, TOLD_DISTANCES,
-    TOLD_SYMBOLS, length,
+    DISTANCES, DYNAMIC, END, FIXED, LENGTHS, MAX_RUN_CODE, RAW, RUN_ORDER, RUNS, SYMBOLS, USED_DISTANCES,
+    USED_SYMBOLS, length,
 };
 use super::bits::Bits;
 use super::table::{self, Lengths};
@@ -68,7 +68,7 @@ pub(in super::super) fn read_lengths(bits: &mut Bits<'_>) -> Option<Lengths> {
     let nsymbols = bits.take(5)? as usize + END + 1; // up to 5 bits each
     let ndistances = bits.take(5)? as usize + 1;
     let nruns = bits.take(4)? as usize + 4;
-    if nsymbols > TOLD_SYMBOLS || ndistances > TOLD_DISTANCES {
+    if nsymbols > USED_SYMBOLS || ndistances > USED_DISTANCES {
         return None;
     }
     let mut run_lengths = [0; RUNS];
@@ -76,7 +76,7 @@ pub(in super::super) fn read_lengths(bits: &mut Bits<'_>) -> Option<Lengths> {
         bits.refill();
         run_lengths[run] = bits.take(3)? as u8; // below 8
     }
-    let mut all = [0; TOLD + AT_ONCE];
+    let mut all = [0; MAX_LENGTHS + AT_ONCE];
     read_runs(&run_table(&run_lengths)?, bits, nsymbols + ndistances, &mut all)?;
     let mut lengths = Lengths { symbols: [0; SYMBOLS], distances: [0; DISTANCES] };
     let (symbols, distances) = all.split_at(nsymbols);
@@ -85,8 +85,8 @@ pub(in super::super) fn read_lengths(bits: &mut Bits<'_>) -> Option<Lengths> {
     (lengths.symbols[END] > 0).then_some(lengths)
 }
 
-/// The most lengths that are told.
-const TOLD: usize = TOLD_SYMBOLS + TOLD_DISTANCES;
+/// The most lengths of codes that a header has.
+const MAX_LENGTHS: usize = USED_SYMBOLS + USED_DISTANCES;
 /// As many are written at once, more than any run has that is not of zeros.
 const AT_ONCE: usize = 8;
 /// Runs between two refills: each takes at most 14 bits.
@@ -94,7 +94,12 @@ const RUNS_PER_REFILL: usize = 4;
 
 /// Reads `n` lengths to the front of `all`, which is zero; what is after them has no meaning afterwards. `None` if a
 /// run goes further, or has nothing to repeat, or the input ends.
-fn read_runs(runs: &Runs, bits: &mut Bits<'_>, n: usize, all: &mut [u8; TOLD + AT_ONCE]) -> Option<()> {
+fn read_runs(
+    runs: &Runs,
+    bits: &mut Bits<'_>,
+    n: usize,
+    all: &mut [u8; MAX_LENGTHS + AT_ONCE],
+) -> Option<()> {
     let (mut at, mut last) = (0, 0);
     while at < n {
         bits.refill();
@@ -120,9 +125,15 @@ fn read_runs(runs: &Runs, bits: &mut Bits<'_>, n: usize, all: &mut [u8; TOLD + A
 /// What the next seven bits stand for.
 type Runs = [Run; 1 << MAX_RUN_CODE];
 
-/// A length of a code, and how many times it is told: how many bits that takes, with those after the code, in the
-/// lowest byte, the length of the code in the next one, then the length that is told, with the highest bit set if it is
-/// the last one again, and the smallest number of times.
+/// What one code stands for: the length of a symbol's code, once or several times.
+///
+/// | bits | meaning |
+/// |---|---|
+/// | 0-7 | bits of the code and of the number after it |
+/// | 8-15 | bits of the code alone |
+/// | 16-22 | the length |
+/// | 23 | set if it is the last length again |
+/// | 24-31 | how many times it comes: this, and the number after the code |
 #[derive(Clone, Copy)]
 struct Run(u32);
 
@@ -131,13 +142,13 @@ const REPETITION: u32 = 1 << 23;
 impl Run {
     /// The run of a code of `len` bits.
     fn new(symbol: u16, len: u32) -> Run {
-        let (told, times, extra) = match u32::from(symbol) {
+        let (length, times, extra) = match u32::from(symbol) {
             16 => (REPETITION, 3, 2),
             17 => (0, 3, 3),
             18 => (0, 11, 7),
-            told => (told << 16, 1, 0),
+            length => (length << 16, 1, 0),
         };
-        Run((len + extra) | len << 8 | told | times << 24)
+        Run((len + extra) | len << 8 | length | times << 24)
     }
 
     #[inline(always)]
@@ -157,7 +168,7 @@ impl Run {
         if self.is_repetition() { last } else { (self.0 >> 16) as u8 } // a byte
     }
 
-    /// How many times it is told by `bits`, which begin with the code.
+    /// How many times the length comes, given `bits`, which begin with the code.
     #[inline(always)]
     fn times(self, bits: u64) -> usize {
         let extra = (bits & ((1 << self.nbits()) - 1)) >> (self.0 >> 8 & 0xff);

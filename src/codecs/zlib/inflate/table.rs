@@ -24,7 +24,7 @@ pub(in super::super) struct Lengths {
 }
 
 impl Lengths {
-    /// Those of the codes that need not be told.
+    /// Those of the fixed codes.
     fn fixed() -> Lengths {
         Lengths { symbols: FIXED_SYMBOLS, distances: [FIXED_DISTANCE; DISTANCES] }
     }
@@ -323,7 +323,7 @@ impl Tables {
         zeroed_box()
     }
 
-    /// The tables of the codes that need not be told.
+    /// The tables of the fixed codes.
     pub(super) fn fixed() -> Result<Box<Tables>> {
         let mut tables = Tables::new()?;
         tables.fit(&Lengths::fixed()).expect("these codes make sense");
