@@ -13,7 +13,8 @@ use crate::ndarray::copy_buffer::BoxCopy;
 use crate::ndarray::request::{self, BoxRequest, PaddedBox, SelectionRequest};
 use crate::ndarray::select;
 use crate::ndarray::shape::Region;
-use crate::ndarray::{Geometry, slice, write};
+use crate::ndarray::write::{self, Items};
+use crate::ndarray::{Geometry, slice};
 use crate::schunk::{Reading, Writing};
 
 /// Copies the box from `start` to `stop` (excluded) to a C-order buffer of shape `buffershape`; returns 0, or a
@@ -93,8 +94,8 @@ pub unsafe extern "C" fn b2nd_set_slice_cbuffer(
             if request.is_empty {
                 return Ok(());
             }
-            let shape = &request.buffershape[..ndim];
-            write::write(schunk, geometry, &request.region, src, shape, reading, writing)
+            let src = Items { bytes: src, shape: &request.buffershape[..ndim] };
+            write::write(schunk, geometry, &request.region, src, reading, writing)
         };
         // SAFETY: the caller's promise.
         unsafe { array.write(write) }
@@ -226,9 +227,9 @@ pub unsafe extern "C" fn b2nd_set_orthogonal_selection(
                 unsafe { selected(geometry, typesize, selection, selection_size, buffershape, buffersize) }?;
             let Some(asked) = asked else { return Ok(()) };
             // SAFETY: the caller's promise.
-            let src = unsafe { in_bytes(buffer, asked.span) }?;
-            let shape = &asked.buffershape;
-            select::write_to(schunk, geometry, &asked.selection, src, shape, reading, writing)
+            let bytes = unsafe { in_bytes(buffer, asked.span) }?;
+            let src = Items { bytes, shape: &asked.buffershape };
+            select::write_to(schunk, geometry, &asked.selection, src, reading, writing)
         };
         // SAFETY: the caller's promise.
         unsafe { array.write(write) }

@@ -4,7 +4,8 @@
 
 use super::select::{self, Selection};
 use super::shape::{Geometry, Region, narrow, signed};
-use super::{create, described, refreshed, resize, slice, write};
+use super::write::{self, Items};
+use super::{create, described, refreshed, resize, slice};
 use crate::chunk::{CParams, Decoding, Encoding, Threads};
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::consts::{MAX_BLOCKSIZE, special};
@@ -357,10 +358,9 @@ impl NdArray {
         if region.is_empty() {
             return Ok(());
         }
-        let shape = &region.extents()[..self.geometry.ndim()];
+        let src = Items { bytes: src, shape: &region.extents()[..self.geometry.ndim()] };
         let (schunk, geometry) = (&mut self.schunk, &self.geometry);
-        self.coding
-            .with(|reading, writing| write::write(schunk, geometry, &region, src, shape, reading, writing))
+        self.coding.with(|reading, writing| write::write(schunk, geometry, &region, src, reading, writing))
     }
 
     /// Adds the items in `src` at the end of dimension `axis`. In the other dimensions they are as many as the array

@@ -7,7 +7,7 @@ use super::resize::{self, Plan};
 use super::shape::{Geometry, Region, dot, signed};
 use super::slice::BoxChunks;
 use super::window::Window;
-use super::write::{self, NewChunk, Pending};
+use super::write::{self, Items, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::schunk::{Reading, Schunk, Writing};
 
@@ -132,8 +132,9 @@ impl Joint<'_> {
             }
             let mut from = to;
             (from.start[axis], from.stop[axis]) = (to.start[axis] - self.start, to.stop[axis] - self.start);
-            let (items, shape) = window.show(&from)?;
-            write::write_to(schunk, pending, joined, &to, (items, &shape[..ndim]), reading, writing)?;
+            let (bytes, shape) = window.show(&from)?;
+            let items = Items { bytes, shape: &shape[..ndim] };
+            write::write_to(schunk, pending, joined, &to, items, reading, writing)?;
         }
         Ok(())
     }

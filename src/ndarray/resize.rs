@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use super::shape::{Geometry, Region, signed};
-use super::write::{self, Pending};
+use super::write::{self, Items, Pending};
 use crate::chunk::{self, CParams, SpecialValue};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
@@ -356,7 +356,7 @@ pub fn insert(
     let mut region = Region::all(plan.target());
     (region.start[axis], region.stop[axis]) = (position, position + count);
     let extents = region.extents();
-    let src = (src, &extents[..geometry.ndim()]);
+    let src = Items { bytes: src, shape: &extents[..geometry.ndim()] };
     grow(schunk, geometry, &plan, start, writing, |schunk, pending| {
         write::write_to(schunk, pending, plan.target(), &region, src, reading, writing)
     })?;

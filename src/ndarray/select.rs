@@ -4,7 +4,7 @@ use super::blocks::{Blocks, ITEM_WORTH};
 use super::refresh::read_undisturbed;
 use super::shape::{Extents, Geometry, Region, strided_len, strides};
 use super::slice;
-use super::write::{Overlay, Pending, blocks_of};
+use super::write::{Items, Overlay, Pending, blocks_of};
 use crate::chunk::{BlockReader, Decoded, Decoding, DisjointParts, Plain, Runs};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
@@ -420,7 +420,7 @@ pub fn write(
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
-    write_to(schunk, geometry, selection, src, src_shape, reading, writing)
+    write_to(schunk, geometry, selection, Items { bytes: src, shape: src_shape }, reading, writing)
 }
 
 /// [`write()`] to a super-chunk that may be shared.
@@ -428,8 +428,7 @@ pub(crate) fn write_to(
     schunk: &mut impl Access,
     geometry: &Geometry,
     selection: &Selection,
-    src: &[u8],
-    src_shape: &[u64],
+    src: Items<'_>,
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
@@ -438,7 +437,7 @@ pub(crate) fn write_to(
     if selection.is_empty() {
         return Ok(());
     }
-    let strides = strides_of(selection, src_shape, src.len(), blocks.typesize)?;
+    let strides = strides_of(selection, src.shape, src.bytes.len(), blocks.typesize)?;
     let chunks = selection.chunks();
     let mut pending = Pending::default();
     for n in 0..chunks.len() {
@@ -453,7 +452,7 @@ pub(crate) fn write_to(
             covers_block: &|nblock| part.covers_block(&cell(nblock)),
             apply_block: &|nblock, block| {
                 part.for_each_run(&cell(nblock), &mut |to, from, len| {
-                    block[to..to + len].copy_from_slice(&src[from..from + len]);
+                    block[to..to + len].copy_from_slice(&src.bytes[from..from + len]);
                     Ok(())
                 })
             },

@@ -7,7 +7,8 @@ mod windows;
 
 use super::select::{self, Selection};
 use super::shape::{Region, signed, strides};
-use super::{Geometry, StoredArray, concat, create, open, resize, slice, write};
+use super::write::{self, Items};
+use super::{Geometry, StoredArray, concat, create, open, resize, slice};
 use crate::chunk::{self, CParams, Encoding, Source};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
@@ -138,8 +139,8 @@ impl Tested {
     fn write(&mut self, region: &Region, values: &Model) {
         let writing = Writing::new(Encoding::new(&self.params));
         let (reading, bytes) = (Reading::default(), values.bytes());
-        write::write(&mut self.schunk, &self.geometry, region, &bytes, &values.shape, &reading, &writing)
-            .unwrap();
+        let src = Items { bytes: &bytes, shape: &values.shape };
+        write::write(&mut self.schunk, &self.geometry, region, src, &reading, &writing).unwrap();
         for (position, value) in self.model.positions(&lists(region)).into_iter().zip(&values.items) {
             self.model.items[position].clone_from(value);
         }
@@ -372,7 +373,8 @@ fn a_compressor_is_asked_for_every_chunk_once() {
             let extents = region.extents()[..2].to_vec();
             let values = Model::counting(&extents, 4, 900);
             let (Tested { schunk, geometry, .. }, bytes) = (&mut tested, values.bytes());
-            write::write(schunk, geometry, &region, &bytes, &extents, &reading, &writing).unwrap();
+            let src = Items { bytes: &bytes, shape: &extents };
+            write::write(schunk, geometry, &region, src, &reading, &writing).unwrap();
             is_asked(chunks);
             for (position, value) in tested.model.positions(&lists(&region)).into_iter().zip(&values.items) {
                 tested.model.items[position].clone_from(value);
@@ -406,7 +408,8 @@ fn a_compressor_is_asked_for_every_chunk_once() {
         assert!(resize::insert(schunk, geometry, &rows.bytes(), insertion, &reading, &writing).is_err());
         is_asked(2);
         let region = Region::new(&[0, 19], &[1, 21]);
-        assert!(write::write(schunk, geometry, &region, &[1; 8], &[1, 2], &reading, &writing).is_err());
+        let src = Items { bytes: &[1; 8], shape: &[1, 2] };
+        assert!(write::write(schunk, geometry, &region, src, &reading, &writing).is_err());
         is_asked(2);
         copy.check();
     }
@@ -589,7 +592,8 @@ fn nothing_is_made_of_another_size_than_the_chunks_that_are_there() {
     let other = Geometry::new(&[5, 4], &[5, 4], &[2, 2]).unwrap();
     let (reading, writing) = (Reading::default(), Writing::new(Encoding::new(&tested.params)));
     let region = Region::new(&[0, 0], &[1, 1]);
-    let written = write::write(&mut tested.schunk, &other, &region, &[1], &[1, 1], &reading, &writing);
+    let src = Items { bytes: &[1], shape: &[1, 1] };
+    let written = write::write(&mut tested.schunk, &other, &region, src, &reading, &writing);
     assert_eq!(written.unwrap_err().what(), "the array has chunks of another size");
     tested.check();
 }
@@ -667,7 +671,8 @@ fn a_buffer_of_a_shape_that_no_memory_holds_is_too_short() {
     create::fill_special(&mut schunk, &geometry, special::ZERO, &params).unwrap();
     let (region, writing) = (Region::new(&[0; 3], &[2, 1, 6]), Writing::new(Encoding::new(&params)));
     let mut write = |shape: [u64; 3]| {
-        write::write(&mut schunk, &geometry, &region, &[7; 100], &shape, &Reading::default(), &writing)
+        let src = Items { bytes: &[7; 100], shape: &shape };
+        write::write(&mut schunk, &geometry, &region, src, &Reading::default(), &writing)
     };
     assert_eq!(write([1, 1 << 62, 8]).unwrap_err().kind(), ErrorKind::InvalidParam);
     assert_eq!(write([2, 1, 8]), Ok(()));

@@ -26,8 +26,15 @@ use crate::schunk::{Reading, Schunk, Update, Writing, patch, scratch};
 /// can be used for others then, so that the frame does not grow by all of them, and no holes have to be closed.
 const BATCH: usize = 64 << 20;
 
-/// Gives the items of `region`, which lies inside of the array, the values at the front of `src`, a C-order buffer of
-/// shape `src_shape`.
+/// Items at the front of a C-order buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct Items<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The shape of the buffer.
+    pub(crate) shape: &'a [u64],
+}
+
+/// Gives the items of `region`, which lies inside of the array, the values in `src`.
 ///
 /// # Errors
 ///
@@ -38,13 +45,12 @@ pub(crate) fn write(
     schunk: &mut impl Access,
     geometry: &Geometry,
     region: &Region,
-    src: &[u8],
-    src_shape: &[u64],
+    src: Items<'_>,
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
     let mut pending = Pending::default();
-    write_to(schunk, &mut pending, geometry, region, (src, src_shape), reading, writing)?;
+    write_to(schunk, &mut pending, geometry, region, src, reading, writing)?;
     pending.flush(schunk)
 }
 
@@ -54,7 +60,7 @@ pub(super) fn write_to(
     pending: &mut Pending<'_>,
     geometry: &Geometry,
     region: &Region,
-    (src, src_shape): (&[u8], &[u64]),
+    src: Items<'_>,
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<()> {
@@ -63,9 +69,9 @@ pub(super) fn write_to(
         return Ok(());
     }
     let unit = blocks.typesize as u64; // widening
-    let strides = strides(src_shape, unit);
+    let strides = strides(src.shape, unit);
     let needed = strided_len((0..geometry.ndim()).map(|i| region.extent(i)), &strides, unit);
-    require(needed.is_some_and(|needed| needed <= src.len()), "box outside of its buffer")?;
+    require(needed.is_some_and(|needed| needed <= src.bytes.len()), "box outside of its buffer")?;
     let chunks = BoxChunks::of(geometry, region);
     for n in 0..chunks.len() {
         let at = chunks.chunk(n);
@@ -77,8 +83,8 @@ pub(super) fn write_to(
             covers_chunk: chunks.covers(&at, &part),
             touched: &blocks.touched(&part)?,
             covers_block: &|nblock| blocks.covers(&part, nblock),
-            apply_block: &|nblock, block| blocks.gather(&part, nblock, src, place, block),
-            apply_shuffled: &|nblock, block| blocks.gather_shuffled(&part, nblock, src, place, block),
+            apply_block: &|nblock, block| blocks.gather(&part, nblock, src.bytes, place, block),
+            apply_shuffled: &|nblock, block| blocks.gather_shuffled(&part, nblock, src.bytes, place, block),
         };
         overlay.store(schunk, pending, reading, writing)?;
     }

@@ -10,7 +10,8 @@ use crate::io::file::FileIo;
 use crate::io::{Features, FileId, Io, IoFile, OpenMode};
 use crate::ndarray::select::{self, Selection};
 use crate::ndarray::shape::{Region, narrow, signed};
-use crate::ndarray::{Geometry, StoredArray, concat, create, open, resize, slice, write};
+use crate::ndarray::write::{self, Items};
+use crate::ndarray::{Geometry, StoredArray, concat, create, open, resize, slice};
 use crate::schunk::{Reading, Schunk, Writing};
 use crate::testing::TempPath;
 use std::path::{Path, PathBuf};
@@ -98,8 +99,8 @@ const CHANGES: [(&str, Change); 2] = [
         let items: Vec<u8> = (1..=110).flat_map(|n: u32| (n + MORE).to_le_bytes()).collect();
         let (params, all) = (params(), Region::all(geometry));
         let writing = Writing::new(Encoding::new(&params));
-        write::write(schunk, geometry, &all, &items, geometry.shape(), &Reading::default(), &writing)
-            .unwrap();
+        let src = Items { bytes: &items, shape: geometry.shape() };
+        write::write(schunk, geometry, &all, src, &Reading::default(), &writing).unwrap();
     }),
     ("fewer rows", |schunk, geometry| {
         resize::resize(schunk, geometry, &[FEW, SHAPE[1]], None, &params()).unwrap();
@@ -246,7 +247,8 @@ fn count_elsewhere(schunk: &mut Schunk, geometry: &Geometry) {
     slice::read(schunk, geometry, &region, &mut item, &[1, 1], &Reading::default()).unwrap();
     let (params, more) = (params(), u32::from_le_bytes(item) + 1);
     let (reading, writing) = (Reading::default(), Writing::new(Encoding::new(&params)));
-    write::write(schunk, geometry, &region, &more.to_le_bytes(), &[1, 1], &reading, &writing).unwrap();
+    let src = Items { bytes: &more.to_le_bytes(), shape: &[1, 1] };
+    write::write(schunk, geometry, &region, src, &reading, &writing).unwrap();
 }
 
 #[test]

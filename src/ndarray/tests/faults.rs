@@ -10,7 +10,8 @@ use crate::io::file::FileIo;
 use crate::io::{Features, FileId, Io, IoFile, OpenMode};
 use crate::ndarray::select::{self, Selection};
 use crate::ndarray::shape::{Region, narrow, signed};
-use crate::ndarray::{Geometry, StoredArray, concat, create, open, resize, slice, write};
+use crate::ndarray::write::{self, Items};
+use crate::ndarray::{Geometry, StoredArray, concat, create, open, resize, slice};
 use crate::schunk::{Reading, Schunk, Writing};
 use crate::testing::TempPath;
 use std::path::Path;
@@ -167,7 +168,7 @@ const CHANGES: [(&str, Change); 11] = [
         let region = Region::new(&[1, 1], &[10, 9]);
         let src = vec![7; 72 * TYPESIZE];
         let writing = Writing::new(Encoding::new(&params));
-        write::write(schunk, geometry, &region, &src, &[9, 8], &reading, &writing)
+        write::write(schunk, geometry, &region, Items { bytes: &src, shape: &[9, 8] }, &reading, &writing)
     }),
     ("a selection", |schunk, geometry| {
         let (reading, params) = (Reading::default(), params());
@@ -280,7 +281,8 @@ fn a_damaged_chunk_keeps_a_box_from_being_written_anywhere() {
     let region = Region::new(&[1, 1], &[10, 9]);
     let src = vec![7; 72 * TYPESIZE];
     let writing = Writing::new(Encoding::new(&params));
-    let written = write::write(&mut schunk, &geometry, &region, &src, &[9, 8], &Reading::default(), &writing);
+    let src = Items { bytes: &src, shape: &[9, 8] };
+    let written = write::write(&mut schunk, &geometry, &region, src, &Reading::default(), &writing);
     assert_eq!(written.unwrap_err().kind(), ErrorKind::Failure);
     assert!((0..6).all(|n| schunk.chunk(n).unwrap()[..] == before[n]));
 }
