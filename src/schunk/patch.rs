@@ -134,11 +134,10 @@ pub(crate) fn encode(
         Ok(())
     })?;
     let streams: Vec<Option<Streams>> = memory::collect(made.into_iter().map(Mutex::into_inner))?;
-    // Collected in place.
-    let streams: Option<Vec<Streams>> = streams.into_iter().collect();
+    // This takes no memory: they are collected in place.
+    let Some(streams) = streams.into_iter().collect() else { return Ok(None) };
     let header = ChunkHeader { blosc2_flags: header.blosc2_flags & !blosc2_flags::LAZY, ..header };
     let touched = memory::copy_of(touched)?;
-    let Some(streams) = streams else { return Ok(None) };
     let mut patch = Patch { header, table, touched, streams, cbytes: 0, plan: None };
     patch.cbytes = patch.chunk_len()?;
     Ok(is_settled(&header, patch.cbytes).then_some(patch))
@@ -249,22 +248,14 @@ impl Patch {
         Ok(EXTENDED_HEADER_LENGTH + 4 * self.table.len() + pieces.iter().map(Piece::len).sum::<usize>())
     }
 
-    /// The chunk after its header and table, in the order of the old one, and the new starts of the blocks.
-    ///
-    /// In whatever order the blocks are, each reaches from its start to the next one.
+    /// The pieces of the new chunk after header and table, in the order of the old one; and where each block starts in
+    /// it, by its number.
     fn pieces(&self) -> Result<(Vec<Piece<'_>>, Vec<usize>)> {
-        let mut order: Vec<usize> = memory::collect(0..self.table.len())?;
-        order.sort_unstable_by_key(|&block| (self.table[block], block));
-        let mut starts = memory::filled(0, order.len())?;
-        let mut pieces: Vec<Piece<'_>> = memory::with_capacity(order.len())?;
-        let mut at = EXTENDED_HEADER_LENGTH + 4 * order.len();
-        let mut ends = memory::filled(self.header.cbytes, order.len())?;
-        for n in (1..order.len()).rev() {
-            let (start, next) = (self.table[order[n - 1]], self.table[order[n]]);
-            ends[n - 1] = if next > start { next } else { ends[n] };
-        }
-        for (&block, end) in order.iter().zip(ends) {
-            let old = self.table[block]..end;
+        let old_places = self.old_places()?;
+        let mut starts = memory::filled(0, old_places.len())?;
+        let mut pieces: Vec<Piece<'_>> = memory::with_capacity(old_places.len())?;
+        let mut at = EXTENDED_HEADER_LENGTH + 4 * old_places.len();
+        for (block, old) in old_places {
             starts[block] = at;
             if let Ok(n) = self.touched.binary_search(&block) {
                 pieces.push(Piece::New(n, &self.streams[n]));
@@ -278,6 +269,21 @@ impl Patch {
             }
         }
         Ok((pieces, starts))
+    }
+
+    /// The blocks of the old chunk in the order of their starts, with their places: each reaches to where another one
+    /// starts, or to the end of the chunk. Those of a damaged chunk may start at the same place; they end at the same
+    /// one, too.
+    fn old_places(&self) -> Result<Vec<(usize, Range<usize>)>> {
+        let block_at = |(block, &start): (usize, &usize)| (block, start..self.header.cbytes);
+        let mut places = memory::collect(self.table.iter().enumerate().map(block_at))?;
+        places.sort_unstable_by_key(|(block, place)| (place.start, *block));
+        for n in (1..places.len()).rev() {
+            let next = places[n].1.clone();
+            let place = &mut places[n - 1].1;
+            place.end = if next.start > place.start { next.start } else { next.end };
+        }
+        Ok(places)
     }
 
     /// Whether this was made for the chunk that starts with `head`: header and table.
