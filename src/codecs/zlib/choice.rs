@@ -1,9 +1,13 @@
-//! zlib streams by several implementations, since none is the fastest one everywhere: an encoder of our own, for level
-//! 1, for short streams, and up to level 8 for those in which matches are rare or long, as in most of what was
-//! shuffled; libdeflate, which takes whole streams and is at its best with short matches, also when decoding; zlib-rs,
-//! for runs at level 1, long, varied and repetitive streams at level 5, and some of what shrinks far above it; and a
-//! decoder of our own for all but text, which can stop early. The choice depends on the stream and the level alone, so
-//! that equal streams give equal bytes, whatever room there is.
+//! zlib streams by several implementations, since none is the fastest one everywhere.
+//!
+//! | what | encodes | decodes |
+//! |---|---|---|
+//! | our own | level 1; short streams; up to level 8, matches that are rare or long, as in most of what was shuffled | all but text; parts of streams |
+//! | libdeflate | short matches | text |
+//! | zlib-rs | runs at level 1; at level 5, what is long, varied and repetitive; above, some of what shrinks far | |
+//!
+//! The choice depends on the stream and the level alone, so that equal streams give equal bytes, whatever room there
+//! is.
 
 #![forbid(unsafe_code)]
 
@@ -405,15 +409,17 @@ impl Encoder {
             2..=3 => TINY_HARDLY_CODED,
             _ => TINY_CODED,
         };
-        let is_small = (1..=src.len() * least_left / 8).contains(&quick);
-        let limit = if quick > 0 { quick - 1 } else { dest.len() }.min(src.len());
+        let fits = quick > 0;
+        let is_small = fits && quick <= src.len() * least_left / 8;
+        // To be of use, a stream with codes of its own must be smaller than this one, or fit if that does not.
+        let most = if fits { quick - 1 } else { dest.len() };
+        let most = most.min(src.len());
         let least_bits = || deflate::coded_bits(src) + src.len() * least_saved / 8;
-        if is_small || src.len() < CODED || least_bits() > 8 * limit {
+        if is_small || src.len() < CODED || least_bits() > 8 * most {
             return Ok(quick);
         }
         let mut room = [0; TINY];
-        let smaller =
-            self.deflate()?.compress_short(src, short_effort(clevel, src.len()), &mut room[..limit]);
+        let smaller = self.deflate()?.compress_short(src, short_effort(clevel, src.len()), &mut room[..most]);
         if smaller == 0 {
             return Ok(quick);
         }
@@ -528,9 +534,10 @@ impl Decoder {
     }
 }
 
-/// Whether libdeflate is the faster one for `src`, from which `nbytes` come: with many short matches, one after
-/// another, as in text and in what was not shuffled; with the fixed codes, where our decoder has no literals to
-/// combine, unless matches are from near; and with tiny streams, which end before our fast loop pays.
+/// Whether libdeflate is the faster one for `src`, from which `nbytes` come. It is in three cases:
+/// - many short matches, one after another, as in text and in what was not shuffled;
+/// - the fixed codes, where our decoder has no literals to combine, unless matches are from near;
+/// - tiny streams, which end before our fast loop pays.
 ///
 /// It takes some codes that zlib and our decoder refuse, such as those for 288 symbols, and nobody writes. In tiny
 /// streams it decodes only what needs no codes to be told.

@@ -2,9 +2,12 @@
 //! taken.
 //!
 //! It takes what saves most bits, which depends on how many literals take here. It suits data in which matches are long
-//! or rare, as shuffled items are. Runs of one byte are found without the table, and so is what goes on as before after
-//! a few bytes that changed; positions inside of matches are mostly left out of it, and where there are no matches, the
-//! search takes longer steps. Where long matches end, data of several periods mostly go on as where an earlier one ended.
+//! or rare, as shuffled items are:
+//! - runs of one byte are found without the table of positions;
+//! - so is what goes on as before after a few bytes that changed;
+//! - where a long match ends, data of several periods mostly go on as where an earlier one ended: that is looked up;
+//! - most positions inside of matches do not come into the table;
+//! - where there are no matches, the search takes longer steps.
 
 use super::MOST_CHANGED;
 use super::blocks::{MAX_BLOCK, SEGMENT};

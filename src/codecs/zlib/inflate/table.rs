@@ -121,12 +121,17 @@ impl NextCode {
     }
 }
 
-/// What some bits of a block stand for, in the table of symbols.
+/// What some bits of a block stand for, in the table of symbols: one to six literals, a length, the end of the block,
+/// or nothing; or a part of the table, where codes go on that are longer than these bits.
 ///
-/// The lowest byte says how many bits that takes, with those after the code of a length. Up to six literals follow, and
-/// their number in the highest byte. What is not literals has the highest bit set instead, and says in the second byte
-/// if it is no length either. A length has its smallest value in the next 16 bits, and after it how many bits its code
-/// takes; a part of the table where a code goes on has its start and its number of bits in the same places.
+/// | bits | of literals | of others |
+/// |---|---|---|
+/// | 0-7 | bits of their codes | bits of the code, and of the number after that of a length |
+/// | 8-10 | the literals, up to bit 55 | which one of the others it is; none is set for a length |
+/// | 16-31 | | the smallest length, or where the part starts |
+/// | 32-39 | | bits of the code alone, or how many bits the codes of the part have more, at most |
+/// | 56-62 | number of literals | |
+/// | 63 | 0 | 1 |
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Symbol(u64);
 
@@ -249,10 +254,15 @@ static BASES: [Symbol; SYMBOLS] = {
     bases
 };
 
-/// What some bits stand for in the table of distances: how many they are, with those after the code, in the lowest six
-/// bits; in the next byte the length of the code, and the smallest distance from bit 16 on. If there is no distance,
-/// the highest bit is set; where codes go on in a part of their own, its number of bits and its start are in these
-/// places.
+/// What some bits of a block stand for, in the table of distances: a distance or nothing; or a part of the table, where
+/// codes go on that are longer than these bits.
+///
+/// | bits | of a distance | of a part |
+/// |---|---|---|
+/// | 0-7 | bits of the code and of the number after it | bits of the code so far |
+/// | 8-15 | bits of the code alone | how many bits its codes have more, at most |
+/// | 16-30 | the smallest distance | where it starts |
+/// | 31 | 0 | 1, as of what stands for nothing |
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Distance(u32);
 
