@@ -84,7 +84,7 @@ pub(super) fn copy(
 /// over a distance of 4096 bytes and its multiples are slower on many CPUs.)
 const PATTERN: usize = 2048;
 
-/// Fills `dest` with repetitions of `value`, as seen at distance `start` from the start of the first one.
+/// Fills `dest` with what comes after the first `start` bytes of endless repetitions of `value`.
 #[inline(never)]
 fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
     if let [byte] = value {
@@ -92,6 +92,7 @@ fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
         return;
     }
     match value.len() {
+        // These are to be written past the cache, below.
         _ if dest.len() >= PAST_CACHE => {}
         2 => return tile_short::<2>(value, start, dest),
         4 => return tile_short::<4>(value, start, dest),
@@ -99,6 +100,7 @@ fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
         16 => return tile_short::<16>(value, start, dest),
         _ => {}
     }
+    // The first repetition, which may begin in the middle.
     let phase = start % value.len();
     let mut filled = 0;
     let (tail, head) = value.split_at(phase);
@@ -107,7 +109,7 @@ fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
         dest[filled..filled + len].copy_from_slice(&part[..len]);
         filled += len;
     }
-    // One period is there; each copy doubles it.
+    // Each copy doubles what is there, until it is long enough to be copied from.
     while filled < dest.len().min(PATTERN) {
         let len = filled.min(dest.len() - filled);
         dest.copy_within(..len, filled);
@@ -122,8 +124,10 @@ fn tile(value: &[u8], start: usize, dest: &mut [u8]) {
     }
 }
 
-/// Fills `dest` with repetitions of `pattern`, of up to twice [`PATTERN`] bytes, past the cache. Here, the
-/// pattern is not read from memory where the same bytes of a page are written, for which many CPUs wait.
+/// Fills `dest` with repetitions of `pattern`, of up to twice [`PATTERN`] bytes, past the cache.
+///
+/// The pattern is copied first: where it is, it would be read from the same place in a page as what is written just
+/// then, for which many CPUs wait.
 fn tile_past_cache(pattern: &[u8], dest: &mut [u8]) {
     let head = dest.as_ptr().align_offset(LINE).min(LINE);
     let (head, lines) = dest.split_at_mut(head);

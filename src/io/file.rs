@@ -51,9 +51,9 @@ impl Io for FileIo {
                 return Ok(());
             }
         }
-        // A device, a file of several names, which all lead to the new content then, a file of another user or group,
-        // or with attributes that a new one cannot have, something mounted on this path, or a directory where nothing
-        // can be made.
+        // No file can take its place. It may be a device, or something mounted here; a file of several names, all of
+        // which are to lead to the new content; one of another user or group, or with attributes that a new one cannot
+        // have; or nothing can be made in the directory.
         self.open(path, OpenMode::Create)?.write_at(0, bytes)
     }
 

@@ -100,10 +100,12 @@ pub(crate) fn give_back(chunk: MallocBuf) {
     }
 }
 
-/// Has glibc's allocator keep what is freed at the end of its heap, up to twice as much as this, in place of 128 KiB,
-/// as it does once a program has freed something large that it had mapped. Else lists of small chunks that come and go
-/// give their pages back each time, which takes half of the time that an array takes to be copied.
+/// Has glibc's allocator keep more of what is freed at the end of its heap. At first, it keeps up to 128 KiB; once a
+/// program has freed something large that was a mapping of its own, up to twice the size of that. With less than this,
+/// lists of small chunks that come and go give their pages back to the system each time, which takes half of the time
+/// that an array takes to be copied.
 fn free_something_large() {
+    /// The allocator keeps twice as much.
     const SIZE: usize = 1 << 20;
     // Nothing is lost if that fails. The compiler must not see that it is not used.
     drop(black_box(MallocBuf::for_output(Room::Any(SIZE))));

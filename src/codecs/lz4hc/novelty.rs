@@ -71,10 +71,13 @@ impl Novelty {
 /// How many of `n` bytes may start a group that occurs again, if a stream of them is certain to take more than
 /// `capacity` bytes; `None` if even a stream without matches may fit.
 ///
-/// As many start a group that occurred before. With r of these, k matches of m bytes in all, and so l = n - m literals
-/// in k + 1 runs: m <= r + 3k and k <= r, since only the last three bytes of a match may be new. Tokens, offsets and
-/// literals take 3k + 1 + l >= n + 1 - r bytes, and the lengths of the runs (l - 14 (k + 1)) / 255 >= (n - 18 r - 14) /
-/// 255, together more than `capacity` if 255 (n - capacity) + 241 + n > 273 r.
+/// As many start a group that occurred before: let there be r of these. A stream has k matches of m bytes in all, and
+/// so l = n - m literals, in k + 1 runs. Every byte of a match starts such a group, except for the last three; so
+/// k <= r and m <= r + 3 k. The stream takes at least
+/// - 3 k + 1 + l >= n + 1 - r bytes for tokens, offsets and literals, and
+/// - (l - 14 (k + 1)) / 255 >= (n - 18 r - 14) / 255 for the lengths of the runs,
+///
+/// which is more than `capacity` if 255 (n - capacity) + 241 + n > 273 r.
 fn most_repeated(n: usize, capacity: usize) -> Option<usize> {
     let (n, capacity) = (n as u64, capacity as u64); // widening
     let margin = (256 * n + 240).checked_sub(255 * capacity)?;
