@@ -91,7 +91,7 @@ fn count<const AVX2: bool>(elements: &[u8]) -> Option<Counts> {
         while is_more {
             let more = *elements.get(at)?;
             at += 1;
-            len += usize::from(more);
+            len = len.saturating_add(more.into());
             is_more = more == 255;
         }
         let near = near_distance(c, usize::from(*elements.get(at)?));
