@@ -22,8 +22,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many bytes are copied at once when payload moves inside a file.
-const COPY_BUFFER: usize = 128 << 10;
+/// How many bytes are copied at once when payload moves inside a file: they stay in a near cache.
+const COPIED: usize = 128 << 10;
+/// The same for back-ends of the application, where each call may take long.
+const COPIED_ELSEWHERE: usize = 1 << 20;
 
 /// Adjacent writes of up to this many bytes in all are made one.
 const JOINED: usize = 32 << 10;
@@ -455,7 +457,10 @@ impl Disk {
         while let Some((write, behind)) = rest.split_first() {
             rest = behind;
             match *write {
-                Write::Copy { from, to, len } => copy(file, self.base + from, self.base + to, len)?,
+                Write::Copy { from, to, len } => {
+                    let step = if self.io.features().local { COPIED } else { COPIED_ELSEWHERE };
+                    copy(file, self.base + from, self.base + to, len, step)?;
+                }
                 Write::Bytes(at, bytes) => {
                     rest = join(at, bytes, rest, &mut joined)?;
                     file.write_at(self.base + at, if joined.is_empty() { bytes } else { &joined })?;
@@ -500,12 +505,12 @@ fn join<'w, 'b>(
     Ok(writes)
 }
 
-/// Copies `len` bytes inside the file from one position to another.
-fn copy(file: &dyn IoFile, from: u64, to: u64, len: u64) -> Result<()> {
-    let mut buffer: Vec<u8> = zeroed(usize::try_from(len).map_or(COPY_BUFFER, |len| len.min(COPY_BUFFER)))?;
+/// Copies `len` bytes inside the file from one position to another, `step` bytes at once.
+fn copy(file: &dyn IoFile, from: u64, to: u64, len: u64, step: usize) -> Result<()> {
+    let mut buffer: Vec<u8> = zeroed(usize::try_from(len).map_or(step, |len| len.min(step)))?;
     let mut done = 0;
     while done < len {
-        let n = usize::try_from(len - done).map_or(COPY_BUFFER, |rest| rest.min(COPY_BUFFER));
+        let n = usize::try_from(len - done).map_or(step, |rest| rest.min(step));
         file.read_exact_at(from + done, &mut buffer[..n])?;
         file.write_at(to + done, &buffer[..n])?;
         done += n as u64; // widening
