@@ -34,7 +34,8 @@ pub(super) struct Ahead<'a> {
     area: u64,
 }
 
-/// From which position on there may be new versions where old ones were between two states of a frame.
+/// From which position on there may be new versions where old ones were between two states of a frame. Before it, that
+/// takes several changes, and is not expected.
 ///
 /// # Errors
 ///

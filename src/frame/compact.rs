@@ -1,11 +1,12 @@
 //! Giving back the room of deleted and replaced chunks.
 //!
 //! Where holes take more than a third of what the chunks take and a chunk is replaced, the last chunks go into them if
-//! they fit (see [`refill`](super::refill)), which costs at most one copied byte for each dead one. This is for frames
-//! of few chunks: there, the sizes of all chunks are soon looked up, and holes that no chunk fits in take a larger part.
-//! In any frame, holes are closed when they take more than three quarters: it stays below twice the size of its chunks, apart from
-//! the gap before the trailer (see [`tail`](super::tail)). If the last chunks do not fit then, all chunks after the
-//! first hole move together, which costs up to three copied bytes for each dead one.
+//! they fit and that was not tried in vain just before (see [`refill`](super::refill)), which costs at most one copied
+//! byte for each dead one. This is for frames of few chunks: there, the sizes of all chunks are soon looked up, and
+//! holes that no chunk fits in take a larger part. In any frame, holes are closed when they take more than three
+//! quarters: it stays below twice the size of its chunks, apart from the gap before the trailer (see
+//! [`tail`](super::tail)). If the last chunks do not fit then, all chunks after the first hole move together, which
+//! costs up to three copied bytes for each dead one.
 //!
 //! Every step is a change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and
 //! only then does the index refer to them.
@@ -75,19 +76,22 @@ impl Frame {
         let behind = state.header.cbytes.saturating_sub(state.live_end);
         let dead = state.dead + behind;
         let must = if live == 0 { behind > 0 } else { is_hollow(dead, live) };
-        if must && !is_hollow(state.dead, live) {
-            drop(state);
-            return self.shorten(session);
-        }
         let may = added && session.followed.is_none() && is_loose(&state, dead, live);
+        let shortens = if must { !is_hollow(state.dead, live) } else { !is_loose(&state, state.dead, live) };
         if !must && !may {
             return Ok(());
         }
-        let extents = self.extents(session, &state)?;
+        let nchunks = state.index.stored().count();
+        if shortens {
+            drop(state);
+            return self.shorten(session);
+        }
+        let extents = self.extents(session, &state);
         drop(state);
         let holes = &mut Arc::make_mut(self.state.get_mut()).holes;
+        let extents = extents.inspect_err(|_| holes.note_tried(Some(dead)))?;
         let refill = if session.followed.is_none() {
-            holes.wake_if_few(extents.len());
+            holes.wake_if_few(nchunks);
             Refill::plan(&extents, holes)?
         } else {
             None
@@ -106,6 +110,7 @@ impl Frame {
     fn shorten(&mut self, session: &Session) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
         next.header.cbytes = next.live_end;
+        next.holes.rest_on();
         self.write_tail(session, next, &[], IndexOf::Other)
     }
 
@@ -204,6 +209,7 @@ impl Frame {
         let mut next = State::clone(&self.snapshot());
         let writes = redirect(&mut next, &refill.moves)?;
         next.holes.note_tried(None);
+        next.holes.rest_on();
         for moved in &refill.moves {
             next.holes.fill(moved.to_extent());
             next.holes.give_up(moved.from);

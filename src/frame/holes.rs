@@ -1,10 +1,10 @@
 //! Places in the payload area that nothing refers to, to be used again.
 //!
 //! A place becomes free when the change that gave it up is complete, and one change later it is given out: whoever
-//! reads without locking, and found the place just before it was given up, is done with it then. The places of the last
-//! chunks need no rest, as readers look out for others there (see [`reused_from`](super::ahead::reused_from)): in a
-//! frame of few chunks they are given out by the next change, and their own new versions take them at once, as the
-//! module [`ahead`](super::ahead) tells.
+//! reads without locking, and found the place just before it was given up, is most likely done with it then. The places
+//! of the last chunks need no rest, as readers look out for others there (see
+//! [`reused_from`](super::ahead::reused_from)): in a frame of few chunks they are given out by the next change, and
+//! their own new versions take them at once, as the module [`ahead`](super::ahead) tells.
 
 #![forbid(unsafe_code)]
 

@@ -13,8 +13,9 @@ use crate::format::frame_trailer;
 use crate::memory::{no_memory, reserve, with_capacity};
 use std::sync::Arc;
 
-/// The widest gap between index and trailer, in bytes.
-pub(super) const WIDEST_GAP: u64 = 509;
+/// The widest gap between index and trailer, in bytes: a prime number, which nothing else in a frame is a multiple of,
+/// and the same for all frames, as changes are counted by what is left of the frame length when it is divided by this.
+pub(super) const WIDEST_GAP: u64 = 251;
 
 impl Frame {
     /// Writes `payload`, then index, trailer and header of `next`, as one change; `next` is the state from then on.
@@ -117,14 +118,7 @@ impl Frame {
             next.counted = Some(count);
             return 0;
         }
-        let live = next.live_cbytes();
-        // Prime numbers, which nothing else in a frame is a multiple of.
-        let widest = match live {
-            ..0x1000 => 61,
-            0x1000..0x10000 => 251,
-            _ => WIDEST_GAP,
-        };
-        let gap = 1 + (count % widest + widest - (end + 1) % widest) % widest;
+        let gap = 1 + (count % WIDEST_GAP + WIDEST_GAP - (end + 1) % WIDEST_GAP) % WIDEST_GAP;
         next.counted = Some(end + gap);
         gap
     }

@@ -19,6 +19,7 @@ use crate::io::file::{self, FileIo};
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
 use crate::memory;
+use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -107,15 +108,18 @@ impl Schunk {
         let add = if no_chunks { Schunk::vlmeta_add_stored } else { Schunk::vlmeta_add_later };
         let before_last = |dest: &mut Schunk| self.copy_vlmeta(dest, add);
         let recompress = recompress.filter(|_| !sizes.vl_blocks && !no_chunks);
-        let recompressed = recompress.is_some();
-        match recompress {
+        let sums = match recompress {
             None => {
                 self.make_room(&chunks, dest);
                 copy_chunks(&chunks, dest, before_last)?;
+                None
             }
-            Some((reading, writing)) => recompress_chunks(&chunks, dest, reading, writing, before_last)?,
-        }
-        check_copied(&chunks, dest, recompressed)
+            Some((reading, writing)) => {
+                let watched = self.frame().is_some_and(|frame| frame.is_on_disk() && !frame.locks());
+                Some(recompress_chunks(&chunks, watched, dest, (reading, writing), before_last)?)
+            }
+        };
+        check_copied(&chunks, dest, sums.as_deref())
     }
 
     /// Makes room in `dest`, if it is a frame in memory, for about what a copy of `chunks` takes: a buffer that grows
@@ -224,7 +228,7 @@ impl Schunk {
             list.metalayers = Arc::clone(chunks.metalayers());
             list.vlmetalayers = self.vlmetalayers();
         }
-        check_copied(&chunks, copy, false)
+        check_copied(&chunks, copy, None)
     }
 
     /// Whether all chunks decompress to the same with `other` in place of the container of `dec`, from which it differs
@@ -324,20 +328,23 @@ impl Budget {
     }
 }
 
-/// Fails unless `copy` has all of `chunks`. The last ones of a frame that grew meanwhile, which may have been replaced
-/// in their places, may be newer than the others; if they were `recompressed`, only damage tells that they were read
-/// too soon.
+/// Fails unless `copy` has all of `chunks`, and all of them are of one moment. Those that may have been replaced in
+/// their places meanwhile are compared with the copy, or, if they were compressed again, with `sums`, the [`sum`] of
+/// each.
 ///
 /// # Errors
 ///
 /// `InvalidHeader` if it has more or fewer bytes, `FileRead` if chunks were changed meanwhile.
-fn check_copied(chunks: &StoredChunks<'_>, copy: &Schunk, recompressed: bool) -> Result<()> {
+fn check_copied(chunks: &StoredChunks<'_>, copy: &Schunk, sums: Option<&[u64]>) -> Result<()> {
     let sizes = chunks.sizes();
     let whole = copy.nbytes() == sizes.nbytes;
     ensure(whole, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
     let is_same = |nchunk| {
-        let same = || chunks.with(nchunk, |chunk| copy.with_chunk(nchunk, |copied| Ok(chunk == copied)));
-        recompressed || same().unwrap_or(false)
+        let same = chunks.with(nchunk, |chunk| match sums {
+            Some(sums) => Ok(sums.get(nchunk) == Some(&sum(chunk))),
+            None => copy.with_chunk(nchunk, |copied| Ok(chunk == copied)),
+        });
+        same.unwrap_or(false)
     };
     let kept = sizes.nchunks == 0 || chunks.are_all_kept(is_same);
     if kept { Ok(()) } else { Err(CHANGED) }
@@ -373,21 +380,33 @@ fn copy_chunks(
     append_batch(dest, &mut batch)
 }
 
-/// Copies all chunks, compressed again, and calls `before_last` before the last one: there is one.
+/// A checksum of a chunk.
+fn sum(chunk: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(chunk);
+    hasher.finish()
+}
+
+/// Copies all chunks, compressed again, and calls `before_last` before the last one: there is one. Returns the [`sum`]
+/// of each if they are `watched`, since others may change them meanwhile.
 fn recompress_chunks(
     chunks: &StoredChunks<'_>,
+    watched: bool,
     dest: &mut Schunk,
-    reading: &Reading<'_>,
-    writing: &Writing<'_>,
+    (reading, writing): (&Reading<'_>, &Writing<'_>),
     before_last: impl Fn(&mut Schunk) -> Result<()>,
-) -> Result<()> {
+) -> Result<Vec<u64>> {
     let sizes = chunks.sizes();
+    let mut sums = Vec::new();
     let fixed = u64::try_from(sizes.chunksize).ok().filter(|&size| size > 0).unwrap_or(u64::MAX);
     let mut budget = Budget::of(chunks);
     for nchunk in 0..sizes.nchunks {
         reading.visit(nchunk);
         chunks.with(nchunk, |chunk| {
             budget.spend(chunk)?;
+            if watched {
+                memory::push(&mut sums, sum(chunk))?;
+            }
             let nbytes = u64::try_from(ChunkInfo::read(chunk)?.nbytes).unwrap_or(0);
             let fits = nbytes <= fixed && nbytes <= sizes.nbytes;
             ensure(fits, ErrorKind::InvalidHeader, "sizes of the chunks do not add up")?;
@@ -401,7 +420,7 @@ fn recompress_chunks(
             })
         })?;
     }
-    Ok(())
+    Ok(sums)
 }
 
 /// [`Schunk::reads_alike`] for one chunk.

@@ -348,3 +348,23 @@ fn readers_know_which_places_new_versions_take_at_once() {
         assert_eq!(seen.are_current(Some([0].into_iter())), first_is_safe, "{nchunks}");
     }
 }
+
+#[test]
+fn what_a_call_gives_up_rests_while_it_closes_holes() {
+    let path = TempPath::new("closed");
+    let mut frame = create(Kind::File, &path);
+    for i in 0..150 {
+        frame.append(&chunk(2000, i)).unwrap();
+    }
+    let every_third: Vec<_> = (0..38).map(|i| 3 + 3 * i..4 + 3 * i).collect();
+    frame.delete_all(&every_third).unwrap();
+    let reader = reopen(&frame);
+    let seen = reader.known_chunks(Looked::AnyTime).unwrap();
+    let place = frame.offsets().unwrap()[0];
+    let area = frame.header().cbytes;
+    frame.update(0, &chunk(2000, 201)).unwrap();
+    assert!(frame.header().cbytes < area, "no holes were closed");
+    frame.update(0, &chunk(2000, 202)).unwrap();
+    assert_ne!(frame.offsets().unwrap()[0], place);
+    assert!(!seen.are_current(Some([0].into_iter())));
+}

@@ -71,6 +71,34 @@ fn without_locking_every_change_is_seen_however_many_there_were_since() {
 }
 
 #[test]
+fn headers_do_not_come_back_soon_whatever_the_sizes() {
+    // What the chunks take goes up and down around 4096 and 65536 bytes.
+    for (size, first) in [600, 1900, 2000, 30_000].into_iter().flat_map(|size| (0..4).map(move |n| (size, n)))
+    {
+        let path = TempPath::new("headers");
+        let mut frame = create(Kind::File, &path);
+        frame.append_all(&[&longer(size, 1, 0), &longer(size, 2, 0)]).unwrap();
+        for step in 0..first {
+            frame.update(step % 2, &longer(size, 3, 0)).unwrap();
+        }
+        let mut headers: Vec<Vec<u8>> = Vec::new();
+        for step in 0..200_u8 {
+            let new = longer(size, step, 0);
+            match step % 4 {
+                0 => drop(frame.append(&new).unwrap()),
+                2 => drop(frame.delete(if first % 2 == 0 { frame.nchunks() - 1 } else { 0 }).unwrap()),
+                _ => drop(frame.update(usize::from(step) / 2 % 2, &new).unwrap()),
+            }
+            let header = fs::read(&*path).unwrap()[..frame.header().header_len].to_vec();
+            // Each call makes up to three changes.
+            let lately = &headers[headers.len().saturating_sub(80)..];
+            assert!(!lately.contains(&header), "{size} {first} {step}");
+            headers.push(header);
+        }
+    }
+}
+
+#[test]
 fn without_locking_changes_to_chunks_of_other_lengths_are_seen_too() {
     for (kind, spread) in [(Kind::File, 1), (Kind::File, 3), (Kind::Dir, 3)] {
         let path = TempPath::new("lengths");

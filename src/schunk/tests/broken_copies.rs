@@ -105,3 +105,47 @@ fn copies_are_of_one_moment_also_while_somebody_writes() {
         }
     }
 }
+
+#[test]
+fn copies_compressed_again_are_of_one_moment_though_chunks_come_back_to_their_places() {
+    let cparams = cparams(4, 0, codec::LZ4);
+    let (writing, reading) = (Writing::new(Encoding::new(&cparams)), Reading::default());
+    for (nchunks, rounds) in [(2, 1), (3, 2), (40, 2), (64, 2)] {
+        let path = TempPath::new("back");
+        let random = RefCell::new(crate::testing::Random::new(5));
+        // Of one stored size.
+        let tagged = |tag: u8| {
+            let mut data = random.borrow_mut().bytes(6000);
+            data[0] = tag;
+            data
+        };
+        let mut writer = create(Kind::File, &path.0, 4);
+        for n in 0..nchunks {
+            writer.append_buffer(Source::Bytes(&tagged(n)), &writing).unwrap();
+        }
+        let source = Schunk::over(Frame::open(&path.0, 0, &FrameOptions::default()).unwrap());
+        let (writer, is_done, made) = (RefCell::new(writer), Cell::new(false), Cell::new(0));
+        let visit = |nchunk: usize| {
+            made.set(made.get() + usize::from(nchunk == 0));
+            if nchunk == 0 && !is_done.replace(true) {
+                // The first chunk was read.
+                for (at, _) in (0..2).flat_map(|at| (0..rounds).map(move |round| (at, round))) {
+                    let new = tagged(200 + at);
+                    let (start, stop) = (u64::from(at) * 1500, u64::from(at + 1) * 1500);
+                    writer.borrow_mut().set_slice(start, stop, &new, &reading, &writing).unwrap();
+                }
+            }
+        };
+        let own = Writing { visit: Some(&visit), ..Writing::new(Encoding::new(&cparams)) };
+        let copied = source.again_if_changed(|| {
+            let mut copy = Schunk::in_memory(params(4));
+            source.copy_to_watched(&mut copy, None, Some((&reading, &own)), &|_| ()).map(|()| copy)
+        });
+        let data = all(&copied.unwrap());
+        assert_eq!(
+            (data[0], data[6000], made.get()),
+            (200, 201, 2),
+            "{nchunks} chunks, {rounds} updates each"
+        );
+    }
+}
