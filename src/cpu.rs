@@ -43,6 +43,12 @@ pub(crate) fn amd_family() -> u32 {
     }
 }
 
+/// Whether AMD made this processor.
+#[cfg(all(target_arch = "x86_64", have_avx512))]
+pub(crate) fn is_amd() -> bool {
+    amd_family() != 0
+}
+
 /// [`amd_family`], asked now.
 #[cold]
 fn ask_amd_family() -> u32 {

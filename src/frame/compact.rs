@@ -43,16 +43,34 @@ pub(super) fn longest_tail(state: &State) -> u64 {
 /// So few dead bytes are not worth another change.
 const FEW_BYTES: u64 = 4096;
 
-/// Whether that many dead bytes are too many beside the live ones, even if all chunks have to move.
-fn is_hollow(dead: u64, live: u64) -> bool {
-    dead / 3 > live / 4
+/// How many dead bytes there are beside the live ones.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// No more than may stay.
+    Little,
+    /// Too many if the last chunks fit into the holes.
+    Loose,
+    /// Too many even if all chunks have to move.
+    Hollow,
 }
 
-/// Whether that many dead bytes are too many if the last chunks fit into the holes. Where that was tried in vain, there
-/// have to be more of them than then.
-fn is_loose(state: &State, dead: u64, live: u64) -> bool {
-    let tried = state.holes.tried_at().map_or(0, |dead| dead + live / 16);
-    state.index.len() <= FEW_CHUNKS && dead > (live / 3).max(FEW_BYTES).max(tried)
+impl Room {
+    /// Where it was tried in vain to fill holes, there have to be more dead bytes than then.
+    fn of(state: &State, dead: u64, live: u64) -> Self {
+        let tried = state.holes.tried_at().map_or(0, |dead| dead + live / 16);
+        if is_hollow(dead, live) {
+            Self::Hollow
+        } else if state.index.len() <= FEW_CHUNKS && dead > (live / 3).max(FEW_BYTES).max(tried) {
+            Self::Loose
+        } else {
+            Self::Little
+        }
+    }
+}
+
+/// Whether that many dead bytes are too many beside the live ones, even if all chunks have to move.
+fn is_hollow(dead: u64, live: u64) -> bool {
+    if live == 0 { dead > 0 } else { dead / 3 > live / 4 }
 }
 
 /// The positions, or file numbers, of the stored chunks, each once, ascending.
@@ -75,14 +93,16 @@ impl Frame {
         let live = state.live_end - state.dead;
         let behind = state.header.cbytes.saturating_sub(state.live_end);
         let dead = state.dead + behind;
-        let must = if live == 0 { behind > 0 } else { is_hollow(dead, live) };
-        let may = added && session.followed.is_none() && is_loose(&state, dead, live);
-        let shortens = if must { !is_hollow(state.dead, live) } else { !is_loose(&state, state.dead, live) };
-        if !must && !may {
-            return Ok(());
+        let room = Room::of(&state, dead, live);
+        let refills = session.followed.is_none();
+        match room {
+            Room::Hollow => (),
+            Room::Loose if added && refills => (),
+            Room::Loose | Room::Little => return Ok(()),
         }
         let nchunks = state.index.stored().count();
-        if shortens {
+        if Room::of(&state, state.dead, live) != room {
+            // What lies behind the last chunk is too much.
             drop(state);
             return self.shorten(session);
         }
@@ -90,7 +110,7 @@ impl Frame {
         drop(state);
         let holes = &mut Arc::make_mut(self.state.get_mut()).holes;
         let extents = extents.inspect_err(|_| holes.note_tried(Some(dead)))?;
-        let refill = if session.followed.is_none() {
+        let refill = if refills {
             holes.wake_if_few(nchunks);
             Refill::plan(&extents, holes)?
         } else {
@@ -98,7 +118,7 @@ impl Frame {
         };
         match refill {
             Some(refill) => self.refill(session, &refill),
-            None if must => self.compact(session, &extents),
+            None if room == Room::Hollow => self.compact(session, &extents),
             None => {
                 holes.note_tried(Some(dead));
                 Ok(())

@@ -328,9 +328,9 @@ impl Budget {
     }
 }
 
-/// Fails unless `copy` has all of `chunks`, and all of them are of one moment. Those that may have been replaced in
-/// their places meanwhile are compared with the copy, or, if they were compressed again, with `sums`, the [`sum`] of
-/// each.
+/// Fails unless `copy` has all of `chunks`, and all of them are of one moment, as far as frames can tell that (see
+/// `are_all_kept`). Those that may have been replaced in their places meanwhile are compared with the copy, or, if they
+/// were compressed again, with `sums`, the [`sum`] of each.
 ///
 /// # Errors
 ///

@@ -7,7 +7,7 @@ use crate::filters::shuffle::avx2 as bytes;
 use std::arch::x86_64::__m256i;
 
 pub(super) const KERNEL: Kernel =
-    Kernel { name: "avx2", is_available: cpu::has_avx2, tile: 16, bitshuffle, bitunshuffle };
+    Kernel { name: "avx2", is_available: cpu::has_avx2, suits: || true, tile: 16, bitshuffle, bitunshuffle };
 
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {

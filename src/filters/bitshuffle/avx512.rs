@@ -20,14 +20,29 @@ use super::lanes::LONG;
 use super::{Kernel, avx2};
 use crate::cpu;
 use crate::filters::shuffle::avx512::{
-    gather, load, load_until, scatter, store, store_until, to_columns, to_items,
+    Amd, Intel, Maker, ask_ahead, gather, load, load_until, scatter, store, store_until,
 };
 use crate::filters::shuffle::lanes::{self, by_width, overlapping};
+use crate::pages::LINE;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-pub(super) const KERNEL: Kernel =
-    Kernel { name: "avx512", is_available: cpu::has_avx512_gfni, tile: 16, bitshuffle, bitunshuffle };
+pub(super) const AMD: Kernel = Kernel {
+    name: "avx512 for AMD",
+    is_available: cpu::has_avx512_gfni,
+    suits: cpu::is_amd,
+    tile: 16,
+    bitshuffle: bitshuffle::<Amd>,
+    bitunshuffle: bitunshuffle::<Amd>,
+};
+
+pub(super) const INTEL: Kernel = Kernel {
+    name: "avx512 for Intel",
+    suits: || !cpu::is_amd(),
+    bitshuffle: bitshuffle::<Intel>,
+    bitunshuffle: bitunshuffle::<Intel>,
+    ..AMD
+};
 
 /// Up to 16 columns of bytes of 64 groups of 8 items, 8 registers each.
 type Tile = [[MaybeUninit<__m512i>; 8]; 16];
@@ -71,23 +86,23 @@ unsafe fn transpose_words(x: __m512i) -> __m512i {
 
 /// From the 512 bytes of a column to its 8 rows of bits.
 #[inline(always)]
-unsafe fn to_rows(mut column: [__m512i; 8]) -> [__m512i; 8] {
+unsafe fn to_rows<M: Maker>(mut column: [__m512i; 8]) -> [__m512i; 8] {
     // SAFETY: passed on to the caller.
     unsafe {
         for r in &mut column {
             *r = transpose_words(*r);
         }
-        to_columns::<8, 8>(column)
+        M::to_columns::<8, 8>(column)
     }
 }
 
 /// Undoes [`to_rows`].
 #[inline(always)]
-unsafe fn to_column(mut rows: [__m512i; 8]) -> [__m512i; 8] {
+unsafe fn to_column<M: Maker>(mut rows: [__m512i; 8]) -> [__m512i; 8] {
     rows.reverse();
     // SAFETY: passed on to the caller.
     unsafe {
-        let mut column = to_items::<8, 8>(rows);
+        let mut column = M::to_items::<8, 8>(rows);
         for r in &mut column {
             *r = transpose_reversed(*r);
         }
@@ -162,9 +177,14 @@ unsafe fn load_short_rows(src: &[u8], at: usize, stride: usize, ngroups: usize) 
 /// Not inlined, for the 8 parts of a tile would each get a copy.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-unsafe fn gather_part<const C: usize, const W: usize>(src: &[u8], at: usize, tile: &mut Tile, s: usize) {
+unsafe fn gather_part<M: Maker, const C: usize, const W: usize>(
+    src: &[u8],
+    at: usize,
+    tile: &mut Tile,
+    s: usize,
+) {
     // SAFETY: passed on to the caller.
-    let columns = unsafe { gather::<C, W>(src, at, src.len()) };
+    let columns = unsafe { gather::<M, C, W>(src, at, src.len()) };
     for (parts, column) in tile.iter_mut().zip(columns).take(W) {
         parts[s].write(column);
     }
@@ -173,7 +193,12 @@ unsafe fn gather_part<const C: usize, const W: usize>(src: &[u8], at: usize, til
 /// Undoes [`gather_part`].
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-unsafe fn scatter_part<const C: usize, const W: usize>(tile: &Tile, s: usize, dest: &mut [u8], out: usize) {
+unsafe fn scatter_part<M: Maker, const C: usize, const W: usize>(
+    tile: &Tile,
+    s: usize,
+    dest: &mut [u8],
+    out: usize,
+) {
     let mut columns = [_mm512_setzero_si512(); C];
     for (column, parts) in columns.iter_mut().zip(tile).take(W) {
         // SAFETY: the caller has initialised this part of `W` columns.
@@ -181,12 +206,18 @@ unsafe fn scatter_part<const C: usize, const W: usize>(tile: &Tile, s: usize, de
     }
     let end = dest.len();
     // SAFETY: passed on to the caller.
-    unsafe { scatter::<C, W>(columns, dest, out, end) }
+    unsafe { scatter::<M, C, W>(columns, dest, out, end) }
+}
+
+/// Whether rows of whole tiles that are `stride` bytes apart cross lines, so that it pays to ask for these ahead.
+#[inline(always)]
+fn cross_lines<M: Maker>(dest: &[u8], stride: usize) -> bool {
+    M::asks_ahead(8, stride, dest.len()) && (dest.as_ptr().addr() % LINE != 0 || stride % LINE != 0)
 }
 
 /// Writes the rows of `ncolumns` columns of `ntiles` tiles from `dest[out]` on.
 #[inline(always)]
-unsafe fn store_tiles(
+unsafe fn store_tiles<M: Maker>(
     tiles: &Tiles,
     ncolumns: usize,
     ntiles: usize,
@@ -194,12 +225,17 @@ unsafe fn store_tiles(
     out: usize,
     stride: usize,
 ) {
+    let asks_ahead = cross_lines::<M>(dest, stride);
     for (j, parts) in tiles.chunks_exact(TILES / ncolumns).enumerate().take(ncolumns) {
         for (t, parts) in parts.iter().enumerate().take(ntiles) {
+            let at = out + t * GROUPS + 8 * j * stride;
             // SAFETY: the caller says that the rows exist, and has written the registers.
             unsafe {
                 let column = parts.map(|part| part.assume_init());
-                store_rows::<true>(to_rows(column), dest, out + t * GROUPS + 8 * j * stride, stride, GROUPS);
+                if asks_ahead {
+                    ask_ahead::<8>(dest, at, stride);
+                }
+                store_rows::<true>(to_rows::<M>(column), dest, at, stride, GROUPS);
             }
         }
     }
@@ -208,7 +244,7 @@ unsafe fn store_tiles(
 /// [`Kernel`]'s `bitshuffle` for `typesize == W`, 2 to 16, and blocks above [`LONG`].
 #[inline(never)] // the stack of the others is small
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-unsafe fn shuffle_tiles<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle_tiles<M: Maker, const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
     let stride = src.len() / (8 * W);
     let most = TILES / W;
     let mut tiles: Tiles = [[MaybeUninit::uninit(); 8]; TILES];
@@ -219,12 +255,12 @@ unsafe fn shuffle_tiles<const C: usize, const W: usize>(src: &[u8], dest: &mut [
         // read.
         unsafe {
             for s in 0..8 * ntiles {
-                let columns = gather::<C, W>(src, (8 * first + 64 * s) * W, src.len());
+                let columns = gather::<M, C, W>(src, (8 * first + 64 * s) * W, src.len());
                 for (j, column) in columns.into_iter().enumerate().take(W) {
                     tiles[j * most + s / 8][s % 8].write(column);
                 }
             }
-            store_tiles(&tiles, W, ntiles, dest, first, stride);
+            store_tiles::<M>(&tiles, W, ntiles, dest, first, stride);
         }
         next = first + ntiles * GROUPS;
     }
@@ -233,7 +269,7 @@ unsafe fn shuffle_tiles<const C: usize, const W: usize>(src: &[u8], dest: &mut [
 /// Bit-shuffles `ngroups` groups of items of `W` bytes (in a `FULL` tile [`GROUPS`], else less): from `src[at]` on to
 /// rows from `dest[out]` on.
 #[inline(always)]
-unsafe fn shuffle_tile<const C: usize, const W: usize, const FULL: bool>(
+unsafe fn shuffle_tile<M: Maker, const C: usize, const W: usize, const FULL: bool>(
     src: &[u8],
     at: usize,
     dest: &mut [u8],
@@ -247,7 +283,7 @@ unsafe fn shuffle_tile<const C: usize, const W: usize, const FULL: bool>(
     unsafe {
         for s in 0..8 {
             if FULL || 8 * s < ngroups {
-                gather_part::<C, W>(src, at + 64 * W * s, &mut tile, s);
+                gather_part::<M, C, W>(src, at + 64 * W * s, &mut tile, s);
             } else {
                 for parts in &mut tile[..W] {
                     parts[s].write(_mm512_setzero_si512());
@@ -259,14 +295,14 @@ unsafe fn shuffle_tile<const C: usize, const W: usize, const FULL: bool>(
             for (r, part) in column.iter_mut().zip(parts) {
                 *r = part.assume_init();
             }
-            store_rows::<FULL>(to_rows(column), dest, out + 8 * j * stride, stride, ngroups);
+            store_rows::<FULL>(to_rows::<M>(column), dest, out + 8 * j * stride, stride, ngroups);
         }
     }
 }
 
 /// Undoes [`shuffle_tile`].
 #[inline(always)]
-unsafe fn unshuffle_tile<const C: usize, const W: usize, const FULL: bool>(
+unsafe fn unshuffle_tile<M: Maker, const C: usize, const W: usize, const FULL: bool>(
     src: &[u8],
     at: usize,
     stride: usize,
@@ -280,13 +316,13 @@ unsafe fn unshuffle_tile<const C: usize, const W: usize, const FULL: bool>(
     unsafe {
         for (j, parts) in tile.iter_mut().enumerate().take(W) {
             let rows = load_rows::<FULL>(src, at + 8 * j * stride, stride, ngroups);
-            for (part, r) in parts.iter_mut().zip(to_column(rows)) {
+            for (part, r) in parts.iter_mut().zip(to_column::<M>(rows)) {
                 part.write(r);
             }
         }
         for s in 0..8 {
             if FULL || 8 * s < ngroups {
-                scatter_part::<C, W>(&tile, s, dest, out + 64 * W * s);
+                scatter_part::<M, C, W>(&tile, s, dest, out + 64 * W * s);
             }
         }
     }
@@ -294,7 +330,7 @@ unsafe fn unshuffle_tile<const C: usize, const W: usize, const FULL: bool>(
 
 /// [`shuffle_tile`] for bytes, which are columns already.
 #[inline(always)]
-unsafe fn shuffle_byte_tile<const FULL: bool>(
+unsafe fn shuffle_byte_tile<M: Maker, const FULL: bool>(
     src: &[u8],
     at: usize,
     dest: &mut [u8],
@@ -309,13 +345,13 @@ unsafe fn shuffle_byte_tile<const FULL: bool>(
             let part = at + 64 * s;
             *r = if FULL { load(src, part) } else { load_until(src, part, at + 8 * ngroups) };
         }
-        store_rows::<FULL>(to_rows(column), dest, out, stride, ngroups);
+        store_rows::<FULL>(to_rows::<M>(column), dest, out, stride, ngroups);
     }
 }
 
 /// Undoes [`shuffle_byte_tile`].
 #[inline(always)]
-unsafe fn unshuffle_byte_tile<const FULL: bool>(
+unsafe fn unshuffle_byte_tile<M: Maker, const FULL: bool>(
     src: &[u8],
     at: usize,
     stride: usize,
@@ -325,7 +361,7 @@ unsafe fn unshuffle_byte_tile<const FULL: bool>(
 ) {
     // SAFETY: the caller says that the items and rows exist.
     unsafe {
-        let column = to_column(load_rows::<FULL>(src, at, stride, ngroups));
+        let column = to_column::<M>(load_rows::<FULL>(src, at, stride, ngroups));
         for (s, r) in column.into_iter().enumerate() {
             let part = out + 64 * s;
             if FULL {
@@ -340,7 +376,7 @@ unsafe fn unshuffle_byte_tile<const FULL: bool>(
 /// [`Kernel`]'s `bitshuffle` for `typesize > 16` and a tile at least.
 #[inline(never)] // the stack of the others is small
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-unsafe fn shuffle_wide_tiles(typesize: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle_wide_tiles<M: Maker>(typesize: usize, src: &[u8], dest: &mut [u8]) {
     let stride = src.len() / (8 * typesize);
     let most = TILES / 16;
     let mut tiles: Tiles = [[MaybeUninit::uninit(); 8]; TILES];
@@ -359,7 +395,7 @@ unsafe fn shuffle_wide_tiles(typesize: usize, src: &[u8], dest: &mut [u8]) {
                         tiles[b * most + s / 8][s % 8].write(whole);
                     }
                 }
-                store_tiles(&tiles, 16, ntiles, dest, first + 8 * j * stride, stride);
+                store_tiles::<M>(&tiles, 16, ntiles, dest, first + 8 * j * stride, stride);
             }
         }
         next = first + ntiles * GROUPS;
@@ -368,7 +404,7 @@ unsafe fn shuffle_wide_tiles(typesize: usize, src: &[u8], dest: &mut [u8]) {
 
 /// Undoes [`shuffle_wide_tiles`] for [`GROUPS`] groups: rows from `src[at]` on to items from `dest[out]` on.
 #[inline(always)]
-unsafe fn unshuffle_wide_tile(
+unsafe fn unshuffle_wide_tile<M: Maker>(
     typesize: usize,
     src: &[u8],
     at: usize,
@@ -382,7 +418,7 @@ unsafe fn unshuffle_wide_tile(
         unsafe {
             for (b, parts) in tile.iter_mut().enumerate() {
                 let rows = load_rows::<true>(src, at + 8 * (j + b) * stride, stride, GROUPS);
-                for (part, r) in parts.iter_mut().zip(to_column(rows)) {
+                for (part, r) in parts.iter_mut().zip(to_column::<M>(rows)) {
                     part.write(r);
                 }
             }
@@ -403,7 +439,7 @@ unsafe fn unshuffle_wide_tile(
 
 /// [`Kernel`]'s `bitshuffle` for `typesize == W`, 2 to 16, and at most 8 groups: a column is one register.
 #[inline(always)]
-unsafe fn shuffle_few<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle_few<M: Maker, const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
     let ngroups = src.len() / (8 * W);
     let end = dest.len();
     // The 8 rows of a column are neighbours: row `k` of group `m` is byte `k * ngroups + m`.
@@ -416,7 +452,7 @@ unsafe fn shuffle_few<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8
     // SAFETY: rows are written up to `end` only; what is overwritten after them belongs to later ones.
     unsafe {
         let index = load(&index, 0);
-        for (j, column) in gather::<C, W>(src, 0, src.len()).into_iter().enumerate().take(W) {
+        for (j, column) in gather::<M, C, W>(src, 0, src.len()).into_iter().enumerate().take(W) {
             let rows = _mm512_permutexvar_epi8(index, transpose_words(column));
             let at = 8 * j * ngroups;
             if at + 64 <= end {
@@ -430,7 +466,7 @@ unsafe fn shuffle_few<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8
 
 /// [`Kernel`]'s `bitunshuffle` for `typesize == W`, 2 to 16, and at most 8 groups which are all that there are.
 #[inline(always)]
-unsafe fn unshuffle_few<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+unsafe fn unshuffle_few<M: Maker, const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
     let ngroups = dest.len() / (8 * W);
     let mut index = [0; 64];
     for (bytes, m) in index.chunks_exact_mut(8).zip(0u8..) {
@@ -446,28 +482,28 @@ unsafe fn unshuffle_few<const C: usize, const W: usize>(src: &[u8], dest: &mut [
             let rows = load_until(src, 8 * j * ngroups, src.len());
             *column = transpose_reversed(_mm512_permutexvar_epi8(index, rows));
         }
-        scatter::<C, W>(columns, dest, 0, dest.len());
+        scatter::<M, C, W>(columns, dest, 0, dest.len());
     }
 }
 
 /// [`Kernel`]'s `bitshuffle` for `typesize == W`, 2 to 16.
 #[inline(always)]
-unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle_narrow<M: Maker, const C: usize, const W: usize>(src: &[u8], dest: &mut [u8]) {
     let stride = src.len() / (8 * W);
     // SAFETY: tiles are inside the `stride` groups; the rest is passed on to the caller.
     unsafe {
         if stride <= 8 {
-            shuffle_few::<C, W>(src, dest);
+            shuffle_few::<M, C, W>(src, dest);
         } else if stride < GROUPS && stride % 16 == 0 {
             // Without a rest, narrower vectors are faster than masks.
             avx2::bitshuffle(W, src, dest);
         } else if stride < GROUPS {
-            shuffle_tile::<C, W, false>(src, 0, dest, 0, stride, stride);
+            shuffle_tile::<M, C, W, false>(src, 0, dest, 0, stride, stride);
         } else if src.len() > LONG {
-            shuffle_tiles::<C, W>(src, dest);
+            shuffle_tiles::<M, C, W>(src, dest);
         } else {
             for g in overlapping(GROUPS, stride) {
-                shuffle_tile::<C, W, true>(src, 8 * g * W, dest, g, stride, GROUPS);
+                shuffle_tile::<M, C, W, true>(src, 8 * g * W, dest, g, stride, GROUPS);
             }
         }
     }
@@ -475,19 +511,23 @@ unsafe fn shuffle_narrow<const C: usize, const W: usize>(src: &[u8], dest: &mut 
 
 /// [`Kernel`]'s `bitunshuffle` for `typesize == W`, 2 to 16.
 #[inline(always)]
-unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn unshuffle_narrow<M: Maker, const C: usize, const W: usize>(
+    stride: usize,
+    src: &[u8],
+    dest: &mut [u8],
+) {
     let ngroups = dest.len() / (8 * W);
     // SAFETY: tiles are inside the `ngroups` groups; the rest is passed on to the caller.
     unsafe {
         if stride <= 8 && ngroups == stride {
-            unshuffle_few::<C, W>(src, dest);
+            unshuffle_few::<M, C, W>(src, dest);
         } else if ngroups < GROUPS && ngroups % 16 == 0 {
             avx2::bitunshuffle(W, stride, src, dest);
         } else if ngroups < GROUPS {
-            unshuffle_tile::<C, W, false>(src, 0, stride, dest, 0, ngroups);
+            unshuffle_tile::<M, C, W, false>(src, 0, stride, dest, 0, ngroups);
         } else {
             for g in overlapping(GROUPS, ngroups) {
-                unshuffle_tile::<C, W, true>(src, g, stride, dest, 8 * g * W, GROUPS);
+                unshuffle_tile::<M, C, W, true>(src, g, stride, dest, 8 * g * W, GROUPS);
             }
         }
     }
@@ -495,64 +535,68 @@ unsafe fn unshuffle_narrow<const C: usize, const W: usize>(stride: usize, src: &
 
 /// [`Kernel`]'s `bitshuffle` for `typesize` 1, and from 17 on.
 #[inline(always)]
-unsafe fn shuffle_other(typesize: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn shuffle_other<M: Maker>(typesize: usize, src: &[u8], dest: &mut [u8]) {
     let stride = src.len() / (8 * typesize);
     // SAFETY: tiles are inside the `stride` groups; the rest is passed on to the caller.
     unsafe {
         if stride < GROUPS {
             if typesize == 1 {
-                shuffle_byte_tile::<false>(src, 0, dest, 0, stride, stride);
+                shuffle_byte_tile::<M, false>(src, 0, dest, 0, stride, stride);
             } else {
                 avx2::bitshuffle(typesize, src, dest);
             }
         } else if typesize == 1 {
+            let asks_ahead = cross_lines::<M>(dest, stride);
             for g in overlapping(GROUPS, stride) {
-                shuffle_byte_tile::<true>(src, 8 * g, dest, g, stride, GROUPS);
+                if asks_ahead {
+                    ask_ahead::<8>(dest, g, stride);
+                }
+                shuffle_byte_tile::<M, true>(src, 8 * g, dest, g, stride, GROUPS);
             }
         } else {
-            shuffle_wide_tiles(typesize, src, dest);
+            shuffle_wide_tiles::<M>(typesize, src, dest);
         }
     }
 }
 
 /// [`Kernel`]'s `bitunshuffle` for `typesize` 1, and from 17 on.
 #[inline(always)]
-unsafe fn unshuffle_other(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn unshuffle_other<M: Maker>(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     let ngroups = dest.len() / (8 * typesize);
     // SAFETY: tiles are inside the `ngroups` groups; the rest is passed on to the caller.
     unsafe {
         if ngroups < GROUPS {
             if typesize == 1 {
-                unshuffle_byte_tile::<false>(src, 0, stride, dest, 0, ngroups);
+                unshuffle_byte_tile::<M, false>(src, 0, stride, dest, 0, ngroups);
             } else {
                 avx2::bitunshuffle(typesize, stride, src, dest);
             }
         } else if typesize == 1 {
             for g in overlapping(GROUPS, ngroups) {
-                unshuffle_byte_tile::<true>(src, g, stride, dest, 8 * g, GROUPS);
+                unshuffle_byte_tile::<M, true>(src, g, stride, dest, 8 * g, GROUPS);
             }
         } else {
             for g in overlapping(GROUPS, ngroups) {
-                unshuffle_wide_tile(typesize, src, g, stride, dest, 8 * g * typesize);
+                unshuffle_wide_tile::<M>(typesize, src, g, stride, dest, 8 * g * typesize);
             }
         }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-unsafe fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn bitshuffle<M: Maker>(typesize: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
-    unsafe { by_width!(typesize, shuffle_narrow[](src, dest), shuffle_other(typesize, src, dest)) }
+    unsafe { by_width!(typesize, shuffle_narrow[M,](src, dest), shuffle_other::<M>(typesize, src, dest)) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-unsafe fn bitunshuffle(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+unsafe fn bitunshuffle<M: Maker>(typesize: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
     // SAFETY: the caller checked the CPU and the arguments.
     unsafe {
         by_width!(
             typesize,
-            unshuffle_narrow[](stride, src, dest),
-            unshuffle_other(typesize, stride, src, dest)
+            unshuffle_narrow[M,](stride, src, dest),
+            unshuffle_other::<M>(typesize, stride, src, dest)
         );
     }
 }

@@ -8,6 +8,7 @@ use std::ops::Range;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "generic",
     is_available: || true,
+    suits: || true,
     tile: 1,
     bitshuffle: bitshuffle_all,
     bitunshuffle: bitunshuffle_all,

@@ -29,6 +29,8 @@ pub(crate) struct Kernel {
     #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) name: &'static str,
     is_available: fn() -> bool,
+    /// Whether this CPU is one of those that it was written for.
+    suits: fn() -> bool,
     /// As long as there are up to this many groups of 8 items, it is quickest to unshuffle all of them, and more of
     /// them take no longer than one.
     tile: usize,
@@ -41,10 +43,12 @@ pub(crate) struct Kernel {
     bitunshuffle: unsafe fn(usize, usize, &[u8], &mut [u8]),
 }
 
-/// Every variant compiled for this target, best first; the portable one is last.
+/// Every variant compiled for this target, best first among those that suit a CPU; the portable one is last.
 static KERNELS: &[Kernel] = &[
     #[cfg(all(target_arch = "x86_64", have_avx512))]
-    avx512::KERNEL,
+    avx512::INTEL,
+    #[cfg(all(target_arch = "x86_64", have_avx512))]
+    avx512::AMD,
     #[cfg(target_arch = "x86_64")]
     avx2::KERNEL,
     #[cfg(target_arch = "x86_64")]
@@ -59,7 +63,8 @@ pub(crate) fn usable() -> impl Iterator<Item = &'static Kernel> {
     KERNELS.iter().filter(|kernel| (kernel.is_available)())
 }
 
-static BEST: Lazy<Kernel> = Lazy::new(|| usable().next().expect("generic always runs"));
+static BEST: Lazy<Kernel> =
+    Lazy::new(|| usable().find(|kernel| (kernel.suits)()).expect("generic always runs"));
 
 /// The bytes of `len` that take part.
 fn body_len(typesize: usize, len: usize) -> usize {

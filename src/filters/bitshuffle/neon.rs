@@ -6,7 +6,7 @@ use crate::filters::shuffle::neon as bytes;
 use std::arch::aarch64::uint8x16_t;
 
 pub(super) const KERNEL: Kernel =
-    Kernel { name: "neon", is_available: || true, tile: 16, bitshuffle, bitunshuffle };
+    Kernel { name: "neon", is_available: || true, suits: || true, tile: 16, bitshuffle, bitunshuffle };
 
 #[target_feature(enable = "neon")]
 unsafe fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {

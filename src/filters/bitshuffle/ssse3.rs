@@ -6,8 +6,14 @@ use crate::cpu;
 use crate::filters::shuffle::ssse3 as bytes;
 use std::arch::x86_64::__m128i;
 
-pub(super) const KERNEL: Kernel =
-    Kernel { name: "ssse3", is_available: cpu::has_ssse3, tile: 16, bitshuffle, bitunshuffle };
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "ssse3",
+    is_available: cpu::has_ssse3,
+    suits: || true,
+    tile: 16,
+    bitshuffle,
+    bitunshuffle,
+};
 
 #[target_feature(enable = "ssse3")]
 unsafe fn bitshuffle(typesize: usize, src: &[u8], dest: &mut [u8]) {

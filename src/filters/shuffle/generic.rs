@@ -8,6 +8,7 @@ use std::ops::Range;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "generic",
     is_available: || true,
+    suits: || true,
     shuffle: shuffle_all,
     unshuffle: unshuffle_all,
     unshuffle_planes: |rows, dest| unshuffle_planes(rows, dest, 0..dest.len() / rows.len()),

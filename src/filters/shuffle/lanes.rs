@@ -466,7 +466,7 @@ const FEW_ROWS: usize = 8;
 
 /// How many of `nrows` rows that are `stride` bytes apart take the same lines of the first-level cache as the first
 /// one, or lines beside those.
-fn crowd(nrows: usize, stride: usize) -> usize {
+pub(super) fn crowd(nrows: usize, stride: usize) -> usize {
     /// Lines of addresses that are equal modulo this are the same.
     const WAY: usize = 4096;
     (0..nrows).filter(|row| (row * stride + LINE - 1) % WAY < 2 * LINE - 1).count()
@@ -739,6 +739,7 @@ macro_rules! kernel {
         pub(in crate::filters) const KERNEL: super::Kernel = super::Kernel {
             name: $feature,
             is_available: $is_available,
+            suits: || true,
             shuffle,
             unshuffle,
             unshuffle_planes,

@@ -30,6 +30,8 @@ pub(crate) struct Kernel {
     #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) name: &'static str,
     is_available: fn() -> bool,
+    /// Whether this CPU is one of those that it was written for.
+    suits: fn() -> bool,
     /// `(width, stride, src, dest)`: `n = src.len() / width` items to rows of which row `j` starts at
     /// `dest[j * stride]`. `width >= 2`; `src.len()` is a multiple of `width` and not 0; `n <= stride`;
     /// `dest.len() >= (width - 1) * stride + n`.
@@ -43,10 +45,12 @@ pub(crate) struct Kernel {
     unshuffle_planes: unsafe fn(&[&[u8]], &mut [u8]),
 }
 
-/// Every variant compiled for this target, best first; the portable one is last.
+/// Every variant compiled for this target, best first among those that suit a CPU; the portable one is last.
 static KERNELS: &[Kernel] = &[
     #[cfg(all(target_arch = "x86_64", have_avx512))]
-    avx512::KERNEL,
+    avx512::INTEL,
+    #[cfg(all(target_arch = "x86_64", have_avx512))]
+    avx512::AMD,
     #[cfg(target_arch = "x86_64")]
     avx2::KERNEL,
     #[cfg(target_arch = "x86_64")]
@@ -61,7 +65,8 @@ pub(crate) fn usable() -> impl Iterator<Item = &'static Kernel> {
     KERNELS.iter().filter(|kernel| (kernel.is_available)())
 }
 
-static BEST: Lazy<Kernel> = Lazy::new(|| usable().next().expect("generic always runs"));
+static BEST: Lazy<Kernel> =
+    Lazy::new(|| usable().find(|kernel| (kernel.suits)()).expect("generic always runs"));
 
 /// From this number of items on, the vector variants have whole tiles of any width.
 const MANY: usize = 16;
