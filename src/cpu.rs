@@ -44,7 +44,7 @@ pub(crate) fn amd_family() -> u32 {
 }
 
 /// Whether AMD made this processor.
-#[cfg(all(target_arch = "x86_64", have_avx512))]
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn is_amd() -> bool {
     amd_family() != 0
 }

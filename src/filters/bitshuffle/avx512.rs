@@ -20,7 +20,7 @@ use super::lanes::LONG;
 use super::{Kernel, avx2};
 use crate::cpu;
 use crate::filters::shuffle::avx512::{
-    Amd, Intel, Maker, ask_ahead, gather, load, load_until, scatter, store, store_until,
+    Amd, Intel, Maker, gather, load, load_until, scatter, store, store_until,
 };
 use crate::filters::shuffle::lanes::{self, by_width, overlapping};
 use crate::pages::LINE;
@@ -212,7 +212,9 @@ unsafe fn scatter_part<M: Maker, const C: usize, const W: usize>(
 /// Whether rows of whole tiles that are `stride` bytes apart cross lines, so that it pays to ask for these ahead.
 #[inline(always)]
 fn cross_lines<M: Maker>(dest: &[u8], stride: usize) -> bool {
-    M::asks_ahead(8, stride, dest.len()) && (dest.as_ptr().addr() % LINE != 0 || stride % LINE != 0)
+    M::STORES_WAIT
+        && lanes::asks_ahead(8, stride, dest.len())
+        && (dest.as_ptr().addr() % LINE != 0 || stride % LINE != 0)
 }
 
 /// Writes the rows of `ncolumns` columns of `ntiles` tiles from `dest[out]` on.
@@ -233,7 +235,7 @@ unsafe fn store_tiles<M: Maker>(
             unsafe {
                 let column = parts.map(|part| part.assume_init());
                 if asks_ahead {
-                    ask_ahead::<8>(dest, at, stride);
+                    lanes::ask_ahead::<__m256i>(8, dest, at, stride);
                 }
                 store_rows::<true>(to_rows::<M>(column), dest, at, stride, GROUPS);
             }
@@ -549,7 +551,7 @@ unsafe fn shuffle_other<M: Maker>(typesize: usize, src: &[u8], dest: &mut [u8]) 
             let asks_ahead = cross_lines::<M>(dest, stride);
             for g in overlapping(GROUPS, stride) {
                 if asks_ahead {
-                    ask_ahead::<8>(dest, g, stride);
+                    lanes::ask_ahead::<__m256i>(8, dest, g, stride);
                 }
                 shuffle_byte_tile::<M, true>(src, 8 * g, dest, g, stride, GROUPS);
             }

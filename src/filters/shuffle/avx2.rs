@@ -13,6 +13,18 @@ impl Lanes for __m256i {
     const LANES: usize = 2;
     type Narrow = __m128i;
 
+    /// So it is on Intel's CPUs.
+    #[inline]
+    fn stores_wait() -> bool {
+        !cpu::is_amd()
+    }
+
+    #[inline(always)]
+    unsafe fn ask(line: *const u8) {
+        // SAFETY: the CPU has the instruction; what is asked for need not exist.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+    }
+
     #[inline(always)]
     unsafe fn zero() -> Self {
         // SAFETY: the CPU has the instructions.

@@ -1,8 +1,8 @@
-//! AVX-512 with VBMI, whose byte permutations of two registers do two steps in one.
+//! AVX-512 with VBMI's byte permutations.
 //!
 //! A tile is 64 items by `C` = 2, 4, 8 or 16 columns in `C` registers. Each register is loaded with `64 / C` whole
-//! items; `log2 C` rounds of two-register permutations collect each column in a register, in a way that depends on the
-//! [`Maker`] of the CPU. Full cache lines are written, which matters for blocks of a power-of-two size, where all rows
+//! items; `log2 C` rounds of permutations of two registers collect each column in one. CPUs of different makers want
+//! different ones: see [`Maker`]. Full cache lines are written, which matters for blocks of a power-of-two size, where all rows
 //! compete for the same lines of the cache. What is left over is loaded and stored with masks.
 //!
 //! The unsafe functions want a CPU with these instructions, and that the items, rows and bytes exist for which they are
@@ -38,19 +38,6 @@ pub(super) const INTEL: Kernel = Kernel {
     unshuffle: unshuffle::<Intel>,
     ..AMD
 };
-
-/// Lines are asked for this many bytes before they are written.
-const AHEAD: usize = 192;
-
-/// Asks for the lines of `ROWS` rows, `stride` bytes apart, that are written some time after those at `dest[at]`.
-#[inline(always)]
-pub(in crate::filters) unsafe fn ask_ahead<const ROWS: usize>(dest: &[u8], at: usize, stride: usize) {
-    for row in 0..ROWS {
-        let line = dest.as_ptr().wrapping_add(at + row * stride + AHEAD);
-        // SAFETY: the caller checked the CPU; what is asked for need not exist.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast()) };
-    }
-}
 
 /// The 64 bytes from `src[at]` on.
 #[inline(always)]
@@ -177,7 +164,7 @@ unsafe fn shuffle_narrow<M: Maker, const C: usize, const W: usize>(
 ) {
     let nitems = src.len() / W;
     let mut step = M::step_of_shuffle::<W>(stride, src, dest);
-    let asks_ahead = M::asks_ahead(W, stride, src.len());
+    let asks_ahead = M::STORES_WAIT && lanes::asks_ahead(W, stride, src.len());
     let mut i = 0;
     // SAFETY: tiles are inside the `nitems` items; the rest is passed on to the caller.
     unsafe {
@@ -186,7 +173,7 @@ unsafe fn shuffle_narrow<M: Maker, const C: usize, const W: usize>(
         }
         while i + 64 <= nitems {
             if asks_ahead {
-                ask_ahead::<W>(dest, i, stride);
+                lanes::ask_ahead::<__m256i>(W, dest, i, stride);
             }
             for (j, row) in gather::<M, C, W>(src, i * W, src.len()).into_iter().enumerate().take(W) {
                 store(row, dest, j * stride + i);

@@ -22,6 +22,12 @@ use std::ops::Range;
 pub(in crate::filters) trait Lanes: Copy {
     /// Lanes per register.
     const LANES: usize;
+    /// Whether stores that cross cache lines wait for both, so that it pays to ask for lines before they are written.
+    fn stores_wait() -> bool {
+        false
+    }
+    /// Asks for a line that is going to be written.
+    unsafe fn ask(_line: *const u8) {}
     /// The register of one lane, for what is left over.
     type Narrow: Lanes<Narrow = Self::Narrow>;
     /// All zeros.
@@ -333,6 +339,30 @@ pub(super) fn rows_compete(stride: usize) -> bool {
     stride % 512 == 0
 }
 
+/// Blocks of fewer bytes stay in the first-level cache, source and destination.
+pub(super) const FAR: usize = 16 << 10;
+/// Lines are asked for this many bytes before they are written.
+const AHEAD: usize = 192;
+
+/// Whether it pays to ask for lines before they are written where stores wait for them: `nrows` rows, `stride` bytes
+/// apart, in blocks of `len` bytes. Not where the lines would push each other out of the cache.
+pub(in crate::filters) fn asks_ahead(nrows: usize, stride: usize, len: usize) -> bool {
+    len >= FAR && (nrows <= FEW_ROWS || crowd(nrows, stride) <= FEW_ROWS)
+}
+
+/// Asks for the lines of `nrows` rows, `stride` bytes apart, that are written some time after those at `dest[at]`.
+///
+/// # Safety
+///
+/// As for [`Lanes`].
+#[inline(always)]
+pub(in crate::filters) unsafe fn ask_ahead<V: Lanes>(nrows: usize, dest: &[u8], at: usize, stride: usize) {
+    for row in 0..nrows {
+        // SAFETY: passed on to the caller.
+        unsafe { V::ask(dest.as_ptr().wrapping_add(at + row * stride + AHEAD)) };
+    }
+}
+
 /// Room for 16 items of up to 15 bytes and for what a lane reaches past them.
 const PADDED: usize = 16 * 16 + 16;
 
@@ -355,14 +385,21 @@ pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     // items, the last tiles read from a buffer with room for that.
     unsafe {
         let mut i = 0;
+        let asks_ahead = asks_ahead(W, stride, src.len()) && V::stores_wait();
         if V::LANES == 2 && W >= 8 && rows_compete(stride) {
             // Two tiles at a time: whole cache lines of each row.
             while i + 64 <= nitems && (i + 64 - 16 / C) * W + 16 <= src.len() {
+                if asks_ahead {
+                    ask_ahead::<V>(W, dest, i, stride);
+                }
                 shuffle_two_tiles::<V, C, W>(W, src, i * W, dest, i, stride);
                 i += if i == 0 { 64 - dest.as_ptr().addr() % 64 } else { 64 };
             }
         }
         while i + 16 * V::LANES <= nitems && (i + 16 * V::LANES - 16 / C) * W + 16 <= src.len() {
+            if asks_ahead {
+                ask_ahead::<V>(W, dest, i, stride);
+            }
             shuffle_tile::<V, C, W>(W, src, i * W, dest, i, stride);
             i += 16 * V::LANES;
         }
@@ -466,7 +503,7 @@ const FEW_ROWS: usize = 8;
 
 /// How many of `nrows` rows that are `stride` bytes apart take the same lines of the first-level cache as the first
 /// one, or lines beside those.
-pub(super) fn crowd(nrows: usize, stride: usize) -> usize {
+fn crowd(nrows: usize, stride: usize) -> usize {
     /// Lines of addresses that are equal modulo this are the same.
     const WAY: usize = 4096;
     (0..nrows).filter(|row| (row * stride + LINE - 1) % WAY < 2 * LINE - 1).count()
@@ -574,10 +611,16 @@ unsafe fn unshuffle_crowded<V: Lanes, const TILES: usize>(
 /// As for [`shuffle`]; there are as many items as said.
 #[inline(always)]
 unsafe fn shuffle_wide_tiles<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
+    let asks_ahead = asks_ahead(width, stride, src.len()) && V::stores_wait();
     for i in overlapping(16 * V::LANES, src.len() / width) {
         for j in overlapping(16, width) {
             // SAFETY: tiles are inside the items and the `width >= 17` columns.
-            unsafe { shuffle_tile::<V, 16, 16>(width, src, i * width + j, dest, j * stride + i, stride) };
+            unsafe {
+                if asks_ahead {
+                    ask_ahead::<V>(16, dest, j * stride + i, stride);
+                }
+                shuffle_tile::<V, 16, 16>(width, src, i * width + j, dest, j * stride + i, stride);
+            }
         }
     }
 }

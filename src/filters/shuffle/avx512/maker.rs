@@ -3,7 +3,7 @@
 //! Both ways collect columns in `log2 C` rounds. In each, two registers become two that hold half of the columns each,
 //! with twice as many items next to one another.
 
-use super::super::lanes::crowd;
+use crate::filters::shuffle::lanes::FAR;
 use crate::pages::LINE;
 use std::arch::x86_64::*;
 
@@ -13,6 +13,9 @@ use std::arch::x86_64::*;
 ///
 /// Of the unsafe functions: the CPU has AVX-512 with VBMI; `C` is 2, 4, 8 or 16, and `C / 2 < W <= C`.
 pub(in crate::filters) trait Maker {
+    /// See [`Lanes::stores_wait`](crate::filters::shuffle::lanes::Lanes::stores_wait).
+    const STORES_WAIT: bool;
+
     /// From registers of `64 / C` items of `W` bytes to columns: column `b < W` becomes register `b`.
     unsafe fn to_columns<const C: usize, const W: usize>(items: [__m512i; C]) -> [__m512i; C];
 
@@ -25,9 +28,6 @@ pub(in crate::filters) trait Maker {
 
     /// The same for an unshuffle, which stores items.
     fn step_of_unshuffle<const W: usize>(dest: &[u8]) -> usize;
-
-    /// Whether to ask for lines before they are written, of `nrows` rows, `stride` bytes apart, in blocks of `len` bytes.
-    fn asks_ahead(nrows: usize, stride: usize, len: usize) -> bool;
 
     /// Whether the AVX2 code unshuffles `len` bytes of such items faster.
     fn unshuffles_by_avx2(width: usize, len: usize) -> bool;
@@ -237,6 +237,8 @@ unsafe fn permute<const C: usize>(mut r: [__m512i; C], index: &Bytes) -> [__m512
 }
 
 impl Maker for Amd {
+    const STORES_WAIT: bool = false;
+
     #[inline(always)]
     unsafe fn to_columns<const C: usize, const W: usize>(items: [__m512i; C]) -> [__m512i; C] {
         // SAFETY: passed on to the caller.
@@ -293,11 +295,6 @@ impl Maker for Amd {
         if W == 2 && to % W == 0 { 64 - to % LINE / W } else { 64 }
     }
 
-    #[inline(always)]
-    fn asks_ahead(_: usize, _: usize, _: usize) -> bool {
-        false
-    }
-
     /// All work of the AVX2 code is one zip per register and round where items have 4 or 8 bytes; compiled for
     /// AVX-512, it is slower. For few items, its tiles are too small.
     #[inline(always)]
@@ -314,10 +311,9 @@ impl Maker for Amd {
     }
 }
 
-/// Blocks of fewer bytes stay in the first-level cache of Intel's CPUs, source and destination.
-const FAR: usize = 16 << 10;
-
 impl Maker for Intel {
+    const STORES_WAIT: bool = true;
+
     #[inline(always)]
     unsafe fn to_columns<const C: usize, const W: usize>(items: [__m512i; C]) -> [__m512i; C] {
         // SAFETY: passed on to the caller.
@@ -353,12 +349,6 @@ impl Maker for Intel {
         let to = dest.as_ptr().addr();
         let is_far = dest.len() >= FAR;
         if is_far && W.is_power_of_two() && to % W == 0 { 64 - to % LINE / W } else { 64 }
-    }
-
-    /// Not where the lines would push each other out of the cache.
-    #[inline(always)]
-    fn asks_ahead(nrows: usize, stride: usize, len: usize) -> bool {
-        len >= FAR && (nrows <= 8 || crowd(nrows, stride) <= 8)
     }
 
     #[inline(always)]
