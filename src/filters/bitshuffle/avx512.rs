@@ -56,11 +56,26 @@ const TILES: usize = 64;
 /// The most groups per tile.
 const GROUPS: usize = 64;
 
-/// The number of tiles, `most` at the most, that are shuffled together from group `g` of `ngroups` on, and the group
-/// where they begin: if less than a tile is left, the last one once more.
+/// The groups, of `ngroups`, where tiles begin that are shuffled together, and how many, `most` at the most, these are:
+/// if less than a tile is left, the last one once more. The rows of all groups begin at the address `dest`, or a
+/// multiple of `ngroups` bytes after it; the tiles after the first one are of whole cache lines where they may be, and
+/// stores wait for them.
 #[inline(always)]
-fn batch(g: usize, ngroups: usize, most: usize) -> (usize, usize) {
-    (g.min(ngroups - GROUPS), ((ngroups - g) / GROUPS).clamp(1, most))
+fn batches<M: Maker>(dest: usize, ngroups: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    debug_assert!(ngroups >= GROUPS);
+    let lead = if M::STORES_WAIT && ngroups % LINE == 0 { dest.wrapping_neg() % LINE } else { 0 };
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let left = ngroups.checked_sub(next).filter(|&left| left > 0)?;
+        let first = next.min(ngroups - GROUPS);
+        if next == 0 && lead > 0 {
+            next = lead;
+            return Some((first, 1));
+        }
+        let ntiles = (left / GROUPS).clamp(1, most);
+        next = first + ntiles * GROUPS;
+        Some((first, ntiles))
+    })
 }
 
 /// Transposes, in every 8 bytes, bit `k` of byte `7 - m` to bit `m` of byte `k`.
@@ -209,12 +224,10 @@ unsafe fn scatter_part<M: Maker, const C: usize, const W: usize>(
     unsafe { scatter::<M, C, W>(columns, dest, out, end) }
 }
 
-/// Whether rows of whole tiles that are `stride` bytes apart cross lines, so that it pays to ask for these ahead.
+/// Whether to ask for lines before they are written: where rows, `stride` bytes apart, begin anywhere in them.
 #[inline(always)]
-fn cross_lines<M: Maker>(dest: &[u8], stride: usize) -> bool {
-    M::STORES_WAIT
-        && lanes::asks_ahead(8, stride, dest.len())
-        && (dest.as_ptr().addr() % LINE != 0 || stride % LINE != 0)
+fn asks_ahead<M: Maker>(stride: usize, len: usize) -> bool {
+    M::STORES_WAIT && stride % LINE != 0 && lanes::asks_ahead(8, stride, len)
 }
 
 /// Writes the rows of `ncolumns` columns of `ntiles` tiles from `dest[out]` on.
@@ -227,7 +240,8 @@ unsafe fn store_tiles<M: Maker>(
     out: usize,
     stride: usize,
 ) {
-    let asks_ahead = cross_lines::<M>(dest, stride);
+    // Of more columns, so few tiles are shuffled together that lines are gone before they are written.
+    let asks_ahead = ncolumns <= 8 && asks_ahead::<M>(stride, dest.len());
     for (j, parts) in tiles.chunks_exact(TILES / ncolumns).enumerate().take(ncolumns) {
         for (t, parts) in parts.iter().enumerate().take(ntiles) {
             let at = out + t * GROUPS + 8 * j * stride;
@@ -250,9 +264,7 @@ unsafe fn shuffle_tiles<M: Maker, const C: usize, const W: usize>(src: &[u8], de
     let stride = src.len() / (8 * W);
     let most = TILES / W;
     let mut tiles: Tiles = [[MaybeUninit::uninit(); 8]; TILES];
-    let mut next = 0;
-    while next < stride {
-        let (first, ntiles) = batch(next, stride, most);
+    for (first, ntiles) in batches::<M>(dest.as_ptr().addr(), stride, most) {
         // SAFETY: the tiles are inside the `stride` groups. All registers of `W` columns are written before they are
         // read.
         unsafe {
@@ -264,7 +276,6 @@ unsafe fn shuffle_tiles<M: Maker, const C: usize, const W: usize>(src: &[u8], de
             }
             store_tiles::<M>(&tiles, W, ntiles, dest, first, stride);
         }
-        next = first + ntiles * GROUPS;
     }
 }
 
@@ -382,9 +393,7 @@ unsafe fn shuffle_wide_tiles<M: Maker>(typesize: usize, src: &[u8], dest: &mut [
     let stride = src.len() / (8 * typesize);
     let most = TILES / 16;
     let mut tiles: Tiles = [[MaybeUninit::uninit(); 8]; TILES];
-    let mut next = 0;
-    while next < stride {
-        let (first, ntiles) = batch(next, stride, most);
+    for (first, ntiles) in batches::<M>(dest.as_ptr().addr(), stride, most) {
         for j in overlapping(16, typesize) {
             // SAFETY: the tiles are inside the `stride` groups. All registers are written before they are read.
             unsafe {
@@ -400,7 +409,6 @@ unsafe fn shuffle_wide_tiles<M: Maker>(typesize: usize, src: &[u8], dest: &mut [
                 store_tiles::<M>(&tiles, 16, ntiles, dest, first + 8 * j * stride, stride);
             }
         }
-        next = first + ntiles * GROUPS;
     }
 }
 
@@ -548,8 +556,8 @@ unsafe fn shuffle_other<M: Maker>(typesize: usize, src: &[u8], dest: &mut [u8]) 
                 avx2::bitshuffle(typesize, src, dest);
             }
         } else if typesize == 1 {
-            let asks_ahead = cross_lines::<M>(dest, stride);
-            for g in overlapping(GROUPS, stride) {
+            let asks_ahead = asks_ahead::<M>(stride, dest.len());
+            for (g, _) in batches::<M>(dest.as_ptr().addr(), stride, 1) {
                 if asks_ahead {
                     lanes::ask_ahead::<__m256i>(8, dest, g, stride);
                 }

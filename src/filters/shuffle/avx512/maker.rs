@@ -347,8 +347,8 @@ impl Maker for Intel {
     #[inline(always)]
     fn step_of_unshuffle<const W: usize>(dest: &[u8]) -> usize {
         let to = dest.as_ptr().addr();
-        let is_far = dest.len() >= FAR;
-        if is_far && W.is_power_of_two() && to % W == 0 { 64 - to % LINE / W } else { 64 }
+        let pays = W == 2 || dest.len() >= FAR;
+        if pays && W.is_power_of_two() && to % W == 0 { 64 - to % LINE / W } else { 64 }
     }
 
     #[inline(always)]

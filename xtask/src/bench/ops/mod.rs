@@ -7,6 +7,7 @@ mod filters;
 mod plugins;
 mod requests;
 mod scaling;
+mod shuffles;
 mod small;
 
 use std::cell::RefCell;
@@ -37,6 +38,7 @@ pub static FAMILIES: &[Family] = &[
     small::FAMILY,
     requests::FAMILY,
     scaling::FAMILY,
+    shuffles::FAMILY,
     filters::FAMILY,
     plugins::FAMILY,
     arrays::FAMILY,
