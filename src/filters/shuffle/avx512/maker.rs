@@ -274,12 +274,14 @@ impl Maker for Amd {
     }
 
     /// Of items of two bytes, loads that are not of whole lines take twice as long; of wider ones, it is the stores, if
-    /// all rows are aligned alike.
+    /// all rows are aligned alike. Of less than two tiles, one more takes longer than what it wins.
     #[inline(always)]
     fn step_of_shuffle<const W: usize>(stride: usize, src: &[u8], dest: &[u8]) -> usize {
         let (from, to) = (src.as_ptr().addr(), dest.as_ptr().addr());
         let are_rows_alike = stride % LINE == 0;
-        if W.is_power_of_two() && from % W == 0 && (W == 2 || !are_rows_alike) {
+        if src.len() < 128 * W {
+            64
+        } else if W.is_power_of_two() && from % W == 0 && (W == 2 || !are_rows_alike) {
             64 - from % LINE / W
         } else if are_rows_alike {
             64 - to % LINE
