@@ -385,7 +385,7 @@ pub(super) unsafe fn shuffle_narrow<V: Lanes, const C: usize, const W: usize>(
     // items, the last tiles read from a buffer with room for that.
     unsafe {
         let mut i = 0;
-        let asks_ahead = asks_ahead(W, stride, src.len()) && V::stores_wait();
+        let asks_ahead = V::stores_wait() && asks_ahead(W, stride, src.len());
         if V::LANES == 2 && W >= 8 && rows_compete(stride) {
             // Two tiles at a time: whole cache lines of each row.
             while i + 64 <= nitems && (i + 64 - 16 / C) * W + 16 <= src.len() {
@@ -611,7 +611,7 @@ unsafe fn unshuffle_crowded<V: Lanes, const TILES: usize>(
 /// As for [`shuffle`]; there are as many items as said.
 #[inline(always)]
 unsafe fn shuffle_wide_tiles<V: Lanes>(width: usize, stride: usize, src: &[u8], dest: &mut [u8]) {
-    let asks_ahead = asks_ahead(width, stride, src.len()) && V::stores_wait();
+    let asks_ahead = V::stores_wait() && asks_ahead(width, stride, src.len());
     for i in overlapping(16 * V::LANES, src.len() / width) {
         for j in overlapping(16, width) {
             // SAFETY: tiles are inside the items and the `width >= 17` columns.
