@@ -6,7 +6,7 @@
 //! holes that no chunk fits in take a larger part. In any frame, holes are closed when they take more than three
 //! quarters: it stays below twice the size of its chunks, apart from the gap before the trailer (see
 //! [`tail`](super::tail)). If the last chunks do not fit then, all chunks after the first hole move together, which
-//! costs up to three copied bytes for each dead one.
+//! costs up to three copied bytes for each dead one. Where that failed, it is tried again when more is dead.
 //!
 //! Every step is a change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and
 //! only then does the index refer to them.
@@ -55,12 +55,14 @@ enum Room {
 }
 
 impl Room {
-    /// Where it was tried in vain to fill holes, there have to be more dead bytes than then.
+    /// Where it was tried in vain to fill or to close holes, there have to be more dead bytes than then.
     fn of(state: &State, dead: u64, live: u64) -> Self {
         let tried = state.holes.tried_at().map_or(0, |dead| dead + live / 16);
-        if is_hollow(dead, live) {
+        if dead <= tried {
+            Self::Little
+        } else if is_hollow(dead, live) {
             Self::Hollow
-        } else if state.index.len() <= FEW_CHUNKS && dead > (live / 3).max(FEW_BYTES).max(tried) {
+        } else if state.index.len() <= FEW_CHUNKS && dead > (live / 3).max(FEW_BYTES) {
             Self::Loose
         } else {
             Self::Little
@@ -116,14 +118,16 @@ impl Frame {
         } else {
             None
         };
-        match refill {
-            Some(refill) => self.refill(session, &refill),
-            None if room == Room::Hollow => self.compact(session, &extents),
-            None => {
-                holes.note_tried(Some(dead));
-                Ok(())
-            }
+        let closed = match refill {
+            Some(refill) => self.refill(session, &refill).map(|()| true),
+            None if room == Room::Hollow => self.compact(session, &extents).map(|()| true),
+            None => Ok(false),
+        };
+        if closed != Ok(true) {
+            // On a full disk, say, the next change need not copy all chunks in vain again.
+            Arc::make_mut(self.state.get_mut()).holes.note_tried(Some(dead));
         }
+        closed.map(drop)
     }
 
     /// Ends the payload area with the last chunk.
@@ -207,7 +211,8 @@ impl Frame {
         for &gap in &gaps[..SAMPLES] {
             largest += dead_in(gap)?;
         }
-        Ok((largest + spread.saturating_mul(step as u64)).saturating_mul(3) > state.live_end) // widening
+        let dead = spread.saturating_mul(step as u64).saturating_add(largest); // widening
+        Ok(dead.saturating_mul(3) > state.live_end)
     }
 
     /// Where the chunk at `position` is, with the room that it needs.

@@ -48,7 +48,7 @@ pub(crate) struct Holes {
     resting: Vec<Extent>,
     /// Given up by this change.
     fresh: Vec<Extent>,
-    /// How many bytes were dead when it was last tried to move chunks into holes, in vain.
+    /// How many bytes were dead when it was last tried to fill or to close holes, in vain.
     tried_at: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ impl Holes {
         (self.disjoint == Some(true)).then_some(&self.resting)
     }
 
-    /// How many bytes were dead when it was last tried to move chunks into holes, if that was in vain.
+    /// How many bytes were dead when it was last tried to fill or to close holes, if that was in vain.
     pub(crate) fn tried_at(&self) -> Option<u64> {
         self.tried_at
     }

@@ -15,8 +15,8 @@ use crate::memory::zeroed;
 
 /// How many bytes of a file are looked at together.
 const WINDOW: usize = 1 << 16;
-/// More than this after a frame, in bytes, is not looked through: no change makes a frame so much longer or shorter,
-/// and a file may claim any length.
+/// More than this after a frame, in bytes, is not read through: a file may claim any length. Holes are not read. Only
+/// the start of a record may lie farther behind the frame, as after a kill while all chunks were moved.
 const LONGEST_GAP: u64 = 5 << 29;
 /// This many bytes at the start of a header tell its frame from others.
 const TELLING: u64 = 4096;
@@ -29,20 +29,22 @@ const TELLING: u64 = 4096;
 /// Those of reading.
 pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool> {
     let mut at = end;
+    let mut looked_at = 0;
     let mut window: Vec<u8> = zeroed(WINDOW)?;
     let first = loop {
         at = file.skip_hole(at).min(size);
-        if at - end > LONGEST_GAP {
+        let part = part_of(&mut window, size - at);
+        looked_at += part.len() as u64; // widening
+        if looked_at > LONGEST_GAP {
             return Ok(false);
         }
-        let part = part_of(&mut window, size - at);
         file.read_exact_at(at, part)?;
         if let Some(first) = first_after_zeros(part) {
             break at + first as u64; // widening
         }
         at += part.len() as u64; // widening
         if at == size {
-            return Ok(true);
+            return Ok(size - end <= LONGEST_GAP);
         }
     };
     // The mark starts with a zero.
@@ -278,6 +280,21 @@ mod tests {
         assert_eq!(found(b"", 3), Some(3));
         assert!((5..=at + 2).contains(&file.skip_hole(5)));
         assert_eq!(file.skip_hole(size + 9), size + 9);
+    }
+
+    #[test]
+    fn the_start_of_a_record_behind_a_larger_hole_is_a_leftover() {
+        let frame: Vec<u8> = (1..=200).collect();
+        let (_path, file) = file_of(&frame);
+        let at = LONGEST_GAP + (1 << 30);
+        let record = record(200, &[(0, &frame[..97])]);
+        for (bytes, left) in [(&record[..20], true), (&record[..100], true), (b"\0somebody's", false)] {
+            file.truncate(200).unwrap();
+            file.write_at(at, bytes).unwrap();
+            if file.skip_hole(1 << 20) > LONGEST_GAP {
+                assert_eq!(is_leftover(&file, 200, at + bytes.len() as u64), Ok(left), "{bytes:?}");
+            }
+        }
     }
 
     #[test]

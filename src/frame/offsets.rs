@@ -185,6 +185,8 @@ impl Index {
 
     /// Whether no stored chunk is at a position, or has a number, beyond `last`.
     pub(crate) fn is_within(&self, last: i64) -> bool {
+        // No entry lies between, and the differences do not overflow.
+        let last = last.max(-1);
         // Negative for an entry that is beyond and, not being a special one, not negative itself.
         let beyond = |entry: i64| last.wrapping_sub(entry) & !entry;
         match self {
@@ -327,6 +329,16 @@ mod tests {
         assert_eq!(same(0).unwrap_err().kind(), ErrorKind::Data);
         let special = same(Entry::Special(special::ZERO).encode()).unwrap();
         assert_eq!(Index::read(&special, Some(count), Layout::Stable).unwrap().len(), count);
+    }
+
+    #[test]
+    fn no_stored_chunk_is_within_a_frame_without_room_for_one() {
+        for entry in [0, i64::MAX - 20, i64::MAX] {
+            let index = Index::of(vec![entry, entry]).unwrap();
+            assert!(!index.is_within(-16) && index.is_within(entry), "{entry}");
+        }
+        let special = Entry::Special(special::NAN).encode();
+        assert!(Index::of(vec![special]).unwrap().is_within(-16));
     }
 
     #[test]

@@ -170,9 +170,11 @@ impl Frame {
 
     /// Notes that the chunks in `ranges` of the old state are removed.
     fn remove(&self, session: &Session, draft: &mut Draft, ranges: &[Range<usize>]) -> Result<()> {
+        let mut end = 0;
         for range in ranges {
-            let in_range = range.end <= draft.old.index.len();
-            require(in_range, "chunk number out of range")?;
+            let in_range = end <= range.start && range.end <= draft.old.index.len();
+            require(in_range, "chunk numbers out of range, or not ascending")?;
+            end = range.end;
             for nchunk in range.clone() {
                 let nbytes = self.give_up(session, draft, nchunk)?;
                 draft.sizes = draft.sizes.with_deleted(nbytes);

@@ -15,6 +15,7 @@ mod damaged;
 mod durable;
 pub(crate) mod faults;
 mod followed;
+mod full;
 mod holes;
 mod kept;
 mod numbers;

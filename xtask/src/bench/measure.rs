@@ -9,9 +9,9 @@ const SLOW: Duration = Duration::from_millis(4);
 /// How often the subjects are made anew, in changing order. Where a context happens to lie in memory changes the time
 /// of short calls by up to a third; with several placements each subject meets a good one.
 const EPOCHS: u32 = 4;
-/// Where the first subject looks more than this many times as slow as the second one, a cell is measured [`DOUBT`]
-/// times as long: such cells are few, and what remains of the difference is then not noise.
-const DOUBTFUL: f64 = 1.03;
+/// Where one subject looks at most this many times as fast as the other, whichever it is, a cell is measured [`DOUBT`]
+/// times as long: there, noise could decide which of them is the faster one.
+const DOUBTFUL: f64 = 1.2;
 const DOUBT: u32 = 2;
 
 /// Something to time: each call does the work once.
@@ -52,8 +52,7 @@ pub fn interleaved(budget: Duration, first: Prepare<'_>, second: Prepare<'_>) ->
     let mut epoch = 0;
     loop {
         let epochs = if best.0.max(best.1) > SLOW.as_secs_f64() { EPOCHS / 2 } else { EPOCHS };
-        let doubtful = best.0 > best.1 * DOUBTFUL;
-        if epoch >= epochs * if doubtful { DOUBT } else { 1 } {
+        if epoch >= epochs * if is_doubtful(best) { DOUBT } else { 1 } {
             return Ok(Timing { first: best.0, second: Some(best.1) });
         }
         let (mut subject1, mut subject2);
@@ -84,6 +83,11 @@ pub fn interleaved(budget: Duration, first: Prepare<'_>, second: Prepare<'_>) ->
     }
 }
 
+/// Whether noise could decide which of the two times is the better one.
+fn is_doubtful(times: (f64, f64)) -> bool {
+    times.0.max(times.1) <= times.0.min(times.1) * DOUBTFUL
+}
+
 /// Seconds per call over `repeats` calls.
 fn sample(repeats: u32, subject: &mut Subject<'_>) -> f64 {
     let start = Instant::now();
@@ -96,4 +100,38 @@ fn sample(repeats: u32, subject: &mut Subject<'_>) -> f64 {
 /// How many calls of `seconds` make up one sample.
 fn repeats(seconds: f64) -> u32 {
     (SAMPLE.as_secs_f64() / seconds.max(1e-9)).ceil().clamp(1.0, 100_000.0) as u32 // in range: clamped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_doubtful_does_not_depend_on_who_is_faster() {
+        for (slow, doubtful) in [(1.0, true), (1.04, true), (1.19, true), (1.21, false), (5.0, false)] {
+            assert_eq!((is_doubtful((1.0, slow)), is_doubtful((slow, 1.0))), (doubtful, doubtful), "{slow}");
+        }
+    }
+
+    #[test]
+    fn short_calls_are_repeated_until_the_clock_does_not_count() {
+        assert_eq!((repeats(1.0), repeats(100e-6), repeats(1e-6), repeats(0.0)), (1, 1, 100, 100_000));
+    }
+
+    #[test]
+    fn both_subjects_are_made_as_often_and_called_as_often_after_that() {
+        let (made, called) = (std::cell::RefCell::new([0; 2]), std::cell::RefCell::new([0; 2]));
+        let prepare = |which: usize| {
+            let (made, called) = (&made, &called);
+            move || -> Result<Subject<'_>, String> {
+                made.borrow_mut()[which] += 1;
+                Ok(Box::new(move || called.borrow_mut()[which] += 1))
+            }
+        };
+        let timing = interleaved(Duration::from_millis(4), &prepare(0), &prepare(1)).unwrap();
+        assert!(timing.first > 0.0 && timing.second.is_some_and(|second| second > 0.0));
+        let ([made1, made2], [called1, called2]) = (*made.borrow(), *called.borrow());
+        assert!(made1 >= EPOCHS && made1 == made2, "{made1} and {made2}");
+        assert_eq!(called1, called2);
+    }
 }

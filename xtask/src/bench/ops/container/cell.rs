@@ -153,7 +153,8 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// Times `change` on what `prepare` makes; only the change counts. The libraries take turns.
+    /// Times `change` on what `prepare` makes; only the change counts. The libraries take turns, and who goes first
+    /// changes with every round.
     pub fn time_changing(
         &self,
         bench: &Bench,
@@ -168,19 +169,20 @@ impl<'a> Cell<'a> {
             Ok(start.elapsed().as_secs_f64())
         };
         self.with_threads(|| {
-            let mut best = Timing { first: f64::INFINITY, second: None };
+            let mut libs = vec![(&self.libs.ours, f64::INFINITY)];
+            libs.extend(self.libs.theirs.as_ref().map(|theirs| (theirs, f64::INFINITY)));
             let start = Instant::now();
             for round in 0_u32.. {
                 if round >= ROUNDS && start.elapsed() >= budget {
                     break;
                 }
-                best.first = best.first.min(once(&self.libs.ours)?);
-                if let Some(theirs) = &self.libs.theirs {
-                    let time = once(theirs)?;
-                    best.second = Some(best.second.map_or(time, |best| best.min(time)));
+                for i in 0..libs.len() {
+                    let turn = (i + round as usize) % libs.len(); // widening
+                    let (lib, best) = &mut libs[turn];
+                    *best = best.min(once(lib)?);
                 }
             }
-            Ok(best)
+            Ok(Timing { first: libs[0].1, second: libs.get(1).map(|&(_, best)| best) })
         })
     }
 }
