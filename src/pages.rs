@@ -91,8 +91,8 @@ pub(crate) unsafe fn copy_past_cache(src: *const u8, dst: *mut u8, len: usize) {
     unsafe { std::ptr::copy_nonoverlapping(src, dst, len) };
 }
 
-/// Fills `dest` with repetitions of `pattern`, as [`copy_past_cache`] does. It is the faster the more of them begin where
-/// a cache line does.
+/// Fills `dest` with repetitions of `pattern`, as [`copy_past_cache`] does. It is the faster the more of them begin
+/// where a cache line does.
 pub(crate) fn repeat_past_cache(pattern: &[u8], dest: &mut [u8]) {
     for part in dest.chunks_mut(pattern.len().max(1)) {
         // SAFETY: `part` is no longer than `pattern`, and apart from it; the call below ends this.

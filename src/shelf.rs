@@ -1,4 +1,5 @@
-//! Large things that threads need for a short time each, as encoders are, and places for those that nobody is using.
+//! Large things, such as encoders, that threads borrow for one operation each, and places for those that nobody is
+//! using.
 //!
 //! With many threads, most of which are idle, it would be very much if each kept its own. So there are some more places
 //! than processors, and what finds none is freed. Each thread has a place that it looks at first: with no more threads
@@ -6,8 +7,8 @@
 //! threads, about as many as there are processors need something at a time, so that there is nearly always something
 //! for them, and a place afterwards.
 //!
-//! Taking something and putting it back is an exchange of a pointer, without a lock: the child of a `fork` finds a place
-//! empty or with something whole.
+//! Taking something and putting it back is an exchange of a pointer, without a lock: the child of a `fork` finds a
+//! place empty or with something whole.
 
 use crate::cpu;
 use crate::error::Result;
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn one_after_the_other_threads_use_the_same_thing() {
+    fn loans_one_after_the_other_are_of_the_same_thing() {
         static MADE: AtomicUsize = AtomicUsize::new(0);
         static SHELF: Shelf<usize> = Shelf::new(|| MADE.fetch_add(1, Ordering::Relaxed));
         for _ in 0..2 * MOST {

@@ -94,7 +94,7 @@ mod sys {
             Some(attributes)
         }
 
-        /// Those of a thread about which nobody says anything.
+        /// The system's default attributes.
         fn usual() -> Option<Attributes> {
             let mut attributes = MaybeUninit::uninit();
             // SAFETY: makes attributes where there is room for them.
@@ -119,7 +119,7 @@ mod sys {
         }
     }
 
-    /// The stack that threads have if nobody says anything else, in bytes; 0 if that cannot be known.
+    /// The default stack size of new threads, in bytes; 0 if that cannot be known.
     ///
     /// The C library may take a lock to tell, of which no `fork` knows. So it is asked while `fork` waits, and once.
     fn usual_stack_size() -> usize {

@@ -393,8 +393,8 @@ pub(crate) unsafe fn deliver(array: *mut *mut b2nd_array_t, made: Result<*mut b2
     made.map(drop)
 }
 
-/// As [`deliver`], for arrays that are opened: `*array` is left alone on failure, except, as in the C library, where the
-/// frame holds the shapes of an array that cannot be.
+/// As [`deliver`], for arrays that are opened: `*array` is left alone on failure, except, as in the C library, where
+/// the frame holds the shapes of an array that cannot be.
 ///
 /// # Safety
 ///

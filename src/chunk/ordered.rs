@@ -238,7 +238,7 @@ impl<'d> Shared<'_, 'd> {
         Some(())
     }
 
-    /// What was written for a block; if nothing was, the operation ends.
+    /// The outcome of encoding a block, if it was written. If not, the error is noted and all tasks are told to stop.
     fn written(&self, encoded: Result<Option<Written>>) -> Option<Written> {
         match encoded {
             Ok(Some(written)) => return Some(written),

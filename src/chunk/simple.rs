@@ -530,8 +530,8 @@ impl<'a> Block<'a> {
         decoder.decode_all(codecs, self.bytes, self.nstreams, filtered).ok().map(|_| ())
     }
 
-    /// Decodes the bytes of the block from `start` on that `dest` has room for, by way of buffers of `worker`. `None` if
-    /// anything is wrong about the block.
+    /// Decodes the bytes of the block from `start` on that `dest` has room for, by way of buffers of `worker`. `None`
+    /// if anything is wrong about the block.
     #[inline(always)]
     fn decode_part(&self, worker: &mut Worker, start: usize, dest: &mut [u8]) -> Option<()> {
         let Worker { codecs, buffers: BlockBuffers { decoded, ping, .. }, .. } = worker;

@@ -272,8 +272,8 @@ impl Frame {
         sum == Some(old.header.nbytes)
     }
 
-    /// Writes the chunks `added`, and the index of `next` with their positions, as one change; returns those that lie
-    /// after the place that is theirs in the end.
+    /// Writes the chunks `added`, and the index of `next` with their positions, as one change; returns those that were
+    /// written farther back than where they belong, to which [`bring_back`](Self::bring_back) moves them.
     pub(super) fn write_chunks<'a>(
         &mut self,
         session: &Session,
@@ -309,7 +309,7 @@ impl Frame {
     }
 
     /// Finds room in the payload area for the chunks `added`, in holes or after all others, and notes the positions in
-    /// the index of `next`. Returns what is to be written, and those after.
+    /// the index of `next`. Returns what is to be written, and the chunks to be moved forward afterwards.
     fn find_room<'a>(
         &self,
         session: &Session,
@@ -359,8 +359,8 @@ impl Frame {
     }
 
     /// After a change: removes chunk files that nothing refers to, and gives others smaller numbers, or closes holes.
-    /// What fails here can wait. There are `new` stored chunks in place of those that are gone, and some of them may be
-    /// `ahead`.
+    /// What fails here can wait. `new` chunks were stored in place of those that are gone; those in `ahead` still have
+    /// to move to their places.
     pub(super) fn clean_up<'g>(
         &mut self,
         session: &Session,

@@ -113,8 +113,8 @@ impl Holes {
         self.tried_at = dead;
     }
 
-    /// Lets no place rest any longer in a frame of at most `nchunks` chunks, if these and those that the change before
-    /// this one took out are few enough to be the last ones, all of them.
+    /// Frees the resting places of a small frame at once: if its `nchunks` chunks and those that the last change gave up
+    /// are together at most [`MOST_AT_ONCE`], all of them count as last chunks, whose places readers distrust anyway.
     pub(crate) fn wake_if_few(&mut self, nchunks: usize) {
         if nchunks + self.resting.len() <= MOST_AT_ONCE {
             for place in std::mem::take(&mut self.resting) {
@@ -123,7 +123,7 @@ impl Holes {
         }
     }
 
-    /// Takes `place`, which is free: parts of it may be known here, as one hole or several, and others forgotten.
+    /// Removes `place` from the holes. It may cover several of them, and parts that were forgotten.
     pub(crate) fn fill(&mut self, place: Extent) {
         let first = self.free.partition_point(|hole| hole.end() <= place.position);
         let end = self.free.partition_point(|hole| hole.position < place.end());

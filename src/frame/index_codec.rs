@@ -99,7 +99,7 @@ fn stored_bytes(entries: &[i64]) -> Result<Cow<'_, [u8]>> {
     Ok(raw.into())
 }
 
-/// Notes in `table` which blocks those parts of it become of which that is not known.
+/// Compresses the parts of `table` whose compressed form is not known, and keeps the results with them.
 ///
 /// # Errors
 ///
@@ -115,8 +115,8 @@ pub(crate) fn note_parts(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// What `entries` become as a block of the chunk with this header; no bytes if such a chunk cannot have that block, and
-/// all entries are to be compressed at once.
+/// The compressed form of `entries` as one block of the chunk with this header. Empty if that chunk cannot hold such a
+/// block: then all entries are compressed at once.
 fn block_of(enc: &Encoding<'_>, header: &ChunkHeader, entries: &[i64]) -> Result<Vec<u8>> {
     let raw = stored_bytes(entries)?;
     let mut streams = zeroed(raw.len() + ROOM)?;

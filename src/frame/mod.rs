@@ -5,8 +5,9 @@
 //! sparse:      chunks.b2frame: header | index chunk | trailer;  00000000.chunk, 00000001.chunk, ...
 //! ```
 //!
-//! The index is kept in memory, decoded. Before each access to a frame on disk its fixed header is compared with the
-//! one seen last, so that changes made through other handles and by other processes are taken over.
+//! The index is kept in memory, decoded. Before each access to a frame on disk the start of its header, up to 512
+//! bytes, is compared with the one seen last, so that changes made through other handles and by other processes are
+//! taken over.
 //!
 //! # What is promised
 //!

@@ -1,4 +1,4 @@
-//! Which chunks go into which holes when the end of a frame moves forward.
+//! Plans which of the last chunks move into which holes, so that the frame can be cut shorter.
 
 #![forbid(unsafe_code)]
 

@@ -56,7 +56,7 @@ pub(crate) struct State {
     /// Where among the chunks there is room for new ones.
     pub(crate) holes: Holes,
     /// Whether the change under way puts a chunk in the place of another, in the payload area, in its file or in the
-    /// order.
+    /// order. If so, it gives the frame a length that readers have not seen ([`gap`](super::Frame::gap)).
     pub(crate) replaces: bool,
     /// How often this handle took over changes from elsewhere or changed metalayers.
     pub(crate) tick: u64,

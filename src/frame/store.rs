@@ -67,7 +67,7 @@ pub(crate) struct Disk {
 pub(crate) enum Write<'a> {
     /// These bytes go there.
     Bytes(u64, &'a [u8]),
-    /// `len` bytes move from `from` to `to`; the ranges do not overlap.
+    /// `len` bytes move from `from` to `to`. In memory the ranges may overlap, in a file they do not.
     Copy { from: u64, to: u64, len: u64 },
 }
 

@@ -244,8 +244,8 @@ impl<'a> StoredChunks<'a> {
         self.with_source(nchunk, Whole::IfCheaper(wanted), dec, read)
     }
 
-    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of it from its start to its end, and what
-    /// decodes it.
+    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of it from its start to its end, and
+    /// what decodes it.
     pub(crate) fn with_all_bytes<R>(
         &self,
         nchunk: usize,
@@ -255,8 +255,8 @@ impl<'a> StoredChunks<'a> {
         self.with_source(nchunk, Whole::IfBlocksAreSmallAndCoded, dec, read)
     }
 
-    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of its blocks one by one, and what decodes
-    /// it.
+    /// Calls `read` with chunk `nchunk` in the form that is best to decode all of its blocks one by one, and what
+    /// decodes it.
     pub(crate) fn with_all_blocks<R>(
         &self,
         nchunk: usize,

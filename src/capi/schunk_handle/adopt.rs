@@ -33,8 +33,8 @@ pub(crate) enum Used<'a> {
     Name(&'a [u8]),
 }
 
-/// Of more variable-length metalayers than this, those with other names than the one that is looked for are not looked
-/// at.
+/// With more variable-length metalayers than this, only the one that is asked for is compared with what the client
+/// sees; the others are taken to be unchanged.
 const MANY: usize = 64;
 
 /// The slots that the client says are in use.

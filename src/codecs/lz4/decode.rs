@@ -297,8 +297,8 @@ unsafe fn decode_short<'a, const AVX2: bool>(mut at: Place<'a>, ends: &Ends<'a>)
     }
 }
 
-/// Decodes a sequence with less than LONG literals and a match that is not short, but less than LONG_MATCH; `None` if
-/// it is another one, from less than 16 bytes back, damaged, or near an end.
+/// Decodes a sequence with less than LONG literals and a match that is not short, but less than LONG_MATCH. `None`, with
+/// nothing consumed, if the sequence is of another kind: from less than 16 bytes back, damaged, or near an end, too.
 ///
 /// # Safety
 ///

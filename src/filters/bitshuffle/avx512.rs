@@ -56,10 +56,11 @@ const TILES: usize = 64;
 /// The most groups per tile.
 const GROUPS: usize = 64;
 
-/// The groups, of `ngroups`, where tiles begin that are shuffled together, and how many, `most` at the most, these are:
-/// if less than a tile is left, the last one once more. The rows of all groups begin at the address `dest`, or a
-/// multiple of `ngroups` bytes after it; the tiles after the first one are of whole cache lines where they may be, and
-/// stores wait for them.
+/// Splits `ngroups` groups into batches of up to `most` tiles that are shuffled together: the first group of each batch
+/// and its number of tiles. If less than a tile is left at the end, the last tile overlaps the one before. The rows of
+/// the groups begin at the address `dest` and at multiples of `ngroups` bytes after it; where stores wait for cache
+/// lines and all rows begin at the same place of a line, the first batch is one tile after which the others write whole
+/// lines.
 #[inline(always)]
 fn batches<M: Maker>(dest: usize, ngroups: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     debug_assert!(ngroups >= GROUPS);

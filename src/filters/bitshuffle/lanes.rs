@@ -43,7 +43,7 @@ unsafe fn transpose_bits<V: Lanes>(mut r: [V; 8]) -> [V; 8] {
     r
 }
 
-/// From the byte columns of `columns` bytes, which register `m * pitch + j` of `tile` holds, to the rows of bits; row
+/// From `columns` byte columns to the rows of bits: byte `j` of item `m` is in register `m * columns + j` of `tile`, row
 /// `r` goes to `dest[out + r * stride]`.
 ///
 /// # Safety

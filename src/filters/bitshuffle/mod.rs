@@ -137,8 +137,8 @@ impl Kernel {
         self.unshuffle_by_way_of(spare, typesize, rows, first + groups_len, after);
     }
 
-    /// Bytes `start..start + dest.len()` of the items whose rows are `src`; all of them exist. Whole groups, and as many
-    /// as make a tile, if there are, go to `spare`, and the wanted bytes from there to `dest`.
+    /// Bytes `start..start + dest.len()` of the items whose rows are `src`; all of them exist. Whole groups, and as
+    /// many as make a tile, if there are, go to `spare`, and the wanted bytes from there to `dest`.
     fn unshuffle_by_way_of(
         &self,
         spare: &mut [u8],

@@ -2,8 +2,8 @@
 //!
 //! A tile is 64 items by `C` = 2, 4, 8 or 16 columns in `C` registers. Each register is loaded with `64 / C` whole
 //! items; `log2 C` rounds of permutations of two registers collect each column in one. CPUs of different makers want
-//! different ones: see [`Maker`]. Full cache lines are written, which matters for blocks of a power-of-two size, where all rows
-//! compete for the same lines of the cache. What is left over is loaded and stored with masks.
+//! different ones: see [`Maker`]. Full cache lines are written, which matters for blocks of a power-of-two size, where
+//! all rows compete for the same lines of the cache. What is left over is loaded and stored with masks.
 //!
 //! The unsafe functions want a CPU with these instructions, and that the items, rows and bytes exist for which they are
 //! called.
@@ -129,7 +129,7 @@ pub(in crate::filters) unsafe fn gather<M: Maker, const C: usize, const W: usize
     }
 }
 
-/// Undoes [`gather`]. Overwrites up to 60 bytes after the items, but none from `dest[end]` on.
+/// Undoes [`gather`]. Overwrites up to `64 - 64 / C * W` bytes after the items, but none from `dest[end]` on.
 ///
 /// # Safety
 ///

@@ -115,7 +115,7 @@ pub(in crate::filters) unsafe fn gather<V: Lanes, const C: usize, const W: usize
 }
 
 /// Undoes [`gather`]: `columns` (those from `W` on are ignored) go to items that are `width` bytes apart. Where
-/// `W` is less than `C`, up to 14 bytes after each item are overwritten, in ascending order.
+/// `W` is less than `C`, up to `16 - 16 / C * W` bytes after the items of each lane are overwritten, in ascending order.
 ///
 /// # Safety
 ///

@@ -180,8 +180,8 @@ fn cpu_model() -> String {
         .map_or_else(|| "unknown".into(), |(_, name)| name.trim().into())
 }
 
-/// Shows `text` on one line of stderr that the next call overwrites; nothing unless stderr is a terminal or, every
-/// so many cells, a log.
+/// Shows `text` on a line of stderr that the next call overwrites. If stderr is no terminal, every 50th text becomes a
+/// line of its own.
 fn progress(text: &str) {
     use std::sync::atomic::{AtomicU32, Ordering};
     static CALLS: AtomicU32 = AtomicU32::new(0);

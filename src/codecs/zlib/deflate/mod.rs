@@ -50,7 +50,7 @@ const THOROUGH: Manner = Manner { header: THOROUGH_HEADER, least_saved: 0, new_c
 const PROBED: usize = 2 << 10;
 /// How many bytes are searched for matches then.
 const PROBE: usize = 1 << 10;
-/// A match every this many bytes is often, as there is hardly any history yet.
+/// One match per this many bytes counts as many: there is hardly any history yet.
 const DENSE: usize = 42;
 /// Up to this many samples of a stream are parsed to see how far it shrinks: to parse all of it would take an eighth of
 /// the time of compressing it.

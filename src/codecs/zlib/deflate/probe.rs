@@ -6,10 +6,11 @@ use crate::codecs::agree::extend_long;
 use crate::codecs::mem::{HASH_PRIME, load64};
 use std::ops::Range;
 
-/// Samples of this many bytes.
+/// How many samples are taken.
 const SAMPLES: usize = 16;
+/// Bytes of a sample.
 const SAMPLE: usize = 512;
-/// This many of them are counted.
+/// Bytes of a sample whose values are counted.
 const COUNTED: usize = 256;
 /// Shorter streams have fewer parts.
 const SHORTEST_PART: usize = 4 << 10;

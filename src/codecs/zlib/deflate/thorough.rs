@@ -33,8 +33,9 @@ type Bucket = [u32; WAYS];
 /// Shortest match, except for short streams. At least as many bytes are hashed, and up to eight where shorter matches
 /// save nothing.
 const MIN_MATCH: usize = 4;
-/// Of this distance; in short streams, of that.
+/// As many bytes are hashed as a match from this far back must have to save anything.
 const FAR: usize = 256;
+/// The same in short streams.
 const NEAR: usize = 64;
 /// Runs from this length on are taken without asking the table for a longer match.
 const LONG_RUN: usize = 32;
@@ -265,8 +266,8 @@ impl Parser {
         at
     }
 
-    /// Remembers `at`, where a long match ends; returns how far before it another one ended, if the same seems to follow
-    /// there. Matches that end for their length alone go on as before.
+    /// Remembers `at`, where a long match ends; returns how far before it another one ended, if the same seems to
+    /// follow there. Matches that end for their length alone go on as before.
     #[inline(always)]
     fn recall(&mut self, src: &[u8], at: usize) -> Option<usize> {
         if self.period > 0 && src[at] == src[at - self.period] {

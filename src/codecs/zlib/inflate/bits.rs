@@ -56,7 +56,8 @@ impl<'a> Bits<'a> {
     fn refill_near_end(&mut self) {
         let rest = self.src.len() - self.at;
         let bytes = match self.src.last_chunk() {
-            Some(last) => u64::from_le_bytes(*last).checked_shr(64 - 8 * rest as u32).unwrap_or(0), // less than 8 are left
+            // Less than 8 are left.
+            Some(last) => u64::from_le_bytes(*last).checked_shr(64 - 8 * rest as u32).unwrap_or(0),
             None => {
                 let mut bytes = [0; 8];
                 bytes[..rest].copy_from_slice(&self.src[self.at..]);
