@@ -63,7 +63,7 @@ struct Shared<'a, 'd> {
     group: usize,
     /// The next block that nobody encodes yet.
     claimed: AtomicUsize,
-    /// Copy of `Order::next` to look at without the lock.
+    /// Copy of `Order::done.next` to look at without the lock.
     ordered: AtomicUsize,
     /// Whether tasks are to end without taking more blocks.
     stop: AtomicBool,
@@ -81,14 +81,10 @@ struct Shared<'a, 'd> {
 
 /// How far the order of the blocks is known.
 struct Order<'d> {
-    /// The chunk as far as it was written before.
-    head: &'d mut [u8],
-    /// The chunk from `pos` on; `None` while a group is encoded there.
+    /// How far the chunk is; of its bytes, those that were written before.
+    done: Progress<'d>,
+    /// The chunk from `done.pos` on; `None` while a group is encoded there.
     rest: Option<&'d mut [u8]>,
-    /// Where the streams of the next block begin.
-    pos: usize,
-    next: usize,
-    all_zeros: bool,
 }
 
 /// The streams of a group, and where they go.
@@ -143,26 +139,27 @@ fn encode_in_parallel(
     ntasks: usize,
 ) -> Result<()> {
     let mut caller = scratch::worker();
-    let Progress { dest, pos, next, all_zeros } = progress;
-    let left = blocks.nblocks - *next;
-    let (head, rest) = dest.split_at_mut(*pos);
+    let Progress { ref mut dest, pos, next, all_zeros } = *progress;
+    let left = blocks.nblocks - next;
+    let (head, rest) = dest.split_at_mut(pos);
+    let done = Progress { dest: head, pos, next, all_zeros };
     let shared = Shared {
         blocks,
         group: (GROUP / blocks.worst_case).min(left / (2 * AHEAD * ntasks)).max(1),
-        claimed: AtomicUsize::new(*next),
-        ordered: AtomicUsize::new(*next),
+        claimed: AtomicUsize::new(next),
+        ordered: AtomicUsize::new(next),
         stop: AtomicBool::new(false),
         ring: (0..AHEAD * ntasks).map(|_| Mutex::new(None)).collect(),
         placed: Mutex::new(Vec::new()),
         free: Mutex::new(std::mem::take(&mut caller.spare)),
         error: Mutex::new(None),
-        order: Mutex::new(Order { head, rest: Some(rest), pos: *pos, next: *next, all_zeros: *all_zeros }),
+        order: Mutex::new(Order { done, rest: Some(rest) }),
         forks: fork::count(),
     };
     executor.run(ntasks, &|tid| shared.work(tid));
     caller.spare = shared.free.into_inner();
-    let order = shared.order.into_inner();
-    (*pos, *next, *all_zeros) = (order.pos, order.next, order.all_zeros);
+    let Progress { pos, next, all_zeros, .. } = shared.order.into_inner().done;
+    (progress.pos, progress.next, progress.all_zeros) = (pos, next, all_zeros);
     match shared.error.into_inner() {
         Some(error) => Err(error),
         None => Ok(()),
@@ -192,18 +189,22 @@ impl<'d> Shared<'_, 'd> {
             let encoded = (self.blocks.encode)(tid, worker, nblock, &mut rest[..self.blocks.worst_case]);
             let Some(written) = self.written(encoded) else { return true };
             rest = &mut rest[written.len..];
-            self.order.lock().advance(self.blocks.bstarts, written);
+            self.order.lock().done.advance(self.blocks.bstarts, written);
         }
         let mut order = self.order.lock();
         order.rest = Some(rest);
-        self.ordered.store(order.next, Ordering::Release);
+        self.ordered.store(order.done.next, Ordering::Release);
         true
     }
 
     /// The rest of the chunk, if it is this group's turn and there is room for it.
     fn take_rest(&self, group: &Range<usize>) -> Option<&'d mut [u8]> {
         let mut order = self.order.lock();
-        if order.next == group.start && self.has_room(&order, group.len()) { order.rest.take() } else { None }
+        if order.done.next == group.start && self.has_room(&order, group.len()) {
+            order.rest.take()
+        } else {
+            None
+        }
     }
 
     /// Encodes a group into memory of its own, and puts that into the ring. Without memory, the parallel part ends.
@@ -285,15 +286,15 @@ impl<'d> Shared<'_, 'd> {
     /// Gives the groups in the ring whose turn it is their places in the chunk.
     fn place_ready(&self) {
         let mut order = self.order.lock();
-        while order.rest.is_some() && order.next < self.blocks.nblocks {
-            let count = self.group.min(self.blocks.nblocks - order.next);
+        while order.rest.is_some() && order.done.next < self.blocks.nblocks {
+            let count = self.group.min(self.blocks.nblocks - order.done.next);
             if !self.has_room(&order, count) {
                 self.stop.store(true, Ordering::Relaxed);
                 return;
             }
-            let Some(group) = self.slot(order.next).lock().take() else { return };
+            let Some(group) = self.slot(order.done.next).lock().take() else { return };
             let dest = order.place(self.blocks.bstarts, &group.written);
-            self.ordered.store(order.next, Ordering::Release);
+            self.ordered.store(order.done.next, Ordering::Release);
             self.placed.lock().push(Placed { dest, group });
         }
     }
@@ -316,22 +317,9 @@ impl<'d> Order<'d> {
         let rest = self.rest.take().expect("nobody encodes there");
         let (place, rest) = rest.split_at_mut(len);
         self.rest = Some(rest);
-        written.iter().for_each(|&written| self.advance(bstarts, written));
+        written.iter().for_each(|&written| self.done.advance(bstarts, written));
         place
     }
-
-    /// Records that the next block is at `pos`.
-    fn advance(&mut self, bstarts: usize, written: Written) {
-        record_start(self.head, bstarts, self.next, self.pos);
-        self.pos += written.len;
-        self.next += 1;
-        self.all_zeros &= written.all_zeros;
-    }
-}
-
-/// Notes where the streams of a block begin.
-fn record_start(chunk: &mut [u8], bstarts: usize, nblock: usize, pos: usize) {
-    put_i32(chunk, bstarts + 4 * nblock, i32::try_from(pos).expect("chunks are below 2 GiB"));
 }
 
 impl Progress<'_> {
@@ -346,7 +334,8 @@ impl Progress<'_> {
 
     /// Records that the next block was written at `pos`.
     fn advance(&mut self, bstarts: usize, written: Written) {
-        record_start(self.dest, bstarts, self.next, self.pos);
+        let pos = i32::try_from(self.pos).expect("chunks are below 2 GiB");
+        put_i32(self.dest, bstarts + 4 * self.next, pos);
         self.pos += written.len;
         self.next += 1;
         self.all_zeros &= written.all_zeros;

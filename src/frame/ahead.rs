@@ -9,13 +9,13 @@
 #![forbid(unsafe_code)]
 
 use super::Frame;
-use super::compact::longest_tail;
 use super::edit::NewChunk;
 use super::holes::MOST_AT_ONCE;
 use super::index_codec::IndexOf;
 use super::session::Session;
 use super::state::State;
 use super::store::{Store, Write};
+use super::tail::longest_tail;
 use crate::error::Result;
 use crate::format::offsets::Entry;
 use crate::memory;

@@ -20,7 +20,7 @@ use super::refill::{Move, Refill};
 use super::session::Session;
 use super::state::State;
 use super::store::{Store, Write};
-use super::tail::WIDEST_GAP;
+use super::tail::longest_tail;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::offsets::Entry;
@@ -33,12 +33,6 @@ use std::sync::Arc;
 const FEW_CHUNKS: usize = 256;
 /// In larger frames, this many of the largest gaps are looked at, and as many chunks spread evenly over the frame.
 const SAMPLES: usize = 32;
-
-/// More bytes than index and trailer take, however badly the index compresses once chunks have moved.
-pub(super) fn longest_tail(state: &State) -> u64 {
-    let index = 8 * state.index.len() + 2 * EXTENDED_HEADER_LENGTH;
-    (index + state.trailer_len) as u64 + WIDEST_GAP // widening
-}
 
 /// So few dead bytes are not worth another change.
 const FEW_BYTES: u64 = 4096;

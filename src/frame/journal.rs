@@ -240,20 +240,21 @@ fn checksum(bytes: &[u8]) -> u64 {
     sum ^ (sum >> 32)
 }
 
+/// A record of these ranges of a frame at `base`, which had `len` bytes.
+#[cfg(test)]
+pub(super) fn record(base: u64, len: u64, ranges: &[(u64, &[u8])]) -> Vec<u8> {
+    let mut record = Record::new();
+    for (at, old) in ranges {
+        record.add(*at, old.len()).unwrap().copy_from_slice(old);
+    }
+    record.finish(base, len)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::io::OpenMode;
     use crate::io::file::PlainFile;
-
-    /// A record of these ranges of a frame at `base`, which had `len` bytes.
-    fn record(base: u64, len: u64, ranges: &[(u64, &[u8])]) -> Vec<u8> {
-        let mut record = Record::new();
-        for (at, old) in ranges {
-            record.add(*at, old.len()).unwrap().copy_from_slice(old);
-        }
-        record.finish(base, len)
-    }
 
     fn scratch(name: &str) -> (std::path::PathBuf, PlainFile) {
         let path = std::env::temp_dir().join(format!("blosc2-journal-{name}-{}", std::process::id()));

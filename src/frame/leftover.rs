@@ -172,7 +172,7 @@ fn part_of(buffer: &mut [u8], len: u64) -> &mut [u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::journal::Record;
+    use super::super::journal;
     use super::*;
     use crate::io::OpenMode;
     use crate::io::file::PlainFile;
@@ -180,11 +180,7 @@ mod tests {
 
     /// A record of these ranges of the frame at the start of a file, which had `len` bytes.
     fn record(len: u64, ranges: &[(u64, &[u8])]) -> Vec<u8> {
-        let mut record = Record::new();
-        for (at, old) in ranges {
-            record.add(*at, old.len()).unwrap().copy_from_slice(old);
-        }
-        record.finish(0, len)
+        journal::record(0, len, ranges)
     }
 
     /// A file with these bytes.

@@ -2,10 +2,11 @@
 
 use super::ahead::reused_from;
 use super::head::Head;
+use super::share::View;
 use super::sizes::{ChunkInfo, Sizes};
 use super::state::{self, State};
 use super::store::{Disk, Store};
-use super::{Frame, View, special};
+use super::{Frame, special};
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};

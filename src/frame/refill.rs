@@ -180,7 +180,9 @@ mod tests {
                 if rests { holes.give_up(place) } else { chunks.push(place) }
             }
             holes.settle();
-            let Some(plan) = Refill::plan(&chunks, &holes).unwrap() else { return Ok(()) };
+            let plan = Refill::plan(&chunks, &holes).unwrap();
+            prop_assume!(plan.is_some());
+            let plan = plan.unwrap();
             // No new place is on an old one, moved or not, nor on one that rests.
             let moved: Vec<_> = plan.moves.iter().map(|moved| moved.to_extent()).collect();
             let mut all = [&chunks, &moved, holes.resting().unwrap()].concat();

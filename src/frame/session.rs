@@ -3,11 +3,12 @@
 
 #![forbid(unsafe_code)]
 
+use super::Frame;
 use super::head::Head;
 use super::read::FrameChunks;
+use super::share::View;
 use super::state::State;
 use super::store::{Disk, Store};
-use super::{Frame, View};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::frame_header::{FIXED_LEN, Layout};
 use crate::io::IoFile;

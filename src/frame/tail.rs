@@ -8,6 +8,7 @@ use super::session::Session;
 use super::state::State;
 use super::store::{self, Change, Store, Write};
 use crate::error::Result;
+use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::FrameHeader;
 use crate::format::frame_trailer;
 use crate::memory::{no_memory, reserve, with_capacity};
@@ -15,7 +16,13 @@ use std::sync::Arc;
 
 /// The widest gap between index and trailer, in bytes: a prime number, which nothing else in a frame is a multiple of,
 /// and the same for all frames, as changes are counted by what is left of the frame length when it is divided by this.
-pub(super) const WIDEST_GAP: u64 = 251;
+const WIDEST_GAP: u64 = 251;
+
+/// More bytes than index and trailer take, however badly the index compresses once chunks have moved.
+pub(super) fn longest_tail(state: &State) -> u64 {
+    let index = 8 * state.index.len() + 2 * EXTENDED_HEADER_LENGTH;
+    (index + state.trailer_len) as u64 + WIDEST_GAP // widening
+}
 
 impl Frame {
     /// Writes `payload`, then index, trailer and header of `next`, as one change; `next` is the state from then on.

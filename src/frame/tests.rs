@@ -3,9 +3,9 @@
 use super::*;
 use crate::chunk::CParams;
 use crate::chunk::source::BlockSource;
-use crate::io::Features;
-use crate::io::OpenMode;
+use crate::error::{Error, ErrorKind};
 use crate::io::mmap::{MmapIo, MmapMode};
+use crate::io::{Features, IoFile, OpenMode};
 use crate::testing::{Random, TempPath};
 use std::fs;
 use std::mem::MaybeUninit;

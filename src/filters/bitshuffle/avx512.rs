@@ -228,7 +228,7 @@ unsafe fn scatter_part<M: Maker, const C: usize, const W: usize>(
 /// Whether to ask for lines before they are written: where rows, `stride` bytes apart, begin anywhere in them.
 #[inline(always)]
 fn asks_ahead<M: Maker>(stride: usize, len: usize) -> bool {
-    M::STORES_WAIT && stride % LINE != 0 && lanes::asks_ahead(8, stride, len)
+    M::STORES_WAIT && stride % LINE != 0 && lanes::pays_to_ask_ahead(8, stride, len)
 }
 
 /// Writes the rows of `ncolumns` columns of `ntiles` tiles from `dest[out]` on.

@@ -164,7 +164,7 @@ unsafe fn shuffle_narrow<M: Maker, const C: usize, const W: usize>(
 ) {
     let nitems = src.len() / W;
     let mut step = M::step_of_shuffle::<W>(stride, src, dest);
-    let asks_ahead = M::STORES_WAIT && lanes::asks_ahead(W, stride, src.len());
+    let asks_ahead = M::STORES_WAIT && lanes::pays_to_ask_ahead(W, stride, src.len());
     let mut i = 0;
     // SAFETY: tiles are inside the `nitems` items; the rest is passed on to the caller.
     unsafe {

@@ -1,6 +1,7 @@
 //! Several handles on one frame: threads, re-synchronisation, locks.
 
 use super::*;
+use crate::io::lock;
 use std::thread;
 use std::time::Duration;
 
