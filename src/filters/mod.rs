@@ -63,3 +63,15 @@ pub trait Filter: Send + Sync {
         None
     }
 }
+
+/// Copies what `dest`, the bytes from `start` on, has of the `tail`, which no filter changes, after a body of `body`
+/// bytes; returns the front of `dest`, which is in the body.
+fn copy_tail<'d>(body: usize, tail: &[u8], start: usize, dest: &'d mut [u8]) -> &'d mut [u8] {
+    let in_body = dest.len().min(body.saturating_sub(start));
+    let (dest, dest_tail) = dest.split_at_mut(in_body);
+    if !dest_tail.is_empty() {
+        let skipped = (start + in_body) - body;
+        dest_tail.copy_from_slice(&tail[skipped..skipped + dest_tail.len()]);
+    }
+    dest
+}

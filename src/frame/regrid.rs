@@ -131,32 +131,14 @@ impl Frame {
         if !change.removed.is_empty() || chunks.peek().is_some() {
             self.count_holes(&session);
         }
-        let mut draft = Draft::of(self.snapshot());
-        self.remove(&session, &mut draft, change.removed)?;
-        let fill = change.fill(&mut draft.sizes)?;
-        let order = || change.order(draft.old.index.len(), draft.sizes.nchunks);
-        let order = change.moves_chunks().then(order).transpose()?;
-        let mut replaced = Vec::new();
-        for (nchunk, new) in chunks {
-            let chunk = self.replace(&session, &mut draft, (nchunk, order.as_deref()), new)?;
-            memory::push(&mut replaced, chunk)?;
-        }
-        let known = draft.sums_are_known();
-        let Draft { old, mut next, mut sizes, gone, .. } = draft;
-        if let Some(order) = &order {
-            let fixed = sizes.chunksize == old.sizes().chunksize;
-            ensure(fixed, ErrorKind::ChunkUpdate, "chunks of different sizes cannot be renumbered")?;
-            rearrange(&mut next.index, order, fill)?;
-        }
-        if !known {
-            sizes.nbytes = self.added_up(&session, &old, &next.index, &replaced)?;
-        }
+        let (draft, replaced) = self.draft(&session, change, chunks)?;
+        let Draft { old, mut next, sizes, gone, .. } = draft;
         if let Some((name, content)) = change.layer {
             next.update_layer(name, content)?;
             next.tick += change.more_ticks;
         }
         let mut added = memory::with_capacity(replaced.len())?;
-        for (nchunk, chunk, info) in &replaced {
+        for Replaced { nchunk, chunk, info } in &replaced {
             added.extend(place_chunk(&mut next, sizes, *nchunk, chunk, info).map_err(failed)?);
         }
         convert_specials(&old, &mut next, sizes, &mut added, |i| i).map_err(failed)?;
@@ -166,6 +148,34 @@ impl Frame {
         let ahead = self.write_chunks(&session, next, sizes, &added, of).map_err(failed)?;
         self.clean_up(&session, &gone, added.len(), &ahead);
         Ok(self.nchunks())
+    }
+
+    /// What `change` and `chunks` make of the numbers, entries and sizes of the chunks, and the new versions of chunks.
+    fn draft<'a>(
+        &self,
+        session: &Session,
+        change: &Regrid<'_>,
+        chunks: impl Iterator<Item = (usize, New<'a>)>,
+    ) -> Result<(Draft, Vec<Replaced<'a>>)> {
+        let mut draft = Draft::of(self.snapshot());
+        self.remove(session, &mut draft, change.removed)?;
+        let fill = change.fill(&mut draft.sizes)?;
+        let order = || change.order(draft.old.index.len(), draft.sizes.nchunks);
+        let order = change.moves_chunks().then(order).transpose()?;
+        let mut replaced = Vec::new();
+        for (nchunk, new) in chunks {
+            let chunk = self.replace(session, &mut draft, (nchunk, order.as_deref()), new)?;
+            memory::push(&mut replaced, chunk)?;
+        }
+        if let Some(order) = &order {
+            let fixed = draft.sizes.chunksize == draft.old.sizes().chunksize;
+            ensure(fixed, ErrorKind::ChunkUpdate, "chunks of different sizes cannot be renumbered")?;
+            rearrange(&mut draft.next.index, order, fill)?;
+        }
+        if !draft.sums_are_known() {
+            draft.sizes.nbytes = self.added_up(session, &draft.old, &draft.next.index, &replaced)?;
+        }
+        Ok((draft, replaced))
     }
 
     /// Notes that the chunks in `ranges` of the old state are removed.
@@ -199,32 +209,31 @@ impl Frame {
         session: &Session,
         old: &Arc<State>,
         index: &Index,
-        replaced: &[(usize, Cow<'_, [u8]>, ChunkInfo)],
+        replaced: &[Replaced<'_>],
     ) -> Result<u64> {
         let chunks = self.chunks_in(session, old);
-        let mut numbers: Vec<usize> = memory::collect(replaced.iter().map(|(nchunk, ..)| *nchunk))?;
+        let mut numbers: Vec<usize> = memory::collect(replaced.iter().map(|chunk| chunk.nchunk))?;
         numbers.sort_unstable();
         let kept = index.iter().enumerate().filter(|(nchunk, _)| numbers.binary_search(nchunk).is_err());
         let infos = kept.map(|(_, raw)| match Entry::decode(raw) {
             Ok(Entry::Stored(position)) => chunks.info_at(position).ok(),
             _ => None,
         });
-        let all = infos.chain(replaced.iter().map(|(.., info)| Some(*info)));
+        let all = infos.chain(replaced.iter().map(|chunk| Some(chunk.info)));
         Ok(all.fold(0, |sum: u64, info| match info {
             Some(info) => sum.saturating_add(u64::try_from(info.nbytes).unwrap_or(0)),
             None => sum.max(1),
         }))
     }
 
-    /// Notes that `new` takes the place of chunk `nchunk`, which has the number in `order` in the old state; returns
-    /// its number and bytes, and what its header says.
+    /// Notes that `new` takes the place of chunk `nchunk`, which has the number in `order` in the old state.
     fn replace<'a>(
         &self,
         session: &Session,
         draft: &mut Draft,
         (nchunk, order): (usize, Option<&[Option<usize>]>),
         new: New<'a>,
-    ) -> Result<(usize, Cow<'a, [u8]>, ChunkInfo)> {
+    ) -> Result<Replaced<'a>> {
         let in_range = nchunk < draft.sizes.nchunks;
         require(in_range, "chunk number out of range")?;
         let before = order.map_or(Some(nchunk), |order| order[nchunk]);
@@ -249,7 +258,7 @@ impl Frame {
             draft.next.replaces = true;
         }
         draft.sizes = draft.sizes.with_updated(nchunk, old_nbytes, &info)?.recordable_with(&info);
-        Ok((nchunk, chunk, info))
+        Ok(Replaced { nchunk, chunk, info })
     }
 }
 
@@ -259,6 +268,15 @@ fn rearrange(index: &mut Index, order: &[Option<usize>], fill: i64) -> Result<()
     let before = index.entries()?;
     let entry = |from: &Option<usize>| from.and_then(|from| before.get(from).copied()).unwrap_or(fill);
     index.replace(memory::collect(order.iter().map(entry))?)
+}
+
+/// The new version of a chunk.
+struct Replaced<'a> {
+    /// Its number after the change.
+    nchunk: usize,
+    chunk: Cow<'a, [u8]>,
+    /// What its header says.
+    info: ChunkInfo,
 }
 
 /// A change in the making.

@@ -39,7 +39,8 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `Lock`, also as long as this handle reads, in another thread or, with a [`LazyChunk`](super::LazyChunk), in this one.
+    /// `Lock`, also as long as this handle reads, in another thread or, with a [`LazyChunk`](super::LazyChunk), in this
+    /// one.
     pub fn lock(&self) -> Result<()> {
         self.lock.as_ref().map_or(Ok(()), |lock| lock.lock())?;
         self.take_over();

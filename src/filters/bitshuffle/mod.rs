@@ -110,12 +110,7 @@ impl Kernel {
         assert!(start <= src.len() && dest.len() <= src.len() - start);
         let body = body_len(typesize, src.len());
         let (rows, tail) = src.split_at(body);
-        let in_body = dest.len().min(body.saturating_sub(start));
-        let (dest, dest_tail) = dest.split_at_mut(in_body);
-        if !dest_tail.is_empty() {
-            let skipped = (start + in_body) - body;
-            dest_tail.copy_from_slice(&tail[skipped..skipped + dest_tail.len()]);
-        }
+        let dest = super::copy_tail(body, tail, start, dest);
         if dest.is_empty() {
             return;
         }

@@ -128,15 +128,10 @@ impl Kernel {
         assert!(width > 0 && start <= src.len() && dest.len() <= src.len() - start);
         let body = quotient(src.len(), width) * width;
         let (shuffled, tail) = src.split_at(body);
-        let in_body = dest.len().min(body.saturating_sub(start));
-        let (dest, dest_tail) = dest.split_at_mut(in_body);
-        if !dest_tail.is_empty() {
-            let skipped = (start + in_body) - body;
-            dest_tail.copy_from_slice(&tail[skipped..skipped + dest_tail.len()]);
-        }
+        let dest = super::copy_tail(body, tail, start, dest);
         if width == 1 {
-            dest.copy_from_slice(&shuffled[start..start + in_body]);
-        } else if in_body > 0 {
+            dest.copy_from_slice(&shuffled[start..start + dest.len()]);
+        } else if !dest.is_empty() {
             self.unshuffle_from_rows(width, shuffled, start, dest);
         }
     }

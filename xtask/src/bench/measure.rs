@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn short_calls_are_repeated_until_the_clock_does_not_count() {
-        assert_eq!((repeats(1.0), repeats(100e-6), repeats(1e-6), repeats(0.0)), (1, 1, 100, 100_000));
+        assert_eq!((repeats(1.0), repeats(30e-6), repeats(0.0)), (1, 4, 100_000));
     }
 
     #[test]
