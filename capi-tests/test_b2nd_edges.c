@@ -716,6 +716,27 @@ static void test_values_of_two_items(void) {
   b2nd_free(array);
 }
 
+/* Chunks of such arrays could be written, but not read. */
+static void test_blocks_that_chunks_cannot_have(const struct place *place) {
+  const int64_t shape = BLOSC2_MAXBLOCKSIZE + 1;
+  const int32_t part = BLOSC2_MAXBLOCKSIZE + 1;
+  const uint8_t value = 3;
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL;
+  cparams.typesize = 1;
+  storage.cparams = &cparams;
+  storage.contiguous = place->contiguous;
+  storage.urlpath = (char *)place->urlpath;
+  blosc2_remove_urlpath(PATH);
+  ctx = b2nd_create_ctx(&storage, 1, &shape, &part, &part, "|u1", DTYPE_NUMPY_FORMAT, NULL, 0);
+  CHECK_INT(b2nd_zeros(ctx, &array), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(b2nd_full(ctx, &array, &value), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK(array == NULL);
+  b2nd_free_ctx(ctx);
+}
+
 /* Programs exchange the context of an array for one that asks for other blocks, or leaves their size to the library. What is
    written then has the blocks of the array all the same. */
 static void test_contexts_with_other_blocks(bool contiguous, int32_t blocksize) {
@@ -759,6 +780,7 @@ int main(void) {
     test_large_items(&places[i], 256);
     test_large_items(&places[i], 261);
     test_large_items(&places[i], 5000);
+    test_blocks_that_chunks_cannot_have(&places[i]);
     test_callbacks(&places[i]);
     test_postfilters_of_tasks(&places[i]);
     test_prefilter_reads_array(&places[i]);

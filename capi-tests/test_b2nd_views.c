@@ -293,6 +293,24 @@ static void test_refusals(void) {
   b2nd_free(array);
 }
 
+/* An order of the chunks that a view shows is none of those that the super-chunk has by now. */
+static void test_order_of_more_chunks(bool contiguous) {
+  int64_t order[3] = {1, 0, 2};
+  const uint8_t items[4] = {7, 8, 9, 10};
+  uint8_t back[4];
+  b2nd_array_t *array = counting(contiguous, NULL), *view = flat(array);
+  CHECK_INT(view->sc->nchunks, 2);
+  CHECK_INT(blosc2_schunk_append_buffer(array->sc, items, sizeof items), 3);
+  CHECK_INT(blosc2_schunk_reorder_offsets(view->sc, order), BLOSC2_ERROR_DATA);
+  CHECK_INT(blosc2_schunk_decompress_chunk(array->sc, 0, back, sizeof back), 4);
+  CHECK_INT(back[0], 1);
+  CHECK_INT(blosc2_schunk_reorder_offsets(array->sc, order), 0);
+  CHECK_INT(blosc2_schunk_decompress_chunk(array->sc, 1, back, sizeof back), 4);
+  CHECK_INT(back[0], 1);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
 int main(void) {
   static const struct {
     bool contiguous;
@@ -309,6 +327,8 @@ int main(void) {
   test_last_tick();
   test_view_of_longer_chunks(false);
   test_view_of_longer_chunks(true);
+  test_order_of_more_chunks(false);
+  test_order_of_more_chunks(true);
   test_refusals();
   test_refresh(PATH);
   test_codecs_for_shapes(BLOSC_CODEC_ZFP_FIXED_ACCURACY, (uint8_t)-6, BLOSC_NOFILTER);

@@ -793,6 +793,15 @@ static void test_environment(void) {
   unsetenv("BLOSC_NTHREADS");
   CHECK_INT(blosc2_decompress(chunk, size + BLOSC2_MAX_OVERHEAD, back, size), size);
   blosc2_set_nthreads(1);
+  /* Of a variable that is there twice, the first one counts, as with getenv. */
+  {
+    extern char **environ;
+    char *twice[] = {(char *)"BLOSC_SHUFFLE=SHUFFLE", (char *)"BLOSC_SHUFFLE=NOSHUFFLE", NULL}, **before = environ;
+    blosc1_set_compressor("lz4");
+    environ = twice;
+    CHECK_INT(compress_with(NULL, NULL, data, chunk), plain);
+    environ = before;
+  }
   blosc1_set_compressor("blosclz");
   free(data);
   free(back);

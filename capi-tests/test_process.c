@@ -464,6 +464,21 @@ static int cancelled_in_callback(void) {
   return size > 0 ? 0 : 1;
 }
 
+/* The only thread has cancelled itself, and writes to a file before it ends. */
+static int cancelled_by_itself(void) {
+  blosc2_schunk *schunk = make(FRAME, true, 3);
+  uint8_t *data = test_make_data(TEST_RAMP, SIZE);
+  int64_t nchunks;
+  int old;
+  pthread_cancel(pthread_self());
+  nchunks = blosc2_schunk_append_buffer(schunk, data, SIZE);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+  free(data);
+  blosc2_schunk_free(schunk);
+  blosc2_remove_urlpath(FRAME);
+  return nchunks == 4 && old == PTHREAD_CANCEL_ENABLE ? 0 : 1;
+}
+
 /* How many threads the process has; 0 if that is not known. A thread that has ended may be seen for a little longer. */
 static int count_threads(int expected) {
   int nthreads = 0, tries;
@@ -643,6 +658,7 @@ int main(void) {
   IN_CHILD(another_directory);
   IN_CHILD(cancelled_threads);
   IN_CHILD(cancelled_in_callback);
+  IN_CHILD(cancelled_by_itself);
 #endif
   CHECK(1);
   blosc2_destroy();

@@ -4,19 +4,9 @@
 //! that the process would be aborted. It would also leave half a change behind. So the thread is left alone until it
 //! has returned from the library, or at least from each of those system calls and from functions of the application.
 
-use crate::single::is_only_thread;
-
-/// Does `work`, which is the library's own, as a thread that is not cancelled meanwhile.
+/// Does `work` as a thread that is not cancelled meanwhile. The only thread of a process may have cancelled itself.
 #[inline]
 pub(crate) fn deferred<R>(work: impl FnOnce() -> R) -> R {
-    // With no other thread, nobody cancels this one: `work` starts none.
-    let _uncancelled = (!is_only_thread()).then(sys::Uncancelled::begin);
-    work()
-}
-
-/// As [`deferred`], for functions of the application or of a plugin: they may start the thread that cancels this one.
-#[inline]
-pub(crate) fn deferred_foreign<R>(work: impl FnOnce() -> R) -> R {
     let _uncancelled = sys::Uncancelled::begin();
     work()
 }

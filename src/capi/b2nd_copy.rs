@@ -17,7 +17,7 @@ use crate::format::metalayers::{Metalayer, Metalayers};
 use crate::format::nd_meta;
 use crate::frame::Frame;
 use crate::ndarray::{self, Geometry, StoredArray, concat, create};
-use crate::schunk::{Reading, Schunk, Writing};
+use crate::schunk::{Reading, Schunk, Writing, meta};
 
 /// Creates an array from a box of another one; returns 0, or a negative code.
 ///
@@ -162,8 +162,8 @@ unsafe fn copy_vlmetalayers(source: &SchunkHandle, made: *mut b2nd_array_t) -> R
         let encoding = unsafe { EncodingParts::of((*(*made).sc).cctx, 0) }?;
         encoding.with(|enc| {
             layers.iter().try_for_each(|layer| {
-                let content = source.look(|schunk| schunk.vlmeta_get(&layer.name))?.1;
-                schunk.vlmeta_add(&layer.name, &content, Some(enc.params)).map(drop)
+                let stored = meta::compressed_again(&layer.content, enc.params)?;
+                schunk.vlmeta_add_stored(&layer.name, stored).map(drop)
             })
         })
     })

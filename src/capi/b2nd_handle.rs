@@ -4,11 +4,11 @@ use std::cell::UnsafeCell;
 use std::ffi::c_char;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::RwLock;
 
 use super::consts::B2ND_MAX_DIM;
+use super::ptr::SharedNumber;
 use super::schunk_handle::{self, SchunkHandle};
 use super::types::{b2nd_array_t, blosc2_schunk, chunk_cache_s};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -96,7 +96,8 @@ impl ArrayHandle {
         abi.dtype = dtype;
         abi.dtype_format = meta.dtype_format;
         abi.last_tick = number(last_tick);
-        show(&mut abi, &geometry);
+        // SAFETY: nobody else knows the struct.
+        unsafe { show(&raw mut abi, &geometry) };
         memory::boxed(|| ArrayHandle {
             abi: UnsafeCell::new(abi),
             geometry: RwLock::new(geometry),
@@ -172,23 +173,23 @@ impl ArrayHandle {
     /// view, which keeps its shape.
     fn known(&self) -> (Arc<Geometry>, Option<u64>) {
         let geometry = self.geometry.read();
-        let tick = u64::try_from(self.last_tick().load(Ordering::Relaxed)).ok();
+        let tick = u64::try_from(self.last_tick().get()).ok();
         (Arc::clone(&geometry), tick.filter(|_| !self.is_view()))
     }
 
-    fn last_tick(&self) -> &AtomicI64 {
-        // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
-        unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).last_tick) }
+    fn last_tick(&self) -> SharedNumber {
+        // SAFETY: as long-lived as the handle; the library uses it in this way only.
+        unsafe { SharedNumber::at(&raw mut (*self.abi()).last_tick) }
     }
 
     /// Takes over a geometry.
     pub(crate) fn set_geometry(&self, geometry: Geometry, tick: u64) {
         let mut own = self.geometry.write();
-        self.last_tick().store(number(tick), Ordering::Relaxed);
+        self.last_tick().set(number(tick));
         if **own != geometry {
             // SAFETY: threads that read through the handle are kept apart by the lock; clients that read the fields do
             // not do so while the shape changes.
-            show(unsafe { &mut *self.abi() }, &geometry);
+            unsafe { show(self.abi(), &geometry) };
             *own = Arc::new(geometry);
         }
     }
@@ -204,11 +205,13 @@ impl ArrayHandle {
         }
         if self.is_view() {
             // A view keeps its shape, but says so as new arrays do.
-            return Ok(self.last_tick().swap(1, Ordering::Relaxed) == 0);
+            let is_new = self.last_tick().get() == 0;
+            self.last_tick().set(1);
+            return Ok(is_new);
         }
         schunk.refresh()?;
         let tick = schunk.change_tick();
-        if self.last_tick().load(Ordering::Relaxed) == number(tick) {
+        if self.last_tick().get() == number(tick) {
             return Ok(false);
         }
         let Some(fresh) = ndarray::refreshed(schunk, &self.geometry())? else { return Ok(false) };
@@ -329,56 +332,74 @@ impl ArrayHandle {
 }
 
 /// Shows the geometry in the struct.
-fn show(abi: &mut b2nd_array_t, geometry: &Geometry) {
-    let ndim = geometry.ndim();
-    let small = |value: u64| i32::try_from(value).expect("extents of chunks and blocks fit");
-    abi.ndim = i8::try_from(ndim).expect("at most 16");
-    (abi.shape, abi.extshape, abi.extchunkshape) = ([1; B2ND_MAX_DIM], [1; B2ND_MAX_DIM], [1; B2ND_MAX_DIM]);
-    (abi.chunkshape, abi.blockshape) = ([1; B2ND_MAX_DIM], [1; B2ND_MAX_DIM]);
-    for i in 0..ndim {
-        abi.shape[i] = number(geometry.shape()[i]);
-        abi.extshape[i] = number(geometry.extshape()[i]);
-        abi.extchunkshape[i] = number(geometry.extchunkshape()[i]);
-        abi.chunkshape[i] = small(geometry.chunkshape()[i]);
-        abi.blockshape[i] = small(geometry.blockshape()[i]);
+///
+/// # Safety
+///
+/// `abi` is valid; nobody else uses the fields of the geometry meanwhile, but may use others.
+unsafe fn show(abi: *mut b2nd_array_t, geometry: &Geometry) {
+    // SAFETY: the caller's promise; each field is used by itself.
+    unsafe {
+        let ndim = geometry.ndim();
+        let small = |value: u64| i32::try_from(value).expect("extents of chunks and blocks fit");
+        (*abi).ndim = i8::try_from(ndim).expect("at most 16");
+        ((*abi).shape, (*abi).extshape, (*abi).extchunkshape) =
+            ([1; B2ND_MAX_DIM], [1; B2ND_MAX_DIM], [1; B2ND_MAX_DIM]);
+        ((*abi).chunkshape, (*abi).blockshape) = ([1; B2ND_MAX_DIM], [1; B2ND_MAX_DIM]);
+        for i in 0..ndim {
+            (*abi).shape[i] = number(geometry.shape()[i]);
+            (*abi).extshape[i] = number(geometry.extshape()[i]);
+            (*abi).extchunkshape[i] = number(geometry.extchunkshape()[i]);
+            (*abi).chunkshape[i] = small(geometry.chunkshape()[i]);
+            (*abi).blockshape[i] = small(geometry.blockshape()[i]);
+        }
+        (*abi).nitems = number(geometry.nitems());
+        (*abi).extnitems = number(geometry.extnitems());
+        (*abi).extchunknitems = number(geometry.extchunknitems());
+        (*abi).chunknitems = small(geometry.chunknitems());
+        (*abi).blocknitems = small(geometry.blocknitems());
+        show_strides(abi, ndim);
     }
-    abi.nitems = number(geometry.nitems());
-    abi.extnitems = number(geometry.extnitems());
-    abi.extchunknitems = number(geometry.extchunknitems());
-    abi.chunknitems = small(geometry.chunknitems());
-    abi.blocknitems = small(geometry.blocknitems());
-    show_strides(abi, ndim);
 }
 
 /// Shows the strides; `chunk_array_strides` holds products where its name promises quotients, as in the C library.
-fn show_strides(abi: &mut b2nd_array_t, ndim: usize) {
-    let none = [0; B2ND_MAX_DIM];
-    (abi.item_array_strides, abi.item_chunk_strides, abi.item_extchunk_strides) = (none, none, none);
-    (abi.item_block_strides, abi.block_chunk_strides, abi.chunk_array_strides) = (none, none, none);
-    for i in (0..ndim).rev() {
-        let next = i + 1;
-        if next == ndim {
-            abi.item_array_strides[i] = 1;
-            abi.item_chunk_strides[i] = 1;
-            abi.item_extchunk_strides[i] = 1;
-            abi.item_block_strides[i] = 1;
-            abi.block_chunk_strides[i] = 1;
-            abi.chunk_array_strides[i] = 1;
-            continue;
+///
+/// # Safety
+///
+/// As for [`show`].
+unsafe fn show_strides(abi: *mut b2nd_array_t, ndim: usize) {
+    // SAFETY: the caller's promise; each field is used by itself.
+    unsafe {
+        let none = [0; B2ND_MAX_DIM];
+        ((*abi).item_array_strides, (*abi).item_chunk_strides, (*abi).item_extchunk_strides) =
+            (none, none, none);
+        ((*abi).item_block_strides, (*abi).block_chunk_strides, (*abi).chunk_array_strides) =
+            (none, none, none);
+        for i in (0..ndim).rev() {
+            let next = i + 1;
+            if next == ndim {
+                (*abi).item_array_strides[i] = 1;
+                (*abi).item_chunk_strides[i] = 1;
+                (*abi).item_extchunk_strides[i] = 1;
+                (*abi).item_block_strides[i] = 1;
+                (*abi).block_chunk_strides[i] = 1;
+                (*abi).chunk_array_strides[i] = 1;
+                continue;
+            }
+            let (chunk, block) = (i64::from((*abi).chunkshape[next]), i64::from((*abi).blockshape[next]));
+            if (*abi).shape[next] == 0 || chunk == 0 || block == 0 {
+                break;
+            }
+            let product = |stride: i64, extent: i64| stride.wrapping_mul(extent);
+            (*abi).item_array_strides[i] = product((*abi).item_array_strides[next], (*abi).shape[next]);
+            (*abi).item_chunk_strides[i] = product((*abi).item_chunk_strides[next], chunk);
+            (*abi).item_extchunk_strides[i] =
+                product((*abi).item_extchunk_strides[next], (*abi).extchunkshape[next]);
+            (*abi).item_block_strides[i] = product((*abi).item_block_strides[next], block);
+            let blocks = (*abi).extchunkshape[next] / block;
+            (*abi).block_chunk_strides[i] = product((*abi).block_chunk_strides[next], blocks);
+            let area = product((*abi).extshape[next], chunk);
+            (*abi).chunk_array_strides[i] = product((*abi).chunk_array_strides[next], area);
         }
-        let (chunk, block) = (i64::from(abi.chunkshape[next]), i64::from(abi.blockshape[next]));
-        if abi.shape[next] == 0 || chunk == 0 || block == 0 {
-            break;
-        }
-        let product = |stride: i64, extent: i64| stride.wrapping_mul(extent);
-        abi.item_array_strides[i] = product(abi.item_array_strides[next], abi.shape[next]);
-        abi.item_chunk_strides[i] = product(abi.item_chunk_strides[next], chunk);
-        abi.item_extchunk_strides[i] = product(abi.item_extchunk_strides[next], abi.extchunkshape[next]);
-        abi.item_block_strides[i] = product(abi.item_block_strides[next], block);
-        let blocks = abi.extchunkshape[next] / block;
-        abi.block_chunk_strides[i] = product(abi.block_chunk_strides[next], blocks);
-        let area = product(abi.extshape[next], chunk);
-        abi.chunk_array_strides[i] = product(abi.chunk_array_strides[next], area);
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn inside_callback() -> bool {
 pub(super) fn call_back<T>(callback: impl FnOnce() -> T) -> T {
     let step = |by: isize| INSIDE.try_with(|inside| inside.set(inside.get().saturating_add_signed(by)));
     let _ = step(1);
-    let result = cancel::deferred_foreign(callback);
+    let result = cancel::deferred(callback);
     let _ = step(-1);
     result
 }

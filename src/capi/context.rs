@@ -12,13 +12,13 @@ mod parts;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI16, AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI16, AtomicI32, Ordering};
 
 use super::blosc1;
 use super::callbacks::{self, CPostfilter, CPrefilter, UserThreads, int};
 use super::context_fields::ContextFields;
 use super::environment::{CodecChoice, Environment};
-use super::ptr::{handle_mut, handle_ref};
+use super::ptr::{SharedNumber, handle_mut, handle_ref};
 use super::tuner;
 use super::types::{
     CBool, blosc2_context, blosc2_cparams, blosc2_dparams, blosc2_postfilter_params, blosc2_prefilter_params,
@@ -401,8 +401,8 @@ impl Context {
             return -1;
         }
         // SAFETY: the client vouches for the super-chunk of its parameters. The field may be changed by other threads
-        // meanwhile, atomically.
-        unsafe { AtomicI64::from_ptr(&raw mut (*schunk).current_nchunk) }.load(Ordering::Relaxed)
+        // meanwhile, in the same way.
+        unsafe { SharedNumber::at(&raw mut (*schunk).current_nchunk) }.get()
     }
 
     /// The prefilter, which is told that the context is `ctx`.

@@ -84,13 +84,15 @@ pub unsafe extern "C" fn blosc2_get_complib_info(
         }
         // SAFETY: the caller's promise.
         let info = complib_info(unsafe { c_str(compname) }?)?;
-        if !complib.is_null() {
-            // SAFETY: the caller's promise.
-            unsafe { complib.write(c_string(info.name)?) };
-        }
-        if !version.is_null() {
-            // SAFETY: the caller's promise.
-            unsafe { version.write(c_string(&info.version)?) };
+        let copy = |wanted: bool, text: &CStr| if wanted { c_string(text) } else { Ok(std::ptr::null_mut()) };
+        let name = copy(!complib.is_null(), info.name)?;
+        // SAFETY: not stored anywhere yet.
+        let version_text =
+            copy(!version.is_null(), &info.version).inspect_err(|_| unsafe { libc::free(name.cast()) })?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(complib, name);
+            store(version, version_text);
         }
         Ok(c_int::from(info.code))
     })

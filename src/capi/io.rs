@@ -114,7 +114,7 @@ pub(crate) unsafe fn destroy(io: &blosc2_io) -> c_int {
     match find(io.id) {
         Ok(blosc2_io_cb { destroy: Some(destroy), .. }) => {
             // SAFETY: the caller's promise, and that of who registered the callback.
-            cancel::deferred_foreign(|| unsafe { destroy(io.params) })
+            cancel::deferred(|| unsafe { destroy(io.params) })
         }
         _ => 0,
     }

@@ -82,16 +82,24 @@ unsafe fn up_to_date<T>(
     reach: usize,
     operation: impl FnOnce(&mut blosc2_stdio_mmap) -> Result<T>,
 ) -> Result<T> {
-    let mut retired = RETIRED.lock();
-    // SAFETY: the caller's promise; other readers wait for the lock.
-    let this = unsafe { state(stream) }?;
-    if reach > this.file_size && !this.is_private() && !this.file.is_null() {
-        let size = usize::try_from(this.plain()?.size()?).map_err(|_| FAILED)?;
-        if size > this.mapping_size {
-            this.grow(&mut retired, size)?;
+    let file = {
+        let _others = RETIRED.lock();
+        // SAFETY: the caller's promise; other readers wait for the lock.
+        let this = unsafe { state(stream) }?;
+        if reach <= this.file_size || this.is_private() || this.file.is_null() {
+            return operation(this);
         }
-        this.file_size = size;
+        this.plain()?
+    };
+    // The file system may take its time.
+    let size = usize::try_from(file.size()?).map_err(|_| FAILED)?;
+    let mut retired = RETIRED.lock();
+    // SAFETY: as above.
+    let this = unsafe { state(stream) }?;
+    if size > this.mapping_size {
+        this.grow(&mut retired, size)?;
     }
+    this.file_size = size;
     operation(this)
 }
 
@@ -179,12 +187,15 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_open(
 ) -> *mut c_void {
     guard(|| {
         let _ = mode;
-        // While one reader puts another mapping in the place of one that the file has outgrown, there is none.
-        let _others = RETIRED.lock();
         ensure(!urlpath.is_null() && !params.is_null(), ErrorKind::NullPointer, "no path or parameters")?;
         // SAFETY: the caller's promise.
         let (this, path) = unsafe { (state(params)?, CStr::from_ptr(urlpath)) };
-        if !this.addr.is_null() {
+        let is_mapped = {
+            // While one reader puts another mapping in the place of one that the file has outgrown, there is none.
+            let _others = RETIRED.lock();
+            !this.addr.is_null()
+        };
+        if is_mapped {
             // SAFETY: set when the file was mapped.
             let same = !this.urlpath.is_null() && unsafe { CStr::from_ptr(this.urlpath) } == path;
             ensure(same, ErrorKind::FileOpen, "another file is mapped already")?;
@@ -375,6 +386,7 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_read(
         let at = usize::try_from(position).map_err(|_| FAILED)?;
         let end = at.checked_add(len).ok_or(FAILED)?;
         let address = |this: &mut blosc2_stdio_mmap| {
+            ensure(!this.addr.is_null(), ErrorKind::FileRead, "nothing is mapped")?;
             ensure(end <= this.file_size, ErrorKind::FileRead, "file ends too early")?;
             // SAFETY: `at <= file_size <= mapping_size`.
             Ok(unsafe { this.addr.add(at) })
@@ -441,12 +453,19 @@ fn close(this: &mut blosc2_stdio_mmap) -> bool {
     let synced = !shared || this.file.is_null() || this.plain().and_then(|file| file.sync()).is_ok();
     drop(this.take_region());
     let owner = ptr::from_mut(this).addr();
-    RETIRED.lock().retain(|old| old.owner != owner);
+    let outgrown: Vec<Retired> = {
+        let mut retired = RETIRED.lock();
+        let (own, others) = std::mem::take(&mut *retired).into_iter().partition(|old| old.owner == owner);
+        *retired = others;
+        own
+    };
+    drop(outgrown);
     // SAFETY: the file was opened when the mapping was made.
     let closed = this.file.is_null() || deferred(|| unsafe { libc::fclose(this.file) }) == 0;
     // SAFETY: the path was copied when the mapping was made.
     unsafe { libc::free(this.urlpath.cast()) };
     this.file = ptr::null_mut();
     this.urlpath = ptr::null_mut();
+    (this.file_size, this.mapping_size) = (0, 0);
     synced && closed
 }

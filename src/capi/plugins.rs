@@ -205,7 +205,7 @@ unsafe fn load(kind: Kind, name: *const c_char) -> Result<Functions> {
     if let Some(outcome) = recall(kind, name) {
         return outcome;
     }
-    let functions = cancel::deferred_foreign(|| find(kind, name))?;
+    let functions = cancel::deferred(|| find(kind, name))?;
     if functions.is_none() {
         trace::message(&format!("no plugin {name:?} was found"));
     }

@@ -11,6 +11,11 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::slice;
+#[cfg(target_pointer_width = "64")]
+use std::sync::atomic::AtomicI64;
+#[cfg(not(target_pointer_width = "64"))]
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
 
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 
@@ -136,6 +141,62 @@ pub(crate) unsafe fn store<T>(pointer: *mut T, value: T) {
     if !pointer.is_null() {
         // SAFETY: not null; aligned and writable by the caller's promise.
         unsafe { pointer.write(value) };
+    }
+}
+
+/// A number in a C struct that threads of the library read and write at the same time.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedNumber(*mut i64);
+
+impl SharedNumber {
+    /// # Safety
+    ///
+    /// `number` is aligned as C aligns it, and valid as long as this is used. Whatever uses it at the same time in
+    /// another thread does so by way of this type.
+    #[inline]
+    pub(crate) unsafe fn at(number: *mut i64) -> SharedNumber {
+        SharedNumber(number)
+    }
+
+    /// The number.
+    #[inline]
+    pub(crate) fn get(self) -> i64 {
+        #[cfg(target_pointer_width = "64")]
+        return self.whole().load(Ordering::Relaxed);
+        #[cfg(not(target_pointer_width = "64"))]
+        {
+            let mut bytes = [0; 8];
+            for (half, bytes) in self.halves().into_iter().zip(bytes.chunks_exact_mut(4)) {
+                bytes.copy_from_slice(&half.load(Ordering::Relaxed).to_ne_bytes());
+            }
+            i64::from_ne_bytes(bytes)
+        }
+    }
+
+    /// Sets the number.
+    #[inline]
+    pub(crate) fn set(self, number: i64) {
+        #[cfg(target_pointer_width = "64")]
+        self.whole().store(number, Ordering::Relaxed);
+        #[cfg(not(target_pointer_width = "64"))]
+        for (half, bytes) in self.halves().into_iter().zip(number.to_ne_bytes().chunks_exact(4)) {
+            half.store(u32::from_ne_bytes(bytes.try_into().expect("4 bytes")), Ordering::Relaxed);
+        }
+    }
+
+    #[cfg(target_pointer_width = "64")]
+    #[inline]
+    fn whole<'a>(self) -> &'a AtomicI64 {
+        // SAFETY: valid and aligned by the promise of `at`.
+        unsafe { AtomicI64::from_ptr(self.0) }
+    }
+
+    /// Both halves, in the order of memory: numbers of 8 bytes need not be aligned as atomic operations want them.
+    #[cfg(not(target_pointer_width = "64"))]
+    fn halves<'a>(self) -> [&'a AtomicU32; 2] {
+        let first = self.0.cast::<u32>();
+        // SAFETY: valid and aligned for 4 bytes by the promise of `at`.
+        unsafe { [AtomicU32::from_ptr(first), AtomicU32::from_ptr(first.add(1))] }
     }
 }
 

@@ -442,13 +442,14 @@ pub unsafe extern "C" fn blosc2_schunk_reorder_offsets(
     guard(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { SchunkHandle::from_ptr(schunk) }?;
-        handle.change(|schunk| {
-            // SAFETY: the caller's promise.
-            let order = unsafe { in_slice(offsets_order, schunk.nchunks()) }.map_err(invalid)?;
-            let number = |&at: &i64| usize::try_from(at).unwrap_or(usize::MAX);
-            let order = memory::collect(order.iter().map(number))?;
-            schunk.reorder(&order)
-        })?;
+        // The caller knows of no other number of chunks. Where there are more, as another array appended some to the
+        // same super-chunk, this is no order of them.
+        let nchunks = usize::try_from(handle.shown_nchunks()).unwrap_or(0);
+        // SAFETY: the caller's promise.
+        let order = unsafe { in_slice(offsets_order, nchunks) }.map_err(invalid)?;
+        let number = |&at: &i64| usize::try_from(at).unwrap_or(usize::MAX);
+        let order = memory::collect(order.iter().map(number))?;
+        handle.change(|schunk| schunk.reorder(&order))?;
         Ok(0)
     })
 }

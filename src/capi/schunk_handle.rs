@@ -28,13 +28,14 @@ use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::callbacks;
 use super::context::{Context, DecodingParts, EncodingParts};
+use super::ptr::SharedNumber;
 use super::types::{blosc2_cparams, blosc2_schunk};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
@@ -89,8 +90,8 @@ pub(crate) struct SchunkHandle {
     shown: Mutex<ShownLayers>,
     /// The state of the metalayers that is shown, plus 1; 0 if the struct may not show just those of one state.
     shown_tick: AtomicU64,
-    /// How many changes of the metalayers a view leaves out of account, modulo 2^64: it begins with the one that made
-    /// its own.
+    /// What is subtracted from the super-chunk's `change_tick`, modulo 2^64, to get the one that this view shows: the
+    /// tick when the view was made, less 1.
     ticks_before: AtomicU64,
     /// Whether the client releases the memory of a frame in memory, as it said; otherwise whoever made it does.
     client_frees: AtomicBool,
@@ -192,9 +193,14 @@ impl SchunkHandle {
 
     /// Sets the number of the chunk that is worked on.
     pub(crate) fn set_current(&self, nchunk: i64) {
-        // SAFETY: aligned, as long-lived as the handle, and accessed atomically by the library.
-        unsafe { AtomicI64::from_ptr(&raw mut (*self.abi()).current_nchunk) }
-            .store(nchunk, Ordering::Relaxed);
+        // SAFETY: as long-lived as the handle; the library uses it in this way only.
+        unsafe { SharedNumber::at(&raw mut (*self.abi()).current_nchunk) }.set(nchunk);
+    }
+
+    /// The number of chunks that the client sees.
+    pub(crate) fn shown_nchunks(&self) -> i64 {
+        // SAFETY: as above.
+        unsafe { SharedNumber::at(&raw mut (*self.abi()).nchunks) }.get()
     }
 
     /// The super-chunk, for reading.

@@ -186,7 +186,8 @@ pub unsafe extern "C" fn blosc2_get_slice_nchunks(
             let (meta, _) = ndarray::described(&layers)?;
             // SAFETY: the caller's promise.
             let (start, stop) = unsafe { (in_slice(start, meta.ndim())?, in_slice(stop, meta.ndim())?) };
-            let numbers = chunks_of_box(&meta, start, stop)?.filter(|list| !list.is_empty());
+            let nchunks = handle.look(|schunk| Ok(schunk.nchunks()))?;
+            let numbers = chunks_of_box(&meta, nchunks, start, stop)?.filter(|list| !list.is_empty());
             let count = numbers.as_ref().map_or(0, |list| count_of(list.len() as u64)); // widening
             (count, numbers.map(|list| c_array(&list)).transpose()?)
         } else {

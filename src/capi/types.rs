@@ -110,7 +110,7 @@ pub struct blosc2_io_cb {
     pub read: blosc2_read_cb,
     /// Sets the size of a file.
     pub truncate: blosc2_truncate_cb,
-    /// Called when the super-chunk is freed.
+    /// Called when the super-chunk is freed, or cannot be opened.
     pub destroy: blosc2_destroy_cb,
 }
 
@@ -308,7 +308,8 @@ pub struct blosc2_metalayer {
 /// A super-chunk: a sequence of chunks with the same parameters, and metadata.
 ///
 /// Made by `blosc2_schunk_new` and its like only. Treat the fields as read-only, apart from `cctx` and `dctx`, which
-/// may be replaced by other contexts (NULL before `blosc2_schunk_free` to keep them), and `current_nchunk`.
+/// may be replaced by other contexts (NULL before `blosc2_schunk_free` to keep them), and `current_nchunk`; what may be
+/// changed of metalayers, `blosc2_metalayer` tells.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct blosc2_schunk {
@@ -434,6 +435,10 @@ pub struct blosc2_stdio_params {
 ///
 /// The caller sets the first three fields and takes the others from `BLOSC2_STDIO_MMAP_DEFAULTS`. One struct serves
 /// one super-chunk, and lives at least as long.
+///
+/// `mode` becomes NULL when the file was mapped; set it again before the struct is used for another file. A call that
+/// fails to open has ended the mapping, and released the struct if `needs_free` is set; after a call that fails to make
+/// or copy a super-chunk, end the mapping with `blosc2_stdio_mmap_destroy`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct blosc2_stdio_mmap {

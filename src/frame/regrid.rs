@@ -66,6 +66,22 @@ impl Regrid<'_> {
         !self.removed.is_empty() || !self.added.is_empty()
     }
 
+    /// How many of `nchunks` chunks stay, if they are the first ones and keep their numbers, so that the others are
+    /// removed and added behind them.
+    pub(crate) fn kept_in_place(&self, nchunks: usize) -> Option<usize> {
+        let kept = match self.removed {
+            [] => nchunks,
+            [range] if range.end == nchunks => range.start.min(nchunks),
+            _ => return None,
+        };
+        let follows = match self.added {
+            [] => true,
+            [range] => range.start == kept,
+            _ => false,
+        };
+        follows.then_some(kept)
+    }
+
     /// The old number of each of the `new` chunks, where there were `old` ones; `None` for added ones.
     ///
     /// # Errors

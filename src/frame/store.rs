@@ -334,6 +334,10 @@ impl Disk {
     ) -> Result<Option<u64>> {
         let Some(size) = size else { return Ok(None) };
         let end = self.base + frame_len;
+        if size > end && !self.io.features().journal && file.read_at(size - 1, &mut [0])? == 0 {
+            // A back-end of the application may tell more than can be read, as of files that it rounds up.
+            return Ok(None);
+        }
         if size > end && !is_leftover(file, end, size)? {
             return Ok(Some(size));
         }

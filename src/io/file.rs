@@ -72,7 +72,7 @@ impl Io for FileIo {
             File::open(path.parent().unwrap_or(&path))?.sync_all()
         };
         match deferred(sync_directory) {
-            // Of directories, the file system of this one writes nothing later.
+            // This file system has no `fsync` for directories: there is nothing to wait for.
             Err(e) if e.kind() == Cause::InvalidInput => Ok(()),
             synced => synced.map_err(|_| Error::new(ErrorKind::FileWrite, "a directory cannot be synced")),
         }

@@ -8,7 +8,7 @@ use super::write::{self, Items};
 use super::{create, described, refreshed, resize, slice};
 use crate::chunk::{CParams, Decoding, Encoding, Threads};
 use crate::error::{Error, ErrorKind, Result, require};
-use crate::format::consts::{MAX_BLOCKSIZE, special};
+use crate::format::consts::special;
 use crate::format::geometry::{BlockGeometry, Container};
 use crate::format::nd_meta::NdMeta;
 use crate::frame::{Frame, FrameOptions};
@@ -168,7 +168,6 @@ impl NdArray {
         params.check()?;
         geometry.check_for_creation(params.typesize)?;
         let coding = Coding::new(params.clone(), &geometry);
-        require(coding.params.blocksize <= MAX_BLOCKSIZE, "block too large")?;
         let recorded = coding.params.to_frame()?;
         let options = FrameOptions::default();
         let frame = match place {
@@ -296,18 +295,23 @@ impl NdArray {
     /// # Errors
     ///
     /// `InvalidParam` if the box is not one of the array or `dest` has another length than its items; `Failure` if
-    /// chunks cannot be read: part of `dest` may be filled then. Those of [`refresh`](Self::refresh).
+    /// chunks cannot be read: `dest` is all zeros then. Those of [`refresh`](Self::refresh).
     pub fn get_slice(&self, start: &[u64], stop: &[u64], dest: &mut [u8]) -> Result<()> {
         let (geometry, tick) = self.current()?;
         let region = box_of(&geometry, start, stop)?;
         check_len(&region, self.typesize(), dest.len())?;
+        self.read(&geometry, tick, &region, dest)
+    }
+
+    /// Copies `region` of the array, which had this geometry as of `tick`, to all of `dest`.
+    fn read(&self, geometry: &Geometry, tick: u64, region: &Region, dest: &mut [u8]) -> Result<()> {
         if region.is_empty() {
             return Ok(());
         }
         let shape = &region.extents()[..geometry.ndim()];
         self.coding.with(|reading, _| {
             let reading = Reading { as_of: Some(tick), ..*reading };
-            slice::read(&self.schunk, &geometry, &region, dest, shape, &reading)
+            slice::read(&self.schunk, geometry, region, dest, shape, &reading)
         })
     }
 
@@ -317,10 +321,11 @@ impl NdArray {
     ///
     /// `MemoryAlloc`, and those of [`get_slice`](Self::get_slice).
     pub fn to_vec(&self) -> Result<Vec<u8>> {
-        let (geometry, _) = self.current()?;
-        let len = Region::all(&geometry).len().checked_mul(self.typesize());
+        let (geometry, tick) = self.current()?;
+        let region = Region::all(&geometry);
+        let len = region.len().checked_mul(self.typesize());
         let mut items = memory::zeroed(len.ok_or_else(memory::no_memory)?)?;
-        self.get_slice(&vec![0; geometry.ndim()], geometry.shape(), &mut items)?;
+        self.read(&geometry, tick, &region, &mut items)?;
         Ok(items)
     }
 
@@ -406,8 +411,8 @@ impl NdArray {
 
     /// Gives the array another shape, of as many dimensions.
     ///
-    /// Items in new chunks are zeros. Those that come in chunks which were there already are what they were before the
-    /// array was made smaller, zeros if it never was: leaving items out changes no chunk.
+    /// Items in new chunks are zeros. Those that come in chunks which were there already are what the padding of these
+    /// chunks holds: what was there before the array was made smaller, the value that it was filled with, or zeros.
     ///
     /// # Errors
     ///

@@ -72,7 +72,8 @@ impl BoxCopy {
 
     /// Makes it a box of `extents` items; the distances in the two buffers are in bytes.
     ///
-    /// This is not how a copy is made since what may fail is moved once more, which takes longer than all the rest.
+    /// A method on a copy that exists, not a constructor: a result that may fail is moved once more, which takes longer
+    /// than all the rest.
     ///
     /// # Errors
     ///

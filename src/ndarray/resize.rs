@@ -164,6 +164,7 @@ impl Plan {
             plan.find_chunks(geometry, &steps)?;
         }
         if !plan.added.is_empty() {
+            write::blocks_of(schunk, &plan.target)?;
             plan.zeros = chunk_of_zeros(schunk.typesize(), &plan.target, params)?;
         }
         Ok(plan)

@@ -118,8 +118,8 @@ impl Selection {
         self.grid(|i| self.axes[i].chunks.len())
     }
 
-    /// The number of the chunk `at`, which counts the chunks of each dimension that are met. One that addresses of 32
-    /// bits do not reach is none that there is.
+    /// The number of the chunk `at`, which counts the chunks of each dimension that are met; `usize::MAX`, which is that
+    /// of no chunk, for one that 32 bits cannot hold.
     fn nchunk(&self, geometry: &Geometry, at: &Extents) -> usize {
         let strides = &geometry.chunk_grid().strides;
         let axes = self.axes.iter().enumerate();

@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use crate::error::{Error, ErrorKind, Result, ensure, require};
-use crate::format::consts::MAX_BUFFERSIZE;
+use crate::format::consts::{MAX_BLOCKSIZE, MAX_BUFFERSIZE};
 use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta::NdMeta;
 use std::borrow::Cow;
@@ -42,7 +42,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// That of the cells of shape `cell` in a whole number of them, `whole`.
+    /// The grid of cells of shape `cell` in a box of shape `whole`, whose extents are multiples of theirs.
     fn new(whole: &[u64], cell: &[u64]) -> Grid {
         let mut extents = [1; MAX_DIM];
         for (slot, (whole, &cell)) in extents.iter_mut().zip(whole.iter().zip(cell)) {
@@ -256,13 +256,25 @@ impl Geometry {
     ///
     /// # Errors
     ///
-    /// As [`chunk_nbytes`](Self::chunk_nbytes), `InvalidParam` for an overflow of 63 bits, `MaxBufsizeExceeded` for
-    /// chunks larger than a buffer may be.
+    /// As [`chunk_nbytes`](Self::chunk_nbytes), `InvalidParam` for an overflow of 63 bits and for blocks larger than
+    /// those of chunks may be, `MaxBufsizeExceeded` for chunks larger than a buffer may be.
     pub fn check_for_creation(&self, typesize: usize) -> Result<()> {
         let nbytes = self.extchunknitems.checked_mul(typesize as u64).filter(|&n| n <= I64_MAX); // widening
         let nbytes = nbytes.ok_or(invalid("chunk too large"))?;
         let max = MAX_BUFFERSIZE as u64; // widening
-        ensure(nbytes <= max, ErrorKind::MaxBufsizeExceeded, "chunk larger than a buffer may be")
+        ensure(nbytes <= max, ErrorKind::MaxBufsizeExceeded, "chunk larger than a buffer may be")?;
+        self.check_blocks(typesize)
+    }
+
+    /// Fails if no chunk can have the blocks of the array: their chunks could be written, but not read.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParam`.
+    pub(crate) fn check_blocks(&self, typesize: usize) -> Result<()> {
+        let nbytes = self.blocknitems.checked_mul(typesize as u64); // widening
+        let fits = nbytes.is_some_and(|nbytes| nbytes <= MAX_BLOCKSIZE as u64); // widening
+        require(fits, "block larger than those of chunks may be")
     }
 
     /// The chunks of the array.

@@ -13,7 +13,8 @@ use crate::memory;
 /// Windows stay below this size, in bytes, unless a block of the source or the box that is asked for is larger.
 const LARGE: usize = 16 << 20;
 
-/// Windows that end inside of blocks, which are decoded again for the next one, hold about as many boxes.
+/// A window that ends inside of a block has that block decoded again for the next one. To make this rare, windows hold
+/// at least about this many of the boxes that are asked for.
 const FEW: u64 = 4;
 
 /// The items of an array, box after box.

@@ -16,6 +16,7 @@ use crate::chunk::{
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
+use crate::format::consts::MAX_BLOCKSIZE;
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
 use crate::memory::{self, Room};
@@ -195,6 +196,7 @@ pub(super) fn compress(
     dest: &mut [u8],
 ) -> Result<usize> {
     let nbytes = blocks.chunksize;
+    require(blocks.blocksize <= MAX_BLOCKSIZE, "block larger than those of chunks may be")?;
     let has_blocks =
         |params: &CParams| chunk::blocks::effective_blocksize(params, nbytes) == blocks.blocksize;
     let mut writing = *writing;

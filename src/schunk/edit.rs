@@ -30,7 +30,7 @@ pub(crate) enum Update {
 }
 
 impl Update {
-    /// Bytes of the new chunk, as which a frame stores it in any case.
+    /// Size of the new chunk in bytes: a frame stores all of it, even if only blocks are new.
     pub(crate) fn cbytes(&self) -> usize {
         match self {
             Update::Whole(chunk) => chunk.len(),

@@ -247,7 +247,7 @@ impl List {
         for (nchunk, update) in &mut updates {
             let before = match &moved {
                 None => Some(*nchunk),
-                Some(moved) => *moved.order.get(*nchunk).ok_or(out_of_range)?,
+                Some(moved) => moved.before(*nchunk).ok_or(out_of_range)?,
             };
             self.prepare(before, change.chunk, update)?;
         }
@@ -287,10 +287,16 @@ impl List {
             sizes = sizes.with_inserted(nchunk.min(sizes.nchunks), &info, ErrorKind::ChunkInsert)?;
             fresh.push(spare::copy_of(bytes)?);
         }
-        let order = change.order(self.sizes.nchunks, sizes.nchunks)?;
         // As in the C library, the array of chunks stays when the last chunk goes, and has room for a null pointer.
-        let pointers = memory::with_capacity(order.len() + 1)?;
-        Ok(Moved { sizes, order, fresh, pointers })
+        let places = if let Some(kept) = change.kept_in_place(self.sizes.nchunks) {
+            self.pointers.reserve(fresh.len() + 1)?;
+            Places::AtEnd { kept }
+        } else {
+            let order = change.order(self.sizes.nchunks, sizes.nchunks)?;
+            let pointers = memory::with_capacity(order.len() + 1)?;
+            Places::Anywhere { order, pointers }
+        };
+        Ok(Moved { sizes, fresh, places })
     }
 
     /// Makes an `update` of the chunk that has the number `before` now, or else is a copy of `added`, ready to be
@@ -324,24 +330,30 @@ impl List {
 
     /// Removes chunks, and brings the others and new ones to their places.
     fn move_chunks(&mut self, removed: &[Range<usize>], moved: Moved) {
-        for nchunk in removed.iter().cloned().flatten() {
+        for nchunk in removed.iter().cloned().flatten().rev() {
             let gone = std::mem::take(&mut self.pointers[nchunk]);
             self.free(gone);
         }
-        let Moved { sizes, order, fresh, mut pointers } = moved;
-        let mut fresh = fresh.into_iter();
-        for from in order {
-            let pointer = match from {
-                Some(from) => *self.pointers[from].get_mut(),
-                None => {
-                    let chunk = fresh.next().expect("one for each that comes");
-                    self.cbytes += chunk.len() as u64; // widening
-                    disown(chunk).into_inner()
+        let Moved { sizes, fresh, places } = moved;
+        self.cbytes += fresh.iter().map(|chunk| chunk.len() as u64).sum::<u64>(); // widening
+        let mut fresh = fresh.into_iter().map(disown);
+        match places {
+            Places::AtEnd { kept } => {
+                while self.pointers.len() > kept {
+                    self.pointers.remove(self.pointers.len() - 1);
                 }
-            };
-            pointers.push(AtomicPtr::new(pointer));
+                fresh.for_each(|chunk| self.pointers.insert(self.pointers.len(), chunk));
+            }
+            Places::Anywhere { order, mut pointers } => {
+                for from in order {
+                    pointers.push(match from {
+                        Some(from) => std::mem::take(&mut self.pointers[from]),
+                        None => fresh.next().expect("one for each that comes"),
+                    });
+                }
+                self.pointers.replace(pointers);
+            }
         }
-        self.pointers.replace(pointers);
         self.pointers.end();
         self.sizes = sizes;
     }
@@ -388,12 +400,34 @@ impl Drop for List {
 /// The chunks after some were removed and added.
 struct Moved {
     sizes: Sizes,
-    /// What number each chunk has now; `None` for new ones.
-    order: Vec<Option<usize>>,
     /// The new ones.
     fresh: Vec<MallocBuf>,
-    /// Room for all.
-    pointers: Vec<AtomicPtr<u8>>,
+    places: Places,
+}
+
+/// Where the chunks are after some were removed and added.
+enum Places {
+    /// The first `kept` ones stay where they are, and new ones follow; the table has room for them.
+    AtEnd { kept: usize },
+    Anywhere {
+        /// What number each chunk has now; `None` for new ones.
+        order: Vec<Option<usize>>,
+        /// Room for all.
+        pointers: Vec<AtomicPtr<u8>>,
+    },
+}
+
+impl Moved {
+    /// What number the chunk has now that gets the number `nchunk`: none if it is new; `None` if there is no such chunk.
+    #[allow(clippy::option_option)] // two questions
+    fn before(&self, nchunk: usize) -> Option<Option<usize>> {
+        match &self.places {
+            Places::AtEnd { kept } => {
+                (nchunk < kept + self.fresh.len()).then_some((nchunk < *kept).then_some(nchunk))
+            }
+            Places::Anywhere { order, .. } => order.get(nchunk).copied(),
+        }
+    }
 }
 
 /// A chunk that is being changed; it goes back to its place however that ends.

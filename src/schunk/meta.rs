@@ -70,6 +70,16 @@ pub(super) fn is_bomb(stored: &[u8]) -> bool {
     })
 }
 
+/// The content of a variable-length metalayer from its chunk `stored`, compressed with `params`. One that should not be
+/// decompressed for that stays as it is.
+///
+/// # Errors
+///
+/// As [`decompress`] and [`compress`].
+pub(crate) fn compressed_again(stored: &[u8], params: &CParams) -> Result<Vec<u8>> {
+    if is_bomb(stored) { memory::copy_of(stored) } else { compress(&decompress(stored)?, Some(params)) }
+}
+
 /// As [`decompress`], into memory from `make`: as many zeros as it is asked for. Postfilters are for chunks of data.
 fn decompress_into<D: AsMut<[u8]>>(
     dec: &Decoding<'_>,

@@ -5,8 +5,8 @@
 use super::{Reading, Schunk};
 use crate::chunk::{self, CParams, Encoding};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
-use crate::format::chunk_header::{BasicHeader, offset};
-use crate::format::consts::{MAX_FILTERS, MIN_HEADER_LENGTH, codec, filter, flags, split};
+use crate::format::chunk_header::{BasicHeader, ChunkHeader, offset};
+use crate::format::consts::{MAX_FILTERS, MIN_HEADER_LENGTH, codec, filter, flags, special, split};
 use crate::format::frame_header::{self, FrameParams};
 use crate::format::packed::{self, Packed, PackedParams, PackedSpecial};
 use crate::frame::FrameOptions;
@@ -142,6 +142,9 @@ fn readable(chunk: &[u8]) -> Result<Cow<'_, [u8]>> {
 /// The data of `chunk`.
 fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
     let chunk = readable(chunk)?;
+    // The format knows none, and a few bytes of them would ask for gigabytes.
+    let special = ChunkHeader::read(&chunk)?.special();
+    ensure(special == special::NONE, ErrorKind::InvalidHeader, "special values in a packed super-chunk")?;
     let nbytes = usize::try_from(BasicHeader::read(&chunk)?.nbytes).unwrap_or(0);
     let mut data = zeroed(nbytes)?;
     chunk::decompress(&chunk, &mut data)?;

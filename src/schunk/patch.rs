@@ -40,6 +40,10 @@ pub(super) fn encode_range(
         let (at, covered) = span(block);
         (covered.start - at, &src[covered.start - start..covered.end - start])
     };
+    if header.is_vl() {
+        // The header tells the number of blocks in the place of their size.
+        return Ok(None);
+    }
     let touched = memory::collect(start / header.blocksize..end.div_ceil(header.blocksize))?;
     let changes = Changes {
         touched: &touched,

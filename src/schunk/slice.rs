@@ -228,16 +228,18 @@ impl Schunk {
         let bytes = self.byte_range(start, stop)?;
         let dest = usize::try_from(bytes.end - bytes.start).ok().and_then(|len| dest.get_mut(..len));
         let dest = dest.ok_or(Error::new(ErrorKind::WriteBuffer, "destination too short"))?;
+        // By now another thread may have taken over that there are fewer.
         let numbers = || {
-            let parts = parts(&self.sizes(), bytes.clone())?;
-            memory::collect(parts.map(|part| part.nchunk))
+            let size = fixed_chunksize(&self.sizes())?;
+            let number = |at: u64| usize::try_from(at / size).map_err(|_| out_of_range());
+            memory::collect(number(bytes.start)?..=number(bytes.end - 1)?)
         };
         let mask = OnceCell::new();
         let read = |chunks: &StoredChunks<'_>| read_parts(chunks, bytes.clone(), reading, &mask, dest);
         self.read_without_layout(numbers, read).map_err(Error::to_failure)?
     }
 
-    /// As [`read_items`](Self::read_items), into all of `dest`, if they are in one chunk of a list and that is a
+    /// As [`read_items`](Self::read_items) of items that are there, into all of `dest`, if they are in one chunk of a list and that is a
     /// [simple](chunk::decompress_simple) one: so nothing of the application is called, and no thread is started.
     #[cfg(feature = "capi")]
     #[inline]

@@ -14,22 +14,25 @@ pub(in super::super) fn is_set(name: &[u8]) -> bool {
     found
 }
 
-/// Calls `visit` with the name, without [`PREFIX`], and the value of each variable of ours that is set.
+/// Calls `visit` with the name, without [`PREFIX`], and the value of each variable of ours that is set, last to first: of
+/// a variable that is there twice, as after `execve` by some programs, the first one counts, as with `getenv`.
 ///
 /// This walks over the whole environment, with a handful of instructions for each variable that is not ours.
 #[cfg(unix)]
 pub(super) fn for_each(mut visit: impl FnMut(&[u8], &CStr)) {
     // SAFETY: reading the pointer is what getenv does; changing the environment meanwhile is the client's mistake.
-    let mut next = unsafe { *environment() };
-    if next.is_null() {
+    let start = unsafe { *environment() };
+    if start.is_null() {
         return;
     }
-    loop {
-        // SAFETY: the array ends with a null pointer, at which this ends.
-        let entry = unsafe { *next };
-        if entry.is_null() {
-            return;
-        }
+    let mut count = 0;
+    // SAFETY: the array ends with a null pointer, at which this ends.
+    while unsafe { !(*start.add(count)).is_null() } {
+        count += 1;
+    }
+    for i in (0..count).rev() {
+        // SAFETY: before the null pointer.
+        let entry = unsafe { *start.add(i) };
         // SAFETY: entries are strings, of at least their NUL.
         if unsafe { *entry.cast::<u8>() } == PREFIX[0] {
             // SAFETY: as above.
@@ -37,8 +40,6 @@ pub(super) fn for_each(mut visit: impl FnMut(&[u8], &CStr)) {
                 visit(name, value);
             }
         }
-        // SAFETY: this was not the null pointer at the end.
-        next = unsafe { next.add(1) };
     }
 }
 

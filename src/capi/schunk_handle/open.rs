@@ -8,7 +8,7 @@ use super::SchunkHandle;
 use crate::capi::consts::BLOSC2_IO_FILESYSTEM;
 use crate::capi::types::{blosc2_io, blosc2_schunk, blosc2_storage};
 use crate::capi::{io, io_adapter, storage};
-use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::error::{Error, ErrorKind, Result, require};
 use crate::io::memory::MallocBuf;
 use crate::schunk::Schunk;
 
@@ -78,9 +78,6 @@ impl SchunkHandle {
 fn open_at(path: &Path, offset: i64, udio: &blosc2_io) -> Result<Schunk> {
     let offset = u64::try_from(offset).map_err(|_| Error::new(ErrorKind::InvalidParam, "negative offset"))?;
     let options = io_adapter::options(udio)?;
-    if !options.locking {
-        ensure(path.exists(), ErrorKind::FileOpen, "no such frame")?;
-    }
     if udio.id == BLOSC2_IO_FILESYSTEM {
         Schunk::open_any(path, offset, &options)
     } else {

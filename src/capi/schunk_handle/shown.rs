@@ -3,11 +3,12 @@
 use std::ffi::{CString, c_char};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::SchunkHandle;
 use super::layers::{remove_layer, show_layer, show_layers};
 use crate::capi::io_adapter;
+use crate::capi::ptr::SharedNumber;
 use crate::capi::types::{CBool, blosc2_schunk};
 use crate::error::{Result, require};
 use crate::format::geometry::BlockGeometry;
@@ -45,8 +46,8 @@ const _: () = {
 pub(super) struct ShownLayers {
     /// The shape of the blocks that the chunks are made of; for a view, that of its base.
     pub(super) geometry: Option<BlockGeometry>,
-    /// The variable-length ones of a frame, which are looked at anew after each change of a fixed one. Those of a list
-    /// are changed in place unless somebody else holds them.
+    /// The variable-length metalayers that the struct shows, so that unchanged ones are told by the address of the list.
+    /// Kept for frames only: the next change of a super-chunk without a frame would have to copy a list that is held.
     variable: Option<Arc<Metalayers>>,
 }
 
@@ -279,12 +280,12 @@ impl SchunkHandle {
     unsafe fn show_numbers(&self, [nchunks, nbytes, cbytes, tick]: [u64; 4]) {
         let abi = self.abi();
         let tick = tick.wrapping_sub(self.ticks_before.load(Ordering::Relaxed));
-        // SAFETY: the fields that threads compare are accessed atomically by the library, the others by one thread at a
+        // SAFETY: the fields that threads compare are shared numbers, the others by one thread at a
         // time, by the caller's promise.
         unsafe {
             let store = |field: *mut i64, value| {
                 let value = i64::try_from(value).unwrap_or(i64::MAX);
-                AtomicI64::from_ptr(field).store(value, Ordering::Relaxed);
+                SharedNumber::at(field).set(value);
             };
             store(&raw mut (*abi).nchunks, nchunks);
             store(&raw mut (*abi).nbytes, nbytes);

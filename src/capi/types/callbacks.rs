@@ -50,7 +50,9 @@ pub type blosc2_read_cb = Option<
 >;
 /// Cuts or extends the file to `size` bytes; returns 0, or another value on failure.
 pub type blosc2_truncate_cb = Option<unsafe extern "C" fn(stream: *mut c_void, size: i64) -> c_int>;
-/// Called once with the `params` of a `blosc2_io` when its super-chunk is freed; returns 0, or a negative value.
+/// Called with the `params` of a `blosc2_io` when its super-chunk is freed, when nothing can be opened with it, and when
+/// an array cannot be filled; returns 0, or a negative value. When a super-chunk cannot be made or copied, for instance
+/// because something exists at its path, `params` stay the caller's.
 pub type blosc2_destroy_cb = Option<unsafe extern "C" fn(params: *mut c_void) -> c_int>;
 
 /// Computes the bytes to compress of one block; returns 0, or a non-zero value to make the compression fail.

@@ -1,6 +1,6 @@
 //! The NDLZ decoder. It accepts what encoders write and nothing else, except that it ignores bytes after the last
 //! record and the three lowest bits of the tokens of row forms for cells of side 4, except for the last pair of rows,
-//! as the C library does.
+//! as the C library does, and that references may be to any bytes of the stream.
 //!
 //! That one also takes row forms in cut cells, and forms that name a row twice, and gives meaningless items for them.
 
