@@ -176,17 +176,23 @@ impl Frame {
         let mut draft = Draft::of(self.snapshot());
         self.remove(session, &mut draft, change.removed)?;
         let fill = change.fill(&mut draft.sizes)?;
-        let order = || change.order(draft.old.index.len(), draft.sizes.nchunks);
-        let order = change.moves_chunks().then(order).transpose()?;
+        let nchunks = draft.old.index.len();
+        let only_adds_behind = change.kept_in_place(nchunks) == Some(nchunks);
+        let order = || change.order(nchunks, draft.sizes.nchunks);
+        let order = (!only_adds_behind).then(order).transpose()?;
         let mut replaced = Vec::new();
         for (nchunk, new) in chunks {
             let chunk = self.replace(session, &mut draft, (nchunk, order.as_deref()), new)?;
             memory::push(&mut replaced, chunk)?;
         }
-        if let Some(order) = &order {
+        if change.moves_chunks() {
             let fixed = draft.sizes.chunksize == draft.old.sizes().chunksize;
             ensure(fixed, ErrorKind::ChunkUpdate, "chunks of different sizes cannot be renumbered")?;
-            rearrange(&mut draft.next.index, order, fill)?;
+        }
+        match &order {
+            Some(order) => rearrange(&mut draft.next.index, order, fill)?,
+            None if change.count() > 0 => draft.next.index.insert(nchunks, change.count(), fill)?,
+            None => (),
         }
         if !draft.sums_are_known() {
             draft.sizes.nbytes = self.added_up(session, &draft.old, &draft.next.index, &replaced)?;
@@ -242,7 +248,8 @@ impl Frame {
         }))
     }
 
-    /// Notes that `new` takes the place of chunk `nchunk`, which has the number in `order` in the old state.
+    /// Notes that `new` takes the place of chunk `nchunk`, which has the number in `order` in the old state, or the same
+    /// if there is no order.
     fn replace<'a>(
         &self,
         session: &Session,
@@ -252,7 +259,8 @@ impl Frame {
     ) -> Result<Replaced<'a>> {
         let in_range = nchunk < draft.sizes.nchunks;
         require(in_range, "chunk number out of range")?;
-        let before = order.map_or(Some(nchunk), |order| order[nchunk]);
+        let nchunks = draft.old.index.len();
+        let before = order.map_or((nchunk < nchunks).then_some(nchunk), |order| order[nchunk]);
         let chunk = match (new, before) {
             (New::Bytes(bytes), _) => bytes,
             (New::Derived(make, new), Some(before)) => {
@@ -270,7 +278,8 @@ impl Frame {
             Some(before) => self.give_up(session, draft, before)?,
             None => u64::try_from(draft.sizes.chunksize).unwrap_or(0),
         };
-        if order.is_some() && before.is_some() && draft.next.header.sparse {
+        let moves_chunks = order.is_some() || draft.sizes.nchunks != nchunks;
+        if moves_chunks && before.is_some() && draft.next.header.sparse {
             draft.next.replaces = true;
         }
         draft.sizes = draft.sizes.with_updated(nchunk, old_nbytes, &info)?.recordable_with(&info);
