@@ -17,6 +17,9 @@
  * that say the same, and "no other thread uses it" that they may do nothing with it. Functions without a context share
  * the settings of the process, which any thread may change at any time.
  *
+ * Callbacks. Functions of the application that the library calls have to return: no C++ exception, longjmp or
+ * pthread_exit may leave them. They report failures by what they return.
+ *
  * "Valid" objects come from a function of the library and were not released.
  */
 
@@ -932,7 +935,9 @@ typedef int64_t (*blosc2_read_cb)(void **ptr, int64_t size, int64_t nitems, int6
 typedef int (*blosc2_truncate_cb)(void *stream, int64_t size);
 
 /**
- * Called once with the `params` of a `blosc2_io` when its super-chunk is freed; returns 0, or a negative value.
+ * Called with the `params` of a `blosc2_io` when its super-chunk is freed, when nothing can be opened with it, and when
+ * an array cannot be filled; returns 0, or a negative value. When a super-chunk cannot be made or copied, for instance
+ * because something exists at its path, `params` stay the caller's.
  */
 typedef int (*blosc2_destroy_cb)(void *params);
 
@@ -977,7 +982,7 @@ typedef struct blosc2_io_cb {
    */
   blosc2_truncate_cb truncate;
   /**
-   * Called when the super-chunk is freed.
+   * Called when the super-chunk is freed, or cannot be opened.
    */
   blosc2_destroy_cb destroy;
 } blosc2_io_cb;
@@ -1660,7 +1665,8 @@ typedef struct blosc2_metalayer {
  * A super-chunk: a sequence of chunks with the same parameters, and metadata.
  *
  * Made by `blosc2_schunk_new` and its like only. Treat the fields as read-only, apart from `cctx` and `dctx`, which
- * may be replaced by other contexts (NULL before `blosc2_schunk_free` to keep them), and `current_nchunk`.
+ * may be replaced by other contexts (NULL before `blosc2_schunk_free` to keep them), and `current_nchunk`; what may be
+ * changed of metalayers, `blosc2_metalayer` tells.
  */
 typedef struct blosc2_schunk {
   /**

@@ -133,6 +133,10 @@ BLOSC_EXPORT int blosc2_stdio_destroy(void *params);
  *
  * The caller sets the first three fields and takes the others from `BLOSC2_STDIO_MMAP_DEFAULTS`. One struct serves
  * one super-chunk, and lives at least as long.
+ *
+ * `mode` becomes NULL when the file was mapped; set it again before the struct is used for another file. A call that
+ * fails to open has ended the mapping, and released the struct if `needs_free` is set; after a call that fails to make
+ * or copy a super-chunk, end the mapping with `blosc2_stdio_mmap_destroy`.
  */
 typedef struct blosc2_stdio_mmap {
   /**

@@ -53,7 +53,8 @@ pub(crate) struct Context {
     /// The same for the typesize.
     typesize: Sticky,
     instrumented: bool,
-    /// Whether `BLOSC_INFO` was set when the context was made.
+    /// Whether `BLOSC_INFO` was set when the context was made: for writing many chunks at once; calls that compress one
+    /// look at the environment as it is then.
     wants_info: bool,
     /// The tuner's configuration, as given.
     tuner_config: *mut c_void,

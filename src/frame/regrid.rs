@@ -332,3 +332,31 @@ impl Draft {
         self.sizes.chunksize != 0 || all_gone || left
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_that_come_and_go_at_the_end_leave_the_others_in_place() {
+        let kept = |removed: &[Range<usize>], added: &[Range<usize>]| {
+            Regrid { removed, added, ..Regrid::default() }.kept_in_place(10)
+        };
+        let one = |start, end| [Range { start, end }];
+        assert_eq!(kept(&[], &[]), Some(10));
+        assert_eq!(kept(&[], &one(10, 12)), Some(10));
+        assert_eq!(kept(&one(7, 10), &[]), Some(7));
+        assert_eq!(kept(&one(7, 10), &one(7, 12)), Some(7));
+        assert_eq!(kept(&one(0, 10), &one(0, 1)), Some(0));
+        for (removed, added) in [(one(6, 9), one(9, 9)), (one(7, 10), one(6, 8)), (one(9, 11), one(9, 9))] {
+            assert_eq!(kept(&removed, &added), None, "{removed:?}, {added:?}");
+        }
+        assert_eq!(kept(&[], &one(9, 12)), None);
+        assert_eq!(kept(&[], &[10..11, 12..13]), None);
+        // The general way comes to the same.
+        let removed = one(7, 10);
+        let order =
+            Regrid { removed: &removed, added: &one(7, 9), ..Regrid::default() }.order(10, 9).unwrap();
+        assert_eq!(order, [(0..7).map(Some).collect(), vec![None; 2]].concat());
+    }
+}

@@ -455,6 +455,10 @@ mod tests {
     fn chunk_sizes_have_two_limits() {
         let g = Geometry::new(&[1], &[i32::MAX], &[1]).unwrap();
         assert_eq!(g.check_for_creation(1).unwrap_err().kind(), ErrorKind::MaxBufsizeExceeded);
+        let most = i32::try_from(MAX_BLOCKSIZE).unwrap();
+        let blocks_of = |n: i32| Geometry::new(&[i64::from(n)], &[n], &[n]).unwrap().check_for_creation(1);
+        assert_eq!(blocks_of(most), Ok(()));
+        assert_eq!(blocks_of(most + 1).unwrap_err().kind(), ErrorKind::InvalidParam);
         assert!(g.chunk_nbytes(1).is_ok());
         assert_eq!(g.chunk_nbytes(2).unwrap_err().kind(), ErrorKind::InvalidParam);
     }

@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, Result, ensure};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{MAX_FILTERS, SHUFFLE_SLOT, codec, filter, special};
 use crate::format::frame_header::FrameParams;
-use crate::format::nd_meta::NdMeta;
+use crate::format::nd_meta::{self, NdMeta};
 use crate::frame::Frame;
 use crate::schunk::{ChunkCompressor, Reading, Schunk, Writing};
 use proptest::prelude::*;
@@ -596,6 +596,18 @@ fn nothing_is_made_of_another_size_than_the_chunks_that_are_there() {
     let written = write::write(&mut tested.schunk, &other, &region, src, &reading, &writing);
     assert_eq!(written.unwrap_err().what(), "the array has chunks of another size");
     tested.check();
+    // One chunk of the size of all: the number of chunks fits.
+    let params = CParams { typesize: 4, ..tested.params.clone() };
+    let mut schunk = Schunk::in_memory(FrameParams { typesize: 4, ..FrameParams::default() });
+    let writing = Writing::new(Encoding::new(&params));
+    let meta =
+        NdMeta { shape: vec![4], chunkshape: vec![4], blockshape: vec![2], dtype: None, dtype_format: 0 };
+    schunk.meta_add(nd_meta::NAME, &meta.write().unwrap()).unwrap();
+    schunk.append_buffer(Source::Bytes(&[5; 64]), &writing).unwrap();
+    let small = Geometry::new(&[4], &[4], &[2]).unwrap();
+    let resized = resize::resize(&mut schunk, &small, &[8], None, &params);
+    assert_eq!(resized.unwrap_err().what(), "the array has chunks of another size");
+    assert_eq!((schunk.nchunks(), schunk.chunksize()), (1, 64));
 }
 
 #[test]

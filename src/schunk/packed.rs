@@ -291,6 +291,31 @@ mod tests {
     }
 
     #[test]
+    fn special_values_are_refused_before_they_are_decompressed() {
+        let mut chunk = [0; 64];
+        let value = chunk::SpecialValue::Repeated(b"x");
+        let bytes = CParams { typesize: 1, ..CParams::default() };
+        let cbytes = chunk::special_chunk(&bytes, 0x7fff_ff00, value, &mut chunk).unwrap();
+        let bomb = &chunk[..cbytes];
+        let mut data = vec![0; 100 + MIN_HEADER_LENGTH];
+        let plain = Encoding { blosc1_header: true, ..Encoding::new(&bytes) };
+        let cbytes = chunk::compress_with(&plain, Source::Bytes(&[7; 100]), &mut data).unwrap().cbytes;
+        let plain = &data[..cbytes];
+        let refused = |params: &PackedParams, special: &PackedSpecial<'_>, chunks: &[&[u8]]| {
+            let bytes = packed::write(params, special, chunks).unwrap();
+            Schunk::from_packed(&bytes).err().map(Error::kind)
+        };
+        let (params, none) = (PackedParams::default(), PackedSpecial::default());
+        let userdata = PackedSpecial { userdata: Some(bomb), ..none };
+        assert_eq!(refused(&params, &userdata, &[plain]), Some(ErrorKind::InvalidHeader));
+        assert_eq!(refused(&params, &PackedSpecial { userdata: Some(plain), ..none }, &[plain]), None);
+        let delta = PackedParams { filters: [3, 0, 0, 0, 0], ..params };
+        let reference = PackedSpecial { filters: Some(plain), ..none };
+        assert_eq!(refused(&delta, &reference, &[plain]), None);
+        assert_eq!(refused(&delta, &reference, &[bomb]), Some(ErrorKind::InvalidHeader));
+    }
+
+    #[test]
     fn damaged_userdata_are_an_error_and_not_left_out() {
         let params = FrameParams { typesize: 1, clevel: 5, ..FrameParams::default() };
         let mut schunk = Schunk::in_memory(params);

@@ -521,6 +521,10 @@ fn metalayers_that_stand_for_much_more_than_they_take_are_copied_as_they_are() {
     let (before, after): (Vec<_>, Vec<_>) = (stored(&schunk), stored(&copy));
     assert_eq!(before, after);
     assert_eq!(copy.vlmeta_get(b"of words").unwrap().1, b"words ".repeat(10_000));
+    let again: Vec<_> =
+        before.iter().map(|stored| meta::compressed_again(stored, &params_of_bytes).unwrap()).collect();
+    assert_eq!(again[..2], before[..2]);
+    assert_eq!(meta::decompress(&again[2]).unwrap(), b"words ".repeat(10_000));
 }
 
 #[test]
