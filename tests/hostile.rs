@@ -229,7 +229,6 @@ fn try_contiguous(bytes: &[u8], file: &Path) {
         change_all(&mut schunk);
         read_all(&schunk);
     }
-    let _ = Schunk::open_packed(file);
 }
 
 /// Values for a byte that was `old`.
@@ -267,6 +266,33 @@ fn a_contiguous_frame_cut_off_anywhere_is_refused() {
             assert!(from_path(&file.0, true).is_err(), "{kind}: {len} bytes in a mapped file");
         }
     }
+}
+
+#[test]
+fn a_wrong_byte_anywhere_in_a_packed_super_chunk_does_no_harm() {
+    let before = peak_memory();
+    let opened = |bytes: &[u8]| Schunk::from_any_buffer(MallocBuf::copy_of(bytes).unwrap());
+    let cparams = CParams { typesize: 4, ..CParams::default() };
+    let mut schunk = Schunk::in_memory(params());
+    for i in 0..3 {
+        let writing = Writing::new(Encoding::new(&cparams));
+        schunk.append_buffer(Source::Bytes(&ramp(i * 500, 500)), &writing).unwrap();
+    }
+    schunk.vlmeta_add(b"userdata", b"about it", None).unwrap();
+    let bytes = schunk.to_packed().unwrap();
+    assert_eq!(opened(&bytes).unwrap().nbytes(), 6000);
+    for at in places("packed", bytes.len()) {
+        for value in wrong(bytes[at]) {
+            let mut bad = bytes.clone();
+            bad[at] = value;
+            if let Ok(mut schunk) = opened(&bad) {
+                read_all(&schunk);
+                change_all(&mut schunk);
+            }
+        }
+        assert!(opened(&bytes[..at]).is_err(), "{at} bytes");
+    }
+    assert_modest_since(before, "packed");
 }
 
 /// Calls `work` with a fresh copy of a sparse frame for each of its files, by name.
