@@ -189,18 +189,21 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_open(
         let _ = mode;
         ensure(!urlpath.is_null() && !params.is_null(), ErrorKind::NullPointer, "no path or parameters")?;
         // SAFETY: the caller's promise.
-        let (this, path) = unsafe { (state(params)?, CStr::from_ptr(urlpath)) };
-        let is_mapped = {
+        let path = unsafe { CStr::from_ptr(urlpath) };
+        {
             // While one reader puts another mapping in the place of one that the file has outgrown, there is none.
             let _others = RETIRED.lock();
-            !this.addr.is_null()
-        };
-        if is_mapped {
-            // SAFETY: set when the file was mapped.
-            let same = !this.urlpath.is_null() && unsafe { CStr::from_ptr(this.urlpath) } == path;
-            ensure(same, ErrorKind::FileOpen, "another file is mapped already")?;
-            return Ok(params);
+            // SAFETY: the caller's promise; readers wait for the lock.
+            let this = unsafe { state(params) }?;
+            if !this.addr.is_null() {
+                // SAFETY: set when the file was mapped.
+                let same = !this.urlpath.is_null() && unsafe { CStr::from_ptr(this.urlpath) } == path;
+                ensure(same, ErrorKind::FileOpen, "another file is mapped already")?;
+                return Ok(params);
+            }
         }
+        // SAFETY: the caller's promise; there are no readers of what is not mapped.
+        let this = unsafe { state(params) }?;
         require(!this.mode.is_null(), "no mode")?;
         // SAFETY: the caller's promise.
         open(this, path, unsafe { CStr::from_ptr(this.mode) })?;

@@ -10,7 +10,7 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 use crate::format::frame_header::Layout;
 use crate::format::offsets::{Entry, MAX_CHUNKS};
-use crate::memory::{collect, filled, zeroed};
+use crate::memory::{collect, filled, no_memory, zeroed};
 use std::sync::Arc;
 
 /// An index larger than this, in bytes, must not expand from almost nothing.
@@ -141,7 +141,13 @@ impl Index {
     ///
     /// If there are fewer chunks.
     pub(crate) fn insert(&mut self, nchunk: usize, count: usize, entry: i64) -> Result<()> {
-        self.table_mut()?.insert(nchunk, count, entry)
+        match self {
+            Index::Run { entry: all, nchunks } if *all == entry && nchunk <= *nchunks => {
+                *nchunks = nchunks.checked_add(count).ok_or_else(no_memory)?;
+                Ok(())
+            }
+            _ => self.table_mut()?.insert(nchunk, count, entry),
+        }
     }
 
     /// Replaces the entries for which `change` gives others.
@@ -298,8 +304,15 @@ mod tests {
         assert!(matches!(index, Index::Run { .. }));
         assert_eq!(index.entry(25), Ok(Entry::Special(special::NAN)));
         assert_eq!(index.entry(26).unwrap_err().kind(), ErrorKind::InvalidParam);
+        index.insert(26, 4, entry).unwrap();
+        index.insert(3, 1, entry).unwrap();
+        assert!(matches!(index, Index::Run { nchunks: 31, .. }));
+        assert_eq!(index.insert(31, usize::MAX, entry).unwrap_err().kind(), ErrorKind::MemoryAlloc);
+        let mut longer = index.clone();
+        longer.insert(31, 2, 7).unwrap();
+        assert_eq!(longer.iter().collect::<Vec<_>>(), [&[entry; 31][..], &[7, 7]].concat());
         index.set(3, 7).unwrap();
-        assert_eq!(index.iter().filter(|&e| e == entry).count(), 25);
+        assert_eq!(index.iter().filter(|&e| e == entry).count(), 30);
     }
 
     #[test]
