@@ -9,7 +9,6 @@ use super::consts::{BLOSC2_IO_FILESYSTEM, BLOSC2_IO_FILESYSTEM_MMAP};
 use super::io;
 use super::io_streams::{Opener, Streams};
 use super::types::{blosc2_io, blosc2_io_cb, blosc2_stdio_params};
-use crate::cancel::deferred;
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{Durability, FrameOptions};
@@ -221,8 +220,9 @@ impl IoFile for UserFile {
 }
 
 impl MappedFile {
-    fn with_stream<T>(&self, operation: impl FnOnce(Stream<'_>) -> Result<T>) -> Result<T> {
-        deferred(|| operation(Stream { callbacks: &self.callbacks, stream: self.stream }))
+    /// This thread may be cancelled: the mapping back-end itself defers that where it waits.
+    fn stream(&self) -> Stream<'_> {
+        Stream { callbacks: &self.callbacks, stream: self.stream }
     }
 }
 
@@ -231,26 +231,26 @@ impl IoFile for MappedFile {
         if buf.is_empty() {
             return Ok(0);
         }
-        self.with_stream(|stream| stream.read_at(position, buf))
+        self.stream().read_at(position, buf)
     }
 
     fn write_at(&self, position: u64, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.with_stream(|stream| stream.write_at(position, bytes))
+        self.stream().write_at(position, bytes)
     }
 
     fn size(&self) -> Result<u64> {
-        self.with_stream(|stream| stream.size())
+        self.stream().size()
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
-        self.with_stream(|stream| stream.truncate(len))
+        self.stream().truncate(len)
     }
 
     unsafe fn bytes(&self, position: u64, len: usize) -> Result<Option<&[u8]>> {
-        let (start, n) = self.with_stream(|stream| stream.lent(position, len))?;
+        let (start, n) = self.stream().lent(position, len)?;
         if n != len {
             return Err(failed(ErrorKind::FileRead));
         }
@@ -266,7 +266,7 @@ impl Drop for MappedFile {
     fn drop(&mut self) {
         if let Some(close) = self.callbacks.close {
             // SAFETY: the handle is that of this file.
-            deferred(|| unsafe { close(self.stream) });
+            unsafe { close(self.stream) };
         }
     }
 }

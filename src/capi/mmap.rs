@@ -450,19 +450,22 @@ pub unsafe extern "C" fn blosc2_stdio_mmap_destroy(params: *mut c_void) -> c_int
     })
 }
 
+/// Takes one of the outgrown mappings of `owner`, if there is one.
+fn take_outgrown(owner: usize) -> Option<Retired> {
+    let mut retired = RETIRED.lock();
+    let at = retired.iter().position(|old| old.owner == owner)?;
+    Some(retired.swap_remove(at))
+}
+
 /// Unmaps and closes; returns whether all went well.
 fn close(this: &mut blosc2_stdio_mmap) -> bool {
     let shared = this.is_writable() && !this.is_private();
     let synced = !shared || this.file.is_null() || this.plain().and_then(|file| file.sync()).is_ok();
     drop(this.take_region());
     let owner = ptr::from_mut(this).addr();
-    let outgrown: Vec<Retired> = {
-        let mut retired = RETIRED.lock();
-        let (own, others) = std::mem::take(&mut *retired).into_iter().partition(|old| old.owner == owner);
-        *retired = others;
-        own
-    };
-    drop(outgrown);
+    while let Some(outgrown) = take_outgrown(owner) {
+        drop(outgrown); // while others may map
+    }
     // SAFETY: the file was opened when the mapping was made.
     let closed = this.file.is_null() || deferred(|| unsafe { libc::fclose(this.file) }) == 0;
     // SAFETY: the path was copied when the mapping was made.

@@ -263,18 +263,7 @@ impl Geometry {
         let nbytes = nbytes.ok_or(invalid("chunk too large"))?;
         let max = MAX_BUFFERSIZE as u64; // widening
         ensure(nbytes <= max, ErrorKind::MaxBufsizeExceeded, "chunk larger than a buffer may be")?;
-        self.check_blocks(typesize)
-    }
-
-    /// Fails if no chunk can have the blocks of the array: their chunks could be written, but not read.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidParam`.
-    pub(crate) fn check_blocks(&self, typesize: usize) -> Result<()> {
-        let nbytes = self.blocknitems.checked_mul(typesize as u64); // widening
-        let fits = nbytes.is_some_and(|nbytes| nbytes <= MAX_BLOCKSIZE as u64); // widening
-        require(fits, "block larger than those of chunks may be")
+        check_blocksize(self.blocknitems.saturating_mul(typesize as u64)) // widening
     }
 
     /// The chunks of the array.
@@ -293,6 +282,15 @@ impl Geometry {
     pub(crate) fn block_grid(&self) -> &Grid {
         &self.blocks
     }
+}
+
+/// Fails if no chunk can have blocks of `nbytes` bytes: their chunks could be written, but not read.
+///
+/// # Errors
+///
+/// `InvalidParam`.
+pub(crate) fn check_blocksize(nbytes: u64) -> Result<()> {
+    require(nbytes <= MAX_BLOCKSIZE as u64, "block larger than those of chunks may be") // widening
 }
 
 /// Extents of chunks and blocks as they are stored.

@@ -8,7 +8,7 @@
 
 use super::blocks::Blocks;
 use super::resize::Plan;
-use super::shape::{Geometry, Region, strided_len, strides};
+use super::shape::{Geometry, Region, check_blocksize, strided_len, strides};
 use super::slice::BoxChunks;
 use crate::chunk::{
     self, BlockReader, CParams, Decoding, GatherBlocks, Gathered, ShuffledBlock, Source, Threads,
@@ -16,7 +16,6 @@ use crate::chunk::{
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
 use crate::format::chunk_header::ChunkHeader;
-use crate::format::consts::MAX_BLOCKSIZE;
 use crate::io::memory::MallocBuf;
 use crate::io::spare;
 use crate::memory::{self, Room};
@@ -196,7 +195,7 @@ pub(super) fn compress(
     dest: &mut [u8],
 ) -> Result<usize> {
     let nbytes = blocks.chunksize;
-    require(blocks.blocksize <= MAX_BLOCKSIZE, "block larger than those of chunks may be")?;
+    check_blocksize(blocks.blocksize as u64)?; // widening
     let has_blocks =
         |params: &CParams| chunk::blocks::effective_blocksize(params, nbytes) == blocks.blocksize;
     let mut writing = *writing;

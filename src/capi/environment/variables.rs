@@ -25,22 +25,41 @@ pub(super) fn for_each(mut visit: impl FnMut(&[u8], &CStr)) {
     if start.is_null() {
         return;
     }
-    let mut count = 0;
-    // SAFETY: the array ends with a null pointer, at which this ends.
-    while unsafe { !(*start.add(count)).is_null() } {
+    // How many entries there are up to the last one of ours: mostly none.
+    let (mut count, mut behind) = (0, 0);
+    loop {
+        // SAFETY: the array ends with a null pointer, at which this ends.
+        let entry = unsafe { *start.add(count) };
+        if entry.is_null() {
+            break;
+        }
         count += 1;
-    }
-    for i in (0..count).rev() {
-        // SAFETY: before the null pointer.
-        let entry = unsafe { *start.add(i) };
-        // SAFETY: entries are strings, of at least their NUL.
-        if unsafe { *entry.cast::<u8>() } == PREFIX[0] {
-            // SAFETY: as above.
-            if let Some((name, value)) = split_ours(unsafe { CStr::from_ptr(entry) }) {
-                visit(name, value);
-            }
+        // SAFETY: entries are strings.
+        if unsafe { is_ours(entry) } {
+            behind = count;
         }
     }
+    for i in (0..behind).rev() {
+        // SAFETY: before the null pointer; entries are strings.
+        let ours = unsafe {
+            let entry = *start.add(i);
+            is_ours(entry).then(|| CStr::from_ptr(entry))
+        };
+        if let Some((name, value)) = ours.and_then(split_ours) {
+            visit(name, value);
+        }
+    }
+}
+
+/// Whether `entry` begins with [`PREFIX`]. Few of others begin with its first byte.
+///
+/// # Safety
+///
+/// `entry` is a string.
+#[cfg(unix)]
+unsafe fn is_ours(entry: *const c_char) -> bool {
+    // SAFETY: this stops at the first byte that differs, so at the NUL at the latest.
+    PREFIX.iter().enumerate().all(|(i, &byte)| unsafe { *entry.cast::<u8>().add(i) } == byte)
 }
 
 /// Where the environment of the process is.
