@@ -4,7 +4,10 @@ use blosc2::capi::b2nd_ctx::b2nd_serialize_meta;
 use blosc2::capi::meta::{blosc2_meta_add, blosc2_vlmeta_add};
 use blosc2::capi::schunk_data::blosc2_schunk_append_buffer;
 use blosc2::capi::util::blosc2_get_blosc2_cparams_defaults;
+use blosc2::chunk::{CParams, Encoding, Source};
 use blosc2::format::consts::{codec, filter};
+use blosc2::format::frame_header::FrameParams;
+use blosc2::schunk::{self, Writing};
 use libblosc2_rs_fuzz::{OURS, Schunk, int};
 use std::fs;
 use std::path::PathBuf;
@@ -28,6 +31,49 @@ fn nd_meta() -> Vec<u8> {
     };
     // SAFETY: the library says so; a few bytes may leak in a program that ends at once.
     unsafe { std::slice::from_raw_parts(written, usize::try_from(len).expect("valid shapes")) }.to_vec()
+}
+
+/// A super-chunk as they were before there were frames, with the first chunk's data as userdata.
+fn packed(data: &[u8]) -> Vec<u8> {
+    let cparams = CParams { typesize: 4, blocksize: 512, ..CParams::default() };
+    let filters = [0, 0, 0, 0, 0, filter::SHUFFLE];
+    let mut schunk =
+        schunk::Schunk::in_memory(FrameParams { typesize: 4, filters, ..FrameParams::default() });
+    for part in data.chunks(800) {
+        let writing = Writing::new(Encoding::new(&cparams));
+        schunk.append_buffer(Source::Bytes(part), &writing).expect("valid data");
+    }
+    schunk.vlmeta_add(b"userdata", &data[..800], None).expect("valid data");
+    schunk.to_packed().expect("parameters of that time")
+}
+
+/// The same with the delta filter of that time before the shuffle: the userdata become its reference.
+fn packed_with_delta(data: &[u8]) -> Vec<u8> {
+    const FILTERS: usize = 8;
+    const REFERENCE: usize = 40;
+    const USERDATA: usize = 64;
+    let mut bytes = packed(data);
+    bytes[FILTERS] = 3 | 1 << 3;
+    bytes.copy_within(USERDATA..USERDATA + 8, REFERENCE);
+    bytes[USERDATA..USERDATA + 8].fill(0);
+    let whole = Schunk::from_buffer(&bytes).expect("a super-chunk of that time");
+    whole.read_everything();
+    bytes
+}
+
+/// The contiguous frames of released versions.
+fn save_golden_frames() {
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/frames");
+    for version in fs::read_dir(golden).expect("the golden files are there") {
+        let version = version.expect("a directory that can be read");
+        for file in fs::read_dir(version.path()).expect("a directory for each version") {
+            let file = file.expect("a directory that can be read");
+            if file.path().is_file() {
+                let name = format!("{}-{}", version.file_name().display(), file.file_name().display());
+                save("frame", &name, &fs::read(file.path()).expect("a golden file"));
+            }
+        }
+    }
 }
 
 fn main() {
@@ -91,6 +137,9 @@ fn main() {
         }
         save("frame", &kind.to_string(), &schunk.to_buffer().expect("a frame in memory"));
     }
+    save("frame", "packed", &packed(&ramp));
+    save("frame", "packed-delta", &packed_with_delta(&ramp));
+    save_golden_frames();
     save("nd_meta", "0", &nd_meta());
     for target in ["round_trip", "against_c", "frame_edit", "metalayers"] {
         for start in 0..8 {
