@@ -73,7 +73,7 @@ static int decompress_all(blosc2_context *dctx, const chunks *in, uint8_t *data,
   return 0;
 }
 
-/* Seconds of one call of either function above, the best of some. */
+/* Seconds that have passed. */
 static double seconds_since(blosc_timestamp_t start) {
   blosc_timestamp_t now;
   blosc_set_timestamp(&now);

@@ -104,7 +104,10 @@ static void test_copies_after_changes(bool contiguous) {
   if (needs_free) {
     free(frame);
   }
-  REQUIRE(blosc2_schunk_to_buffer(handles[1]->sc, &frame, &needs_free) > 0);
+  len = blosc2_schunk_to_buffer(handles[1]->sc, &frame, &needs_free);
+  REQUIRE_INT(b2nd_from_cframe(frame, len, true, &read), 0);
+  CHECK(read != NULL && read->shape[0] == 2 * SIDE && read->sc->nchunks == 8);
+  b2nd_free(read);
   if (needs_free) {
     free(frame);
   }

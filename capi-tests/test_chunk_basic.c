@@ -124,7 +124,8 @@ static void test_codecs(void) {
         cbytes = blosc2_compress_ctx(cctx, data, size, chunk, size + BLOSC2_MAX_OVERHEAD);
         CHECK(cbytes > 0);
         CHECK(kind == TEST_NOISE || clevel == 0 || cbytes < size / 2);
-        CHECK(blosc2_compress_ctx(cctx3, data, size, other, size + BLOSC2_MAX_OVERHEAD) > 0);
+        CHECK_INT(blosc2_compress_ctx(cctx3, data, size, other, size + BLOSC2_MAX_OVERHEAD), cbytes);
+        CHECK_BYTES(other, chunk, (size_t)cbytes);
         CHECK_INT(blosc2_decompress_ctx(dctx, other, size + BLOSC2_MAX_OVERHEAD, back, size), size);
         CHECK_BYTES(back, data, (size_t)size);
         memset(back, 0x5a, (size_t)size);
@@ -212,6 +213,34 @@ static void test_global_settings(void) {
   CHECK_INT(blosc2_set_nthreads(1), 4);
 }
 
+/* The settings that are seen in chunks alone. */
+static void test_settings_of_chunks(void) {
+  const int32_t size = NITEMS * 4;
+  int32_t *data = ramp(NITEMS), *back = (int32_t *)test_alloc((size_t)size);
+  uint8_t *chunk = test_alloc((size_t)size + BLOSC2_MAX_OVERHEAD);
+  int splits, deltas;
+  for (splits = 0; splits < 2; splits++) {
+    for (deltas = 0; deltas < 2; deltas++) {
+      const uint8_t delta = deltas ? BLOSC_DELTA : BLOSC_NOFILTER;
+      int cbytes;
+      blosc1_set_splitmode(splits ? BLOSC_ALWAYS_SPLIT : BLOSC_NEVER_SPLIT);
+      blosc2_set_delta(deltas);
+      cbytes = blosc2_compress(5, BLOSC_SHUFFLE, 4, data, size, chunk, size + BLOSC2_MAX_OVERHEAD);
+      CHECK_INT(chunk[BLOSC2_CHUNK_FLAGS] & 0x10, splits ? 0 : 0x10);
+      CHECK_INT(chunk[BLOSC2_CHUNK_FILTER_CODES + BLOSC2_MAX_FILTERS - 2], delta);
+      CHECK_INT(chunk[BLOSC2_CHUNK_FILTER_CODES + BLOSC2_MAX_FILTERS - 1], BLOSC_SHUFFLE);
+      memset(back, 0, (size_t)size);
+      CHECK_INT(blosc2_decompress(chunk, cbytes, back, size), size);
+      CHECK_BYTES(back, data, (size_t)size);
+    }
+  }
+  blosc1_set_splitmode(BLOSC_FORWARD_COMPAT_SPLIT);
+  blosc2_set_delta(0);
+  free(data);
+  free(back);
+  free(chunk);
+}
+
 /* The names of Blosc 1. */
 static void test_blosc1_names(void) {
   const size_t size = (size_t)NITEMS * 4;
@@ -295,8 +324,13 @@ static void test_filters_alone(void) {
   CHECK(there[0] == data[0] && there[1] == data[4] && there[6] == data[1]);
   CHECK_INT(blosc2_unshuffle(4, 24, there, back), 24);
   CHECK_BYTES(back, data, 24);
-  CHECK(blosc2_bitshuffle(2, 16, data, there) >= 0);
-  CHECK(blosc2_bitunshuffle(2, 16, there, back) >= 0);
+  /* Eight items of two bytes: byte 8 k + b holds bit b of byte k of each. */
+  CHECK_INT(blosc2_bitshuffle(2, 16, data, there), 16);
+  for (i = 0; i < 128; i++) {
+    int item = i % 8, bit = i / 8 % 8, byte = i / 64;
+    CHECK_INT(there[8 * byte + bit] >> item & 1, data[2 * item + byte] >> bit & 1);
+  }
+  CHECK_INT(blosc2_bitunshuffle(2, 16, there, back), 16);
   CHECK_BYTES(back, data, 16);
 }
 
@@ -326,6 +360,7 @@ int main(void) {
   test_queries();
   test_names();
   test_global_settings();
+  test_settings_of_chunks();
   test_getitem();
   test_short_header();
   test_filters_alone();

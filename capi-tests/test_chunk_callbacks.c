@@ -781,6 +781,13 @@ static void test_environment(void) {
   CHECK(compress_with("BLOSC_NOLOCK", "1", data, chunk) > 0);
   CHECK_INT(blosc2_decompress(chunk, size + BLOSC2_MAX_OVERHEAD, back, size), size);
   CHECK_BYTES(back, data, (size_t)size);
+  /* Of filters that nobody knows, only those of contexts for one call are the defaults. */
+  setenv("BLOSC_NOLOCK", "1", 1);
+  CHECK(blosc2_compress(1, 3, 8, data, size, chunk, size + BLOSC2_MAX_OVERHEAD) > 0);
+  CHECK_INT(chunk[BLOSC2_CHUNK_FILTER_CODES + BLOSC2_MAX_FILTERS - 1], BLOSC_SHUFFLE);
+  unsetenv("BLOSC_NOLOCK");
+  CHECK(blosc2_compress(1, 3, 8, data, size, chunk, size + BLOSC2_MAX_OVERHEAD) > 0);
+  CHECK_INT(chunk[BLOSC2_CHUNK_FILTER_CODES + BLOSC2_MAX_FILTERS - 1], BLOSC_NOFILTER);
   CHECK(compress_with("BLOSC_COMPRESSOR", "zstd", data, chunk) > 0);
   CHECK_STR(blosc1_get_compressor(), "zstd");
   CHECK_INT(blosc2_get_nthreads(), 1);

@@ -15,7 +15,8 @@ enum {
   SOURCESIZE = 20,
   NBLOCKS = 28,
   BLOCKSIZE = 36,
-  DESTSIZE = 56
+  DESTSIZE = 56,
+  TYPESIZE = 60
 };
 
 static uint8_t *data, chunk[BYTES + BLOSC2_MAX_OVERHEAD], back[BYTES];
@@ -88,6 +89,37 @@ static void test_members(void) {
 }
 
 /* A codec that is not there is found out when the blocks are known. */
+/* What a prefilter of blocks of variable length finds in its context. */
+static int32_t seen_nblocks, seen_typesize, seen_calls;
+
+static int look(blosc2_prefilter_params *params) {
+  seen_nblocks = number(params->ctx, NBLOCKS);
+  seen_typesize = number(params->ctx, TYPESIZE);
+  seen_calls++;
+  memcpy(params->output, params->input, (size_t)params->output_size);
+  return 0;
+}
+
+static void test_members_of_variable_blocks(void) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_prefilter_params params;
+  const void *sources[2] = {data, data + 1200};
+  const int32_t sizes[2] = {1200, 600};
+  blosc2_context *context;
+  memset(&params, 0, sizeof params);
+  cparams.typesize = 300;
+  cparams.prefilter = look;
+  cparams.preparams = &params;
+  context = blosc2_create_cctx(cparams);
+  CHECK(blosc2_vlcompress_ctx(context, sources, sizes, 2, chunk, sizeof chunk) > 0);
+  CHECK_INT(seen_calls, 2);
+  if (sizeof(void *) == 8) {
+    CHECK_INT(seen_nblocks, 2);
+    CHECK_INT(seen_typesize, 1);
+  }
+  blosc2_free_ctx(context);
+}
+
 static void test_members_after_failure(void) {
   make_contexts(31, 0);
   CHECK_INT(blosc2_compress_ctx(cctx, data, BYTES, chunk, sizeof chunk), BLOSC2_ERROR_CODEC_SUPPORT);
@@ -325,6 +357,7 @@ int main(void) {
     data[i] ^= (uint8_t)(i * 37 % 101);
   }
   test_members();
+  test_members_of_variable_blocks();
   test_members_after_failure();
   test_order();
   test_negative_room();

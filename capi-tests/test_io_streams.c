@@ -281,6 +281,37 @@ static void test_lies(uint8_t id) {
   blosc2_remove_urlpath(PATH);
 }
 
+/* Two super-chunks in one file, opened where they start. */
+static void test_offsets(uint8_t id) {
+  static int32_t back[ITEMS];
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_io io = {id, "streams", NULL};
+  int64_t offsets[2];
+  int i;
+  cparams.typesize = 4;
+  storage.cparams = &cparams;
+  storage.contiguous = true;
+  remove(PATH);
+  for (i = 0; i < 2; i++) {
+    blosc2_schunk *schunk = blosc2_schunk_new(&storage);
+    CHECK_INT(blosc2_schunk_append_buffer(schunk, items + i, BYTES), 1);
+    offsets[i] = blosc2_schunk_append_file(schunk, PATH);
+    blosc2_schunk_free(schunk);
+  }
+  CHECK(offsets[0] == 0 && offsets[1] > 0);
+  for (i = 0; i < 2; i++) {
+    blosc2_schunk *schunk = blosc2_schunk_open_offset_udio(PATH, offsets[i], &io);
+    REQUIRE(schunk != NULL);
+    CHECK_INT(blosc2_schunk_decompress_chunk(schunk, 0, back, BYTES), BYTES);
+    CHECK_BYTES(back, items + i, BYTES);
+    blosc2_schunk_free(schunk);
+  }
+  CHECK(blosc2_schunk_open_offset_udio(PATH, offsets[1] + 1, &io) == NULL);
+  CHECK_INT(seen.open, 0);
+  remove(PATH);
+}
+
 int main(void) {
   blosc2_io_cb back_end;
   int i;
@@ -308,6 +339,7 @@ int main(void) {
   CHECK_INT(blosc2_register_io_cb(&back_end), 0);
   test_lies(212);
   fill();
+  test_offsets(210);
   for (i = 0; i < 4; i++) {
     uint8_t id = (uint8_t)(210 + i % 2);
     bool contiguous = i / 2 == 1;

@@ -303,10 +303,20 @@ static void test_mapped_memory(bool cleared, bool memory_only) {
   CHECK_INT(blosc2_stdio_mmap_size(&map), memory_only ? 53 : 50);
   CHECK_INT(memory[50], memory_only ? 'x' : '.');
   CHECK_INT(blosc2_stdio_mmap_truncate(&map, 60), memory_only ? 0 : -1);
+  /* Closing leaves the mapping to others. */
+  CHECK_INT(blosc2_stdio_mmap_close(&map), 0);
+  CHECK_INT(blosc2_stdio_mmap_read(&address, 1, 3, 7, &map), 3);
+  CHECK(address == memory + 7);
+  CHECK_INT(blosc2_stdio_mmap_read(&address, 1, 30, 40, &map), 0);
+  CHECK(address == NULL);
   CHECK_INT(blosc2_stdio_mmap_write("xyz", 1, 3, 98, &map), 0);
   CHECK(map.addr == memory && map.mapping_size == 100 && memory[98] == '.');
   map.addr = NULL;
   CHECK_INT(blosc2_stdio_mmap_write("xyz", 1, 3, 7, &map), 0);
+  CHECK_INT(blosc2_stdio_mmap_read(&address, 1, 3, 7, NULL), 0);
+  CHECK_INT(blosc2_stdio_mmap_size(NULL), -1);
+  CHECK(blosc2_stdio_mmap_open(NULL, "r", &map) == NULL && blosc2_stdio_mmap_open(PATH, "r", NULL) == NULL);
+  CHECK(blosc2_stdio_mmap_open("no such file", "r", &map) == NULL && map.addr == NULL);
 }
 #endif
 

@@ -26,7 +26,7 @@ static void largest_buffers(void) {
   /* Zeros without memory. */
   void *data = mmap(NULL, INT_MAX, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) {
-    printf("no room for the largest buffers: not tested\n");
+    test_skip("the largest buffers, for which there is no room");
     return;
   }
   cctx = blosc2_create_cctx(cparams);
@@ -60,7 +60,7 @@ static void far_frames(void) {
   int file = open(LARGE, O_RDWR | O_CREAT | O_TRUNC, 0644);
   CHECK(file >= 0);
   if (ftruncate(file, start) != 0) {
-    printf("no files of 5 GiB: not tested\n");
+    test_skip("files of 5 GiB, for which there is no room");
   } else {
     cparams.typesize = 4;
     storage.cparams = &cparams;

@@ -205,7 +205,7 @@ static void stacks_of_workers(void) {
   pthread_attr_getstacksize(&attributes, &usual);
   pthread_attr_destroy(&attributes);
   if (usual < 2 * DEEP || getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur < 2 * DEEP) {
-    printf("stacks are smaller here: those of workers are not tested\n");
+    test_skip("stacks of workers: those of threads are smaller here");
     free(data);
     free(chunk);
     return;

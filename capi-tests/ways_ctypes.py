@@ -34,7 +34,13 @@ class Cparams(ctypes.Structure):
     ]
 
 
-assert ctypes.sizeof(Cparams) == 136, ctypes.sizeof(Cparams)
+def check(what, got, wanted=True):
+    """Not `assert`, which does nothing where Python is told to optimise."""
+    if got != wanted:
+        sys.exit(f"{what}: {got!r}, not {wanted!r}")
+
+
+check("the size of Cparams", ctypes.sizeof(Cparams), 136)
 
 
 class Storage(ctypes.Structure):
@@ -79,25 +85,25 @@ context = create_cctx(cparams)
 chunk = ctypes.create_string_buffer(len(data) + 32)
 size = compress_ctx(context, data, len(data), chunk, len(chunk))
 free_ctx(context)
-assert 0 < size < len(data) // 10, size
+check(f"{size} bytes are a tenth", 0 < size < len(data) // 10)
 back = ctypes.create_string_buffer(len(data))
-assert decompress(chunk, size, back, len(back)) == len(data)
-assert back.raw == data
+check("decompress", decompress(chunk, size, back, len(back)), len(data))
+check("the data are equal", back.raw == data)
 
 path = os.path.join(scratch, "ctypes.b2frame").encode()
 if os.path.exists(path):
     os.remove(path)
 schunk = new_schunk(Storage(contiguous=True, urlpath=path, cparams=ctypes.pointer(cparams)))
-assert schunk
+check("there is a super-chunk", bool(schunk))
 for count in range(1, 4):
-    assert append(schunk, data, len(data)) == count
-assert free_schunk(schunk) == 0
+    check("append", append(schunk, data, len(data)), count)
+check("free", free_schunk(schunk), 0)
 schunk = open_schunk(path)
-assert schunk
+check("it opens", bool(schunk))
 for nchunk in range(3):
     back = ctypes.create_string_buffer(len(data))
-    assert read_chunk(schunk, nchunk, back, len(back)) == len(data)
-    assert back.raw == data
-assert read_chunk(schunk, 3, back, len(back)) < 0
-assert free_schunk(schunk) == 0
+    check("a chunk", read_chunk(schunk, nchunk, back, len(back)), len(data))
+    check("its data are equal", back.raw == data)
+check("no chunk fails", read_chunk(schunk, 3, back, len(back)) < 0)
+check("free", free_schunk(schunk), 0)
 library.blosc2_destroy()

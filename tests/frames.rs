@@ -213,7 +213,10 @@ fn sparse_frames_have_the_same_files() {
         files.sort();
         files
     };
-    for (ours, theirs) in list(&a.0).into_iter().zip(list(&b.0)) {
+    let (our_files, their_files) = (list(&a.0), list(&b.0));
+    assert!(our_files.len() > 1);
+    assert_eq!(our_files.len(), their_files.len());
+    for (ours, theirs) in our_files.into_iter().zip(their_files) {
         assert_eq!(ours.0, theirs.0);
         // The index file is compared in memory, see `assert_same`; here by its entries.
         assert!(ours.1 == theirs.1 || ours.0 == "chunks.b2frame", "{}", ours.0);

@@ -244,7 +244,7 @@ fn a_process_killed_at_any_system_call_leaves_the_old_or_the_new_frame() {
         build(&base.0, sparse);
         for &operation in OPERATIONS {
             let Some(stops) = kill_everywhere(&base.0, &work.0, operation) else {
-                eprintln!("SKIPPED: processes may not be traced here");
+                common::skipped("processes that are killed: they may not be traced here");
                 return;
             };
             assert!(stops > 10, "{}: only {stops} stops", operation.0);
@@ -264,7 +264,7 @@ fn a_process_killed_while_it_saves_leaves_the_old_or_the_new_file() {
         frame.write_file(path, &blosc2::io::file::FileIo).unwrap();
     };
     if kill_everywhere(&base.0, &work.0, ("save", save)).is_none() {
-        eprintln!("SKIPPED: processes may not be traced here");
+        common::skipped("processes that are killed: they may not be traced here");
     }
     // What a killed process leaves beside the file.
     let name = format!("{}.", work.0.file_name().unwrap().to_str().unwrap());

@@ -51,6 +51,7 @@ fetch() {
   if [ "$1" = source ]; then only="--no-binary=:all:"; else only="--only-binary=:all:"; fi
   to="$shared/downloads/$1-$2"
   if [ ! -d "$to" ]; then
+    rm -rf "$to.part" # of an interrupted run
     "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation "$only" \
       --dest "$to.part" "$2" >&2
     mv "$to.part" "$to"

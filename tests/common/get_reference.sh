@@ -8,8 +8,8 @@ dir=target/reference
 mkdir -p "$dir"
 python3 -m pip download --quiet --no-deps --only-binary=:all: --dest "$dir" blosc2==4.14.1
 python3 - "$dir" <<'EOF'
-import glob, sys, zipfile
-(wheel,) = glob.glob(sys.argv[1] + "/blosc2-4.14.1-*.whl")
+import glob, os, sys, zipfile
+wheel = max(glob.glob(sys.argv[1] + "/blosc2-4.14.1-*.whl"), key=os.path.getmtime)
 with zipfile.ZipFile(wheel) as z:
     (name,) = [n for n in z.namelist() if n.endswith("/libblosc2.so.9")]
     open(sys.argv[1] + "/libblosc2.so", "wb").write(z.read(name))

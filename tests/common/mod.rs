@@ -14,6 +14,7 @@ pub mod temp;
 #[cfg(unix)]
 pub mod theirs;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -33,15 +34,20 @@ pub static REFERENCE: LazyLock<Option<Clib>> = LazyLock::new(|| {
         Some(path) if !path.is_empty() => PathBuf::from(path),
         None if fixed.exists() => fixed,
         _ => {
-            eprintln!(
-                "SKIPPED: no C library to compare with. tests/common/get_reference.sh fetches it into target/reference; \
-                 or name it in BLOSC2_REFERENCE."
+            skipped(
+                "comparisons with the C library: there is none. tests/common/get_reference.sh fetches it into \
+                 target/reference; or name it in BLOSC2_REFERENCE.",
             );
             return None;
         }
     };
     Some(Clib::open(&path).unwrap_or_else(|why| panic!("the C library does not load: {why}")))
 });
+
+/// Tells what is not tested here, and why, also where the output of tests that pass is not shown.
+pub fn skipped(what_and_why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {what_and_why}"); // nobody else to tell
+}
 
 /// The cdylib of this build: cargo puts it into `deps/`, beside the test program.
 fn built_library() -> PathBuf {

@@ -334,6 +334,20 @@ fn runner(triple: &str) -> Option<String> {
     std::env::var(name).ok().filter(|command| !command.trim().is_empty())
 }
 
+/// Fails before a long build, and not after it, where a tool is missing that an installation takes.
+pub fn check_tools() -> Result<(), String> {
+    let of_linux = [("LD", "ld"), ("OBJCOPY", "objcopy"), ("AR", "ar"), ("STRIP", "strip")];
+    let beside = if cfg!(target_os = "linux") { &of_linux[..] } else { &[] };
+    for &(variable, default) in [("CC", "cc")].iter().chain(beside) {
+        if !process::exists(process::tool(variable, default)) {
+            let name = process::tool(variable, default);
+            let name = name.get_program().to_string_lossy();
+            return Err(format!("{name} is missing; the variable {variable} can name another program"));
+        }
+    }
+    Ok(())
+}
+
 /// The C compiler.
 pub fn cc() -> Command {
     process::tool("CC", "cc")

@@ -193,8 +193,9 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
 /// Builds and installs.
 pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
     check_writable(layout)?;
+    build::check_tools()?;
     let built = build::libraries(options)?;
-    // Before anything is written: what fails here leaves nothing half done.
+    // Before anything is written: an error in a template leaves nothing half done.
     let pc = pkg_config(layout, &built);
     let package = CMAKE_FILES.map(|name| {
         let template = paths::read(&paths::root().join("cmake").join(format!("{name}.in")))?;
@@ -414,6 +415,8 @@ fn fill_in(template: &str, value: impl Fn(&str) -> Option<String>) -> Result<Str
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn parsed(args: &[&str]) -> Result<Arguments, String> {
@@ -471,6 +474,7 @@ mod tests {
     #[test]
     fn directories_of_any_name_are_told_by_pkg_config() {
         if !process::exists(process::tool("PKG_CONFIG", "pkg-config")) {
+            let _ = std::io::stderr().write_all(b"skipped: what pkg-config reads, which is missing\n");
             return;
         }
         let dir = paths::target().join("xtask-tests/pkgconfig");

@@ -53,9 +53,14 @@ fn split(text: &[u8]) -> Option<Vec<String>> {
 
 /// Runs a command silently; if it fails, both its outputs are in the message.
 pub fn quiet(command: &mut Command) -> Result<(), String> {
+    quiet_output(command).map(drop)
+}
+
+/// As [`quiet`], and returns what the command wrote to stdout.
+pub fn quiet_output(command: &mut Command) -> Result<String, String> {
     let out = command.output().map_err(|e| format!("{}: {e}", shown(command)))?;
     if out.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&out.stdout).into_owned());
     }
     let text = [out.stdout, out.stderr].concat();
     Err(format!("{}: {}\n{}", shown(command), out.status, String::from_utf8_lossy(&text)))

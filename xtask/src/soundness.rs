@@ -108,7 +108,7 @@ fn watched(source: &Path, program: &Path, library: &Path, runtime: &Path) -> Res
     let suppressions = paths::root().join("capi-tests/races.supp");
     // A test runs out of memory on purpose.
     let options =
-        format!("history_size=4 allocator_may_return_null=1 suppressions={}", suppressions.display());
+        format!("history_size=4 allocator_may_return_null=1 suppressions='{}'", suppressions.display());
     run_apart(command(program, [source]).env("TSAN_OPTIONS", options), program)
 }
 

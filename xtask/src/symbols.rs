@@ -38,6 +38,18 @@ pub fn check_debian() -> Result<(), String> {
     compare("Debian package of the shared", &names.map(str::to_string).collect(), &listed()?)
 }
 
+/// Fails unless each of the listed functions occurs in a C test.
+pub fn check_used() -> Result<(), String> {
+    let mut words = BTreeSet::new();
+    for program in paths::files_below(&paths::root().join("capi-tests"), "c")? {
+        let text = paths::read(&program)?;
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        words.extend(text.split(|c| !is_of_name(c)).map(str::to_string));
+    }
+    let unused: Vec<String> = listed()?.into_iter().filter(|name| !words.contains(name)).collect();
+    if unused.is_empty() { Ok(()) } else { Err(format!("no C test uses {}", unused.join(", "))) }
+}
+
 /// Fails unless the static library's global symbols are the listed functions and the three `register_*`.
 pub fn check_static(library: &Path) -> Result<(), String> {
     let mut wanted = listed()?;

@@ -7,6 +7,7 @@
 
 mod ways;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -41,6 +42,9 @@ struct Options {
 /// The command.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = options(args)?;
+    if options.valgrind && !process::exists(command::<&str>("valgrind", [])) {
+        return Err("valgrind is missing".to_string());
+    }
     let target = options.build.triple();
     let mut tests = Tests { only: &options.only, chosen: 0, failed: Vec::new() };
     tests.run("headers are those of src/capi", || headers::run(&["--check".to_string()]));
@@ -148,6 +152,7 @@ fn tests_of_installation(
         symbols::check_static(&layout.lib("libblosc2.a"))?;
         symbols::check_debian()
     });
+    tests.run("C tests use every function", symbols::check_used);
     tests.run("libraries do not tell where they were built", || no_paths(layout, &options.build));
     for program in programs()? {
         tests_of_program(tests, &program, |link| {
@@ -185,9 +190,10 @@ fn tests_of_program(
 /// Cargo's tests. The C library at hand is one for this machine: other platforms do without.
 fn rust_tests(target: Option<&str>) -> Result<(), String> {
     let mut cargo = process::cargo();
+    cargo.args(["test", "--no-fail-fast"]);
     match target {
-        None => cargo.args(["test", "--workspace"]),
-        Some(triple) => cargo.args(["test", "--target", triple]).env("BLOSC2_REFERENCE", ""),
+        None => cargo.arg("--workspace"),
+        Some(triple) => cargo.args(["--target", triple]).env("BLOSC2_REFERENCE", ""),
     };
     process::run(&mut cargo)
 }
@@ -268,6 +274,9 @@ fn compile_and_run(
         .arg(&program)
         .arg(source);
     process::quiet(compiler.args(link_flags(link, layout, built)).arg("-pthread").arg("-lm"))?;
+    if valgrind && built.runner.is_some() {
+        return Err(format!("{SKIPPED}valgrind watches programs of this machine only"));
+    }
     let mut run = if let Some(runner) = &built.runner {
         let mut words = runner.split_whitespace();
         let mut run = command(words.next().unwrap_or_default(), words);
@@ -285,16 +294,35 @@ fn compile_and_run(
     run_apart(run.arg(source).env(library_path_variable(), &layout.libdir), &program)
 }
 
-/// Runs a command silently in a directory of its own below Cargo's, which is empty before and gone afterwards. It is
-/// named after `program`. What the command is given must be absolute paths.
+/// Runs a command in a directory of its own below Cargo's, which is empty before and gone afterwards. It is named after
+/// `program`. What the command is given must be absolute paths; of its output, only what it skips is shown.
 pub fn run_apart(command: &mut Command, program: &Path) -> Result<(), String> {
     let name = program.file_name().unwrap_or_default();
     let dir = paths::target().join("capi-tests/run").join(name);
     remove_all(&dir)?;
     paths::make_dir(&dir)?;
-    let outcome = process::quiet(command.current_dir(&dir));
+    for variable in settings() {
+        if !command.get_envs().any(|(given, _)| given == variable) {
+            command.env_remove(variable);
+        }
+    }
+    let outcome = process::quiet_output(command.current_dir(&dir));
     let removed = remove_all(&dir);
-    outcome.and(removed)
+    for skipped in outcome?.lines().filter_map(|line| line.strip_prefix(SKIPPED)) {
+        println!("skipped in {}: {skipped}", name.to_string_lossy());
+    }
+    removed
+}
+
+/// The variables of our environment that the library, or a program that uses it, takes for settings.
+fn settings() -> Vec<OsString> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    let is_setting = |name: &OsString| {
+        ["BLOSC_", "BLOSC2_", "BTUNE_"]
+            .iter()
+            .any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+    };
+    names.filter(is_setting).collect()
 }
 
 /// Removes a directory with all that is in it, if it exists.

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::{paths, process};
+use crate::{build, paths, process};
 use clib::Clib;
 use data::Kind;
 use ops::Family;
@@ -123,6 +123,7 @@ fn bench(options: Options) -> Result<(), String> {
         )?;
     }
     match bench.report.failures.len() {
+        0 if bench.report.records.is_empty() => Err("no cell is of the chosen kind".to_string()),
         0 => Ok(()),
         failed => Err(format!("{failed} cells failed")),
     }
@@ -169,7 +170,9 @@ fn reference(named: Option<PathBuf>) -> Option<PathBuf> {
 fn build_ours() -> Result<PathBuf, String> {
     process::run(process::cargo().args(["build", "--release", "--package", "libblosc2-rs"]))?;
     let name = if cfg!(target_os = "macos") { "libblosc2.dylib" } else { "libblosc2.so" };
-    Ok(paths::target().join("release").join(name))
+    let mut dir = paths::target();
+    dir.extend(build::Options::default().triple());
+    Ok(dir.join("release").join(name))
 }
 
 /// The CPU's name, as Linux tells it.

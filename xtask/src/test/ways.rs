@@ -229,9 +229,16 @@ fn pkg_config(layout: &Layout, _: &Built) -> Result<(), String> {
             let _ = std::fs::remove_file(moved.join("lib").join(shared_library_name()));
         }
         demo_with_flags("pkgconfig", Link::Shared, &flags, &moved.join("lib"))?;
-        if only_static && has_static_libc() {
+        if !only_static {
+            continue;
+        }
+        if has_static_libc() {
             flags.insert(0, "-static".to_string());
             demo_with_flags("pkgconfig-alone", Link::Static, &flags, &moved.join("lib"))?;
+        } else {
+            println!(
+                "skipped in pkgconfig-alone: a program without shared libraries, as there is no static libc"
+            );
         }
     }
     Ok(())
