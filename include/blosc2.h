@@ -1579,7 +1579,7 @@ int blosc2_chunk_uninit(struct blosc2_cparams cparams,
 /** Most metalayers of a super-chunk, and the longest name of one. */
 #define BLOSC2_MAX_METALAYERS 16
 #define BLOSC2_METALAYER_NAME_MAXLEN 31
-/** The same for metalayers of variable length. */
+/** The same for metalayers of variable length, in lists of chunks; frames take 16 of them. */
 #define BLOSC2_MAX_VLMETALAYERS (8 * 1024)
 #define BLOSC2_VLMETALAYERS_NAME_MAXLEN BLOSC2_METALAYER_NAME_MAXLEN
 
@@ -2360,7 +2360,7 @@ int blosc2_vlmeta_exists(struct blosc2_schunk *schunk,
 
 /**
  * Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its
- * index, or a negative code.
+ * index, or a negative code: `BLOSC2_ERROR_FAILURE` for the 17th one of a frame.
  *
  * Requirements:
  *

@@ -191,8 +191,11 @@ fn request(clevel: c_int, doshuffle: c_int, typesize: i32, nbytes: usize) -> Res
     let typesize = env.typesize().unwrap_or(typesize);
     let env_blocksize = env.blocksize().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
     let shuffle = env.shuffle.unwrap_or(match doshuffle {
+        0 => filter::NONE,
         1 => filter::SHUFFLE,
         2 => filter::BITSHUFFLE,
+        // Without the lock it changes the defaults of contexts, and what nobody knows changes nothing.
+        _ if env.nolock => filter::SHUFFLE,
         _ => filter::NONE,
     });
     let mut filters = [filter::NONE; MAX_FILTERS];

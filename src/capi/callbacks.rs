@@ -50,7 +50,7 @@ pub(super) fn call_back<T>(callback: impl FnOnce() -> T) -> T {
 /// The context that an operation runs with, handed through to registered codecs and filters.
 pub(crate) struct Host(pub(crate) *mut blosc2_context);
 
-// SAFETY: the context is only read while the operation runs.
+// SAFETY: tasks only read the context; it is written to before the first of them begins.
 unsafe impl Send for Host {}
 // SAFETY: as above.
 unsafe impl Sync for Host {}
@@ -67,7 +67,7 @@ impl Host {
 /// The context that was handed through, if there is one.
 fn context_of(host: Option<&(dyn Any + Send + Sync)>) -> Option<&Context> {
     let host = host?.downcast_ref::<Host>()?;
-    // SAFETY: the context outlives the operation that the host was made for, and is not changed during it.
+    // SAFETY: the context outlives the operation that the host was made for, and tasks do not change it.
     unsafe { host.0.cast::<Context>().as_ref() }
 }
 

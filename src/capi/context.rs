@@ -23,7 +23,7 @@ use super::tuner;
 use super::types::{
     CBool, blosc2_context, blosc2_cparams, blosc2_dparams, blosc2_postfilter_params, blosc2_prefilter_params,
 };
-use crate::chunk::blocks::Layout;
+use crate::chunk::blocks::{Layout, capped_typesize};
 use crate::chunk::params::check_filter_ids;
 use crate::chunk::{CParams, Threads};
 use crate::error::{Error, ErrorKind, Result, require};
@@ -446,6 +446,13 @@ impl Context {
         self.blocksize.show(&mut self.fields.blocksize, layout.blocksize);
         self.typesize.show(&mut self.fields.typesize, layout.typesize);
         self.fields.nblocks = int(nbytes.div_ceil(layout.blocksize));
+    }
+
+    /// As [`show_layout`](Self::show_layout), for `nblocks` blocks of their own lengths.
+    fn show_vl_layout(&mut self, nblocks: usize) {
+        let Some(params) = self.params().ok().filter(|params| params.check().is_ok()) else { return };
+        self.typesize.show(&mut self.fields.typesize, capped_typesize(params.typesize));
+        self.fields.nblocks = int(nblocks);
     }
 
     /// Shows what a chunk's header tells, as callbacks expect it during a decompression and clients after it.

@@ -115,7 +115,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_exists(schunk: *mut blosc2_schunk, name: 
 }
 
 /// Adds a variable-length metalayer, compressed with `cparams`, or with the defaults if that is NULL; returns its
-/// index, or a negative code.
+/// index, or a negative code: `BLOSC2_ERROR_FAILURE` for the 17th one of a frame.
 ///
 /// # Safety
 ///

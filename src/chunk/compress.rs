@@ -307,7 +307,7 @@ impl<'a> Job<'a> {
         let context = Context { job: self, dict, block0, nstreams, instrumented };
         if context.encode_all(&mut progress)? {
             if instrumented {
-                context.describe_measurements(&mut header);
+                context.describe_measurements(&mut header)?;
             }
             let Progress { dest, pos, all_zeros, .. } = progress;
             let is_zero_chunk = all_zeros && !self.enc.blosc1_header && self.reads_as_zeros()?;
@@ -595,11 +595,23 @@ impl Context<'_> {
     }
 
     /// Makes the header tell of measurements in the place of data.
-    fn describe_measurements(&self, header: &mut ChunkHeader) {
+    ///
+    /// # Errors
+    ///
+    /// `MaxBufsizeExceeded` if they are more than a chunk may hold: a disposable prefilter lets large buffers shrink
+    /// to nothing.
+    fn describe_measurements(&self, header: &mut ChunkHeader) -> Result<()> {
         let job = self.job;
         let streams: usize = (0..job.nblocks()).map(|nblock| job.nstreams(nblock)).sum();
-        header.nbytes = INSTR_LEN * streams;
+        let nbytes = streams.saturating_mul(INSTR_LEN);
+        ensure(
+            nbytes <= MAX_BUFFERSIZE,
+            ErrorKind::MaxBufsizeExceeded,
+            "more measurements than a chunk may hold",
+        )?;
+        header.nbytes = nbytes;
         header.blocksize = INSTR_LEN * self.nstreams;
         header.blosc2_flags |= blosc2_flags::INSTRUMENTED;
+        Ok(())
     }
 }

@@ -7,26 +7,35 @@
 //!
 //! The parallel part ends when the chunk might be too small for the worst case of the next group: from there on the
 //! room that is left influences what a codec writes, so the calling thread encodes the rest, one block after the other.
-//! It does so, too, if there is no memory for the buffers, which it does not need.
+//! It does so, too, if there is no memory for the buffers, which it does not need, and with what is left if tasks ended
+//! early because they could not wait.
 
 #![forbid(unsafe_code)]
 
 use super::scratch::{self, Waiting, Worker};
 use super::streams::Written;
 use crate::bytes::put_i32;
+use crate::cancel;
 use crate::copy;
 use crate::error::{Error, Result};
 use crate::fork;
 use crate::memory;
 use crate::mutex::Mutex;
 use crate::pool::Executor;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Groups per task that may be encoded ahead of the one whose turn it is.
 const AHEAD: usize = 4;
 /// Blocks are taken together up to this size, in bytes, if each task gets several groups.
 const GROUP: usize = 32 << 10;
+
+/// How often a task that is too far ahead lets others go first, before it sleeps.
+const PATIENCE: usize = 100;
+/// How long it sleeps each time: little beside the time that blocks take for which one waits so long.
+const NAP: Duration = Duration::from_micros(100);
 
 /// How far the chunk has been written.
 pub(crate) struct Progress<'a> {
@@ -91,6 +100,37 @@ struct Order<'d> {
 struct Placed<'d> {
     dest: &'d mut [u8],
     group: Waiting,
+}
+
+thread_local! {
+    /// How many blocks this thread is encoding, of this operation or of others.
+    static UNDER_WAY: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While this exists, its thread is encoding a block.
+///
+/// An executor of the application may run one task inside another, when that one waits for an operation of its own. A
+/// task that runs inside an unfinished block must not wait for blocks: it might be for that one, or for one whose
+/// thread waits for that one.
+struct Encoding;
+
+impl Encoding {
+    #[inline]
+    fn begin() -> Encoding {
+        UNDER_WAY.with(|count| count.set(count.get() + 1));
+        Encoding
+    }
+
+    fn is_under_way() -> bool {
+        UNDER_WAY.with(|count| count.get() > 0)
+    }
+}
+
+impl Drop for Encoding {
+    #[inline]
+    fn drop(&mut self) {
+        UNDER_WAY.with(|count| count.set(count.get() - 1));
+    }
 }
 
 /// Ends the operation if its task unwinds: others may wait for the block that this task will never finish.
@@ -186,7 +226,7 @@ impl<'d> Shared<'_, 'd> {
     fn encode_in_place(&self, tid: usize, worker: &mut Worker, group: Range<usize>) -> bool {
         let Some(mut rest) = self.take_rest(&group) else { return false };
         for nblock in group {
-            let encoded = (self.blocks.encode)(tid, worker, nblock, &mut rest[..self.blocks.worst_case]);
+            let encoded = self.encode(tid, worker, nblock, &mut rest[..self.blocks.worst_case]);
             let Some(written) = self.written(encoded) else { return true };
             rest = &mut rest[written.len..];
             self.order.lock().done.advance(self.blocks.bstarts, written);
@@ -232,11 +272,23 @@ impl<'d> Shared<'_, 'd> {
         let mut dest = streams.get(group.len() * self.blocks.worst_case).ok()?;
         for nblock in group {
             let room = &mut dest[..self.blocks.worst_case];
-            let block = self.written((self.blocks.encode)(tid, worker, nblock, room))?;
+            let block = self.written(self.encode(tid, worker, nblock, room))?;
             written.push(block);
             dest = &mut dest[block.len..];
         }
         Some(())
+    }
+
+    /// Encodes a block.
+    fn encode(
+        &self,
+        tid: usize,
+        worker: &mut Worker,
+        nblock: usize,
+        dest: &mut [u8],
+    ) -> Result<Option<Written>> {
+        let _encoding = Encoding::begin();
+        (self.blocks.encode)(tid, worker, nblock, dest)
     }
 
     /// The outcome of encoding a block, if it was written. If not, the error is noted and all tasks are told to stop.
@@ -263,24 +315,38 @@ impl<'d> Shared<'_, 'd> {
         order.rest.as_ref().is_some_and(|rest| count * self.blocks.worst_case <= rest.len())
     }
 
-    /// The next group to encode, once the ring has room for it.
+    /// The next group to encode, once the ring has room for it. `None` ends the task.
     fn claim(&self) -> Option<Range<usize>> {
-        if self.stop.load(Ordering::Relaxed) {
-            return None;
-        }
-        let first = self.claimed.fetch_add(self.group, Ordering::Relaxed);
-        if first >= self.blocks.nblocks {
-            return None;
-        }
-        while first >= self.ordered.load(Ordering::Acquire) + self.ring.len() * self.group {
+        let mut patience = PATIENCE;
+        loop {
             if self.stop.load(Ordering::Relaxed) || self.forks != fork::count() {
                 return None;
             }
+            let first = self.claimed.load(Ordering::Relaxed);
+            if first >= self.blocks.nblocks {
+                return None;
+            }
+            if first < self.ordered.load(Ordering::Acquire) + self.ring.len() * self.group {
+                let end = self.blocks.nblocks.min(first + self.group);
+                let claim =
+                    self.claimed.compare_exchange_weak(first, end, Ordering::Relaxed, Ordering::Relaxed);
+                if claim.is_ok() {
+                    return Some(first..end);
+                }
+                continue;
+            }
             self.place_ready();
             self.copy_placed();
-            std::thread::yield_now();
+            if Encoding::is_under_way() {
+                return None;
+            }
+            patience = patience.saturating_sub(1);
+            if patience > 0 {
+                std::thread::yield_now();
+            } else {
+                cancel::deferred(|| std::thread::sleep(NAP));
+            }
         }
-        Some(first..self.blocks.nblocks.min(first + self.group))
     }
 
     /// Gives the groups in the ring whose turn it is their places in the chunk.

@@ -133,7 +133,8 @@ impl<'a> Reader<'a> {
         }
         if self.header.has_dict() {
             let bytes = self.read_dict()?;
-            self.dict = Some(DecodeDict::new(&self.codec, bytes)?);
+            let dict = scratch::with_worker(|worker| worker.codecs.decode_dict(&self.codec, bytes));
+            self.dict = Some(dict?);
         }
         Ok(())
     }

@@ -148,6 +148,13 @@ pub(crate) struct Waiting {
     pub(crate) written: Vec<Written>,
 }
 
+impl Waiting {
+    /// The bytes of memory in this.
+    fn capacity(&self) -> usize {
+        self.streams.capacity() + self.written.capacity() * size_of::<Written>()
+    }
+}
+
 /// Where a block is between codec and filters.
 pub(crate) struct BlockBuffers {
     /// The block as it comes from the codec.
@@ -174,6 +181,8 @@ pub(crate) struct Worker {
     pub(crate) window: Buffer,
     /// Memory for blocks that wait for their turn.
     pub(crate) spare: Vec<Waiting>,
+    /// That of all of `spare` together.
+    spare_share: Share,
     /// The next idle worker of the thread, if this one is idle.
     next: Option<Box<Worker>>,
 }
@@ -188,6 +197,7 @@ impl Worker {
             block: Buffer::new(),
             window: Buffer::new(),
             spare: Vec::new(),
+            spare_share: Share::NONE,
             next: None,
         }
     }
@@ -219,7 +229,9 @@ impl Worker {
         for buffer in [decoded, ping, pong, stream, callback, block, window] {
             buffer.trim();
         }
-        self.spare.iter_mut().for_each(|waiting| waiting.streams.trim());
+        while !self.spare_share.resize(self.spare.iter().map(Waiting::capacity).sum()) {
+            self.spare.pop();
+        }
         self.codecs.trim();
     }
 }
@@ -329,6 +341,7 @@ impl Drop for Borrowed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kept::LARGEST;
 
     #[test]
     fn a_buffer_is_aligned_and_grows() {
@@ -368,6 +381,22 @@ mod tests {
             assert_eq!(outcome.err().map(|err| err.kind()), Some(ErrorKind::ThreadCreate));
         }
         assert_eq!(buffer.get(10).unwrap().len(), 10);
+    }
+
+    #[test]
+    fn of_blocks_that_waited_no_more_is_kept_than_of_other_memory() {
+        let mut worker = Worker::new();
+        // Each of them is small.
+        for _ in 0..200 {
+            let mut waiting = Waiting::default();
+            waiting.streams.get(SMALL - 4096).unwrap();
+            worker.spare.push(waiting);
+        }
+        worker.trim();
+        let kept: usize = worker.spare.iter().map(Waiting::capacity).sum();
+        assert!(kept <= LARGEST && worker.spare.len() < 200);
+        worker.spare.clear();
+        worker.trim_all();
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::format::consts::{codec, codec_format};
 use crate::memory::made;
 use crate::shelf::{Loan, Shelf};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The codec that a chunk's streams go through, resolved once per operation.
 #[derive(Clone, Copy)]
@@ -153,24 +154,9 @@ impl EncodeDict {
 pub(crate) enum DecodeDict<'a> {
     /// LZ4's: the bytes themselves.
     Lz4(Cow<'a, [u8]>),
-    Zstd(zstd::DecodeDict),
+    Zstd(Arc<zstd::DecodeDict>),
     /// The codec has no use for it.
     Ignored,
-}
-
-impl<'a> DecodeDict<'a> {
-    /// Digests `bytes` for `codec`.
-    ///
-    /// # Errors
-    ///
-    /// `CodecDict` if Zstandard refuses it, `MemoryAlloc`.
-    pub(crate) fn new(codec: &StreamCodec, bytes: Cow<'a, [u8]>) -> Result<DecodeDict<'a>> {
-        Ok(match codec {
-            StreamCodec::Lz4 | StreamCodec::Lz4Hc => DecodeDict::Lz4(bytes),
-            StreamCodec::Zstd => DecodeDict::Zstd(zstd::DecodeDict::new(&bytes)?),
-            _ => DecodeDict::Ignored,
-        })
-    }
 }
 
 /// Encoders of LZ4HC that no thread is using. Each takes up to 1 MB.
@@ -193,6 +179,8 @@ pub(crate) struct CodecStates {
     inflate: Option<zlib::Decoder>,
     zstd: Option<zstd::Encoder>,
     unzstd: Option<zstd::Decoder>,
+    /// The dictionary of the last chunk that had one for Zstandard: digesting it takes longer than reading some items.
+    last_dict: Option<Arc<zstd::DecodeDict>>,
 }
 
 impl CodecStates {
@@ -205,6 +193,7 @@ impl CodecStates {
             inflate: None,
             zstd: None,
             unzstd: None,
+            last_dict: None,
         }
     }
 
@@ -233,6 +222,28 @@ impl CodecStates {
         if let Some(zstd) = &mut self.zstd {
             zstd.trim();
         }
+    }
+
+    /// Makes the dictionary `bytes` ready for decompression by `codec`.
+    ///
+    /// # Errors
+    ///
+    /// `CodecDict` if Zstandard refuses it, `MemoryAlloc`.
+    pub(crate) fn decode_dict<'a>(
+        &mut self,
+        codec: &StreamCodec,
+        bytes: Cow<'a, [u8]>,
+    ) -> Result<DecodeDict<'a>> {
+        Ok(match codec {
+            StreamCodec::Lz4 | StreamCodec::Lz4Hc => DecodeDict::Lz4(bytes),
+            StreamCodec::Zstd => {
+                let known = self.last_dict.take().filter(|dict| dict.is_of(&bytes));
+                let dict = known.map_or_else(|| Ok(Arc::new(zstd::DecodeDict::new(&bytes)?)), Ok)?;
+                self.last_dict = Some(dict.clone());
+                DecodeDict::Zstd(dict)
+            }
+            _ => DecodeDict::Ignored,
+        })
     }
 
     /// Compresses the stream `src` into `dest`, returning the bytes written; 0 means to store the stream raw.

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::kept::Share;
-use crate::memory::{made, no_memory, zeroed};
+use crate::memory::{copy_of, made, no_memory, zeroed};
 use std::ffi::c_int;
 use std::ptr::{NonNull, null};
 use std::time::{Duration, Instant};
@@ -229,7 +229,10 @@ impl EncodeDict {
 }
 
 /// A dictionary for decompression.
-pub(crate) struct DecodeDict(DDict);
+pub(crate) struct DecodeDict {
+    digested: DDict,
+    bytes: Vec<u8>,
+}
 
 impl DecodeDict {
     /// Digests `bytes`.
@@ -242,13 +245,19 @@ impl DecodeDict {
         // SAFETY: the size is that of the slice, which zstd copies.
         let raw = unsafe { z::ZSTD_createDDict(from, len) };
         if let Some(raw) = NonNull::new(raw) {
-            return Ok(DecodeDict(DDict(raw)));
+            let digested = DDict(raw);
+            return Ok(DecodeDict { digested, bytes: copy_of(bytes)? });
         }
         let mut decoder = Decoder::new();
         let context = decoder.context()?;
         // SAFETY: the context is valid, and the size that of the slice.
         refusal(unsafe { z::ZSTD_decompressBegin_usingDict(context, from, len) })?;
         Err(Error::new(ErrorKind::CodecDict, "bad Zstandard dictionary"))
+    }
+
+    /// Whether these are the bytes that were digested.
+    pub(crate) fn is_of(&self, bytes: &[u8]) -> bool {
+        self.bytes == bytes
     }
 }
 
@@ -321,7 +330,7 @@ impl Decoder {
     /// As [`decompress`](Self::decompress).
     pub(crate) fn decompress_with(&mut self, dict: &DecodeDict, src: &[u8], dest: &mut [u8]) -> Result<()> {
         let context = self.context()?;
-        let (from, to, dict) = (src.as_ptr().cast(), dest.as_mut_ptr().cast(), dict.0.0.as_ptr());
+        let (from, to, dict) = (src.as_ptr().cast(), dest.as_mut_ptr().cast(), dict.digested.0.as_ptr());
         // SAFETY: context and dictionary are valid and the sizes are those of the slices.
         let code = unsafe { z::ZSTD_decompress_usingDDict(context, to, dest.len(), from, src.len(), dict) };
         ensure(size(code) == Some(dest.len()), ErrorKind::Data, "damaged Zstandard stream")

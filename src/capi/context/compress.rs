@@ -173,7 +173,9 @@ pub(crate) unsafe fn compress_vl(
     // SAFETY: as above; `this` is not used after this line.
     unsafe { tuner::prepare(context) }?;
     // SAFETY: as above.
-    let start = Stopwatch::start(unsafe { Context::from_raw(context) }?);
+    let this = unsafe { Context::from_raw(context) }?;
+    this.show_vl_layout(blocks.len());
+    let start = Stopwatch::start(this);
     // SAFETY: as above.
     let outcome = unsafe { with_encoding(context, longest, |enc| chunk::compress_vl(enc, blocks, dest)) }?;
     // SAFETY: as above.

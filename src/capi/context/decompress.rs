@@ -106,13 +106,13 @@ pub(crate) unsafe fn decompress(
     require(!this.is_for_compression(), "not a context for decompression")?;
     if !this.maskout.is_set() && this.fields.postfilter.is_none() {
         let alone = !this.wants_threads();
-        if !alone {
-            // They are there after any operation; but a single block and a short copy are for this thread.
-            drop(this.attach());
-        }
         let buffers = Buffers::new(chunk, dest);
         let note = |header: &ChunkHeader| this.note_simple(header, &buffers);
         if let Some(nbytes) = chunk::decompress_simple(chunk, dest, alone, note) {
+            if !alone {
+                // They are there after any operation; but a single block and a short copy are for this thread.
+                drop(this.attach());
+            }
             return Ok(nbytes);
         }
     }

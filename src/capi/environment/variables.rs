@@ -14,7 +14,7 @@ pub(in super::super) fn is_set(name: &[u8]) -> bool {
     found
 }
 
-/// Calls `visit` with the name, without [`PREFIX`], and the value of each variable of ours that is set, last to first: of
+/// Calls `visit` with name, without [`PREFIX`], and value of each variable of ours that is set, last to first: of
 /// a variable that is there twice, as after `execve` by some programs, the first one counts, as with `getenv`.
 ///
 /// This walks over the whole environment, with a handful of instructions for each variable that is not ours.
@@ -40,10 +40,10 @@ pub(super) fn for_each(mut visit: impl FnMut(&[u8], &CStr)) {
         }
     }
     for i in (0..behind).rev() {
-        // SAFETY: before the null pointer; entries are strings.
+        // SAFETY: before the null pointer, unless another thread removes a variable just now; entries are strings.
         let ours = unsafe {
             let entry = *start.add(i);
-            is_ours(entry).then(|| CStr::from_ptr(entry))
+            (!entry.is_null() && is_ours(entry)).then(|| CStr::from_ptr(entry))
         };
         if let Some((name, value)) = ours.and_then(split_ours) {
             visit(name, value);
