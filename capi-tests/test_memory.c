@@ -368,6 +368,56 @@ static void layers(void) {
   blosc2_remove_urlpath(FILE_PATH);
 }
 
+/* A frame's file with a metalayer of fixed length and one of variable length, or with three of the first kind. */
+static void write_layers(blosc2_storage *storage, bool variable) {
+  static const char *const fixed_names[] = {"a", "b", "c"};
+  blosc2_schunk *schunk;
+  int i;
+  blosc2_remove_urlpath(FILE_PATH);
+  schunk = blosc2_schunk_new(storage);
+  for (i = 0; i < (variable ? 1 : 3); i++) {
+    CHECK_INT(blosc2_meta_add(schunk, fixed_names[i], (uint8_t *)items, 100), i);
+  }
+  CHECK_INT(blosc2_schunk_append_buffer(schunk, items, 4000), 1);
+  if (variable) {
+    CHECK_INT(blosc2_vlmeta_add(schunk, "long", (uint8_t *)items, 50000, NULL), 0);
+  }
+  blosc2_schunk_free(schunk);
+}
+
+/* There are as many metalayers as are shown, also where there is no memory to show all of those that somebody wrote. */
+static void fewer_layers(void) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  storage.contiguous = true;
+  storage.urlpath = FILE_PATH;
+  all_that_follow = true;
+  fail_at = 0;
+  do {
+    blosc2_schunk *schunk;
+    int i;
+    write_layers(&storage, false);
+    schunk = blosc2_schunk_open(FILE_PATH);
+    write_layers(&storage, true);
+    atomic_store(&allocations, 0);
+    atomic_store(&failed, false);
+    SCARCE(blosc2_schunk_refresh(schunk));
+    for (i = 0; i < schunk->nmetalayers; i++) {
+      CHECK(schunk->metalayers[i] != NULL);
+    }
+    for (i = 0; i < schunk->nvlmetalayers; i++) {
+      CHECK(schunk->vlmetalayers[i] != NULL);
+    }
+    CHECK(blosc2_meta_exists(schunk, "none such") < 0);
+    CHECK(blosc2_schunk_refresh(schunk) >= 0);
+    CHECK_INT(schunk->nmetalayers, 1);
+    CHECK_INT(schunk->nvlmetalayers, 1);
+    blosc2_schunk_free(schunk);
+    fail_at++;
+  } while (atomic_load(&failed) && fail_at < 60);
+  CHECK(fail_at > 2 && fail_at < 60);
+  blosc2_remove_urlpath(FILE_PATH);
+}
+
 #define LONG 70000
 
 static int32_t values[LONG + 20000];
@@ -723,6 +773,7 @@ int main(void) {
     CHECK(failures_of[i] > 0);
   }
   layers();
+  fewer_layers();
   many_blocks();
   many_chunks(NULL);
   many_chunks(ARRAY_PATH);

@@ -67,9 +67,14 @@ unsafe impl Send for Job {}
 unsafe impl Sync for Job {}
 
 impl Job {
+    /// Whether there are tasks that nobody has taken.
+    fn has_tasks(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.ntasks
+    }
+
     /// Takes the next task, if one is left.
     fn take(&self) -> Option<usize> {
-        if self.next.load(Ordering::Relaxed) >= self.ntasks {
+        if !self.has_tasks() {
             return None;
         }
         let index = self.next.fetch_add(1, Ordering::Relaxed);
@@ -186,7 +191,7 @@ impl Shared {
         if !self.has_room(queue) {
             return None;
         }
-        let job = queue.next_job()?;
+        let job = Arc::clone(queue.next_job()?);
         queue.working += 1;
         Some(job)
     }
@@ -225,15 +230,20 @@ impl Shared {
 }
 
 impl Queue {
+    /// Adds a job; without memory for that, it is left to its caller. There may be no workers to drop those before it.
+    fn add(&mut self, job: &Arc<Job>) {
+        let _ = self.next_job();
+        if self.jobs.try_reserve(1).is_ok() {
+            self.jobs.push_back(Arc::clone(job));
+        }
+    }
+
     /// The first job with tasks left; jobs without are dropped from the queue.
-    fn next_job(&mut self) -> Option<Arc<Job>> {
-        while let Some(job) = self.jobs.front() {
-            if job.next.load(Ordering::Relaxed) < job.ntasks {
-                return Some(Arc::clone(job));
-            }
+    fn next_job(&mut self) -> Option<&Arc<Job>> {
+        while self.jobs.front().is_some_and(|job| !job.has_tasks()) {
             self.jobs.pop_front();
         }
-        None
+        self.jobs.front()
     }
 }
 
@@ -364,7 +374,7 @@ impl Executor for Pool {
         });
         let mut queue = self.shared.queue.lock();
         if !self.shared.is_closed() {
-            queue.jobs.push_back(Arc::clone(&job));
+            queue.add(&job);
         }
         let room = self.shared.wanted(self.nthreads(), callers).saturating_sub(queue.working);
         let called = queue.sleeping.min(ntasks.saturating_sub(1)).min(room);
@@ -580,6 +590,20 @@ mod tests {
         assert!(outcome.is_none());
         assert_eq!(ended.load(Ordering::Relaxed), 2);
         pool.run(2, &|_| ());
+    }
+
+    #[test]
+    fn jobs_do_not_pile_up_where_there_are_no_workers() {
+        let pool = Pool::new(3);
+        pool.started.store(usize::MAX, Ordering::Relaxed); // so that none is started
+        let done = AtomicUsize::new(0);
+        for _ in 0..100 {
+            pool.run(3, &|_| {
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        assert_eq!(done.load(Ordering::Relaxed), 300);
+        assert!(pool.shared.queue.lock().jobs.len() <= 1);
     }
 
     #[test]

@@ -138,6 +138,8 @@ impl SchunkHandle {
         // SAFETY: the caller's promise.
         unsafe {
             show_layers(&mut (*abi).metalayers, &[], fixed)?;
+            // What follows may fail, and there may be fewer of these now.
+            (*abi).nmetalayers = u16::try_from(fixed.len()).unwrap_or(u16::MAX);
             show_layers(&mut (*abi).vlmetalayers, &known, &variable)?;
             self.show_layer_counts(fixed.len(), variable.len());
         }
