@@ -8,7 +8,7 @@ use super::pipeline::DeltaReference;
 use super::plain::Payload;
 use super::planes::{Decoded, Planes, Runs};
 use super::reader::Reader;
-use super::scratch::{self, Block};
+use super::scratch::{self, AlignedBytes};
 use crate::error::{Result, require};
 use crate::format::chunk_header::ChunkHeader;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use std::ops::Range;
 pub struct BlockReader<'a> {
     reader: Reader<'a>,
     /// The first block, if others refer to it.
-    first: Block,
+    first: AlignedBytes,
 }
 
 /// What a chunk without coded blocks consists of.
@@ -46,7 +46,7 @@ impl<'a> BlockReader<'a> {
     /// stays where it is: moving it out of a `Result` shows with small chunks.
     #[inline(always)]
     pub(crate) fn new(dec: &'a Decoding<'a>, header: &'a ChunkHeader, chunk: &'a [u8]) -> BlockReader<'a> {
-        BlockReader { reader: Reader::new(dec, header, chunk), first: Block::default() }
+        BlockReader { reader: Reader::new(dec, header, chunk), first: AlignedBytes::default() }
     }
 
     /// The second step after [`new`](Self::new).
@@ -60,7 +60,7 @@ impl<'a> BlockReader<'a> {
         header.check_complete(self.reader.data.len())?;
         self.reader.prepare()?;
         if self.reader.refers_to_block0() {
-            self.first = Block::zeroed(header.blocksize)?;
+            self.first = AlignedBytes::zeroed(header.blocksize)?;
             let mut worker = scratch::worker();
             self.reader.decode_block(&mut worker, 0, DeltaReference::Own, &mut self.first)?;
         }

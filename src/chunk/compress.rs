@@ -244,9 +244,9 @@ struct Context<'a> {
 #[derive(Default)]
 pub(super) struct Block0 {
     /// Its prefiltered bytes, if they had to be made early.
-    input: Option<scratch::Block>,
+    input: Option<scratch::AlignedBytes>,
     /// What a decoder will have as the first block, if DELTA refers to it and it is neither source nor `input`.
-    decoded: Option<scratch::Block>,
+    decoded: Option<scratch::AlignedBytes>,
 }
 
 impl<'a> Job<'a> {
@@ -439,14 +439,14 @@ impl<'a> Job<'a> {
                 self.pipeline.run_forward(self.filter_host(), DeltaReference::Own, input, ping, pong)?;
             let from = block.get(len)?;
             copy::copy(filtered, from);
-            let mut decoded = scratch::Block::zeroed(len)?;
+            let mut decoded = scratch::AlignedBytes::zeroed(len)?;
             let mut inverse = Pipeline::empty();
             inverse.set_backward(&self.header());
             inverse.run_backward(self.filter_host(), DeltaReference::Own, from, ping, pong, &mut decoded)?;
             known.decoded = Some(decoded);
         }
         if self.enc.prefilter.is_some() || matches!(self.src, Source::Gathered(_)) {
-            let mut early = scratch::Block::zeroed(len)?;
+            let mut early = scratch::AlignedBytes::zeroed(len)?;
             copy::copy(input, &mut early);
             known.input = Some(early);
         }

@@ -142,7 +142,7 @@ fn decode_blocks(reader: &Reader<'_>, mask: Option<&[bool]>, dest: &mut [u8]) ->
         return decode_range(reader, 0, mask, DeltaReference::Own, dest);
     }
     if mask.is_some_and(|mask| mask[0]) || reader.dec.postfilter.is_some() {
-        let mut first = scratch::Block::zeroed(blocksize)?;
+        let mut first = scratch::AlignedBytes::zeroed(blocksize)?;
         reader.decode_block(&mut scratch::worker(), 0, DeltaReference::Own, &mut first)?;
         return decode_range(reader, 0, mask, DeltaReference::Block(&first), dest);
     }

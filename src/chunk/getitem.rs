@@ -10,7 +10,7 @@ use super::pipeline::DeltaReference;
 use super::plain::Payload;
 use super::planes::{Planes, Runs};
 use super::reader::Reader;
-use super::scratch::{self, Block, Worker, with_worker};
+use super::scratch::{self, AlignedBytes, Worker, with_worker};
 use super::simple::getitem_simple;
 use super::streams::Stream;
 use crate::bytes::quotient;
@@ -140,9 +140,9 @@ fn decode_blocks(
 ) -> Result<()> {
     let blocksize = reader.header.blocksize;
     let last = (range.end - 1) / blocksize;
-    let mut first_block = Block::default();
+    let mut first_block = AlignedBytes::default();
     if reader.refers_to_block0() && last > 0 {
-        first_block = Block::zeroed(blocksize)?;
+        first_block = AlignedBytes::zeroed(blocksize)?;
         reader.decode_block(worker, 0, DeltaReference::Own, &mut first_block)?;
     }
     let reference = DeltaReference::Block(&first_block);

@@ -66,6 +66,9 @@ pub(crate) struct OrderedBlocks<'a> {
 }
 
 /// What the tasks share.
+///
+/// The memory of a group that cannot be encoded in place goes round: from `free` to the task that encodes the group, into
+/// the `ring`, from there to `placed`, and back to `free`. When the operation ends, the calling thread keeps it.
 struct Shared<'a, 'd> {
     blocks: &'a OrderedBlocks<'a>,
     /// Blocks in a group, except for the last one.

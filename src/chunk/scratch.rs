@@ -37,26 +37,26 @@ pub(crate) fn zeroed(len: usize) -> Result<Vec<u8>> {
 
 /// Bytes to work in, for once, that are aligned as work buffers are: functions of the application may get them.
 #[derive(Default)]
-pub(crate) struct Block {
+pub(crate) struct AlignedBytes {
     memory: Vec<u8>,
     start: usize,
 }
 
-impl Block {
+impl AlignedBytes {
     /// `len` zero bytes.
     ///
     /// # Errors
     ///
     /// `ThreadCreate` if there is no memory.
-    pub(crate) fn zeroed(len: usize) -> Result<Block> {
+    pub(crate) fn zeroed(len: usize) -> Result<AlignedBytes> {
         let mut memory = zeroed(len.checked_add(ALIGN).ok_or(NO_MEMORY)?)?;
         let start = (memory.as_ptr() as usize).wrapping_neg() % ALIGN;
         memory.truncate(start + len);
-        Ok(Block { memory, start })
+        Ok(AlignedBytes { memory, start })
     }
 }
 
-impl Deref for Block {
+impl Deref for AlignedBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -64,7 +64,7 @@ impl Deref for Block {
     }
 }
 
-impl DerefMut for Block {
+impl DerefMut for AlignedBytes {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..]
     }
@@ -360,10 +360,10 @@ mod tests {
     #[test]
     fn a_block_is_aligned_zeros() {
         for len in [0, 1, 100, 70_000] {
-            let block = Block::zeroed(len).unwrap();
+            let block = AlignedBytes::zeroed(len).unwrap();
             assert!(*block == vec![0; len] && (len == 0 || block.as_ptr().align_offset(ALIGN) == 0));
         }
-        assert!(Block::default().is_empty());
+        assert!(AlignedBytes::default().is_empty());
     }
 
     #[test]

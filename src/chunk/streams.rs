@@ -220,7 +220,7 @@ const PIECE: usize = 32;
 
 /// Copies a stream; both slices have the same length.
 #[inline(always)]
-fn copy(bytes: &[u8], dest: &mut [u8]) {
+fn copy_stream(bytes: &[u8], dest: &mut [u8]) {
     let len = dest.len();
     if (PIECE..=2 * PIECE).contains(&len) && bytes.len() == len {
         dest[..PIECE].copy_from_slice(&bytes[..PIECE]);
@@ -255,7 +255,7 @@ impl StreamDecoder<'_> {
     pub(crate) fn decode(&self, states: &mut CodecStates, stream: Stream<'_>, dest: &mut [u8]) -> Result<()> {
         match stream {
             Stream::Run(value) => fill(value, dest),
-            Stream::Raw(bytes) => copy(bytes, dest),
+            Stream::Raw(bytes) => copy_stream(bytes, dest),
             Stream::Coded(bytes) => states.decode(self.codec, self.dict, &self.cx, bytes, dest)?,
         }
         Ok(())
@@ -345,7 +345,7 @@ mod tests {
         for len in 0..3 * PIECE {
             let bytes: Vec<u8> = (1..).take(len).collect();
             let mut dest = vec![0; len];
-            copy(&bytes, &mut dest);
+            copy_stream(&bytes, &mut dest);
             assert_eq!(dest, bytes);
             fill(7, &mut dest);
             assert!(dest.iter().all(|&byte| byte == 7));
