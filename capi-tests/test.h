@@ -63,7 +63,10 @@ static inline int test_end(void) {
 }
 
 /* Tells what cannot be tested here; `cargo xtask test` shows lines that begin like this. */
-static inline void test_skip(const char *what_and_why) { printf("skipped: %s\n", what_and_why); }
+static inline void test_skip(const char *what_and_why) {
+  printf("skipped: %s\n", what_and_why);
+  fflush(stdout); /* else children would say it again */
+}
 
 /* malloc that ends the program when there is no memory. */
 static inline void *test_alloc(size_t size) {

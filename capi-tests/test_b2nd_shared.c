@@ -264,7 +264,7 @@ static void change_width(void) {
   for (i = 0; i < SIDE * 20; i++) {
     column[i] = -1;
   }
-  alarm(120);
+  alarm(300);
   if (b2nd_open(PATH, &array) < 0) {
     _exit(1);
   }
@@ -337,7 +337,7 @@ static void test_reading_while_chunks_are_renumbered(bool contiguous) {
 int main(void) {
   int contiguous;
   blosc2_init();
-  alarm(120); /* what hangs fails */
+  alarm(300); /* what hangs fails */
   test_slices_after_shrinking(false, NULL);
   test_slices_after_shrinking(true, PATH);
   test_copies_of_uninitialised();

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::context::{self, Context};
 use super::plugins::{self, CodecFunctions, FilterFunctions};
@@ -309,17 +309,21 @@ unsafe impl Send for UserThreads {}
 unsafe impl Sync for UserThreads {}
 
 static USER_THREADS: Global<Option<UserThreads>> = Global::new(None);
+/// Whether there may be some, so that operations that use threads need not ask one after the other.
+static ARE_INSTALLED: AtomicBool = AtomicBool::new(false);
 
 impl UserThreads {
     /// Installs a callback for all operations to come, or removes it.
     pub(crate) fn install(callback: blosc_threads_callback, data: *mut c_void) {
         let threads = callback.map(|callback| UserThreads { callback, data });
-        *USER_THREADS.lock() = threads;
+        let mut installed = USER_THREADS.lock();
+        *installed = threads;
+        ARE_INSTALLED.store(threads.is_some(), Ordering::Release);
     }
 
     /// The callback in force.
     pub(crate) fn installed() -> Option<UserThreads> {
-        *USER_THREADS.lock()
+        if ARE_INSTALLED.load(Ordering::Acquire) { *USER_THREADS.lock() } else { None }
     }
 }
 

@@ -8,6 +8,7 @@
 mod ways;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -42,6 +43,7 @@ struct Options {
 /// The command.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = options(args)?;
+    let _alone = alone()?;
     if options.valgrind && !process::exists(command::<&str>("valgrind", [])) {
         return Err("valgrind is missing".to_string());
     }
@@ -59,6 +61,26 @@ pub fn run(args: &[String]) -> Result<(), String> {
         tests_of_installation(&mut tests, &options, &layout, &built)?;
     }
     tests.verdict()
+}
+
+/// Waits until no other run has the directories of the C tests, and keeps them for as long as the file is open.
+fn alone() -> Result<File, String> {
+    let path = paths::target().join("capi-tests/lock");
+    paths::touch(&path)?;
+    let file = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsRawFd;
+        // SAFETY: the file is open.
+        let lock = |how| unsafe { libc::flock(file.as_raw_fd(), how) == 0 };
+        if !lock(libc::LOCK_EX | libc::LOCK_NB) {
+            println!("waiting for another run of the tests");
+            if !lock(libc::LOCK_EX) {
+                return Err(format!("{} cannot be locked", path.display()));
+            }
+        }
+    }
+    Ok(file)
 }
 
 fn options(args: &[String]) -> Result<Options, String> {
