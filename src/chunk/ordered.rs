@@ -115,21 +115,21 @@ thread_local! {
 /// An executor of the application may run one task inside another, when that one waits for an operation of its own. A
 /// task that runs inside an unfinished block must not wait for blocks: it might be for that one, or for one whose
 /// thread waits for that one.
-struct Encoding;
+struct InBlock;
 
-impl Encoding {
+impl InBlock {
     #[inline]
-    fn begin() -> Encoding {
+    fn begin() -> InBlock {
         UNDER_WAY.with(|count| count.set(count.get() + 1));
-        Encoding
+        InBlock
     }
 
-    fn is_under_way() -> bool {
+    fn is_any() -> bool {
         UNDER_WAY.with(|count| count.get() > 0)
     }
 }
 
-impl Drop for Encoding {
+impl Drop for InBlock {
     #[inline]
     fn drop(&mut self) {
         UNDER_WAY.with(|count| count.set(count.get() - 1));
@@ -290,7 +290,7 @@ impl<'d> Shared<'_, 'd> {
         nblock: usize,
         dest: &mut [u8],
     ) -> Result<Option<Written>> {
-        let _encoding = Encoding::begin();
+        let _in_block = InBlock::begin();
         (self.blocks.encode)(tid, worker, nblock, dest)
     }
 
@@ -340,7 +340,7 @@ impl<'d> Shared<'_, 'd> {
             }
             self.place_ready();
             self.copy_placed();
-            if Encoding::is_under_way() {
+            if InBlock::is_any() {
                 return None;
             }
             patience = patience.saturating_sub(1);
