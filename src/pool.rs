@@ -40,6 +40,12 @@ const COUNT_AGAIN: usize = 64;
 pub trait Executor: Sync {
     /// Calls `task(0)` to `task(ntasks - 1)`, in any order, on any threads, and returns when all have returned.
     fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync));
+
+    /// Whether a task may wait for what another one is doing. If threads also run whatever else is queued while they are
+    /// inside a task, or sleep until it is done, the other one may be waiting for the thread of the first.
+    fn tasks_may_wait(&self) -> bool {
+        false
+    }
 }
 
 /// One call of [`Pool::run`].
@@ -356,6 +362,11 @@ impl Pool {
 }
 
 impl Executor for Pool {
+    /// A thread that is inside a task runs nothing but its own jobs meanwhile, with or without help.
+    fn tasks_may_wait(&self) -> bool {
+        true
+    }
+
     fn run(&self, ntasks: usize, task: &(dyn Fn(usize) + Sync)) {
         let callers = self.shared.callers.fetch_add(1, Ordering::Relaxed) + 1;
         self.start(self.shared.wanted(ntasks, callers));

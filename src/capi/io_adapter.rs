@@ -189,7 +189,7 @@ impl Stream<'_> {
 impl UserFile {
     /// Runs `operation` with a stream that no other thread uses meanwhile.
     fn with_stream<T>(&self, operation: impl FnOnce(Stream<'_>) -> Result<T>) -> Result<T> {
-        let taken = self.0.take();
+        let taken = self.0.take()?;
         let stream = Stream { callbacks: self.0.callbacks(), stream: taken.stream() };
         call_back(|| operation(stream))
     }

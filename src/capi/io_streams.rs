@@ -6,13 +6,15 @@
 //! written may still be in its buffers.
 
 use std::ffi::{CStr, CString, c_void};
+use std::ptr;
 
 use parking_lot::{Condvar, Mutex};
 
 use super::callbacks::call_back;
 use super::types::blosc2_io_cb;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::io::OpenMode;
+use crate::memory;
 
 /// What opening a file takes.
 pub(super) struct Opener {
@@ -32,6 +34,8 @@ pub(super) struct Streams {
 struct State {
     /// Those that nobody uses.
     idle: Vec<*mut c_void>,
+    /// The threads that use one each.
+    users: Vec<ThisThread>,
     /// Whether a thread that finds none may open another one.
     extensible: bool,
 }
@@ -46,6 +50,21 @@ unsafe impl Sync for Streams {}
 pub(super) struct Taken<'a> {
     streams: &'a Streams,
     stream: *mut c_void,
+    user: ThisThread,
+}
+
+thread_local! {
+    static HERE: u8 = const { 0 };
+}
+
+/// A thread, known by the address of something that each one has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ThisThread(usize);
+
+impl ThisThread {
+    fn get() -> ThisThread {
+        ThisThread(HERE.with(|here| ptr::from_ref(here).addr()))
+    }
 }
 
 /// The mode in the words of `fopen`.
@@ -86,28 +105,38 @@ impl Streams {
     pub(super) fn open(opener: Opener) -> Result<Streams> {
         let idle = vec![opener.open()?];
         let extensible = opener.mode == OpenMode::Read;
-        Ok(Streams { opener, state: Mutex::new(State { idle, extensible }), returned: Condvar::new() })
+        let state = State { idle, users: Vec::new(), extensible };
+        Ok(Streams { opener, state: Mutex::new(state), returned: Condvar::new() })
     }
 
     /// Takes a stream that nobody uses; waits for one only if no more can be opened.
-    pub(super) fn take(&self) -> Taken<'_> {
+    ///
+    /// # Errors
+    ///
+    /// `PluginIo` if the stream to wait for is in use by a callback that this thread is inside of; `MemoryAlloc`.
+    pub(super) fn take(&self) -> Result<Taken<'_>> {
+        let user = ThisThread::get();
         let mut state = self.state.lock();
         loop {
+            memory::reserve(&mut state.users, 1)?;
             if let Some(stream) = state.idle.pop() {
-                return Taken { streams: self, stream };
+                state.users.push(user);
+                return Ok(Taken { streams: self, stream, user });
             }
             if !state.extensible {
+                let is_own = state.users.contains(&user);
+                ensure(!is_own, ErrorKind::PluginIo, "the back-end has one stream, which this thread uses")?;
                 self.returned.wait(&mut state);
                 continue;
             }
             drop(state);
             // Without the lock: callbacks may take long.
             let opened = self.opener.open();
-            if let Ok(stream) = opened {
-                return Taken { streams: self, stream };
-            }
             state = self.state.lock();
-            state.extensible = false;
+            match opened {
+                Ok(stream) => state.idle.push(stream),
+                Err(_) => state.extensible = false,
+            }
         }
     }
 
@@ -126,7 +155,12 @@ impl Taken<'_> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.streams.state.lock().idle.push(self.stream);
+        let mut state = self.streams.state.lock();
+        state.idle.push(self.stream);
+        if let Some(at) = state.users.iter().position(|&user| user == self.user) {
+            state.users.swap_remove(at);
+        }
+        drop(state);
         self.streams.returned.notify_one();
     }
 }

@@ -7,8 +7,7 @@
 //!
 //! The parallel part ends when the chunk might be too small for the worst case of the next group: from there on the
 //! room that is left influences what a codec writes, so the calling thread encodes the rest, one block after the other.
-//! It does so, too, if there is no memory for the buffers, which it does not need, and with what is left if tasks ended
-//! early because they could not wait.
+//! It does so, too, if there is no memory for the buffers, which it does not need.
 
 #![forbid(unsafe_code)]
 
@@ -22,12 +21,11 @@ use crate::fork;
 use crate::memory;
 use crate::mutex::Mutex;
 use crate::pool::Executor;
-use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Groups per task that may be encoded ahead of the one whose turn it is.
+/// Groups per task that may be encoded ahead of the one whose turn it is, where tasks may wait.
 const AHEAD: usize = 4;
 /// Blocks are taken together up to this size, in bytes, if each task gets several groups.
 const GROUP: usize = 32 << 10;
@@ -105,37 +103,6 @@ struct Placed<'d> {
     group: Waiting,
 }
 
-thread_local! {
-    /// How many blocks this thread is encoding, of this operation or of others.
-    static UNDER_WAY: Cell<usize> = const { Cell::new(0) };
-}
-
-/// While this exists, its thread is encoding a block.
-///
-/// An executor of the application may run one task inside another, when that one waits for an operation of its own. A
-/// task that runs inside an unfinished block must not wait for blocks: it might be for that one, or for one whose
-/// thread waits for that one.
-struct InBlock;
-
-impl InBlock {
-    #[inline]
-    fn begin() -> InBlock {
-        UNDER_WAY.with(|count| count.set(count.get() + 1));
-        InBlock
-    }
-
-    fn is_any() -> bool {
-        UNDER_WAY.with(|count| count.get() > 0)
-    }
-}
-
-impl Drop for InBlock {
-    #[inline]
-    fn drop(&mut self) {
-        UNDER_WAY.with(|count| count.set(count.get() - 1));
-    }
-}
-
 /// Ends the operation if its task unwinds: others may wait for the block that this task will never finish.
 struct StopOnPanic<'a>(&'a AtomicBool);
 
@@ -184,15 +151,18 @@ fn encode_in_parallel(
     let mut caller = scratch::worker();
     let Progress { ref mut dest, pos, next, all_zeros } = *progress;
     let left = blocks.nblocks - next;
+    let group = (GROUP / blocks.worst_case).min(left / (2 * AHEAD * ntasks)).max(1);
+    let places = if executor.tasks_may_wait() { AHEAD * ntasks } else { left.div_ceil(group) };
+    let Ok(ring) = memory::collect((0..places).map(|_| Mutex::new(None))) else { return Ok(()) };
     let (head, rest) = dest.split_at_mut(pos);
     let done = Progress { dest: head, pos, next, all_zeros };
     let shared = Shared {
         blocks,
-        group: (GROUP / blocks.worst_case).min(left / (2 * AHEAD * ntasks)).max(1),
+        group,
         claimed: AtomicUsize::new(next),
         ordered: AtomicUsize::new(next),
         stop: AtomicBool::new(false),
-        ring: (0..AHEAD * ntasks).map(|_| Mutex::new(None)).collect(),
+        ring,
         placed: Mutex::new(Vec::new()),
         free: Mutex::new(std::mem::take(&mut caller.spare)),
         error: Mutex::new(None),
@@ -229,7 +199,7 @@ impl<'d> Shared<'_, 'd> {
     fn encode_in_place(&self, tid: usize, worker: &mut Worker, group: Range<usize>) -> bool {
         let Some(mut rest) = self.take_rest(&group) else { return false };
         for nblock in group {
-            let encoded = self.encode(tid, worker, nblock, &mut rest[..self.blocks.worst_case]);
+            let encoded = (self.blocks.encode)(tid, worker, nblock, &mut rest[..self.blocks.worst_case]);
             let Some(written) = self.written(encoded) else { return true };
             rest = &mut rest[written.len..];
             self.order.lock().done.advance(self.blocks.bstarts, written);
@@ -275,23 +245,11 @@ impl<'d> Shared<'_, 'd> {
         let mut dest = streams.get(group.len() * self.blocks.worst_case).ok()?;
         for nblock in group {
             let room = &mut dest[..self.blocks.worst_case];
-            let block = self.written(self.encode(tid, worker, nblock, room))?;
+            let block = self.written((self.blocks.encode)(tid, worker, nblock, room))?;
             written.push(block);
             dest = &mut dest[block.len..];
         }
         Some(())
-    }
-
-    /// Encodes a block.
-    fn encode(
-        &self,
-        tid: usize,
-        worker: &mut Worker,
-        nblock: usize,
-        dest: &mut [u8],
-    ) -> Result<Option<Written>> {
-        let _in_block = InBlock::begin();
-        (self.blocks.encode)(tid, worker, nblock, dest)
     }
 
     /// The outcome of encoding a block, if it was written. If not, the error is noted and all tasks are told to stop.
@@ -318,38 +276,30 @@ impl<'d> Shared<'_, 'd> {
         order.rest.as_ref().is_some_and(|rest| count * self.blocks.worst_case <= rest.len())
     }
 
-    /// The next group to encode, once the ring has room for it. `None` ends the task.
+    /// The next group to encode, once the ring has room for it.
     fn claim(&self) -> Option<Range<usize>> {
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let first = self.claimed.fetch_add(self.group, Ordering::Relaxed);
+        if first >= self.blocks.nblocks {
+            return None;
+        }
         let mut patience = PATIENCE;
-        loop {
+        while first >= self.ordered.load(Ordering::Acquire) + self.ring.len() * self.group {
             if self.stop.load(Ordering::Relaxed) || self.forks != fork::count() {
                 return None;
             }
-            let first = self.claimed.load(Ordering::Relaxed);
-            if first >= self.blocks.nblocks {
-                return None;
-            }
-            if first < self.ordered.load(Ordering::Acquire) + self.ring.len() * self.group {
-                let end = self.blocks.nblocks.min(first + self.group);
-                let claim =
-                    self.claimed.compare_exchange_weak(first, end, Ordering::Relaxed, Ordering::Relaxed);
-                if claim.is_ok() {
-                    return Some(first..end);
-                }
-                continue;
-            }
             self.place_ready();
             self.copy_placed();
-            if InBlock::is_any() {
-                return None;
-            }
-            patience = patience.saturating_sub(1);
             if patience > 0 {
+                patience -= 1;
                 std::thread::yield_now();
             } else {
                 cancel::deferred(|| std::thread::sleep(NAP));
             }
         }
+        Some(first..self.blocks.nblocks.min(first + self.group))
     }
 
     /// Gives the groups in the ring whose turn it is their places in the chunk.
