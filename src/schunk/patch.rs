@@ -1,4 +1,5 @@
-//! New values for a few bytes of a chunk: only the blocks that hold them are compressed again.
+//! New values for a few bytes of a chunk: only the blocks that hold them are compressed again. In a chunk that is stored as
+//! it is, since it does not shrink, they are stored too, unless one of them does.
 
 #![forbid(unsafe_code)]
 
@@ -155,11 +156,18 @@ fn is_settled(header: &ChunkHeader, cbytes: usize) -> bool {
     (only_zeros + 1..=EXTENDED_HEADER_LENGTH + header.nbytes).contains(&cbytes)
 }
 
-/// The block table of a chunk whose blocks can be decoded, and so replaced, one by one.
+/// Bytes of the smallest blocks of stored chunks that are replaced one by one.
+const LEAST_STORED: usize = 32;
+
+/// Where the blocks of a chunk begin, behind header and table: stored ones have no table.
+fn blocks_begin(header: &ChunkHeader) -> usize {
+    EXTENDED_HEADER_LENGTH + if header.is_memcpyed() { 0 } else { 4 * header.nblocks() }
+}
+
+/// Where the blocks of a chunk start that can be decoded, and so replaced, one by one.
 fn independent_blocks(chunk: &[u8], header: &ChunkHeader) -> Result<Option<Vec<usize>>> {
     let plain = header.is_extended()
         && header.special() == special::NONE
-        && !header.is_memcpyed()
         && !header.is_vl()
         && header.blosc2_flags & (blosc2_flags::USE_DICT | blosc2_flags::INSTRUMENTED) == 0
         && !header.filters.contains(&filter::DELTA)
@@ -167,7 +175,13 @@ fn independent_blocks(chunk: &[u8], header: &ChunkHeader) -> Result<Option<Vec<u
     if !plain {
         return Ok(None);
     }
-    let first = EXTENDED_HEADER_LENGTH + 4 * header.nblocks();
+    let first = blocks_begin(header);
+    if header.is_memcpyed() {
+        // Blocks of a few bytes are no data that anybody writes, but hostile.
+        let is_whole = header.cbytes == first + header.nbytes && header.blocksize >= LEAST_STORED;
+        let starts = (0..header.nblocks()).map(|block| first + block * header.blocksize);
+        return if is_whole { memory::collect(starts).map(Some) } else { Ok(None) };
+    }
     let start = |block: usize| {
         let start = usize::try_from(get_i32(chunk, EXTENDED_HEADER_LENGTH + 4 * block)?).ok()?;
         (first..header.cbytes).contains(&start).then_some(start)
@@ -198,6 +212,9 @@ fn encode_block(
 ) -> Result<Option<Streams>> {
     let header = old.header();
     let len = header.block_len(nblock);
+    if header.is_memcpyed() {
+        return store_block(old, nblock, changes, enc);
+    }
     if let Some((start, new)) = changes.piece.map(|piece| piece(nblock)) {
         let mut buffer = scratch::Buffer::take();
         if let Some(len) = chunk::recode(old, nblock, start, new, enc, &mut buffer)? {
@@ -215,6 +232,28 @@ fn encode_block(
         let len = chunk::compress_block(enc, header, data, &mut buffer)?;
         Ok(len.map(|len| Streams { buffer, len }))
     })
+}
+
+/// Block `nblock` with the new values as it is, or `None` if it shrinks.
+fn store_block(
+    old: &BlockReader<'_>,
+    nblock: usize,
+    changes: &Changes<'_>,
+    enc: &Encoding<'_>,
+) -> Result<Option<Streams>> {
+    let header = old.header();
+    let len = header.block_len(nblock);
+    let mut buffer = scratch::Buffer::take();
+    grow(&mut buffer, len)?;
+    let data = &mut buffer[..len];
+    if !(changes.covers)(nblock) {
+        old.read(0, nblock, 0..len, data)?;
+    }
+    (changes.apply)(nblock, data)?;
+    let compressed = scratch::with_len(len + 4 * header.nstreams(len), |room| {
+        chunk::compress_block(enc, header, data, room)
+    })?;
+    Ok(compressed.filter(|&compressed| compressed >= len).map(|_| Streams { buffer, len }))
 }
 
 fn overlap(a: Range<usize>, b: Range<usize>) -> Range<usize> {
@@ -249,7 +288,7 @@ impl Patch {
 
     fn chunk_len(&self) -> Result<usize> {
         let pieces = self.pieces()?.0;
-        Ok(EXTENDED_HEADER_LENGTH + 4 * self.table.len() + pieces.iter().map(Piece::len).sum::<usize>())
+        Ok(blocks_begin(&self.header) + pieces.iter().map(Piece::len).sum::<usize>())
     }
 
     /// The pieces of the new chunk after header and table, in the order of the old one; and where each block starts in
@@ -258,7 +297,7 @@ impl Patch {
         let old_places = self.old_places()?;
         let mut starts = memory::filled(0, old_places.len())?;
         let mut pieces: Vec<Piece<'_>> = memory::with_capacity(old_places.len())?;
-        let mut at = EXTENDED_HEADER_LENGTH + 4 * old_places.len();
+        let mut at = blocks_begin(&self.header);
         for (block, old) in old_places {
             starts[block] = at;
             if let Ok(n) = self.touched.binary_search(&block) {
@@ -308,9 +347,9 @@ impl Patch {
     /// `MemoryAlloc`, `Data` for chunks above 2 GiB.
     pub(crate) fn prepare(&mut self, chunk: &[u8]) -> Result<bool> {
         let (pieces, starts) = self.pieces()?;
-        let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
+        let first = blocks_begin(&self.header);
         let mut head = memory::copy_of(&chunk[..first])?;
-        write_sizes_of(&mut head, &starts, self.cbytes)?;
+        self.write_sizes(&mut head, &starts)?;
         let mut moves = memory::with_capacity(pieces.len())?;
         let mut places = memory::with_capacity(self.streams.len())?;
         let (mut at, mut kept_end) = (first, first);
@@ -328,6 +367,16 @@ impl Patch {
         drop(pieces);
         self.plan = Some(Plan { head, moves, places });
         Ok(true)
+    }
+
+    /// Writes block starts, if there is a table of them, and size of the new chunk to its front.
+    fn write_sizes(&self, head: &mut [u8], starts: &[usize]) -> Result<()> {
+        let table = if self.header.is_memcpyed() { &[] } else { starts };
+        for (block, &start) in table.iter().enumerate() {
+            put_i32(head, EXTENDED_HEADER_LENGTH + 4 * block, to_i32(start, ErrorKind::Data)?);
+        }
+        put_i32(head, offset::CBYTES, to_i32(self.cbytes, ErrorKind::Data)?);
+        Ok(())
     }
 
     /// How many bytes [`apply`](Self::apply) needs room for.
@@ -377,12 +426,11 @@ impl Derive for Patch {
     fn derive(&self, old: &[u8], source: Option<&dyn BlockSource>, new: &mut Vec<u8>) -> Result<()> {
         ensure(self.is_for(old)?, ErrorKind::ChunkUpdate, "chunk changed while a new version was made")?;
         let (pieces, starts) = self.pieces()?;
-        let first = EXTENDED_HEADER_LENGTH + 4 * starts.len();
-        let len = self.cbytes;
-        memory::resize(new, len)?;
+        let first = blocks_begin(&self.header);
+        memory::resize(new, self.cbytes)?;
         copy::copy(&old[..first], &mut new[..first]);
         new[offset::BLOSC2_FLAGS] &= !blosc2_flags::LAZY;
-        write_sizes_of(new, &starts, len)?;
+        self.write_sizes(new, &starts)?;
         let mut rest = &mut new[first..];
         for piece in pieces {
             let (part, behind) = rest.split_at_mut(piece.len());
@@ -398,14 +446,4 @@ impl Derive for Patch {
         }
         Ok(())
     }
-}
-
-/// Writes block starts and size of the chunk to its front.
-fn write_sizes_of(head: &mut [u8], starts: &[usize], cbytes: usize) -> Result<()> {
-    let cbytes = to_i32(cbytes, ErrorKind::Data)?;
-    for (block, &start) in starts.iter().enumerate() {
-        put_i32(head, EXTENDED_HEADER_LENGTH + 4 * block, to_i32(start, ErrorKind::Data)?);
-    }
-    put_i32(head, offset::CBYTES, cbytes);
-    Ok(())
 }

@@ -233,6 +233,36 @@ fn changing_blocks_never_makes_a_chunk_longer_than_a_stored_one() {
 }
 
 #[test]
+fn a_stored_chunk_stays_one_until_a_block_of_it_shrinks() {
+    for (kind, compcode) in
+        KINDS.into_iter().flat_map(|kind| [codec::LZ4, codec::BLOSCLZ].map(|codec| (kind, codec)))
+    {
+        let path = TempPath::new("stored");
+        let cparams = cparams(4, 1024, compcode);
+        let writing = Writing::new(Encoding::new(&cparams));
+        let mut random = Random::new(13);
+        let mut data = random.bytes(9000);
+        let mut schunk = create(kind, &path.0, 4);
+        schunk.append_buffer(Source::Bytes(&data), &writing).unwrap();
+        // Part of a block, a whole one, several, and the last, which is shorter.
+        for items in [100..101, 256..512, 300..900, 2240..2250] {
+            let (from, to) = (items.start * 4, items.end * 4);
+            data[from..to].copy_from_slice(&random.bytes(to - from));
+            let (start, stop) = (items.start as u64, items.end as u64);
+            schunk.set_slice(start, stop, &data[from..to], &Reading::default(), &writing).unwrap();
+            assert!(all(&schunk) == data, "{kind:?}");
+            let as_a_whole = chunk::compress_to_vec(&cparams, &data).unwrap();
+            assert!(schunk.chunk(0).unwrap()[..] == as_a_whole, "{kind:?}");
+        }
+        data[4096..5120].fill(0);
+        schunk.set_slice(1024, 1280, &[0; 1024], &Reading::default(), &writing).unwrap();
+        assert!(all(&schunk) == data, "{kind:?}");
+        let as_a_whole = chunk::compress_to_vec(&cparams, &data).unwrap();
+        assert!(as_a_whole.len() < 9000 && schunk.chunk(0).unwrap()[..] == as_a_whole, "{kind:?}");
+    }
+}
+
+#[test]
 fn edits_and_counters_match_on_all_back_ends() {
     for kind in KINDS {
         let path = TempPath::new("edits");
