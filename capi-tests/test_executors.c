@@ -1,5 +1,5 @@
-/* Threads callbacks as programs with a scheduler of their own have them: while something waits for its own jobs, it sleeps, or
- * whatever is queued runs on the same stack, jobs of an operation that is under way included. */
+/* Threads callbacks as programs with a scheduler of their own have them: while something waits for its own jobs, it
+ * sleeps, or whatever is queued runs on the same stack, jobs of an operation that is under way included. */
 
 #include <blosc2.h>
 

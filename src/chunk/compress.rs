@@ -154,6 +154,17 @@ pub(crate) fn compress_block(
     Ok(written.map(|written| written.len))
 }
 
+/// Whether `enc` does not even try to compress data of as many bytes, and stores them with this header.
+pub(crate) fn always_stores(enc: &Encoding<'_>, header: &ChunkHeader) -> bool {
+    let codec = StreamCodec::resolve(enc.params.codec_id());
+    let params = CParams { blocksize: header.blocksize, ..enc.params.clone() };
+    let mut stored = new_header(enc, &codec, &Layout::new(&params, header.nbytes), header.nbytes);
+    stored.flags |= flags::MEMCPYED;
+    stored.cbytes = EXTENDED_HEADER_LENGTH + header.nbytes;
+    stored.blosc2_flags |= header.blosc2_flags & blosc2_flags::LAZY;
+    params.clevel == 0 && !enc.blosc1_header && stored == *header
+}
+
 /// The checks of sizes that come before all others.
 pub(crate) fn check_sizes(nbytes: usize, destsize: usize) -> Result<()> {
     ensure(nbytes <= MAX_BUFFERSIZE, ErrorKind::MaxBufsizeExceeded, "buffer above 2 GiB")?;

@@ -29,7 +29,7 @@ mod vlblocks;
 
 pub(crate) use block_reader::{BlockReader, Plain};
 pub use compress::{Compressed, compress, compress_to_vec, compress_with};
-pub(crate) use compress::{compress_block, room_for};
+pub(crate) use compress::{always_stores, compress_block, room_for};
 pub(crate) use decompress::DisjointParts;
 #[cfg(feature = "capi")]
 pub(crate) use decompress::decompress_parsed;

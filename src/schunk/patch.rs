@@ -1,5 +1,5 @@
-//! New values for a few bytes of a chunk: only the blocks that hold them are compressed again. In a chunk that is stored as
-//! it is, since it does not shrink, they are stored too, unless one of them does.
+//! New values for a few bytes of a chunk: only the blocks that hold them are compressed again. In a chunk that is stored
+//! as it is, since it does not shrink, they are stored too, unless one of them does.
 
 #![forbid(unsafe_code)]
 
@@ -69,6 +69,16 @@ pub(crate) struct Changes<'a> {
     pub(crate) apply: &'a (dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
     /// The new values of a block and where in it they start, in bytes, if they are in one piece.
     pub(crate) piece: Option<&'a (dyn Fn(usize) -> (usize, &'a [u8]) + Sync)>,
+}
+
+impl Changes<'_> {
+    /// Writes block `nblock` of the chunk `old`, with the new values, to `data`, which is as long.
+    fn write_block(&self, old: &BlockReader<'_>, nblock: usize, data: &mut [u8]) -> Result<()> {
+        if !(self.covers)(nblock) {
+            old.read(0, nblock, 0..data.len(), data)?;
+        }
+        (self.apply)(nblock, data)
+    }
 }
 
 /// New streams for some blocks of a chunk.
@@ -199,7 +209,7 @@ pub(crate) fn same_kind(header: &ChunkHeader, enc: &Encoding<'_>) -> bool {
         && header.typesize == capped_typesize(params.typesize)
         && !params.use_dict
         && !params.instrumented
-        && params.clevel > 0
+        && (params.clevel > 0 || header.is_memcpyed())
         && !enc.blosc1_header
 }
 
@@ -223,10 +233,7 @@ fn encode_block(
     }
     let streams = header.nstreams(len);
     scratch::with_len(len, |data| {
-        if !(changes.covers)(nblock) {
-            old.read(0, nblock, 0..len, data)?;
-        }
-        (changes.apply)(nblock, data)?;
+        changes.write_block(old, nblock, data)?;
         let mut buffer = scratch::Buffer::take();
         grow(&mut buffer, len + 4 * streams)?;
         let len = chunk::compress_block(enc, header, data, &mut buffer)?;
@@ -246,10 +253,10 @@ fn store_block(
     let mut buffer = scratch::Buffer::take();
     grow(&mut buffer, len)?;
     let data = &mut buffer[..len];
-    if !(changes.covers)(nblock) {
-        old.read(0, nblock, 0..len, data)?;
+    changes.write_block(old, nblock, data)?;
+    if enc.params.clevel == 0 {
+        return Ok(chunk::always_stores(enc, header).then_some(Streams { buffer, len }));
     }
-    (changes.apply)(nblock, data)?;
     let compressed = scratch::with_len(len + 4 * header.nstreams(len), |room| {
         chunk::compress_block(enc, header, data, room)
     })?;

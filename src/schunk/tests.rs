@@ -263,6 +263,27 @@ fn a_stored_chunk_stays_one_until_a_block_of_it_shrinks() {
 }
 
 #[test]
+fn a_block_of_a_chunk_of_level_0_is_stored() {
+    for (kind, made_with) in KINDS.into_iter().flat_map(|kind| [0, 5].map(|level| (kind, level))) {
+        let path = TempPath::new("level0");
+        let cparams = CParams { clevel: made_with, ..cparams(4, 1024, codec::LZ4) };
+        let mut data = Random::new(5).bytes(9000);
+        let mut schunk = create(kind, &path.0, 4);
+        schunk.append_buffer(Source::Bytes(&data), &Writing::new(Encoding::new(&cparams))).unwrap();
+        let cparams = CParams { clevel: 0, ..cparams };
+        let writing = Writing::new(Encoding::new(&cparams));
+        for items in [100..101, 256..512, 300..900, 2240..2250] {
+            data[items.start * 4..items.end * 4].fill(0);
+            let (start, stop) = (items.start as u64, items.end as u64);
+            let zeros = vec![0; items.len() * 4];
+            schunk.set_slice(start, stop, &zeros, &Reading::default(), &writing).unwrap();
+            let as_a_whole = chunk::compress_to_vec(&cparams, &data).unwrap();
+            assert!(schunk.chunk(0).unwrap()[..] == as_a_whole, "{kind:?}, made at level {made_with}");
+        }
+    }
+}
+
+#[test]
 fn edits_and_counters_match_on_all_back_ends() {
     for kind in KINDS {
         let path = TempPath::new("edits");

@@ -28,6 +28,11 @@ impl Options {
         self.target.clone().or_else(told).or_else(configured_target)
     }
 
+    /// Whether the installed shared library goes through `strip`.
+    pub fn strips(&self) -> bool {
+        !self.debug && !self.no_strip && cfg!(target_os = "linux")
+    }
+
     /// Whether a feature is asked for.
     fn has(&self, feature: &str) -> bool {
         self.features.iter().any(|f| f == feature)
@@ -335,10 +340,11 @@ fn runner(triple: &str) -> Option<String> {
 }
 
 /// Fails before a long build, and not after it, where a tool is missing that an installation takes.
-pub fn check_tools() -> Result<(), String> {
-    let of_linux = [("LD", "ld"), ("OBJCOPY", "objcopy"), ("AR", "ar"), ("STRIP", "strip")];
+pub fn check_tools(options: &Options) -> Result<(), String> {
+    let of_linux = [("LD", "ld"), ("OBJCOPY", "objcopy"), ("AR", "ar")];
     let beside = if cfg!(target_os = "linux") { &of_linux[..] } else { &[] };
-    for &(variable, default) in [("CC", "cc")].iter().chain(beside) {
+    let strip = options.strips().then_some(&("STRIP", "strip"));
+    for &(variable, default) in [("CC", "cc")].iter().chain(beside).chain(strip) {
         if !process::exists(process::tool(variable, default)) {
             let name = process::tool(variable, default);
             let name = name.get_program().to_string_lossy();

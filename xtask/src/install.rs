@@ -193,7 +193,7 @@ pub fn uninstall(args: &[String]) -> Result<(), String> {
 /// Builds and installs.
 pub fn install(layout: &Layout, options: &Options) -> Result<Built, String> {
     check_writable(layout)?;
-    build::check_tools()?;
+    build::check_tools(options)?;
     let built = build::libraries(options)?;
     // Before anything is written: an error in a template leaves nothing half done.
     let pc = pkg_config(layout, &built);
@@ -280,8 +280,7 @@ fn make_readable(layout: &Layout) -> Result<(), String> {
 fn install_shared(layout: &Layout, built: &Built, options: &Options) -> Result<(), String> {
     let [file, links @ ..] = shared_names();
     let installed = layout.lib(&file);
-    let strip = !options.debug && !options.no_strip && cfg!(target_os = "linux");
-    paths::replace(&installed, |new| match strip {
+    paths::replace(&installed, |new| match options.strips() {
         true => {
             let mut strip = process::tool("STRIP", "strip");
             process::run(strip.arg("--strip-unneeded").arg("-o").arg(new).arg(&built.shared))
