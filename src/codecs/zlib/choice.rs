@@ -160,6 +160,12 @@ const PERIODIC: Kind = Kind {
     ..ANY
 };
 
+/// What counts: all values are equally frequent in the first bytes of a stream, even in samples, which noise never
+/// achieves, and yet there are matches everywhere, as in what was shuffled of item numbers whose bits are mixed.
+const fn counters(bytes: usize, by: By) -> Kind {
+    Kind { lengths: MEDIUM + 1..=usize::MAX, literal_bits: Some(UNIFORM..8 * 16 + 1), bytes, by, ..ANY }
+}
+
 /// What shrinks so far that zlib-ng, at its upper levels, searches it to the end, and others find less.
 const fn far(by: By) -> Kind {
     Kind { bytes: 192, by, ..ANY }
@@ -182,9 +188,21 @@ const LEVELS: [Level; 9] = [
             PERIODIC,
             Kind { few_matches: Some(true), ..far(By::Quick) },
             Kind { bytes: 192, ..repetitive(By::Quick) },
+            Kind { few_matches: Some(true), ..counters(64, By::Own) },
+            counters(36, By::Zlib),
         ],
     ),
-    searched(effort(2, 8), 2, &[medium_with_runs(By::Own), medium(By::Libdeflate(1)), PERIODIC]),
+    searched(
+        effort(2, 8),
+        2,
+        &[
+            medium_with_runs(By::Own),
+            medium(By::Libdeflate(1)),
+            PERIODIC,
+            counters(64, By::Own),
+            counters(36, By::Zlib),
+        ],
+    ),
     searched(
         effort(4, 16),
         3,
@@ -195,6 +213,8 @@ const LEVELS: [Level; 9] = [
             PERIODIC,
             sparse(By::Libdeflate(5)),
             very_repetitive(By::Libdeflate(5)),
+            counters(128, By::Own),
+            counters(36, By::Utmost),
         ],
     ),
     searched(
@@ -209,6 +229,7 @@ const LEVELS: [Level; 9] = [
             very_repetitive(By::Libdeflate(6)),
             long_and_varied(By::Zlib),
             repetitive_with(29..69, By::Libdeflate(5)),
+            Kind { few_matches: Some(false), ..counters(36, By::Utmost) },
         ],
     ),
     searched(
@@ -221,6 +242,8 @@ const LEVELS: [Level; 9] = [
             PERIODIC,
             repetitive_with(0..20, By::Own),
             repetitive(By::Zlib),
+            Kind { few_matches: Some(true), ..counters(72, By::Own) },
+            counters(36, By::Zlib),
         ],
     ),
     searched(
@@ -235,6 +258,8 @@ const LEVELS: [Level; 9] = [
             long_and_far(By::Zlib),
             repetitive_with(29..69, By::Zlib),
             repetitive(By::Libdeflate(7)),
+            Kind { few_matches: Some(true), ..counters(72, By::Own) },
+            counters(36, By::Zlib),
         ],
     ),
     searched(
@@ -248,6 +273,8 @@ const LEVELS: [Level; 9] = [
             Kind { few_matches: Some(true), ..runs(By::Own) },
             long_and_far(By::Zlib),
             repetitive(By::Libdeflate(8)),
+            Kind { few_matches: Some(true), ..counters(72, By::Own) },
+            counters(36, By::Zlib),
         ],
     ),
     searched(
@@ -294,6 +321,8 @@ const LOOKED_AT: usize = 16 << 10;
 
 /// Where a literal seems to take this many bits, in sixteenths, there may be noise.
 const NOISY: usize = 7 * 16;
+/// Where all values are equally frequent in samples, a literal takes as many.
+const UNIFORM: usize = 127;
 
 impl Kind {
     /// Whether `src`, which `probe` looks at, may be of this kind, as far as that tells.

@@ -341,6 +341,42 @@ fn streams_are_hardly_larger_than_those_of_zlib() {
     }
 }
 
+/// The bytes of `len / 4` numbers, shuffled: what `mix` makes of 0, 1, 2, ...
+fn mixed_counter(mix: fn(u32) -> u32, len: usize) -> Vec<u8> {
+    let items = len as u32 / 4; // a few hundred thousand
+    (0..4).flat_map(|byte| (0..items).map(move |i| mix(i).to_le_bytes()[byte])).collect()
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "slow")]
+fn counters_are_told_from_noise_and_hardly_larger_than_with_zlib() {
+    let is_counter = |src: &[u8]| counters(0, By::Own).may_be(src, &&deflate::Probe::of(src));
+    for len in [MEDIUM + 1, 20_000, 32_768, 65_536, 300_000] {
+        for seed in 0..20 {
+            assert!(!is_counter(&testing::Random::new(seed).bytes(len)), "{len} bytes of noise");
+        }
+    }
+    let mut encoder = Encoder::new();
+    let mixes: [fn(u32) -> u32; 3] = [
+        |i| i << 26 ^ i << 18 ^ i << 11 ^ i << 3 ^ i,
+        |i| (i << 18 ^ i << 11 ^ i << 3 ^ i) & 0x7_ffff,
+        |i| i.wrapping_mul(2_654_435_761),
+    ];
+    for (n, mix) in mixes.into_iter().enumerate() {
+        for clevel in 2..=8 {
+            let src = mixed_counter(mix, 64 << 10 << (clevel / 2));
+            assert!(is_counter(&src), "mix {n}");
+            let mut dest = vec![0; src.len()];
+            let ours = encoder.compress(clevel, &src, &mut dest).unwrap();
+            let by_zlib = stream::Encoder::new().compress(clevel, &src, &mut dest).unwrap();
+            assert!(
+                0 < ours && ours <= by_zlib + by_zlib / 5,
+                "{ours} and {by_zlib} for mix {n} at level {clevel}"
+            );
+        }
+    }
+}
+
 #[test]
 fn libdeflate_decodes_text_unless_it_is_short_and_what_is_tiny() {
     let coded = |src: &[u8]| {
