@@ -11,6 +11,7 @@ use super::{finish, thorough};
 use crate::codecs::zlib::format::RAW;
 use crate::error::Result;
 use crate::memory::{with_capacity, zeroed_box};
+use std::ops::Range;
 
 /// The most bytes that a raw block can hold.
 pub(super) const RAW_BLOCK: usize = 0xffff;
@@ -101,13 +102,25 @@ impl Blocks {
         finish(src, out)
     }
 
-    /// Size of what `parse` finds, as one block with the fixed codes, in bits.
-    pub(super) fn fixed_bits(&mut self, parse: impl FnOnce(&mut Vec<Sequence>, &mut Counts)) -> usize {
+    /// Whether what `parse` finds, as blocks with the fixed codes that end at `ends` or somewhat behind, takes at most
+    /// `most` bits. As soon as it takes more, the rest is not parsed.
+    pub(super) fn fit_with_fixed_codes(
+        &mut self,
+        ends: &[usize],
+        most: usize,
+        mut parse: impl FnMut(Range<usize>, &mut Vec<Sequence>, &mut Counts) -> usize,
+    ) -> bool {
         let Blocks { sequences, counts, candidates, .. } = self;
-        sequences.clear();
-        counts.reset();
-        parse(sequences, counts);
-        candidates.fixed(counts).nbits()
+        let (mut start, mut nbits) = (0, 0);
+        ends.iter().all(|&end| {
+            if start < end {
+                sequences.clear();
+                counts.reset();
+                start = parse(start..end, sequences, counts);
+                nbits += candidates.fixed(counts).nbits();
+            }
+            nbits <= most
+        })
     }
 
     /// [`write`](Self::write) with one block, for what is short, and the codes that `choose` prefers.

@@ -72,6 +72,8 @@ const FAR: usize = 3;
 /// Streams of up to this many bytes may shrink so far that decoders take longer to make the codes of their own than to
 /// use them.
 const LONGEST_FAR: usize = 4 << 10;
+/// Streams of as many bytes and more are parsed piecewise to see whether they do.
+const PIECEWISE: usize = 512;
 /// Where data repeat themselves with changes, at most this many bytes in a row are others.
 const MOST_CHANGED: usize = 8;
 
@@ -262,11 +264,14 @@ impl Encoder {
     /// Whether a quick search with the fixed codes makes `src`, which is short, shorter by this factor.
     fn shrinks_to(&mut self, src: &[u8], factor: usize) -> bool {
         let Encoder { quick, blocks, .. } = self;
+        let len = src.len();
+        // What shrinks less has mostly taken too many bits long before its end.
+        let ends = [len / 4, len / 2, len];
+        let ends = if len < PIECEWISE { &ends[2..] } else { &ends };
         quick.begin(src).is_some_and(|()| {
-            let fixed_bits = blocks.fixed_bits(|sequences, counts| {
-                quick.parse(src, 0, src.len(), sequences, counts);
-            });
-            fixed_bits <= 8 * src.len() / factor
+            blocks.fit_with_fixed_codes(ends, 8 * len / factor, |range, sequences, counts| {
+                quick.parse(src, range.start, range.end, sequences, counts)
+            })
         })
     }
 
