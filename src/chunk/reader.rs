@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         )?;
         let bytes = buffer.get(size)?;
         let wanted = rows.last().map_or(0, |last| last.end);
-        let most = if self.dict.is_none() { self.codec.input_for(wanted) } else { usize::MAX };
+        let most = if self.dict.is_none() { self.codec.input_for(wanted, len) } else { usize::MAX };
         let needed = Needed { nstreams, len, rows: &rows, most };
         partial_read::read_rows(source, self.bstart(nblock)?, &needed, bytes)?;
         Ok(StreamReader::new(bytes, len))

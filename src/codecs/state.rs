@@ -59,11 +59,11 @@ impl StreamCodec {
         }
     }
 
-    /// How many bytes of a stream without dictionary are needed at the most to decode its first `wanted` bytes, if a
-    /// zero follows them; what is after that does not matter.
-    pub(crate) fn input_for(&self, wanted: usize) -> usize {
+    /// How many bytes of a stream without dictionary, from which `len` come, are needed at the most to decode its first
+    /// `wanted` bytes, if a zero follows them; what is after that does not matter.
+    pub(crate) fn input_for(&self, wanted: usize, len: usize) -> usize {
         match self {
-            StreamCodec::Lz4 | StreamCodec::Lz4Hc => lz4::input_for(wanted),
+            StreamCodec::Lz4 | StreamCodec::Lz4Hc => lz4::input_for(wanted, len),
             _ => usize::MAX,
         }
     }

@@ -7,7 +7,7 @@ mod shared;
 
 use super::*;
 use crate::chunk::{CParams, Room, Source};
-use crate::format::consts::{codec, filter, special};
+use crate::format::consts::{codec, filter, special, split};
 use crate::frame::sizes::ChunkInfo;
 use crate::io::dirs;
 use crate::pool;
@@ -259,6 +259,30 @@ fn a_stored_chunk_stays_one_until_a_block_of_it_shrinks() {
         assert!(all(&schunk) == data, "{kind:?}");
         let as_a_whole = chunk::compress_to_vec(&cparams, &data).unwrap();
         assert!(as_a_whole.len() < 9000 && schunk.chunk(0).unwrap()[..] == as_a_whole, "{kind:?}");
+    }
+}
+
+#[test]
+fn items_of_long_runs_without_matches_are_read() {
+    const ITEMS: usize = 65_536;
+    let mut random = Random::new(7);
+    for noise in [16_000, 17_000, 20_000, 60_000] {
+        let mut data = vec![0; 4 * ITEMS];
+        data[..4 * noise].copy_from_slice(&random.bytes(4 * noise));
+        for (kind, compcode) in
+            KINDS.into_iter().flat_map(|kind| [codec::LZ4, codec::LZ4HC].map(|codec| (kind, codec)))
+        {
+            let path = TempPath::new("runs");
+            let cparams = CParams { splitmode: split::ALWAYS, ..cparams(4, 4 * ITEMS, compcode) };
+            let mut schunk = create(kind, &path.0, 4);
+            schunk.append_buffer(Source::Bytes(&data), &Writing::new(Encoding::new(&cparams))).unwrap();
+            for start in [0, 1, 100, 7000, noise - 20, noise, ITEMS - 9] {
+                let mut items = [0xaa; 36];
+                let stop = start as u64 + 9;
+                schunk.get_slice(start as u64, stop, &mut items, &Reading::default()).unwrap();
+                assert!(items[..] == data[4 * start..][..36], "{kind:?}, {noise} of noise, from {start}");
+            }
+        }
     }
 }
 

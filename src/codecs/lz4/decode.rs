@@ -89,13 +89,14 @@ pub(super) fn decompress_portably(src: &[u8], wanted: usize, dest: &mut [u8]) ->
     check(unsafe { decode::<false>(src, dest, wanted) })
 }
 
-/// How many bytes of a stream are needed at the most to decode its first `wanted` bytes, if a zero follows them: it
-/// ends a length that reaches beyond what is wanted.
+/// How many bytes of a stream that gives `len` are needed at the most to decode its first `wanted` bytes, if a zero
+/// follows them: it ends a length of a match that reaches beyond what is wanted.
 ///
 /// A sequence takes no more bytes than it gives, except for one in 255 of long lengths. The last one that is looked at
-/// may give next to nothing of what is wanted.
-pub(crate) fn input_for(wanted: usize) -> usize {
-    wanted.saturating_add(wanted / 255 + SLACK)
+/// may give next to nothing of what is wanted, but the length of its literals, up to `len`, comes before the first of
+/// them.
+pub(crate) fn input_for(wanted: usize, len: usize) -> usize {
+    wanted.saturating_add(len / 255 + SLACK)
 }
 
 fn check(decoded: Option<()>) -> Result<()> {

@@ -246,11 +246,20 @@ fn what_lies_behind_the_needed_input_does_not_matter() {
     let (medium, size) = medium_matches(&mut random);
     let (few, few_size) = one_match(800, 700, 3000, 900);
     let (runs, runs_size) = runs_of_literals([30, 268, 100, 269, 60, 270, 15, 200], 500);
-    let streams = [(compress(9, &data), data.len()), (medium, size), (few, few_size), (runs, runs_size)];
+    // The lengths of these runs alone take hundreds of bytes, which come before what is wanted.
+    let (long_runs, long_size) = runs_of_literals([60_000, 40, 16_100, 3000, 20_000], 17_000);
+    let streams = [
+        (compress(9, &data), data.len()),
+        (medium, size),
+        (few, few_size),
+        (runs, runs_size),
+        (long_runs, long_size),
+    ];
     for (stream, size) in streams {
         let whole = decode_by_definition(&stream, size).expect("valid");
-        for wanted in (0..size).step_by(if cfg!(miri) { 997 } else { 1 }) {
-            let needed = input_for(wanted).min(stream.len());
+        let step = if size > 50_000 { 2003 } else { 1 };
+        for wanted in (0..size).step_by(if cfg!(miri) { 40 * step + 997 } else { step }) {
+            let needed = input_for(wanted, size).min(stream.len());
             for filler in [0xff, 0, random.below(256) as u8] {
                 let mut altered = stream.clone();
                 altered[needed..].fill(filler);
@@ -260,6 +269,21 @@ fn what_lies_behind_the_needed_input_does_not_matter() {
                     decompress(&altered, wanted, &mut dest).unwrap();
                     assert!(dest[..wanted] == whole[..wanted], "{wanted} bytes before {filler}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_of_literals_longer_than_the_stream_is_an_error_even_if_little_is_wanted() {
+    for (size, literals) in [(20_000, 20_016), (20_000, 60_000), (300, 316), (100_000, 1 << 20)] {
+        let (stream, _) = runs_of_literals([literals], 20);
+        for wanted in [1, 15, 100, 299] {
+            let mut altered = stream[..input_for(wanted, size).min(stream.len())].to_vec();
+            altered.resize(stream.len(), 0);
+            for decompress in [decompress_prefix, decode::decompress_portably] {
+                let mut dest = vec![0; size];
+                assert!(decompress(&altered, wanted, &mut dest).is_err(), "{literals} literals for {size}");
             }
         }
     }
