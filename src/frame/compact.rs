@@ -49,10 +49,11 @@ enum Room {
 }
 
 impl Room {
-    /// Where it was tried in vain to fill or to close holes, there have to be more dead bytes than then.
+    /// Where it was tried in vain to fill or to close holes, there have to be more dead bytes than then. A frame without
+    /// chunks has nothing to be moved.
     fn of(state: &State, dead: u64, live: u64) -> Self {
         let tried = state.holes.tried_at().map_or(0, |dead| dead + live / 16);
-        if dead <= tried {
+        if dead <= tried && live > 0 {
             Self::Little
         } else if is_hollow(dead, live) {
             Self::Hollow
@@ -98,9 +99,10 @@ impl Frame {
         }
         let nchunks = state.index.stored().count();
         if Room::of(&state, state.dead, live) != room {
-            // What lies behind the last chunk is too much.
+            // What lies behind the last chunk is too much. What is left then may be, too.
             drop(state);
-            return self.shorten(session);
+            self.shorten(session)?;
+            return self.reclaim(session, added);
         }
         let extents = self.extents(session, &state);
         drop(state);
@@ -127,6 +129,9 @@ impl Frame {
     /// Ends the payload area with the last chunk.
     fn shorten(&mut self, session: &Session) -> Result<()> {
         let mut next = State::clone(&self.snapshot());
+        let behind = next.header.cbytes.saturating_sub(next.live_end);
+        let tried = next.holes.tried_at().map(|dead| dead.saturating_sub(behind));
+        next.holes.note_tried(tried);
         next.header.cbytes = next.live_end;
         next.holes.rest_on();
         self.write_tail(session, next, &[], IndexOf::Other)

@@ -188,18 +188,25 @@ impl Undo {
         }
     }
 
+    /// Writes the old bytes back.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing.
+    pub(crate) fn write_back(&self, file: &dyn IoFile, sync: bool) -> Result<()> {
+        for (at, old) in self.ranges() {
+            file.write_at(self.base + at, old)?;
+        }
+        if sync { file.sync() } else { Ok(()) }
+    }
+
     /// Writes the old bytes back and cuts the record off, which ends the change.
     ///
     /// # Errors
     ///
     /// Those of writing; the record is still there then.
     pub(crate) fn roll_back(&self, file: &dyn IoFile, sync: bool) -> Result<()> {
-        for (at, old) in self.ranges() {
-            file.write_at(self.base + at, old)?;
-        }
-        if sync {
-            file.sync()?;
-        }
+        self.write_back(file, sync)?;
         file.truncate(self.base + self.len)?;
         if sync { file.sync() } else { Ok(()) }
     }

@@ -64,7 +64,14 @@ impl Frame {
     fn create_on(disk: Disk, params: FrameParams, lock: Option<Arc<FrameLock>>) -> Result<Frame> {
         let arrangement = if disk.dir.is_some() { Arrangement::Sparse } else { Arrangement::Contiguous };
         let (mut state, bytes) = empty(&params, arrangement)?;
+        // The lock file of an earlier frame may have stayed: what its counter tells is older than this one.
+        let stayed = lock.as_ref().filter(|lock| lock.path().exists());
+        let held = stayed.map_or(Ok(Held::nothing()), |lock| lock.hold(Mode::Exclusive))?;
         let (disk, file) = disk.create(&bytes)?;
+        if let Some(lock) = stayed {
+            lock.note_read();
+        }
+        drop(held);
         state.file = file;
         Ok(Frame::assemble(Store::Disk(disk), state, params, lock))
     }

@@ -174,6 +174,8 @@ impl Frame {
         chunks: impl Iterator<Item = (usize, New<'a>)>,
     ) -> Result<(Draft, Vec<Replaced<'a>>)> {
         let mut draft = Draft::of(self.snapshot());
+        // The sizes need not tell other handles of it.
+        draft.next.replaces = change.count() > 0 && !change.removed.is_empty();
         self.remove(session, &mut draft, change.removed)?;
         let fill = change.fill(&mut draft.sizes)?;
         let nchunks = draft.old.index.len();
@@ -279,9 +281,9 @@ impl Frame {
             None => u64::try_from(draft.sizes.chunksize).unwrap_or(0),
         };
         let moves_chunks = order.is_some() || draft.sizes.nchunks != nchunks;
-        if moves_chunks && before.is_some() && draft.next.header.sparse {
-            draft.next.replaces = true;
-        }
+        // Sizes tell other handles of a chunk that is stored behind the others, but not of a special value.
+        let is_silent = info.is_index_only() || moves_chunks && draft.next.header.sparse;
+        draft.next.replaces |= before.is_some() && is_silent;
         draft.sizes = draft.sizes.with_updated(nchunk, old_nbytes, &info)?.recordable_with(&info);
         Ok(Replaced { nchunk, chunk, info })
     }

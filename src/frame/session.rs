@@ -75,7 +75,7 @@ impl Frame {
         let seen = Head::of(head)?.cut_like(&known.seen);
         let state = self.compare(disk, &*file, &seen)?;
         let end = disk.base + state.header.frame_len;
-        let is_known = Arc::ptr_eq(&state, &known) && seen == state.seen && !disk.is_torn();
+        let is_known = Arc::ptr_eq(&state, &known) && seen == state.seen && !disk.is_torn(&*file);
         if is_known && file.size()? == end {
             // Nothing was broken off, nothing follows.
             session.file = Some(file);

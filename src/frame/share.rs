@@ -130,7 +130,7 @@ impl Frame {
     /// they differ, or if the lock told that somebody changed it.
     pub(super) fn compare(&self, disk: &Disk, file: &dyn IoFile, seen: &Head) -> Result<Arc<State>> {
         let known = self.snapshot();
-        if !self.is_changed() && known.is_of(seen, file) || disk.is_torn() {
+        if !self.is_changed() && known.is_of(seen, file) || disk.is_torn(file) {
             return Ok(known);
         }
         let hopeless = *self.unreadable.lock() == Some(*seen.fixed());

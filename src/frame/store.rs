@@ -15,7 +15,7 @@ use crate::format::consts::EXTENDED_HEADER_LENGTH;
 use crate::format::frame_header::{FIXED_LEN, FrameHeader};
 use crate::io::memory::MallocBuf;
 use crate::io::{FileId, Io, IoFile, OpenMode, dirs};
-use crate::memory::{extend, zeroed};
+use crate::memory::{self, extend, zeroed};
 use parking_lot::Mutex;
 use std::fs;
 use std::ops::Range;
@@ -59,7 +59,34 @@ pub(crate) struct Disk {
     /// Files of replaced chunks of a sparse frame.
     pub(super) spares: Box<Mutex<Spares>>,
     /// What a change without a journal failed to write back, to be tried again.
-    torn: Mutex<Option<Box<Undo>>>,
+    torn: Mutex<Option<Box<Torn>>>,
+}
+
+/// A change without a journal that failed, and could not be taken back.
+struct Torn {
+    /// What was there before.
+    undo: Undo,
+    /// The last bytes that were to be written, the header as a rule, and where in the frame.
+    last: (u64, Vec<u8>),
+    /// Whether they were all, and the file kept its length.
+    is_one_step: bool,
+}
+
+impl Torn {
+    /// Whether the frame at `base` of `file` is still as this left it, which shows where it was to write last: each
+    /// byte is the old or the new one there. Somebody else may have changed the frame since.
+    fn is_left_in(&self, file: &dyn IoFile, base: u64) -> bool {
+        let (at, new) = &self.last;
+        let (Ok(mut now), Ok(mut old)) = (memory::copy_of(new), memory::copy_of(new)) else { return true };
+        let Ok(n) = file.read_at(base + at, &mut now) else { return true };
+        self.undo.overlay(*at, &mut old);
+        n == new.len() && now.iter().zip(&old).zip(new).all(|((now, old), new)| now == old || now == new)
+    }
+
+    /// Writes back what was there before.
+    fn take_back(&self, file: &dyn IoFile, sync: bool) -> Result<()> {
+        if self.is_one_step { self.undo.write_back(file, sync) } else { self.undo.roll_back(file, sync) }
+    }
 }
 
 /// One step of a change; positions are relative to the frame.
@@ -281,10 +308,12 @@ impl Disk {
         Ok(undo.and_then(|undo| Some((mark.ok()?, undo))))
     }
 
-    /// Whether a change that failed is yet to be taken back: until then the file is not as the handle knows it, and
-    /// what the handle knows is right.
-    pub(crate) fn is_torn(&self) -> bool {
-        self.torn.lock().is_some()
+    /// Whether a change of `file` that failed is yet to be taken back: until then the file is not as the handle knows
+    /// it, and what the handle knows is right.
+    pub(crate) fn is_torn(&self, file: &dyn IoFile) -> bool {
+        let mut torn = self.torn.lock();
+        torn.take_if(|torn| !torn.is_left_in(file, self.base));
+        torn.is_some()
     }
 
     /// The length of the file; `None` if a back-end of the application cannot tell.
@@ -306,9 +335,9 @@ impl Disk {
     ///
     /// `FileWrite` and others if the old bytes cannot be written back.
     pub(crate) fn repair(&self, file: &dyn IoFile, size: Option<u64>) -> Result<bool> {
-        let mut torn = self.torn.lock();
-        if let Some(undo) = &*torn {
-            undo.roll_back(file, self.sync)?;
+        if self.is_torn(file) {
+            let mut torn = self.torn.lock();
+            torn.as_ref().map_or(Ok(()), |torn| torn.take_back(file, self.sync))?;
             *torn = None;
             return Ok(true);
         }
@@ -409,11 +438,12 @@ impl Disk {
         (old_len, new_size): (u64, u64),
     ) -> Result<()> {
         let record = self.save(file, head, change)?.finish(self.base, old_len);
-        let keeps_size = self.is_one_step(change);
-        let cut_off = || if keeps_size { Ok(()) } else { file.truncate(new_size) };
+        let is_one_step = self.is_one_step(change);
+        let cut_off = || if is_one_step { Ok(()) } else { file.truncate(new_size) };
         let written = self.apply(file, change).and_then(|()| cut_off());
         let undo = if written.is_err() { Undo::read(record) } else { None };
-        *self.torn.lock() = undo.filter(|undo| undo.roll_back(file, self.sync).is_err()).map(Box::new);
+        let torn = undo.map(|undo| Torn { undo, last: last_bytes(change.writes), is_one_step });
+        *self.torn.lock() = torn.filter(|torn| torn.take_back(file, self.sync).is_err()).map(Box::new);
         written
     }
 
@@ -478,11 +508,21 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         chunk_files::give_up_spares(self);
-        if self.is_torn() {
+        if self.torn.get_mut().is_some() {
             // The last chance to take back the change that failed.
             let _ = self.writer().and_then(|file| self.repair(&*file, None));
         }
     }
+}
+
+/// The bytes that are written last, and where; none if there is no memory for them.
+fn last_bytes(writes: &[Write<'_>]) -> (u64, Vec<u8>) {
+    let last = writes.iter().rev().find_map(|write| match *write {
+        Write::Bytes(at, bytes) => Some((at, bytes)),
+        Write::Copy { .. } => None,
+    });
+    let copied = last.and_then(|(at, bytes)| Some((at, memory::copy_of(bytes).ok()?)));
+    copied.unwrap_or_default()
 }
 
 /// Puts `bytes`, which go to `at`, and what the first of `writes` put right after them in `joined`, up to [`JOINED`]

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::Frame;
+use super::head::is_seen_whole;
 use super::index_codec::IndexOf;
 use super::session::Session;
 use super::state::State;
@@ -103,7 +104,7 @@ impl Frame {
     /// Handles that do not lock notice changes by the header; those of the C library by the frame length in it. So a
     /// change must not bring back a header that somebody may remember. As long as a frame only grows, each change makes
     /// its length or its sizes larger than ever before. All other changes are told apart by the frame length, modulo
-    /// the widest gap.
+    /// the widest gap. In an empty frame, the trailer fills the gap (see [`State::close_gap`]).
     pub(super) fn gap(&mut self, session: &Session, next: &mut State, end: u64, adds: bool) -> u64 {
         let old = self.state.get_mut();
         if session.followed.is_some() {
@@ -114,14 +115,16 @@ impl Frame {
             && adds
             && next.header.nbytes >= old.header.nbytes
             && next.header.cbytes >= old.header.cbytes
-            && next.usage().is_none();
+            && next.usage().is_none()
+            && (next.header.nbytes > 0 || end > old.header.frame_len);
         // Nobody else reads a frame in memory.
         if only_grows || session.file.is_none() {
             return 0;
         }
         let count = old.counted.unwrap_or(old.header.frame_len) + 1;
-        if next.header.nbytes == 0 {
-            // Readers find the trailer of an empty frame right after the header.
+        let is_empty = next.header.nbytes == 0 && next.vlmetalayers.is_empty();
+        if is_empty && is_seen_whole(next.header.header_len) {
+            // All there is to the frame is in its header.
             next.counted = Some(count);
             return 0;
         }

@@ -733,6 +733,37 @@ fn without_a_journal_a_change_that_fails_is_taken_back_now_or_before_the_next_on
 }
 
 #[test]
+fn what_others_change_after_a_change_that_failed_stays() {
+    for (dir, is_taken_back) in [(false, false), (false, true), (true, false), (true, true)] {
+        let path = TempPath::new("torn");
+        build(&path, dir, 3);
+        let plan = Arc::new(Plan::new(0, Fault::Kill));
+        plan.begun.store(false, Ordering::SeqCst);
+        let options = FrameOptions { io: Arc::new(FaultyIo(Arc::clone(&plan))), ..FrameOptions::default() };
+        let mut frame = Frame::open(&path, 0, &options).unwrap();
+        frame.vlmeta_update(b"v1", vec![8; 3]).unwrap(); // which opens the file for changes
+        plan.begun.store(true, Ordering::SeqCst);
+        plan.calls.store(0, Ordering::SeqCst);
+        frame.meta_update(b"m1", b"HELLO").unwrap_err();
+        // The device is there again.
+        plan.begun.store(false, Ordering::SeqCst);
+        let mut other = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+        for i in 3..8 {
+            other.append(&padded(64, i)).unwrap();
+        }
+        assert_eq!(frame.refresh(), Ok(true));
+        assert_eq!(frame.nchunks(), 8);
+        if is_taken_back {
+            frame.append(&padded(64, 8)).unwrap();
+        }
+        drop(frame);
+        let now = see(&path);
+        assert_eq!(now.chunks.len(), 8 + usize::from(is_taken_back));
+        assert_eq!(now.meta[0].content, b"hello");
+    }
+}
+
+#[test]
 fn a_failed_creation_is_reported() {
     for at in 0..3 {
         let path = TempPath::new("create");

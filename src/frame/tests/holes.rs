@@ -57,6 +57,41 @@ fn the_size_of_the_chunks_is_known_when_the_last_ones_go() {
     }
 }
 
+#[test]
+fn holes_are_closed_when_the_last_chunks_go_whatever_was_tried_before() {
+    // Appended, replaced and deleted chunks, with their compressed sizes.
+    let histories = [
+        "a7640 a19956 u0:10008 u1:28560 u1:5752 u1:40000 d1",
+        "a35436 a40000 a40000 u0:40000 u1:40000 d1 d0",
+        "a40000 a27000 a40000 a40000 u3:40000 u2:34732 u0:1248 d0 d1 d1",
+        "a24152 a40000 a40000 u1:40000 d1 d1 d0",
+    ];
+    for kind in [Kind::Memory, Kind::File, Kind::Mapped] {
+        for history in histories {
+            let path = TempPath::new("history");
+            let mut frame = create(kind, &path);
+            for (step, change) in history.split(' ').enumerate() {
+                let (what, numbers) = change.split_at(1);
+                let number = |text: &str| text.parse::<usize>().unwrap();
+                let chunk = |cbytes: &str| longer(400, step.to_le_bytes()[0], number(cbytes) - 432);
+                match (what, numbers.split_once(':')) {
+                    ("a", _) => frame.append(&chunk(numbers)),
+                    (_, Some((at, cbytes))) => frame.update(number(at), &chunk(cbytes)),
+                    _ => frame.delete(number(numbers)),
+                }
+                .unwrap();
+            }
+            let (len, state) = (frame.frame_len(), frame.snapshot());
+            assert!(len < 2 * stored(&frame) + 1000, "{kind:?} {history}: {len} bytes");
+            let is_closed = len == (state.header.header_len + state.trailer_len) as u64;
+            assert!(
+                frame.nchunks() > 0 || is_closed,
+                "{kind:?} {history}: the trailer is not where it belongs"
+            );
+        }
+    }
+}
+
 /// So many chunks that nobody looks whether they overlap.
 const MANY: usize = 300;
 

@@ -1,6 +1,7 @@
 //! Several handles on one frame: threads, re-synchronisation, locks.
 
 use super::*;
+use crate::format::consts;
 use crate::io::lock;
 use std::thread;
 use std::time::Duration;
@@ -127,20 +128,22 @@ fn without_locking_changes_to_chunks_of_other_lengths_are_seen_too() {
 #[test]
 fn without_locking_changes_of_metalayers_are_seen_whatever_their_lengths() {
     // The second length is that of more than handles look at.
-    for (kind, len) in [(Kind::File, 8), (Kind::Dir, 8), (Kind::File, head::MAX_LEN)] {
+    let lengths = [(Kind::File, 8), (Kind::Dir, 8), (Kind::File, head::MAX_LEN)];
+    for (kind, len, nchunks) in lengths.into_iter().flat_map(|(kind, len)| [(kind, len, 0), (kind, len, 2)]) {
         let path = TempPath::new("layers");
         let mut a = create(kind, &path);
         let mut random = Random::new(12);
         a.meta_add(b"m", &vec![0; len]).unwrap();
-        a.append(&padded(400, 0)).unwrap();
-        a.append(&padded(400, 1)).unwrap();
+        for i in 0..nchunks {
+            a.append(&padded(400, i)).unwrap();
+        }
         a.vlmeta_add(b"v", vec![0; 40]).unwrap();
         let others: Vec<Frame> = (0..9).map(|_| reopen(&a)).collect();
         for step in 1..300_usize {
             let seed = step.to_le_bytes()[0];
             match random.below(4) {
                 0 => a.meta_update(b"m", &vec![seed; len]).map(drop),
-                1 => a.update(random.below(2), &padded(400, step)).map(drop),
+                1 if nchunks > 0 => a.update(random.below(nchunks), &padded(400, step)).map(drop),
                 _ => a.vlmeta_update(b"v", vec![seed; 40 + random.below(3)]).map(drop),
             }
             .unwrap();
@@ -151,6 +154,47 @@ fn without_locking_changes_of_metalayers_are_seen_whatever_their_lengths() {
                 assert!(seen == now, "{kind:?} length {len} step {step}, {missed} missed");
             }
         }
+    }
+}
+
+#[test]
+fn without_locking_special_values_in_place_of_others_are_seen() {
+    let values = [consts::special::ZERO, consts::special::NAN, consts::special::UNINIT].map(|kind| {
+        let value = special::chunk(kind, 400, 4, 0);
+        value.unwrap().to_vec()
+    });
+    for kind in [Kind::File, Kind::Dir] {
+        let path = TempPath::new("specials");
+        let mut a = create(kind, &path);
+        let mut random = Random::new(31);
+        let mut model = vec![values[0].clone(); 20];
+        for value in &model {
+            a.append(value).unwrap();
+        }
+        let others: Vec<Frame> = (0..9).map(|_| reopen(&a)).collect();
+        for step in 1..300_usize {
+            let at = random.below(20);
+            model[at] = values[random.below(3)].clone();
+            a.update(at, &model[at]).unwrap();
+            for (missed, other) in others.iter().enumerate().filter(|(missed, _)| step % (missed + 1) == 0) {
+                assert!(contents(other) == contents(&a), "{kind:?} step {step}, {missed} missed");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lock_file_that_stayed_tells_nothing_of_a_new_frame() {
+    let path = TempPath::new("stayed");
+    for round in 0..4 {
+        let mut frame = Frame::create_file(&path, params(), &locking()).unwrap();
+        let before = frame.change_tick();
+        assert_eq!(frame.refresh(), Ok(false), "round {round}");
+        frame.exclusive().unwrap();
+        assert_eq!(frame.change_tick(), before, "round {round}");
+        frame.append(&chunk(64, 0)).unwrap();
+        fs::remove_file(&*path).unwrap();
+        assert!(lock::beside(&path).exists());
     }
 }
 
