@@ -73,7 +73,7 @@ impl Frame {
         }
         let mut ahead = Ahead::default();
         let mut at = end;
-        let worth_it = end > free && (end - free).max(total) > FEW && session.followed.is_none();
+        let worth_it = end > free && (end - free).max(total) > FEW && !session.is_followed();
         let (now, lately) = next.holes.given_up_from(free);
         let replaces_last = worth_it && now > 0 && lately <= MOST_AT_ONCE;
         if matches!(self.store, Store::Memory(_)) {

@@ -91,7 +91,7 @@ impl Frame {
         let behind = state.header.cbytes.saturating_sub(state.live_end);
         let dead = state.dead + behind;
         let room = Room::of(&state, dead, live);
-        let refills = session.followed.is_none();
+        let refills = !session.is_followed();
         match room {
             Room::Hollow => (),
             Room::Loose if added && refills => (),

@@ -319,7 +319,7 @@ impl Frame {
         let header_len = next.header.header_len as u64; // widening
         let mut writes = memory::with_capacity(added.len())?;
         let mut behind = Vec::new();
-        if session.followed.is_none() {
+        if !session.is_followed() {
             next.holes.wake_if_few(next.index.len());
         }
         for new in added {

@@ -8,7 +8,7 @@ use super::head::Head;
 use super::read::FrameChunks;
 use super::share::View;
 use super::state::State;
-use super::store::{Disk, Store};
+use super::store::{Behind, Disk, Store};
 use crate::error::{ErrorKind, Result, ensure};
 use crate::format::frame_header::{FIXED_LEN, Layout};
 use crate::io::IoFile;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 pub(super) struct Session {
     /// The file of the frame; `None` in memory.
     pub(super) file: Option<Arc<dyn IoFile>>,
-    /// The length of the file, if other data follow the frame in it.
-    pub(super) followed: Option<u64>,
+    /// What follows the frame in its file.
+    pub(super) behind: Behind,
     /// The length of the frame before the first change of the session.
     pub(super) frame_len: u64,
     /// The header as it is stored before the first change of the session, if it was read.
@@ -30,12 +30,24 @@ pub(super) struct Session {
     _held: Held,
 }
 
+impl Session {
+    /// Whether other data follow the frame in its file.
+    pub(super) fn is_followed(&self) -> bool {
+        self.behind.others().is_some()
+    }
+}
+
 impl Frame {
     /// Locks, takes over what others changed, and undoes what was broken off.
     pub(super) fn begin(&mut self) -> Result<Session> {
         let held = self.hold(Mode::Exclusive)?;
-        let mut session =
-            Session { file: None, followed: None, frame_len: 0, head: RefCell::default(), _held: held };
+        let mut session = Session {
+            file: None,
+            behind: Behind::Nothing,
+            frame_len: 0,
+            head: RefCell::default(),
+            _held: held,
+        };
         if let Store::Disk(disk) = &self.store {
             if disk.keeps_handles() {
                 self.begin_with_one_handle(disk, &mut session)?;
@@ -59,7 +71,7 @@ impl Frame {
             state = self.adopt(disk.load(&*file)?);
             size = disk.size_of(&*file)?;
         }
-        session.followed = disk.clear_leftover(&*file, size, state.header.frame_len)?;
+        session.behind = disk.behind(&*file, size, state.header.frame_len)?;
         session.file = Some(file);
         Ok(())
     }

@@ -117,8 +117,28 @@ pub(crate) struct Change<'a> {
     pub(crate) old_len: u64,
     /// The length of the frame afterwards.
     pub(crate) new_len: u64,
-    /// The length of the file, if other data follow the frame in it: the frame must keep its length then.
-    pub(crate) followed: Option<u64>,
+    /// What follows the frame in its file.
+    pub(crate) behind: Behind,
+}
+
+/// What follows a frame in its file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behind {
+    Nothing,
+    /// What a change that was broken off has left, or zeros; it may go.
+    Leftover,
+    /// Data that are not this frame's, up to this length of the file. They stay, so that the frame keeps its length.
+    Others(u64),
+}
+
+impl Behind {
+    /// The length of the file, if other data follow the frame in it.
+    pub(crate) fn others(self) -> Option<u64> {
+        match self {
+            Behind::Others(size) => Some(size),
+            Behind::Nothing | Behind::Leftover => None,
+        }
+    }
 }
 
 impl Disk {
@@ -348,32 +368,19 @@ impl Disk {
         undo.map_or(Ok(false), |undo| undo.roll_back(file, self.sync).map(|()| true))
     }
 
-    /// Removes what a change that was broken off has left behind the frame of `frame_len` bytes in the file of `size`
-    /// bytes: the record of the next change must be the end of the file. Returns the length of the file if data that
-    /// are not this frame's follow in it; they stay.
+    /// What follows the frame of `frame_len` bytes in the file of `size` bytes.
     ///
     /// # Errors
     ///
-    /// Those of reading; `FileTruncate`.
-    pub(crate) fn clear_leftover(
-        &self,
-        file: &dyn IoFile,
-        size: Option<u64>,
-        frame_len: u64,
-    ) -> Result<Option<u64>> {
-        let Some(size) = size else { return Ok(None) };
+    /// Those of reading.
+    pub(crate) fn behind(&self, file: &dyn IoFile, size: Option<u64>, frame_len: u64) -> Result<Behind> {
         let end = self.base + frame_len;
-        if size > end && !self.io.features().journal && file.read_at(size - 1, &mut [0])? == 0 {
+        let Some(size) = size.filter(|&size| size > end) else { return Ok(Behind::Nothing) };
+        if !self.io.features().journal && file.read_at(size - 1, &mut [0])? == 0 {
             // A back-end of the application may tell more than can be read, as of files that it rounds up.
-            return Ok(None);
+            return Ok(Behind::Nothing);
         }
-        if size > end && !is_leftover(file, end, size)? {
-            return Ok(Some(size));
-        }
-        if size > end && self.io.features().journal {
-            file.truncate(end)?;
-        }
-        Ok(None)
+        Ok(if is_leftover(file, end, size)? { Behind::Leftover } else { Behind::Others(size) })
     }
 
     /// Writes `change` to `file`: all of it, or, after a failure, nothing. `head` is the header as stored, if it was
@@ -384,7 +391,7 @@ impl Disk {
     /// `FileWrite`, also if other data follow the frame and it would reach into them; `FileRead`, `FileTruncate`,
     /// `MemoryAlloc`. The file is as before, or will be taken for that when it is read.
     pub(crate) fn write(&self, file: &dyn IoFile, head: &[u8], change: &Change<'_>) -> Result<()> {
-        let followed = change.followed;
+        let followed = change.behind.others();
         let end = change.writes.iter().map(|write| write.range().end).fold(change.new_len, u64::max);
         let room = followed.is_none() || (end <= change.old_len && change.new_len == change.old_len);
         ensure(room, ErrorKind::FileWrite, "other data follow the frame in its file")?;
@@ -394,6 +401,10 @@ impl Disk {
         let old_len = old_size - self.base;
         if !self.io.features().journal || self.is_one_step(change) {
             return self.write_without_journal(file, head, change, (old_len, new_size));
+        }
+        if change.behind == Behind::Leftover {
+            // The record must be the end of the file.
+            file.truncate(old_size)?;
         }
         if self.sync && self.dir.is_some() {
             // The new index may refer to new chunk files, which lie beside it.

@@ -45,7 +45,7 @@ impl Frame {
         next.gap = self.gap(session, &mut next, end, adds);
         next.close_gap(&mut tail)?;
         next.trailer_len = tail.len() - index_len;
-        let (split, between) = if session.followed.is_some() {
+        let (split, between) = if session.is_followed() {
             // Where the frame keeps its end, chunks of the old content may lie in the gap, which are read there until
             // the change is done.
             (index_len, next.gap)
@@ -90,7 +90,7 @@ impl Frame {
         let old_len = old.header.frame_len;
         let header_len = old.header.header_len as u64; // widening
         let needed = [0..header_len, old.index_at()..old_len];
-        let change = Change { writes, needed: &needed, old_len, new_len, followed: session.followed };
+        let change = Change { writes, needed: &needed, old_len, new_len, behind: session.behind };
         match (&mut self.store, &session.file) {
             (Store::Memory(buffer), _) => store::write_memory(buffer, &change),
             (Store::Disk(disk), Some(file)) => disk.write(&**file, &session.head.take(), &change),
@@ -107,7 +107,7 @@ impl Frame {
     /// the widest gap. In an empty frame, the trailer fills the gap (see [`State::close_gap`]).
     pub(super) fn gap(&mut self, session: &Session, next: &mut State, end: u64, adds: bool) -> u64 {
         let old = self.state.get_mut();
-        if session.followed.is_some() {
+        if session.is_followed() {
             // The frame ends where it did.
             return old.header.frame_len.saturating_sub(end);
         }

@@ -1,6 +1,6 @@
 //! Frames in files that hold other data as well, before and after them.
 
-use super::faults::{OPERATIONS, Seen, build, faulty, see_at};
+use super::faults::{OPERATIONS, Seen, build, faulty, see_at, see_frame};
 use super::*;
 
 /// A file with `before`, a frame, and `behind`; returns the position of the frame.
@@ -52,6 +52,21 @@ fn what_follows_a_frame_is_never_touched() {
             );
         }
     }
+}
+
+#[test]
+fn zeros_behind_a_frame_stay_until_a_change_needs_their_place() {
+    let path = TempPath::new("zeros");
+    embed(&path, b"", &[0; 4096]);
+    let len = fs::metadata(&*path).unwrap().len();
+    let mut frame = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+    frame.meta_update(b"m1", b"HELLO").unwrap();
+    assert_eq!(fs::metadata(&*path).unwrap().len(), len);
+    frame.append(&chunk(64, 9)).unwrap();
+    assert_eq!(fs::metadata(&*path).unwrap().len(), frame.frame_len());
+    let seen = see_at(&path, 0);
+    assert_eq!(seen.chunks.len(), 7);
+    assert_eq!(see_frame(&frame), seen);
 }
 
 #[test]
