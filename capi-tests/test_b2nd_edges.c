@@ -1,5 +1,5 @@
 /* Arrays at their limits: 16 dimensions, large items, callbacks, hostile metalayers, arguments out of range, threads,
-   processes, and what copies of views store. */
+   processes, more chunks than there can be, and what copies of views store. */
 
 #include "arrays.h"
 
@@ -768,6 +768,38 @@ static void test_contexts_with_other_blocks(bool contiguous, int32_t blocksize) 
   b2nd_free(array);
 }
 
+/* Arrays with more chunks than there can be are refused before any is made. */
+static void test_too_many_chunks(const struct place *place) {
+  const int64_t shape = 5, large = INT64_C(1) << 33;
+  const int64_t starts[2] = {0, 3}, stops[2] = {INT64_C(1) << 31, INT64_C(1) << 32};
+  const int32_t one = 1, chunk = 1 << 30, block = 1 << 20;
+  const struct place memory = {false, NULL};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  b2nd_array_t *array = make_counting(&memory, 1, 1, 1, &shape, &one, &one), *zeros = NULL, *made = array;
+  b2nd_context_t *ctx, *other;
+  const uint8_t value = 7;
+  int i;
+  cparams.typesize = 1;
+  ctx = make_ctx(place, &cparams, &dparams, 1, &large, &one, &one);
+  for (i = 0; i < 2; i++) {
+    CHECK_INT(b2nd_get_slice(ctx, &made, array, &starts[i], &stops[i]), BLOSC2_ERROR_FAILURE);
+    CHECK(made == NULL);
+  }
+  other = make_ctx(&memory, &cparams, &dparams, 1, &large, &chunk, &block);
+  REQUIRE_INT(b2nd_zeros(other, &zeros), 0);
+  CHECK_INT(b2nd_copy(ctx, zeros, &made), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(b2nd_zeros(ctx, &made), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(b2nd_nans(ctx, &made), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(b2nd_full(ctx, &made, &value), BLOSC2_ERROR_FAILURE);
+  CHECK_INT(b2nd_from_cbuffer(ctx, &made, &value, 1), BLOSC2_ERROR_FAILURE);
+  CHECK(place->urlpath == NULL || access(place->urlpath, F_OK) != 0);
+  b2nd_free(zeros);
+  b2nd_free(array);
+  b2nd_free_ctx(other);
+  b2nd_free_ctx(ctx);
+}
+
 int main(void) {
   int i;
   blosc2_init();
@@ -787,6 +819,7 @@ int main(void) {
     test_arguments(&places[i]);
     test_readers(&places[i]);
     test_fork(&places[i]);
+    test_too_many_chunks(&places[i]);
     test_view_copies(&places[i]);
     test_copies_with_codecs_for_shapes(&places[i]);
   }

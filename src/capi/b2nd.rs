@@ -42,6 +42,7 @@ pub(super) unsafe fn build(
     let typesize = usize::try_from(cparams.typesize).ok().filter(|&size| size > 0);
     let typesize = typesize.ok_or(Error::new(ErrorKind::InvalidParam, "typesize out of range"))?;
     geometry.check_for_creation(typesize)?;
+    create::check_count(&geometry, given.contiguous.get() || !given.urlpath.is_null())?;
     // SAFETY: the caller's promise.
     let layers = layers.map_or_else(|| unsafe { ctx.layers() }, Ok)?;
     // SAFETY: the caller's promise.

@@ -133,7 +133,8 @@ impl NdArray {
     ///
     /// `InvalidParam` for parameters that make no sense or cannot be stored, `CodecParam` for a level above 9,
     /// `MaxBufsizeExceeded` for chunks of 2 GiB and more, `FileOpen` if there is something at the path or it cannot be
-    /// made, `Failure` if the chunks cannot be written. Nothing is left at the path then that was not there before.
+    /// made, `Failure` if there are too many chunks or they cannot be written. Nothing is left at the path then that
+    /// was not there before.
     pub fn zeros(place: Place<'_>, geometry: Geometry, dtype: &str, params: &CParams) -> Result<NdArray> {
         NdArray::create(place, geometry, dtype, params, |schunk, geometry, writing| {
             create::fill_special(schunk, geometry, special::ZERO, writing.enc.params)
@@ -167,6 +168,7 @@ impl NdArray {
     ) -> Result<NdArray> {
         params.check()?;
         geometry.check_for_creation(params.typesize)?;
+        create::check_count(&geometry, true)?;
         let coding = Coding::new(params.clone(), &geometry);
         let recorded = coding.params.to_frame()?;
         let options = FrameOptions::default();

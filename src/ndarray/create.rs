@@ -15,16 +15,28 @@ use crate::format::consts::{EXTENDED_HEADER_LENGTH, special};
 use crate::format::geometry::MAX_DIM;
 use crate::format::metalayers::Metalayer;
 use crate::format::nd_meta::{self, NdMeta};
+use crate::format::offsets::MAX_CHUNKS;
 use crate::memory;
 use crate::schunk::{self, Schunk, Writing, patch};
 use std::sync::Arc;
+
+/// Fails if the array has more chunks than a super-chunk may have; `in_frame` tells whether that is a frame.
+///
+/// # Errors
+///
+/// `Failure`.
+pub fn check_count(geometry: &Geometry, in_frame: bool) -> Result<()> {
+    let most = if in_frame { MAX_CHUNKS } else { i32::MAX as usize }; // a constant that fits
+    let fits = usize::try_from(geometry.nchunks()).is_ok_and(|n| n <= most);
+    ensure(fits, ErrorKind::Failure, "too many chunks")
+}
 
 /// Makes an empty super-chunk the container of an array without chunks: presets the chunk size, adds the metalayer of
 /// the array, then `layers`.
 ///
 /// # Errors
 ///
-/// `Failure` if a metalayer cannot be added; those of [`Geometry::check_for_creation`].
+/// `Failure` if there are too many chunks or a metalayer cannot be added; those of [`Geometry::check_for_creation`].
 pub fn prepare(
     schunk: &mut Schunk,
     geometry: &Geometry,
@@ -33,6 +45,7 @@ pub fn prepare(
 ) -> Result<()> {
     let typesize = schunk.typesize();
     geometry.check_for_creation(typesize)?;
+    check_count(geometry, schunk.frame().is_some())?;
     let nbytes = i32::try_from(geometry.chunk_nbytes(typesize)?);
     schunk.preset_chunksize(nbytes.map_err(|_| Error::new(ErrorKind::InvalidParam, "chunk too large"))?)?;
     schunk.meta_add(nd_meta::NAME, &meta.write()?).map_err(Error::to_failure)?;
