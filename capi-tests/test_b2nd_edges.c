@@ -324,6 +324,110 @@ static void test_prefilter_reads_array(const struct place *place) {
   b2nd_free_ctx(ctx);
 }
 
+enum { FEW = 10, MANY = 20 };
+
+/* What `look_at_array` finds in the array. */
+static struct {
+  b2nd_array_t *array;
+  int calls, failures, failing_call;
+  int64_t shape;
+  int32_t first[MANY], last[MANY];
+} looked;
+
+/* Reads all of the array that is being changed. */
+static int look_at_array(blosc2_prefilter_params *params) {
+  const int64_t start = 0;
+  int64_t shape;
+  memcpy(params->output, params->input, (size_t)params->output_size);
+  if (looked.array == NULL) {
+    return 0;
+  }
+  looked.calls++;
+  shape = looked.array->shape[0];
+  if (shape > MANY ||
+      b2nd_get_slice_cbuffer(looked.array, &start, &shape, looked.last, &shape, sizeof looked.last) != 0) {
+    looked.failures++;
+  }
+  if (looked.calls == 1) {
+    looked.shape = shape;
+    memcpy(looked.first, looked.last, sizeof looked.first);
+  }
+  return looked.calls == looked.failing_call;
+}
+
+/* Item `i` of an array that counts from 0, after `count` items that count from 100 were inserted at item `at`. */
+static int32_t grown_item(int64_t at, int64_t count, int64_t i) {
+  return (int32_t)(i < at ? i : i < at + count ? 100 + i - at : i - count);
+}
+
+/* Checks the items of an array that grew unless it `failed`. */
+static void check_grown(b2nd_array_t *array, int64_t at, int64_t count, bool failed) {
+  int32_t items[MANY];
+  int64_t i, len = failed ? FEW : FEW + count;
+  CHECK_INT(array->shape[0], len);
+  CHECK_INT(array->sc->nchunks, (len + 3) / 4);
+  CHECK_INT(b2nd_to_cbuffer(array, items, sizeof items), 0);
+  for (i = 0; i < len; i++) {
+    CHECK_INT(items[i], failed ? i : grown_item(at, count, i));
+  }
+}
+
+/* A prefilter may read the array that grows: it has its new shape, with zeros where items are still missing. */
+static void test_prefilter_reads_growing_array(const struct place *place, int way, int failing_call) {
+  static const int64_t ats[3] = {FEW, 4, FEW}, counts[3] = {5, 8, 9};
+  const int64_t few = FEW, at = ats[way], count = counts[way];
+  const int32_t chunk = 4, block = 2;
+  const struct place memory = {false, NULL};
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_prefilter_params preparams;
+  int32_t items[MANY];
+  b2nd_context_t *ctx;
+  b2nd_array_t *array = NULL, *other, *joined = NULL;
+  int64_t i;
+  int rc;
+  memset(&preparams, 0, sizeof preparams);
+  memset(&looked, 0, sizeof looked);
+  cparams.typesize = 4;
+  cparams.prefilter = look_at_array;
+  cparams.preparams = &preparams;
+  for (i = 0; i < FEW; i++) {
+    items[i] = (int32_t)i;
+  }
+  ctx = make_ctx(place, &cparams, &dparams, 1, &few, &chunk, &block);
+  REQUIRE_INT(b2nd_from_cbuffer(ctx, &array, items, few * 4), 0);
+  other = make_counting(&memory, 4, 100, 1, &count, &chunk, &block);
+  for (i = 0; i < count; i++) {
+    items[i] = (int32_t)(100 + i);
+  }
+  looked.array = array;
+  looked.failing_call = failing_call;
+  rc = way == 0   ? b2nd_append(array, items, count * 4, 0)
+       : way == 1 ? b2nd_insert(array, items, count * 4, 0, at)
+                  : b2nd_concatenate(ctx, array, other, 0, false, &joined);
+  looked.array = NULL;
+  CHECK_INT(rc, failing_call > 0 ? BLOSC2_ERROR_FAILURE : 0);
+  CHECK(looked.calls >= 4 || failing_call > 0);
+  CHECK_INT(looked.failures, 0);
+  CHECK_INT(looked.shape, FEW + count);
+  for (i = 0; i < FEW + count; i++) {
+    const bool is_new = i >= at && i < at + count;
+    CHECK_INT(looked.first[i], is_new ? 0 : grown_item(at, count, i));
+    CHECK(looked.last[i] == 0 || looked.last[i] == grown_item(at, count, i));
+  }
+  /* Chunks before the last one were there when that was made. */
+  CHECK_INT(looked.last[at], failing_call == 1 ? 0 : 100);
+  check_grown(array, at, count, failing_call > 0);
+  b2nd_free(array);
+  if (place->urlpath != NULL) {
+    REQUIRE_INT(b2nd_open(place->urlpath, &array), 0);
+    check_grown(array, at, count, failing_call > 0);
+    b2nd_free(array);
+  }
+  b2nd_free(other);
+  b2nd_free_ctx(ctx);
+}
+
 /* What b2nd_from_schunk says to the metalayer of shape (5,4), chunks (3,3), blocks (2,2), after `change`. */
 static int opened_as(uint8_t *meta, int32_t len) {
   blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
@@ -801,7 +905,7 @@ static void test_too_many_chunks(const struct place *place) {
 }
 
 int main(void) {
-  int i;
+  int i, way;
   blosc2_init();
   test_contexts_with_other_blocks(false, 0);
   test_contexts_with_other_blocks(true, 0);
@@ -816,6 +920,11 @@ int main(void) {
     test_callbacks(&places[i]);
     test_postfilters_of_tasks(&places[i]);
     test_prefilter_reads_array(&places[i]);
+    for (way = 0; way < 3; way++) {
+      test_prefilter_reads_growing_array(&places[i], way, 0);
+      test_prefilter_reads_growing_array(&places[i], way, 1);
+      test_prefilter_reads_growing_array(&places[i], way, 3);
+    }
     test_arguments(&places[i]);
     test_readers(&places[i]);
     test_fork(&places[i]);

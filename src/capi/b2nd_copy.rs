@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::b2nd::{Content, build, discard, discard_array};
 use super::b2nd_ctx::NdContext;
-use super::b2nd_handle::{ArrayHandle, deliver, not_null};
+use super::b2nd_handle::{ArrayHandle, Reshaped, deliver, not_null};
 use super::b2nd_shape::checked_axis;
 use super::context::EncodingParts;
 use super::guard::guard_status;
@@ -220,8 +220,8 @@ fn extend(dest: &ArrayHandle, other: &ArrayHandle, axis: usize) -> Result<()> {
     let append = |schunk: &Schunk, geometry: &Geometry, reading: &Reading<'_>| {
         let other = StoredArray { schunk, geometry, reading };
         let extend =
-            |schunk: &mut Schunk, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
-                concat::extend(schunk, geometry, other, axis, reading, writing)
+            |schunk: &mut Reshaped<'_>, geometry: &Geometry, reading: &Reading<'_>, writing: &Writing<'_>| {
+                concat::extend_shared(schunk, geometry, other, axis, reading, writing)
             };
         // SAFETY: no other thread uses `dest`, as the exported function demands.
         unsafe { dest.reshape(extend) }

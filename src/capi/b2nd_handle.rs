@@ -17,6 +17,7 @@ use crate::io::memory::MallocBuf;
 use crate::memory;
 use crate::ndarray::shape::{narrow, signed};
 use crate::ndarray::{self, Geometry};
+use crate::schunk::access::Access;
 use crate::schunk::{Reading, Schunk, Writing};
 
 /// An array and what C sees of it.
@@ -248,36 +249,53 @@ impl ArrayHandle {
     /// No other thread uses the array.
     pub(crate) unsafe fn reshape(
         &self,
-        operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
+        operation: impl FnOnce(&mut Reshaped<'_>, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { if self.is_view() { self.reshape_view(operation) } else { self.reshape_own(operation) } }
     }
 
-    /// Runs `operation` under the exclusive lock of the frame, if it locks, starting from the present geometry.
+    /// Runs `operation` under the exclusive lock of the frame, if it locks, starting from the present geometry. Nobody
+    /// sees the array before the end, except for functions of the application that are called for its chunks.
     ///
     /// # Safety
     ///
     /// As for [`reshape`](Self::reshape).
     unsafe fn reshape_own(
         &self,
-        operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
+        operation: impl FnOnce(&mut Reshaped<'_>, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
     ) -> Result<()> {
         let reshape = |reading: &Reading<'_>, writing: &Writing<'_>| {
-            self.schunk()?.change(|schunk| {
-                let _held = schunk.exclusive()?;
-                self.refresh_from(schunk)?;
+            let handle = self.schunk()?;
+            let reshape = |schunk: &mut Reshaped<'_>| {
+                schunk.look(|schunk| self.refresh_from(schunk))?;
                 let geometry = self.geometry();
                 let reshaped = operation(schunk, &geometry, reading, writing)?;
                 // As in the C library, `last_tick` stays where nothing has changed.
-                if reshaped != *geometry {
-                    self.set_geometry(reshaped, schunk.change_tick());
+                if reshaped == *geometry {
+                    return Ok(());
                 }
-                Ok(())
-            })
+                schunk.look(|schunk| {
+                    self.set_geometry(reshaped, schunk.change_tick());
+                    Ok(())
+                })
+            };
+            if handle.calls_back(reading, writing) {
+                return Reshaped::Shared(self).alone(reshape);
+            }
+            handle.change(|schunk| Reshaped::Alone(schunk).alone(reshape))
         };
         // SAFETY: the caller's promise.
         unsafe { self.schunk()?.with_contexts(reshape) }
+    }
+
+    /// Takes over the shape that a change of the super-chunk gave the array.
+    fn follow(&self, schunk: &Schunk) -> Result<()> {
+        let known = self.geometry();
+        if let Some(fresh) = ndarray::refreshed(schunk, &known)?.filter(|fresh| *fresh != *known) {
+            self.set_geometry(fresh, schunk.change_tick());
+        }
+        Ok(())
     }
 
     /// Runs `operation` on a copy of the chunks that a view shares, which become its own unless that fails, or has
@@ -288,12 +306,13 @@ impl ArrayHandle {
     /// As for [`reshape`](Self::reshape).
     unsafe fn reshape_view(
         &self,
-        operation: impl FnOnce(&mut Schunk, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
+        operation: impl FnOnce(&mut Reshaped<'_>, &Geometry, &Reading<'_>, &Writing<'_>) -> Result<Geometry>,
     ) -> Result<()> {
         let (handle, geometry) = (self.schunk()?, self.geometry());
         let mut own = handle.detached()?;
-        let reshape =
-            |reading: &Reading<'_>, writing: &Writing<'_>| operation(&mut own, &geometry, reading, writing);
+        let reshape = |reading: &Reading<'_>, writing: &Writing<'_>| {
+            operation(&mut Reshaped::Alone(&mut own), &geometry, reading, writing)
+        };
         // SAFETY: the caller's promise.
         let reshaped = unsafe { handle.with_contexts(reshape) }?;
         if reshaped == *geometry {
@@ -328,6 +347,49 @@ impl ArrayHandle {
         };
         // SAFETY: the caller's promise.
         unsafe { self.schunk()?.with_contexts(write) }
+    }
+}
+
+/// The super-chunk of an array that gets another shape.
+pub(crate) enum Reshaped<'a> {
+    /// Nobody else uses it.
+    Alone(&'a mut Schunk),
+    /// That of an array which functions of the application may read while chunks are made for it.
+    Shared(&'a ArrayHandle),
+}
+
+impl Access for Reshaped<'_> {
+    fn look<R>(&self, operation: impl FnOnce(&Schunk) -> Result<R>) -> Result<R> {
+        match self {
+            Reshaped::Alone(schunk) => operation(schunk),
+            Reshaped::Shared(array) => array.schunk()?.look(operation),
+        }
+    }
+
+    fn change<R>(&mut self, operation: impl FnOnce(&mut Schunk) -> Result<R>) -> Result<R> {
+        match self {
+            Reshaped::Alone(schunk) => operation(schunk),
+            Reshaped::Shared(array) => array.schunk()?.change(|schunk| {
+                let changed = operation(schunk);
+                // Whoever reads the array from now on gets the shape that goes with the chunks. If that fails for want
+                // of memory, the change remains.
+                let _ = array.follow(schunk);
+                changed
+            }),
+        }
+    }
+
+    fn alone<R>(&mut self, operation: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        match self {
+            Reshaped::Alone(schunk) => {
+                let _held = schunk.exclusive()?;
+                operation(self)
+            }
+            Reshaped::Shared(array) => {
+                let array: &ArrayHandle = array;
+                array.schunk()?.alone(|| operation(self))
+            }
+        }
     }
 }
 

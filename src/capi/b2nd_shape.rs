@@ -38,7 +38,7 @@ pub unsafe extern "C" fn b2nd_resize(
                 let ndim = geometry.ndim();
                 let shape = in_slice(new_shape, ndim)?;
                 let start = if start.is_null() { None } else { Some(in_slice(start, ndim)?) };
-                resize::resize(schunk, geometry, shape, start, writing.enc.params)
+                resize::resize_shared(schunk, geometry, shape, start, writing.enc.params)
             })
         }
     })
@@ -103,7 +103,7 @@ unsafe fn insert(
         array.reshape(|schunk, geometry, reading, writing| {
             let end = || geometry.shape().get(axis).and_then(|&extent| i64::try_from(extent).ok());
             let at = at.or_else(end).unwrap_or(0);
-            resize::insert(schunk, geometry, src, Insertion { axis, at }, reading, writing)
+            resize::insert_shared(schunk, geometry, src, Insertion { axis, at }, reading, writing)
         })
     }
 }
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn b2nd_delete(
         // SAFETY: the caller's promise.
         unsafe {
             array.reshape(|schunk, geometry, _, writing| {
-                resize::delete(schunk, geometry, axis, delete_start, delete_len, writing.enc.params)
+                resize::delete_shared(schunk, geometry, axis, delete_start, delete_len, writing.enc.params)
             })
         }
     })

@@ -37,6 +37,7 @@ use super::callbacks;
 use super::context::{Context, DecodingParts, EncodingParts};
 use super::ptr::SharedNumber;
 use super::types::{blosc2_cparams, blosc2_schunk};
+use crate::chunk::CParams;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{codec, filter};
@@ -65,6 +66,11 @@ pub(crate) fn frame_cparams(params: &FrameParams) -> blosc2_cparams {
         filters_meta: params.filters_meta,
         ..blosc2_cparams::DEFAULTS
     }
+}
+
+/// Whether codec or filters are such as the application registers.
+fn is_registered(compcode: i32, filters: &[u8]) -> bool {
+    compcode >= i32::from(codec::FIRST_USER) || filters.iter().any(|&id| id >= filter::FIRST_USER)
 }
 
 /// How long a callback waits for a super-chunk. If another thread uses it, it is free soon; if the operation that
@@ -403,7 +409,17 @@ impl SchunkHandle {
         let abi = self.abi();
         // SAFETY: as in `params`.
         let (compcode, filters) = unsafe { ((*abi).compcode, (*abi).filters) };
-        compcode >= codec::FIRST_USER || filters.iter().any(|&id| id >= filter::FIRST_USER)
+        is_registered(i32::from(compcode), &filters)
+    }
+
+    /// Whether functions of the application are called for chunks that are read and written in this way.
+    pub(crate) fn calls_back(&self, reading: &Reading<'_>, writing: &Writing<'_>) -> bool {
+        let CParams { compcode, filters, .. } = writing.enc.params;
+        reading.dec.postfilter.is_some()
+            || writing.enc.prefilter.is_some()
+            || writing.compressor.is_some()
+            || is_registered(*compcode, filters)
+            || self.calls_registered()
     }
 
     /// Reads with these parts of the handle's context, and with the mask that waits there for a whole chunk.

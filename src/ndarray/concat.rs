@@ -9,6 +9,7 @@ use super::slice::BoxChunks;
 use super::window::Window;
 use super::write::{self, Items, NewChunk, Pending};
 use crate::error::{Error, ErrorKind, Result, require};
+use crate::schunk::access::Access;
 use crate::schunk::{Reading, Schunk, Writing};
 
 /// Fails unless arrays of these shapes can be joined along `axis`.
@@ -40,14 +41,26 @@ pub fn extend(
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<Geometry> {
+    extend_shared(schunk, geometry, other, axis, reading, writing)
+}
+
+/// [`extend()`] of an array whose super-chunk may be shared.
+pub(crate) fn extend_shared(
+    schunk: &mut impl Access,
+    geometry: &Geometry,
+    other: StoredArray<'_>,
+    axis: usize,
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<Geometry> {
     check(geometry, other.geometry, axis)?;
-    let same = schunk.typesize() == other.schunk.typesize();
+    let same = schunk.look(|schunk| Ok(schunk.typesize() == other.schunk.typesize()))?;
     require(same, "items of another size")?;
     let mut shape = signed(geometry.shape());
     let added = signed(other.geometry.shape())[axis];
     let too_large = Error::new(ErrorKind::InvalidParam, "array too large");
     shape[axis] = shape[axis].checked_add(added).ok_or(too_large)?;
-    let plan = Plan::new(schunk, geometry, &shape, None, writing.enc.params)?;
+    let plan = schunk.look(|schunk| Plan::new(schunk, geometry, &shape, None, writing.enc.params))?;
     let joined = plan.target();
     let start = geometry.shape()[axis];
     resize::grow(schunk, geometry, &plan, None, writing, |schunk, pending| {
@@ -83,7 +96,7 @@ impl Joint<'_> {
     /// Adds the second array chunk by chunk, as they are.
     fn copy_chunks(
         &self,
-        schunk: &mut Schunk,
+        schunk: &mut impl Access,
         pending: &mut Pending<'_>,
         other: StoredArray<'_>,
         writing: &Writing<'_>,
@@ -110,7 +123,7 @@ impl Joint<'_> {
     /// Adds the second array item by item: reads what goes to each chunk of the joined array, and writes it there.
     fn copy_items(
         &self,
-        schunk: &mut Schunk,
+        schunk: &mut impl Access,
         pending: &mut Pending<'_>,
         other: StoredArray<'_>,
         reading: &Reading<'_>,

@@ -12,6 +12,7 @@ use crate::format::geometry::MAX_DIM;
 use crate::format::nd_meta;
 use crate::frame::Regrid;
 use crate::memory;
+use crate::schunk::access::Access;
 use crate::schunk::{Reading, Schunk, Update, Writing};
 use std::ops::Range;
 
@@ -247,11 +248,22 @@ pub fn resize(
     start: Option<&[i64]>,
     params: &CParams,
 ) -> Result<Geometry> {
+    resize_shared(schunk, geometry, new_shape, start, params)
+}
+
+/// [`resize()`] of a super-chunk that may be shared.
+pub(crate) fn resize_shared(
+    schunk: &mut impl Access,
+    geometry: &Geometry,
+    new_shape: &[i64],
+    start: Option<&[i64]>,
+    params: &CParams,
+) -> Result<Geometry> {
     if geometry.ndim() == 0 {
         return Ok(geometry.clone());
     }
-    let plan = Plan::new(schunk, geometry, new_shape, start, params)?;
-    plan.apply(schunk, Vec::new())?;
+    let plan = schunk.look(|schunk| Plan::new(schunk, geometry, new_shape, start, params))?;
+    schunk.change(|schunk| plan.apply(schunk, Vec::new()))?;
     Ok(plan.target)
 }
 
@@ -262,13 +274,13 @@ pub fn resize(
 ///
 /// Those of `write` and of [`resize`]. The array is as before then: only if part of it was written already, which takes
 /// more than about 64 MiB of new chunks of a frame, or a prefilter, and cannot be taken back, it keeps its new shape.
-pub(super) fn grow(
-    schunk: &mut Schunk,
+pub(super) fn grow<A: Access>(
+    schunk: &mut A,
     geometry: &Geometry,
     plan: &Plan,
     start: Option<&[i64]>,
     writing: &Writing<'_>,
-    write: impl FnOnce(&mut Schunk, &mut Pending<'_>) -> Result<()>,
+    write: impl FnOnce(&mut A, &mut Pending<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut pending = Pending::growing(plan);
     if writing.enc.prefilter.is_some() {
@@ -278,7 +290,7 @@ pub(super) fn grow(
     let grown = write(schunk, &mut pending).and_then(|()| pending.flush(schunk));
     if grown.is_err() && !pending.is_growing() {
         // If that fails too, there is nothing better to report.
-        let _ = resize(schunk, &plan.target, &signed(geometry.shape()), start, writing.enc.params);
+        let _ = resize_shared(schunk, &plan.target, &signed(geometry.shape()), start, writing.enc.params);
     }
     grown
 }
@@ -332,12 +344,25 @@ pub fn insert(
     reading: &Reading<'_>,
     writing: &Writing<'_>,
 ) -> Result<Geometry> {
+    insert_shared(schunk, geometry, src, insertion, reading, writing)
+}
+
+/// [`insert()`] into a super-chunk that may be shared.
+pub(crate) fn insert_shared(
+    schunk: &mut impl Access,
+    geometry: &Geometry,
+    src: &[u8],
+    insertion: Insertion,
+    reading: &Reading<'_>,
+    writing: &Writing<'_>,
+) -> Result<Geometry> {
     let Insertion { axis, at } = insertion;
     require(axis < geometry.ndim(), "no such dimension")?;
+    let typesize = schunk.look(|schunk| Ok(schunk.typesize()))?;
     let others = geometry.shape().iter().enumerate().filter(|&(i, _)| i != axis);
     let slab = others
         .map(|(_, &extent)| usize::try_from(extent).ok())
-        .try_fold(schunk.typesize(), |n, extent| n.checked_mul(extent?));
+        .try_fold(typesize, |n, extent| n.checked_mul(extent?));
     let slab = slab.filter(|&slab| slab > 0).ok_or(Error::new(ErrorKind::InvalidParam, "empty slab"))?;
     require(src.len() % slab == 0, "buffer does not consist of whole slabs")?;
     let count = (src.len() / slab) as u64; // widening
@@ -353,7 +378,7 @@ pub fn insert(
     let mut start = vec![0; shape.len()];
     start[axis] = at;
     let start = (position != old).then_some(&start[..]);
-    let plan = Plan::new(schunk, geometry, &shape, start, writing.enc.params)?;
+    let plan = schunk.look(|schunk| Plan::new(schunk, geometry, &shape, start, writing.enc.params))?;
     let mut region = Region::all(plan.target());
     (region.start[axis], region.stop[axis]) = (position, position + count);
     let extents = region.extents();
@@ -379,6 +404,18 @@ pub fn delete(
     count: i64,
     params: &CParams,
 ) -> Result<Geometry> {
+    delete_shared(schunk, geometry, axis, at, count, params)
+}
+
+/// [`delete()`] from a super-chunk that may be shared.
+pub(crate) fn delete_shared(
+    schunk: &mut impl Access,
+    geometry: &Geometry,
+    axis: usize,
+    at: i64,
+    count: i64,
+    params: &CParams,
+) -> Result<Geometry> {
     require(axis < geometry.ndim(), "no such dimension")?;
     let mut shape = signed(geometry.shape());
     let old = shape[axis];
@@ -392,7 +429,7 @@ pub fn delete(
     let mut start = vec![0; shape.len()];
     start[axis] = at;
     let start = (at != old - count).then_some(&start[..]);
-    resize(schunk, geometry, &shape, start, params)
+    resize_shared(schunk, geometry, &shape, start, params)
 }
 
 #[cfg(test)]
