@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::journal::{COUNT_AT, FOOTER, HEAD, START, get};
+use super::store::Behind;
 use crate::error::Result;
 use crate::format::frame_header::MAGIC;
 use crate::format::frame_trailer::{self, TAIL_LEN, Usage};
@@ -21,13 +22,13 @@ const LONGEST_GAP: u64 = 5 << 29;
 /// This many bytes at the start of a header tell its frame from others.
 const TELLING: u64 = 4096;
 
-/// Whether what follows the frame that ends at `end` of a file of `size` bytes may be overwritten: the rest of a change
-/// that was broken off, but no other data.
+/// What follows the frame that ends at `end` of a file of `size` bytes, which are more.
 ///
 /// # Errors
 ///
 /// Those of reading.
-pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool> {
+pub(super) fn what_follows(file: &dyn IoFile, end: u64, size: u64) -> Result<Behind> {
+    let others = Behind::Others(size);
     let mut at = end;
     let mut looked_at = 0;
     let mut window: Vec<u8> = zeroed(WINDOW)?;
@@ -36,7 +37,7 @@ pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
         let part = part_of(&mut window, size - at);
         looked_at += part.len() as u64; // widening
         if looked_at > LONGEST_GAP {
-            return Ok(false);
+            return Ok(others);
         }
         file.read_exact_at(at, part)?;
         if let Some(first) = first_after_zeros(part) {
@@ -44,24 +45,25 @@ pub(super) fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool
         }
         at += part.len() as u64; // widening
         if at == size {
-            return Ok(size - end <= LONGEST_GAP);
+            return Ok(if size - end <= LONGEST_GAP { Behind::Zeros } else { others });
         }
     };
     // The mark starts with a zero.
     if first > end && is_cut_off_record(file, first - 1, size)? {
-        return Ok(true);
+        return Ok(Behind::Leftover);
     }
     // The C library cuts a file off last, so a crash of it leaves the end of the old trailer.
     let mut tail = [0; TAIL_LEN];
     let tail_len = TAIL_LEN as u64; // widening
     if size - end < tail_len || size - end > LONGEST_GAP {
-        return Ok(false);
+        return Ok(others);
     }
     file.read_exact_at(size - tail_len, &mut tail)?;
     let fits = Usage::read(&tail).is_none_or(|usage| usage.area < size);
     let trailer = frame_trailer::is_tail(&tail) && fits;
     // It may as well be the trailer of another frame.
-    Ok(trailer && find(file, MAGIC, end, size)?.is_none())
+    let is_left = trailer && find(file, MAGIC, end, size)?.is_none();
+    Ok(if is_left { Behind::Leftover } else { others })
 }
 
 /// Where the first byte is that is not zero.
@@ -179,6 +181,11 @@ mod tests {
     use crate::testing::TempPath;
 
     /// A record of these ranges of the frame at the start of a file, which had `len` bytes.
+    /// Whether what follows may go.
+    fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool> {
+        what_follows(file, end, size).map(|behind| !matches!(behind, Behind::Others(_)))
+    }
+
     fn record(len: u64, ranges: &[(u64, &[u8])]) -> Vec<u8> {
         journal::record(0, len, ranges)
     }

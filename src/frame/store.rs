@@ -5,7 +5,7 @@
 use super::chunk_files;
 use super::head::Head;
 use super::journal::{Mark, Record, Undo};
-use super::leftover::is_leftover;
+use super::leftover;
 use super::read;
 use super::readers::{self, Reader};
 use super::spares::{self, Spares};
@@ -125,7 +125,9 @@ pub(crate) struct Change<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behind {
     Nothing,
-    /// What a change that was broken off has left, or zeros; it may go.
+    /// Nothing but zeros: they may go, but need not.
+    Zeros,
+    /// What a change that was broken off has left. It has to go before the next one: it is told by the frame before it.
     Leftover,
     /// Data that are not this frame's, up to this length of the file. They stay, so that the frame keeps its length.
     Others(u64),
@@ -136,7 +138,7 @@ impl Behind {
     pub(crate) fn others(self) -> Option<u64> {
         match self {
             Behind::Others(size) => Some(size),
-            Behind::Nothing | Behind::Leftover => None,
+            Behind::Nothing | Behind::Zeros | Behind::Leftover => None,
         }
     }
 }
@@ -380,7 +382,7 @@ impl Disk {
             // A back-end of the application may tell more than can be read, as of files that it rounds up.
             return Ok(Behind::Nothing);
         }
-        Ok(if is_leftover(file, end, size)? { Behind::Leftover } else { Behind::Others(size) })
+        leftover::what_follows(file, end, size)
     }
 
     /// Writes `change` to `file`: all of it, or, after a failure, nothing. `head` is the header as stored, if it was
@@ -399,12 +401,18 @@ impl Disk {
         let new_size = followed.unwrap_or(self.base + change.new_len);
         let old_size = followed.unwrap_or(self.base + change.old_len);
         let old_len = old_size - self.base;
-        if !self.io.features().journal || self.is_one_step(change) {
-            return self.write_without_journal(file, head, change, (old_len, new_size));
-        }
-        if change.behind == Behind::Leftover {
-            // The record must be the end of the file.
+        let (journal, is_one_step) = (self.io.features().journal, self.is_one_step(change));
+        let is_in_the_way = match change.behind {
+            Behind::Leftover => true,
+            // A record must be the end of the file.
+            Behind::Zeros => !is_one_step,
+            Behind::Nothing | Behind::Others(_) => false,
+        };
+        if journal && is_in_the_way {
             file.truncate(old_size)?;
+        }
+        if !journal || is_one_step {
+            return self.write_without_journal(file, head, change, (old_len, new_size));
         }
         if self.sync && self.dir.is_some() {
             // The new index may refer to new chunk files, which lie beside it.
