@@ -1,5 +1,5 @@
-/* Views and the arrays behind them: what changes of their shape do to both, also those that fail, and chunks that depend on
-   the shape of their blocks. */
+/* Views and the arrays behind them: what changes of their shape do to both, also those that fail, the metalayers
+   of either, and chunks that depend on the shape of their blocks. */
 
 #include "arrays.h"
 
@@ -293,6 +293,150 @@ static void test_refusals(void) {
   b2nd_free(array);
 }
 
+/* Whether the metalayer that describes the array has this many dimensions, in what is seen and in a copy. */
+static int has_dimensions(const b2nd_array_t *array, uint8_t ndim) {
+  uint8_t *content = NULL, *frame = NULL;
+  int32_t size = 0;
+  int64_t length;
+  bool needs_free = false;
+  b2nd_array_t *copy = NULL;
+  int fine = CHECK_INT(blosc2_meta_get(array->sc, "b2nd", &content, &size), 0) && CHECK(size > 2) &&
+             CHECK_INT(content[2], ndim);
+  free(content);
+  REQUIRE_INT(b2nd_to_cframe(array, &frame, &length, &needs_free), 0);
+  REQUIRE_INT(b2nd_from_cframe(frame, length, true, &copy), 0);
+  fine = CHECK_INT(copy->ndim, ndim) && fine;
+  b2nd_free(copy);
+  if (needs_free) {
+    free(frame);
+  }
+  return fine;
+}
+
+/* The index of the fixed metalayer `name` in a copy of the array. */
+static int index_in_copy(const b2nd_array_t *array, const char *name) {
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  blosc2_schunk *copy = blosc2_schunk_copy(array->sc, &storage);
+  int found;
+  REQUIRE(copy != NULL);
+  found = blosc2_meta_exists(copy, name);
+  blosc2_schunk_free(copy);
+  return found;
+}
+
+/* A view has fixed metalayers of its own: those of its base stay as they are, on disk as well. */
+static void test_metalayers(bool contiguous, const char *urlpath) {
+  const bool in_list = !contiguous && urlpath == NULL;
+  const int refused = in_list ? 0 : BLOSC2_ERROR_DATA, not_added = in_list ? 1 : BLOSC2_ERROR_INVALID_PARAM;
+  const int absent = BLOSC2_ERROR_NOT_FOUND;
+  b2nd_array_t *array = counting(contiguous, urlpath), *view = flat(array), *other = NULL;
+  uint8_t *content = NULL, longer[256] = {0}, items[COUNT] = {1, 2, 3, 4, 5, 6};
+  int32_t size = 0;
+  REQUIRE_INT(blosc2_meta_get(view->sc, "b2nd", &content, &size), 0);
+  CHECK_INT(blosc2_meta_update(view->sc, "none", content, size), absent);
+  CHECK_INT(blosc2_meta_update(view->sc, "b2nd", longer, sizeof longer), 0);
+  CHECK_INT(blosc2_meta_add(view->sc, "b2nd", content, size), BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(view->sc->change_tick, 1);
+  CHECK_INT(blosc2_meta_update(view->sc, "b2nd", content, size), refused);
+  CHECK_INT(view->sc->change_tick, in_list ? 2 : 1);
+  free(content);
+  has_dimensions(array, 2);
+  has_dimensions(view, 1);
+  CHECK_INT(blosc2_meta_add(view->sc, "name", longer, 3), not_added);
+  REQUIRE_INT(view->sc->nmetalayers, in_list ? 2 : 1);
+  CHECK_INT(array->sc->nmetalayers, 1);
+  CHECK_INT(blosc2_meta_exists(array->sc, "name"), absent);
+  CHECK_INT(index_in_copy(array, "name"), absent);
+  CHECK_INT(index_in_copy(view, "name"), in_list ? 1 : absent);
+  CHECK_INT(b2nd_squeeze(view, &other), in_list ? BLOSC2_ERROR_INVALID_PARAM : 0);
+  CHECK_INT(blosc2_meta_add(array->sc, "name", longer, 2), not_added);
+  if (in_list) {
+    CHECK_INT(array->sc->metalayers[1]->content_len, 2);
+    CHECK_INT(view->sc->metalayers[1]->content_len, 3);
+    CHECK_INT(blosc2_meta_update(view->sc, "name", (uint8_t *)"abc", 3), 1);
+    CHECK_BYTES(view->sc->metalayers[1]->content, "abc", 3);
+    CHECK_BYTES(array->sc->metalayers[1]->content, longer, 2);
+  } else {
+    b2nd_free(other);
+  }
+  has_dimensions(array, 2);
+  has_dimensions(view, 1);
+  holds(view, items, COUNT);
+  holds(array, items, COUNT);
+  b2nd_free(view);
+  b2nd_free(array);
+  if (urlpath != NULL) {
+    REQUIRE_INT(b2nd_open(urlpath, &array), 0);
+    has_dimensions(array, 2);
+    holds(array, items, COUNT);
+    b2nd_free(array);
+  }
+}
+
+/* Nor does a view of a frame without chunks, which can get metalayers, add one. */
+static void test_metalayers_of_empty_frames(bool contiguous, const char *urlpath) {
+  const struct place place = {contiguous, urlpath};
+  const int64_t shape[2] = {1, 0};
+  const int32_t chunk[2] = {1, 4}, block[2] = {1, 2};
+  b2nd_array_t *array = make_counting(&place, 1, 1, 2, shape, chunk, block), *view = flat(array);
+  const bool in_list = !contiguous && urlpath == NULL;
+  CHECK_INT(blosc2_meta_add(view->sc, "name", (uint8_t *)"abc", 3), in_list ? 1 : BLOSC2_ERROR_INVALID_PARAM);
+  CHECK_INT(array->sc->nmetalayers, 1);
+  has_dimensions(array, 2);
+  has_dimensions(view, 1);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
+/* Whether there are `count` variable-length metalayers, and `name` is the last of them, for fields and functions. */
+static int ends_with(blosc2_schunk *schunk, int count, const char *name) {
+  char *names[BLOSC2_MAX_VLMETALAYERS];
+  return CHECK_INT(blosc2_vlmeta_exists(schunk, name), count - 1) && CHECK_INT(schunk->nvlmetalayers, count) &&
+         CHECK_INT(blosc2_vlmeta_get_names(schunk, names), count) && CHECK_STR(names[count - 1], name);
+}
+
+/* In a list a view starts with the variable-length metalayers of its base, and each has its own from then on; those of
+   a frame are seen through all views. */
+static void test_vlmetalayers(bool contiguous, const char *urlpath) {
+  const bool in_list = !contiguous && urlpath == NULL;
+  const int64_t longer = COUNT + 1;
+  b2nd_array_t *array = counting(contiguous, urlpath), *view, *second = NULL, *copy = NULL;
+  uint8_t *frame = NULL, *content = NULL;
+  int64_t length;
+  int32_t size = 0;
+  bool needs_free = false;
+  CHECK_INT(blosc2_vlmeta_add(array->sc, "first", (uint8_t *)"1", 1, NULL), 0);
+  view = flat(array);
+  ends_with(view->sc, 1, "first");
+  CHECK_INT(blosc2_vlmeta_add(view->sc, "view", (uint8_t *)"22", 2, NULL), 1);
+  ends_with(view->sc, 2, "view");
+  ends_with(array->sc, in_list ? 1 : 2, in_list ? "first" : "view");
+  CHECK_INT(blosc2_vlmeta_add(array->sc, "base", (uint8_t *)"333", 3, NULL), in_list ? 1 : 2);
+  ends_with(array->sc, in_list ? 2 : 3, "base");
+  ends_with(view->sc, in_list ? 2 : 3, in_list ? "view" : "base");
+  REQUIRE_INT(b2nd_squeeze(view, &second), 0);
+  ends_with(second->sc, in_list ? 2 : 3, in_list ? "view" : "base");
+  CHECK_INT(blosc2_vlmeta_update(view->sc, "first", (uint8_t *)"4444", 4, NULL), 0);
+  CHECK_INT(blosc2_vlmeta_get(array->sc, "first", &content, &size), 0);
+  CHECK_INT(size, in_list ? 1 : 4);
+  free(content);
+  CHECK_INT(blosc2_vlmeta_delete(view->sc, "first"), in_list ? 1 : 2);
+  ends_with(view->sc, in_list ? 1 : 2, in_list ? "view" : "base");
+  ends_with(array->sc, 2, "base");
+  /* copies have those of the view, and so has the view when it gets chunks of its own */
+  REQUIRE_INT(b2nd_to_cframe(view, &frame, &length, &needs_free), 0);
+  REQUIRE_INT(b2nd_from_cframe(frame, length, true, &copy), 0);
+  free(frame);
+  ends_with(copy->sc, in_list ? 1 : 2, in_list ? "view" : "base");
+  CHECK_INT(b2nd_resize(view, &longer, NULL), 0);
+  ends_with(view->sc, in_list ? 1 : 2, in_list ? "view" : "base");
+  ends_with(array->sc, 2, "base");
+  b2nd_free(copy);
+  b2nd_free(second);
+  b2nd_free(view);
+  b2nd_free(array);
+}
+
 /* An order of the chunks that a view shows is none of those that the super-chunk has by now. */
 static void test_order_of_more_chunks(bool contiguous) {
   int64_t order[3] = {1, 0, 2};
@@ -323,6 +467,9 @@ int main(void) {
     test_changes_that_are_none(places[i].contiguous, places[i].urlpath);
     test_ticks(places[i].contiguous, places[i].urlpath);
     test_view_of_no_items(places[i].contiguous, places[i].urlpath);
+    test_metalayers(places[i].contiguous, places[i].urlpath);
+    test_metalayers_of_empty_frames(places[i].contiguous, places[i].urlpath);
+    test_vlmetalayers(places[i].contiguous, places[i].urlpath);
   }
   test_last_tick();
   test_view_of_longer_chunks(false);

@@ -2276,6 +2276,8 @@ static inline int blosc2_meta_exists(blosc2_schunk *schunk, const char *name) {
 /**
  * Adds a metalayer of fixed length; returns its index, or a negative code. Frames must not have chunks yet.
  *
+ * A view has metalayers of its own, which cannot be changed if its chunks are in a frame.
+ *
  * Requirements:
  *
  * `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string; `content` is NULL or readable for
@@ -2290,7 +2292,8 @@ int blosc2_meta_add(struct blosc2_schunk *schunk,
 /**
  * Overwrites the start of a metalayer of fixed length; returns its index, or a negative code.
  *
- * The metalayer keeps its length. Content that is longer than that is not written, which is no error.
+ * The metalayer keeps its length. Content that is longer than that is not written, which is no error. For views see
+ * `blosc2_meta_add`.
  *
  * Requirements:
  *

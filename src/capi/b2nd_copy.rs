@@ -10,7 +10,7 @@ use super::b2nd_shape::checked_axis;
 use super::context::EncodingParts;
 use super::guard::guard_status;
 use super::ptr::in_slice;
-use super::schunk_handle::SchunkHandle;
+use super::schunk_handle::{SchunkHandle, Used};
 use super::types::{CBool, b2nd_array_t, b2nd_context_t};
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::metalayers::{Metalayer, Metalayers};
@@ -137,7 +137,7 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
         // SAFETY: as above.
         return made.inspect_err(|_| unsafe { discard(schunk, given.urlpath) });
     }
-    let layers = handle.look(|schunk| Ok(schunk.metalayers()))?;
+    let layers = handle.metalayers()?;
     let own = |layer: &&Arc<Metalayer>| layer.name != nd_meta::NAME && layer.name != nd_meta::OLD_NAME;
     let layers = layers.iter().filter(own).cloned().collect();
     // SAFETY: the caller's promise.
@@ -156,7 +156,7 @@ unsafe fn copy(ctx: &mut NdContext, source: &ArrayHandle) -> Result<*mut b2nd_ar
 unsafe fn copy_vlmetalayers(source: &SchunkHandle, made: *mut b2nd_array_t) -> Result<()> {
     // SAFETY: the caller's promise.
     let dest = unsafe { ArrayHandle::from_ptr(made) }?;
-    let layers = source.look(|schunk| Ok(schunk.vlmetalayers()))?;
+    let layers = source.look_at_layers(Used::All, |schunk| Ok(schunk.vlmetalayers()))?;
     dest.schunk()?.change(|schunk| {
         // SAFETY: the context of the array.
         let encoding = unsafe { EncodingParts::of((*(*made).sc).cctx, 0) }?;

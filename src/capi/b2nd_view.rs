@@ -19,11 +19,9 @@ use crate::ndarray::{Geometry, view};
 fn make(base: &ArrayHandle, change: impl FnOnce(NdMeta) -> Result<NdMeta>) -> Result<*mut b2nd_array_t> {
     base.refresh()?;
     let schunk = base.schunk()?;
-    if !base.is_view() {
-        let only = schunk.look(|schunk| Ok(schunk.metalayers().len() == 1))?;
-        let named = schunk.look(|schunk| Ok(schunk.meta_find(nd_meta::NAME).is_ok()))?;
-        require(only && named, "arrays with other metalayers have no views")?;
-    }
+    let layers = schunk.metalayers()?;
+    let only = layers.len() == 1 && layers.find(nd_meta::NAME).is_ok();
+    require(only, "arrays with other metalayers have no views")?;
     let meta = change(base.meta()?)?;
     let geometry = Geometry::from_meta(&meta)?;
     let layer = Metalayer::with_content(nd_meta::NAME, meta.write()?)?;

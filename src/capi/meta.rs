@@ -52,6 +52,8 @@ unsafe fn compressed(content: &[u8], cparams: *const blosc2_cparams) -> Result<V
 
 /// Adds a metalayer of fixed length; returns its index, or a negative code. Frames must not have chunks yet.
 ///
+/// A view has metalayers of its own, which cannot be changed if its chunks are in a frame.
+///
 /// # Safety
 ///
 /// `schunk` is NULL or valid and no other thread uses it; `name` is NULL or a string; `content` is NULL or readable for
@@ -69,13 +71,14 @@ pub unsafe extern "C" fn blosc2_meta_add(
             (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?, content_bytes(content, content_len)?)
         };
         handle.adopt_layers(Used::Fixed)?;
-        handle.change_parts(|schunk| schunk.meta_add(name, content))
+        handle.change_fixed(ErrorKind::InvalidParam, |schunk| schunk.meta_add(name, content))
     })
 }
 
 /// Overwrites the start of a metalayer of fixed length; returns its index, or a negative code.
 ///
-/// The metalayer keeps its length. Content that is longer than that is not written, which is no error.
+/// The metalayer keeps its length. Content that is longer than that is not written, which is no error. For views see
+/// `blosc2_meta_add`.
 ///
 /// # Safety
 ///
@@ -94,9 +97,9 @@ pub unsafe extern "C" fn blosc2_meta_update(
         // SAFETY: the caller's promise.
         let content = unsafe { content_bytes(content, content_len) }.or_else(|error| {
             // That there is no such metalayer comes first.
-            handle.look(|schunk| schunk.meta_find(name)).and(Err(error))
+            handle.look_at_layers(Used::Fixed, |schunk| schunk.meta_find(name)).and(Err(error))
         })?;
-        handle.change_parts(|schunk| schunk.meta_update(name, content))
+        handle.change_fixed(ErrorKind::Data, |schunk| schunk.meta_update(name, content))
     })
 }
 
@@ -137,7 +140,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_add(
         require(!is_there, "metalayer exists already")?;
         // SAFETY: as above.
         let content = unsafe { compressed(content_bytes(content, content_len)?, cparams) }?;
-        handle.change_parts(|schunk| schunk.vlmeta_add_stored(name, content))
+        handle.change_variable(|schunk| schunk.vlmeta_add_stored(name, content))
     })
 }
 
@@ -163,7 +166,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_update(
         ensure(is_there, ErrorKind::NotFound, "no such metalayer")?;
         // SAFETY: as above.
         let content = unsafe { compressed(content_bytes(content, content_len)?, cparams) }?;
-        handle.change_parts(|schunk| schunk.vlmeta_update_stored(name, content))
+        handle.change_variable(|schunk| schunk.vlmeta_update_stored(name, content))
     })
 }
 
@@ -217,7 +220,7 @@ pub unsafe extern "C" fn blosc2_vlmeta_delete(schunk: *mut blosc2_schunk, name: 
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (SchunkHandle::from_ptr(schunk)?, name_bytes(name)?) };
         handle.adopt_layers(Used::Variable(name))?;
-        handle.change_parts(|schunk| schunk.vlmeta_delete(name))
+        handle.change_variable(|schunk| schunk.vlmeta_delete(name))
     })
 }
 

@@ -43,7 +43,6 @@ use crate::format::chunk_header::ChunkHeader;
 use crate::format::consts::{codec, filter};
 use crate::format::frame_header::FrameParams;
 use crate::format::geometry::BlockGeometry;
-use crate::format::metalayers::Metalayers;
 use crate::frame::Frame;
 use crate::schunk::access::Access;
 use crate::schunk::{Lookup, Reading, Schunk, Writing};
@@ -89,15 +88,16 @@ pub(crate) struct SchunkHandle {
     inner: UnsafeCell<Arc<RwLock<Schunk>>>,
     /// Where the chunks of `inner` are, unless it has a frame. Replaced as `inner` is.
     lookup: UnsafeCell<Option<Arc<Lookup>>>,
-    /// The metalayers of a view, which shares the super-chunk with another handle. Replaced as `inner` is.
-    layers: UnsafeCell<Option<Arc<Metalayers>>>,
+    /// The metalayers of a view, which shares the super-chunk with another handle: in a super-chunk without chunks.
+    /// Those of variable length are used only where the shared one has no frame. Replaced as `inner` is.
+    layers: UnsafeCell<Option<Arc<RwLock<Schunk>>>>,
     /// What is known of the metalayers that the struct shows. Its lock guards the parts of `abi` that readers may have
     /// to bring up to date, and the frame's fields.
     shown: Mutex<ShownLayers>,
     /// The state of the metalayers that is shown, plus 1; 0 if the struct may not show just those of one state.
     shown_tick: AtomicU64,
     /// What is subtracted from the super-chunk's `change_tick`, modulo 2^64, to get the one that this view shows: the
-    /// tick when the view was made, less 1.
+    /// tick when the view was made, less 1 and less the changes of its own metalayers.
     ticks_before: AtomicU64,
     /// Whether the client releases the memory of a frame in memory, as it said; otherwise whoever made it does.
     client_frees: AtomicBool,
@@ -126,12 +126,6 @@ impl SchunkHandle {
     fn shared(&self) -> &Arc<RwLock<Schunk>> {
         // SAFETY: replaced only while no other thread uses the handle, and no reference is held then.
         unsafe { &*self.inner.get() }
-    }
-
-    /// The metalayers of a view.
-    pub(crate) fn own_layers(&self) -> Option<&Arc<Metalayers>> {
-        // SAFETY: as above.
-        unsafe { &*self.layers.get() }.as_ref()
     }
 
     /// The struct, for field accesses through the pointer, and for functions that take a super-chunk: it points to the

@@ -65,8 +65,31 @@ pub(crate) fn again_if_changed<T>(tick: impl Fn() -> u64, mut copy: impl FnMut()
     copy()
 }
 
+/// The metalayers of a view, in the place of those of the super-chunk whose chunks it shows.
+pub(crate) struct ViewLayers {
+    pub(crate) fixed: Arc<Metalayers>,
+    /// `None` for those of the super-chunk.
+    pub(crate) variable: Option<Arc<Metalayers>>,
+    /// How often they changed.
+    pub(crate) changes: u64,
+}
+
 /// Adds a variable-length metalayer with this name and content, a chunk.
 type AddVlmeta = fn(&mut Schunk, &[u8], Vec<u8>) -> Result<usize>;
+
+/// Passes copies of variable-length metalayers, compressed with the defaults, to `add`; those that stand for very much
+/// more than they take as they are.
+fn copy_vlmeta(layers: &Metalayers, dest: &mut Schunk, add: AddVlmeta) -> Result<()> {
+    for layer in layers.iter() {
+        let content = if meta::is_bomb(&layer.content) {
+            memory::copy_of(&layer.content)?
+        } else {
+            meta::compress(&meta::decompress(&layer.content)?, None)?
+        };
+        add(dest, &layer.name, content)?;
+    }
+    Ok(())
+}
 
 impl Schunk {
     /// Copies metalayers, chunks and variable-length metalayers to `dest`, which is empty. A frame gets the last ones
@@ -84,12 +107,12 @@ impl Schunk {
         self.copy_to_watched(dest, None, recompress, &|_| ())
     }
 
-    /// As [`copy_to`](Self::copy_to), with `layers`, if there are any, in the place of the fixed metalayers. `prepared`
-    /// is shown the copy when it has these and no chunks yet: what compresses the chunks may look for them.
+    /// As [`copy_to`](Self::copy_to), with `layers`, if there are any, in the place of the metalayers. `prepared` is
+    /// shown the copy when it has the fixed ones and no chunks yet: what compresses the chunks may look for them.
     pub(crate) fn copy_to_watched(
         &self,
         dest: &mut Schunk,
-        layers: Option<&Metalayers>,
+        layers: Option<&ViewLayers>,
         recompress: Option<(&Reading<'_>, &Writing<'_>)>,
         prepared: &dyn Fn(&Schunk),
     ) -> Result<()> {
@@ -100,13 +123,17 @@ impl Schunk {
         // Even if the only chunk is a shorter one, or if there is none: adding a metalayer writes it to the header of a
         // frame, as the C library does.
         dest.preset_chunksize(sizes.chunksize)?;
-        for layer in layers.unwrap_or(chunks.metalayers()).iter() {
+        for layer in layers.map_or(chunks.metalayers(), |own| &own.fixed).iter() {
             dest.meta_add(&layer.name, &layer.content)?;
         }
         prepared(dest);
         let no_chunks = sizes.nchunks == 0;
         let add = if no_chunks { Schunk::vlmeta_add_stored } else { Schunk::vlmeta_add_later };
-        let before_last = |dest: &mut Schunk| self.copy_vlmeta(dest, add);
+        let variable = layers.and_then(|own| own.variable.as_ref());
+        let before_last = |dest: &mut Schunk| {
+            let layers = variable.map_or_else(|| self.vlmetalayers(), Arc::clone);
+            copy_vlmeta(&layers, dest, add)
+        };
         let recompress = recompress.filter(|_| !sizes.vl_blocks && !no_chunks);
         let sums = match recompress {
             None => {
@@ -136,20 +163,6 @@ impl Schunk {
         let around = buffer.len() + metalayers::section_len(&self.vlmetalayers()) + 4096;
         let room = usize::try_from(payload + index).ok().and_then(|inner| inner.checked_add(around));
         let _ = buffer.reserve_exact(room.unwrap_or(0));
-    }
-
-    /// Passes copies of the variable-length metalayers, compressed with the defaults, to `add`; those that stand for
-    /// very much more than they take as they are.
-    fn copy_vlmeta(&self, dest: &mut Schunk, add: AddVlmeta) -> Result<()> {
-        for layer in self.vlmetalayers().iter() {
-            let content = if meta::is_bomb(&layer.content) {
-                memory::copy_of(&layer.content)?
-            } else {
-                meta::compress(&meta::decompress(&layer.content)?, None)?
-            };
-            add(dest, &layer.name, content)?;
-        }
-        Ok(())
     }
 
     /// A contiguous frame in memory with the same content and the parameters `params` in its header.
@@ -191,17 +204,18 @@ impl Schunk {
         self.change_tick()
     }
 
-    /// As [`to_memory`](Self::to_memory), with `layers` in the place of the fixed metalayers, which counts as a change
-    /// of them.
+    /// As [`to_memory`](Self::to_memory), with `layers` in the place of the metalayers, which counts as a change of
+    /// them.
     ///
     /// # Errors
     ///
     /// As [`to_memory`](Self::to_memory).
-    pub fn to_memory_with(&self, layers: Arc<Metalayers>) -> Result<Schunk> {
+    pub(crate) fn to_memory_with(&self, layers: ViewLayers) -> Result<Schunk> {
         let mut copy = self.to_memory()?;
         if let Backing::List(list) = &mut copy.backing {
-            list.metalayers = layers;
-            list.tick += 1;
+            list.metalayers = layers.fixed;
+            list.vlmetalayers = layers.variable.unwrap_or(Arc::clone(&list.vlmetalayers));
+            list.tick += 1 + layers.changes;
         }
         Ok(copy)
     }

@@ -23,6 +23,8 @@ pub(crate) mod slice;
 mod sparse;
 
 pub(crate) use chunks::StoredChunks;
+#[cfg(feature = "capi")]
+pub(crate) use copy::ViewLayers;
 pub(crate) use copy::batch_len;
 pub use edit::Rejected;
 pub(crate) use edit::Update;

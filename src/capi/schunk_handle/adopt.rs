@@ -17,7 +17,6 @@ use crate::capi::types::blosc2_metalayer;
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::metalayers::{MAX_NAME, Metalayer, Metalayers};
 use crate::format::nd_meta;
-use crate::frame::Frame;
 use crate::schunk::Schunk;
 
 /// Which metalayers are about to be used.
@@ -67,9 +66,17 @@ impl SchunkHandle {
         used: Used<'_>,
         operation: impl Fn(&Schunk) -> Result<T>,
     ) -> Result<T> {
+        if let Some(own) = self.holder_of(used) {
+            return self.look(|_| operation(&own.read_recursive()));
+        }
         let found = self.look(|schunk| {
             let edited = self.has_edited(schunk, used)?;
-            if edited { Ok(None) } else { operation(schunk).map(Some) }
+            let result = if edited { Ok(None) } else { operation(schunk).map(Some) };
+            // A view of a frame in memory changed them, or its base.
+            if !self.shows_layers_as_of(schunk.change_tick()) {
+                self.catch_up(schunk);
+            }
+            result
         })?;
         found.map_or_else(
             || {
@@ -109,9 +116,8 @@ impl SchunkHandle {
     fn has_edited(&self, schunk: &Schunk, used: Used<'_>) -> Result<bool> {
         // The caller has the super-chunk. While that lasts, readers change what is shown only where other handles can
         // change the frame, or where the struct does not show all: then this has nothing to say.
-        let may_be_shown_anew = schunk.frame().is_some_and(Frame::is_on_disk);
-        let _shown = may_be_shown_anew.then(|| self.shown.lock());
-        if self.own_layers().is_some() || !self.shows_layers_as_of(schunk.change_tick()) {
+        let _shown = schunk.frame().map(|_| self.shown.lock());
+        if self.layer_holder().is_some() || !self.shows_layers_as_of(schunk.change_tick()) {
             return Ok(false);
         }
         let abi = self.abi();

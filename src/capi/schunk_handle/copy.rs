@@ -67,7 +67,7 @@ impl SchunkHandle {
         // A view without chunks has sizes of its own.
         let empty = layers.is_some() && self.look(|schunk| Ok(schunk.nchunks() == 0))?;
         let own = if empty { self.as_source()? } else { None };
-        let (own, layers) = (own.as_ref(), layers.as_deref());
+        let (own, layers) = (own.as_ref(), layers.as_ref());
         if same {
             self.look(|schunk| {
                 dest.change(|copy| own.unwrap_or(schunk).copy_to_watched(copy, layers, None, &|_| ()))?;

@@ -112,7 +112,8 @@ impl SchunkHandle {
             // What is shown after a failure is looked at as a whole the next time.
             let shown_tick = self.shown_tick.load(Ordering::Relaxed);
             self.shown_tick.store(0, Ordering::Relaxed);
-            let change = shown_tick.checked_sub(1).and_then(|tick| schunk.layer_change_since(tick));
+            let shown_before = shown_tick.checked_sub(1).filter(|_| self.layer_holder().is_none());
+            let change = shown_before.and_then(|tick| schunk.layer_change_since(tick));
             match change {
                 Some((change, fixed, variable)) => {
                     self.show_layer_change(change, fixed, variable, &mut shown)?;
@@ -132,12 +133,15 @@ impl SchunkHandle {
     unsafe fn show_all_layers(&self, schunk: &Schunk, shown: &mut ShownLayers) -> Result<()> {
         let (fixed, variable) = (schunk.metalayers(), schunk.vlmetalayers());
         shown.geometry = nd_meta::block_geometry(&fixed);
-        let fixed = self.own_layers().unwrap_or(&fixed);
+        let (fixed, variable) = match self.own_layers() {
+            Some(own) => (own.fixed, own.variable.unwrap_or(variable)),
+            None => (fixed, variable),
+        };
         let abi = self.abi();
         let known = shown.variable.take().unwrap_or_default();
         // SAFETY: the caller's promise.
         unsafe {
-            show_layers(&mut (*abi).metalayers, &[], fixed)?;
+            show_layers(&mut (*abi).metalayers, &[], &fixed)?;
             // What follows may fail, and there may be fewer of these now.
             (*abi).nmetalayers = u16::try_from(fixed.len()).unwrap_or(u16::MAX);
             show_layers(&mut (*abi).vlmetalayers, &known, &variable)?;
@@ -147,7 +151,8 @@ impl SchunkHandle {
         Ok(())
     }
 
-    /// Shows metalayers of the super-chunk, `fixed` and `variable`, after a change of those that are shown.
+    /// Shows metalayers of the super-chunk, `fixed` and `variable`, after a change of those that are shown; this is no
+    /// view.
     ///
     /// # Safety
     ///
@@ -159,14 +164,11 @@ impl SchunkHandle {
         variable: &Metalayers,
         shown: &mut ShownLayers,
     ) -> Result<()> {
-        let fixed = self.own_layers().map_or(fixed, |own| own);
         shown.variable = None;
         let abi = self.abi();
         // SAFETY: the caller's promise.
         unsafe {
             match change {
-                // A view has its own.
-                LayerChange::Fixed(_) if self.own_layers().is_some() => (),
                 LayerChange::Fixed(number) => {
                     shown.geometry = nd_meta::block_geometry(fixed);
                     show_layer(&mut (*abi).metalayers[number], &fixed[number])?;
@@ -210,13 +212,17 @@ impl SchunkHandle {
         self.shown_tick.load(Ordering::Relaxed) == 0
     }
 
-    /// Sees to it that all metalayers are shown.
+    /// Sees to it that all metalayers are shown, also what a view of the super-chunk changed, or its base.
     ///
     /// # Errors
     ///
-    /// `MemoryAlloc`.
+    /// `MemoryAlloc`; `Failure` if they are not shown and a callback cannot look at them.
     pub(crate) fn show_rest(&self) -> Result<()> {
-        if self.is_behind() { self.show(&*self.inner()?) } else { Ok(()) }
+        match self.inner() {
+            Ok(inner) if !self.shows_layers_as_of(inner.change_tick()) => self.show(&inner),
+            Err(error) if self.is_behind() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the struct shows the metalayers as they are when they have changed `tick` times; if so, what was shown

@@ -9,12 +9,12 @@ use parking_lot::RwLock;
 use super::{SchunkHandle, Used};
 use crate::capi::ptr::handle_ref;
 use crate::capi::types::{CBool, blosc2_schunk, blosc2_storage};
-use crate::error::{Result, require};
+use crate::error::{ErrorKind, Result, ensure, require};
 use crate::format::geometry::Container;
 use crate::format::metalayers::Metalayers;
 use crate::format::nd_meta;
 use crate::ndarray::view;
-use crate::schunk::Schunk;
+use crate::schunk::{Schunk, ViewLayers};
 
 impl SchunkHandle {
     /// Another handle of the super-chunk: a view, with metalayers of its own.
@@ -27,15 +27,21 @@ impl SchunkHandle {
             io: ptr::null_mut(),
             ..*own
         };
-        let params = self.params();
+        let variable = if self.has_list() {
+            self.look_at_layers(Used::All, |schunk| Ok(schunk.vlmetalayers()))?
+        } else {
+            Arc::default()
+        };
+        let mut own = Schunk::in_memory(self.params());
+        own.adopt_layers(Arc::new(layers), variable)?;
         // SAFETY: the parameters are those of this handle.
-        let raw = unsafe { Self::assemble(&given, |_| Ok(Schunk::in_memory(params))) }?;
+        let raw = unsafe { Self::assemble(&given, |_| Ok(own)) }?;
         // SAFETY: just made; nobody else knows it.
         unsafe {
             let view = &*raw.cast::<SchunkHandle>();
-            *view.inner.get() = Arc::clone(self.shared());
+            let own = std::mem::replace(&mut *view.inner.get(), Arc::clone(self.shared()));
             (*view.lookup.get()).clone_from(&*self.lookup.get());
-            *view.layers.get() = Some(Arc::new(layers));
+            *view.layers.get() = Some(own);
             view.shown_tick.store(0, Ordering::Relaxed);
             (*raw).view = CBool::TRUE;
             let inner = view.shared().read_recursive();
@@ -49,16 +55,89 @@ impl SchunkHandle {
         Ok(raw)
     }
 
+    /// What holds the metalayers of a view; `None` unless this is one.
+    pub(super) fn layer_holder(&self) -> Option<&RwLock<Schunk>> {
+        // SAFETY: replaced as `inner` is.
+        unsafe { &*self.layers.get() }.as_deref()
+    }
+
+    /// As [`layer_holder`](Self::layer_holder), if it holds those that are about to be `used`: views of frames have the
+    /// variable-length metalayers of these.
+    pub(super) fn holder_of(&self, used: Used<'_>) -> Option<&RwLock<Schunk>> {
+        self.layer_holder().filter(|_| self.has_list() || matches!(used, Used::Fixed))
+    }
+
+    /// Whether the super-chunk has no frame.
+    fn has_list(&self) -> bool {
+        // SAFETY: replaced as `inner` is.
+        unsafe { &*self.lookup.get() }.is_some()
+    }
+
+    /// The metalayers of a view; `None` unless this is one.
+    pub(super) fn own_layers(&self) -> Option<ViewLayers> {
+        let own = self.layer_holder()?.read_recursive();
+        Some(ViewLayers {
+            fixed: own.metalayers(),
+            variable: self.has_list().then(|| own.vlmetalayers()),
+            changes: own.change_tick(),
+        })
+    }
+
     /// The fixed metalayers: those of the view, if this is one.
     pub(crate) fn metalayers(&self) -> Result<Arc<Metalayers>> {
-        let own = self.own_layers().cloned();
-        own.map_or_else(|| self.look_at_layers(Used::Fixed, |schunk| Ok(schunk.metalayers())), Ok)
+        self.look_at_layers(Used::Fixed, |schunk| Ok(schunk.metalayers()))
+    }
+
+    /// Changes fixed metalayers: those of the view, if this is one.
+    ///
+    /// # Errors
+    ///
+    /// `refused` for a view of a frame, which, as in the C library, cannot change them; those of `operation`.
+    pub(crate) fn change_fixed<T>(
+        &self,
+        refused: ErrorKind,
+        operation: impl FnOnce(&mut Schunk) -> Result<T>,
+    ) -> Result<T> {
+        let Some(own) = self.layer_holder() else { return self.change_parts(operation) };
+        if self.has_list() {
+            return self.change_own(own, operation);
+        }
+        // Its own errors come first, and it may have nothing to change.
+        let mut copy = Schunk::in_memory(self.params());
+        copy.adopt_layers(own.read_recursive().metalayers(), Arc::default())?;
+        let result = operation(&mut copy)?;
+        ensure(copy.change_tick() == 0, refused, "metalayers of a view of a frame")?;
+        Ok(result)
+    }
+
+    /// Changes variable-length metalayers: those of the view, if this is one and the super-chunk has no frame.
+    pub(crate) fn change_variable<T>(&self, operation: impl FnOnce(&mut Schunk) -> Result<T>) -> Result<T> {
+        match self.holder_of(Used::All) {
+            Some(own) => self.change_own(own, operation),
+            None => self.change_parts(operation),
+        }
+    }
+
+    /// Changes the metalayers of a view, which `own` holds.
+    fn change_own<T>(
+        &self,
+        own: &RwLock<Schunk>,
+        operation: impl FnOnce(&mut Schunk) -> Result<T>,
+    ) -> Result<T> {
+        self.look(|_| {
+            // Who else has them is decompressing one, and called back.
+            let mut own = own.try_write().ok_or_else(|| self.busy())?;
+            let before = own.change_tick();
+            let result = operation(&mut own);
+            self.ticks_before.fetch_sub(own.change_tick() - before, Ordering::Relaxed);
+            self.shown_tick.store(0, Ordering::Relaxed);
+            result
+        })
     }
 
     /// The content of a view as a super-chunk of its own, in memory; `None` unless this is a view.
     pub(crate) fn as_source(&self) -> Result<Option<Schunk>> {
-        let layers = self.own_layers().cloned();
-        let Some(layers) = layers else { return Ok(None) };
+        let Some(layers) = self.own_layers() else { return Ok(None) };
         let mut own = self.look(|schunk| schunk.to_memory_with(layers))?;
         if own.nchunks() == 0 {
             view::preset_sizes(&mut own)?;
@@ -71,9 +150,9 @@ impl SchunkHandle {
     /// # Errors
     ///
     /// Those of [`view::check_chunks`]: nobody could read the copy.
-    pub(super) fn layers_for_chunks(&self) -> Result<Option<Arc<Metalayers>>> {
-        let Some(layers) = self.own_layers().cloned() else { return Ok(None) };
-        self.look(|schunk| view::check_chunks(schunk, &layers))?;
+    pub(super) fn layers_for_chunks(&self) -> Result<Option<ViewLayers>> {
+        let Some(layers) = self.own_layers() else { return Ok(None) };
+        self.look(|schunk| view::check_chunks(schunk, &layers.fixed))?;
         Ok(Some(layers))
     }
 
@@ -83,9 +162,9 @@ impl SchunkHandle {
     ///
     /// As there, and `InvalidParam` if the chunks go by the shape of their blocks, so that they could not be read by
     /// that of the view; else those of reading.
-    pub(crate) fn layers_for_same_chunks(&self) -> Result<Option<Arc<Metalayers>>> {
+    pub(crate) fn layers_for_same_chunks(&self) -> Result<Option<ViewLayers>> {
         let Some(layers) = self.layers_for_chunks()? else { return Ok(None) };
-        let geometry = nd_meta::block_geometry(&layers);
+        let geometry = nd_meta::block_geometry(&layers.fixed);
         let shown = Container::Schunk { typesize: self.typesize(), geometry };
         let read_alike = |schunk: &Schunk| self.decoding().with(|dec| schunk.reads_alike(dec, shown));
         let alike = geometry == self.geometry() || self.look(read_alike)?;

@@ -85,41 +85,40 @@ fn each_change_of_a_layer_is_shown_and_moves_no_other() {
 }
 
 #[test]
-fn changes_through_a_view_are_shown_by_both_handles() {
-    // SAFETY: a client that keeps the rules.
-    unsafe {
-        let mut cparams = params();
-        let storage = blosc2_storage { cparams: &raw mut cparams, ..blosc2_storage::DEFAULTS };
-        let (shape, chunk) = ([6i64, 1], [4i32, 1]);
-        let ctx = b2nd_create_ctx(
-            &raw const storage,
-            2,
-            shape.as_ptr(),
-            chunk.as_ptr(),
-            chunk.as_ptr(),
-            null(),
-            0,
-            null(),
-            0,
-        );
-        let (mut base, mut view) = (null_mut(), null_mut());
-        assert_eq!(b2nd_zeros(ctx, &raw mut base), 0);
-        assert_eq!(b2nd_squeeze(base, &raw mut view), 0);
-        let handles = [(*base).sc, (*view).sc];
-        let fixed = (*(*handles[1]).metalayers[0]).content;
-        let mut layers = Vec::new();
-        for step in 0..60 {
-            let handle = handles[usize::from(step % 5 < 2)];
-            change(handle, step, &mut layers);
-            layers.iter_mut().for_each(|layer| layer.shown = null_mut());
-            check(handle, &mut layers);
+fn changes_through_a_view_are_shown_by_all_handles_that_have_the_layers() {
+    // Those of a frame belong to both, which show them when they are asked for them; in lists each has its own.
+    for contiguous in [false, true] {
+        // SAFETY: a client that keeps the rules.
+        unsafe {
+            let mut cparams = params();
+            let cparams = &raw mut cparams;
+            let storage =
+                blosc2_storage { contiguous: contiguous.into(), cparams, ..blosc2_storage::DEFAULTS };
+            let (shape, chunk) = ([6i64, 1], [4i32, 1]);
+            let (shape, chunk) = (shape.as_ptr(), chunk.as_ptr());
+            let ctx = b2nd_create_ctx(&raw const storage, 2, shape, chunk, chunk, null(), 0, null(), 0);
+            let (mut base, mut view) = (null_mut(), null_mut());
+            assert_eq!(b2nd_zeros(ctx, &raw mut base), 0);
+            assert_eq!(b2nd_squeeze(base, &raw mut view), 0);
+            let handles = [(*base).sc, (*view).sc];
+            let fixed = (*(*handles[1]).metalayers[0]).content;
+            let mut layers = [Vec::new(), Vec::new()];
+            for step in 0..60 {
+                let which = step / 4 % 2;
+                let layers = &mut layers[if contiguous { 0 } else { which }];
+                change(handles[which], step, layers);
+                layers.iter_mut().for_each(|layer| layer.shown = null_mut());
+                check(handles[which], layers);
+            }
+            let mut content = *b"abc";
+            let added = blosc2_meta_add(handles[0], c"more".as_ptr(), content.as_mut_ptr(), 3);
+            assert_eq!(added >= 0, !contiguous);
+            assert!(blosc2_vlmeta_exists(handles[1], c"none".as_ptr()) < 0);
+            let counts = ((*handles[0]).nmetalayers, (*handles[1]).nmetalayers);
+            assert_eq!(counts, (if contiguous { 1 } else { 2 }, 1));
+            assert_eq!((*(*handles[1]).metalayers[0]).content, fixed);
+            assert_eq!((b2nd_free(view), b2nd_free(base), b2nd_free_ctx(ctx)), (0, 0, 0));
         }
-        let mut content = *b"abc";
-        assert!(blosc2_meta_add(handles[0], c"more".as_ptr(), content.as_mut_ptr(), 3) >= 0);
-        assert!(blosc2_vlmeta_exists(handles[1], c"none".as_ptr()) < 0);
-        assert_eq!(((*handles[0]).nmetalayers, (*handles[1]).nmetalayers), (2, 1));
-        assert_eq!((*(*handles[1]).metalayers[0]).content, fixed);
-        assert_eq!((b2nd_free(view), b2nd_free(base), b2nd_free_ctx(ctx)), (0, 0, 0));
     }
 }
 
