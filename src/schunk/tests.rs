@@ -4,6 +4,7 @@ mod broken_copies;
 mod compressors;
 mod counters;
 mod shared;
+mod stretches;
 
 use super::*;
 use crate::chunk::{CParams, Room, Source};
