@@ -180,12 +180,12 @@ mod tests {
     use crate::io::file::PlainFile;
     use crate::testing::TempPath;
 
-    /// A record of these ranges of the frame at the start of a file, which had `len` bytes.
     /// Whether what follows may go.
     fn is_leftover(file: &dyn IoFile, end: u64, size: u64) -> Result<bool> {
         what_follows(file, end, size).map(|behind| !matches!(behind, Behind::Others(_)))
     }
 
+    /// A record of these ranges of the frame at the start of a file, which had `len` bytes.
     fn record(len: u64, ranges: &[(u64, &[u8])]) -> Vec<u8> {
         journal::record(0, len, ranges)
     }
