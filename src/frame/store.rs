@@ -16,7 +16,7 @@ use crate::format::frame_header::{FIXED_LEN, FrameHeader};
 use crate::io::memory::MallocBuf;
 use crate::io::{FileId, Io, IoFile, OpenMode, dirs};
 use crate::memory::{self, extend, zeroed};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -333,9 +333,14 @@ impl Disk {
     /// Whether a change of `file` that failed is yet to be taken back: until then the file is not as the handle knows
     /// it, and what the handle knows is right.
     pub(crate) fn is_torn(&self, file: &dyn IoFile) -> bool {
+        self.still_torn(file).is_some()
+    }
+
+    /// The change of `file` that is yet to be taken back, see [`is_torn`](Self::is_torn).
+    fn still_torn(&self, file: &dyn IoFile) -> MutexGuard<'_, Option<Box<Torn>>> {
         let mut torn = self.torn.lock();
         torn.take_if(|torn| !torn.is_left_in(file, self.base));
-        torn.is_some()
+        torn
     }
 
     /// The length of the file; `None` if a back-end of the application cannot tell.
@@ -357,12 +362,13 @@ impl Disk {
     ///
     /// `FileWrite` and others if the old bytes cannot be written back.
     pub(crate) fn repair(&self, file: &dyn IoFile, size: Option<u64>) -> Result<bool> {
-        if self.is_torn(file) {
-            let mut torn = self.torn.lock();
-            torn.as_ref().map_or(Ok(()), |torn| torn.take_back(file, self.sync))?;
-            *torn = None;
+        let mut still_torn = self.still_torn(file);
+        if let Some(torn) = &*still_torn {
+            torn.take_back(file, self.sync)?;
+            *still_torn = None;
             return Ok(true);
         }
+        drop(still_torn);
         if !self.io.features().journal {
             return Ok(false);
         }
@@ -412,7 +418,7 @@ impl Disk {
             file.truncate(old_size)?;
         }
         if !journal || is_one_step {
-            return self.write_without_journal(file, head, change, (old_len, new_size));
+            return self.write_without_journal(file, head, change, (old_len, new_size, is_one_step));
         }
         if self.sync && self.dir.is_some() {
             // The new index may refer to new chunk files, which lie beside it.
@@ -454,10 +460,9 @@ impl Disk {
         file: &dyn IoFile,
         head: &[u8],
         change: &Change<'_>,
-        (old_len, new_size): (u64, u64),
+        (old_len, new_size, is_one_step): (u64, u64, bool),
     ) -> Result<()> {
         let record = self.save(file, head, change)?.finish(self.base, old_len);
-        let is_one_step = self.is_one_step(change);
         let cut_off = || if is_one_step { Ok(()) } else { file.truncate(new_size) };
         let written = self.apply(file, change).and_then(|()| cut_off());
         let undo = if written.is_err() { Undo::read(record) } else { None };

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | our own | level 1; short streams; up to level 8, matches that are rare or long, as in most of what was shuffled | all but text; parts of streams |
 //! | libdeflate | short matches | text |
-//! | zlib-rs | runs at level 1; at level 5, what is long, varied and repetitive; above, some of what shrinks far | |
+//! | zlib-rs | runs at level 1; what counts at levels 2, 3, 6 to 8; what is long, varied and repetitive at level 5; above, some of what shrinks far | |
 //!
 //! The choice depends on the stream and the level alone, so that equal streams give equal bytes, whatever room there
 //! is.
@@ -160,8 +160,8 @@ const PERIODIC: Kind = Kind {
     ..ANY
 };
 
-/// What counts: all values are equally frequent in the first bytes of a stream, even in samples, which noise never
-/// achieves, and yet there are matches everywhere, as in what was shuffled of item numbers whose bits are mixed.
+/// What counts: all values are equally frequent in the first bytes of a stream, even in samples, which noise hardly
+/// ever achieves, and yet there are matches everywhere, as in what was shuffled of item numbers whose bits are mixed.
 const fn counters(bytes: usize, by: By) -> Kind {
     Kind { lengths: MEDIUM + 1..=usize::MAX, literal_bits: Some(UNIFORM..8 * 16 + 1), bytes, by, ..ANY }
 }
