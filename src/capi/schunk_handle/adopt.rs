@@ -17,6 +17,7 @@ use crate::capi::types::blosc2_metalayer;
 use crate::error::{Error, ErrorKind, Result, require};
 use crate::format::metalayers::{MAX_NAME, Metalayer, Metalayers};
 use crate::format::nd_meta;
+use crate::frame::Frame;
 use crate::schunk::Schunk;
 
 /// Which metalayers are about to be used.
@@ -114,9 +115,9 @@ impl SchunkHandle {
     /// Whether the struct shows other metalayers than those of `schunk`, if it was brought up to date since they
     /// changed.
     fn has_edited(&self, schunk: &Schunk, used: Used<'_>) -> Result<bool> {
-        // The caller has the super-chunk. While that lasts, readers change what is shown only where other handles can
-        // change the frame, or where the struct does not show all: then this has nothing to say.
-        let _shown = schunk.frame().map(|_| self.shown.lock());
+        // The caller has the super-chunk. While that lasts, readers change what is shown only where the struct does not
+        // show the metalayers of now, and then this has nothing to say, or where other processes can change the frame.
+        let _shown = schunk.frame().is_some_and(Frame::is_on_disk).then(|| self.shown.lock());
         if self.layer_holder().is_some() || !self.shows_layers_as_of(schunk.change_tick()) {
             return Ok(false);
         }
