@@ -5,8 +5,9 @@
 //! byte for each dead one. This is for frames of few chunks: there, the sizes of all chunks are soon looked up, and
 //! holes that no chunk fits in take a larger part. In any frame, holes are closed when they take more than three
 //! quarters: it stays below twice the size of its chunks, apart from the gap before the trailer (see
-//! [`tail`](super::tail)). If the last chunks do not fit then, all chunks after the first hole move together, which
-//! costs up to three copied bytes for each dead one. Where that failed, it is tried again when more is dead.
+//! [`tail`](super::tail) and [`meta`](super::meta)). If the last chunks do not fit then, all chunks after the first hole
+//! move together, which costs up to three copied bytes for each dead one. Where that failed, it is tried again when more
+//! is dead.
 //!
 //! Every step is a change of its own that is all-or-nothing: chunks are copied to places that nothing refers to, and
 //! only then does the index refer to them.

@@ -18,6 +18,9 @@ use crate::format::metalayers::{
 use crate::memory::{no_memory, zeroed};
 use std::sync::Arc;
 
+/// Trailers from this size on, in bytes, are put beside the old one.
+const LARGE_TRAILER: usize = 16 << 10;
+
 impl State {
     /// Replaces the start of the content of a fixed metalayer; returns its number, and false if the content is too
     /// short for that.
@@ -225,6 +228,16 @@ impl Frame {
         Ok(())
     }
 
+    /// Whether a trailer of `len` bytes may be put behind the frame, so that the old one stays as it is up to the end
+    /// of the change; `dead` bytes follow the index then. A large trailer would have to be saved before another one
+    /// takes its place.
+    fn may_go_behind(session: &Session, next: &State, dead: u64, len: usize) -> bool {
+        let is_worth_it = session.file.is_some() && len >= LARGE_TRAILER;
+        // Without chunks, the C library looks for the trailer right after the header.
+        let is_allowed = !session.is_followed() && next.index.len() > 0;
+        is_worth_it && is_allowed && dead <= (len + len / 8) as u64 // widening
+    }
+
     /// Writes trailer and header of `next`, which has other metalayers than the frame; index and chunks stay as they
     /// are.
     fn write_layers(&mut self, session: &Session, mut next: State) -> Result<()> {
@@ -232,16 +245,19 @@ impl Frame {
         if let Some(usage) = next.usage() {
             usage.put(&mut trailer);
         }
-        let old_at = next.header.frame_len - next.trailer_len as u64; // widening
+        let (old_at, old_end) = (next.trailer_at(), next.header.frame_len);
         let index_end = if next.close_if_empty() { next.index_at() } else { old_at - next.gap };
+        let goes_behind = Self::may_go_behind(session, &next, old_end - index_end, trailer.len());
+        let (least, old_at) = if goes_behind { (old_end, old_end) } else { (index_end, old_at) };
         // A frame that gets longer is seen to have changed.
-        let longer = trailer.len() > next.trailer_len;
-        next.gap = self.gap(session, &mut next, index_end + trailer.len() as u64, longer); // widening
+        let longer = trailer.len() > next.trailer_len && !goes_behind;
+        let gap = self.gap(session, &mut next, least + trailer.len() as u64, longer); // widening
+        next.gap = least + gap - index_end;
         next.close_gap(&mut trailer)?;
         next.trailer_len = trailer.len();
         let at = index_end + next.gap;
         next.header.frame_len = at + trailer.len() as u64; // widening
-        // Nothing of the old trailer stays.
+        // Nothing of the old trailer stays before the new one, unless it is large.
         let start = at.min(old_at);
         let before: Vec<u8> = zeroed(usize::try_from(at - start).map_err(|_| no_memory())?)?;
         next.header.has_vlmeta = !next.vlmetalayers.is_empty();

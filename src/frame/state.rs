@@ -17,6 +17,7 @@ use crate::format::offsets::Entry;
 use crate::io::{FileId, IoFile};
 use crate::memory::{copy_of, no_memory, zeroed};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Up to this size the index and the trailer are read together, in bytes.
@@ -296,6 +297,18 @@ impl State {
     /// Position of the index in the frame.
     pub(crate) fn index_at(&self) -> u64 {
         index_at(&self.header)
+    }
+
+    /// Position of the trailer in the frame.
+    pub(super) fn trailer_at(&self) -> u64 {
+        self.header.frame_len - self.trailer_len as u64 // widening
+    }
+
+    /// Where index and trailer are in the frame. What lies between them is dead, except in the oldest frames.
+    pub(super) fn tail_ranges(&self) -> [Range<u64>; 2] {
+        let trailer_at = self.trailer_at();
+        let gap = if self.header.layout == Layout::Beta1 { 0 } else { self.gap };
+        [self.index_at()..trailer_at - gap, trailer_at..self.header.frame_len]
     }
 
     /// Position in the frame of the chunk at `position` of the payload area.

@@ -15,8 +15,9 @@ use crate::format::frame_trailer;
 use crate::memory::{no_memory, reserve, with_capacity};
 use std::sync::Arc;
 
-/// The widest gap between index and trailer, in bytes: a prime number, which nothing else in a frame is a multiple of,
-/// and the same for all frames, as changes are counted by what is left of the frame length when it is divided by this.
+/// The widest gap between index and trailer, in bytes, unless the trailer is large: a prime number, which nothing else in
+/// a frame is a multiple of, and the same for all frames, as changes are counted by what is left of the frame length
+/// when it is divided by this.
 const WIDEST_GAP: u64 = 251;
 
 /// More bytes than index and trailer take, however badly the index compresses once chunks have moved.
@@ -89,7 +90,8 @@ impl Frame {
         let old = self.state.get_mut();
         let old_len = old.header.frame_len;
         let header_len = old.header.header_len as u64; // widening
-        let needed = [0..header_len, old.index_at()..old_len];
+        let [index, trailer] = old.tail_ranges();
+        let needed = [0..header_len, index, trailer];
         let change = Change { writes, needed: &needed, old_len, new_len, behind: session.behind };
         match (&mut self.store, &session.file) {
             (Store::Memory(buffer), _) => store::write_memory(buffer, &change),

@@ -18,6 +18,7 @@ mod followed;
 mod full;
 mod holes;
 mod kept;
+mod large_trailers;
 mod numbers;
 mod read_faults;
 mod sharing;

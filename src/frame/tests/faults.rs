@@ -230,7 +230,11 @@ fn check_operation(base: &Path, operation: Operation) -> usize {
 }
 
 /// As [`check_operation`], with a handle that did something else before, without a fault.
-fn check_after(base: &Path, before: fn(&mut Frame) -> Result<()>, (name, operation): Operation) -> usize {
+pub(super) fn check_after(
+    base: &Path,
+    before: fn(&mut Frame) -> Result<()>,
+    (name, operation): Operation,
+) -> usize {
     let done = TempPath::new("done");
     copy_frame(base, &done);
     let mut frame = Frame::open(&done, 0, &FrameOptions::default()).unwrap();
