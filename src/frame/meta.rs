@@ -234,7 +234,7 @@ impl Frame {
     fn may_go_behind(session: &Session, next: &State, dead: u64, len: usize) -> bool {
         let is_worth_it = session.file.is_some() && len >= LARGE_TRAILER;
         // Without chunks, the C library looks for the trailer right after the header.
-        let is_allowed = !session.is_followed() && next.index.len() > 0;
+        let is_allowed = !session.is_followed() && next.header.nbytes > 0;
         is_worth_it && is_allowed && dead <= (len + len / 8) as u64 // widening
     }
 
