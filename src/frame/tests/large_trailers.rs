@@ -1,6 +1,6 @@
 //! Trailers that are put beside the old one, as they are large.
 
-use super::faults::{build, check_after, see};
+use super::faults::{build, check_after, see, see_frame};
 use super::*;
 
 /// Content of a variable-length metalayer that makes the trailer large.
@@ -49,6 +49,47 @@ fn a_large_trailer_lies_behind_the_old_one_or_where_an_older_one_was() {
             let ((old_at, old_end), (new_at, new_end)) = (pair[0], pair[1]);
             assert!(new_at >= old_end || new_end <= old_at, "{places:?}");
         }
+    }
+}
+
+#[test]
+fn where_other_data_follow_a_large_trailer_stays_inside_its_frame() {
+    let path = TempPath::new("followed-large");
+    build(&path, false, 3);
+    let mut frame = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+    update(&mut frame, 1).unwrap();
+    update(&mut frame, 2).unwrap();
+    drop(frame);
+    let behind = b"text that is not the frame's".repeat(9);
+    let whole = [&fs::read(&*path).unwrap()[..], &behind].concat();
+    fs::write(&*path, &whole).unwrap();
+    let mut frame = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+    let changes: [fn(&mut Frame) -> Result<()>; 4] = [
+        |f| update(f, 1),
+        |f| f.append(&chunk(64, 9)).map(drop),
+        |f| update(f, 2),
+        |f| update_to_small(f).and(update(f, 1)),
+    ];
+    for (n, change) in changes.into_iter().enumerate() {
+        change(&mut frame).unwrap();
+        let now = fs::read(&*path).unwrap();
+        assert!(now.len() == whole.len() && now.ends_with(&behind), "change {n}");
+        assert_eq!(see(&path), see_frame(&frame), "change {n}");
+    }
+    assert!(update(&mut frame, 400).is_err());
+    assert_eq!(see(&path), see_frame(&frame));
+}
+
+#[test]
+fn without_chunks_a_large_trailer_is_where_the_c_library_looks_for_it() {
+    let path = TempPath::new("empty-large");
+    build(&path, false, 0);
+    let mut frame = Frame::open(&path, 0, &FrameOptions::default()).unwrap();
+    for seed in [1, 2, 1] {
+        update(&mut frame, seed).unwrap();
+        let state = frame.snapshot();
+        assert_eq!(state.trailer_at(), state.header.header_len as u64, "content {seed}");
+        assert_eq!(see(&path), see_frame(&frame));
     }
 }
 
