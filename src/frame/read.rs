@@ -7,8 +7,10 @@ use super::sizes::{ChunkInfo, Sizes};
 use super::state::{self, State};
 use super::store::{Disk, Store};
 use super::{Frame, special};
+use crate::bytes::get_i32;
 use crate::copy;
 use crate::error::{Error, ErrorKind, Result, ensure, require};
+use crate::format::chunk_header::offset;
 use crate::format::consts::{EXTENDED_HEADER_LENGTH, MIN_HEADER_LENGTH};
 use crate::format::metalayers::Metalayers;
 use crate::format::offsets::Entry;
@@ -300,7 +302,9 @@ impl<'a> FrameChunks<'a> {
         if !self.view.at_path && !disk.reader.serves(file, &disk.file) {
             return Since::Unknown;
         }
-        if Head::read(&**file, disk.base, &known.seen).is_ok_and(|seen| known.is_of(&seen, &**file)) {
+        let is_same = Head::read(&**file, disk.base, &known.seen).is_ok_and(|seen| known.is_of(&seen, &**file));
+        // A change of this handle that failed, and is yet to be taken back, has not touched what is in use either.
+        if is_same || disk.is_torn(&**file) {
             return Since::Unchanged;
         }
         match frame.view() {
@@ -378,13 +382,28 @@ impl<'a> FrameChunks<'a> {
     }
 }
 
+/// Reads the first bytes of the chunk that `file` holds to `front`, which has room for a header at least, and tells how
+/// many came. What is behind the chunk is not asked for where a back-end may not look where its files end.
+pub(super) fn read_front(disk: &Disk, file: &dyn IoFile, front: &mut [u8]) -> Result<usize> {
+    if disk.io.features().journal {
+        let have = file.read_some_at(0, front)?;
+        if have >= MIN_HEADER_LENGTH {
+            return Ok(have);
+        }
+        return Ok(have + file.read_at(have as u64, &mut front[have..])?); // widening
+    }
+    let have = file.read_at(0, &mut front[..MIN_HEADER_LENGTH])?;
+    let cbytes = get_i32(&front[..have], offset::CBYTES).and_then(|cbytes| usize::try_from(cbytes).ok());
+    match front.get_mut(have..cbytes.unwrap_or(0).min(front.len())) {
+        Some(rest @ [_, ..]) => Ok(have + file.read_at(have as u64, rest)?), // widening
+        _ => Ok(have),
+    }
+}
+
 /// Finds chunk file `id`, and reads its first bytes to `front`.
 fn locate_file(disk: &Disk, id: u64, front: &mut [u8]) -> Result<Place> {
     let file = disk.io.open(&disk.chunk_path(id)?, OpenMode::Read)?;
-    let mut have = file.read_some_at(0, front)?;
-    if have < MIN_HEADER_LENGTH {
-        have += file.read_at(have as u64, &mut front[have..])?; // widening
-    }
+    let have = read_front(disk, &*file, front)?;
     ensure(have >= MIN_HEADER_LENGTH, ErrorKind::FileRead, "chunk file cut off")?;
     let info = read_info(&front[..have])?;
     // Smaller chunks are found to be cut off when they are read.

@@ -96,10 +96,7 @@ impl<'a> Source<'a> {
         size: Option<u64>,
         sparse: bool,
     ) -> Result<Source<'a>> {
-        let mut front = zeroed(FRONT)?;
-        let n = file.read_at(base, &mut front)?;
-        ensure(n >= FIXED_LEN, ErrorKind::FileRead, "file ends too early")?;
-        front.truncate(n);
+        let front = read_front(file, base, size.is_some())?;
         Ok(Source { file: Some(file), base, size, undo: None, sparse, front: front.into() })
     }
 
@@ -159,6 +156,26 @@ impl<'a> Source<'a> {
         }
         Ok(bytes)
     }
+}
+
+/// The first bytes of the frame at `base` of `file`. Unless `may_pass_end`, no more is asked for than the header says
+/// that there is: not every back-end of an application looks where its files end.
+fn read_front(file: &dyn IoFile, base: u64, may_pass_end: bool) -> Result<Vec<u8>> {
+    let mut front = zeroed(FRONT)?;
+    let least = if may_pass_end { FRONT } else { FIXED_LEN };
+    let mut have = file.read_at(base, &mut front[..least])?;
+    ensure(have >= FIXED_LEN, ErrorKind::FileRead, "file ends too early")?;
+    if !may_pass_end {
+        // What is wrong with the header is told when all of it is read.
+        let fixed = front.first_chunk().expect("as long");
+        let len = FrameHeader::read(fixed).map_or(0, |header| header.frame_len);
+        let len = usize::try_from(len).map_or(FRONT, |len| len.min(FRONT));
+        if len > have {
+            have += file.read_at(base + have as u64, &mut front[have..len])?; // widening
+        }
+    }
+    front.truncate(have);
+    Ok(front)
 }
 
 impl State {

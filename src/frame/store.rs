@@ -300,7 +300,7 @@ impl Disk {
             let first = read::first_chunk_head(&state, |id| {
                 let file = self.io.open(&self.chunk_path(id)?, OpenMode::Read)?;
                 let mut head = vec![0; EXTENDED_HEADER_LENGTH];
-                let n = file.read_at(0, &mut head)?;
+                let n = read::read_front(self, &*file, &mut head)?;
                 head.truncate(n);
                 Ok(head)
             })?;

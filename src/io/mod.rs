@@ -49,8 +49,8 @@ pub struct Features {
     pub local: bool,
     /// Files are mapped: all opens of one path give the same handle, and [`IoFile::bytes`] works.
     pub maps: bool,
-    /// [`IoFile::size`] is exact and cheap and bytes may lie past the end of a frame, so writes are protected by a
-    /// journal (see the frame layer).
+    /// [`IoFile::size`] is exact and cheap, [`IoFile::read_at`] may be asked for more than there is, and bytes may lie
+    /// past the end of a frame, so writes are protected by a journal (see the frame layer).
     pub journal: bool,
 }
 
