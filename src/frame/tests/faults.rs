@@ -722,6 +722,11 @@ fn without_a_journal_a_change_that_fails_is_taken_back_now_or_before_the_next_on
                 } else if result.is_err() {
                     frame.refresh().unwrap();
                     assert!(see_frame(&frame) == old, "{what}: not what was there before");
+                    // Who has read a chunk need not read it again.
+                    let chunks = frame.chunks().unwrap();
+                    assert!(chunks.are_current(None::<std::iter::Empty<usize>>), "{what}: current");
+                    assert!(chunks.are_all_kept(|_| false), "{what}: kept");
+                    drop(chunks);
                     let n = frame.append(&chunk(64, 150)).unwrap_or_else(|e| panic!("{what}: append: {e}"));
                     assert_eq!(n, old.chunks.len() + 1, "{what}");
                     let now = see(&path);
