@@ -18,7 +18,7 @@ pub enum SpecialValue<'a> {
     Nans,
     /// Nothing in particular.
     Uninit,
-    /// This item, repeated; as long as the typesize.
+    /// This item, repeated. Readers take its length from the chunk, whatever the typesize is.
     Repeated(&'a [u8]),
 }
 
@@ -38,9 +38,8 @@ impl SpecialValue<'_> {
 ///
 /// # Errors
 ///
-/// `InvalidParam` if the repeated value is not as long as an item; `Data` if `dest` is too short, or `nbytes` is not a
-/// number of items (zeros are bytes); then as for compression. NaNs are made of any size, but only those of 4 and 8
-/// bytes can be decompressed.
+/// `InvalidParam` for a typesize of 0; `Data` if `dest` is too short, or `nbytes` is not a number of items (zeros are
+/// bytes); then as for compression. NaNs are made of any size, but only those of 4 and 8 bytes can be decompressed.
 pub fn special_chunk(
     params: &CParams,
     nbytes: usize,
@@ -53,10 +52,7 @@ pub fn special_chunk(
         SpecialValue::Zeros => (special::ZERO, &[], 1),
         SpecialValue::Nans => (special::NAN, &[], params.typesize),
         SpecialValue::Uninit => (special::UNINIT, &[], params.typesize),
-        SpecialValue::Repeated(item) => {
-            require(item.len() == params.typesize, "repeated value of another size than items")?;
-            (special::VALUE, item, item.len())
-        }
+        SpecialValue::Repeated(item) => (special::VALUE, item, item.len()),
     };
     let cbytes = value.chunk_len();
     ensure(dest.len() >= cbytes, ErrorKind::Data, "destination shorter than the chunk")?;
