@@ -79,10 +79,14 @@ fn fit(chunks: &[Extent], mut gaps: Gaps, limit: u64) -> Result<Option<(Vec<Move
     Ok(Some((moves, end)))
 }
 
-/// Free places: length and position of each, ascending.
-struct Gaps(Vec<(u64, u64)>);
+/// Free places: length and position of each, ascending, in groups that are short enough to take something out of them
+/// or put something in between, however many places there are.
+struct Gaps(Vec<Vec<(u64, u64)>>);
 
 impl Gaps {
+    /// Most places of a group.
+    const MOST: usize = 512;
+
     /// Those before and between `taken`, which ascend, up to `limit`.
     fn between(taken: &[Extent], limit: u64) -> Result<Gaps> {
         let mut gaps = Vec::new();
@@ -94,28 +98,59 @@ impl Gaps {
             at = place.end();
         }
         gaps.sort_unstable();
-        Ok(Gaps(gaps))
+        memory::try_collect(gaps.chunks(Self::MOST / 2).map(Self::group)).map(Gaps)
     }
 
-    /// Takes `len` bytes; returns their position.
+    /// A group of these places, with room for as many as a group may have.
+    fn group(places: &[(u64, u64)]) -> Result<Vec<(u64, u64)>> {
+        let mut group = memory::with_capacity(Self::MOST)?;
+        group.extend_from_slice(places);
+        Ok(group)
+    }
+
+    /// Takes `len` bytes from where they fit best; returns their position.
     fn take(&mut self, len: u64) -> Option<u64> {
-        let n = self.0.partition_point(|&gap| gap < (len, 0));
-        if n == self.0.len() {
-            return None;
+        let n = self.group_of((len, 0));
+        let group = self.0.get_mut(n)?;
+        let (found, position) = group.remove(group.partition_point(|&gap| gap < (len, 0)));
+        if group.is_empty() {
+            self.0.remove(n);
         }
-        let (found, position) = self.0.remove(n);
         if found > len {
-            let left = (found - len, position + len);
-            let n = self.0.partition_point(|&gap| gap < left);
-            self.0.insert(n, left);
+            self.put((found - len, position + len));
         }
         Some(position)
+    }
+
+    /// The group in which `place` is or would be; that after the last one if it is larger than all.
+    fn group_of(&self, place: (u64, u64)) -> usize {
+        self.0.partition_point(|group| group.last().is_none_or(|&last| last < place))
+    }
+
+    /// Adds a place. Where there is no memory, it is forgotten.
+    fn put(&mut self, place: (u64, u64)) {
+        let n = self.group_of(place).min(self.0.len().saturating_sub(1));
+        let Some(group) = self.0.get_mut(n) else {
+            let _ = Self::group(&[place]).and_then(|group| memory::push(&mut self.0, group));
+            return;
+        };
+        if group.len() < Self::MOST {
+            group.insert(group.partition_point(|&gap| gap < place), place);
+            return;
+        }
+        let Ok(upper) = Self::group(&group[Self::MOST / 2..]) else { return };
+        if self.0.try_reserve(1).is_ok() {
+            self.0[n].truncate(Self::MOST / 2);
+            self.0.insert(n + 1, upper);
+            self.put(place);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::below;
     use proptest::prelude::*;
 
     fn extent(position: u64, len: u64) -> Extent {
@@ -165,6 +200,36 @@ mod tests {
         holes.settle();
         let plan = Refill::plan(&chunks, &holes).unwrap().unwrap();
         assert_eq!((moves(&plan), plan.end), (vec![(110, 0), (150, 10)], 100));
+    }
+
+    #[test]
+    fn of_many_gaps_the_smallest_that_fits_is_taken() {
+        let mut below = below(3);
+        let mut taken = Vec::new();
+        let mut at = 0;
+        for _ in 0..5000 {
+            let gap = 100 + below(50);
+            taken.push(extent(at + gap as u64, 1));
+            at = taken.last().unwrap().end();
+        }
+        let mut gaps = Gaps::between(&taken, at).unwrap();
+        let mut plain: Vec<_> = gaps.0.concat();
+        assert!(plain.is_sorted() && plain.len() == 5000);
+        let ngroups = gaps.0.len();
+        // At first most of a gap, so that what is left comes to the first group; then what is left.
+        for round in 0..8000 {
+            let len = if round < 3000 { 90 + below(10) } else { 1 + below(120) } as u64;
+            let n = plain.partition_point(|&gap| gap < (len, 0));
+            let fitting = (n < plain.len()).then(|| plain.remove(n));
+            if let Some((found, position)) = fitting.filter(|&(found, _)| found > len) {
+                let left = (found - len, position + len);
+                plain.insert(plain.partition_point(|&gap| gap < left), left);
+            }
+            assert_eq!(gaps.take(len), fitting.map(|(_, position)| position), "round {round}");
+            assert!(gaps.0.iter().all(|group| !group.is_empty() && group.len() <= Gaps::MOST));
+        }
+        assert_eq!(gaps.0.concat(), plain);
+        assert!(gaps.0.len() != ngroups && plain.len() < 5000);
     }
 
     proptest! {
