@@ -15,7 +15,7 @@ use crate::format::nd_meta;
 use crate::frame::Frame;
 use crate::ndarray;
 use crate::ndarray::listed::{MAX_LISTED_CHUNKS, chunks_of_box};
-use crate::schunk::{Reading, Schunk, Writing, slice};
+use crate::schunk::{Reading, Schunk, Writing, rewrite};
 
 /// The items `start..stop` of a super-chunk, and how many bytes they have.
 ///
@@ -77,8 +77,8 @@ pub unsafe extern "C" fn blosc2_schunk_get_slice_buffer(
 
 /// Gives items `start` to `stop` (excluded) the values in `buffer`; returns 0, or a negative code.
 ///
-/// Each chunk is a change of its own: after a failure, or if the process is killed, the first ones may be new and the
-/// others old.
+/// Many chunks, and large ones, are several changes: after a failure, or if the process is killed, the first ones may be
+/// new and the others old.
 ///
 /// # Safety
 ///
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn blosc2_schunk_set_slice_buffer(
             })?;
             // SAFETY: the caller's promise.
             let src = unsafe { in_bytes(buffer, len) }.map_err(invalid)?;
-            slice::write_parts(&mut &*handle, parts, src, reading, writing, |size| blocksize = Some(size))
+            rewrite::write_parts(&mut &*handle, parts, src, reading, writing, |size| blocksize = Some(size))
         };
         // SAFETY: the caller's promise.
         let written = unsafe { handle.with_contexts(write) };

@@ -302,7 +302,8 @@ impl<'a> FrameChunks<'a> {
         if !self.view.at_path && !disk.reader.serves(file, &disk.file) {
             return Since::Unknown;
         }
-        let is_same = Head::read(&**file, disk.base, &known.seen).is_ok_and(|seen| known.is_of(&seen, &**file));
+        let is_same =
+            Head::read(&**file, disk.base, &known.seen).is_ok_and(|seen| known.is_of(&seen, &**file));
         // A change of this handle that failed, and is yet to be taken back, has not touched what is in use either.
         if is_same || disk.is_torn(&**file) {
             return Since::Unchanged;

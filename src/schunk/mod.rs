@@ -18,6 +18,7 @@ pub(crate) mod meta;
 mod packed;
 pub(crate) mod patch;
 mod pointers;
+pub(crate) mod rewrite;
 pub(crate) mod scratch;
 pub(crate) mod slice;
 mod sparse;

@@ -1,16 +1,12 @@
-//! Ranges of items, read and written.
+//! Ranges of items: which parts of chunks hold them, and what they are.
 
-use super::access::Access;
 use super::chunks::{self, StoredChunks};
-use super::edit::Update;
-use super::{Reading, Schunk, Writing, out_of_range, patch, scratch};
-use crate::chunk::{self, Decoding, DisjointParts, Source, Unit};
-use crate::copy;
+use super::{Reading, Schunk, out_of_range};
+use crate::chunk::{self, Decoding, DisjointParts, Unit};
 use crate::error::{Error, ErrorKind, Result, ensure, require};
-use crate::format::chunk_header::ChunkHeader;
+use crate::frame::Wanted;
 use crate::frame::sizes::Sizes;
-use crate::frame::{Frame, Wanted};
-use crate::memory::{self, resize, zeroed};
+use crate::memory;
 use crate::pages;
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -18,64 +14,22 @@ use std::ops::Range;
 /// The part of one chunk that a range of bytes covers.
 pub(crate) struct Part {
     /// Number of the chunk.
-    nchunk: usize,
+    pub(super) nchunk: usize,
     /// Uncompressed size of the chunk.
-    nbytes: usize,
+    pub(super) nbytes: usize,
     /// Which bytes of the chunk.
-    range: Range<usize>,
+    pub(super) range: Range<usize>,
     /// How many bytes of the slice come before.
     at: usize,
 }
 
-/// A new version of a chunk, with a buffer of the caller's; [`Update`] is one with memory of its own.
-enum Rewritten {
-    /// That many bytes at the front of the buffer.
-    Whole(usize),
-    /// New streams for some blocks of the old one.
-    Blocks(patch::Patch),
-}
-
-impl Rewritten {
-    /// How large the blocks of the new version are, in bytes; `chunk` is the buffer with it.
-    ///
-    /// # Errors
-    ///
-    /// None, since the chunk was made just now.
-    fn blocksize(&self, chunk: &[u8]) -> Result<usize> {
-        match self {
-            Rewritten::Whole(cbytes) => Ok(ChunkHeader::read(&chunk[..*cbytes])?.blocksize),
-            Rewritten::Blocks(patch) => Ok(patch.blocksize()),
-        }
-    }
-}
-
-/// The code under which writing a slice reports that something failed half-way.
-fn write_failure(e: Error) -> Error {
-    match e.kind() {
-        ErrorKind::ChunkUpdate | ErrorKind::Lock => e,
-        _ => e.to_failure(),
-    }
-}
-
-/// Compresses `src` into the front of `chunk`; returns the size in bytes.
-#[inline(never)] // beside the short way of patching a chunk
-fn compress_into(src: Source<'_>, writing: &Writing<'_>, chunk: &mut Vec<u8>) -> Result<usize> {
-    let room = chunk::room_for(src.nbytes());
-    if chunk.capacity() < room {
-        *chunk = zeroed(room)?;
-    } else if chunk.len() < room {
-        resize(chunk, room)?;
-    }
-    writing.compress(src, &mut chunk[..room])
-}
-
 impl Part {
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.range.len() == self.nbytes
     }
 
     /// Which bytes of the slice.
-    fn place(&self) -> Range<usize> {
+    pub(super) fn place(&self) -> Range<usize> {
         self.at..self.at + self.range.len()
     }
 }
@@ -141,68 +95,6 @@ fn read_parts(
     Ok(parts.last().map_or(last, |part| part.nchunk))
 }
 
-/// How often a chunk is made without the exclusive lock, if other handles change the frame each time meanwhile.
-const ATTEMPTS: usize = 2;
-
-/// Gives `parts` of chunks, one after the other, the values in `src`. Tells `written` how large the blocks of each new
-/// chunk are, in bytes.
-///
-/// # Errors
-///
-/// Those of [`Schunk::set_slice`] once it changes something.
-pub(crate) fn write_parts(
-    schunk: &mut impl Access,
-    parts: impl Iterator<Item = Part>,
-    src: &[u8],
-    reading: &Reading<'_>,
-    writing: &Writing<'_>,
-    mut written: impl FnMut(usize),
-) -> Result<()> {
-    for part in parts {
-        let made = write_part(schunk, &part, &src[part.place()], reading, writing);
-        written(made.map_err(write_failure)?);
-    }
-    Ok(())
-}
-
-/// Gives a part of a chunk the values in `src`; returns the size of the chunk's blocks in bytes.
-///
-/// The super-chunk is not locked while the chunk is made: filters of the application may read it then, also through
-/// other handles. If others that lock changed the frame meanwhile, the chunk is made again.
-fn write_part(
-    schunk: &mut impl Access,
-    part: &Part,
-    src: &[u8],
-    reading: &Reading<'_>,
-    writing: &Writing<'_>,
-) -> Result<usize> {
-    scratch::with(|chunk| {
-        for _ in 0..ATTEMPTS {
-            if let Some(blocksize) = try_write_part(schunk, part, src, reading, writing, chunk)? {
-                return Ok(blocksize);
-            }
-        }
-        let blocksize = schunk.alone(|schunk| try_write_part(schunk, part, src, reading, writing, chunk))?;
-        blocksize.ok_or(Error::new(ErrorKind::Lock, "changed in spite of the lock"))
-    })
-}
-
-/// As [`write_part`], which lends `chunk`; `None` if another handle changed the frame meanwhile.
-fn try_write_part(
-    schunk: &mut impl Access,
-    part: &Part,
-    src: &[u8],
-    reading: &Reading<'_>,
-    writing: &Writing<'_>,
-    chunk: &mut Vec<u8>,
-) -> Result<Option<usize>> {
-    let (tick, new) = schunk
-        .look(|schunk| Ok((schunk.change_tick(), schunk.rewritten(part, src, reading, writing, chunk)?)))?;
-    let blocksize = new.blocksize(chunk)?;
-    let stored = schunk.change(|schunk| schunk.store_if_current(tick, part.nchunk, new, chunk))?;
-    Ok(stored.then_some(blocksize))
-}
-
 impl Schunk {
     /// Copies items `start..stop` to the front of `dest`; nothing if `stop` is not after `start`.
     ///
@@ -259,32 +151,6 @@ impl Schunk {
         (read == part.range.len()).then_some(part.nchunk)
     }
 
-    /// Gives items `start..stop` the values at the front of `src`, none if `stop` is not after `start`. All others keep
-    /// theirs. Of chunks that are covered in part only the blocks that change are compressed again. If the frame locks,
-    /// this holds its exclusive lock.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidParam` for chunks of variable size and if items are outside of the data, `ReadBuffer` if `src` is too
-    /// short, `Lock`; nothing is changed then. `Failure` if a chunk cannot be read or compressed, `ChunkUpdate` if it
-    /// cannot be replaced: chunks before have their new values then.
-    pub fn set_slice(
-        &mut self,
-        start: u64,
-        stop: u64,
-        src: &[u8],
-        reading: &Reading<'_>,
-        writing: &Writing<'_>,
-    ) -> Result<()> {
-        if start >= stop {
-            return Ok(());
-        }
-        self.alone(|schunk| {
-            let parts = schunk.slice_parts(start, stop, src.len())?;
-            write_parts(schunk, parts, src, reading, writing, |_| ())
-        })
-    }
-
     /// The parts of chunks that hold items `start..stop`, for which there are `available` bytes.
     ///
     /// # Errors
@@ -302,63 +168,6 @@ impl Schunk {
         let len = bytes.end - bytes.start;
         ensure(available as u64 >= len, ErrorKind::ReadBuffer, "source too short")?; // widening
         parts(&sizes, bytes)
-    }
-
-    /// Makes the chunk of `part` with the values of `src` there, in `chunk` if all of it is new. The super-chunk stays
-    /// as it is: callbacks may read it meanwhile.
-    fn rewritten(
-        &self,
-        part: &Part,
-        src: &[u8],
-        reading: &Reading<'_>,
-        writing: &Writing<'_>,
-        chunk: &mut Vec<u8>,
-    ) -> Result<Rewritten> {
-        let nbytes = self.sizes().chunk_nbytes(part.nchunk);
-        ensure(nbytes == Some(part.nbytes as u64), ErrorKind::Data, "chunk of another size")?; // widening
-        if part.is_whole() {
-            writing.visit(part.nchunk);
-            return compress_into(Source::Bytes(src), writing, chunk).map(Rewritten::Whole);
-        }
-        reading.visit(part.nchunk);
-        if writing.may_reuse() {
-            let patched = self.with_lazy(part.nchunk, &reading.dec, |dec, old| {
-                patch::encode_range(old, part.range.start, src, dec, &writing.enc)
-            })?;
-            if let Some(patch) = patched {
-                return Ok(Rewritten::Blocks(patch));
-            }
-        }
-        scratch::with_len(part.nbytes, |data| {
-            let n = self.with_chunk(part.nchunk, |bytes| scratch::decompress(&reading.dec, bytes, data))?;
-            ensure(n == part.nbytes, ErrorKind::Data, "chunk of another size")?;
-            copy::copy(src, &mut data[part.range.clone()]);
-            compress_into(Source::Bytes(data), writing, chunk).map(Rewritten::Whole)
-        })
-    }
-
-    /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got, unless another
-    /// handle that locks has changed the frame since [`change_tick`](Self::change_tick) was `tick`; returns whether it
-    /// was stored.
-    ///
-    /// # Errors
-    ///
-    /// Those of storing it, `Lock`.
-    fn store_if_current(&mut self, tick: u64, nchunk: usize, new: Rewritten, chunk: &[u8]) -> Result<bool> {
-        let _held = self.exclusive()?;
-        let current = !self.frame().is_some_and(Frame::locks) || self.change_tick() == tick;
-        if current {
-            self.store_rewritten(nchunk, new, chunk)?;
-        }
-        Ok(current)
-    }
-
-    /// Stores what [`rewritten`](Self::rewritten) made of chunk `nchunk`, with the buffer that it got.
-    fn store_rewritten(&mut self, nchunk: usize, new: Rewritten, chunk: &[u8]) -> Result<()> {
-        match new {
-            Rewritten::Whole(cbytes) => self.update_chunk(nchunk, &chunk[..cbytes]).map(drop),
-            Rewritten::Blocks(patch) => self.update_chunks(vec![(nchunk, Update::Blocks(patch))]),
-        }
     }
 
     /// The bytes of items `start..stop`.

@@ -1,5 +1,6 @@
 //! Super-chunks on every back-end against plain bytes.
 
+mod batches;
 mod broken_copies;
 mod compressors;
 mod counters;
