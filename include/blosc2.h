@@ -2143,8 +2143,8 @@ int blosc2_schunk_get_sparse_buffer(struct blosc2_schunk *schunk,
 /**
  * Gives items `start` to `stop` (excluded) the values in `buffer`; returns 0, or a negative code.
  *
- * Each chunk is a change of its own: after a failure, or if the process is killed, the first ones may be new and the
- * others old.
+ * Many chunks, and large ones, are several changes: after a failure, or if the process is killed, the first ones may be
+ * new and the others old.
  *
  * Requirements:
  *
