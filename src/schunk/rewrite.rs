@@ -22,7 +22,7 @@ use crate::memory::{self, resize, zeroed};
 /// Chunks of a contiguous frame with up to this number of bytes of data are stored together.
 const SMALL: usize = 64 << 10;
 /// About as many bytes of new chunks are stored as one change.
-const BATCH: usize = 1 << 20;
+const BATCH: usize = 256 << 10;
 
 /// A new version of a chunk, with a buffer of the caller's; [`Update`] is one with memory of its own.
 enum Rewritten {
