@@ -80,7 +80,7 @@ fn fit(chunks: &[Extent], mut gaps: Gaps, limit: u64) -> Result<Option<(Vec<Move
 }
 
 /// Free places: length and position of each, ascending, in groups that are short enough to take something out of them
-/// or put something in between, however many places there are.
+/// or put something in between, however many places there are. No group is empty, unless it is the only one.
 struct Gaps(Vec<Vec<(u64, u64)>>);
 
 impl Gaps {
@@ -113,7 +113,7 @@ impl Gaps {
         let n = self.group_of((len, 0));
         let group = self.0.get_mut(n)?;
         let (found, position) = group.remove(group.partition_point(|&gap| gap < (len, 0)));
-        if group.is_empty() {
+        if group.is_empty() && self.0.len() > 1 {
             self.0.remove(n);
         }
         if found > len {
@@ -226,10 +226,18 @@ mod tests {
                 plain.insert(plain.partition_point(|&gap| gap < left), left);
             }
             assert_eq!(gaps.take(len), fitting.map(|(_, position)| position), "round {round}");
-            assert!(gaps.0.iter().all(|group| !group.is_empty() && group.len() <= Gaps::MOST));
+            assert!(gaps.0.iter().all(|group| (1..=Gaps::MOST).contains(&group.len())));
         }
         assert_eq!(gaps.0.concat(), plain);
         assert!(gaps.0.len() != ngroups && plain.len() < 5000);
+    }
+
+    #[test]
+    fn one_gap_is_taken_piece_by_piece() {
+        let mut gaps = Gaps::between(&[extent(10, 5), extent(115, 5)], 120).unwrap();
+        assert_eq!([50, 50, 10, 1].map(|len| gaps.take(len)), [Some(15), Some(65), Some(0), None]);
+        gaps.put((7, 40));
+        assert_eq!([8, 7, 1].map(|len| gaps.take(len)), [None, Some(40), None]);
     }
 
     proptest! {
