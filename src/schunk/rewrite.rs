@@ -21,8 +21,11 @@ use crate::memory::{self, resize, zeroed};
 
 /// Chunks of a contiguous frame with up to this number of bytes of data are stored together.
 const SMALL: usize = 64 << 10;
-/// About as many bytes of new chunks are stored as one change.
+/// About as many bytes of new chunks are stored as one change at most.
 const BATCH: usize = 256 << 10;
+/// They are at most this part of what the frame has: the places of the chunks that they replace are free for those of
+/// later changes only.
+const BATCH_PART: u64 = 16;
 
 /// A new version of a chunk, with a buffer of the caller's; [`Update`] is one with memory of its own.
 enum Rewritten {
@@ -136,22 +139,28 @@ pub(crate) fn write_parts(
     mut written: impl FnMut(usize),
 ) -> Result<()> {
     let values = Values { src, reading, writing };
-    let several = parts.size_hint().1 != Some(1);
-    let is_contiguous = |schunk: &Schunk| Ok(schunk.frame().is_some_and(|frame| !frame.is_sparse()));
-    let together = several && !values.call_back() && schunk.look(is_contiguous)?;
+    let several = parts.size_hint().1 != Some(1) && !values.call_back();
+    let most = if several { schunk.look(|schunk| Ok(batch_len(schunk)))? } else { 0 };
     let mut batch = Batch::default();
     for part in parts {
-        let made = if together && part.nbytes <= SMALL {
+        let made = if most > 0 && part.nbytes <= SMALL {
             batch.add(schunk, part, &values)
         } else {
             values.write_part(schunk, &part)
         };
         written(made.map_err(write_failure)?);
-        if batch.bytes >= BATCH {
+        if batch.bytes >= most {
             batch.store(schunk, &values).map_err(write_failure)?;
         }
     }
     batch.store(schunk, &values).map_err(write_failure)
+}
+
+/// About how many bytes of new chunks are stored as one change; 0 if each is one.
+fn batch_len(schunk: &Schunk) -> usize {
+    let is_contiguous = schunk.frame().is_some_and(|frame| !frame.is_sparse());
+    let part = usize::try_from(schunk.cbytes() / BATCH_PART).unwrap_or(BATCH);
+    if is_contiguous { part.min(BATCH) } else { 0 }
 }
 
 /// The values of a slice, and how chunks get them.
